@@ -2,12 +2,12 @@
 
 use crate::record::CallerSlot;
 use axum::extract::{FromRef, FromRequest, OptionalFromRequest, Request};
-use gw_http::{ApiError, Edge};
+use gw_http::{ApiError, HttpContext};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-/// A JSON object of type `T`. The caller is authorized again once the body has arrived: an administrator who was banned or
-/// removed while it was on its way must not finish the request (HD20). `Option<JsonBody<T>>` accepts an empty body.
+/// A JSON object of type `T`. The caller is authorized again once the body has arrived: an administrator who was banned
+/// or removed while it was on its way must not finish the request (HD20). `Option<JsonBody<T>>` accepts an empty body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
@@ -15,14 +15,14 @@ impl<S, T> FromRequest<S> for JsonBody<T>
 where
     S: Send + Sync,
     T: DeserializeOwned,
-    Arc<Edge>: FromRef<S>,
+    Arc<HttpContext>: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let caller = caller(&request);
         let body = <gw_http::JsonBody<T> as FromRequest<S>>::from_request(request, state).await;
-        caller.reauthorize(&Arc::<Edge>::from_ref(state))?;
+        caller.reauthorize(&Arc::<HttpContext>::from_ref(state))?;
         body.map(|gw_http::JsonBody(body)| Self(body))
     }
 }
@@ -31,14 +31,14 @@ impl<S, T> OptionalFromRequest<S> for JsonBody<T>
 where
     S: Send + Sync,
     T: DeserializeOwned,
-    Arc<Edge>: FromRef<S>,
+    Arc<HttpContext>: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Option<Self>, ApiError> {
         let caller = caller(&request);
         let body = <gw_http::JsonBody<T> as OptionalFromRequest<S>>::from_request(request, state).await;
-        caller.reauthorize(&Arc::<Edge>::from_ref(state))?;
+        caller.reauthorize(&Arc::<HttpContext>::from_ref(state))?;
         Ok(body?.map(|gw_http::JsonBody(body)| Self(body)))
     }
 }

@@ -1,4 +1,4 @@
-//! From what went wrong to what the administrator reads: one mapping for the whole API.
+//! Maps errors to the responses that administrators read, for the whole API.
 
 use crate::SessionsAway;
 use axum::response::{IntoResponse, Response};
@@ -6,17 +6,17 @@ use gw_http::{ApiError, ErrorCode};
 use gw_store::{Conflict, Missing, StoreError};
 use std::borrow::Cow;
 
-/// A refusal or a fault.
+/// The error of an admin handler.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// Said as it is.
+pub(crate) enum AdminError {
+    /// Sent unchanged.
     Api(ApiError),
-    /// The store's word, mapped below.
+    /// An error of the store; [`store_error`] maps it to a response.
     Store(StoreError),
 }
 
-impl Failure {
-    pub(crate) fn bad(text: impl Into<Cow<'static, str>>) -> Self {
+impl AdminError {
+    pub(crate) fn bad_request(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Api(ApiError::bad_request(text))
     }
 
@@ -29,35 +29,35 @@ impl Failure {
     }
 }
 
-impl From<ApiError> for Failure {
+impl From<ApiError> for AdminError {
     fn from(error: ApiError) -> Self {
         Self::Api(error)
     }
 }
 
-impl From<SessionsAway> for Failure {
+impl From<SessionsAway> for AdminError {
     fn from(_: SessionsAway) -> Self {
         Self::Api(ApiError::unavailable("login sessions temporarily unavailable"))
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for AdminError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for AdminError {
     fn into_response(self) -> Response {
         match self {
             Self::Api(error) => error.into_response(),
-            Self::Store(error) => said(&error).into_response(),
+            Self::Store(error) => store_error(&error).into_response(),
         }
     }
 }
 
-/// What the caller is told of a store error; the cause of a fault goes to our log only.
-fn said(error: &StoreError) -> ApiError {
+/// The response for a store error. The cause of an internal error goes to the log only.
+fn store_error(error: &StoreError) -> ApiError {
     match error {
         StoreError::NotFound(missing) => ApiError::not_found(match missing {
             Missing::Organization => "organization not found",
@@ -118,19 +118,22 @@ fn said(error: &StoreError) -> ApiError {
         StoreError::Unconfirmed(_) => {
             tracing::error!(
                 error = error as &dyn std::error::Error,
-                "an administrative change is not confirmed: it may stand; its audit entry says so if it does"
+                "the commit of an administrative change is not confirmed: it may have been applied; check the audit log for its entry"
             );
             ApiError::unavailable("the change is not confirmed and may stand: read it back before repeating it")
         }
-        away if away.is_unavailable() => {
+        unavailable if unavailable.is_unavailable() => {
             tracing::warn!(
-                error = away as &dyn std::error::Error,
-                "the policy store cannot be reached"
+                error = unavailable as &dyn std::error::Error,
+                "the policy store is not reachable"
             );
             ApiError::unavailable("the policy store is temporarily unavailable")
         }
-        fault => {
-            tracing::error!(error = fault as &dyn std::error::Error, "an administrative call failed");
+        internal => {
+            tracing::error!(
+                error = internal as &dyn std::error::Error,
+                "an admin request failed with an internal error"
+            );
             ApiError::internal()
         }
     }
@@ -142,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_store_error_has_its_status() {
-        let status = |e: StoreError| Failure::from(e).into_response().status().as_u16();
+        let status = |e: StoreError| AdminError::from(e).into_response().status().as_u16();
         assert_eq!(status(StoreError::NotFound(Missing::Group)), 404);
         assert_eq!(status(StoreError::Conflict(Conflict::ContractAddress)), 409);
         assert_eq!(status(StoreError::Immutable), 403);

@@ -1,37 +1,41 @@
-//! Reading what administrators send: each check says which member is wrong and what it should be.
+//! Parsing and validation of what administrators send. Each error names the member and the form it must have.
 
-use crate::error::Failure;
-use gw_evm::Extras;
-use gw_store::record::Object;
+use crate::error::AdminError;
+use gw_evm::CustomMethods;
+use gw_store::record::JsonObject;
 use gw_types::{Address, B256, Claims, ExternalId, Timestamp};
 use serde::Deserialize;
 
-/// Asks what a call would do (spec/80 section 4).
+/// Requests a dry run: the response says what the call would do (spec/80 section 4).
 #[derive(Clone, Copy, Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(crate) struct Preview {
-    /// The same checks and the same answer, and nothing is written.
+    /// Runs all checks and returns the usual answer, but writes nothing.
     #[param(required = false)]
     pub(crate) dry_run: bool,
 }
 
 /// A UUID in a path or body.
-pub(crate) fn id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Failure> {
-    text.parse().map_err(|_| Failure::bad(format!("{what} must be a UUID")))
+pub(crate) fn id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, AdminError> {
+    text.parse()
+        .map_err(|_| AdminError::bad_request(format!("{what} must be a UUID")))
 }
 
-/// The most ids of one call on many records.
-const MOST_IDS: usize = 200;
+/// Most ids in one batch request.
+const MAX_IDS: usize = 200;
 
-/// The ids of a call on many records, each once; `field` must name some of them, called `records`.
+/// The ids of a batch request, without duplicates. `field` is the member that holds the ids, `records` the plural noun
+/// for the error text.
 pub(crate) fn ids<T: std::str::FromStr + PartialEq>(
     texts: &[String],
     field: &str,
     records: &str,
-) -> Result<Vec<T>, Failure> {
-    if texts.is_empty() || texts.len() > MOST_IDS {
-        return Err(Failure::bad(format!("{field} must name 1 to {MOST_IDS} {records}")));
+) -> Result<Vec<T>, AdminError> {
+    if texts.is_empty() || texts.len() > MAX_IDS {
+        return Err(AdminError::bad_request(format!(
+            "{field} must name 1 to {MAX_IDS} {records}"
+        )));
     }
     let mut ids = Vec::with_capacity(texts.len());
     for text in texts {
@@ -44,28 +48,28 @@ pub(crate) fn ids<T: std::str::FromStr + PartialEq>(
 }
 
 /// A 20-byte hex address; mixed case is fine, a checksum is not required.
-pub(crate) fn address(text: &str) -> Result<Address, Failure> {
+pub(crate) fn address(text: &str) -> Result<Address, AdminError> {
     if !text.starts_with("0x") {
-        return Err(Failure::bad("invalid ethereum address format"));
+        return Err(AdminError::bad_request("invalid ethereum address format"));
     }
     text.parse()
-        .map_err(|_| Failure::bad("invalid ethereum address format"))
+        .map_err(|_| AdminError::bad_request("invalid ethereum address format"))
 }
 
 /// A 32-byte hex hash.
-pub(crate) fn hash(text: &str, what: &str) -> Result<B256, Failure> {
+pub(crate) fn hash(text: &str, what: &str) -> Result<B256, AdminError> {
     if !text.starts_with("0x") {
-        return Err(Failure::bad(format!("{what} must be a 32-byte hex hash")));
+        return Err(AdminError::bad_request(format!("{what} must be a 32-byte hex hash")));
     }
     text.parse()
-        .map_err(|_| Failure::bad(format!("{what} must be a 32-byte hex hash")))
+        .map_err(|_| AdminError::bad_request(format!("{what} must be a 32-byte hex hash")))
 }
 
 /// A name of 1 to 255 characters.
-pub(crate) fn name(text: &str) -> Result<String, Failure> {
+pub(crate) fn name(text: &str) -> Result<String, AdminError> {
     let text = text.trim();
     if text.is_empty() || text.chars().count() > 255 || text.chars().any(char::is_control) {
-        return Err(Failure::bad(
+        return Err(AdminError::bad_request(
             "name must have 1 to 255 characters, and no control characters",
         ));
     }
@@ -73,15 +77,16 @@ pub(crate) fn name(text: &str) -> Result<String, Failure> {
 }
 
 /// `[A-Za-z0-9][A-Za-z0-9_-]*`, at most 100 (A1).
-pub(crate) fn slug(text: &str) -> Result<String, Failure> {
+pub(crate) fn slug(text: &str) -> Result<String, AdminError> {
     let mut bytes = text.bytes();
-    let starts = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
-    // An id in the place of a slug is never ambiguous.
+    let starts_alphanumeric = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
+    // A slug that parses as a UUID would be ambiguous where an id or a slug may stand.
     if text.parse::<gw_types::OrgId>().is_ok() {
-        return Err(Failure::bad("slug must not be a UUID"));
+        return Err(AdminError::bad_request("slug must not be a UUID"));
     }
-    if !starts || text.len() > 100 || !bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
-        return Err(Failure::bad(
+    if !starts_alphanumeric || text.len() > 100 || !bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+    {
+        return Err(AdminError::bad_request(
             "slug must match [A-Za-z0-9][A-Za-z0-9_-]* and have at most 100 characters",
         ));
     }
@@ -89,48 +94,49 @@ pub(crate) fn slug(text: &str) -> Result<String, Failure> {
 }
 
 /// A DID of W3C shape, or a directory identity.
-pub(crate) fn did(text: &str) -> Result<ExternalId, Failure> {
-    ExternalId::new(text).map_err(|why| Failure::bad(format!("did is malformed: {why}")))
+pub(crate) fn did(text: &str) -> Result<ExternalId, AdminError> {
+    ExternalId::new(text).map_err(|why| AdminError::bad_request(format!("did is malformed: {why}")))
 }
 
-/// A future RFC 3339 time; absent and empty are permanent (A7).
-pub(crate) fn expiry(text: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, Failure> {
+/// A future RFC 3339 time. Absent or empty text means permanent (A7).
+pub(crate) fn expiry(text: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, AdminError> {
     match text {
         None | Some("") => Ok(None),
         Some(text) => {
-            let at = Timestamp::parse(text).map_err(|_| Failure::bad("expires_at must be an RFC 3339 time"))?;
-            if at <= now {
-                return Err(Failure::bad("expires_at must be in the future"));
+            let time =
+                Timestamp::parse(text).map_err(|_| AdminError::bad_request("expires_at must be an RFC 3339 time"))?;
+            if time <= now {
+                return Err(AdminError::bad_request("expires_at must be in the future"));
             }
-            Ok(Some(at))
+            Ok(Some(time))
         }
     }
 }
 
 /// An RFC 3339 time in a query.
-pub(crate) fn time(text: Option<&str>, what: &str) -> Result<Option<Timestamp>, Failure> {
+pub(crate) fn time(text: Option<&str>, what: &str) -> Result<Option<Timestamp>, AdminError> {
     text.map(Timestamp::parse)
         .transpose()
-        .map_err(|_| Failure::bad(format!("invalid {what} timestamp; expected RFC3339")))
+        .map_err(|_| AdminError::bad_request(format!("invalid {what} timestamp; expected RFC3339")))
 }
 
 /// Claims by name (C1).
-pub(crate) fn claims(names: &[String]) -> Result<Claims, Failure> {
+pub(crate) fn claims(names: &[String]) -> Result<Claims, AdminError> {
     names
         .iter()
         .map(|name| name.parse())
         .collect::<Result<Claims, gw_types::UnknownClaim>>()
-        .map_err(|e| Failure::bad(e.to_string()))
+        .map_err(|e| AdminError::bad_request(e.to_string()))
 }
 
-/// Canonical method names; `*` alone stands for every row of the registry. Unknown and blocked names are refused (G3), and
-/// prefixes the operator did not register (G4).
-pub(crate) fn methods(names: &[String], extras: &Extras) -> Result<Vec<String>, Failure> {
+/// Canonical method names. The entry `*` means every method of the registry. Unknown and blocked names are rejected
+/// (G3), and so are prefixes that the operator did not register (G4).
+pub(crate) fn methods(names: &[String], extras: &CustomMethods) -> Result<Vec<String>, AdminError> {
     let mut methods = Vec::with_capacity(names.len());
     for name in names {
         let canonical = extras
             .entry(name)
-            .map_err(|error| Failure::bad(format!("method `{name}` {error}")))?;
+            .map_err(|error| AdminError::bad_request(format!("method `{name}` {error}")))?;
         if !methods.contains(&canonical) {
             methods.push(canonical);
         }
@@ -138,40 +144,49 @@ pub(crate) fn methods(names: &[String], extras: &Extras) -> Result<Vec<String>, 
     Ok(methods)
 }
 
-/// A text of at most `most` characters.
-pub(crate) fn text(text: &str, what: &str, most: usize) -> Result<String, Failure> {
-    if text.chars().count() > most {
-        return Err(Failure::bad(format!("{what} must have at most {most} characters")));
+/// A text of at most `max` characters. Control characters other than line breaks and tabs are rejected.
+pub(crate) fn text(text: &str, what: &str, max: usize) -> Result<String, AdminError> {
+    if text.chars().count() > max {
+        return Err(AdminError::bad_request(format!(
+            "{what} must have at most {max} characters"
+        )));
     }
     if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        return Err(Failure::bad(format!("{what} must not contain control characters")));
+        return Err(AdminError::bad_request(format!(
+            "{what} must not contain control characters"
+        )));
     }
     Ok(text.to_owned())
 }
 
-/// The most bytes of an object that is kept as it comes, as JSON.
-pub(crate) const MOST_OBJECT: usize = 16 * 1024;
+/// Most bytes of a free-form object as JSON.
+pub(crate) const MAX_OBJECT_BYTES: usize = 16 * 1024;
 
-/// A free object of at most [`MOST_OBJECT`] bytes.
-pub(crate) fn object(given: Option<Object>, what: &str) -> Result<Option<Object>, Failure> {
-    let Some(object) = given else { return Ok(None) };
-    let text = serde_json::to_string(&object).map_err(|_| Failure::bad(format!("{what} must be a JSON object")))?;
-    if text.len() > MOST_OBJECT {
-        return Err(Failure::bad(format!(
-            "{what} must have at most {MOST_OBJECT} bytes as JSON"
+/// A free-form object of at most [`MAX_OBJECT_BYTES`] bytes as JSON.
+pub(crate) fn object(object: Option<JsonObject>, what: &str) -> Result<Option<JsonObject>, AdminError> {
+    let Some(object) = object else { return Ok(None) };
+    let text =
+        serde_json::to_string(&object).map_err(|_| AdminError::bad_request(format!("{what} must be a JSON object")))?;
+    if text.len() > MAX_OBJECT_BYTES {
+        return Err(AdminError::bad_request(format!(
+            "{what} must have at most {MAX_OBJECT_BYTES} bytes as JSON"
         )));
     }
-    // PostgreSQL keeps no such text.
+    // PostgreSQL cannot store NUL characters in JSON.
     if text.contains("\\u0000") {
-        return Err(Failure::bad(format!("{what} must not contain NUL characters")));
+        return Err(AdminError::bad_request(format!(
+            "{what} must not contain NUL characters"
+        )));
     }
     Ok(Some(object))
 }
 
-/// An upstream key: what a header carries.
-pub(crate) fn api_key(text: &str) -> Result<&str, Failure> {
+/// An upstream key: visible ASCII, because it is sent in a header.
+pub(crate) fn api_key(text: &str) -> Result<&str, AdminError> {
     if text.len() > 4096 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Failure::bad("rpc_api_key must have 1 to 4096 visible ASCII characters"));
+        return Err(AdminError::bad_request(
+            "rpc_api_key must have 1 to 4096 visible ASCII characters",
+        ));
     }
     Ok(text)
 }
@@ -199,14 +214,18 @@ mod tests {
         }
     }
 
-    /// What is kept as it comes has an end.
+    /// Free-form values are stored unchanged, so their size is limited.
     #[test]
     fn free_values_are_bounded() {
-        let of = |length: usize| Object::from_iter([("k".to_owned(), "x".repeat(length).into())]);
+        let object_of = |length: usize| JsonObject::from_iter([("k".to_owned(), "x".repeat(length).into())]);
         assert!(object(None, "metadata").unwrap().is_none());
-        assert!(object(Some(of(MOST_OBJECT - 8)), "metadata").unwrap().is_some());
-        assert!(object(Some(of(MOST_OBJECT - 7)), "metadata").is_err());
-        assert!(object(Some(Object::from_iter([("k".to_owned(), "\0".into())])), "metadata").is_err());
+        assert!(
+            object(Some(object_of(MAX_OBJECT_BYTES - 8)), "metadata")
+                .unwrap()
+                .is_some()
+        );
+        assert!(object(Some(object_of(MAX_OBJECT_BYTES - 7)), "metadata").is_err());
+        assert!(object(Some(JsonObject::from_iter([("k".to_owned(), "\0".into())])), "metadata").is_err());
         for good in ["k", "Bearer-1.2_3~4+/=", &"k".repeat(4096)] {
             assert!(api_key(good).is_ok(), "{good}");
         }
@@ -222,7 +241,7 @@ mod tests {
         let list = |names: &[&str]| {
             methods(
                 &names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(),
-                &Extras::default(),
+                &CustomMethods::default(),
             )
         };
         assert_eq!(list(&["ETH_CALL", "eth_call", "*"]).unwrap(), ["eth_call", "*"]);

@@ -1,6 +1,6 @@
-//! An organization keeps somebody to administer it (spec/80 §6 rule 7).
+//! An organization keeps at least one administrator (spec/80 §6 rule 7).
 
-use crate::{error::Failure, scope::Admin};
+use crate::{error::AdminError, scope::Admin};
 use gw_http::ApiError;
 use gw_policy::snapshot;
 use gw_store::Tx;
@@ -11,21 +11,24 @@ use gw_types::OrgId;
 pub(crate) struct LastAdmin(Vec<OrgId>);
 
 impl LastAdmin {
-    /// Looks before the change.
-    pub(crate) async fn of(tx: &Tx, orgs: &[OrgId]) -> Result<Self, Failure> {
-        let mut had = Vec::new();
+    /// Records which of `orgs` have an administrator before the change. The seeded system organizations are skipped.
+    pub(crate) async fn of(tx: &Tx, orgs: &[OrgId]) -> Result<Self, AdminError> {
+        let mut administered = Vec::new();
         for org in orgs {
             let system = [snapshot::Organization::DEFAULT, snapshot::Organization::ANONYMOUS].contains(org);
             if !system && tx.read().live_org_admins(*org, &[], tx.now()).await? > 0 {
-                had.push(*org);
+                administered.push(*org);
             }
         }
-        Ok(Self(had))
+        Ok(Self(administered))
     }
 
-    /// Looks after it: who took the last one away is refused, and nothing has happened; super may, and the entries of
-    /// the change say so.
-    pub(crate) async fn keep(self, admin: &Admin, tx: &mut Tx) -> Result<(), Failure> {
+    /// Checks the organizations again after the change. A change that left one of them without an administrator is
+    /// refused. A super administrator may do it, and the change's audit entries are annotated.
+    ///
+    /// # Errors
+    /// 409 if the caller is not a super administrator and an organization lost its last administrator.
+    pub(crate) async fn keep(self, admin: &Admin, tx: &mut Tx) -> Result<(), AdminError> {
         for org in self.0 {
             if tx.read().live_org_admins(org, &[], tx.now()).await? > 0 {
                 continue;
@@ -33,7 +36,7 @@ impl LastAdmin {
             if !admin.is_super() {
                 return Err(ApiError::conflict("last organization admin").into());
             }
-            tx.say_in_entries(org, "last_organization_admin");
+            tx.annotate_audit_entries(org, "last_organization_admin");
         }
         Ok(())
     }

@@ -1,10 +1,9 @@
-//! The admin API (spec/80): organizations, groups and what they may do, users and memberships, contracts, grants,
-//! and the two logs.
+//! The admin API (spec/80): organizations, groups and their access, users and memberships, contracts, grants, logs.
 //!
-//! Start with [`router`]: one line per operation, one file per operation behind it, in a folder named like the path.
-//! A handler checks the caller's scope (`scope`), then the body, then makes one [`gw_store::Tx`]: rows, audit
-//! entries and the epoch are one transaction, and the answer leaves when this instance has applied it. No policy is
-//! judged here.
+//! Start with [`router`]: one line per operation. Each operation has its own file, in a folder named after its path. A
+//! handler checks the caller's scope (`scope`), validates the body, then opens one [`gw_store::Tx`]. Rows, audit
+//! entries and the policy epoch are committed in that transaction, and the response is sent after this instance has
+//! applied it. No policy is evaluated here.
 
 mod approved_code;
 mod body;
@@ -31,7 +30,6 @@ mod tenants;
 mod users;
 mod wire;
 
-pub use diagnostics::{BadRehearsal, BadToken, CallTester, Rehearsal, Rehearsed, TestAnswer, TestCall};
 pub use sessions::{Answer, LoginSession, LoginSessions, SessionsAway};
 pub use state::{AdminSettings, AdminState, InstanceFacts};
 
@@ -40,38 +38,38 @@ use gw_http::KnownQueries;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-/// Every operation below `/api/v1/admin`, each recorded. The network and size gates go around it: see
-/// [`gw_http::admin::guard`].
+/// All operations below `/api/v1/admin`; each request is recorded. The caller adds the network and body size checks
+/// around this router: see [`gw_http::admin::guard`].
 pub fn router(state: AdminState) -> Router {
     let record = from_fn_with_state(state.clone(), record::record);
     let mask = from_fn_with_state(state.clone(), private::mask);
-    // Nobody takes a parameter that the description does not name (HD33).
-    let known = Extension(KnownQueries::of(&api(), &[]));
+    // HD33: query parameters that the API description does not name are rejected.
+    let known_queries = Extension(KnownQueries::of(&api(), &[]));
     let routes = if state.settings.personal_urls {
         routes().merge(rpc_urls())
     } else {
         routes()
     };
-    let fresh = from_fn_with_state(state.clone(), record::require_fresh_policy);
-    let routes = Router::from(routes).merge(diagnostics::view_as::mirror());
+    let fresh_policy = from_fn_with_state(state.clone(), record::require_fresh_policy);
+    let routes = Router::from(routes).merge(diagnostics::view_as::explorer_mirror());
     routes
-        .layer(fresh)
-        .layer(known)
+        .layer(fresh_policy)
+        .layer(known_queries)
         .layer(mask)
         .layer(record)
         .with_state(state)
 }
 
-/// The description of every operation.
+/// The OpenAPI description of all operations, including those that the configuration switches off.
 pub fn api() -> OpenApi {
     routes().merge(rpc_urls()).into_openapi()
 }
 
-/// PERSONAL_RPC_URLS: without it these are not there.
+/// Operations that exist only with `PERSONAL_RPC_URLS`.
 fn rpc_urls() -> OpenApiRouter<AdminState> {
     OpenApiRouter::new()
-        .routes(routes!(users::rpc_urls::list_rpc_urls))
-        .routes(routes!(users::rpc_urls::end_rpc_url))
+        .routes(routes!(users::rpc_urls::list_user_rpc_urls))
+        .routes(routes!(users::rpc_urls::end_user_rpc_url))
 }
 
 fn routes() -> OpenApiRouter<AdminState> {

@@ -1,12 +1,12 @@
-//! What an administrator is told of addresses (HD12, HD30): one rule for the whole admin API.
+//! Masking of addresses in admin responses (HD12, HD30): one rule for the whole admin API.
 //!
-//! An administrator is a viewer like everybody else: an address that is not Full for them reads `[PRIVATE]`, wherever it
-//! stands in an answer, notes and audit values included. What their organizations registered is theirs to administer and
-//! stays in clear. The super token sees all.
+//! An administrator is a viewer like any other: an address that is not Full for them reads `[PRIVATE]`, in every part
+//! of a response, including notes and audit values. Contracts that their organizations registered stay in clear,
+//! because the administrator manages them. The super token sees everything.
 //!
-//! [`mask`] goes around every route, so none can leak by forgetting the rule. A handler that orders, counts or matches by
-//! an address asks [`AddressView`] itself. Not masked here: answers of the pipeline of `/rpc`, which `gw_policy::view` has
-//! opened for its viewers, and the names of people.
+//! [`mask`] wraps every route, so that no handler can leak an address by forgetting the rule. A handler that sorts,
+//! counts or filters by an address uses [`AddressView`] itself. Not masked here: responses of the `/rpc` pipeline,
+//! which `gw_policy::view` has already rendered for their viewer, and the names of people.
 
 use crate::{AdminState, record::CallerSlot};
 use axum::{
@@ -16,16 +16,16 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use gw_http::ApiError;
-use gw_policy::{Knobs, Snapshot, visibility::Viewer};
+use gw_policy::{PolicySettings, Snapshot, visibility::Viewer};
 use gw_store::read::Scope;
 use gw_types::{Address, DenyReason, Timestamp, UserId};
 use http::header;
 
-/// Stands for what the caller may not see.
+/// The placeholder for a value that the caller may not see.
 pub(crate) const PRIVATE: &str = "[PRIVATE]";
 
-/// Replaces a denial reason that tells a foreign contract from an unregistered address (T2, HD40). Organization
-/// administrators see the replacement.
+/// Replaces a denial reason that tells another organization's contract from an unregistered address (T2, HD40).
+/// Organization administrators see the replacement.
 pub(crate) const fn reason(reason: DenyReason) -> DenyReason {
     match reason {
         DenyReason::ForeignOrg | DenyReason::CrossOrg | DenyReason::OrgMismatch => DenyReason::Unregistered,
@@ -33,17 +33,18 @@ pub(crate) const fn reason(reason: DenyReason) -> DenyReason {
     }
 }
 
-/// Routes that answer with what the pipeline of `/rpc` shows.
-const JUDGED: [&str; 3] = [
+/// Routes whose responses the `/rpc` pipeline has already masked.
+const PIPELINE_ROUTES: [&str; 3] = [
     "/api/v1/admin/test-request",
     "/api/v1/admin/orgs/{org_id}/dry-run",
     "/api/v1/admin/impersonate/{did}/in/{org_id}/rpc",
 ];
 
-/// An answer that is longer is masked beside the threads that serve everybody.
-const LONG: usize = 256 * 1024;
+/// Responses above this size, in bytes, are masked on a blocking thread.
+const BLOCKING_THRESHOLD: usize = 256 * 1024;
 
-/// Members that name a person. A DID may hold an address; who a member is, is no secret to their administrators.
+/// Members that name a person. They are not masked: a DID may contain an address, but administrators know their
+/// members.
 const NAMES: [&str; 7] = [
     "external_id",
     "actor_external_id",
@@ -54,7 +55,7 @@ const NAMES: [&str; 7] = [
     "identity",
 ];
 
-/// What one administrator may be told of addresses.
+/// The addresses that one administrator may see.
 #[derive(Debug)]
 pub(crate) struct AddressView<'s> {
     snapshot: &'s Snapshot,
@@ -63,13 +64,14 @@ pub(crate) struct AddressView<'s> {
 }
 
 impl<'s> AddressView<'s> {
-    /// The view of the administrator `user` of the organizations in `scope`; nobody's view without a user.
+    /// The view of the administrator `user` of the organizations in `scope`. Without a user it is the view of an
+    /// anonymous caller.
     pub(crate) fn new(
         snapshot: &'s Snapshot,
         scope: &'s Scope,
         user: Option<UserId>,
         now: Timestamp,
-        knobs: &'s Knobs,
+        knobs: &'s PolicySettings,
     ) -> Self {
         Self {
             snapshot,
@@ -78,7 +80,7 @@ impl<'s> AddressView<'s> {
         }
     }
 
-    /// Whether the address may be told.
+    /// Whether the administrator may see the address.
     pub(crate) fn shows(&self, address: Address) -> bool {
         match self.scope {
             Scope::All => true,
@@ -92,7 +94,7 @@ impl<'s> AddressView<'s> {
         }
     }
 
-    /// The address as it is printed.
+    /// The address in lower-case hex, or [`PRIVATE`].
     pub(crate) fn print(&self, address: Address) -> String {
         if self.shows(address) {
             crate::wire::lower(address)
@@ -102,42 +104,46 @@ impl<'s> AddressView<'s> {
     }
 }
 
-/// The middleware around every administrative route.
+/// Middleware around every admin route that masks addresses in the response.
 pub(crate) async fn mask(State(state): State<AdminState>, request: Request, next: Next) -> Response {
-    let who = request.extensions().get::<CallerSlot>().cloned();
-    let judged = request
+    let caller_slot = request.extensions().get::<CallerSlot>().cloned();
+    let is_pipeline_route = request
         .extensions()
         .get::<MatchedPath>()
-        .is_some_and(|path| JUDGED.contains(&path.as_str()));
-    let answer = next.run(request).await;
-    let Some((user, scope)) = who.as_ref().and_then(CallerSlot::administrator).filter(|_| !judged) else {
-        return answer;
+        .is_some_and(|path| PIPELINE_ROUTES.contains(&path.as_str()));
+    let response = next.run(request).await;
+    let Some((user, scope)) = caller_slot
+        .as_ref()
+        .and_then(CallerSlot::administrator)
+        .filter(|_| !is_pipeline_route)
+    else {
+        return response;
     };
-    let (mut parts, body) = answer.into_parts();
+    let (mut parts, body) = response.into_parts();
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
         return ApiError::internal().into_response();
     };
-    let long = bytes.len() > LONG;
-    let work = move || {
+    let is_large = bytes.len() > BLOCKING_THRESHOLD;
+    let mask_body = move || {
         let pinned = state.feed.pin();
-        // With a stale policy nothing is known to be the caller's to see.
+        // With a stale policy the administrator's view is not known: mask as for an anonymous caller.
         let user = Some(user).filter(|_| pinned.fresh);
         let view = AddressView::new(&pinned.snapshot, &scope, user, state.clock.now(), &state.knobs);
         masked(&bytes, |address| view.shows(address)).map_or_else(|| Body::from(bytes), Body::from)
     };
-    let shown = if long {
-        tokio::task::spawn_blocking(work).await
+    let masked_body = if is_large {
+        tokio::task::spawn_blocking(mask_body).await
     } else {
-        Ok(work())
+        Ok(mask_body())
     };
-    let Ok(shown) = shown else {
+    let Ok(masked_body) = masked_body else {
         return ApiError::internal().into_response();
     };
     parts.headers.remove(header::CONTENT_LENGTH);
-    Response::from_parts(parts, shown)
+    Response::from_parts(parts, masked_body)
 }
 
-/// JSON text in which addresses that `shows` refuses read `[PRIVATE]`; `None` if there are none.
+/// The JSON text with `[PRIVATE]` in place of each address that `shows` refuses; `None` if nothing was masked.
 fn masked(json: &[u8], shows: impl Fn(Address) -> bool) -> Option<Vec<u8>> {
     let mut masked: Option<Vec<u8>> = None;
     let (mut copied, mut key): (usize, &[u8]) = (0, b"");
@@ -148,15 +154,15 @@ fn masked(json: &[u8], shows: impl Fn(Address) -> bool) -> Option<Vec<u8>> {
         if !token.is_key && NAMES.iter().any(|name| name.as_bytes() == key) {
             continue;
         }
-        for (at, word) in words(token.text) {
+        for (offset, word) in words(token.text) {
             if let Some(address) = address_of(word)
                 && !shows(address)
             {
-                let begin = token.at + at;
+                let start = token.start + offset;
                 let out = masked.get_or_insert_with(|| Vec::with_capacity(json.len()));
-                out.extend_from_slice(json.get(copied..begin).unwrap_or_default());
+                out.extend_from_slice(json.get(copied..start).unwrap_or_default());
                 out.extend_from_slice(PRIVATE.as_bytes());
-                copied = begin + word.len();
+                copied = start + word.len();
             }
         }
     }
@@ -165,60 +171,61 @@ fn masked(json: &[u8], shows: impl Fn(Address) -> bool) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A string of a JSON text, without its quotes.
+/// A string of a JSON text, without its quotes. `start` is its byte offset in the text.
 struct Token<'t> {
-    at: usize,
+    start: usize,
     text: &'t [u8],
     is_key: bool,
 }
 
-/// The strings of a JSON text, in their order.
+/// The strings of a JSON text, in order.
 fn tokens(json: &[u8]) -> impl Iterator<Item = Token<'_>> {
-    let mut from = 0;
+    let mut position = 0;
     core::iter::from_fn(move || {
-        let at = from + json.get(from..)?.iter().position(|byte| *byte == b'"')? + 1;
+        let start = position + json.get(position..)?.iter().position(|byte| *byte == b'"')? + 1;
         let mut escaped = false;
-        let length = json.get(at..)?.iter().position(|byte| {
+        let length = json.get(start..)?.iter().position(|byte| {
             let ends = *byte == b'"' && !escaped;
             escaped = *byte == b'\\' && !escaped;
             ends
         })?;
-        let text = json.get(at..at + length)?;
-        from = at + length + 1;
+        let text = json.get(start..start + length)?;
+        position = start + length + 1;
         let next = json
-            .get(from..)
+            .get(position..)
             .unwrap_or_default()
             .iter()
             .find(|byte| !byte.is_ascii_whitespace());
         Some(Token {
-            at,
+            start,
             text,
             is_key: next == Some(&b':'),
         })
     })
 }
 
-/// The runs of letters and digits of a JSON string, and where they begin. What is escaped belongs to none.
+/// The runs of letters and digits in a JSON string, with their offsets. Escape sequences belong to no run.
 fn words(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let mut from = 0;
+    let mut position = 0;
     core::iter::from_fn(move || {
         loop {
-            let rest = text.get(from..)?;
+            let rest = text.get(position..)?;
             match rest.first()? {
-                b'\\' => from += if rest.get(1) == Some(&b'u') { 6 } else { 2 },
+                b'\\' => position += if rest.get(1) == Some(&b'u') { 6 } else { 2 },
                 byte if byte.is_ascii_alphanumeric() => {
                     let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
-                    let at = from;
-                    from += length;
-                    return Some((at, rest.get(..length)?));
+                    let start = position;
+                    position += length;
+                    return Some((start, rest.get(..length)?));
                 }
-                _ => from += 1,
+                _ => position += 1,
             }
         }
     })
 }
 
-/// The address that a word may be: twenty bytes of hex, or an ABI word that holds no small number.
+/// The address that a word may spell: 20 bytes of hex, or a 32-byte ABI word with an address that is not a small
+/// number.
 fn address_of(word: &[u8]) -> Option<Address> {
     let text = core::str::from_utf8(word).ok()?;
     let digits = text
@@ -231,8 +238,8 @@ fn address_of(word: &[u8]) -> Option<Address> {
         _ => return None,
     };
     let address: Address = address.parse().ok()?;
-    let small = address.iter().take(12).all(|byte| *byte == 0);
-    (digits.len() == 40 || !small).then_some(address)
+    let is_small_number = address.iter().take(12).all(|byte| *byte == 0);
+    (digits.len() == 40 || !is_small_number).then_some(address)
 }
 
 #[cfg(test)]
@@ -248,7 +255,7 @@ mod tests {
         String::from_utf8(out.unwrap_or_else(|| json.as_bytes().to_vec())).unwrap()
     }
 
-    /// HD12, HD30: wherever it stands and however it is written.
+    /// HD12, HD30: in every position and notation.
     #[test]
     fn hd30_addresses_that_are_not_full_are_masked_everywhere() {
         let bare = OTHER.trim_start_matches("0x").to_lowercase();

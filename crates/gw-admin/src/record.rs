@@ -1,8 +1,4 @@
-//! One access record per administrative request, reads and refusals included (spec/70 §1, rule 29).
-//!
-//! Room for the record is taken before the handler runs: a journal that is full refuses the request before it has
-//! had any effect (HD22). The record is written before the answer leaves; after a mutation it is also fsynced
-//! (decision 10).
+//! The access records of admin requests (spec/70 §1, rule 29): caller, organization and search terms.
 
 use crate::AdminState;
 use axum::{
@@ -11,13 +7,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gw_audit::{AccessRecord, AuthMethod};
-use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, admin::AdminUser};
+use gw_http::{AdminCaller, ApiError, HttpContext, RequestRecorder, admin::AdminUser};
 use gw_store::read::Scope;
 use gw_types::{ExternalId, OrgId, UserId};
-use http::Method;
+use http::StatusCode;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tracing::Instrument as _;
 
 /// Carries the caller and the search terms of one request from its extractors and handlers to its record.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +24,7 @@ struct RequestDetails {
     terms: Mutex<Vec<(String, String)>>,
 }
 
-/// A caller as records and masks need them.
+/// The caller, in the form that records and masking need.
 #[derive(Debug)]
 struct Caller {
     external_id: Option<ExternalId>,
@@ -38,7 +33,7 @@ struct Caller {
 }
 
 impl CallerSlot {
-    pub(crate) fn is(&self, caller: &AdminCaller) {
+    pub(crate) fn set(&self, caller: &AdminCaller) {
         let caller = match caller {
             AdminCaller::Super | AdminCaller::Operator => Caller {
                 external_id: None,
@@ -55,18 +50,21 @@ impl CallerSlot {
                 administrator: Some(admin.clone()),
             },
         };
-        // A second extractor of one request finds the same caller.
+        // Every extractor of a request resolves the same caller, so the first one is kept.
         let _first = self.0.caller.set(caller);
     }
 
-    /// The administrator by name and the organizations they read, if it is not a token of the platform.
+    /// The administrator and the organizations they read; `None` for a platform token.
     pub(crate) fn administrator(&self) -> Option<(UserId, Scope)> {
         let admin = self.0.caller.get()?.administrator.as_ref()?;
         Some((admin.user.id, crate::scope::orgs_of(admin)))
     }
 
-    /// Whether the caller is by the newest policy still who they were when they came in (HD20).
-    pub(crate) fn reauthorize(&self, edge: &Edge) -> Result<(), ApiError> {
+    /// Authorizes the caller again by the newest policy (HD20).
+    ///
+    /// # Errors
+    /// 401 or 403 if the administrator lost their rights since the request began.
+    pub(crate) fn reauthorize(&self, edge: &HttpContext) -> Result<(), ApiError> {
         match self.0.caller.get() {
             Some(Caller {
                 administrator: Some(admin),
@@ -80,16 +78,16 @@ impl CallerSlot {
         }
     }
 
-    /// Adds what was looked for to the record of the request, as a keyed digest.
-    pub(crate) fn looked_for(&self, name: &str, term: &str) {
+    /// Adds a search term to the access record of the request. The record holds a keyed digest of it.
+    pub(crate) fn record_search_term(&self, name: &str, term: &str) {
         let mut terms = self.0.terms.lock().unwrap_or_else(PoisonError::into_inner);
         terms.push((name.to_owned(), term.to_owned()));
     }
 }
 
-/// What a request looked for: its query, the addresses and people in its path, and what its handler added. An auditor
-/// with the key can compare a digest with a guess; nobody can read it (HD12, RT3).
-fn terms(state: &AdminState, template: &str, uri: &http::Uri, who: &CallerSlot) -> Option<String> {
+/// The search terms of a request as keyed digests: its query, the addresses and DIDs in its path, and the terms that
+/// its handler added. An auditor with the key can compare a digest with a guess; nobody can read the term (HD12, RT3).
+fn terms(state: &AdminState, template: &str, uri: &http::Uri, caller_slot: &CallerSlot) -> Option<String> {
     let cipher = state.key_cipher.as_ref()?;
     let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let query = query.filter(|(name, _)| !matches!(&**name, "limit" | "offset"));
@@ -101,82 +99,59 @@ fn terms(state: &AdminState, template: &str, uri: &http::Uri, who: &CallerSlot) 
             "{address}" | "{did}" => Some((part.trim_matches(['{', '}']).to_owned(), value.to_owned())),
             _ => None,
         });
-    let added = std::mem::take(&mut *who.0.terms.lock().unwrap_or_else(PoisonError::into_inner));
-    let mut found = Map::new();
-    for (name, value) in query.chain(in_path).chain(added) {
+    let handler_terms = std::mem::take(&mut *caller_slot.0.terms.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut digests_by_name = Map::new();
+    for (name, value) in query.chain(in_path).chain(handler_terms) {
         let name: String = name.chars().take(64).collect();
-        let digests = found.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+        let digests = digests_by_name.entry(name).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(digests) = digests
-            && digests.len() < MOST_TERMS
+            && digests.len() < MAX_TERMS
         {
             digests.push(cipher.digest(value.to_ascii_lowercase().as_bytes()).into());
         }
-        if found.len() >= MOST_TERMS {
+        if digests_by_name.len() >= MAX_TERMS {
             break;
         }
     }
-    (!found.is_empty()).then(|| Value::Object(found).to_string())
+    (!digests_by_name.is_empty()).then(|| Value::Object(digests_by_name).to_string())
 }
 
-/// The most names, and values of a name, that a record holds.
-const MOST_TERMS: usize = 16;
+/// Most names in a record, and most values of a name.
+const MAX_TERMS: usize = 16;
 
-/// The middleware around every administrative route. The request runs to its record even if its client goes away (HD21).
-pub(crate) async fn record(State(state): State<AdminState>, request: Request, next: Next) -> Response {
-    let tasks = state.tasks.clone();
-    let work = answer_and_record(state, request, next).in_current_span();
-    tasks
-        .spawn(work)
-        .await
-        .unwrap_or_else(|_| ApiError::internal().into_response())
-}
-
-async fn answer_and_record(state: AdminState, mut request: Request, next: Next) -> Response {
-    let Ok(mut room) = state.journal.reserve(1) else {
-        return ApiError::audit_unavailable().into_response();
-    };
-    let began = state.clock.now();
-    let who = CallerSlot::default();
-    request.extensions_mut().insert(who.clone());
-    let mutates = !matches!(*request.method(), Method::GET | Method::HEAD);
-    let matched = request.extensions().get::<MatchedPath>().cloned();
-    let path = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
-    let method = format!("{} {path}", request.method());
-    let org = org_of(path, request.uri().path());
-    let uri = request.uri().clone();
-    let ip = state.edge.client(request.extensions(), request.headers()).0;
-    let correlation_id = request
+/// Middleware around every admin route that writes the access record.
+pub(crate) async fn record(State(state): State<AdminState>, mut request: Request, next: Next) -> Response {
+    let caller_slot = CallerSlot::default();
+    request.extensions_mut().insert(caller_slot.clone());
+    let template = request
         .extensions()
-        .get::<CorrelationId>()
-        .map(|id| id.as_str().to_owned());
-
-    let answer = next.run(request).await;
-
-    let mut record = AccessRecord::new(method, answer.status().as_u16());
-    if let Some(caller) = who.0.caller.get() {
-        record.external_id.clone_from(&caller.external_id);
-        record.auth_method = caller.auth_method;
-        record.request_params = terms(&state, path, &uri, &who);
-        // HD12: filed under an organization only for those who got in.
-        record.org_id = org.filter(|_| answer.status().is_success());
-    }
-    record.ip_address = Some(ip);
-    record.correlation_id = correlation_id.map(Into::into);
-    record.policy_epoch = Some(state.feed.pin().snapshot.epoch());
-    record.duration_us = u64::try_from(state.clock.now().micros().saturating_sub(began.micros())).unwrap_or(0);
-    let written = match state.journal.append_reserved(&mut room, record) {
-        Ok(position) if mutates => state.journal.durable(position).await,
-        Ok(_) => Ok(()),
-        Err(error) => Err(error),
+        .get::<MatchedPath>()
+        .map_or("unmatched", MatchedPath::as_str)
+        .to_owned();
+    let uri = request.uri().clone();
+    let complete = {
+        let state = state.clone();
+        move |record: &mut AccessRecord, status: StatusCode| {
+            if let Some(caller) = caller_slot.0.caller.get() {
+                record.external_id.clone_from(&caller.external_id);
+                record.auth_method = caller.auth_method;
+                record.request_params = terms(&state, &template, &uri, &caller_slot);
+                // HD12: the record is filed under the organization only if the request succeeded.
+                record.org_id = org_of(&template, uri.path()).filter(|_| status.is_success());
+            }
+            record.policy_epoch = Some(state.feed.pin().snapshot.epoch());
+        }
     };
-    match written {
-        Ok(()) => answer,
-        Err(_) => ApiError::audit_unavailable().into_response(),
-    }
+    let recorder = RequestRecorder {
+        context: &state.edge,
+        journal: &state.journal,
+        tasks: &state.tasks,
+    };
+    recorder.record(request, next, complete).await
 }
 
-/// Refuses at once while the policy store cannot be confirmed (RTO8): a query would only wait for it. It stands below
-/// [`record()`], so that refusals are recorded.
+/// Middleware that refuses requests at once while the policy snapshot is not fresh (RTO8): a query would only wait for
+/// the store. It runs inside [`record()`], so that refusals are recorded.
 pub(crate) async fn require_fresh_policy(State(state): State<AdminState>, request: Request, next: Next) -> Response {
     if state.feed.pin().fresh {
         next.run(request).await
@@ -187,8 +162,8 @@ pub(crate) async fn require_fresh_policy(State(state): State<AdminState>, reques
 
 /// The organization in the path, if the route has one.
 fn org_of(template: &str, path: &str) -> Option<OrgId> {
-    let at = template.split('/').position(|part| part == "{org_id}")?;
-    path.split('/').nth(at)?.parse().ok()
+    let index = template.split('/').position(|part| part == "{org_id}")?;
+    path.split('/').nth(index)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! What a caller may touch: the scope and opacity rules of spec/80 §2 and §3, in one place.
+//! What a caller may read and change: the scope and opacity rules of spec/80 §2 and §3.
 //!
-//! For the super token the unknown is an honest 404. For everybody else the unknown and the foreign are one 403,
-//! byte for byte.
+//! The super token gets a 404 for an unknown object. Everybody else gets the same 403, byte for byte, for an unknown
+//! object and for an object of another organization.
 
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     input,
     private::{self, AddressView},
     record::CallerSlot,
     wire,
 };
 use axum::extract::{FromRef, FromRequestParts};
-use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, KnownQueries, Page, admin::AdminUser};
+use gw_http::{AdminCaller, ApiError, CorrelationId, HttpContext, KnownQueries, Page, admin::AdminUser};
 use gw_policy::snapshot;
 use gw_store::{
-    Actor, Reads, Tx,
+    Actor, Queries, Tx,
     read::{GroupWithAccess, Paging, Scope},
     record::{Contract, Organization, User},
 };
@@ -23,11 +23,11 @@ use gw_types::{Claim, DenyReason, GroupId, OrgId, UserId};
 use http::request::Parts;
 use std::{net::IpAddr, sync::Arc};
 
-/// The refusal for an organization.
+/// The 403 text for an organization.
 pub(crate) const ORG_DENIED: &str = "access denied to this organization";
-/// The refusal for a user, or something of a user.
+/// The 403 text for a user and for the objects of a user.
 pub(crate) const TARGET_DENIED: &str = "access denied to target resource";
-/// The refusal for a group named in a body.
+/// The 403 text for a group named in a body.
 pub(crate) const GROUP_DENIED: &str = "access denied to target group";
 
 /// The administrator of a request, and where the request came from.
@@ -36,25 +36,25 @@ pub(crate) struct Admin {
     caller: AdminCaller,
     ip: IpAddr,
     correlation_id: Option<String>,
-    who: Option<CallerSlot>,
+    caller_slot: Option<CallerSlot>,
 }
 
 impl<S> FromRequestParts<S> for Admin
 where
     S: Send + Sync,
-    Arc<Edge>: FromRef<S>,
+    Arc<HttpContext>: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let edge = Arc::<Edge>::from_ref(state);
-        let client = edge.client(&parts.extensions, &parts.headers);
-        let caller = AdminCaller::of(&edge, client, &parts.headers)?;
-        let who = parts.extensions.get::<CallerSlot>().cloned();
-        if let Some(who) = &who {
-            who.is(&caller);
+        let context = Arc::<HttpContext>::from_ref(state);
+        let client = context.client(&parts.extensions, &parts.headers);
+        let caller = AdminCaller::of(&context, client, &parts.headers)?;
+        let caller_slot = parts.extensions.get::<CallerSlot>().cloned();
+        if let Some(caller_slot) = &caller_slot {
+            caller_slot.set(&caller);
         }
-        // Here rather than in front: who may not come in at all is not told how to ask.
+        // The query is checked after authentication, so that callers without access learn no parameter names.
         if let Some(known) = parts.extensions.get::<KnownQueries>() {
             known.check_request(parts)?;
         }
@@ -63,12 +63,12 @@ where
             caller,
             ip: client.0,
             correlation_id,
-            who,
+            caller_slot,
         })
     }
 }
 
-/// The store's form of a page.
+/// Converts a page of the HTTP API to the store's paging.
 pub(crate) fn paging<const DEFAULT: u32>(page: Page<DEFAULT>) -> Paging {
     Paging {
         limit: u64::from(page.limit),
@@ -76,30 +76,30 @@ pub(crate) fn paging<const DEFAULT: u32>(page: Page<DEFAULT>) -> Paging {
     }
 }
 
-/// The organizations whose rows a person reads.
+/// The organizations whose rows the administrator reads.
 pub(crate) fn orgs_of(admin: &AdminUser) -> Scope {
     Scope::Orgs(admin.full.iter().chain(&admin.readonly).copied().collect())
 }
 
-/// What is to be done with what is asked for.
+/// Whether an object is requested for reading or for changing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-/// A user, and for which organizations the caller asks about them.
+/// A user, and the organizations on whose behalf the caller reads or changes them.
 #[derive(Debug)]
 pub(crate) struct KnownUser {
     pub(crate) user: User,
-    /// None of them: for the platform.
+    /// Empty for the platform: the account itself.
     pub(crate) orgs: Vec<OrgId>,
 }
 
 impl KnownUser {
-    /// The user as these organizations know them: their own record, and what the platform says of them only once the user
-    /// agreed to be a member.
-    pub(crate) async fn shown(self, reads: &Reads<'_>) -> Result<wire::User, Failure> {
+    /// The user as these organizations know them: their own records. What the platform knows about the user is included
+    /// only if the user accepted a membership.
+    pub(crate) async fn into_wire(self, reads: &Queries<'_>) -> Result<wire::User, AdminError> {
         let Self { user, orgs } = self;
         if orgs.is_empty() {
             return Ok(user.into());
@@ -124,7 +124,7 @@ impl Admin {
         self.caller.is_super()
     }
 
-    /// Which user the administrator is, if it is one.
+    /// The id of the administrator; `None` for a platform token.
     pub(crate) fn user_id(&self) -> Option<UserId> {
         match &self.caller {
             AdminCaller::User(admin) => Some(admin.user.id),
@@ -132,26 +132,26 @@ impl Admin {
         }
     }
 
-    /// Somebody accountable: a person, not a token of a machine (spec/80 section 2 rule 5).
+    /// Requires a person rather than a platform token, so that somebody is accountable (spec/80 section 2 rule 5).
     pub(crate) fn require_person(&self) -> Result<UserId, ApiError> {
         self.caller.require_user().map(|admin| admin.user.id)
     }
 
-    /// The organization of an administrator of one.
-    pub(crate) fn only_org(&self) -> Result<OrgId, Failure> {
+    /// The organization of the administrator if there is exactly one; the default for a missing `org_id`.
+    pub(crate) fn only_org(&self) -> Result<OrgId, AdminError> {
         match &self.caller {
             AdminCaller::User(admin) if admin.full.len() == 1 => admin.full.first().copied(),
             AdminCaller::User(_) | AdminCaller::Super | AdminCaller::Operator => None,
         }
-        .ok_or_else(|| Failure::bad("org_id is required"))
+        .ok_or_else(|| AdminError::bad_request("org_id is required"))
     }
 
-    /// Whether the administration of the organization is theirs to read.
+    /// Whether the caller may read the administration of the organization.
     pub(crate) fn may_read(&self, org: OrgId) -> bool {
         self.caller.may_read(org)
     }
 
-    /// Somebody who administers this organization in full; powers in another one do not count.
+    /// Requires a caller who administers this organization in full. Rights in other organizations do not count.
     pub(crate) fn require_writer_of(&self, org: OrgId) -> Result<(), ApiError> {
         if self.caller.may_write(org) {
             Ok(())
@@ -160,7 +160,7 @@ impl Admin {
         }
     }
 
-    /// What this caller may be told of addresses.
+    /// The addresses that this caller may see.
     pub(crate) fn address_view<'s>(
         &self,
         state: &'s AdminState,
@@ -170,10 +170,10 @@ impl Admin {
         AddressView::new(snapshot, scope, self.user_id(), state.clock.now(), &state.knobs)
     }
 
-    /// Adds what was looked for to the record of the request, as a keyed digest.
-    pub(crate) fn looked_for(&self, name: &str, term: &str) {
-        if let Some(who) = &self.who {
-            who.looked_for(name, term);
+    /// Adds a search term to the access record of the request. The record holds a keyed digest of it.
+    pub(crate) fn record_search_term(&self, name: &str, term: &str) {
+        if let Some(caller_slot) = &self.caller_slot {
+            caller_slot.record_search_term(name, term);
         }
     }
 
@@ -182,12 +182,12 @@ impl Admin {
         self.correlation_id.as_deref()
     }
 
-    /// Where the administrator is.
+    /// The client address of the administrator.
     pub(crate) fn ip(&self) -> IpAddr {
         self.ip
     }
 
-    /// For audit entries.
+    /// The actor of audit entries.
     pub(crate) fn actor(&self) -> Actor {
         let actor = match &self.caller {
             AdminCaller::Super => Actor::named(Actor::SUPER_ADMIN),
@@ -197,9 +197,9 @@ impl Admin {
         actor.from_request(Some(self.ip), self.correlation_id.clone())
     }
 
-    /// Starts a mutation by this administrator, judged inside it by everything that was committed before: nothing else
-    /// changes the policy until it ends (HD20).
-    pub(crate) async fn begin(&self, state: &AdminState) -> Result<Tx, Failure> {
+    /// Starts a mutation by this administrator and authorizes them again by everything committed before it. No other
+    /// mutation changes the policy until it ends (HD20).
+    pub(crate) async fn begin(&self, state: &AdminState) -> Result<Tx, AdminError> {
         let tx = state.store.begin(&self.actor()).await?;
         self.reauthorize_in(state, &tx).await?;
         Ok(tx)
@@ -209,7 +209,7 @@ impl Admin {
     ///
     /// # Errors
     /// 401 or 403 if the administrator lost rights since the request began.
-    pub(crate) async fn reauthorize_in(&self, state: &AdminState, tx: &Tx) -> Result<(), Failure> {
+    pub(crate) async fn reauthorize_in(&self, state: &AdminState, tx: &Tx) -> Result<(), AdminError> {
         if state.feed.epoch() < tx.head() {
             state.feed.catch_up_to(tx.head()).await;
         }
@@ -230,7 +230,7 @@ impl Admin {
         self.caller.require_super()
     }
 
-    /// The life cycle of organizations is the operator's too.
+    /// Requires super or the operator token: the operator also manages the life cycle of organizations.
     pub(crate) fn require_super_or_operator(&self) -> Result<(), ApiError> {
         match self.caller {
             AdminCaller::Super | AdminCaller::Operator => Ok(()),
@@ -238,7 +238,7 @@ impl Admin {
         }
     }
 
-    /// Somebody who may change anything at all.
+    /// Requires a caller who may change at least one organization.
     pub(crate) fn require_writer(&self) -> Result<(), ApiError> {
         match &self.caller {
             AdminCaller::Super => Ok(()),
@@ -248,7 +248,7 @@ impl Admin {
         }
     }
 
-    /// Whose rows the caller reads. The operator reads no tenant's data.
+    /// The organizations whose rows the caller reads. The operator token reads no tenant's data.
     pub(crate) fn scope(&self) -> Result<Scope, ApiError> {
         match &self.caller {
             AdminCaller::Super => Ok(Scope::All),
@@ -257,25 +257,25 @@ impl Admin {
         }
     }
 
-    /// The same for organization records themselves, which the operator manages.
+    /// As [`Self::scope`], for the organization records themselves: the operator token manages all of them.
     pub(crate) fn scope_or_operator(&self) -> Scope {
         self.scope().unwrap_or(Scope::All)
     }
 
-    fn denied_org(&self) -> Failure {
+    fn denied_org(&self) -> AdminError {
         if self.is_super() {
-            Failure::not_found("organization not found")
+            AdminError::not_found("organization not found")
         } else {
-            Failure::forbidden(ORG_DENIED)
+            AdminError::forbidden(ORG_DENIED)
         }
     }
 
-    /// The answer for a user, membership or link that is not there, or not the caller's to know of.
-    pub(crate) fn unknown_target(&self, what: &'static str) -> Failure {
+    /// The error for a user, membership or link that does not exist or that the caller may not know of.
+    pub(crate) fn unknown_target(&self, what: &'static str) -> AdminError {
         if self.is_super() {
-            Failure::not_found(what)
+            AdminError::not_found(what)
         } else {
-            Failure::forbidden(TARGET_DENIED)
+            AdminError::forbidden(TARGET_DENIED)
         }
     }
 
@@ -284,12 +284,12 @@ impl Admin {
         state: &AdminState,
         org: &str,
         allowed: impl Fn(OrgId) -> bool,
-    ) -> Result<Organization, Failure> {
+    ) -> Result<Organization, AdminError> {
         let Ok(id) = org.parse::<OrgId>() else {
             return Err(self.denied_org());
         };
         if !allowed(id) {
-            return Err(Failure::forbidden(ORG_DENIED));
+            return Err(AdminError::forbidden(ORG_DENIED));
         }
         state
             .store
@@ -300,111 +300,120 @@ impl Admin {
     }
 
     /// An organization whose administration the caller may read.
-    pub(crate) async fn readable_org(&self, state: &AdminState, org: &str) -> Result<Organization, Failure> {
+    pub(crate) async fn readable_org(&self, state: &AdminState, org: &str) -> Result<Organization, AdminError> {
         self.org(state, org, |id| self.caller.may_read(id)).await
     }
 
-    /// The same, and any for the operator.
+    /// As [`Self::readable_org`]; the operator token may name any organization.
     pub(crate) async fn readable_org_or_operator(
         &self,
         state: &AdminState,
         org: &str,
-    ) -> Result<Organization, Failure> {
+    ) -> Result<Organization, AdminError> {
         if matches!(self.caller, AdminCaller::Operator) {
             return self.org(state, org, |_| true).await;
         }
         self.readable_org(state, org).await
     }
 
-    /// An organization that the caller may change; never a system one but the default organization.
-    pub(crate) async fn writable_org(&self, state: &AdminState, org: &str) -> Result<Organization, Failure> {
-        let found = self.writable_or_system_org(state, org).await?;
-        if found.id == snapshot::Organization::ANONYMOUS {
-            return Err(Failure::forbidden("system rows cannot be changed"));
+    /// An organization that the caller may change. Of the system organizations only the default one may be changed.
+    pub(crate) async fn writable_org(&self, state: &AdminState, org: &str) -> Result<Organization, AdminError> {
+        let org = self.writable_or_system_org(state, org).await?;
+        if org.id == snapshot::Organization::ANONYMOUS {
+            return Err(AdminError::forbidden("system rows cannot be changed"));
         }
-        Ok(found)
+        Ok(org)
     }
 
-    /// The same, system organizations included: for the access of their groups (A3).
-    pub(crate) async fn writable_or_system_org(&self, state: &AdminState, org: &str) -> Result<Organization, Failure> {
-        let found = self.readable_org(state, org).await?;
-        if self.caller.may_write(found.id) {
-            Ok(found)
+    /// As [`Self::writable_org`], with all system organizations: for the access of their groups (A3).
+    pub(crate) async fn writable_or_system_org(
+        &self,
+        state: &AdminState,
+        org: &str,
+    ) -> Result<Organization, AdminError> {
+        let org = self.readable_org(state, org).await?;
+        if self.caller.may_write(org.id) {
+            Ok(org)
         } else {
             Err(read_only().into())
         }
     }
 
-    /// A group of an organization that the caller was let into; a group of another one is unknown here.
+    /// A group of an organization that the caller may see. A group of another organization is unknown here.
     pub(crate) async fn group_of(
         &self,
-        reads: &Reads<'_>,
+        reads: &Queries<'_>,
         org: &Organization,
         group: &str,
-    ) -> Result<GroupWithAccess, Failure> {
-        let found = match group.parse::<GroupId>() {
+    ) -> Result<GroupWithAccess, AdminError> {
+        let group_access = match group.parse::<GroupId>() {
             Ok(id) => reads.find_access(id).await?,
             Err(_) => None,
         };
-        found.filter(|g| g.group.org == org.id).ok_or_else(|| {
+        group_access.filter(|g| g.group.org == org.id).ok_or_else(|| {
             if self.is_super() {
-                Failure::not_found("group not found")
+                AdminError::not_found("group not found")
             } else {
-                Failure::forbidden(TARGET_DENIED)
+                AdminError::forbidden(TARGET_DENIED)
             }
         })
     }
 
-    /// A group named in a body, of any organization that the caller may change.
-    pub(crate) async fn target_group(&self, reads: &Reads<'_>, group: &str) -> Result<GroupWithAccess, Failure> {
+    /// A group named in a body, of any organization that the caller may change. Administrator groups need super.
+    pub(crate) async fn target_group(&self, reads: &Queries<'_>, group: &str) -> Result<GroupWithAccess, AdminError> {
         let id = input::id::<GroupId>(group, "group_id")?;
-        let found = reads
+        let group = reads
             .find_access(id)
             .await?
             .filter(|g| self.caller.may_write(g.group.org));
-        let found = found.ok_or_else(|| {
+        let group = group.ok_or_else(|| {
             if self.is_super() {
-                Failure::not_found("group not found")
+                AdminError::not_found("group not found")
             } else {
-                Failure::forbidden(GROUP_DENIED)
+                AdminError::forbidden(GROUP_DENIED)
             }
         })?;
-        self.may_touch(&found)?;
-        Ok(found)
+        self.require_super_for_admin_group(&group)?;
+        Ok(group)
     }
 
-    /// C4, spec/80 §6 rule 5: groups that make administrators are super's, in every way.
-    pub(crate) fn may_touch(&self, group: &GroupWithAccess) -> Result<(), Failure> {
+    /// Requires super if the group makes its members administrators (C4, spec/80 §6 rule 5).
+    pub(crate) fn require_super_for_admin_group(&self, group: &GroupWithAccess) -> Result<(), AdminError> {
         if group.group.is_org_admin || group.access.claims.has(Claim::Admin) {
             self.require_super()?;
         }
         Ok(())
     }
 
-    /// C4: the powers of administrators, read-only ones too, end by super's act only: a membership in a group that gives
-    /// them, and in every other way.
-    pub(crate) fn may_disempower(&self, group: &GroupWithAccess) -> Result<(), Failure> {
+    /// Requires super for a change that ends administrative rights by this group, read-only ones included (C4). This
+    /// covers the end of a membership and every other way to end the rights.
+    pub(crate) fn may_disempower(&self, group: &GroupWithAccess) -> Result<(), AdminError> {
         if group.group.is_org_readonly_admin {
             self.require_super()?;
         }
-        self.may_touch(group)
+        self.require_super_for_admin_group(group)
     }
 
     /// Requires super for a change that ends the administrative powers of all members of a group (C4).
-    pub(crate) async fn may_disempower_all(&self, reads: &Reads<'_>, group: &GroupWithAccess) -> Result<(), Failure> {
+    pub(crate) async fn may_disempower_all(
+        &self,
+        reads: &Queries<'_>,
+        group: &GroupWithAccess,
+    ) -> Result<(), AdminError> {
         if group.group.is_org_readonly_admin && reads.has_members(group.group.id).await? {
             self.require_super()?;
         }
-        self.may_touch(group)
+        self.require_super_for_admin_group(group)
     }
 
-    /// The same for what is done to a person in these organizations, by a ban or by a withdrawn KYC mark.
+    /// Requires super for a ban or a withdrawn KYC mark if the user has administrative rights in these organizations
+    /// (C4).
     pub(crate) async fn may_disempower_in(
         &self,
-        reads: &Reads<'_>,
+        reads: &Queries<'_>,
         user: UserId,
         orgs: &[OrgId],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AdminError> {
         if self.is_super() {
             return Ok(());
         }
@@ -419,77 +428,83 @@ impl Admin {
         Ok(())
     }
 
-    /// A user that agreed to be a member of an organization whose administration the caller may read (HD32).
-    pub(crate) async fn readable_user(&self, reads: &Reads<'_>, user: &str) -> Result<User, Failure> {
+    /// A user who accepted a membership in an organization whose administration the caller may read (HD32).
+    pub(crate) async fn readable_user(&self, reads: &Queries<'_>, user: &str) -> Result<User, AdminError> {
         let scope = self.scope()?;
         self.user(reads, user, |org| covers(&scope, org)).await
     }
 
-    /// A user that agreed to be a member of an organization the caller may change.
-    pub(crate) async fn writable_user(&self, reads: &Reads<'_>, user: &str) -> Result<User, Failure> {
+    /// A user who accepted a membership in an organization that the caller may change.
+    pub(crate) async fn writable_user(&self, reads: &Queries<'_>, user: &str) -> Result<User, AdminError> {
         self.user(reads, user, |org| self.caller.may_write(org)).await
     }
 
-    async fn user(&self, reads: &Reads<'_>, user: &str, mine: impl Fn(OrgId) -> bool) -> Result<User, Failure> {
-        let found = match user.parse::<UserId>() {
+    async fn user(
+        &self,
+        reads: &Queries<'_>,
+        user: &str,
+        in_scope: impl Fn(OrgId) -> bool,
+    ) -> Result<User, AdminError> {
+        let user = match user.parse::<UserId>() {
             Ok(id) => reads.find_user(id).await?,
             Err(_) => None,
         };
-        let Some(found) = found else {
+        let Some(user) = user else {
             return Err(self.unknown_target("user not found"));
         };
-        if self.is_super() || reads.organizations_of(found.id).await?.into_iter().any(mine) {
-            return Ok(found);
+        if self.is_super() || reads.organizations_of(user.id).await?.into_iter().any(in_scope) {
+            return Ok(user);
         }
         Err(self.unknown_target("user not found"))
     }
 
-    /// A11: what binds everywhere is super's. Whether the user belongs elsewhere too makes no difference, or the answer
-    /// would tell (HD40).
-    pub(crate) fn require_platform_wide(&self) -> Result<(), Failure> {
+    /// Requires super for a change that binds in every organization (A11). Whether the user is a member of other
+    /// organizations makes no difference: otherwise the answer would reveal it (HD40).
+    pub(crate) fn require_platform_wide(&self) -> Result<(), AdminError> {
         if self.is_super() {
             Ok(())
         } else {
-            Err(Failure::forbidden(TARGET_DENIED))
+            Err(AdminError::forbidden(TARGET_DENIED))
         }
     }
 
-    /// A user whose name an organization of the caller's holds, whether the user agreed to that or not: of them only what
-    /// the organizations themselves gave and noted may be shown or changed. `named` picks one of the organizations.
+    /// A user whom one of the caller's organizations knows, whether the user accepted a membership or not. Only what
+    /// the organizations themselves gave to and noted about the user may be shown or changed. `org` names one of the
+    /// organizations.
     pub(crate) async fn known_user(
         &self,
-        reads: &Reads<'_>,
+        reads: &Queries<'_>,
         user: &str,
-        named: Option<&str>,
-        to: Access,
-    ) -> Result<KnownUser, Failure> {
+        org: Option<&str>,
+        access: Access,
+    ) -> Result<KnownUser, AdminError> {
         let unknown = || self.unknown_target("user not found");
-        let found = match user.parse::<UserId>() {
+        let user = match user.parse::<UserId>() {
             Ok(id) => reads.find_user(id).await?,
             Err(_) => None,
         };
-        let user = found.ok_or_else(unknown)?;
-        let named = match named.filter(|text| !text.is_empty()) {
+        let user = user.ok_or_else(unknown)?;
+        let requested_org = match org.filter(|text| !text.is_empty()) {
             Some(text) => Some(text.parse::<OrgId>().map_err(|_| self.denied_org())?),
             None => None,
         };
         if self.is_super() {
-            if let Some(org) = named
+            if let Some(org) = requested_org
                 && reads.find_organization(org).await?.is_none()
             {
                 return Err(self.denied_org());
             }
             return Ok(KnownUser {
                 user,
-                orgs: named.into_iter().collect(),
+                orgs: requested_org.into_iter().collect(),
             });
         }
-        let mine = |org: &OrgId| match to {
+        let in_scope = |org: &OrgId| match access {
             Access::Read => self.caller.may_read(*org),
             Access::Write => self.caller.may_write(*org),
         };
         let mut orgs = reads.organizations_knowing(user.id).await?;
-        orgs.retain(|org| mine(org) && named.is_none_or(|named| named == *org));
+        orgs.retain(|org| in_scope(org) && requested_org.is_none_or(|requested| requested == *org));
         if orgs.is_empty() {
             Err(unknown())
         } else {
@@ -497,18 +512,18 @@ impl Admin {
         }
     }
 
-    /// A contract of an organization that the caller was let into.
+    /// A contract of an organization that the caller may see.
     pub(crate) async fn contract_of(
         &self,
-        reads: &Reads<'_>,
+        reads: &Queries<'_>,
         org: &Organization,
         address: &str,
-    ) -> Result<Contract, Failure> {
+    ) -> Result<Contract, AdminError> {
         let address = input::address(address)?;
-        let found = reads.find_contract(address).await?;
-        found
+        let contract = reads.find_contract(address).await?;
+        contract
             .filter(|c| c.org == org.id)
-            .ok_or_else(|| Failure::not_found("contract not found"))
+            .ok_or_else(|| AdminError::not_found("contract not found"))
     }
 }
 

@@ -1,75 +1,76 @@
-//! What the handlers draw on.
+//! The state shared by the admin handlers.
 
-use crate::{CallTester, LoginSessions};
+use crate::LoginSessions;
 use axum::extract::FromRef;
-use gw_evm::Extras;
-use gw_http::Edge;
+use gw_crypto::KeyCipher;
+use gw_evm::CustomMethods;
+use gw_http::{HttpContext, simulation::CallSimulator};
 use gw_journal::Journal;
-use gw_node::{KeyCipher, Node};
-use gw_policy::Knobs;
+use gw_node::Node;
+use gw_policy::PolicySettings;
 use gw_store::{Feed, Store, audit::AuditStore};
 use gw_types::{Clock, Entropy};
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
-/// What the handlers draw on; cheap to clone.
+/// The state shared by the admin handlers; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct AdminState {
-    /// Who may come in.
-    pub edge: Arc<Edge>,
-    /// Policy rows.
+    /// Authentication and HTTP settings.
+    pub edge: Arc<HttpContext>,
+    /// The store with the policy rows.
     pub store: Store,
-    /// The snapshot, for what follows from several rows.
+    /// The policy snapshot, for answers that combine several rows.
     pub feed: Feed,
-    /// Sealed records.
+    /// The sealed logs.
     pub audit: AuditStore,
-    /// Where every request is recorded.
+    /// The journal that records every request.
     pub journal: Arc<Journal>,
-    /// The chain, to check proofs of deployment.
+    /// The EVM node, to check proofs of deployment.
     pub node: Arc<Node>,
-    /// For upstream keys; `None` refuses to store any.
+    /// Encrypts upstream keys and digests search terms; with `None` no upstream key can be stored.
     pub key_cipher: Option<Arc<KeyCipher>>,
-    /// Logins on their way.
+    /// Pending login sessions.
     pub sessions: Arc<dyn LoginSessions>,
-    /// Runs calls as callers do.
-    pub tester: Arc<dyn CallTester>,
+    /// Makes calls through the pipeline of `/rpc`.
+    pub calls: Arc<dyn CallSimulator>,
     /// Methods beside the registry.
-    pub extras: Arc<Extras>,
-    /// Decision knobs, as every decision takes them.
-    pub knobs: Arc<Knobs>,
-    /// Switches.
+    pub extras: Arc<CustomMethods>,
+    /// The policy settings that every decision uses.
+    pub knobs: Arc<PolicySettings>,
+    /// Configuration of the admin API.
     pub settings: AdminSettings,
-    /// What is told of this instance.
+    /// Facts about this instance for `/status`.
     pub facts: InstanceFacts,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
+    /// The source of random bytes.
     pub entropy: Arc<dyn Entropy>,
-    /// Work that outlives its request.
+    /// Tracks tasks that outlive their request.
     pub tasks: TaskTracker,
 }
 
-/// What administrators are told of the instance they talk to.
+/// What `/status` reports about the instance that serves the request.
 #[derive(Clone, Debug)]
 pub struct InstanceFacts {
     /// The public port.
     pub port: u16,
-    /// Scheme, host and port of every node, in their order.
+    /// Scheme, host and port of every node, in the configured order.
     pub node_origins: Vec<String>,
 }
 
-/// Switches of the admin API.
+/// Configuration of the admin API.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdminSettings {
     /// `ADMIN_CLAIM_DELEGATION`: organization administrators may give the admin claim.
     pub claim_delegation: bool,
-    /// `ADMIN_CONFIRM_DELETES`: deleting an organization that holds something needs `confirm=<slug>`.
+    /// `ADMIN_CONFIRM_DELETES`: deleting an organization with groups or contracts needs `confirm=<slug>`.
     pub confirm_deletes: bool,
     /// `PERSONAL_RPC_URLS`: users have personal RPC URLs.
     pub personal_urls: bool,
 }
 
-impl FromRef<AdminState> for Arc<Edge> {
+impl FromRef<AdminState> for Arc<HttpContext> {
     fn from_ref(state: &AdminState) -> Self {
         Self::clone(&state.edge)
     }

@@ -1,19 +1,19 @@
-//! What one access record costs before it is written: encoding, commitments, its place in the chain.
+//! The cost of one access record before it is written: encoding, commitments and linking into the chain.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gw_audit::{
-    AccessRecord, AuthMethod, Chain, ChainId, Draft, Entry, Genesis, MatchedVia, Record, ShardId, StoredEntry, Stream,
-    tree,
+    AccessRecord, AuthMethod, Chain, ChainId, EncodedRecord, Entry, Genesis, MatchedVia, Record, ShardId, StoredEntry,
+    Stream, tree,
 };
 use gw_types::{Entropy, Epoch, ExternalId, OrgId, Timestamp};
 use std::hint::black_box;
 use uuid::Uuid;
 
-/// Leaves the cost of the system's chance out.
+/// Entropy without cost, to leave the system's random numbers out of the measurement.
 #[derive(Debug)]
-struct NoChance;
+struct NoEntropy;
 
-impl Entropy for NoChance {
+impl Entropy for NoEntropy {
     fn fill(&self, _: &mut [u8]) {}
 }
 
@@ -47,16 +47,16 @@ fn entry(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("access_record");
     group.throughput(Throughput::Elements(1));
     group.bench_function("draft", |bencher| {
-        bencher.iter(|| Draft::new(black_box(&record), &NoChance))
+        bencher.iter(|| EncodedRecord::new(black_box(&record), &NoEntropy))
     });
-    let draft = Draft::new(&record, &NoChance);
+    let encoded = EncodedRecord::new(&record, &NoEntropy);
     group.bench_function("link", |bencher| {
         bencher.iter(|| {
             bytes.clear();
-            chain.link(black_box(&draft), now, &mut bytes)
+            chain.link(black_box(&encoded), now, &mut bytes)
         });
     });
-    let stored = StoredEntry::new(bytes.clone(), draft.openings().to_vec()).unwrap();
+    let stored = StoredEntry::new(bytes.clone(), encoded.openings().to_vec()).unwrap();
     group.bench_function("decode", |bencher| {
         bencher.iter(|| Entry::decode(black_box(&stored.bytes), &stored.openings))
     });

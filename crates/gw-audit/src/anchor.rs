@@ -1,9 +1,10 @@
-//! Anchors: what is left of the pruned beginning of a chain, signed (spec/70 rules 23 and 24).
+//! Anchors: signed summaries of the pruned beginning of a chain (spec/70 rules 23 and 24).
 //!
-//! Retention removes entries from the start of a chain only. The anchor holds all that a verification needs to go on
-//! behind them: the end of what was removed, the right edge of the tree over it, the last entry of each organization,
-//! and the erasures whose records went with it. The gateway signs it like a checkpoint: write access to the database does not
-//! suffice to move the start of a chain. The hashes of the removed entries are kept apart, for proofs.
+//! Retention removes entries only from the start of a chain. The anchor holds everything that a verification needs to
+//! start behind the removed entries: the head of the removed part, the right edge of the tree over it, the last removed
+//! entry of each organization, and the erasures whose records were removed. The gateway signs the anchor like a
+//! checkpoint, so write access to the database is not enough to move the start of a chain. The hashes of the removed
+//! entries are stored separately, for proofs.
 
 use crate::cbor::{CborError, Reader, Writer};
 use crate::chain::{Chain, ChainError, Head, OrgHead};
@@ -20,21 +21,21 @@ use uuid::Uuid;
 pub struct Anchor {
     /// The chain.
     pub chain: ChainId,
-    /// How many entries are gone, and hash and time of the last of them.
+    /// The number of removed entries, and the hash and time of the last one.
     pub head: Head,
-    /// The roots of the full subtrees over them, largest first.
+    /// The roots of the full subtrees over the removed entries, largest first.
     pub peaks: Vec<Hash>,
-    /// The last entry of each organization among them, by id.
+    /// The last removed entry of each organization, sorted by organization id.
     pub orgs: Vec<(OrgId, OrgHead)>,
-    /// Erasures whose records are gone.
+    /// Erasures whose records were removed.
     pub erasures: Erasures,
 }
 
-/// The version of the anchors made here.
+/// The version of the anchor encoding that this crate writes.
 const VERSION: u64 = 1;
 
 impl Anchor {
-    /// The anchor as deterministic bytes.
+    /// Encodes the anchor as deterministic CBOR.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&mut bytes);
@@ -78,10 +79,10 @@ impl Anchor {
         bytes
     }
 
-    /// Reads an anchor back; its signature is not checked.
+    /// Decodes an anchor without checking its signature.
     ///
     /// # Errors
-    /// The bytes are no anchor.
+    /// The bytes are not the deterministic encoding of an anchor.
     pub fn decode(bytes: &[u8]) -> Result<Self, EntryError> {
         let mut reader = Reader::new(bytes);
         let mut map = reader.map()?;
@@ -136,23 +137,23 @@ impl Anchor {
             orgs,
             erasures,
         };
-        // Invariant: one anchor has one encoding, and its peaks are as many as its size has.
+        // Invariant: an anchor has exactly one encoding, and the number of its peaks fits its size.
         if size == 0 || anchor.frontier().is_none() || anchor.bytes() != bytes {
             return Err(EntryError::Value);
         }
         Ok(anchor)
     }
 
-    /// The signature over the anchor, as a signed note: its origin is `<cluster>/<stream>/<shard>/anchor`, its size the
-    /// number of removed entries, its root SHA-256(0x00 ‖ anchor bytes).
+    /// Signs the anchor and returns the signed note. The note's origin is `<cluster>/<stream>/<shard>/anchor`, its size
+    /// is the number of removed entries, and its root is SHA-256(0x00 ‖ anchor bytes).
     pub fn sign(&self, cluster: &str, key: &CheckpointKey) -> String {
         self.statement(cluster).sign(key)
     }
 
-    /// Reads an anchor that one of `keys` signed.
+    /// Decodes an anchor and checks that one of `keys` signed it.
     ///
     /// # Errors
-    /// The bytes are no anchor of this chain, or none that was signed.
+    /// The bytes are not an anchor of `chain`, or `note` is not a valid signature over them.
     pub fn open(
         bytes: &[u8],
         note: &str,
@@ -173,12 +174,12 @@ impl Anchor {
         Checkpoint::new(origin, self.head.size, tree::leaf(&self.bytes()))
     }
 
-    /// The chain as it goes on behind the removed entries.
+    /// The chain that continues behind the removed entries.
     pub fn chain(&self) -> Chain {
         Chain::resume(self.chain, self.head, self.orgs.iter().copied())
     }
 
-    /// The tree over the removed entries; `None` if the peaks are not those of the size.
+    /// The tree over the removed entries; `None` if the number of peaks does not fit the size.
     pub fn frontier(&self) -> Option<Frontier> {
         Frontier::resume(self.head.size, self.peaks.clone())
     }
@@ -192,47 +193,48 @@ fn triple(list: &mut Reader<'_>) -> Result<(), EntryError> {
     }
 }
 
-/// Why an anchor is not to be trusted.
+/// Why an anchor is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnchorError {
-    /// The bytes.
+    /// The bytes are malformed.
     #[error(transparent)]
     Malformed(#[from] EntryError),
-    /// The note.
+    /// The note is malformed, or no known key signed it.
     #[error(transparent)]
     Note(#[from] CheckpointError),
-    /// The note is about another anchor.
-    #[error("the note is not about this anchor")]
+    /// The note signs another anchor, or the anchor belongs to another chain.
+    #[error("the note does not sign this anchor of this chain")]
     Mismatch,
 }
 
-/// Entries at the start of a chain that are about to be removed, looked at one by one: a changed entry is evidence and
-/// must stay.
+/// Checks the entries at the start of a chain, one by one, before retention removes them. A changed entry is evidence
+/// and must stay.
 #[derive(Clone, Debug)]
 pub struct Removal {
     id: ChainId,
-    /// None until the genesis.
+    /// `None` until the genesis entry was taken.
     chain: Option<Chain>,
     frontier: Frontier,
     erasures: Erasures,
 }
 
-/// Why an entry must stay.
+/// Why an entry must not be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemovalError {
-    /// It does not continue the chain.
+    /// The entry does not continue the chain.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// The stored hash is not the entry's.
-    #[error("the stored hash is not the entry's")]
+    /// The stored hash is not the hash of the entry.
+    #[error("the stored hash is not the hash of the entry")]
     Hash,
-    /// What lies beside it is not what it committed to.
-    #[error("its personal values are not what was committed to")]
+    /// The openings do not match the commitments in the entry.
+    #[error("the personal values of the entry do not match its commitments")]
     Openings,
 }
 
 impl Removal {
-    /// Begins behind what was removed before, or at the start of a chain.
+    /// Starts behind the entries that `anchor` covers, or at the start of the chain if there is no anchor. `None` if
+    /// the anchor belongs to another chain or its peaks do not fit its size.
     pub fn after(id: ChainId, anchor: Option<&Anchor>) -> Option<Self> {
         let Some(anchor) = anchor else {
             return Some(Self {
@@ -251,10 +253,10 @@ impl Removal {
         })
     }
 
-    /// Takes the next entry.
+    /// Checks the next entry and adds it to the removed part. `stored` is the hash in the row.
     ///
     /// # Errors
-    /// The entry is not what was sealed: neither it nor any after it may be removed.
+    /// The entry is not what was sealed: neither it nor any later entry may be removed.
     pub fn take(&mut self, bytes: &[u8], openings: &[u8], stored: &[u8]) -> Result<Header, RemovalError> {
         let entry = Entry::decode(bytes, openings).map_err(|error| match error {
             EntryError::Commitment | EntryError::Openings(_) => RemovalError::Openings,
@@ -278,12 +280,12 @@ impl Removal {
         Ok(header)
     }
 
-    /// The tree over everything removed so far.
+    /// The tree over all removed entries, those before the previous anchor included.
     pub const fn frontier(&self) -> &Frontier {
         &self.frontier
     }
 
-    /// The anchor behind the last entry taken; `None` before the first.
+    /// The anchor behind the last taken entry; `None` before the first one.
     pub fn anchor(&self) -> Option<Anchor> {
         let chain = self.chain.as_ref()?;
         let mut orgs: Vec<_> = chain.orgs().collect();

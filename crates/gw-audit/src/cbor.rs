@@ -1,8 +1,8 @@
 //! Deterministic CBOR (RFC 8949 section 4.2.1): shortest integers, definite lengths, sorted keys.
 //!
-//! Only what entries are made of: unsigned and negative integers, byte and text strings, arrays, maps with
-//! short text keys, booleans, null. The reader refuses every byte sequence the writer could not have made, so
-//! one value has exactly one encoding.
+//! Supports only the types that entries consist of: unsigned and negative integers, byte and text strings, arrays, maps
+//! with short text keys, booleans, null. The reader rejects every byte sequence that the writer could not have
+//! produced, so a value has exactly one encoding.
 
 /// Appends items to a buffer.
 #[derive(Debug)]
@@ -27,12 +27,12 @@ impl<'b> Writer<'b> {
         Self { bytes }
     }
 
-    /// An unsigned integer.
+    /// Writes an unsigned integer.
     pub fn uint(&mut self, value: u64) {
         self.head(UINT, value);
     }
 
-    /// An integer.
+    /// Writes a signed integer.
     pub fn int(&mut self, value: i64) {
         match u64::try_from(value) {
             Ok(value) => self.head(UINT, value),
@@ -40,34 +40,34 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// A byte string.
+    /// Writes a byte string.
     pub fn bytes(&mut self, value: &[u8]) {
         self.head(BYTES, value.len() as u64);
         self.bytes.extend_from_slice(value);
     }
 
-    /// A text string.
+    /// Writes a text string.
     pub fn text(&mut self, value: &str) {
         self.head(TEXT, value.len() as u64);
         self.bytes.extend_from_slice(value.as_bytes());
     }
 
-    /// A boolean.
+    /// Writes a boolean.
     pub fn bool(&mut self, value: bool) {
         self.bytes.push(if value { TRUE } else { FALSE });
     }
 
-    /// Null.
+    /// Writes null.
     pub fn null(&mut self) {
         self.bytes.push(NULL);
     }
 
-    /// The head of an array; its items follow.
+    /// Writes the head of an array; the caller then writes its `len` items.
     pub fn array(&mut self, len: usize) {
         self.head(ARRAY, len as u64);
     }
 
-    /// A map; its fields are written through the returned value, in order.
+    /// Starts a map; its fields are written through the returned value, in encoded order.
     pub fn map(&mut self) -> MapWriter<'_, 'b> {
         let head = self.bytes.len();
         self.bytes.push(MAP << 5);
@@ -79,7 +79,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// An item already encoded.
+    /// Appends an item that is already encoded.
     pub fn raw(&mut self, item: &[u8]) {
         self.bytes.extend_from_slice(item);
     }
@@ -111,12 +111,12 @@ pub struct MapWriter<'w, 'b> {
 }
 
 impl<'b> MapWriter<'_, 'b> {
-    /// Starts a field: its value is written next.
+    /// Writes the key of a field; the caller writes the value next.
     ///
-    /// Invariant: keys come in encoded order (shorter first, then bytewise), are shorter than 24 bytes and fewer
-    /// than 24; the callers' key lists are constants, and tests read every one of them back.
+    /// Invariant: keys come in encoded order (shorter first, then bytewise), are shorter than 24 bytes, and there are
+    /// fewer than 24 of them. The callers' key lists are constants, and tests read each of them back.
     pub fn field(&mut self, key: &'static str) -> &mut Writer<'b> {
-        debug_assert!(sorted(self.last, key), "`{key}` after `{}`", self.last);
+        debug_assert!(is_sorted(self.last, key), "`{key}` after `{}`", self.last);
         debug_assert!(self.len < 23 && key.len() < 24, "`{key}`");
         self.last = key;
         self.len += 1;
@@ -128,30 +128,30 @@ impl<'b> MapWriter<'_, 'b> {
     }
 }
 
-fn sorted(before: &str, after: &str) -> bool {
-    (before.len(), before) < (after.len(), after)
+fn is_sorted(first: &str, second: &str) -> bool {
+    (first.len(), first) < (second.len(), second)
 }
 
-/// Bytes that are not the deterministic encoding of what was expected.
+/// Why bytes are not the deterministic encoding of the expected item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CborError {
     /// The bytes end early.
     #[error("the bytes end early")]
     Truncated,
-    /// An item of another type stands here.
-    #[error("an item of another type stands here")]
+    /// The item has another type than expected.
+    #[error("the item has an unexpected type")]
     Type,
-    /// Not the deterministic encoding.
-    #[error("not the deterministic encoding")]
+    /// The item is not deterministically encoded.
+    #[error("the item is not deterministically encoded")]
     NotDeterministic,
-    /// Nested deeper than any entry.
-    #[error("nested too deeply")]
+    /// The item is nested deeper than any entry.
+    #[error("the item is nested too deeply")]
     Depth,
-    /// A field that must be there is not.
+    /// A required field is missing.
     #[error("the field `{0}` is missing")]
     Missing(&'static str),
-    /// A field nobody knows.
-    #[error("an unknown field stands here")]
+    /// The map has an unknown field.
+    #[error("the map has an unknown field")]
     UnknownField,
     /// Bytes follow the last item.
     #[error("bytes follow the last item")]
@@ -164,16 +164,16 @@ pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
-/// The deepest nesting [`Reader::skip`] follows.
+/// The deepest nesting that [`Reader::skip`] accepts.
 const MAX_DEPTH: u8 = 8;
 
 impl<'a> Reader<'a> {
-    /// A reader of these bytes.
+    /// A reader of `bytes`.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// What is not read yet.
+    /// The bytes that are not read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -184,6 +184,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Checks that everything was read.
+    ///
+    /// # Errors
+    /// [`CborError::Trailing`] if bytes are left.
     pub const fn end(self) -> Result<(), CborError> {
         if self.is_empty() {
             Ok(())
@@ -192,12 +195,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An unsigned integer.
+    /// Reads an unsigned integer.
     pub fn uint(&mut self) -> Result<u64, CborError> {
-        self.head_of(UINT)
+        self.expect_head(UINT)
     }
 
-    /// An integer.
+    /// Reads a signed integer.
     pub fn int(&mut self) -> Result<i64, CborError> {
         match self.head()? {
             (UINT, value) => i64::try_from(value).map_err(|_| CborError::Type),
@@ -208,24 +211,24 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A byte string.
+    /// Reads a byte string.
     pub fn bytes(&mut self) -> Result<&'a [u8], CborError> {
-        let len = self.head_of(BYTES)?;
+        let len = self.expect_head(BYTES)?;
         self.take(len)
     }
 
-    /// A byte string of exactly `N` bytes.
+    /// Reads a byte string of exactly `N` bytes.
     pub fn array_of<const N: usize>(&mut self) -> Result<[u8; N], CborError> {
         self.bytes()?.try_into().map_err(|_| CborError::Type)
     }
 
-    /// A text string.
+    /// Reads a text string.
     pub fn text(&mut self) -> Result<&'a str, CborError> {
-        let len = self.head_of(TEXT)?;
+        let len = self.expect_head(TEXT)?;
         core::str::from_utf8(self.take(len)?).map_err(|_| CborError::Type)
     }
 
-    /// A boolean.
+    /// Reads a boolean.
     pub fn bool(&mut self) -> Result<bool, CborError> {
         match self.byte()? {
             FALSE => Ok(false),
@@ -234,7 +237,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Steps over a null, if one stands here.
+    /// Skips a null if it is the next item; returns whether it was.
     pub fn null(&mut self) -> bool {
         match self.rest.split_first() {
             Some((&NULL, rest)) => {
@@ -245,22 +248,25 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The head of an array: how many items follow.
+    /// Reads the head of an array and returns the number of its items.
     pub fn array(&mut self) -> Result<u64, CborError> {
-        self.head_of(ARRAY)
+        self.expect_head(ARRAY)
     }
 
-    /// A map, to be read field by field in order.
+    /// Reads the head of a map; its fields are read through the returned value, in encoded order.
     pub fn map(&mut self) -> Result<MapReader<'_, 'a>, CborError> {
-        let left = self.head_of(MAP)?;
-        Ok(MapReader { reader: self, left })
+        let remaining = self.expect_head(MAP)?;
+        Ok(MapReader {
+            reader: self,
+            remaining,
+        })
     }
 
-    /// Steps over one item and returns its bytes.
+    /// Skips one item and returns its bytes.
     pub fn skip(&mut self) -> Result<&'a [u8], CborError> {
-        let before = self.rest;
+        let input = self.rest;
         self.skip_item(0)?;
-        before.get(..before.len() - self.rest.len()).ok_or(CborError::Truncated)
+        input.get(..input.len() - self.rest.len()).ok_or(CborError::Truncated)
     }
 
     fn skip_item(&mut self, depth: u8) -> Result<(), CborError> {
@@ -282,9 +288,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn head_of(&mut self, major: u8) -> Result<u64, CborError> {
+    fn expect_head(&mut self, expected: u8) -> Result<u64, CborError> {
         match self.head()? {
-            (found, value) if found == major => Ok(value),
+            (major, value) if major == expected => Ok(value),
             _ => Err(CborError::Type),
         }
     }
@@ -295,7 +301,7 @@ impl<'a> Reader<'a> {
         if major == SIMPLE {
             return Err(CborError::Type);
         }
-        let (value, least) = match short {
+        let (value, minimum) = match short {
             0..24 => (u64::from(short), 0),
             24 => (u64::from(self.byte()?), 24),
             25 => (self.be::<2>()?, 0x100),
@@ -303,7 +309,7 @@ impl<'a> Reader<'a> {
             27 => (self.be::<8>()?, 0x1_0000_0000),
             _ => return Err(CborError::NotDeterministic),
         };
-        if value < least {
+        if value < minimum {
             Err(CborError::NotDeterministic)
         } else {
             Ok((major, value))
@@ -329,17 +335,18 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads the fields of one map. The reader asks for them in encoded order, so any other order is refused.
+/// Reads the fields of one map. The caller asks for the fields in encoded order, so any other order is rejected.
 #[derive(Debug)]
 pub struct MapReader<'r, 'a> {
     reader: &'r mut Reader<'a>,
-    left: u64,
+    /// The number of fields that are not read yet.
+    remaining: u64,
 }
 
 impl<'a> MapReader<'_, 'a> {
     /// The value of the field `key`, if it comes next.
     pub fn find(&mut self, key: &'static str) -> Result<Option<&mut Reader<'a>>, CborError> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             return Ok(None);
         }
         let mut ahead = *self.reader;
@@ -347,18 +354,24 @@ impl<'a> MapReader<'_, 'a> {
             return Ok(None);
         }
         *self.reader = ahead;
-        self.left -= 1;
+        self.remaining -= 1;
         Ok(Some(self.reader))
     }
 
     /// The value of the field `key`, which must come next.
+    ///
+    /// # Errors
+    /// [`CborError::Missing`] if another field comes next or none is left.
     pub fn get(&mut self, key: &'static str) -> Result<&mut Reader<'a>, CborError> {
         self.find(key)?.ok_or(CborError::Missing(key))
     }
 
     /// Checks that no field is left.
+    ///
+    /// # Errors
+    /// [`CborError::UnknownField`] if a field was not read.
     pub const fn end(self) -> Result<(), CborError> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             Ok(())
         } else {
             Err(CborError::UnknownField)
@@ -370,7 +383,7 @@ impl<'a> MapReader<'_, 'a> {
 mod tests {
     use super::*;
 
-    fn written(write: impl FnOnce(&mut Writer<'_>)) -> String {
+    fn encode(write: impl FnOnce(&mut Writer<'_>)) -> String {
         let mut bytes = Vec::new();
         write(&mut Writer::new(&mut bytes));
         hex::encode(bytes)
@@ -390,7 +403,7 @@ mod tests {
             (4_294_967_296, "1b0000000100000000"),
             (u64::MAX, "1bffffffffffffffff"),
         ] {
-            assert_eq!(written(|w| w.uint(value)), bytes);
+            assert_eq!(encode(|w| w.uint(value)), bytes);
             assert_eq!(Reader::new(&hex::decode(bytes).unwrap()).uint(), Ok(value));
         }
         for (value, bytes) in [
@@ -399,14 +412,14 @@ mod tests {
             (-1000, "3903e7"),
             (i64::MIN, "3b7fffffffffffffff"),
         ] {
-            assert_eq!(written(|w| w.int(value)), bytes);
+            assert_eq!(encode(|w| w.int(value)), bytes);
             assert_eq!(Reader::new(&hex::decode(bytes).unwrap()).int(), Ok(value));
         }
     }
 
     #[test]
     fn rule_4_maps_are_as_rfc_8949_appendix_a_says() {
-        let bytes = written(|w| {
+        let bytes = encode(|w| {
             let mut map = w.map();
             map.field("a").uint(1);
             let list = map.field("b");
@@ -420,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_4_a_second_encoding_of_the_same_value_is_refused() {
+    fn rule_4_a_second_encoding_of_the_same_value_is_rejected() {
         for long in [
             "1817",
             "190018",
@@ -440,12 +453,12 @@ mod tests {
         let swapped = hex::decode("a2616202616101").unwrap();
         let mut reader = Reader::new(&swapped);
         let mut map = reader.map().unwrap();
-        assert!(map.find("a").unwrap().is_none(), "`b` stands first");
+        assert!(map.find("a").unwrap().is_none(), "the field `b` comes first");
         assert_eq!(map.end(), Err(CborError::UnknownField));
     }
 
     #[test]
-    fn lengths_beyond_the_bytes_are_refused() {
+    fn lengths_beyond_the_input_are_rejected() {
         for short in [
             "5bffffffffffffffff00",
             "9bffffffffffffffff",

@@ -1,15 +1,15 @@
-//! The hash chain: who comes next, under which hash (spec/70 rules 3 to 6).
+//! The hash chain: numbers, links and times of entries (spec/70 rules 3 to 6).
 
-use crate::entry::{ChainId, Draft, EntryError, Genesis, Hash, Header, OrgLink, StoredEntry};
+use crate::entry::{ChainId, EncodedRecord, EntryError, Genesis, Hash, Header, OrgLink, StoredEntry};
 use crate::record::Kind;
 use crate::tree;
 use gw_types::{OrgId, Timestamp};
 use std::collections::HashMap;
 
-/// The end of a chain: all that is needed to continue it.
+/// The end of a chain: everything that is needed to append the next entry, except the heads of the organizations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The number of entries, so the number of the next one.
+    /// The number of entries, which is also the number of the next one.
     pub size: u64,
     /// The hash of the last entry.
     pub hash: Hash,
@@ -22,11 +22,11 @@ pub struct Head {
 pub struct OrgHead {
     /// The number of the organization's entries.
     pub size: u64,
-    /// The hash of its last one.
+    /// The hash of the organization's last entry.
     pub hash: Hash,
 }
 
-/// A chain being written or replayed.
+/// A chain that is being written or replayed.
 #[derive(Clone, Debug)]
 pub struct Chain {
     id: ChainId,
@@ -34,9 +34,9 @@ pub struct Chain {
     orgs: HashMap<OrgId, OrgHead>,
 }
 
-/// Where a draft was placed.
+/// Number and hash of a record that was appended to a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct ChainedRecord {
     /// The entry's number.
     pub seq: u64,
     /// The entry's hash.
@@ -46,50 +46,53 @@ pub struct Placed {
 /// Why an entry does not continue a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainError {
-    /// The bytes are no entry.
+    /// The bytes are not an entry.
     #[error(transparent)]
     Entry(#[from] EntryError),
-    /// An entry of another chain.
+    /// The entry belongs to another chain.
     #[error("the entry belongs to another chain")]
     Chain,
-    /// The number is not the next one.
-    #[error("entry {found} stands where {expected} belongs")]
+    /// The entry has another number than the next one.
+    #[error("the entry has number {actual}; the next number of the chain is {expected}")]
     Seq {
-        /// The number that should come.
+        /// The next number of the chain.
         expected: u64,
-        /// The number that came.
-        found: u64,
+        /// The number of the entry.
+        actual: u64,
     },
-    /// The entry does not name the hash of the one before.
-    #[error("the entry does not follow the one before")]
+    /// The entry does not link to the hash of the previous entry.
+    #[error("the entry does not link to the previous entry")]
     Prev,
-    /// The entry is older than the one before.
-    #[error("the entry is older than the one before")]
+    /// The entry is older than the previous entry.
+    #[error("the entry is older than the previous entry")]
     Time,
-    /// The entry does not follow the organization's previous one.
-    #[error("the entry does not follow its organization's previous one")]
+    /// The entry does not link to its organization's previous entry.
+    #[error("the entry does not link to its organization's previous entry")]
     Org,
-    /// A first entry that is no genesis, or a genesis that is not first.
-    #[error("a genesis belongs at the start, and only there")]
+    /// The first entry is not a genesis, or a later entry is one.
+    #[error("the first entry of a chain, and only the first, must be a genesis")]
     Genesis,
 }
 
 impl Chain {
-    /// A new chain; the bytes of its first entry, the genesis, are appended to `out`.
-    pub fn begin(id: ChainId, genesis: &Genesis, now: Timestamp, out: &mut Vec<u8>) -> (Self, Placed) {
+    /// Starts a chain and appends the bytes of its first entry, the genesis, to `out`.
+    pub fn begin(id: ChainId, genesis: &Genesis, now: Timestamp, out: &mut Vec<u8>) -> (Self, ChainedRecord) {
         let mut chain = Self::empty(id);
-        let placed = chain.link(&Draft::genesis(id.stream, genesis), now, out);
-        (chain, placed)
+        let chained = chain.link(&EncodedRecord::genesis(id.stream, genesis), now, out);
+        (chain, chained)
     }
 
-    /// A chain written earlier, by its first entry.
+    /// Starts to replay an existing chain from its first entry.
+    ///
+    /// # Errors
+    /// The bytes are not the genesis entry of the chain `id`.
     pub fn replay(id: ChainId, genesis: &[u8]) -> Result<(Self, Header, Hash), ChainError> {
         let mut chain = Self::empty(id);
         let (header, hash) = chain.accept(genesis)?;
         Ok((chain, header, hash))
     }
 
-    /// A chain known by its end.
+    /// Continues an existing chain from its end.
     pub fn resume(id: ChainId, head: Head, orgs: impl IntoIterator<Item = (OrgId, OrgHead)>) -> Self {
         Self {
             id,
@@ -98,12 +101,12 @@ impl Chain {
         }
     }
 
-    /// Which chain this is.
+    /// The id of the chain.
     pub const fn id(&self) -> ChainId {
         self.id
     }
 
-    /// Its end.
+    /// The end of the chain.
     pub const fn head(&self) -> Head {
         self.head
     }
@@ -113,19 +116,19 @@ impl Chain {
         self.orgs.iter().map(|(id, head)| (*id, *head))
     }
 
-    /// Names an organization's last entry, where the chain was resumed without it.
+    /// Sets an organization's last entry, for a chain that was resumed without it.
     pub fn set_org(&mut self, org: OrgId, head: OrgHead) {
         self.orgs.insert(org, head);
     }
 
-    /// Gives a draft the next place and appends the entry's bytes to `out`.
+    /// Makes a record the next entry of the chain and appends the entry's bytes to `out`.
     ///
-    /// The entry's time is `now`, or that of the entry before if the clock went back.
-    pub fn link(&mut self, draft: &Draft, now: Timestamp, out: &mut Vec<u8>) -> Placed {
-        let org = draft.org.map(|id| self.org_link(id));
+    /// The entry's time is `now`, or the time of the previous entry if the clock went back.
+    pub fn link(&mut self, record: &EncodedRecord, now: Timestamp, out: &mut Vec<u8>) -> ChainedRecord {
+        let org = record.org.map(|id| self.org_link(id));
         let time = now.max(self.head.time);
         let header = Header {
-            kind: draft.kind,
+            kind: record.kind,
             chain: self.id,
             seq: self.head.size,
             prev: self.head.hash,
@@ -133,20 +136,23 @@ impl Chain {
             org,
         };
         let start = out.len();
-        header.write(&draft.body, out);
+        header.write(&record.body, out);
         let hash = tree::leaf(out.get(start..).unwrap_or_default());
         self.advance(&header, hash);
-        Placed { seq: header.seq, hash }
+        ChainedRecord { seq: header.seq, hash }
     }
 
-    /// Gives a draft the next place and returns the entry with what lies beside it.
-    pub fn entry(&mut self, draft: Draft, now: Timestamp) -> Result<StoredEntry, EntryError> {
-        let mut bytes = Vec::with_capacity(draft.size_bound());
-        self.link(&draft, now, &mut bytes);
-        StoredEntry::new(bytes, draft.openings)
+    /// Makes a record the next entry of the chain and returns the entry with its openings.
+    pub fn entry(&mut self, record: EncodedRecord, now: Timestamp) -> Result<StoredEntry, EntryError> {
+        let mut bytes = Vec::with_capacity(record.size_bound());
+        self.link(&record, now, &mut bytes);
+        StoredEntry::new(bytes, record.openings)
     }
 
-    /// Takes an entry written earlier, if it continues the chain; a refused entry changes nothing.
+    /// Replays the next entry of an existing chain.
+    ///
+    /// # Errors
+    /// The entry does not continue the chain; the chain is then unchanged.
     pub fn accept(&mut self, bytes: &[u8]) -> Result<(Header, Hash), ChainError> {
         let (header, _) = Header::read(bytes)?;
         if header.chain != self.id {
@@ -155,7 +161,7 @@ impl Chain {
         if header.seq != self.head.size {
             return Err(ChainError::Seq {
                 expected: self.head.size,
-                found: header.seq,
+                actual: header.seq,
             });
         }
         if header.prev != self.head.hash {
@@ -175,7 +181,7 @@ impl Chain {
         Ok((header, hash))
     }
 
-    /// Invariant: leaves this module only with its genesis in it.
+    /// Invariant: a chain leaves this module only with its genesis in it.
     fn empty(id: ChainId) -> Self {
         let head = Head {
             size: 0,

@@ -1,7 +1,7 @@
-//! Checkpoints: a chain's size and root, signed (C2SP tlog-checkpoint in a C2SP signed note).
+//! Checkpoints: the signed size and root of a chain (C2SP tlog-checkpoint in a C2SP signed note).
 //!
-//! The key's name is the origin, as tlog-checkpoint recommends, so one private key serves every chain of a
-//! cluster and no signature can be moved from one chain to another.
+//! The key name is the origin, as tlog-checkpoint recommends. Therefore one private key can sign for every chain of a
+//! cluster, and a signature cannot be moved from one chain to another.
 
 use crate::entry::{ChainId, Hash};
 use base64::Engine as _;
@@ -11,20 +11,20 @@ use ed25519_dalek::pkcs8::{DecodePrivateKey as _, spki::DecodePublicKey as _};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha256};
 
-/// What a chain was when it was looked at: its entries are the leaves of the tree with this root.
+/// The state of a chain at one moment: its entries are the leaves of the Merkle tree with this root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// `<cluster>/<stream>/<shard>`.
     pub origin: String,
     /// The number of entries.
     pub size: u64,
-    /// The root over their hashes.
+    /// The root over the entry hashes.
     pub root: Hash,
-    /// Further signed lines, as tlog-checkpoint allows them; none is empty or has a control character.
+    /// Extension lines of tlog-checkpoint, which are signed too; none is empty or has a control character.
     pub extensions: Vec<String>,
 }
 
-/// How the extension line begins that counts the re-anchorings of a chain.
+/// The prefix of the extension line with the number of re-anchorings of the chain.
 const ERA: &str = "era ";
 
 impl ChainId {
@@ -42,9 +42,9 @@ pub struct CheckpointKey(SigningKey);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointPublicKey(VerifyingKey);
 
-/// A text that is no Ed25519 key in PEM.
+/// The input is not a valid Ed25519 key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an Ed25519 key in PEM")]
+#[error("not a valid Ed25519 key in PEM")]
 pub struct KeyError;
 
 impl CheckpointKey {
@@ -80,7 +80,7 @@ impl CheckpointPublicKey {
         self.0.to_bytes()
     }
 
-    /// The key as other C2SP tools take it, for one origin.
+    /// The key in the verifier key format of C2SP signed notes, for one origin.
     pub fn verifier_key(&self, origin: &str) -> String {
         let id = self.id(origin).map(|byte| format!("{byte:02x}")).concat();
         let key = STANDARD.encode([&[ED25519], &self.0.to_bytes()[..]].concat());
@@ -97,11 +97,11 @@ impl CheckpointPublicKey {
     }
 }
 
-/// The signature type of plain Ed25519 in signed notes.
+/// The signature type of Ed25519 in C2SP signed notes.
 const ED25519: u8 = 1;
 
 impl Checkpoint {
-    /// A checkpoint without further lines.
+    /// A checkpoint without extension lines.
     pub fn new(origin: impl Into<String>, size: u64, root: Hash) -> Self {
         Self {
             origin: origin.into(),
@@ -111,13 +111,13 @@ impl Checkpoint {
         }
     }
 
-    /// A checkpoint of a chain that was re-anchored `era` times.
+    /// Adds the extension line of a chain that was re-anchored `era` times; no line if `era` is 0.
     pub fn in_era(mut self, era: u64) -> Self {
         self.extensions.extend((era > 0).then(|| format!("{ERA}{era}")));
         self
     }
 
-    /// How often the chain had been re-anchored when this was signed.
+    /// The number of times the chain had been re-anchored when the checkpoint was signed.
     pub fn era(&self) -> u64 {
         self.extensions
             .iter()
@@ -125,7 +125,7 @@ impl Checkpoint {
             .unwrap_or(0)
     }
 
-    /// The signed note.
+    /// Signs the checkpoint and returns the signed note.
     pub fn sign(&self, key: &CheckpointKey) -> String {
         let mut note = self.text();
         let signature = key.0.sign(note.as_bytes()).to_bytes();
@@ -135,7 +135,11 @@ impl Checkpoint {
         note
     }
 
-    /// Reads a signed note that one of `keys` signed. Signatures of others, as of witnesses, are passed over.
+    /// Parses a signed note and checks that one of `keys` signed it. Signatures under other names, such as those of
+    /// witnesses, are skipped.
+    ///
+    /// # Errors
+    /// The note is malformed, none of `keys` signed it, or the signature of one of them is wrong.
     pub fn open(note: &str, keys: &[CheckpointPublicKey]) -> Result<Self, CheckpointError> {
         let (text, signatures) = note.rsplit_once("\n\n").ok_or(CheckpointError::Malformed)?;
         let text = format!("{text}\n");
@@ -162,13 +166,14 @@ impl Checkpoint {
         Err(CheckpointError::UnknownKey)
     }
 
-    /// Parses a note without checking its signatures. For notes from a trusted place, such as the file of trusted heads.
+    /// Parses a note without checking its signatures. Only for notes from a trusted source, such as the file of
+    /// trusted heads.
     pub fn unverified(note: &str) -> Option<Self> {
         let (text, _) = note.rsplit_once("\n\n")?;
         Self::parse(&format!("{text}\n"))
     }
 
-    /// The signed notes in a text, one after the other, with or without empty lines between them.
+    /// Splits a text into its signed notes, which may be separated by empty lines.
     pub fn split_notes(text: &str) -> Vec<String> {
         let (mut notes, mut note, mut signed) = (Vec::new(), String::new(), false);
         for line in text.lines() {
@@ -196,14 +201,14 @@ impl Checkpoint {
         text
     }
 
-    /// Invariant: what is read writes the same text, so nothing unsigned and nothing ignored is in it.
+    /// Invariant: a parsed checkpoint writes the text it was parsed from, so no part of the text is ignored.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.split('\n');
         let origin = lines.next()?.to_owned();
         let size = lines.next()?.parse().ok()?;
         let root = Hash::new(STANDARD.decode(lines.next()?).ok()?.try_into().ok()?);
         let mut extensions: Vec<_> = lines.map(str::to_owned).collect();
-        // What follows the last line break.
+        // The empty string behind the last line break.
         extensions.pop()?;
         if extensions
             .iter()
@@ -221,7 +226,7 @@ impl Checkpoint {
     }
 }
 
-/// A hash as notes have it.
+/// Encodes a hash as in a note: standard base64.
 pub(crate) fn encode_hash(hash: &Hash) -> String {
     STANDARD.encode(hash)
 }
@@ -230,20 +235,20 @@ pub(crate) fn decode_hash(text: &str) -> Option<Hash> {
     Some(Hash::new(STANDARD.decode(text).ok()?.try_into().ok()?))
 }
 
-/// An em dash and a space: how a signature line begins.
+/// The prefix of a signature line: an em dash and a space.
 const DASH: &str = "\u{2014} ";
 
-/// Why a note is no checkpoint.
+/// Why a note is not a valid checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// Not a note, or not a checkpoint in it.
-    #[error("not a signed checkpoint")]
+    /// The text is not a signed note, or the note is not a checkpoint.
+    #[error("the text is not a signed checkpoint")]
     Malformed,
-    /// None of the keys signed it.
-    #[error("signed by no known key")]
+    /// None of the known keys signed the checkpoint.
+    #[error("no known key signed the checkpoint")]
     UnknownKey,
-    /// One of the keys is named, but did not sign this.
-    #[error("the signature does not fit")]
+    /// The signature names a known key, but the key did not make it.
+    #[error("the signature does not match the checkpoint")]
     Signature,
 }
 
@@ -258,7 +263,7 @@ mod tests {
     const PUBLIC_PEM: &str = "-----BEGIN PUBLIC KEY-----\n\
         MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n\
         -----END PUBLIC KEY-----\n";
-    /// Signed with that key by OpenSSL, key hash by another implementation of SHA-256.
+    /// Signed with that key by OpenSSL; the key hash was computed by another implementation of SHA-256.
     const NOTE: &str = "test/access/00000000-0000-0000-0000-000000000007\n\
         0\n\
         47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\
@@ -278,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_7_a_checkpoint_is_signed_as_others_sign_it() {
+    fn rule_7_a_checkpoint_is_signed_as_other_implementations_sign_it() {
         assert_eq!(checkpoint().sign(&key()), NOTE);
         let public = CheckpointPublicKey::from_pem(PUBLIC_PEM).unwrap();
         assert_eq!(public, key().public());
@@ -357,9 +362,9 @@ mod tests {
 
     #[test]
     fn rule_7_a_signature_holds_for_its_own_chain_only() {
-        let other = checkpoint().sign(&key()).replace("access", "admin");
+        let moved = checkpoint().sign(&key()).replace("access", "admin");
         assert_eq!(
-            Checkpoint::open(&other, &[key().public()]),
+            Checkpoint::open(&moved, &[key().public()]),
             Err(CheckpointError::UnknownKey)
         );
     }

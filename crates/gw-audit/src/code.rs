@@ -1,4 +1,4 @@
-//! Closed sets of stable texts: what is written to a log must be readable back years later.
+//! Enums with stable text codes. Codes in a log must still be readable years later.
 
 macro_rules! codes {
     ($(#[$top:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
@@ -38,10 +38,10 @@ macro_rules! codes {
 
 pub(crate) use codes;
 
-/// A text outside the set it was read for.
+/// The text is not a code of the enum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not one of the texts of `{set}`")]
+#[error("not one of the codes of `{set}`")]
 pub struct UnknownCode {
-    /// The set's name.
+    /// The name of the enum.
     pub set: &'static str,
 }

@@ -1,58 +1,60 @@
-//! Re-anchoring: a signed record that a chain goes on from another head than the one that was signed (spec/70 rule 22).
+//! Re-anchoring: a signed record that a chain continues from another head than the one signed last (spec/70 rule 22).
 //!
-//! It hides nothing. Verification goes on behind it, lists it, and keeps reporting what it covers as authorized.
+//! A re-anchoring hides nothing. Verification continues behind it, lists it, and still reports the findings it covers,
+//! as authorized.
 
 use crate::checkpoint::{Checkpoint, CheckpointError, CheckpointKey, CheckpointPublicKey, decode_hash, encode_hash};
 use crate::entry::{ChainId, Hash};
 use crate::tree::Frontier;
 use gw_types::Timestamp;
 
-/// How the origin of a re-anchoring ends, so that its note is never taken for a checkpoint.
+/// The last part of the origin of a re-anchoring note, so that the note is never taken for a checkpoint.
 const ORIGIN: &str = "re-anchor";
-/// Characters of an actor's name and of a reason at most.
+/// The longest actor, in characters.
 const ACTOR: usize = 128;
+/// The longest reason, in characters.
 const REASON: usize = 512;
 
-/// A chain's jump from the head that was signed to the head that it has.
+/// A re-anchoring: the chain's step from the head that was signed to the head that the store has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discontinuity {
     /// The chain.
     pub chain: ChainId,
-    /// How many there are of the chain with this one.
+    /// The number of re-anchorings of the chain, this one included.
     pub era: u64,
-    /// Size and root that were signed or trusted last.
+    /// The size and root that were signed or trusted last.
     pub from: (u64, Hash),
-    /// Size and root of the tree as it is. A number below the size without a row counts as a leaf of zeros.
+    /// The size and root of the tree in the store. A number below the size that has no row counts as a leaf of zeros.
     pub to: (u64, Hash),
-    /// The roots of the tree's full subtrees, largest first.
+    /// The roots of the full subtrees of the tree in the store, largest first.
     pub peaks: Vec<Hash>,
-    /// The hash of the last entry there is.
+    /// The hash of the last entry in the store.
     pub last: Option<Hash>,
-    /// The largest size up to which the chain is still as it was signed: nothing below it is excused.
+    /// The largest size up to which the chain is still as it was signed. Findings below it are not covered.
     pub intact: u64,
-    /// The number after the highest one given out: what is lost below it is known.
+    /// The number after the highest one issued by the writer. Lost numbers below it are covered.
     pub issued: u64,
-    /// When.
+    /// When the re-anchoring was decided.
     pub time: Timestamp,
     /// Who decided it.
     pub actor: String,
-    /// Why.
+    /// Why it was decided.
     pub reason: String,
 }
 
-/// Why a text is no actor or no reason.
+/// The actor or the reason of a re-anchoring is not acceptable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an actor of at most {ACTOR} and a reason of at most {REASON} characters on one line are needed")]
 pub struct TextError;
 
 impl Discontinuity {
-    /// Whether actor and reason can stand in a record.
+    /// Checks that actor and reason fit into a record.
     ///
     /// # Errors
-    /// If one is empty, too long or has control characters.
+    /// One of them is empty, too long or has control characters.
     pub fn check_texts(actor: &str, reason: &str) -> Result<(), TextError> {
-        let fits = |text: &str, most: usize| {
-            !text.trim().is_empty() && text.chars().count() <= most && !text.chars().any(char::is_control)
+        let fits = |text: &str, max: usize| {
+            !text.trim().is_empty() && text.chars().count() <= max && !text.chars().any(char::is_control)
         };
         if fits(actor, ACTOR) && fits(reason, REASON) {
             Ok(())
@@ -61,7 +63,7 @@ impl Discontinuity {
         }
     }
 
-    /// The signed note.
+    /// Signs the re-anchoring and returns the signed note.
     pub fn sign(&self, cluster: &str, key: &CheckpointKey) -> String {
         let peaks: Vec<_> = self.peaks.iter().map(encode_hash).collect();
         let last = self.last.as_ref().map_or_else(|| "-".to_owned(), encode_hash);
@@ -91,10 +93,10 @@ impl Discontinuity {
         .sign(key)
     }
 
-    /// Reads a note that one of `keys` signed.
+    /// Parses a note and checks that one of `keys` signed it.
     ///
     /// # Errors
-    /// If none of them did, or it is no re-anchoring of a chain of `cluster`.
+    /// None of `keys` signed the note, or it is not a re-anchoring of a chain of `cluster`.
     pub fn open(note: &str, cluster: &str, keys: &[CheckpointPublicKey]) -> Result<Self, CheckpointError> {
         let checkpoint = Checkpoint::open(note, keys)?;
         Self::read(&checkpoint, cluster).ok_or(CheckpointError::Malformed)
@@ -115,7 +117,7 @@ impl Discontinuity {
             "-" => None,
             hash => Some(decode_hash(hash)?),
         };
-        let read = Self {
+        let discontinuity = Self {
             chain,
             era: era.strip_prefix("era ")?.parse().ok()?,
             from: (from_size.parse().ok()?, decode_hash(from_root)?),
@@ -128,11 +130,13 @@ impl Discontinuity {
             reason: reason.strip_prefix("reason ")?.to_owned(),
             peaks,
         };
-        let root = Frontier::resume(read.to.0, read.peaks.clone())?.root();
-        (root == read.to.1 && read.era > 0 && read.intact <= read.to.0).then_some(read)
+        let root = Frontier::resume(discontinuity.to.0, discontinuity.peaks.clone())?.root();
+        let is_consistent =
+            root == discontinuity.to.1 && discontinuity.era > 0 && discontinuity.intact <= discontinuity.to.0;
+        is_consistent.then_some(discontinuity)
     }
 
-    /// Whether a finding about this entry is covered.
+    /// Whether a finding about the entry `seq` is covered.
     pub const fn covers(&self, seq: u64) -> bool {
         self.intact <= seq && seq < self.to.0
     }

@@ -1,7 +1,7 @@
-//! An entry: a record with its place in a chain, as deterministic bytes.
+//! Entries: a record and its position in a chain, as deterministic bytes.
 
 use crate::cbor::{CborError, MapReader, Reader, Writer};
-use crate::fields::{Fields, Input, Openings, Out};
+use crate::fields::{FieldReader, FieldWriter, Fields, Openings};
 use crate::record::{Kind, Record, Stream};
 use crate::tree;
 use gw_types::{B256, Entropy, OrgId, Timestamp};
@@ -10,13 +10,13 @@ use uuid::Uuid;
 /// A SHA-256 hash.
 pub type Hash = B256;
 
-/// The schema version of the entries made here.
+/// The schema version of the entries that this crate writes.
 pub const ENTRY_VERSION: u64 = 1;
 
-/// The name of the entry format, as the first entry of each chain states it.
+/// The name of the entry format, as recorded in the first entry of each chain.
 pub const ENTRY_FORMAT: &str = "ledger-gateway-entry/1";
 
-/// One writer's chain within a stream.
+/// The id of one writer's chain within a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShardId(pub Uuid);
 
@@ -32,7 +32,7 @@ impl core::fmt::Display for ShardId {
     }
 }
 
-/// One policy store: its id is made with its schema and stays with its backups.
+/// The id of a policy store. It is generated when the schema is created and is part of every backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct StoreId(pub Uuid);
@@ -49,7 +49,7 @@ impl core::fmt::Display for StoreId {
     }
 }
 
-/// Which chain: a stream and the writer's shard of it.
+/// The id of a chain: a stream and a writer's shard of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainId {
     /// The stream.
@@ -59,8 +59,8 @@ pub struct ChainId {
 }
 
 impl ChainId {
-    /// Whether there can be such a chain: the administrative stream is one chain of all instances, with the nil shard
-    /// (spec/70 rule 3).
+    /// Whether a chain with this id can exist: the administrative stream has only one chain, with the nil shard, which
+    /// all instances share (spec/70 rule 3).
     pub const fn can_be(&self) -> bool {
         !matches!(self.stream, Stream::Admin) || self.shard.0.is_nil()
     }
@@ -69,18 +69,18 @@ impl ChainId {
 /// The body of a chain's first entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Genesis {
-    /// The shard, once more.
+    /// The shard, as in the header.
     pub shard: ShardId,
     /// [`ENTRY_FORMAT`].
     pub format: String,
     /// The cluster's name.
     pub cluster: String,
-    /// The public key that will sign this chain's checkpoints.
+    /// The public key of the key that signs the chain's checkpoints.
     pub checkpoint_key: B256,
 }
 
 impl Genesis {
-    /// The first entry of a chain of `cluster`.
+    /// The body of the first entry of a chain of `cluster`.
     pub fn new(shard: ShardId, cluster: &str, checkpoint_key: [u8; 32]) -> Self {
         Self {
             shard,
@@ -91,9 +91,9 @@ impl Genesis {
     }
 }
 
-/// A record as bytes, not yet placed in a chain. Making one needs no lock.
+/// A record as bytes, not yet appended to a chain. Encoding needs no lock.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct EncodedRecord {
     pub(crate) kind: Kind,
     pub(crate) stream: Stream,
     pub(crate) org: Option<OrgId>,
@@ -101,32 +101,32 @@ pub struct Draft {
     pub(crate) openings: Vec<u8>,
 }
 
-impl Draft {
-    /// Encodes a record; each personal value gets a fresh salt.
+impl EncodedRecord {
+    /// Encodes a record; each personal value gets a new salt.
     pub fn new(record: &Record, entropy: &dyn Entropy) -> Self {
-        let write = |out: &mut Out<'_, '_>| match record {
+        let write = |out: &mut FieldWriter<'_, '_>| match record {
             Record::Access(record) => record.write(out),
             Record::Admin(entry) => entry.write(out),
             Record::Security(event) => event.write(out),
             Record::SendIntent(intent) => intent.write(out),
             Record::SendOutcome(outcome) => outcome.write(out),
         };
-        Self::written(record.kind(), record.stream(), record.org_id(), entropy, write)
+        Self::encode(record.kind(), record.stream(), record.org_id(), entropy, write)
     }
 
     pub(crate) fn genesis(stream: Stream, genesis: &Genesis) -> Self {
-        Self::written(Kind::Genesis, stream, None, &NothingPersonal, |out| genesis.write(out))
+        Self::encode(Kind::Genesis, stream, None, &NoSalts, |out| genesis.write(out))
     }
 
-    fn written(
+    fn encode(
         kind: Kind,
         stream: Stream,
         org: Option<OrgId>,
         entropy: &dyn Entropy,
-        write: impl FnOnce(&mut Out<'_, '_>),
+        write: impl FnOnce(&mut FieldWriter<'_, '_>),
     ) -> Self {
         let (mut body, mut openings) = (Vec::with_capacity(384), Vec::with_capacity(192));
-        write(&mut Out::new(&mut body, &mut openings, entropy));
+        write(&mut FieldWriter::new(&mut body, &mut openings, entropy));
         Self {
             kind,
             stream,
@@ -136,7 +136,10 @@ impl Draft {
         }
     }
 
-    /// The draft an entry was made of, to be placed in another chain: salts and commitments stay the same.
+    /// Extracts the record of an entry, to append it to another chain. Salts and commitments stay unchanged.
+    ///
+    /// # Errors
+    /// The bytes are not an entry.
     pub fn again(bytes: &[u8], openings: Vec<u8>) -> Result<Self, EntryError> {
         let (header, body) = Header::read(bytes)?;
         let org = header.org.map(|org| org.id);
@@ -159,26 +162,26 @@ impl Draft {
         self.stream
     }
 
-    /// Salts and personal values, to be kept beside the entry.
+    /// Salts and personal values, which are stored next to the entry.
     pub fn openings(&self) -> &[u8] {
         &self.openings
     }
 
-    /// An upper bound of the size of entry and openings together.
+    /// An upper bound of the size of entry and openings together, in bytes.
     pub const fn size_bound(&self) -> usize {
         self.body.len() + self.openings.len() + Header::SIZE_BOUND
     }
 }
 
-/// A genesis holds no personal value, so needs no salt.
+/// The entropy for a genesis, which holds no personal value and so needs no salt.
 #[derive(Debug)]
-struct NothingPersonal;
+struct NoSalts;
 
-impl Entropy for NothingPersonal {
+impl Entropy for NoSalts {
     fn fill(&self, _: &mut [u8]) {}
 }
 
-/// An entry's place under its organization.
+/// An entry's position among the entries of its organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrgLink {
     /// The organization.
@@ -189,25 +192,25 @@ pub struct OrgLink {
     pub prev: Hash,
 }
 
-/// An entry's place in its chain.
+/// An entry's position in its chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What kind of record follows.
+    /// The kind of the record in the body.
     pub kind: Kind,
     /// The chain.
     pub chain: ChainId,
-    /// The entry's number, without gaps from 0.
+    /// The entry's number, from 0 without gaps.
     pub seq: u64,
-    /// The hash of the entry before, or zero.
+    /// The hash of the previous entry, or zero.
     pub prev: Hash,
     /// When the entry was appended.
     pub time: Timestamp,
-    /// The place under the organization, if it is filed under one.
+    /// The position among the organization's entries, if the record belongs to an organization.
     pub org: Option<OrgLink>,
 }
 
 impl Header {
-    /// No header takes more bytes.
+    /// The largest size of a header in bytes.
     const SIZE_BOUND: usize = 320;
 
     pub(crate) fn write(&self, body: &[u8], out: &mut Vec<u8>) {
@@ -230,7 +233,10 @@ impl Header {
         }
     }
 
-    /// Reads the header of an entry and the bytes of its body, which are not looked into.
+    /// Decodes the header of an entry and returns the bytes of its body, which are not decoded.
+    ///
+    /// # Errors
+    /// The bytes are not an entry.
     pub fn read(bytes: &[u8]) -> Result<(Self, &[u8]), EntryError> {
         let mut reader = Reader::new(bytes);
         let mut map = reader.map()?;
@@ -278,10 +284,10 @@ fn code<T: core::str::FromStr>(map: &mut MapReader<'_, '_>, key: &'static str) -
     map.get(key)?.text()?.parse().map_err(|_| EntryError::Value)
 }
 
-/// An entry as it is kept: its bytes, its hash, and beside it what its commitments stand for.
+/// An entry as a store holds it: its bytes, its hash and its openings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEntry {
-    /// The entry's place; the same as in the bytes.
+    /// The entry's position, decoded from the bytes.
     pub header: Header,
     /// The entry's hash.
     pub hash: Hash,
@@ -292,7 +298,10 @@ pub struct StoredEntry {
 }
 
 impl StoredEntry {
-    /// Reads an entry back and computes its hash; its place in the chain is not checked.
+    /// Decodes an entry's header and computes its hash; the position in the chain is not checked.
+    ///
+    /// # Errors
+    /// The bytes are not an entry.
     pub fn new(bytes: Vec<u8>, openings: Vec<u8>) -> Result<Self, EntryError> {
         let (header, _) = Header::read(&bytes)?;
         Ok(Self {
@@ -303,13 +312,16 @@ impl StoredEntry {
         })
     }
 
-    /// The record inside.
+    /// Decodes the content of the entry.
+    ///
+    /// # Errors
+    /// The bytes are not an entry, or the openings do not match its commitments.
     pub fn content(&self) -> Result<Content, EntryError> {
         Entry::decode(&self.bytes, &self.openings).map(|entry| entry.content)
     }
 }
 
-/// What an entry holds.
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The start of the chain.
@@ -318,19 +330,22 @@ pub enum Content {
     Record(Record),
 }
 
-/// An entry read back whole.
+/// A completely decoded entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place.
+    /// The position in the chain.
     pub header: Header,
-    /// What it holds.
+    /// The content.
     pub content: Content,
-    /// How many of its personal values were erased.
+    /// The number of its personal values that were erased.
     pub erased: u32,
 }
 
 impl Entry {
-    /// Reads an entry and opens every commitment that was not erased.
+    /// Decodes an entry and opens every commitment whose opening was not erased.
+    ///
+    /// # Errors
+    /// The bytes are not an entry, or the openings do not match its commitments.
     pub fn decode(bytes: &[u8], openings: &[u8]) -> Result<Self, EntryError> {
         let (header, body) = Header::read(bytes)?;
         let mut openings = Openings {
@@ -338,7 +353,7 @@ impl Entry {
             erased: 0,
         };
         let org = header.org.map(|org| org.id);
-        let input = Input {
+        let input = FieldReader {
             body: Reader::new(body),
             openings: &mut openings,
             org,
@@ -367,7 +382,10 @@ impl Entry {
     }
 }
 
-/// The openings with every salt and value erased (spec/70 rule 5); chain and proofs stay as they are.
+/// Erases every salt and value of the openings (spec/70 rule 5). Chain and proofs do not change.
+///
+/// # Errors
+/// The openings are malformed.
 pub fn erased(openings: &[u8]) -> Result<Vec<u8>, EntryError> {
     let mut reader = Reader::new(openings);
     let mut erased = Vec::new();
@@ -378,22 +396,22 @@ pub fn erased(openings: &[u8]) -> Result<Vec<u8>, EntryError> {
     Ok(erased)
 }
 
-/// Why bytes are no entry.
+/// Why bytes are not an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// The entry's bytes.
+    /// The entry's bytes are malformed.
     #[error("the entry is malformed")]
     Cbor(#[from] CborError),
-    /// A schema version nobody here knows.
+    /// This crate does not know the schema version.
     #[error("the schema version {0} is unknown")]
     Version(u64),
-    /// A value outside its type.
-    #[error("a value is outside its type")]
+    /// A value is not valid for its field.
+    #[error("a value is not valid for its field")]
     Value,
-    /// The bytes beside the entry.
+    /// The openings are malformed.
     #[error("the openings are malformed")]
     Openings(#[source] CborError),
-    /// A salt and value that are not what was committed to.
-    #[error("a personal value is not what was committed to")]
+    /// A salt and value do not match the commitment.
+    #[error("a personal value does not match its commitment")]
     Commitment,
 }

@@ -1,8 +1,8 @@
-//! Erasure of personal values: the record that allows it, and what it covers (spec/70 rule 5).
+//! Erasure of personal values: the records that authorize it, and the entries they cover (spec/70 rule 5).
 //!
-//! Openings lie beside the hashed bytes, so anybody with the database can take them away. What was taken away on
-//! purpose is named by an entry of the admin stream, which is hashed and signed; a missing opening that no such entry
-//! covers is a finding.
+//! Openings are not part of the hashed bytes, so write access to the database is enough to remove them. An intended
+//! erasure is recorded by an entry of the admin stream, which is hashed and signed. A missing opening that no such
+//! entry covers is a finding.
 
 use crate::cbor::{Reader, Writer};
 use crate::entry::{ChainId, EntryError, ShardId};
@@ -11,21 +11,21 @@ use core::ops::Range;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The most ranges of one record: its JSON must fit the value of an audit entry.
+/// The largest number of ranges in one record, so that its JSON fits the value of an audit entry.
 pub(crate) const MAX_RANGES: usize = 256;
 
-/// Which entries of one chain lost personal values on purpose: the `new_value` of an admin entry with action `delete` and
-/// resource type `audit`.
+/// Which entries of one chain had personal values erased. Stored as the `new_value` of an admin entry with action
+/// `delete` and resource type `audit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErasureRecord {
-    /// What was erased.
+    /// The entries whose personal values were erased.
     pub erased: Erased,
-    /// Why.
+    /// Why they were erased.
     pub reason: String,
 }
 
-/// Entries of one chain.
+/// A set of entries of one chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Erased {
@@ -36,13 +36,13 @@ pub struct Erased {
 }
 
 impl ErasureRecord {
-    /// Records that name these entries of a chain, as few as have room for them.
+    /// The records for the erasure of these entries of a chain, as few as the size limit allows.
     pub fn of(chain: ChainId, seqs: impl IntoIterator<Item = u64>, reason: &str) -> Vec<Self> {
-        let mut all = Erasures::default();
+        let mut erasures = Erasures::default();
         for seq in seqs {
-            all.insert(chain, seq..seq.saturating_add(1));
+            erasures.insert(chain, seq..seq.saturating_add(1));
         }
-        let ranges: Vec<_> = all
+        let ranges: Vec<_> = erasures
             .ranges(chain)
             .map(|range| (range.start, range.end.saturating_sub(1)))
             .collect();
@@ -56,7 +56,7 @@ impl ErasureRecord {
         ranges.chunks(MAX_RANGES).map(record).collect()
     }
 
-    /// The record in an admin entry; `None` if it holds none, or none that can be trusted.
+    /// Reads the record in an admin entry; `None` if the entry holds none, or if its outbox row had a fault.
     pub fn read(entry: &AdminEntry) -> Option<Self> {
         let is_record = entry.action == Action::Delete
             && entry.resource_type == ResourceType::Audit
@@ -64,7 +64,7 @@ impl ErasureRecord {
         serde_json::from_str(entry.new_value.as_deref().filter(|_| is_record)?).ok()
     }
 
-    /// The chain it names, if it names one.
+    /// The chain of the erased entries; `None` if its name cannot be parsed.
     pub fn chain(&self) -> Option<ChainId> {
         let (stream, shard) = self.erased.chain.split_once('/')?;
         Some(ChainId {
@@ -81,12 +81,12 @@ fn chain_text(chain: ChainId) -> String {
 /// The entries that erasure records cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Erasures {
-    /// Disjoint runs of numbers by chain: start to end, the end not in it.
+    /// Disjoint runs of entry numbers by chain: start to exclusive end.
     runs: BTreeMap<ChainId, BTreeMap<u64, u64>>,
 }
 
-/// What the records among these admin entries cover. Collect it over the whole admin chain, and over what its anchor
-/// carries, before other chains are judged.
+/// Collects what the erasure records among these admin entries cover. Before other chains are verified, the whole admin
+/// chain must have been read and the erasures of its anchor added.
 pub fn erasures<'a>(entries: impl IntoIterator<Item = &'a AdminEntry>) -> Erasures {
     let mut erasures = Erasures::default();
     entries.into_iter().for_each(|entry| erasures.take(entry));
@@ -94,7 +94,7 @@ pub fn erasures<'a>(entries: impl IntoIterator<Item = &'a AdminEntry>) -> Erasur
 }
 
 impl Erasures {
-    /// Adds what the record in an entry covers, if it holds one.
+    /// Adds what the erasure record in an entry covers, if the entry holds one.
     pub fn take(&mut self, entry: &AdminEntry) {
         let Some(record) = ErasureRecord::read(entry) else {
             return;
@@ -112,24 +112,24 @@ impl Erasures {
         }
         let runs = self.runs.entry(chain).or_default();
         let (mut start, mut end) = (seqs.start, seqs.end);
-        // Runs that touch become one.
-        while let Some((from, to)) = runs.range(..=end).next_back().map(|(from, to)| (*from, *to)) {
-            if to < start {
+        // Overlapping and adjacent runs are merged.
+        while let Some((run_start, run_end)) = runs.range(..=end).next_back().map(|(start, end)| (*start, *end)) {
+            if run_end < start {
                 break;
             }
-            runs.remove(&from);
-            (start, end) = (start.min(from), end.max(to));
+            runs.remove(&run_start);
+            (start, end) = (start.min(run_start), end.max(run_end));
         }
         runs.insert(start, end);
     }
 
     /// Whether a record covers the entry with this number.
     pub fn covers(&self, chain: ChainId, seq: u64) -> bool {
-        let before = self.runs.get(&chain).and_then(|runs| runs.range(..=seq).next_back());
-        before.is_some_and(|(_, end)| seq < *end)
+        let run = self.runs.get(&chain).and_then(|runs| runs.range(..=seq).next_back());
+        run.is_some_and(|(_, end)| seq < *end)
     }
 
-    /// The runs of one chain, in order.
+    /// The covered runs of one chain, in ascending order.
     pub fn ranges(&self, chain: ChainId) -> impl Iterator<Item = Range<u64>> {
         self.runs
             .get(&chain)
@@ -138,12 +138,12 @@ impl Erasures {
             .map(|(start, end)| *start..*end)
     }
 
-    /// The chains that records name.
+    /// The chains with at least one covered entry.
     pub fn chains(&self) -> impl Iterator<Item = ChainId> {
         self.runs.keys().copied()
     }
 
-    /// Adds all that another one covers.
+    /// Adds everything that `other` covers.
     pub fn extend(&mut self, other: &Self) {
         for chain in other.chains() {
             for range in other.ranges(chain) {
@@ -153,7 +153,8 @@ impl Erasures {
     }
 }
 
-/// The openings without those whose value `is_concerned`; chain and proofs stay as they are. The second is how many went.
+/// Erases the openings whose value satisfies `is_concerned`, and returns the remaining openings and the number of
+/// erased ones. Chain and proofs do not change.
 ///
 /// # Errors
 /// The openings are malformed.
@@ -178,14 +179,14 @@ pub fn erased_where(openings: &[u8], is_concerned: impl Fn(&str) -> bool) -> Res
     Ok((kept, count))
 }
 
-/// Whether a text names this external id, alone or among other text; not as the beginning or end of another one.
+/// Whether a text contains this external id, not counting occurrences within a longer id.
 pub fn names(text: &str, external_id: &str) -> bool {
     let continues = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '_' | '-' | '%');
     !external_id.is_empty()
-        && text.match_indices(external_id).any(|(at, found)| {
-            let before = text.get(..at).and_then(|before| before.chars().next_back());
-            let after = text.get(at + found.len()..).and_then(|after| after.chars().next());
-            !before.is_some_and(continues) && !after.is_some_and(continues)
+        && text.match_indices(external_id).any(|(at, matched)| {
+            let previous = text.get(..at).and_then(|prefix| prefix.chars().next_back());
+            let next = text.get(at + matched.len()..).and_then(|suffix| suffix.chars().next());
+            !previous.is_some_and(continues) && !next.is_some_and(continues)
         })
 }
 
@@ -217,22 +218,26 @@ mod tests {
         assert_eq!(records.len(), 1);
         assert_eq!(records[0].erased.seqs, [(3, 5), (7, 7), (9, 9)]);
         let text = serde_json::to_string(&records[0]).unwrap();
-        let kept = erasures([&entry(Action::Delete, Some(text.clone()))]);
+        let erasures_read = erasures([&entry(Action::Delete, Some(text.clone()))]);
         for seq in 0..12 {
-            assert_eq!(kept.covers(chain(1), seq), [3, 4, 5, 7, 9].contains(&seq), "{seq}");
-            assert!(!kept.covers(chain(2), seq));
+            assert_eq!(
+                erasures_read.covers(chain(1), seq),
+                [3, 4, 5, 7, 9].contains(&seq),
+                "{seq}"
+            );
+            assert!(!erasures_read.covers(chain(2), seq));
         }
-        let unsure = AdminEntry {
+        let unauthenticated = AdminEntry {
             outbox_fault: Some(crate::OutboxFault::Unauthenticated),
             ..entry(Action::Delete, Some(text.clone()))
         };
-        let other = AdminEntry {
+        let other_resource = AdminEntry {
             resource_type: ResourceType::User,
             ..entry(Action::Delete, Some(text.clone()))
         };
         for no_record in [
-            unsure,
-            other,
+            unauthenticated,
+            other_resource,
             entry(Action::Update, Some(text)),
             entry(Action::Delete, None),
         ] {
@@ -250,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn rl10_only_openings_that_name_the_person_go() {
+    fn rl10_only_openings_that_name_the_person_are_erased() {
         let mut openings = Vec::new();
         let mut writer = Writer::new(&mut openings);
         for value in ["did:test:ann", "10.0.0.1"] {
@@ -283,13 +288,13 @@ mod tests {
     proptest! {
         #[test]
         fn runs_cover_what_was_put_in(ranges in proptest::collection::vec((0_u64..60, 0_u64..9), 0..20)) {
-            let (mut erasures, mut all) = (Erasures::default(), BTreeSet::new());
+            let (mut erasures, mut expected) = (Erasures::default(), BTreeSet::new());
             for (start, length) in ranges {
                 erasures.insert(chain(1), start..start + length);
-                all.extend(start..start + length);
+                expected.extend(start..start + length);
             }
             for seq in 0..80 {
-                prop_assert_eq!(erasures.covers(chain(1), seq), all.contains(&seq));
+                prop_assert_eq!(erasures.covers(chain(1), seq), expected.contains(&seq));
             }
             let ranges: Vec<_> = erasures.ranges(chain(1)).collect();
             prop_assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start), "{:?}", ranges);

@@ -1,8 +1,8 @@
-//! How each record's fields become CBOR and come back: one list of fields per record serves both ways.
+//! Encoding and decoding of each record's fields as CBOR. One list of fields per record serves both directions.
 //!
-//! A personal field enters the entry as a commitment, `SHA-256(salt ‖ value)`; salt and value lie beside the
-//! entry as its *openings*: a CBOR sequence whose n-th item opens the n-th commitment, `[salt, value]`, or null
-//! once erased (spec/70 rule 5).
+//! The entry contains a personal field as a commitment, `SHA-256(salt ‖ value)`. Salts and values are stored separately
+//! as the entry's *openings*: a CBOR sequence whose n-th item opens the n-th commitment. The item is `[salt, value]`,
+//! or null once it is erased (spec/70 rule 5).
 
 use crate::cbor::{CborError, MapReader, MapWriter, Reader, Writer};
 use crate::entry::{EntryError, Genesis};
@@ -20,23 +20,23 @@ use uuid::Uuid;
 
 /// A record as a list of fields.
 pub(crate) trait Fields: Sized {
-    /// Writes the record as one map.
-    fn write(&self, out: &mut Out<'_, '_>);
-    /// Reads the record back from its map and its openings.
-    fn read(input: Input<'_, '_>) -> Result<Self, EntryError>;
+    /// Encodes the record as one map.
+    fn write(&self, out: &mut FieldWriter<'_, '_>);
+    /// Decodes the record from its map and its openings.
+    fn read(input: FieldReader<'_, '_>) -> Result<Self, EntryError>;
 }
 
-/// Lists the fields of each record in encoded order. `plain` enters as it is, `personal` as a commitment, `filed`
-/// is the organization, which stands in the entry's own map.
+/// Lists the fields of each record in encoded order. A `plain` field is encoded directly and a `personal` field as a
+/// commitment. The `org` field is the organization, which is encoded in the entry's header instead of the body.
 macro_rules! fields {
     ($($type:ident { $($how:ident $name:ident,)* })*) => {$(
         impl Fields for $type {
-            fn write(&self, out: &mut Out<'_, '_>) {
+            fn write(&self, out: &mut FieldWriter<'_, '_>) {
                 let mut map = out.map();
                 $(map.$how(stringify!($name), &self.$name);)*
             }
 
-            fn read(input: Input<'_, '_>) -> Result<Self, EntryError> {
+            fn read(input: FieldReader<'_, '_>) -> Result<Self, EntryError> {
                 input.map(|map| Ok(Self { $($name: map.$how(stringify!($name))?,)* }))
             }
         }
@@ -51,7 +51,7 @@ fields! {
         plain checkpoint_key,
     }
     AccessRecord {
-        filed org_id,
+        org org_id,
         plain method,
         personal ip_address,
         plain rpc_url_id,
@@ -70,7 +70,7 @@ fields! {
         plain response_status,
     }
     AdminEntry {
-        filed org_id,
+        org org_id,
         plain action,
         plain actor_id,
         plain store_id,
@@ -86,7 +86,7 @@ fields! {
         personal actor_external_id,
     }
     SecurityEvent {
-        filed org_id,
+        org org_id,
         plain kind,
         plain count,
         plain reason,
@@ -99,7 +99,7 @@ fields! {
         plain correlation_id,
     }
     SendIntent {
-        filed org_id,
+        org org_id,
         plain hash,
         plain nonce,
         plain claims,
@@ -109,21 +109,21 @@ fields! {
         personal visible_to,
     }
     SendOutcome {
-        filed org_id,
+        org org_id,
         plain hash,
         plain outcome,
         plain node_code,
     }
 }
 
-/// Where a record is written to.
-pub(crate) struct Out<'b, 'e> {
+/// Encodes the fields of one record into a body and its openings.
+pub(crate) struct FieldWriter<'b, 'e> {
     body: Writer<'b>,
     openings: Writer<'b>,
     salts: Salts<'e>,
 }
 
-impl<'b, 'e> Out<'b, 'e> {
+impl<'b, 'e> FieldWriter<'b, 'e> {
     pub(crate) fn new(body: &'b mut Vec<u8>, openings: &'b mut Vec<u8>, entropy: &'e dyn Entropy) -> Self {
         let salts = Salts {
             entropy,
@@ -138,20 +138,20 @@ impl<'b, 'e> Out<'b, 'e> {
     }
 
     fn map(&mut self) -> FieldsOut<'_, 'b, 'e> {
-        let to = Committer {
+        let committer = Committer {
             openings: &mut self.openings,
             salts: &mut self.salts,
         };
         FieldsOut {
             map: self.body.map(),
-            to,
+            committer,
         }
     }
 }
 
 struct FieldsOut<'o, 'b, 'e> {
     map: MapWriter<'o, 'b>,
-    to: Committer<'o, 'b, 'e>,
+    committer: Committer<'o, 'b, 'e>,
 }
 
 impl FieldsOut<'_, '_, '_> {
@@ -160,14 +160,14 @@ impl FieldsOut<'_, '_, '_> {
     }
 
     fn personal(&mut self, key: &'static str, field: &impl Personal) {
-        field.commit(key, &mut self.map, &mut self.to);
+        field.commit(key, &mut self.map, &mut self.committer);
     }
 
     #[expect(clippy::unused_self, reason = "one form for every kind of field")]
-    fn filed(&mut self, _: &'static str, _: &impl Filed) {}
+    fn org(&mut self, _: &'static str, _: &impl AuditOrg) {}
 }
 
-/// Salts for a whole record are drawn at once: most records have at most three personal values.
+/// The number of salt bytes drawn at once: most records have at most three personal values.
 const SALTS_AT_ONCE: usize = 3 * 16;
 
 struct Salts<'e> {
@@ -202,12 +202,13 @@ struct Committer<'o, 'b, 'e> {
 }
 
 impl Committer<'_, '_, '_> {
-    fn commit(&mut self, value: &str, to: &mut Writer<'_>) {
+    /// Writes the opening of a value, and its commitment to `body`.
+    fn commit(&mut self, value: &str, body: &mut Writer<'_>) {
         let salt = self.salts.next();
         self.openings.array(2);
         self.openings.bytes(&salt);
         self.openings.text(value);
-        to.bytes(&commitment(&salt, value));
+        body.bytes(&commitment(&salt, value));
     }
 }
 
@@ -216,19 +217,19 @@ pub(crate) fn commitment(salt: &[u8; 16], value: &str) -> [u8; 32] {
     Sha256::new().chain_update(salt).chain_update(value).finalize().into()
 }
 
-/// Where a record is read from.
-pub(crate) struct Input<'r, 'a> {
+/// Decodes the fields of one record from a body and its openings.
+pub(crate) struct FieldReader<'r, 'a> {
     pub(crate) body: Reader<'a>,
     pub(crate) openings: &'r mut Openings<'a>,
     pub(crate) org: Option<OrgId>,
 }
 
-impl Input<'_, '_> {
+impl FieldReader<'_, '_> {
     fn map<T>(self, read: impl FnOnce(&mut FieldsIn<'_, '_>) -> Result<T, EntryError>) -> Result<T, EntryError> {
         let mut body = self.body;
         let mut fields = FieldsIn {
             map: body.map()?,
-            from: self.openings,
+            openings: self.openings,
             org: self.org,
         };
         let record = read(&mut fields)?;
@@ -240,7 +241,7 @@ impl Input<'_, '_> {
 
 struct FieldsIn<'r, 'a> {
     map: MapReader<'r, 'a>,
-    from: &'r mut Openings<'a>,
+    openings: &'r mut Openings<'a>,
     org: Option<OrgId>,
 }
 
@@ -250,22 +251,22 @@ impl FieldsIn<'_, '_> {
     }
 
     fn personal<T: Personal>(&mut self, key: &'static str) -> Result<T, EntryError> {
-        T::open(key, &mut self.map, self.from)
+        T::open(key, &mut self.map, self.openings)
     }
 
-    fn filed<T: Filed>(&mut self, _: &'static str) -> Result<T, EntryError> {
-        T::filed(self.org)
+    fn org<T: AuditOrg>(&mut self, _: &'static str) -> Result<T, EntryError> {
+        T::from_header(self.org)
     }
 }
 
-/// The openings not yet used, and how many of those used were erased.
+/// The openings that are not used yet, and the number of used ones that were erased.
 pub(crate) struct Openings<'a> {
     pub(crate) rest: Reader<'a>,
     pub(crate) erased: u32,
 }
 
 impl Openings<'_> {
-    /// The value behind the next commitment, unless it was erased.
+    /// Opens the next commitment; `None` if its opening was erased.
     fn open<T: Text>(&mut self, committed: &[u8]) -> Result<Option<T>, EntryError> {
         if self.rest.null() {
             self.erased += 1;
@@ -284,13 +285,13 @@ impl Openings<'_> {
     }
 }
 
-/// A value that enters as it is.
+/// A value that is encoded directly.
 trait Value: Sized {
     fn put(&self, to: &mut Writer<'_>);
     fn take(from: &mut Reader<'_>) -> Result<Self, EntryError>;
 }
 
-/// A field of plain values: one, perhaps one.
+/// A field that is encoded directly: a required or an optional value.
 trait Field: Sized {
     fn write(&self, key: &'static str, map: &mut MapWriter<'_, '_>);
     fn read(key: &'static str, map: &mut MapReader<'_, '_>) -> Result<Self, EntryError>;
@@ -318,64 +319,64 @@ impl<T: Value> Field for Option<T> {
     }
 }
 
-/// A field of personal values: perhaps one, or any number.
+/// A personal field, encoded as commitments: an optional value, or a list.
 trait Personal: Sized {
-    fn commit(&self, key: &'static str, map: &mut MapWriter<'_, '_>, to: &mut Committer<'_, '_, '_>);
-    fn open(key: &'static str, map: &mut MapReader<'_, '_>, from: &mut Openings<'_>) -> Result<Self, EntryError>;
+    fn commit(&self, key: &'static str, map: &mut MapWriter<'_, '_>, committer: &mut Committer<'_, '_, '_>);
+    fn open(key: &'static str, map: &mut MapReader<'_, '_>, openings: &mut Openings<'_>) -> Result<Self, EntryError>;
 }
 
 impl<T: Text> Personal for Option<T> {
-    fn commit(&self, key: &'static str, map: &mut MapWriter<'_, '_>, to: &mut Committer<'_, '_, '_>) {
+    fn commit(&self, key: &'static str, map: &mut MapWriter<'_, '_>, committer: &mut Committer<'_, '_, '_>) {
         if let Some(value) = self {
-            to.commit(&value.to_text(), map.field(key));
+            committer.commit(&value.to_text(), map.field(key));
         }
     }
 
-    fn open(key: &'static str, map: &mut MapReader<'_, '_>, from: &mut Openings<'_>) -> Result<Self, EntryError> {
+    fn open(key: &'static str, map: &mut MapReader<'_, '_>, openings: &mut Openings<'_>) -> Result<Self, EntryError> {
         match map.find(key)? {
-            Some(committed) => from.open(committed.bytes()?),
+            Some(committed) => openings.open(committed.bytes()?),
             None => Ok(None),
         }
     }
 }
 
 impl<T: Text> Personal for Vec<T> {
-    fn commit(&self, key: &'static str, map: &mut MapWriter<'_, '_>, to: &mut Committer<'_, '_, '_>) {
+    fn commit(&self, key: &'static str, map: &mut MapWriter<'_, '_>, committer: &mut Committer<'_, '_, '_>) {
         let list = map.field(key);
         list.array(self.len());
         for value in self {
-            to.commit(&value.to_text(), list);
+            committer.commit(&value.to_text(), list);
         }
     }
 
-    fn open(key: &'static str, map: &mut MapReader<'_, '_>, from: &mut Openings<'_>) -> Result<Self, EntryError> {
+    fn open(key: &'static str, map: &mut MapReader<'_, '_>, openings: &mut Openings<'_>) -> Result<Self, EntryError> {
         let list = map.get(key)?;
         let mut values = Self::new();
         for _ in 0..list.array()? {
-            values.extend(from.open::<T>(list.bytes()?)?);
+            values.extend(openings.open::<T>(list.bytes()?)?);
         }
         Ok(values)
     }
 }
 
-/// The organization, taken from the entry's own map.
-trait Filed: Sized {
-    fn filed(org: Option<OrgId>) -> Result<Self, EntryError>;
+/// The organization of a record, taken from the entry's header.
+trait AuditOrg: Sized {
+    fn from_header(org: Option<OrgId>) -> Result<Self, EntryError>;
 }
 
-impl Filed for Option<OrgId> {
-    fn filed(org: Self) -> Result<Self, EntryError> {
+impl AuditOrg for Option<OrgId> {
+    fn from_header(org: Self) -> Result<Self, EntryError> {
         Ok(org)
     }
 }
 
-impl Filed for OrgId {
-    fn filed(org: Option<OrgId>) -> Result<Self, EntryError> {
+impl AuditOrg for OrgId {
+    fn from_header(org: Option<OrgId>) -> Result<Self, EntryError> {
         org.ok_or(EntryError::Value)
     }
 }
 
-/// A value with one text form. Commitments are made over the text.
+/// A value with exactly one text form. Commitments are made over the text.
 trait Text: Sized {
     fn to_text(&self) -> Cow<'_, str>;
     fn from_text(text: &str) -> Option<Self>;
@@ -417,7 +418,7 @@ impl Text for IpAddr {
     }
 }
 
-/// The checksummed form.
+/// The text is the EIP-55 checksummed form.
 impl Text for Address {
     fn to_text(&self) -> Cow<'_, str> {
         Cow::Owned(self.to_checksum(None))

@@ -1,10 +1,10 @@
-//! What is known of the chains outside the database that holds them (spec/70 rules 7 and 8).
+//! Trusted chain heads, which are kept outside the database that holds the chains (spec/70 rules 7 and 8).
 //!
 //! - [`TrustedHeads`]: the newest signed note of every chain with the edge of its tree, and the signed list of chains.
-//! - [`SigningGuard`]: what stands between a chain in the store and our signature over it.
+//! - [`SigningGuard`]: checks a stored chain before the gateway signs it.
 //!
-//! Invariant: [`SigningGuard::checkpoint`] gives a checkpoint only of a tree whose every leaf was an entry that continued
-//! the last trusted one.
+//! Invariant: [`SigningGuard::checkpoint`] returns a checkpoint only of a tree whose leaves continue the last trusted
+//! head, entry by entry.
 
 use crate::chain::Head;
 use crate::checkpoint::{Checkpoint, CheckpointKey, CheckpointPublicKey};
@@ -21,7 +21,7 @@ impl core::fmt::Display for ChainId {
     }
 }
 
-/// A text that is no `<stream>/<shard>`.
+/// The text is not the name of a chain, `<stream>/<shard>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the name of a chain: `<stream>/<shard>`")]
 pub struct ChainNameError;
@@ -42,22 +42,22 @@ impl core::str::FromStr for ChainId {
 }
 
 impl ChainId {
-    /// The chain that an origin of `cluster` names.
+    /// Parses the origin of a chain of `cluster`.
     pub fn from_origin(origin: &str, cluster: &str) -> Option<Self> {
         origin.strip_prefix(cluster)?.strip_prefix('/')?.parse().ok()
     }
 }
 
-/// The right edge of a chain: enough to append to its tree, and to tell whether an entry continues it.
+/// The right edge of a chain: enough to append to its tree, and to check whether an entry continues the chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChainEdge {
     frontier: Frontier,
-    /// The hash of the last entry; `None` where only the tree is known.
+    /// The hash of the last entry; `None` if only the tree is known.
     last: Option<Hash>,
 }
 
 impl ChainEdge {
-    /// An edge kept earlier. `last` is the hash of the last entry, if it is known.
+    /// An edge from a stored frontier. `last` is the hash of the last entry, if it is known.
     pub const fn new(frontier: Frontier, last: Option<Hash>) -> Self {
         Self { frontier, last }
     }
@@ -67,7 +67,7 @@ impl ChainEdge {
         self.frontier.size()
     }
 
-    /// The tree.
+    /// The frontier of the chain's tree.
     pub const fn frontier(&self) -> &Frontier {
         &self.frontier
     }
@@ -77,13 +77,13 @@ impl ChainEdge {
         self.last
     }
 
-    /// Takes the next entry as the store has it.
+    /// Appends the next entry of the store. `stored` is the hash in the row.
     ///
     /// # Errors
-    /// A finding, if it is not the entry that comes next: its number, its hash or its link to the one before.
+    /// A finding, if the number, the hash or the link to the previous entry is not that of the next entry.
     pub fn push(&mut self, seq: u64, stored: Hash, bytes: &[u8]) -> Result<(), Finding> {
         let computed = tree::leaf(bytes);
-        let due = self.size();
+        let expected_seq = self.size();
         let finding = |kind, stored, expected| Finding {
             kind,
             seq: Some(seq),
@@ -91,14 +91,14 @@ impl ChainEdge {
             stored,
             expected,
         };
-        if seq != due {
-            let kind = if seq > due {
+        if seq != expected_seq {
+            let kind = if seq > expected_seq {
                 FindingKind::SeqGap
             } else {
                 FindingKind::SeqDuplicate
             };
             return Err(Finding {
-                seq: Some(due),
+                seq: Some(expected_seq),
                 ..finding(kind, Some(stored), None)
             });
         }
@@ -107,7 +107,7 @@ impl ChainEdge {
         if stored != computed || header.seq != seq {
             return Err(finding(FindingKind::HashMismatch, Some(stored), Some(computed)));
         }
-        let last = if due == 0 { Some(Hash::ZERO) } else { self.last };
+        let last = if expected_seq == 0 { Some(Hash::ZERO) } else { self.last };
         if last.is_some_and(|last| last != header.prev) {
             return Err(finding(FindingKind::AnchorMismatch, Some(header.prev), last));
         }
@@ -116,24 +116,24 @@ impl ChainEdge {
         Ok(())
     }
 
-    /// Takes the hash of the next entry, which retention removed.
+    /// Appends the hash of the next entry, which retention removed.
     pub fn push_pruned(&mut self, hash: Hash) {
         self.frontier.push(hash);
         self.last = Some(hash);
     }
 }
 
-/// What must hold before a chain is signed.
+/// Checks that a stored chain continues what was signed before, so that the gateway may sign it.
 #[derive(Clone, Debug)]
 pub struct SigningGuard {
     edge: ChainEdge,
-    /// A size and root signed or seen before that the chain must still reach.
+    /// A size and root signed or seen earlier that the chain has to reach again.
     floor: Option<(u64, Hash)>,
     era: u64,
 }
 
 impl SigningGuard {
-    /// For a chain nothing is known of.
+    /// For a chain without any trusted head.
     pub fn fresh() -> Self {
         Self {
             edge: ChainEdge::default(),
@@ -142,7 +142,8 @@ impl SigningGuard {
         }
     }
 
-    /// For a chain of which only a signed note is known: it is read from its beginning, and must be as it says.
+    /// For a chain of which only a signed note is known. The chain is read from its beginning and must have the note's
+    /// root at the note's size.
     pub fn from_checkpoint(note: &Checkpoint) -> Self {
         Self {
             edge: ChainEdge::default(),
@@ -151,7 +152,7 @@ impl SigningGuard {
         }
     }
 
-    /// For a chain that goes on at a trusted head.
+    /// For a chain that continues at a trusted head; `None` if the peaks of the head do not fit its size.
     pub fn from_trusted(head: &TrustedHead) -> Option<Self> {
         Some(Self {
             edge: head.edge()?,
@@ -160,60 +161,60 @@ impl SigningGuard {
         })
     }
 
-    /// Whether entries are still to be read: the number of the next one.
+    /// The number of the next entry to read.
     pub const fn next(&self) -> u64 {
         self.edge.size()
     }
 
-    /// How often the chain had been re-anchored.
+    /// The number of re-anchorings of the chain.
     pub const fn era(&self) -> u64 {
         self.era
     }
 
-    /// The edge as it is.
+    /// The edge behind the entries read so far.
     pub const fn edge(&self) -> &ChainEdge {
         &self.edge
     }
 
-    /// The store ends below what was seen: it is read again from its beginning and must come to be what it was, as after
-    /// a failover that the journal makes up for.
+    /// Starts again at the beginning of the chain, because the store ends below what was already read. The chain must
+    /// reach its earlier size and root again, as after a failover whose lost entries the journal restores.
     pub fn rewind(&mut self) {
-        let seen = (self.edge.size(), self.edge.frontier.root());
-        if self.floor.is_none_or(|(size, _)| size < seen.0) {
-            self.floor = Some(seen);
+        let reached = (self.edge.size(), self.edge.frontier.root());
+        if self.floor.is_none_or(|(size, _)| size < reached.0) {
+            self.floor = Some(reached);
         }
         self.edge = ChainEdge::default();
     }
 
-    /// Takes the next entry.
+    /// Reads the next entry. `stored` is the hash in the row.
     ///
     /// # Errors
-    /// A finding, if it does not continue the chain, or makes another tree of it than was signed.
+    /// A finding, if the entry does not continue the chain, or the root differs from the one signed at this size.
     pub fn push(&mut self, seq: u64, stored: Hash, bytes: &[u8]) -> Result<(), Finding> {
         self.edge.push(seq, stored, bytes)?;
         self.compare()
     }
 
-    /// Takes the hash of the next entry, which retention removed.
+    /// Reads the hash of the next entry, which retention removed.
     ///
     /// # Errors
-    /// A finding, if it makes another tree of the chain than was signed.
+    /// A finding, if the root differs from the one signed at this size.
     pub fn push_pruned(&mut self, hash: Hash) -> Result<(), Finding> {
         self.edge.push_pruned(hash);
         self.compare()
     }
 
-    /// Compares the tree with what was signed at its size.
+    /// Compares the root with the one signed at this size.
     fn compare(&mut self) -> Result<(), Finding> {
         if let Some((size, root)) = self.floor.filter(|(size, _)| *size == self.edge.size()) {
-            let found = self.edge.frontier.root();
-            if found != root {
+            let computed = self.edge.frontier.root();
+            if computed != root {
                 let kind = FindingKind::AnchorMismatch;
                 return Err(Finding {
                     kind,
                     seq: size.checked_sub(1),
                     time: None,
-                    stored: Some(found),
+                    stored: Some(computed),
                     expected: Some(root),
                 });
             }
@@ -225,7 +226,7 @@ impl SigningGuard {
     /// The checkpoint to sign.
     ///
     /// # Errors
-    /// `chain_truncated` while the chain is shorter than what was signed of it.
+    /// [`FindingKind::ChainTruncated`] while the chain is shorter than its signed size.
     pub fn checkpoint(&self, origin: &str) -> Result<Checkpoint, Finding> {
         match self.floor {
             Some((size, root)) if size > self.edge.size() => Err(Finding {
@@ -240,26 +241,26 @@ impl SigningGuard {
     }
 }
 
-/// What is trusted of one chain.
+/// The trusted head of one chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustedHead {
-    /// The newest signed note seen or made; absent where only the edge was kept.
+    /// The newest signed note that was made or read; absent if only the edge was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// How many entries the tree has.
+    /// The number of entries in the tree.
     pub size: u64,
-    /// The roots of its full subtrees, largest first.
+    /// The roots of the tree's full subtrees, largest first.
     pub peaks: Vec<Hash>,
     /// The hash of the last entry, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Hash>,
-    /// How often the chain was re-anchored before.
+    /// The number of re-anchorings of the chain up to this head.
     #[serde(default)]
     pub era: u64,
 }
 
 impl TrustedHead {
-    /// The head at an edge; `note` is what was signed of it.
+    /// The head at an edge; `note` is the signed note over it, if there is one.
     pub fn new(note: Option<String>, edge: &ChainEdge, era: u64) -> Self {
         Self {
             note,
@@ -270,7 +271,7 @@ impl TrustedHead {
         }
     }
 
-    /// The edge; `None` if the peaks do not fit the size.
+    /// The edge of the chain at this head; `None` if the number of peaks does not fit the size.
     pub fn edge(&self) -> Option<ChainEdge> {
         Some(ChainEdge::new(
             Frontier::resume(self.size, self.peaks.clone())?,
@@ -278,16 +279,16 @@ impl TrustedHead {
         ))
     }
 
-    /// The root of the tree.
+    /// The root of the tree; `None` if the number of peaks does not fit the size.
     pub fn root(&self) -> Option<Hash> {
         self.edge().map(|edge| edge.frontier.root())
     }
 }
 
-/// How the origin of a list of chains ends.
+/// The last part of the origin of a list of chains.
 const CHAINS: &str = "chains";
 
-/// The signed list of chains: a chain that vanishes as a whole is missed by its line (rule 8).
+/// The signed list of chains. It shows when a whole chain was removed (rule 8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainList {
     /// Origin, size and root of each chain, sorted by origin.
@@ -300,7 +301,8 @@ impl ChainList {
         format!("{cluster}/{CHAINS}")
     }
 
-    /// The list as a checkpoint: `counter` as size, the root over the lines as leaves, one extension line a chain.
+    /// The list as a checkpoint: its size is `counter`, its root is over the lines as leaves, and it has one extension
+    /// line per chain.
     pub fn checkpoint(&self, cluster: &str, counter: u64) -> Checkpoint {
         let lines: Vec<_> = self.heads.iter().map(line).collect();
         let root = lines
@@ -314,7 +316,8 @@ impl ChainList {
         }
     }
 
-    /// Reads a list; `None` if the checkpoint is no list, or its lines do not make its root.
+    /// Reads a list from a checkpoint; `None` if the checkpoint is not a list of chains of `cluster`, or if its lines
+    /// do not have its root.
     pub fn read(checkpoint: &Checkpoint, cluster: &str) -> Option<Self> {
         if checkpoint.origin != Self::origin(cluster) {
             return None;
@@ -341,68 +344,69 @@ fn parse_line(text: &str) -> Option<Checkpoint> {
     (line(&head) == text).then_some(head)
 }
 
-/// The end of a chain as the store has it, and what is to be compared with a trusted head.
+/// The end of a chain in the store, for the comparison with a trusted head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredChain {
     /// The chain.
     pub chain: ChainId,
-    /// Its end.
+    /// The end of the chain in the store.
     pub head: Option<Head>,
-    /// The hash over the bytes of the entry that the trusted head ends with; `None` if it is not there.
+    /// The hash computed over the stored bytes of the trusted head's last entry; `None` if the entry is not stored.
     pub at_trusted: Option<Hash>,
 }
 
-/// What is trusted of all chains, kept outside the database.
+/// The trusted heads of all chains, kept outside the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustedHeads {
     heads: BTreeMap<String, TrustedHead>,
     /// The newest signed list of chains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     list: Option<String>,
-    /// The re-anchorings seen, as signed notes, in their order.
+    /// The known re-anchorings of each chain, as signed notes, in their order.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     discontinuities: BTreeMap<String, Vec<String>>,
-    /// The public keys under which chains were signed here, old ones included.
+    /// The public keys that signed chains of this instance, old ones included.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     keys: BTreeSet<Hash>,
 }
 
 impl TrustedHeads {
-    /// The head of a chain.
+    /// The trusted head of a chain.
     pub fn head(&self, chain: ChainId) -> Option<&TrustedHead> {
         self.heads.get(&chain.to_string())
     }
 
-    /// All heads; a name that is no chain's is passed over.
+    /// All trusted heads; names that are not the name of a chain are skipped.
     pub fn heads(&self) -> impl Iterator<Item = (ChainId, &TrustedHead)> {
         self.heads
             .iter()
             .filter_map(|(name, head)| Some((name.parse().ok()?, head)))
     }
 
-    /// Takes a head, unless a longer one of the same or a later era is there. Says whether it did.
+    /// Sets the trusted head of a chain and returns true, if it is newer (by era, then by size) than the present one,
+    /// or has the root of a present one without note or last hash.
     pub fn advance(&mut self, chain: ChainId, head: TrustedHead) -> bool {
-        let known = self.heads.get(&chain.to_string());
-        let newer = known.is_none_or(|known| {
-            (head.era, head.size) > (known.era, known.size)
-                || ((head.era, head.size) == (known.era, known.size)
-                    && head.root() == known.root()
-                    && (known.note.is_none() || known.last.is_none()))
+        let present = self.heads.get(&chain.to_string());
+        let is_newer = present.is_none_or(|present| {
+            (head.era, head.size) > (present.era, present.size)
+                || ((head.era, head.size) == (present.era, present.size)
+                    && head.root() == present.root()
+                    && (present.note.is_none() || present.last.is_none()))
         });
-        if newer {
+        if is_newer {
             self.heads.insert(chain.to_string(), head);
         }
-        newer
+        is_newer
     }
 
-    /// The public keys known here.
+    /// The public keys that signed chains of this instance, old ones included.
     pub fn keys(&self) -> impl Iterator<Item = CheckpointPublicKey> {
         self.keys
             .iter()
             .filter_map(|key| CheckpointPublicKey::from_bytes(key).ok())
     }
 
-    /// Remembers a public key. Says whether it was new.
+    /// Adds a public key; returns whether it was new.
     pub fn remember_key(&mut self, key: &CheckpointPublicKey) -> bool {
         self.keys.insert(Hash::new(key.to_bytes()))
     }
@@ -412,13 +416,14 @@ impl TrustedHeads {
         self.list.as_deref()
     }
 
-    /// Signs the list of all chains known here and keeps it; `counter` grows with every list of the cluster.
+    /// Signs the list of all chains with a trusted head, stores it and returns it. `counter` grows with every list of
+    /// the cluster.
     pub fn sign_list(&mut self, cluster: &str, counter: u64, key: &CheckpointKey) -> String {
         let heads = self.heads().filter_map(|(chain, head)| {
             Some(Checkpoint::new(chain.origin(cluster), head.size, head.root()?).in_era(head.era))
         });
         let mut heads: Vec<_> = heads.collect();
-        heads.sort_by(|one, other| one.origin.cmp(&other.origin));
+        heads.sort_by(|a, b| a.origin.cmp(&b.origin));
         let note = ChainList { heads }.checkpoint(cluster, counter).sign(key);
         self.list = Some(note.clone());
         note
@@ -429,28 +434,28 @@ impl TrustedHeads {
         self.discontinuities.get(&chain.to_string()).map_or(&[], Vec::as_slice)
     }
 
-    /// Takes a re-anchoring that [`Discontinuity::open`] found signed: from then on the chain's head is the one it names,
-    /// if it goes on from the head known here. Says whether anything changed.
+    /// Adds a re-anchoring whose signature [`Discontinuity::open`] checked, and returns whether anything changed. The
+    /// trusted head of the chain becomes the head of the re-anchoring, unless a later head is trusted already.
     pub fn re_anchor(&mut self, note: &str, discontinuity: &Discontinuity) -> bool {
         let name = discontinuity.chain.to_string();
-        let known = self.discontinuities.entry(name.clone()).or_default();
-        let new = !known.iter().any(|other| other == note);
-        if new {
-            known.push(note.to_owned());
+        let notes = self.discontinuities.entry(name.clone()).or_default();
+        let is_new = !notes.iter().any(|known| known == note);
+        if is_new {
+            notes.push(note.to_owned());
         }
         let head = self.heads.get(&name);
-        let follows = head.is_none_or(|head| {
-            // A later note of the chain than the one named was signed or seen here: the record is about less than that.
+        let replaces_head = head.is_none_or(|head| {
+            // A re-anchoring does not cover a head that was signed or read after the one it starts from.
             let (size, root) = discontinuity.from;
             head.era < discontinuity.era && (head.size < size || (head.size == size && head.root() == Some(root)))
         });
-        if follows {
+        if replaces_head {
             self.heads.insert(name, discontinuity.head());
         }
-        new || follows
+        is_new || replaces_head
     }
 
-    /// Everything signed that is kept here: heads and the list.
+    /// All signed notes: those of the heads and the list of chains.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         self.heads
             .values()
@@ -458,8 +463,9 @@ impl TrustedHeads {
             .chain(self.list.as_deref())
     }
 
-    /// What of the trusted chains the store does not have, or has otherwise. `will_restore` says of a chain how many of
-    /// its entries the journal of this instance still holds or will write again by itself.
+    /// Compares the stored chains with the trusted heads and returns a finding for each chain that is missing, shorter
+    /// or different. `will_restore` returns the size of a chain up to which the journal of this instance still holds
+    /// the entries or writes them again.
     pub fn missing_from(
         &self,
         stored: &[StoredChain],
@@ -467,8 +473,8 @@ impl TrustedHeads {
     ) -> Vec<(ChainId, Finding)> {
         let mut missing = Vec::new();
         for (chain, head) in self.heads().filter(|(_, head)| head.size > 0) {
-            let found = stored.iter().find(|found| found.chain == chain);
-            let size = found.and_then(|found| found.head).map_or(0, |head| head.size);
+            let stored_chain = stored.iter().find(|stored| stored.chain == chain);
+            let size = stored_chain.and_then(|stored| stored.head).map_or(0, |head| head.size);
             let finding = |kind, stored, expected| Finding {
                 kind,
                 seq: head.size.checked_sub(1),
@@ -487,7 +493,7 @@ impl TrustedHeads {
                 }
                 continue;
             }
-            let at_trusted = found.and_then(|found| found.at_trusted);
+            let at_trusted = stored_chain.and_then(|stored| stored.at_trusted);
             match head.last {
                 Some(last) if at_trusted != Some(last) => {
                     let kind = if at_trusted.is_some() {
@@ -505,7 +511,7 @@ impl TrustedHeads {
 }
 
 impl Discontinuity {
-    /// The head that is trusted after it.
+    /// The trusted head after the re-anchoring.
     fn head(&self) -> TrustedHead {
         TrustedHead {
             note: None,

@@ -1,15 +1,15 @@
-//! What is recorded, as deterministic bytes, and the hash chain and Merkle tree over it (spec/70).
+//! Audit records as deterministic bytes, and the hash chain and Merkle tree over them (spec/70).
 //!
-//! - [`Record`]: what happened. Start reading here.
-//! - [`Draft`] and [`Chain`]: a record becomes bytes and gets its place; [`Entry`] reads it back.
-//! - [`tree`]: the Merkle tree over the same hashes, and proofs; [`Checkpoint`]: its signed root.
-//! - [`Anchor`]: what is left of a pruned beginning; [`Erasures`]: which personal values are gone on purpose.
-//! - [`verify`]: what is wrong with a stored chain; [`TrustedHeads`]: what is known of the chains outside their store.
+//! - [`Record`]: an event to be recorded. Start reading here.
+//! - [`EncodedRecord`] and [`Chain`]: encode a record and append it to a chain; [`Entry`] decodes it.
+//! - [`tree`]: the Merkle tree over the entry hashes, and its proofs; [`Checkpoint`]: the signed root.
+//! - [`Anchor`]: replaces the pruned beginning of a chain; [`Erasures`]: which personal values were erased on purpose.
+//! - [`verify`]: checks a stored chain; [`TrustedHeads`]: the chain heads that are kept outside the audit store.
 //!
-//! Nothing here keeps anything: the journal and the stores do. Time and salts are arguments.
+//! This crate persists nothing: the journal and the stores do. Time and salts are arguments.
 //!
-//! Invariant: one record has one encoding, every stored field is in it, and every personal value can be erased
-//! without touching a hash.
+//! Invariant: a record has exactly one encoding, the encoding contains every stored field, and every personal value
+//! can be erased without changing a hash.
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
 mod anchor;
@@ -28,13 +28,13 @@ pub mod tree;
 pub mod verify;
 
 pub use anchor::{Anchor, AnchorError, Removal, RemovalError};
-pub use chain::{Chain, ChainError, Head, OrgHead, Placed};
+pub use chain::{Chain, ChainError, ChainedRecord, Head, OrgHead};
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointKey, CheckpointPublicKey, KeyError};
 pub use code::UnknownCode;
 pub use discontinuity::{Discontinuity, TextError};
 pub use entry::{
-    ChainId, Content, Draft, ENTRY_FORMAT, ENTRY_VERSION, Entry, EntryError, Genesis, Hash, Header, OrgLink, ShardId,
-    StoreId, StoredEntry, erased,
+    ChainId, Content, ENTRY_FORMAT, ENTRY_VERSION, EncodedRecord, Entry, EntryError, Genesis, Hash, Header, OrgLink,
+    ShardId, StoreId, StoredEntry, erased,
 };
 pub use erasure::{Erased, ErasureRecord, Erasures, erased_where, erasures, names};
 pub use heads::{ChainEdge, ChainList, ChainNameError, SigningGuard, StoredChain, TrustedHead, TrustedHeads};

@@ -1,33 +1,33 @@
-//! The way of an outbox row into the administrative chain, decided without a database (spec/70 rules 13 and 15).
+//! Rules for sealing outbox rows into the administrative chain, without a database (spec/70 rules 13 and 15).
 //!
-//! A policy store and an id identify a row. Ids of one store have no gaps. A restored backup takes either database back
-//! in time, and an insider may change it. Therefore no decision rests on the highest id alone: each row is compared with
-//! the entries sealed under its id.
+//! A row is identified by its policy store and its id. The ids of a store have no gaps. Either database may be restored
+//! from a backup, or changed by an insider. Therefore no decision depends on the highest id alone: each row is compared
+//! with the entries sealed under its id.
 
 use crate::StoreId;
 use crate::record::{Action, AdminEntry, OutboxFault, ResourceType, SecurityEvent, SecurityKind};
 use core::ops::RangeInclusive;
 use gw_types::Timestamp;
 
-/// What is to be done with a waiting row.
+/// Whether a waiting row has to be sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowState {
-    /// Nothing was sealed under its id: seal it.
+    /// No entry was sealed under the row's id: seal the row.
     New,
-    /// It is sealed already; a crash came before that was noted.
+    /// The row is sealed already; the process crashed before it removed the row.
     Sealed,
-    /// Something else was sealed under its id: seal it, with [`OutboxFault::IdReused`].
+    /// Another entry was sealed under the row's id: seal the row, with [`OutboxFault::IdReused`].
     IdReused,
 }
 
-/// Compares a waiting row with the entries sealed under its id.
+/// Compares a waiting row and its time with the entries sealed under its id.
 pub fn row_state<'a>(
     row: (&AdminEntry, Timestamp),
     sealed: impl IntoIterator<Item = (&'a AdminEntry, Timestamp)>,
 ) -> RowState {
     let mut state = RowState::New;
-    for sealed in sealed {
-        if is_same(row, sealed) {
+    for entry in sealed {
+        if is_same(row, entry) {
             return RowState::Sealed;
         }
         state = RowState::IdReused;
@@ -35,8 +35,9 @@ pub fn row_state<'a>(
     state
 }
 
-/// Whether two entries are of one row. A fault is found at sealing, so it is no part of the row; an entry sealed before
-/// origins were recorded has none; personal values may have been erased since, which verification asks a record for.
+/// Whether a sealed entry was made of this row. The comparison ignores what may differ legitimately: a fault is
+/// determined when the row is sealed; entries sealed before origins were recorded have no origin; personal values may
+/// have been erased since, for which verification requires an erasure record.
 fn is_same((row, row_time): (&AdminEntry, Timestamp), (sealed, sealed_time): (&AdminEntry, Timestamp)) -> bool {
     let without_origin = |entry: &AdminEntry| AdminEntry {
         store_id: None,
@@ -44,7 +45,7 @@ fn is_same((row, row_time): (&AdminEntry, Timestamp), (sealed, sealed_time): (&A
         outbox_fault: None,
         ..entry.clone()
     };
-    let written = AdminEntry {
+    let expected = AdminEntry {
         actor_external_id: row
             .actor_external_id
             .clone()
@@ -56,21 +57,21 @@ fn is_same((row, row_time): (&AdminEntry, Timestamp), (sealed, sealed_time): (&A
         ..without_origin(row)
     };
     let same_origin = sealed.store_id.is_none() || (sealed.store_id, sealed.outbox_id) == (row.store_id, row.outbox_id);
-    // An entry's time never decreases within its chain, so it may be later than its row's.
-    same_origin && sealed_time >= row_time && written == without_origin(sealed)
+    // The time of an entry never decreases within its chain, so it may be later than the time of the row.
+    same_origin && sealed_time >= row_time && expected == without_origin(sealed)
 }
 
-/// The fault to seal a row with.
-pub const fn fault(found: Option<OutboxFault>, state: RowState) -> Option<OutboxFault> {
-    match (found, state) {
-        (Some(found), _) => Some(found),
+/// The fault to seal a row with: a fault found in the row itself comes first, then a reused id.
+pub const fn fault(fault: Option<OutboxFault>, state: RowState) -> Option<OutboxFault> {
+    match (fault, state) {
+        (Some(fault), _) => Some(fault),
         (None, RowState::IdReused) => Some(OutboxFault::IdReused),
         (None, RowState::New | RowState::Sealed) => None,
     }
 }
 
-/// The ids between the last sealed row and each waiting one that are not waiting themselves, in ascending order; `last`
-/// is the highest id known to have been given out, or 0. Whether they are missing, the sealed entries tell.
+/// The ids above the last sealed one that have no waiting row, in ascending order. `last` is the highest id known to
+/// have been issued, or 0. The caller must compare them with the sealed entries to learn whether they are missing.
 pub fn absent_ids(sealed: i64, waiting: &[i64], last: i64) -> Vec<RangeInclusive<i64>> {
     let mut next = sealed.saturating_add(1);
     let mut absent = Vec::new();
@@ -86,8 +87,8 @@ pub fn absent_ids(sealed: i64, waiting: &[i64], last: i64) -> Vec<RangeInclusive
     absent
 }
 
-/// The entry that stands for rows that are gone, under the last of their ids. It is told by every verification until
-/// somebody re-anchors the chain.
+/// The entry that records missing rows, under the last of their ids. Every verification reports it until the chain is
+/// re-anchored.
 pub fn gap_entry(store: StoreId, ids: &RangeInclusive<u64>, missing: u64) -> AdminEntry {
     AdminEntry {
         new_value: Some(format!(
@@ -102,7 +103,7 @@ pub fn gap_entry(store: StoreId, ids: &RangeInclusive<u64>, missing: u64) -> Adm
     }
 }
 
-/// Whether an entry stands for rows that are gone, and for nothing else.
+/// Whether an entry only records missing rows, as [`gap_entry`] makes it.
 pub fn is_gap_entry(entry: &AdminEntry) -> bool {
     let (Some(store), Some(id)) = (entry.store_id, entry.outbox_id) else {
         return false;
@@ -113,7 +114,8 @@ pub fn is_gap_entry(entry: &AdminEntry) -> bool {
     } == *entry
 }
 
-/// The entry for an outbox row whose number is no valid id. Whoever wrote the row chose its contents, so the entry holds none.
+/// The entry for an outbox row whose number is not a valid id. The gateway did not write such a row, so the entry holds
+/// none of the row's content.
 pub fn nobodys_entry(store: StoreId) -> AdminEntry {
     AdminEntry {
         store_id: Some(store),
@@ -122,20 +124,22 @@ pub fn nobodys_entry(store: StoreId) -> AdminEntry {
     }
 }
 
-/// Whether an entry stands for such a row, and for nothing else.
+/// Whether an entry only records a row without a valid id, as [`nobodys_entry`] makes it.
 pub fn is_nobodys_entry(entry: &AdminEntry) -> bool {
     entry.store_id.is_some_and(|store| *entry == nobodys_entry(store))
 }
 
-/// The reason of a security event about a row that was changed or removed on its way into the database.
+/// Prefix of the reason of a security event about a row that was changed or removed on its way into the database.
 pub const ROW_ALARM: &str = "outbox_row:";
-/// The reason of a security event about a counter of ids that stood below ids given out, or about another policy store.
+/// Prefix of the reason of a security event about an id counter below ids already issued, or about another policy
+/// store.
 pub const IDS_ALARM: &str = "outbox_ids:";
 
-/// The reason of a security event about an entry of the administrative chain that no mutation wrote, before its number.
+/// Prefix of the reason of a security event about an entry of the administrative chain that no mutation wrote; the
+/// entry's number follows.
 pub const FOREIGN_ALARM: &str = "foreign_entry:";
 
-/// The number of the entry that the event says no mutation wrote, if it says so.
+/// The number of the entry that no mutation wrote, if the event reports one.
 pub fn foreign_entry(event: &SecurityEvent) -> Option<u64> {
     let reason = event
         .reason
@@ -144,10 +148,11 @@ pub fn foreign_entry(event: &SecurityEvent) -> Option<u64> {
     reason.strip_prefix(FOREIGN_ALARM)?.parse().ok()
 }
 
-/// Whether a security event reports a changed outbox; verification finds it until the chain is re-anchored.
+/// Whether a security event reports a changed outbox. Verification reports such an event until the chain is
+/// re-anchored.
 pub fn is_alarm(event: &SecurityEvent) -> bool {
-    let told = |reason: &str| reason.starts_with(ROW_ALARM) || reason.starts_with(IDS_ALARM);
-    event.kind == SecurityKind::TamperDetected && event.reason.as_deref().is_some_and(told)
+    let is_outbox_alarm = |reason: &str| reason.starts_with(ROW_ALARM) || reason.starts_with(IDS_ALARM);
+    event.kind == SecurityKind::TamperDetected && event.reason.as_deref().is_some_and(is_outbox_alarm)
 }
 
 #[cfg(test)]
@@ -165,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn rl3_a_row_is_compared_with_what_was_sealed_under_its_id() {
+    fn rl3_a_row_is_compared_with_the_entries_sealed_under_its_id() {
         let (at, later) = (Timestamp::from_secs(5), Timestamp::from_secs(6));
         let row = entry(1, 7, "a");
         let state = |sealed: &[(AdminEntry, Timestamp)]| {
@@ -178,13 +183,13 @@ mod tests {
             ..row.clone()
         };
         assert_eq!(state(&[(forged, at)]), RowState::Sealed);
-        let old = AdminEntry {
+        let without_origin = AdminEntry {
             store_id: None,
             outbox_id: None,
             ..row.clone()
         };
         assert_eq!(
-            state(&[(old, at)]),
+            state(&[(without_origin, at)]),
             RowState::Sealed,
             "sealed before origins were recorded"
         );
@@ -196,32 +201,36 @@ mod tests {
         assert_eq!(
             state(&[(erased.clone(), at)]),
             RowState::Sealed,
-            "its personal value was erased"
+            "the personal value was erased"
         );
-        let other = AdminEntry {
+        let another_action = AdminEntry {
             action: Action::Delete,
             ..erased
         };
-        assert_eq!(state(&[(other, at)]), RowState::IdReused);
+        assert_eq!(state(&[(another_action, at)]), RowState::IdReused);
         assert_eq!(
             state(&[(row.clone(), Timestamp::from_secs(4))]),
             RowState::IdReused,
-            "sealed before it was written"
+            "sealed before the row was written"
         );
         assert_eq!(
             state(&[(entry(1, 7, "b"), at), (row.clone(), at)]),
             RowState::Sealed,
             "after a crash"
         );
-        assert_eq!(state(&[(entry(2, 7, "a"), at)]), RowState::IdReused, "of another store");
+        assert_eq!(
+            state(&[(entry(2, 7, "a"), at)]),
+            RowState::IdReused,
+            "a row of another store"
+        );
     }
 
     #[test]
-    fn rl9_ids_without_row_are_found_between_and_behind_the_waiting_ones() {
+    fn rl9_ids_without_a_row_are_reported_between_and_behind_the_waiting_rows() {
         assert_eq!(absent_ids(4, &[5, 6], 6), []);
         assert_eq!(absent_ids(4, &[6, 9], 11), [5..=5, 7..=8, 10..=11]);
         assert_eq!(absent_ids(4, &[], 5), [5..=5]);
-        assert_eq!(absent_ids(4, &[2, 3], 4), [], "a restored store's rows are no gap");
+        assert_eq!(absent_ids(4, &[2, 3], 4), [], "rows of a restored store are not a gap");
         assert_eq!(absent_ids(4, &[2, 5], 0), []);
         assert_eq!(absent_ids(0, &[1, 1, 2], 2), []);
     }

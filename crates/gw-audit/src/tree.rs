@@ -1,13 +1,13 @@
 //! The Merkle tree of RFC 6962 over a chain's entries.
 //!
-//! A proof is a list of subtree hashes; which subtrees, as ranges of leaves, is computed apart from the hashes
-//! ([`inclusion_ranges`], [`consistency_ranges`]), so that a store can answer from whatever it keeps.
+//! A proof is a list of subtree hashes. The ranges of leaves of these subtrees are computed separately
+//! ([`inclusion_ranges`], [`consistency_ranges`]), so that a store can use the subtree hashes it holds.
 
 use crate::entry::Hash;
 use core::ops::Range;
 use sha2::{Digest, Sha256};
 
-/// The hash of an entry: leaf of the tree and link of the chain at once (spec/70 rule 6).
+/// The hash of an entry: both the leaf of the tree and the link of the chain (spec/70 rule 6).
 pub fn leaf(entry: &[u8]) -> Hash {
     Hash::new(Sha256::new().chain_update([0]).chain_update(entry).finalize().into())
 }
@@ -29,12 +29,13 @@ pub fn empty_root() -> Hash {
     Hash::new(Sha256::digest([]).into())
 }
 
-/// The root over these leaf hashes.
+/// The root of the tree over these leaf hashes.
 pub fn root(leaves: &[Hash]) -> Hash {
     leaves.iter().copied().collect::<Frontier>().root()
 }
 
-/// The right edge of a growing tree: enough to append and to tell the root, in memory logarithmic in the size.
+/// The right edge of a growing tree: enough to append leaves and to compute the root. Its memory is logarithmic in the
+/// size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frontier {
     size: u64,
@@ -43,7 +44,7 @@ pub struct Frontier {
 }
 
 impl Frontier {
-    /// A frontier kept earlier; none if the number of peaks is not the one this size has.
+    /// A frontier from its stored size and peaks; `None` if the number of peaks does not fit the size.
     pub fn resume(size: u64, peaks: Vec<Hash>) -> Option<Self> {
         (u64::from(size.count_ones()) == peaks.len() as u64).then_some(Self { size, peaks })
     }
@@ -70,7 +71,7 @@ impl Frontier {
         self.size += 1;
     }
 
-    /// The root.
+    /// The root of the tree.
     pub fn root(&self) -> Hash {
         let mut peaks = self.peaks.iter().rev();
         let Some(last) = peaks.next() else { return empty_root() };
@@ -92,7 +93,8 @@ impl FromIterator<Hash> for Frontier {
     }
 }
 
-/// The subtrees whose roots prove that leaf `index` is in the tree of `size`; empty if it is not.
+/// The subtrees whose roots prove that leaf `index` is in a tree of `size` leaves; empty if `index` is not below
+/// `size`.
 pub fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     let mut tree = 0..size;
@@ -110,7 +112,7 @@ pub fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The subtrees whose roots prove that the tree of `old` is the beginning of the tree of `size`.
+/// The subtrees whose roots prove that a tree of `old` leaves is the beginning of a tree of `size` leaves.
 pub fn consistency_ranges(old: u64, size: u64) -> Vec<Range<u64>> {
     if old == 0 || old >= size {
         return Vec::new();
@@ -139,7 +141,7 @@ pub fn inclusion(leaves: &[Hash], index: u64) -> Vec<Hash> {
     roots(leaves, inclusion_ranges(index, leaves.len() as u64))
 }
 
-/// The proof that the tree over the first `old` leaves is the beginning of the tree over all of them.
+/// The proof that the tree over the first `old` leaves is the beginning of the tree over all `leaves`.
 pub fn consistency(leaves: &[Hash], old: u64) -> Vec<Hash> {
     roots(leaves, consistency_ranges(old, leaves.len() as u64))
 }
@@ -152,7 +154,7 @@ fn roots(leaves: &[Hash], ranges: Vec<Range<u64>>) -> Vec<Hash> {
     ranges.into_iter().filter_map(slice).map(root).collect()
 }
 
-/// Whether `proof` shows that `leaf` stands at `index` in the tree of `size` with this root (RFC 9162, 2.1.3.2).
+/// Whether `proof` shows that `leaf` is at `index` in the tree of `size` leaves with this root (RFC 9162, 2.1.3.2).
 pub fn verify_inclusion(leaf: &Hash, index: u64, size: u64, proof: &[Hash], root: &Hash) -> bool {
     if index >= size {
         return false;
@@ -175,7 +177,8 @@ pub fn verify_inclusion(leaf: &Hash, index: u64, size: u64, proof: &[Hash], root
     last == 0 && hash == *root
 }
 
-/// Whether `proof` shows that the tree of `old` is the beginning of the tree of `size` (RFC 9162, 2.1.4.2).
+/// Whether `proof` shows that the tree of `old` leaves is the beginning of the tree of `size` leaves (RFC 9162,
+/// 2.1.4.2).
 pub fn verify_consistency(old: u64, old_root: &Hash, size: u64, root: &Hash, proof: &[Hash]) -> bool {
     if old == size {
         return proof.is_empty() && old_root == root;
@@ -216,7 +219,7 @@ pub fn verify_consistency(old: u64, old_root: &Hash, size: u64, root: &Hash, pro
     last == 0 && old_hash == *old_root && hash == *root
 }
 
-/// Where RFC 6962 divides a tree of more than one leaf: after the largest power of two smaller than its size.
+/// The leaf at which RFC 6962 splits a tree of more than one leaf: after the largest power of two below its size.
 const fn split(tree: &Range<u64>) -> u64 {
     let size = tree.end - tree.start;
     tree.start + (1 << (size - 1).ilog2())
@@ -227,7 +230,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The leaves of the test vectors that come with the reference implementation of RFC 6962.
+    /// The leaves of the test vectors of the RFC 6962 reference implementation.
     const LEAVES: [&str; 8] = [
         "",
         "00",
@@ -337,18 +340,18 @@ mod tests {
             forged[at] = leaf(b"another entry");
             let (signed, proof) = (root(&honest[..old]), consistency(&forged, old as u64));
             let holds = verify_consistency(old as u64, &signed, size as u64, &root(&forged), &proof);
-            prop_assert_eq!(holds, at >= old, "only what comes after may differ");
+            prop_assert_eq!(holds, at >= old, "only later leaves may differ");
         }
 
         #[test]
-        fn a_resumed_frontier_goes_on_as_before(size in 0_usize..300, more in 0_usize..50) {
-            let all = many(size + more);
-            let before: Frontier = all[..size].iter().copied().collect();
-            let mut after = Frontier::resume(before.size(), before.peaks().to_vec()).unwrap();
-            after.extend(all[size..].iter().copied());
-            prop_assert_eq!(after.root(), root(&all));
-            let peak_too_many = [before.peaks(), &[Hash::ZERO]].concat();
-            prop_assert!(Frontier::resume(before.size(), peak_too_many).is_none());
+        fn a_resumed_frontier_continues_the_tree(size in 0_usize..300, more in 0_usize..50) {
+            let leaves = many(size + more);
+            let frontier: Frontier = leaves[..size].iter().copied().collect();
+            let mut resumed = Frontier::resume(frontier.size(), frontier.peaks().to_vec()).unwrap();
+            resumed.extend(leaves[size..].iter().copied());
+            prop_assert_eq!(resumed.root(), root(&leaves));
+            let peak_too_many = [frontier.peaks(), &[Hash::ZERO]].concat();
+            prop_assert!(Frontier::resume(frontier.size(), peak_too_many).is_none());
         }
     }
 }

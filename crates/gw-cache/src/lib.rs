@@ -1,150 +1,152 @@
-//! Values that live for a while and are shared by all instances: login sessions, nonces, codes, counters.
+//! Values with a limited lifetime, shared by all instances: login sessions, nonces, codes, counters.
 //!
-//! In the process by default, in Redis or Valkey when `REDIS_URL` is set; both keep the same promises, held by one
-//! suite (`tests/it/conformance.rs`). Not here: what the bytes mean, and whether they need sealing.
+//! Stored in the process by default, in Redis or Valkey if `REDIS_URL` is set; both give the same guarantees, tested by
+//! one suite (`tests/it/conformance.rs`). The content of values, and whether it needs sealing, is up to the caller.
 //!
 //! # How to use it
 //!
-//! A value stands in a [`Space`], which says how long values of its kind live and how many there may be. A new kind of
-//! value is a new line in `space.rs`. Keys are the caller's: a hash or a random id, never a token in the clear.
+//! A value belongs to a [`Namespace`], which defines how long values of its kind live and how many there may be. A new
+//! kind of value is a new line in `namespace.rs`. The caller chooses keys: a hash or a random id, never a token in the
+//! clear.
 //!
 //! ```
-//! # use gw_cache::{Cache, Change, Entry, Group, PutError, Space, Window, Rate, Unavailable};
+//! # use gw_cache::{Cache, Change, Entry, Group, PutError, Namespace, CounterKind, Rate, Unavailable};
 //! # async fn example(cache: &Cache) -> Result<(), Box<dyn std::error::Error>> {
-//! // Keep something for its space's life, among at most 20 of one address and 200 of its network.
+//! // Keep something for its namespace's ttl, among at most 20 of one address and 200 of its network.
 //! let groups = [Group::new("198.51.100.1", 20), Group::new("198.51.100.0/24", 200)];
-//! cache.put(Entry::new(Space::OauthSession, "key", b"value").with_group_limits(&groups)).await?;
+//! cache.put(Entry::new(Namespace::OauthSession, "key", b"value").with_group_limits(&groups)).await?;
 //!
 //! // Used once: of any number of parallel takes one gets it.
-//! let code = cache.take(Space::OauthCode, "hash").await?;
+//! let code = cache.take(Namespace::OauthCode, "hash").await?;
 //!
 //! // Seen before? `false` if the key was there already.
-//! let first = cache.put_new(Entry::new(Space::AcceptedMessage, "hash", b"")).await?;
+//! let first = cache.put_new(Entry::new(Namespace::AcceptedMessage, "hash", b"")).await?;
 //!
 //! // Read, decide and write as one step; the closure may run again when another writer came in between.
 //! let won = cache
-//!     .update(Space::OauthSession, "key", |current| match current {
+//!     .update(Namespace::OauthSession, "key", |current| match current {
 //!         b"open" => (Change::Set(b"done".to_vec()), true),
 //!         _ => (Change::Keep, false),
 //!     })
 //!     .await?; // `None`: there is no such value
 //!
 //! // Count failures in a window; ask how often somebody may come.
-//! let failures = cache.hit(Window::ClientFailures, "client").await?.count;
-//! cache.pace(Rate::per_minute("links", 10.try_into()?), "did:test:alice").await.map_err(|wait| format!("{wait:?}"))?;
+//! let failures = cache.hit(CounterKind::ClientFailures, "client").await?.count;
+//! cache.check_rate(Rate::per_minute("links", 10.try_into()?), "did:test:alice").await.map_err(|wait| format!("{wait:?}"))?;
 //! # Ok(()) }
 //! ```
 //!
 //! # Invariants
 //!
-//! - A value ends exactly on time: at its end nothing finds it any more.
-//! - A group never holds more than it may: it refuses, and says when it will have room ([`PutError`]).
-//! - A full space refuses values without a group. A value with groups takes the place of the oldest value of the fullest
-//!   network (the last group of each value): who takes most places yields first, and nobody closes a space for all.
-//! - [`Cache::take`], [`Cache::put_new`], [`Cache::update`], [`Cache::hit`] and [`Cache::pace`] are atomic among all
-//!   instances.
-//! - When the shared cache is away every call says so within a second ([`Unavailable`]), and works again by itself once
-//!   it is back. [`Cache::pace`] alone then counts in the process: a limit must not open because of an outage, nor stop
-//!   everybody.
+//! - A value ends exactly on time: from its end on no call finds it.
+//! - A group never exceeds its limit: it rejects values, and says when it will have room ([`PutError`]).
+//! - A full namespace rejects values without a group. A value with groups replaces the oldest value of the network with
+//!   the most values (the last group of each value): the largest user yields first, and no client can block a namespace
+//!   for all.
+//! - [`Cache::take`], [`Cache::put_new`], [`Cache::update`], [`Cache::hit`] and [`Cache::check_rate`] are atomic across
+//!   all instances.
+//! - While the shared cache is unreachable every call fails within a second ([`Unavailable`]), and works again by
+//!   itself afterwards. Only [`Cache::check_rate`] then counts in the process: an outage must neither disable a limit
+//!   nor block everybody.
 #![warn(missing_docs)]
 
 mod memory;
-mod pace;
+mod namespace;
+mod rate_limit;
 mod redis;
-mod space;
 
 pub use bytes::Bytes;
-pub use pace::Rate;
+pub use namespace::{CounterKind, Namespace};
+pub use rate_limit::Rate;
 pub use redis::ConnectError;
-pub use space::{Space, Window};
 
 use gw_types::{Clock, Seconds, Secret};
 use memory::Memory;
 use redis::Redis;
 use std::{sync::Arc, time::Duration};
 
-/// The cache of this instance, or all instances' one; cheap to clone.
+/// The cache of this instance, or the one shared by all instances; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Cache(Arc<Inside>);
 
 #[derive(Debug)]
 struct Inside {
-    /// Everything, or what is counted while the shared cache is away.
+    /// All values, or the rate limits while the shared cache is unreachable.
     memory: Memory,
     shared: Option<Redis>,
 }
 
-/// A value to keep.
+/// A value to store.
 #[derive(Clone, Copy)]
 pub struct Entry<'a> {
-    space: Space,
+    namespace: Namespace,
     key: &'a str,
     value: &'a [u8],
-    life: Duration,
+    ttl: Duration,
     groups: &'a [Group<'a>],
 }
 
-/// Whose values are counted together: one address, or one network.
+/// A group of values that are counted together: of one address, or one network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group<'a> {
     name: &'a str,
-    most: u32,
+    limit: u32,
 }
 
-/// What [`Cache::update`] does with the value it showed.
+/// The change that [`Cache::update`] makes to the value.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing.
+    /// Leaves the value unchanged.
     Keep,
-    /// Puts this in its place; its end stays.
+    /// Replaces the value; its end stays.
     Set(Vec<u8>),
-    /// Removes it.
+    /// Removes the value.
     Remove,
 }
 
-/// How often a key was counted in the window that is open for it.
+/// The count of a key in its open window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hits {
-    /// How often, this time included.
+    /// The count, including this time.
     pub count: u64,
-    /// When counting starts anew.
+    /// Time until the window ends.
     pub ends_in: Duration,
 }
 
 impl Hits {
-    /// When counting starts anew, as a client is told: whole seconds, one at least.
+    /// Returns the time until the window ends for clients: whole seconds, at least one.
     pub fn wait(&self) -> Seconds {
-        pace::wait(u64::try_from(self.ends_in.as_micros()).unwrap_or(u64::MAX))
+        rate_limit::wait(u64::try_from(self.ends_in.as_micros()).unwrap_or(u64::MAX))
     }
 }
 
-/// One page of a space, oldest end first.
+/// One page of a namespace, ordered by end.
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
     /// Keys and values.
     pub entries: Vec<(String, Bytes)>,
-    /// How many there are in all.
+    /// Number of values in the namespace.
     pub total: usize,
 }
 
-/// The shared cache cannot be reached, or takes nothing more.
+/// Error: the shared cache cannot be reached, or accepts no writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the cache is unavailable")]
 pub struct Unavailable;
 
-/// Why a value is not kept.
+/// Why a value is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PutError {
-    /// Its space holds all it may.
+    /// Its namespace is full.
     #[error("no room for another entry")]
     Full {
-        /// By then there is room.
+        /// Time until there is room.
         wait: Seconds,
     },
-    /// A group of it holds all it may.
+    /// One of its groups is full.
     #[error("no room for another entry of the group")]
     GroupFull {
-        /// By then there is room.
+        /// Time until there is room.
         wait: Seconds,
     },
     /// The shared cache cannot be reached.
@@ -153,37 +155,37 @@ pub enum PutError {
 }
 
 impl<'a> Group<'a> {
-    /// At most `most` live values of `name`.
-    pub const fn new(name: &'a str, most: u32) -> Self {
-        Self { name, most }
+    /// Creates a group with at most `limit` live values.
+    pub const fn new(name: &'a str, limit: u32) -> Self {
+        Self { name, limit }
     }
 
-    /// All live values of `name`, without a limit of their own.
+    /// Creates a group without a limit.
     pub const fn unlimited(name: &'a str) -> Self {
-        Self { name, most: u32::MAX }
+        Self { name, limit: u32::MAX }
     }
 }
 
 impl<'a> Entry<'a> {
-    /// A value of `space`, for as long as values of its kind live.
-    pub const fn new(space: Space, key: &'a str, value: &'a [u8]) -> Self {
+    /// Creates a value of `namespace` with the lifetime of that namespace.
+    pub const fn new(namespace: Namespace, key: &'a str, value: &'a [u8]) -> Self {
         Self {
-            space,
+            namespace,
             key,
             value,
-            life: space.life(),
+            ttl: namespace.ttl(),
             groups: &[],
         }
     }
 
-    /// For so long instead; nothing is kept for no time.
+    /// Sets another lifetime; a value with lifetime zero is not stored.
     #[must_use]
-    pub const fn living(mut self, life: Duration) -> Self {
-        self.life = life;
+    pub const fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
         self
     }
 
-    /// As one of the values of these groups, the widest last. Groups are counted within the space.
+    /// Adds the value to these groups, the widest last. Groups are counted within the namespace.
     #[must_use]
     pub const fn with_group_limits(mut self, groups: &'a [Group<'a>]) -> Self {
         self.groups = groups;
@@ -192,7 +194,7 @@ impl<'a> Entry<'a> {
 }
 
 impl Cache {
-    /// A cache of this process alone.
+    /// Creates a cache for this process alone.
     pub fn in_process(clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(Inside {
             memory: Memory::new(clock),
@@ -200,8 +202,9 @@ impl Cache {
         }))
     }
 
-    /// The cache at `url`, shared with every instance that uses the same: `redis://`, `rediss://` (TLS), or either with
-    /// `-cluster` or `-sentinel`; `valkey` serves as well as `redis`. Tries once; from then on it reconnects by itself.
+    /// Connects to the cache at `url`, which is shared with every instance that uses the same URL: `redis://`,
+    /// `rediss://` (TLS), or either with `-cluster` or `-sentinel`; `valkey` works like `redis`. Tries once; later it
+    /// reconnects by itself.
     pub async fn connect(url: &Secret, clock: Arc<dyn Clock>) -> Result<Self, ConnectError> {
         let shared = Redis::connect(url, Arc::clone(&clock)).await?;
         Ok(Self(Arc::new(Inside {
@@ -210,21 +213,22 @@ impl Cache {
         })))
     }
 
-    /// Whether other instances see what is kept here.
+    /// Whether other instances see the values stored here.
     pub fn is_shared(&self) -> bool {
         self.0.shared.is_some()
     }
 
-    /// Whether it answered when it was last asked, and takes writes; does not ask.
+    /// Whether the shared cache is connected, its circuit breaker is closed and it accepts writes, as far as known;
+    /// does not query the server.
     pub fn is_up(&self) -> bool {
         self.0.shared.as_ref().is_none_or(Redis::is_up)
     }
 
-    /// The `maxmemory-policy` by which the shared cache throws values away to make room; `None` if it never does. What
-    /// lives here is not there to be forgotten: sessions, single-use marks, limits.
+    /// Returns the `maxmemory-policy` by which the shared cache evicts values; `None` if it never does. The values here
+    /// must not be evicted: sessions, single-use marks, limits.
     ///
     /// # Errors
-    /// The cache is away, or does not say.
+    /// If the cache is unreachable or does not return the setting.
     pub async fn eviction_policy(&self) -> Result<Option<String>, Unavailable> {
         match &self.0.shared {
             Some(shared) => shared.eviction_policy().await,
@@ -232,7 +236,7 @@ impl Cache {
         }
     }
 
-    /// Asks whether it answers.
+    /// Checks that the cache answers.
     pub async fn check(&self) -> Result<(), Unavailable> {
         match &self.0.shared {
             Some(shared) => shared.ping().await,
@@ -240,12 +244,12 @@ impl Cache {
         }
     }
 
-    /// Keeps a value, in place of one of the same key.
+    /// Stores a value; replaces one with the same key.
     pub async fn put(&self, entry: Entry<'_>) -> Result<(), PutError> {
         self.put_if(&entry, false).await.map(|_| ())
     }
 
-    /// Keeps a value unless there is one of the same key; says whether it did.
+    /// Stores a value unless one with the same key exists; returns whether it did.
     pub async fn put_new(&self, entry: Entry<'_>) -> Result<bool, PutError> {
         self.put_if(&entry, true).await
     }
@@ -257,72 +261,72 @@ impl Cache {
         }
     }
 
-    /// A live value.
-    pub async fn get(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
+    /// Returns a live value.
+    pub async fn get(&self, namespace: Namespace, key: &str) -> Result<Option<Bytes>, Unavailable> {
         match &self.0.shared {
-            Some(shared) => shared.get(space, key).await,
-            None => Ok(self.0.memory.get(space, key)),
+            Some(shared) => shared.get(namespace, key).await,
+            None => Ok(self.0.memory.get(namespace, key)),
         }
     }
 
-    /// Gets and removes a value in one step: one caller gets it, ever.
-    pub async fn take(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
+    /// Returns and removes a value in one step: only one caller ever gets it.
+    pub async fn take(&self, namespace: Namespace, key: &str) -> Result<Option<Bytes>, Unavailable> {
         match &self.0.shared {
-            Some(shared) => shared.take(space, key).await,
-            None => Ok(self.0.memory.take(space, key)),
+            Some(shared) => shared.take(namespace, key).await,
+            None => Ok(self.0.memory.take(namespace, key)),
         }
     }
 
-    /// Shows a live value to `work` and does what it says, as one step: between the look and the change nobody else
-    /// changes it. In the shared cache that means `work` may run again, so it must only compute.
+    /// Calls `work` with a live value and applies the returned change in one step: no other caller changes the value in
+    /// between. In the shared cache `work` may run again, so it must only compute.
     ///
     /// `None` if there is no such value.
     pub async fn update<R: Send>(
         &self,
-        space: Space,
+        namespace: Namespace,
         key: &str,
         work: impl FnMut(&[u8]) -> (Change, R) + Send,
     ) -> Result<Option<R>, Unavailable> {
         match &self.0.shared {
-            Some(shared) => shared.update(space, key, work).await,
-            None => Ok(self.0.memory.update(space, key, work)),
+            Some(shared) => shared.update(namespace, key, work).await,
+            None => Ok(self.0.memory.update(namespace, key, work)),
         }
     }
 
-    /// A page of a space: `limit` live values after the first `offset`. A key of more than 200 bytes may come back as
-    /// its digest.
-    pub async fn list(&self, space: Space, offset: usize, limit: usize) -> Result<Listed, Unavailable> {
+    /// Returns a page of a namespace: `limit` live values after the first `offset`. A key longer than 200 bytes may be
+    /// returned as its digest.
+    pub async fn list(&self, namespace: Namespace, offset: usize, limit: usize) -> Result<Listed, Unavailable> {
         match &self.0.shared {
-            Some(shared) => shared.list(space, offset, limit).await,
-            None => Ok(self.0.memory.list(space, offset, limit)),
+            Some(shared) => shared.list(namespace, offset, limit).await,
+            None => Ok(self.0.memory.list(namespace, offset, limit)),
         }
     }
 
-    /// Counts `key` in its window, which opens with the first count.
-    pub async fn hit(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
+    /// Increments the count of `key` in its window, which opens with the first count.
+    pub async fn hit(&self, kind: CounterKind, key: &str) -> Result<Hits, Unavailable> {
         match &self.0.shared {
-            Some(shared) => shared.hit(window, key).await,
-            None => self.0.memory.hit(window, key),
+            Some(shared) => shared.hit(kind, key).await,
+            None => self.0.memory.hit(kind, key),
         }
     }
 
-    /// How often `key` was counted in its window, without counting it.
-    pub async fn hits(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
+    /// Returns the count of `key` in its window, without incrementing it.
+    pub async fn hits(&self, kind: CounterKind, key: &str) -> Result<Hits, Unavailable> {
         match &self.0.shared {
-            Some(shared) => shared.hits(window, key).await,
-            None => self.0.memory.hits(window, key),
+            Some(shared) => shared.hits(kind, key).await,
+            None => self.0.memory.hits(kind, key),
         }
     }
 
-    /// Counts one request of `key`; refused, it says how long to wait. Counted in this process while the shared cache
-    /// is away.
-    pub async fn pace(&self, rate: Rate, key: &str) -> Result<(), Seconds> {
+    /// Counts one request of `key`; if rejected, returns how long to wait. Counts in this process while the shared
+    /// cache is unreachable.
+    pub async fn check_rate(&self, rate: Rate, key: &str) -> Result<(), Seconds> {
         match &self.0.shared {
-            Some(shared) => match shared.pace(rate, key).await {
+            Some(shared) => match shared.check_rate(rate, key).await {
                 Ok(verdict) => verdict,
-                Err(Unavailable) => self.0.memory.pace(rate, key),
+                Err(Unavailable) => self.0.memory.check_rate(rate, key),
             },
-            None => self.0.memory.pace(rate, key),
+            None => self.0.memory.check_rate(rate, key),
         }
     }
 }
@@ -330,8 +334,8 @@ impl Cache {
 impl core::fmt::Debug for Entry<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Entry")
-            .field("space", &self.space)
-            .field("life", &self.life)
+            .field("namespace", &self.namespace)
+            .field("ttl", &self.ttl)
             .finish_non_exhaustive()
     }
 }

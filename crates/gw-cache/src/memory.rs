@@ -1,11 +1,11 @@
 //! The cache of one process.
 //!
-//! Time is the caller's clock, so that ends are exact and testable. Each space has one lock, held for a look-up and a
-//! change; what has ended leaves with the next call on its space.
+//! Time comes from the caller's clock, so that ends are exact and testable. Each namespace has one lock, held for a
+//! look-up and a change; expired values are removed by the next call on their namespace.
 
 use crate::{
-    Change, Entry, Hits, Listed, PutError, Rate, Space, Unavailable, Window,
-    pace::{self, Verdict},
+    Change, CounterKind, Entry, Hits, Listed, Namespace, PutError, Rate, Unavailable,
+    rate_limit::{self, Verdict},
 };
 use bytes::Bytes;
 use gw_types::{Clock, Seconds, Timestamp};
@@ -15,28 +15,28 @@ use std::{
     time::Duration,
 };
 
-/// Keys of one rate; when so many are busy at once, a new one waits.
+/// Maximum busy keys of one rate; beyond that, a new key must wait.
 const PACED: usize = 1_000_000;
-/// After so many checks the keys that are idle again are forgotten.
+/// Number of checks after which idle keys are removed.
 const SWEEP_EVERY: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct Memory {
     clock: Arc<dyn Clock>,
-    shelves: Vec<(Space, Mutex<Shelf>)>,
-    windows: Vec<(Window, Mutex<Shelf>)>,
+    shelves: Vec<(Namespace, Mutex<Shelf>)>,
+    windows: Vec<(CounterKind, Mutex<Shelf>)>,
     paces: Mutex<HashMap<&'static str, Paced>>,
 }
 
-/// The values of one space.
+/// The values of one namespace.
 #[derive(Default)]
 struct Shelf {
     entries: HashMap<Arc<str>, Held>,
-    /// The same keys by their end.
+    /// The keys ordered by end.
     ends: BTreeSet<(Timestamp, Arc<str>)>,
-    /// The keys of each group by their end.
+    /// The keys of each group, ordered by end.
     groups: HashMap<Arc<str>, BTreeSet<(Timestamp, Arc<str>)>>,
-    /// How many values each network holds: the last group of each value.
+    /// Number of values per network, which is the last group of each value.
     networks: BTreeSet<(usize, Arc<str>)>,
 }
 
@@ -56,19 +56,22 @@ impl Memory {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
-            shelves: Space::ALL.iter().map(|space| (*space, Mutex::default())).collect(),
-            windows: Window::ALL.iter().map(|window| (*window, Mutex::default())).collect(),
+            shelves: Namespace::ALL
+                .iter()
+                .map(|namespace| (*namespace, Mutex::default()))
+                .collect(),
+            windows: CounterKind::ALL.iter().map(|kind| (*kind, Mutex::default())).collect(),
             paces: Mutex::default(),
         }
     }
 
     pub(crate) fn put(&self, entry: &Entry<'_>, only_new: bool) -> Result<bool, PutError> {
-        let (mut shelf, now) = self.shelf(entry.space)?;
+        let (mut shelf, now) = self.shelf(entry.namespace)?;
         let old = shelf.entries.get(entry.key);
         if only_new && old.is_some() {
             return Ok(false);
         }
-        // A value in the place of one of the same group needs no further room in it.
+        // A value that replaces one of the same group needs no additional room in it.
         let held = |name: &str| old.is_some_and(|old| old.groups.iter().any(|group| &**group == name));
         let full = entry
             .groups
@@ -76,12 +79,12 @@ impl Memory {
             .filter(|group| !held(group.name))
             .filter_map(|group| {
                 let members = shelf.groups.get(group.name)?;
-                (members.len() >= usize::try_from(group.most).unwrap_or(usize::MAX)).then(|| wait(now, members))
+                (members.len() >= usize::try_from(group.limit).unwrap_or(usize::MAX)).then(|| wait(now, members))
             });
         if let Some(wait) = full.max() {
             return Err(PutError::GroupFull { wait });
         }
-        if old.is_none() && shelf.entries.len() >= entry.space.most() {
+        if old.is_none() && shelf.entries.len() >= entry.namespace.capacity() {
             let yields = if entry.groups.is_empty() {
                 None
             } else {
@@ -97,22 +100,27 @@ impl Memory {
             }
         }
         shelf.remove(entry.key);
-        shelf.insert(entry, end(now, entry.life));
+        shelf.insert(entry, end(now, entry.ttl));
         Ok(true)
     }
 
-    pub(crate) fn get(&self, space: Space, key: &str) -> Option<Bytes> {
-        let (shelf, _) = self.shelf(space).ok()?;
+    pub(crate) fn get(&self, namespace: Namespace, key: &str) -> Option<Bytes> {
+        let (shelf, _) = self.shelf(namespace).ok()?;
         shelf.entries.get(key).map(|held| held.value.clone())
     }
 
-    pub(crate) fn take(&self, space: Space, key: &str) -> Option<Bytes> {
-        let (mut shelf, _) = self.shelf(space).ok()?;
+    pub(crate) fn take(&self, namespace: Namespace, key: &str) -> Option<Bytes> {
+        let (mut shelf, _) = self.shelf(namespace).ok()?;
         shelf.remove(key).map(|held| held.value)
     }
 
-    pub(crate) fn update<R>(&self, space: Space, key: &str, mut work: impl FnMut(&[u8]) -> (Change, R)) -> Option<R> {
-        let (mut shelf, _) = self.shelf(space).ok()?;
+    pub(crate) fn update<R>(
+        &self,
+        namespace: Namespace,
+        key: &str,
+        mut work: impl FnMut(&[u8]) -> (Change, R),
+    ) -> Option<R> {
+        let (mut shelf, _) = self.shelf(namespace).ok()?;
         let held = shelf.entries.get_mut(key)?;
         let (change, result) = work(&held.value);
         match change {
@@ -125,8 +133,8 @@ impl Memory {
         Some(result)
     }
 
-    pub(crate) fn list(&self, space: Space, offset: usize, limit: usize) -> Listed {
-        let Ok((shelf, _)) = self.shelf(space) else {
+    pub(crate) fn list(&self, namespace: Namespace, offset: usize, limit: usize) -> Listed {
+        let Ok((shelf, _)) = self.shelf(namespace) else {
             return Listed::default();
         };
         let page = shelf.ends.iter().skip(offset).take(limit);
@@ -139,19 +147,19 @@ impl Memory {
         }
     }
 
-    pub(crate) fn hit(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
-        let (mut shelf, now) = self.window(window)?;
-        let full = shelf.entries.len() >= window.most();
+    pub(crate) fn hit(&self, kind: CounterKind, key: &str) -> Result<Hits, Unavailable> {
+        let (mut shelf, now) = self.counter(kind)?;
+        let full = shelf.entries.len() >= kind.capacity();
         let (count, until) = match shelf.entries.get_mut(key) {
             Some(held) => {
                 let count = counted(&held.value).saturating_add(1);
                 held.value = Bytes::copy_from_slice(&count.to_be_bytes());
                 (count, held.until)
             }
-            // What cannot be counted cannot be let through.
+            // An event that cannot be counted must not be allowed.
             None if full => return Err(Unavailable),
             None => {
-                let until = end(now, window.life());
+                let until = end(now, kind.ttl());
                 let value = Bytes::copy_from_slice(&1u64.to_be_bytes());
                 shelf.hold(
                     key,
@@ -170,8 +178,8 @@ impl Memory {
         })
     }
 
-    pub(crate) fn hits(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
-        let (shelf, now) = self.window(window)?;
+    pub(crate) fn hits(&self, kind: CounterKind, key: &str) -> Result<Hits, Unavailable> {
+        let (shelf, now) = self.counter(kind)?;
         let none = Hits {
             count: 0,
             ends_in: Duration::ZERO,
@@ -183,7 +191,7 @@ impl Memory {
         Ok(shelf.entries.get(key).map_or(none, hits))
     }
 
-    pub(crate) fn pace(&self, rate: Rate, key: &str) -> Result<(), Seconds> {
+    pub(crate) fn check_rate(&self, rate: Rate, key: &str) -> Result<(), Seconds> {
         let now = u64::try_from(self.clock.now().micros()).unwrap_or(0);
         let mut paces = lock(&self.paces);
         let paced = paces.entry(rate.name).or_default();
@@ -195,7 +203,7 @@ impl Memory {
         match paced.due.get_mut(key) {
             Some(due) => match rate.judge(*due, now) {
                 Verdict::Allowed(next) => *due = next,
-                Verdict::Wait(micros) => return Err(pace::wait(micros)),
+                Verdict::Wait(micros) => return Err(rate_limit::wait(micros)),
             },
             None if full => return Err(Seconds(1)),
             None => {
@@ -207,17 +215,17 @@ impl Memory {
         Ok(())
     }
 
-    fn shelf(&self, space: Space) -> Result<(MutexGuard<'_, Shelf>, Timestamp), Unavailable> {
-        let found = self.shelves.iter().find(|(of, _)| *of == space);
-        found.map(|(_, shelf)| self.tidied(shelf)).ok_or(Unavailable)
+    fn shelf(&self, namespace: Namespace) -> Result<(MutexGuard<'_, Shelf>, Timestamp), Unavailable> {
+        let shelf = self.shelves.iter().find(|(other, _)| *other == namespace);
+        shelf.map(|(_, shelf)| self.tidied(shelf)).ok_or(Unavailable)
     }
 
-    fn window(&self, window: Window) -> Result<(MutexGuard<'_, Shelf>, Timestamp), Unavailable> {
-        let found = self.windows.iter().find(|(of, _)| *of == window);
-        found.map(|(_, shelf)| self.tidied(shelf)).ok_or(Unavailable)
+    fn counter(&self, kind: CounterKind) -> Result<(MutexGuard<'_, Shelf>, Timestamp), Unavailable> {
+        let counter = self.windows.iter().find(|(other, _)| *other == kind);
+        counter.map(|(_, shelf)| self.tidied(shelf)).ok_or(Unavailable)
     }
 
-    /// The shelf without what has ended.
+    /// Locks a shelf and removes its expired values.
     fn tidied<'a>(&self, shelf: &'a Mutex<Shelf>) -> (MutexGuard<'a, Shelf>, Timestamp) {
         let mut shelf = lock(shelf);
         let now = self.clock.now();
@@ -283,19 +291,19 @@ impl Shelf {
         Some(held)
     }
 
-    /// Whose place is taken when none is left: the oldest value of the network that holds most.
+    /// Returns the key to evict from a full namespace: the oldest value of the network with the most values.
     fn oldest_of_fullest(&self) -> Option<Arc<str>> {
         let (_, network) = self.networks.last()?;
         self.groups.get(network)?.first().map(|(_, key)| Arc::clone(key))
     }
 }
 
-/// Until the first of them ends.
+/// Returns the time until the first value ends.
 fn wait(now: Timestamp, ends: &BTreeSet<(Timestamp, Arc<str>)>) -> Seconds {
     let micros = ends
         .first()
         .map_or(0, |(until, _)| until.micros().saturating_sub(now.micros()));
-    pace::wait(u64::try_from(micros).unwrap_or(0))
+    rate_limit::wait(u64::try_from(micros).unwrap_or(0))
 }
 
 impl core::fmt::Debug for Shelf {
@@ -310,9 +318,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn end(now: Timestamp, life: Duration) -> Timestamp {
-    let life = i64::try_from(life.as_micros()).unwrap_or(i64::MAX);
-    Timestamp::from_micros(now.micros().saturating_add(life))
+fn end(now: Timestamp, ttl: Duration) -> Timestamp {
+    let ttl = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(now.micros().saturating_add(ttl))
 }
 
 fn between(now: Timestamp, until: Timestamp) -> Duration {

@@ -1,17 +1,17 @@
-//! What code itself tells: delegation, probing opcodes, and the selectors and slots that mean an upgrade or a
-//! multicall.
+//! Facts that EVM bytecode and calldata reveal: EIP-7702 delegation, minimal proxies, opcodes that read accounts or
+//! the block, and the selectors and storage slots of upgrades and multicalls.
 
 use alloy_primitives::{Address, B256, U256, address, b256, keccak256};
 
 const DELEGATION: [u8; 3] = [0xef, 0x01, 0x00];
 
-/// The delegate of an EIP-7702 wallet; such an account is a wallet (HD15).
+/// The delegate in the code of an EIP-7702 wallet; an account with such code is a wallet (HD15).
 pub fn delegation(code: &[u8]) -> Option<Address> {
     let delegate = code.strip_prefix(&DELEGATION)?;
     Address::try_from(delegate).ok()
 }
 
-/// What a minimal proxy (ERC-1167) delegates to.
+/// The address that a minimal proxy (ERC-1167) delegates to; `None` for other code.
 pub fn minimal_proxy(code: &[u8]) -> Option<Address> {
     const BEFORE: [u8; 10] = [0x36, 0x3d, 0x3d, 0x37, 0x3d, 0x3d, 0x3d, 0x36, 0x3d, 0x73];
     const AFTER: [u8; 15] = [
@@ -21,7 +21,7 @@ pub fn minimal_proxy(code: &[u8]) -> Option<Address> {
     Address::try_from(address).ok()
 }
 
-/// Whether this is the creation code of a minimal proxy, as ERC-1167 defines it.
+/// Whether `init_code` is the creation code of a minimal proxy, as ERC-1167 defines it.
 pub fn creates_minimal_proxy(init_code: &[u8]) -> bool {
     const COPY: [u8; 10] = [0x3d, 0x60, 0x2d, 0x80, 0x60, 0x0a, 0x3d, 0x39, 0x81, 0xf3];
     init_code.strip_prefix(&COPY).and_then(minimal_proxy).is_some()
@@ -35,32 +35,33 @@ const SELFBALANCE: u8 = 0x47;
 const CALLCODE: u8 = 0xf2;
 const DELEGATECALL: u8 = 0xf4;
 
-/// Whether live code can ask for another account's balance, code or code hash (HD6, HD29): BALANCE, EXTCODECOPY or
-/// EXTCODEHASH outside PUSH data and outside blocks nothing can jump into. Not EXTCODESIZE, which compilers put before
-/// every call.
+/// Whether reachable code reads another account's balance, code or code hash (HD6, HD29): BALANCE, EXTCODECOPY or
+/// EXTCODEHASH outside PUSH data and outside blocks without a jump target. EXTCODESIZE does not count, because
+/// compilers emit it before every call.
 pub fn probes_accounts(code: &[u8]) -> bool {
     executes(code, |opcode| matches!(opcode, BALANCE | EXTCODECOPY | EXTCODEHASH))
 }
 
-/// Whether code can ask for the balance of the account it runs as.
+/// Whether reachable code can read the balance of the account that it runs as.
 pub fn reads_own_balance(code: &[u8]) -> bool {
     executes(code, |opcode| matches!(opcode, BALANCE | SELFBALANCE))
 }
 
-/// Whether live code can ask who the block's beneficiary is.
+/// Whether reachable code reads the beneficiary of its block.
 pub fn asks_for_beneficiary(code: &[u8]) -> bool {
     executes(code, |opcode| opcode == COINBASE)
 }
 
-/// Whether live code can ask for the base fee of its block, or for the blob base fee; errs as [`probes_accounts`] does.
+/// Whether reachable code reads the base fee or the blob base fee of its block. False positives are possible, as in
+/// [`probes_accounts`].
 pub fn reads_base_fee(code: &[u8]) -> bool {
     const BASEFEE: u8 = 0x48;
     const BLOBBASEFEE: u8 = 0x4a;
     executes(code, |opcode| matches!(opcode, BASEFEE | BLOBBASEFEE))
 }
 
-/// Whether live code can ask for anything of the block it runs in, or for the price it is run at: on the same state it may do
-/// one thing in a trace and another in a block. Errs as [`probes_accounts`] does.
+/// Whether reachable code reads a property of its block, or its gas price. On one state, such code may act
+/// differently in a trace than in a block. False positives are possible, as in [`probes_accounts`].
 pub fn reads_block(code: &[u8]) -> bool {
     const GASPRICE: u8 = 0x3a;
     const BLOCKHASH: u8 = 0x40;
@@ -73,10 +74,10 @@ pub fn reads_block(code: &[u8]) -> bool {
     )
 }
 
-/// Whether one of these opcodes can run.
+/// Whether an opcode for which `is_wanted` holds can run.
 ///
-/// Errs towards yes: every JUMPDEST counts as reached, also one that stands in a compiler's metadata by chance, for a
-/// computed jump could reach it.
+/// False positives are possible: every JUMPDEST outside PUSH data counts as reachable, even one that appears by
+/// chance in the metadata of a compiler, because a computed jump could reach it.
 fn executes(code: &[u8], is_wanted: impl Fn(u8) -> bool) -> bool {
     const STOP: u8 = 0x00;
     const JUMP: u8 = 0x56;
@@ -108,11 +109,11 @@ fn executes(code: &[u8], is_wanted: impl Fn(u8) -> bool) -> bool {
 /// A call that replaces an implementation (U1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upgrade {
-    /// The new implementation; `None` if the calldata does not hold a clean address there.
+    /// The new implementation; `None` if the argument is missing or not a clean address.
     pub implementation: Option<Address>,
 }
 
-/// Selectors that replace an implementation, with the position of its address (U1).
+/// Selectors that replace an implementation, each with the argument index of the new address (U1).
 const UPGRADES: [([u8; 4], usize); 9] = [
     ([0x36, 0x59, 0xcf, 0xe6], 0), // upgradeTo(address)
     ([0x4f, 0x1e, 0xf2, 0x86], 0), // upgradeToAndCall(address,bytes)
@@ -137,14 +138,14 @@ pub fn upgrade(input: &[u8]) -> Option<Upgrade> {
     })
 }
 
-/// Multicall contracts every chain knows (M1).
+/// Addresses at which multicall contracts are deployed on every chain (M1).
 const MULTICALL_ADDRESSES: [Address; 3] = [
     address!("0xca11bde05977b3631167028862be2a173976ca11"),
     address!("0x5ba1e12693dc8f9c48aad8770482f4739beed696"),
     address!("0xeefba1e63905ef1d7acba5a8513c70307c1ce441"),
 ];
 
-/// Their functions that run other calls (M1).
+/// Multicall functions that run other calls (M1).
 const MULTICALL_SELECTORS: [[u8; 4]; 6] = [
     [0x25, 0x2d, 0xba, 0x42], // aggregate
     [0x82, 0xad, 0x56, 0xcb], // aggregate3
@@ -171,18 +172,19 @@ pub const BEACON_SLOT: B256 = b256!("0xa3f0ad74e5423aebfd80d3ef4346578335a9a72ae
 /// keccak256("diamond.standard.diamond.storage") (EIP-2535)
 pub const DIAMOND_SLOT: B256 = b256!("0xc8fcad8db84d3cc18b4c41d551ea0ee66dd599cde068d998e57d5e09332c131c");
 
-/// Slots of which a write is an upgrade (U2).
+/// Slots in which every write is an upgrade (U2).
 pub const UPGRADE_SLOTS: [B256; 3] = [IMPLEMENTATION_SLOT, ADMIN_SLOT, BEACON_SLOT];
 
-/// The function of EIP-2535 that changes a diamond's selectors (U2).
+/// Selector of EIP-2535 `diamondCut`, which changes the selectors of a diamond (U2).
 pub const DIAMOND_CUT: [u8; 4] = [0x1f, 0x93, 0x1c, 0x1c];
 
-/// The facets that calldata of `diamondCut` names, the zero address of removals left out; `None` if it is no clean list.
+/// The facets in calldata of `diamondCut`, without the zero address of removals. `None` if the calldata does not call
+/// `diamondCut` or its list is malformed.
 pub fn diamond_facets(input: &[u8]) -> Option<Vec<Address>> {
     let words = input.strip_prefix(&DIAMOND_CUT)?.as_chunks::<32>().0;
-    let number = |at: usize| -> Option<usize> { U256::from_be_bytes(*words.get(at)?).try_into().ok() };
-    let offset = |at: usize| {
-        number(at)
+    let number = |index: usize| -> Option<usize> { U256::from_be_bytes(*words.get(index)?).try_into().ok() };
+    let offset = |index: usize| {
+        number(index)
             .filter(|offset| offset.is_multiple_of(32))
             .map(|offset| offset / 32)
     };
@@ -193,8 +195,8 @@ pub fn diamond_facets(input: &[u8]) -> Option<Vec<Address>> {
         return None;
     }
     let mut facets = Vec::new();
-    for item in 0..length {
-        let cut = first.checked_add(offset(first.checked_add(item)?)?)?;
+    for index in 0..length {
+        let cut = first.checked_add(offset(first.checked_add(index)?)?)?;
         let facet = crate::abi::clean_address(&B256::from(*words.get(cut)?))?;
         if !facet.is_zero() {
             facets.push(facet);
@@ -203,39 +205,44 @@ pub fn diamond_facets(input: &[u8]) -> Option<Vec<Address>> {
     Some(facets)
 }
 
-/// Whether code answers `implementation()` and delegates nothing: a beacon (ERC-1967), or what administers proxies. Where
-/// it keeps addresses is its own affair; whoever writes one there decides what other contracts run (U2).
+/// Whether code contains the selector of `implementation()` and no delegating opcode: a beacon (ERC-1967) or an
+/// administrator of proxies. No standard fixes the slot in which such a contract stores addresses, and an address
+/// written there changes the code that other contracts run (U2).
 pub fn is_beacon(code: &[u8]) -> bool {
     const IMPLEMENTATION: [u8; 5] = [0x63, 0x5c, 0x60, 0xda, 0x1b];
     code.array_windows::<5>().any(|window| *window == IMPLEMENTATION)
         && !executes(code, |opcode| matches!(opcode, DELEGATECALL | CALLCODE))
 }
 
-/// Whether code keeps its selectors where the reference diamonds do: the place stands in it as a constant.
+/// Whether code contains [`DIAMOND_SLOT`] as a constant, and so stores its selectors where the reference diamonds do.
 pub fn keeps_diamond_selectors(code: &[u8]) -> bool {
     code.windows(32).any(|window| window == DIAMOND_SLOT)
 }
 
-/// Where a diamond that keeps its selectors at [`DIAMOND_SLOT`] writes when they change (U2): the list of facets or
-/// their count, and the entry of each selector that `texts` mention, as the words of calldata or as constants of code.
+/// The slots that a diamond with its selectors at [`DIAMOND_SLOT`] writes when they change (U2): the list of facets
+/// or their count, and the mapping entry of each selector found in `texts`. A text is calldata or code.
 pub fn diamond_cut_slots<'a>(texts: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = B256> {
     const ENTRIES: u64 = 3;
     let fixed =
-        (0..ENTRIES).map(|place| B256::from(U256::from_be_bytes(DIAMOND_SLOT.0).wrapping_add(U256::from(place))));
+        (0..ENTRIES).map(|index| B256::from(U256::from_be_bytes(DIAMOND_SLOT.0).wrapping_add(U256::from(index))));
     let entries = texts.flat_map(selectors).map(|selector| {
         let mut key = [0; 64];
-        let (word, place) = key.split_at_mut(32);
-        word.iter_mut().zip(selector).for_each(|(to, from)| *to = from);
-        place.copy_from_slice(DIAMOND_SLOT.as_slice());
+        let (padded_selector, slot) = key.split_at_mut(32);
+        padded_selector
+            .iter_mut()
+            .zip(selector)
+            .for_each(|(target, byte)| *target = byte);
+        slot.copy_from_slice(DIAMOND_SLOT.as_slice());
         keccak256(key)
     });
     fixed.chain(entries)
 }
 
-/// Every four bytes that could be a selector: a word with nothing behind them, or the data of a PUSH4.
+/// Every four bytes that may be a selector: the start of a word that is zero after them, or the data of a PUSH4.
+/// Words begin at the start of the text, or after the selector of calldata.
 fn selectors(text: &[u8]) -> impl Iterator<Item = [u8; 4]> {
     const PUSH4: u8 = 0x63;
-    let aligned = |from: usize| text.get(from..).unwrap_or_default().as_chunks::<32>().0.iter();
+    let aligned = |start: usize| text.get(start..).unwrap_or_default().as_chunks::<32>().0.iter();
     let words = aligned(0).chain(aligned(4)).filter_map(|word| {
         let (selector, rest) = word.split_first_chunk::<4>()?;
         rest.iter().all(|byte| *byte == 0).then_some(*selector)
@@ -247,7 +254,7 @@ fn selectors(text: &[u8]) -> impl Iterator<Item = [u8; 4]> {
     words.chain(pushed)
 }
 
-/// Slots that everybody with access to a proxy may read (spec/20 section 9).
+/// Slots that every caller with access to a proxy may read (spec/20 section 9).
 pub const PROXY_SLOTS: [B256; 4] = [IMPLEMENTATION_SLOT, ADMIN_SLOT, BEACON_SLOT, DIAMOND_SLOT];
 
 #[cfg(test)]
@@ -271,52 +278,52 @@ mod tests {
     }
 
     #[test]
-    fn hd6_hd29_opcodes_that_look_at_accounts_in_live_code() {
+    fn hd6_hd29_opcodes_that_read_accounts_in_reachable_code() {
         assert!(probes("31") && probes("3f"));
         assert!(
             probes("73 0000000000000000000000000000000000000001 31 00"),
             "PUSH20 BALANCE"
         );
         assert!(probes("5f 5b 3f"));
-        assert!(!probes("47"), "SELFBALANCE asks about itself");
+        assert!(!probes("47"), "SELFBALANCE reads its own account only");
         assert!(reads_own_balance(&[0x47]) && reads_own_balance(&[0x30, 0x31]) && !reads_own_balance(&[0x60, 0x47]));
-        assert!(probes("3c"), "EXTCODECOPY names a delegate (RT15)");
-        assert!(!probes("3b"), "EXTCODESIZE stands before every call");
+        assert!(probes("3c"), "EXTCODECOPY shows the delegate of a wallet (RT15)");
+        assert!(!probes("3b"), "compilers emit EXTCODESIZE before every call");
         assert!(asks_for_beneficiary(&[0x41]) && !asks_for_beneficiary(&[0x60, 0x41]));
         assert!(!probes(""));
     }
 
     #[test]
-    fn rt14_base_fees_in_live_code() {
+    fn rt14_base_fees_in_reachable_code() {
         let reads = |code: &str| reads_base_fee(&hex::decode(code).unwrap());
         assert!(reads("48") && reads("4a") && reads("60015048"));
         assert!(!reads("604850") && !reads("0048") && !reads("3a31") && !reads(""));
     }
 
     #[test]
-    fn hd6_push_data_is_no_code() {
+    fn hd6_push_data_is_not_code() {
         assert!(!probes("60 31 50 00"));
         assert!(!probes("61 3f31 00"));
         assert!(!probes(&format!("7f {} 00", "31".repeat(32))));
         assert!(!probes("7f 3131"), "cut off within its data");
         assert!(probes("60 31 31"));
-        // A JUMPDEST byte inside data is none, also where nothing runs.
+        // A JUMPDEST byte in PUSH data is not a jump target, even in unreachable code.
         assert!(!probes("00 60 5b 31"));
     }
 
     #[test]
-    fn hd6_blocks_nothing_can_jump_into_are_dead() {
+    fn hd6_blocks_without_a_jump_target_are_unreachable() {
         for end in ["00", "56", "f3", "fd", "fe", "ff"] {
             assert!(!probes(&format!("{end} 31 3f")), "{end}");
             assert!(probes(&format!("{end} 5b 31")), "{end} JUMPDEST");
         }
         assert!(probes("57 31"), "JUMPI falls through");
-        // The metadata a compiler appends stands behind INVALID.
+        // Compilers append their metadata after INVALID.
         assert!(!probes("6001 5f f3 fe a264 69706673 5822 1220 31 3f 64736f6c63"));
     }
 
     #[test]
-    fn u2_a_diamond_writes_its_selectors_where_the_reference_does() {
+    fn u2_a_diamond_writes_its_selectors_to_the_slots_of_the_reference_diamond() {
         assert_eq!(
             keccak256("diamondCut((address,uint8,bytes4[])[],address,bytes)")[..4],
             DIAMOND_CUT
@@ -407,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn rt30_what_answers_implementation_and_delegates_nothing_is_a_beacon() {
+    fn rt30_code_with_the_implementation_selector_and_no_delegation_is_a_beacon() {
         assert_eq!(keccak256("implementation()")[..4], [0x5c, 0x60, 0xda, 0x1b]);
         assert!(is_beacon(&[0x63, 0x5c, 0x60, 0xda, 0x1b, 0x14]));
         assert!(!is_beacon(&[0x63, 0x5c, 0x60, 0xda, 0x1b, 0x14, 0xf4]));
@@ -438,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn u2_slots_are_the_ones_of_their_standards() {
+    fn u2_slots_match_their_standards() {
         let minus_one = |name: &str| B256::from(U256::from_be_bytes(keccak256(name).0) - U256::ONE);
         assert_eq!(IMPLEMENTATION_SLOT, minus_one("eip1967.proxy.implementation"));
         assert_eq!(ADMIN_SLOT, minus_one("eip1967.proxy.admin"));

@@ -1,8 +1,8 @@
-//! Why parameters were refused.
+//! Errors for rejected call parameters.
 
 use std::borrow::Cow;
 
-/// Which family of refusal, and with that which JSON-RPC code.
+/// Category of a parameter error; it determines the JSON-RPC code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParamErrorKind {
     /// Malformed or unsupported: -32602.
@@ -11,7 +11,8 @@ pub enum ParamErrorKind {
     Limit,
 }
 
-/// Why parameters were refused; HTTP 400. The text is for the caller and never holds a value of the request.
+/// An error in the parameters of a call; HTTP 400. The message is sent to the caller and never contains a value of
+/// the request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ParamError {
@@ -20,7 +21,7 @@ pub struct ParamError {
 }
 
 impl ParamError {
-    /// Malformed or unsupported parameters.
+    /// Creates an error for malformed or unsupported parameters.
     pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind: ParamErrorKind::Invalid,
@@ -28,7 +29,7 @@ impl ParamError {
         }
     }
 
-    /// More than the gateway serves in one call.
+    /// Creates an error for a call that is larger than the gateway serves (J9).
     pub fn limit(message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind: ParamErrorKind::Limit,
@@ -36,7 +37,7 @@ impl ParamError {
         }
     }
 
-    /// The family.
+    /// The category.
     pub fn kind(&self) -> ParamErrorKind {
         self.kind
     }
@@ -49,7 +50,7 @@ impl ParamError {
         }
     }
 
-    /// The text for the caller.
+    /// The message for the caller.
     pub fn message(&self) -> &str {
         &self.message
     }

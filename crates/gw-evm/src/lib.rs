@@ -1,20 +1,21 @@
-//! Bytes to meaning: JSON-RPC envelopes, the closed method registry, typed calls, signed transactions, traces
-//! and the ABI slots of logs.
+//! Parses and encodes the wire formats: JSON-RPC envelopes, the closed method registry, typed calls, signed
+//! transactions, traces and the address slots of logs.
 //!
-//! Everything is parsed once, here, at the edge; what leaves towards the node is built from the typed form,
-//! never from client bytes (spec/20 J5). Nothing here knows who is calling or what they may do.
+//! Input is parsed once, at the edge. Upstream requests are built from the typed form, never from client bytes
+//! (spec/20 J5). This crate does not know who calls or what the caller may do.
 //!
-//! Read in the order of a request: [`envelope`] takes the body apart, [`method`] says what the name means
-//! ([`extras`] what the operator's own names do), [`call`] gives parameters a type (with [`tx`] for signed bytes), [`wire`] writes what goes to the node, and [`trace`],
-//! [`mod@code`] and [`abi`] read what comes back.
+//! The reading order is that of a request: [`envelope`] splits the body into requests, [`method`] looks up the method
+//! name ([`custom_methods`] looks up the names of the operator's file), [`call`] types the parameters ([`tx`] decodes
+//! signed transactions), [`wire`] encodes the upstream request, and [`trace`], [`mod@code`] and [`abi`] interpret the
+//! response.
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod abi;
 pub mod call;
 pub mod code;
+pub mod custom_methods;
 pub mod envelope;
 mod error;
-pub mod extras;
 pub mod method;
 pub mod trace;
 pub mod tx;
@@ -22,10 +23,11 @@ mod visible_to;
 pub mod wire;
 
 pub use call::{
-    BlockId, BlockTag, Call, CallRequest, ChainRules, Live, LiveId, LogFilter, LogRange, ParsedCall, SendRequest,
-    SignedTransaction, Simulation, SimulationKind, Topic, TopicFilter, TransactionRef, Unexamined,
+    BlockId, BlockTag, Call, CallRequest, ChainRules, LogFilter, LogRange, ParsedCall, Passthrough, SendRequest,
+    SignedTransaction, Simulation, SimulationKind, SubscriptionCall, SubscriptionId, Topic, TopicFilter,
+    TransactionRef,
 };
+pub use custom_methods::{AllowListMatch, CustomMethod, CustomMethodNames, CustomMethods};
 pub use error::{ParamError, ParamErrorKind};
-pub use extras::{Extra, ExtraNames, Extras, Listed};
-pub use method::{Class, Lookup, Method, MethodSet};
+pub use method::{Class, Method, MethodLookup, MethodSet};
 pub use visible_to::VisibleTo;

@@ -1,7 +1,7 @@
-//! The closed method registry (spec/20 section 9): a method absent here does not exist, unless the operator's file names
-//! it ([`crate::extras`]).
+//! The closed method registry (spec/20 section 9): a method absent here does not exist, unless the operator's file
+//! names it ([`crate::custom_methods`]).
 
-use crate::extras::Extra;
+use crate::custom_methods::CustomMethod;
 use std::sync::Arc;
 
 macro_rules! registry {
@@ -22,7 +22,7 @@ macro_rules! registry {
                 match self { $($(Self::$name => $text,)*)* }
             }
 
-            /// The row's class.
+            /// The class of the method.
             pub const fn class(self) -> Class {
                 match self { $($(Self::$name => Class::$class,)*)* }
             }
@@ -30,7 +30,7 @@ macro_rules! registry {
     };
 }
 
-/// What a method touches, and with that which checks it needs.
+/// What a method reads or changes; it determines the checks that apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// The six metadata methods: open to anonymous callers.
@@ -45,14 +45,14 @@ pub enum Class {
     Log,
     /// One transaction or receipt.
     Tx,
-    /// Blocks and what they hold.
+    /// Blocks and their contents.
     Block,
     /// Sends.
     Write,
     /// Debug traces.
     Trace,
-    /// Filters and subscriptions: reads of logs and blocks that go on (decision 51).
-    Live,
+    /// Filters and subscriptions: continued reads of logs and blocks (decision 51).
+    Subscription,
 }
 
 registry! {
@@ -116,7 +116,7 @@ registry! {
         DebugTraceCall = "debug_traceCall",
         DebugTraceTransaction = "debug_traceTransaction",
     }
-    Live {
+    Subscription {
         NewFilter = "eth_newFilter",
         NewBlockFilter = "eth_newBlockFilter",
         GetFilterChanges = "eth_getFilterChanges",
@@ -127,61 +127,62 @@ registry! {
     }
 }
 
-/// What a name means.
+/// The result of looking up a method name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lookup {
-    /// A row of the table.
-    Known(Method),
-    /// A method of the operator's, beside the table (section 13).
-    Extra(Arc<Extra>),
-    /// Listed as blocked: exists on nodes, never served.
+pub enum MethodLookup {
+    /// A method of the registry.
+    Registered(Method),
+    /// A method of the operator's file that is not in the registry (section 13).
+    Custom(Arc<CustomMethod>),
+    /// A blocked method: nodes may support it, the gateway never serves it.
     Blocked,
-    /// In no table.
+    /// Neither registered nor custom nor blocked.
     Unknown,
 }
 
-impl Lookup {
-    /// The row the call is judged by, if there is one.
-    pub fn row(&self) -> Option<Method> {
+impl MethodLookup {
+    /// The registry method whose rules apply to the call. `None` for passthrough, blocked and unknown methods.
+    pub fn method(&self) -> Option<Method> {
         match self {
-            Self::Known(method) => Some(*method),
-            Self::Extra(extra) => extra.row(),
+            Self::Registered(method) => Some(*method),
+            Self::Custom(custom) => custom.method(),
             Self::Blocked | Self::Unknown => None,
         }
     }
 }
 
 impl Method {
-    /// The longest method name that is looked at (J4).
+    /// Maximum length of a method name in bytes (J4); longer names are unknown.
     pub const NAME_MAX: usize = 128;
 
-    /// The row of `name`, ASCII case folded (J6). Spaces, escapes and look-alikes are other names.
+    /// The registry method with this name, compared without ASCII case (J6). Names with spaces, escapes or look-alike
+    /// characters do not match.
     pub fn by_name(name: &str) -> Option<Self> {
-        // Nearly every client writes the canonical name: one comparison per row of equal length.
+        // A linear search is fast enough: the comparison checks the lengths first.
         Self::ALL
             .iter()
             .copied()
             .find(|method| method.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// What `name` means to the registry alone.
-    pub fn lookup(name: &str) -> Lookup {
+    /// Looks `name` up in the registry and among the blocked names, without custom methods.
+    pub fn lookup(name: &str) -> MethodLookup {
         if name.len() > Self::NAME_MAX {
-            return Lookup::Unknown;
+            return MethodLookup::Unknown;
         }
         match Self::by_name(name) {
-            Some(method) => Lookup::Known(method),
-            None if blocked::contains(name) => Lookup::Blocked,
-            None => Lookup::Unknown,
+            Some(method) => MethodLookup::Registered(method),
+            None if blocked::contains(name) => MethodLookup::Blocked,
+            None => MethodLookup::Unknown,
         }
     }
 }
 
 pub(crate) mod blocked {
-    //! The BLOCKED rows of spec/20 section 9. They are denied like unknown names; the list only tells the access
-    //! record apart what a node would have served from what no node knows.
+    //! The BLOCKED rows of spec/20 section 9. They are denied like unknown names. The list lets the access record
+    //! distinguish methods that nodes support from unknown ones, and keeps custom methods from taking these names.
 
-    /// Whole names. What is pending is nobody's to watch, live or not (HD18 WS-6).
+    /// Whole names. Pending transactions cannot be watched, neither with filters nor with subscriptions (HD18 WS-6).
     const NAMES: &[&str] = &[
         "eth_newpendingtransactionfilter",
         "eth_sign",
@@ -203,7 +204,7 @@ pub(crate) mod blocked {
         "eth_hashrate",
     ];
 
-    /// Families, by the start of the name.
+    /// Families of methods, by name prefix.
     const PREFIXES: &[&str] = &[
         "admin_",
         "clique_",
@@ -247,8 +248,8 @@ pub(crate) mod blocked {
                 .is_some_and(|rest| rest.contains(USER_OPERATION))
     }
 
-    /// Whether a name that starts like this can be blocked.
-    pub(crate) fn meets(prefix: &str) -> bool {
+    /// Whether a name that starts with `prefix` can be blocked.
+    pub(crate) fn overlaps(prefix: &str) -> bool {
         let prefix = prefix.to_ascii_lowercase();
         let families = PREFIXES
             .iter()
@@ -257,7 +258,7 @@ pub(crate) mod blocked {
     }
 }
 
-/// A set of granted methods. `*` is kept as such and means every row at the time of use (spec/20 G3).
+/// A set of granted methods. `*` is stored as `*` and means every registry method at the time of use (spec/20 G3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MethodSet {
     bits: u64,
@@ -288,7 +289,7 @@ impl MethodSet {
         }
     }
 
-    /// The set without the methods of another one. `*` less something is a list.
+    /// The set without the methods of `other`. `*` without a non-empty set is a list of methods.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         if other.is_empty() {
@@ -301,7 +302,7 @@ impl MethodSet {
             .collect()
     }
 
-    /// Both sets together.
+    /// The union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self {
@@ -320,24 +321,28 @@ impl MethodSet {
         self.all
     }
 
-    /// The granted rows, in table order.
+    /// The granted registry methods, in table order.
     pub fn iter(self) -> impl Iterator<Item = Method> {
         Method::ALL.iter().copied().filter(move |method| self.has(*method))
     }
 
-    /// The entries as stored: `*` first if granted, then the methods named one by one.
+    /// The entries as stored: `*` first if granted, then the methods that are listed by name.
     pub fn names(self) -> Vec<&'static str> {
-        let named = Method::ALL
+        let methods = Method::ALL
             .iter()
             .filter(|method| self.bits & Self::bit(**method) != 0)
             .map(|m| m.as_str());
-        self.all.then_some(Self::WILDCARD).into_iter().chain(named).collect()
+        self.all.then_some(Self::WILDCARD).into_iter().chain(methods).collect()
     }
 
     /// Every registry method, as written in a method list (G3).
     pub const WILDCARD: &'static str = "*";
 
-    /// Reads a method list; a name that is not a row is an error (G3).
+    /// Reads a method list.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownMethod`] if a name is neither `*` nor a registry method (G3).
     pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownMethod> {
         names
             .into_iter()
@@ -349,7 +354,7 @@ impl MethodSet {
     }
 }
 
-/// A method list names something that cannot be granted.
+/// A method list contains a name that cannot be granted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a method that can be granted")]
 pub struct UnknownMethod(pub String);
@@ -370,8 +375,11 @@ mod tests {
     fn j6_names_fold_ascii_case_to_the_registry() {
         for method in Method::ALL {
             let name = method.as_str();
-            assert_eq!(Method::lookup(name), Lookup::Known(*method));
-            assert_eq!(Method::lookup(&name.to_ascii_uppercase()), Lookup::Known(*method));
+            assert_eq!(Method::lookup(name), MethodLookup::Registered(*method));
+            assert_eq!(
+                Method::lookup(&name.to_ascii_uppercase()),
+                MethodLookup::Registered(*method)
+            );
         }
     }
 
@@ -391,9 +399,9 @@ mod tests {
             "eth-call",
             "*",
         ] {
-            assert_eq!(Method::lookup(name), Lookup::Unknown, "{name:?}");
+            assert_eq!(Method::lookup(name), MethodLookup::Unknown, "{name:?}");
         }
-        assert_eq!(Method::lookup(&"a".repeat(1 << 16)), Lookup::Unknown);
+        assert_eq!(Method::lookup(&"a".repeat(1 << 16)), MethodLookup::Unknown);
     }
 
     #[test]
@@ -419,18 +427,18 @@ mod tests {
             "rpc_modules",
             "eth_submitWork",
         ] {
-            assert_eq!(Method::lookup(name), Lookup::Blocked, "{name}");
+            assert_eq!(Method::lookup(name), MethodLookup::Blocked, "{name}");
         }
     }
 
     #[test]
-    fn section_9_no_row_is_also_blocked() {
-        // The two debug_ rows are the only ones inside a blocked family; the row wins.
-        let inside: Vec<_> = Method::ALL
+    fn section_9_only_the_debug_rows_belong_to_a_blocked_family() {
+        // The registry takes precedence over the blocked family.
+        let blocked_rows: Vec<_> = Method::ALL
             .iter()
             .filter(|method| blocked::contains(method.as_str()))
             .collect();
-        assert_eq!(inside, [&Method::DebugTraceCall, &Method::DebugTraceTransaction]);
+        assert_eq!(blocked_rows, [&Method::DebugTraceCall, &Method::DebugTraceTransaction]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Signed transactions (spec/20 W1): decoded canonically, the sender recovered.
+//! Decodes signed transactions canonically and recovers their senders (spec/20 W1).
 //!
-//! Invariant: the bytes that are forwarded are the encoding of the fields that were judged.
+//! Invariant: the forwarded bytes are the encoding of the fields that the policy evaluated.
 
 use crate::call::{CallRequest, ChainRules, SignedTransaction};
 use crate::error::ParamError;
@@ -11,15 +11,15 @@ use alloy_eips::{
 };
 use alloy_primitives::{Address, Bytes, U256, keccak256};
 
-/// The largest raw transaction (W1).
+/// Maximum size of a raw transaction in bytes (W1).
 pub const MAX_RAW: usize = 128 * 1024;
 
-/// Decision 47.
+/// The error for an unsupported transaction type (decision 47).
 pub(crate) fn unsupported_type() -> ParamError {
     ParamError::invalid("transaction type not supported")
 }
 
-/// Types 0 to 2, and 4 (decision 47).
+/// Accepts the transaction types 0, 1, 2 and 4 (decision 47).
 pub(crate) fn check_type(tx_type: u8) -> Result<(), ParamError> {
     match tx_type {
         0..=2 | 4 => Ok(()),
@@ -28,20 +28,25 @@ pub(crate) fn check_type(tx_type: u8) -> Result<(), ParamError> {
 }
 
 /// Decodes a raw transaction.
+///
+/// # Errors
+///
+/// A [`ParamError`] if the transaction is too large, malformed, not canonical, of an unsupported type, for another
+/// chain, without chain id, or without a valid signature.
 pub fn decode(raw: Bytes, chain: ChainRules) -> Result<SignedTransaction, ParamError> {
     let malformed = || ParamError::invalid("malformed raw transaction");
     if raw.len() > MAX_RAW {
         return Err(ParamError::invalid("raw transaction is larger than 128 KiB"));
     }
     match raw.first() {
-        // A list: a legacy transaction, which carries no type byte.
+        // An RLP list is a legacy transaction, which has no type byte.
         Some(0xc0..) => {}
         Some(0) | None => return Err(malformed()),
         Some(tx_type) => check_type(*tx_type)?,
     }
     let mut rest = raw.as_ref();
     let envelope = TxEnvelope::decode_2718(&mut rest).map_err(|_| malformed())?;
-    // Canonical: nothing follows, and the fields encode to exactly these bytes.
+    // Canonical: no bytes follow, and the fields encode to exactly these bytes.
     if !rest.is_empty() || envelope.encoded_2718() != raw {
         return Err(malformed());
     }
@@ -50,7 +55,7 @@ pub fn decode(raw: Bytes, chain: ChainRules) -> Result<SignedTransaction, ParamE
         Some(_) => return Err(ParamError::invalid("transaction is for another chain")),
         None => return Err(ParamError::invalid("transaction has no chain id (EIP-155)")),
     }
-    // Refuses a high s (EIP-2), which would be a second encoding of the same signature.
+    // Rejects a high `s` (EIP-2), which would be a second encoding of the same signature.
     let sender = envelope
         .recover_signer()
         .map_err(|_| ParamError::invalid("invalid signature"))?;
@@ -83,12 +88,13 @@ fn request(envelope: &TxEnvelope, sender: Address) -> CallRequest {
     }
 }
 
-/// Where a plain creation by `sender` at `nonce` puts its code (R1).
+/// The address of the contract that `sender` creates with CREATE at `nonce` (R1).
 pub fn create_address(sender: Address, nonce: u64) -> Address {
     sender.create(nonce)
 }
 
-/// The wallet that an EIP-7702 authorization of a mined transaction delegates; `None` if nobody can be recovered.
+/// Recovers the wallet that signed an EIP-7702 authorization of a mined transaction; `None` if the signature is
+/// invalid.
 pub fn delegating_wallet(chain: U256, delegate: Address, nonce: u64, parity: u8, [r, s]: [U256; 2]) -> Option<Address> {
     let inner = Authorization {
         chain_id: chain,
@@ -100,11 +106,11 @@ pub fn delegating_wallet(chain: U256, delegate: Address, nonce: u64, parity: u8,
         .ok()
 }
 
-/// Who signed an EIP-7702 authorization; `None` if nobody can be recovered or the authorization is for another
-/// chain than `chain` (zero means every chain).
+/// Recovers the signer of an EIP-7702 authorization. `None` if the signature is invalid, or if the authorization is
+/// for a chain other than `chain`; chain id zero means every chain.
 pub fn authority(authorization: &SignedAuthorization, chain: ChainRules) -> Option<Address> {
-    let named = *authorization.chain_id();
-    if !named.is_zero() && named != U256::from(chain.chain_id) {
+    let chain_id = *authorization.chain_id();
+    if !chain_id.is_zero() && chain_id != U256::from(chain.chain_id) {
         return None;
     }
     authorization.recover_authority().ok()

@@ -1,33 +1,33 @@
-//! `visibleTo` and `privateFor`: who else may see a transaction, as the caller wrote it (W4, R25).
+//! `visibleTo` and `privateFor`: the additional viewers of a transaction, as the caller wrote them (W4, R25).
 //!
-//! The members are taken out of every call; whether they mean anything is decided later, so a malformed list is
-//! held here and only counts where the list does (decision 25).
+//! Both members are removed from every call, but only some methods use them. A malformed list is therefore stored as
+//! an error, which is returned only where the list is used (decision 25).
 
 use crate::error::ParamError;
 use serde_json::value::RawValue;
 
-/// The united raw entries of every `visibleTo` and `privateFor` of one request.
+/// The union of the raw entries of all `visibleTo` and `privateFor` members of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VisibleTo {
     entries: Vec<String>,
-    fault: Option<Fault>,
+    fault: Option<VisibleToError>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum VisibleToError {
     Malformed,
     TooMany,
 }
 
 impl VisibleTo {
-    /// The most raw entries one request may name (R26).
+    /// Maximum number of raw entries in one request (R26).
     pub const MAX: usize = 32;
 
-    /// Reads one member; `null` names nobody.
+    /// Reads one member; `null` is an empty list.
     pub fn read(raw: &RawValue) -> Self {
         let malformed = Self {
             entries: Vec::new(),
-            fault: Some(Fault::Malformed),
+            fault: Some(VisibleToError::Malformed),
         };
         let Ok(items) = serde_json::from_str::<Option<Vec<&RawValue>>>(raw.get()) else {
             return malformed;
@@ -36,7 +36,7 @@ impl VisibleTo {
         if items.len() > Self::MAX {
             return Self {
                 entries: Vec::new(),
-                fault: Some(Fault::TooMany),
+                fault: Some(VisibleToError::TooMany),
             };
         }
         match items.iter().map(|item| serde_json::from_str(item.get())).collect() {
@@ -45,28 +45,32 @@ impl VisibleTo {
         }
     }
 
-    /// Both lists together.
+    /// The union of both lists; an error in either list is kept.
     #[must_use]
     pub fn union(mut self, other: Self) -> Self {
         self.entries.extend(other.entries);
         self.fault = self.fault.or(other.fault);
         if self.fault.is_none() && self.entries.len() > Self::MAX {
-            self.fault = Some(Fault::TooMany);
+            self.fault = Some(VisibleToError::TooMany);
         }
         self
     }
 
-    /// Whether nobody was named, not even wrongly.
+    /// Whether there is neither an entry nor an error.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.fault.is_none()
     }
 
-    /// The entries: at most [`Self::MAX`], neither parsed nor resolved.
+    /// The entries, neither parsed nor resolved; at most [`Self::MAX`].
+    ///
+    /// # Errors
+    ///
+    /// A [`ParamError`] if a member is not an array of strings, or if there are more than [`Self::MAX`] entries.
     pub fn entries(&self) -> Result<&[String], ParamError> {
         match self.fault {
             None => Ok(&self.entries),
-            Some(Fault::Malformed) => Err(ParamError::invalid("visibleTo must be an array of strings")),
-            Some(Fault::TooMany) => Err(ParamError::invalid("visibleTo holds more than 32 entries")),
+            Some(VisibleToError::Malformed) => Err(ParamError::invalid("visibleTo must be an array of strings")),
+            Some(VisibleToError::TooMany) => Err(ParamError::invalid("visibleTo holds more than 32 entries")),
         }
     }
 }
@@ -85,8 +89,8 @@ mod tests {
 
     #[test]
     fn r25_both_lists_are_united() {
-        let both = read(r#"["a","b"]"#).union(read(r#"["c\u0064"]"#));
-        assert_eq!(both.entries().unwrap(), ["a", "b", "cd"]);
+        let united = read(r#"["a","b"]"#).union(read(r#"["c\u0064"]"#));
+        assert_eq!(united.entries().unwrap(), ["a", "b", "cd"]);
         assert!(read("null").is_empty() && read("[]").is_empty());
     }
 
@@ -99,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn w4_what_is_not_a_list_of_strings_is_held_as_an_error() {
+    fn w4_a_value_that_is_not_a_list_of_strings_is_kept_as_an_error() {
         for bad in ["1", "\"did:x:y\"", "{}", "[1]", "[[\"a\"]]", "[null]"] {
             assert!(read(bad).entries().is_err(), "{bad}");
             assert!(!read(bad).is_empty(), "{bad}");

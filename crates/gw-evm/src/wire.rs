@@ -1,7 +1,7 @@
-//! What is sent to the node: bodies written from typed calls, canonical, pinned to one block.
+//! Encodes the requests to the node: canonical JSON from typed calls, pinned to one block.
 //!
-//! Invariant: nothing here copies client text; every byte comes from a typed field (J5), and whatever executes names
-//! its sender (decision 38). Only of calls that pass unexamined the values are the client's (N3).
+//! Invariant: no client text is copied. Every byte comes from a typed field (J5), and every execution names its
+//! sender (decision 38). Passthrough calls are the exception: their values are the client's (N3).
 
 use crate::{
     call::{BlockId, BlockTag, Call, CallRequest, LogFilter, LogRange, SimulationKind, TopicFilter, TransactionRef},
@@ -18,9 +18,9 @@ use std::{
 /// The block a call was resolved to (X3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pin {
-    /// Its number.
+    /// Block number.
     pub number: u64,
-    /// Its hash.
+    /// Block hash.
     pub hash: B256,
 }
 
@@ -34,7 +34,8 @@ pub struct UpstreamCall {
 }
 
 impl UpstreamCall {
-    /// Whether the node runs code for it that its parameters choose (HD26). Sends run in a block, for everybody to see.
+    /// Whether the node executes code that the parameters choose (HD26). Sends do not count, because they execute in
+    /// a block.
     pub fn is_execution(&self) -> bool {
         const EXECUTIONS: [&str; 10] = [
             "eth_call",
@@ -52,11 +53,12 @@ impl UpstreamCall {
     }
 }
 
-/// The body of `call` at `pin`; `None` for what the gateway answers itself or from a trace.
+/// Encodes `call` at `pin`; `None` for calls that the gateway answers itself or from a trace.
 ///
-/// State and simulation calls run at the pin, whichever block they named. Only a `pending` nonce stays pending, and only its
-/// owner may ask for it. A pending balance would show blocks that are not validated yet (HD28). Block, log and transaction getters keep the number or hash they
-/// named; `latest` and `pending` become the pin, and no range ends above it (HD2).
+/// State and simulation calls run at the pin, regardless of the block that the caller names. A `pending` nonce is the
+/// only exception: it stays pending, and only its owner may ask for it. A pending balance would reveal blocks that
+/// are not validated yet (HD28). Block, log and transaction getters keep the number or hash that the caller names;
+/// `latest` and `pending` become the pin, and no range ends above the pin (HD2).
 pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
     Some(match call {
         Call::Plain(Method::Accounts | Method::Coinbase) => return None,
@@ -67,35 +69,38 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
             percentiles,
         } => {
             let rewards = list(percentiles.iter().flatten());
-            upstream("eth_feeHistory", &[hex(*count), capped(*newest, pin), rewards])
+            upstream("eth_feeHistory", &[hex(*count), range_end(*newest, pin), rewards])
         }
-        Call::Balance(address, _) => upstream("eth_getBalance", &[hex(address), pinned(pin.hash)]),
-        Call::Nonce(address, block) => upstream("eth_getTransactionCount", &[hex(address), own_state(*block, pin)]),
-        Call::Code(address, _) => upstream("eth_getCode", &[hex(address), pinned(pin.hash)]),
+        Call::Balance(address, _) => upstream("eth_getBalance", &[hex(address), hash_param(pin.hash)]),
+        Call::Nonce(address, block) => upstream("eth_getTransactionCount", &[hex(address), nonce_block(*block, pin)]),
+        Call::Code(address, _) => upstream("eth_getCode", &[hex(address), hash_param(pin.hash)]),
         Call::Storage { address, slot, .. } => {
-            upstream("eth_getStorageAt", &[hex(address), hex(slot), pinned(pin.hash)])
+            upstream("eth_getStorageAt", &[hex(address), hex(slot), hash_param(pin.hash)])
         }
         Call::Proof { address, slots, .. } => upstream(
             "eth_getProof",
-            &[hex(address), list(slots.iter().map(hex)), pinned(pin.hash)],
+            &[hex(address), list(slots.iter().map(hex)), hash_param(pin.hash)],
         ),
         Call::Simulate(simulation) => match simulation.kind {
-            // X4: only beside a trace, for nodes whose trace has no output.
-            SimulationKind::Call => upstream("eth_call", &[executed(&simulation.request), pinned(pin.hash)]),
-            // HD3: the gateway searches and lists itself.
+            // X4: sent only in addition to a trace, for nodes whose traces have no output.
+            SimulationKind::Call => upstream(
+                "eth_call",
+                &[simulation_object(&simulation.request), hash_param(pin.hash)],
+            ),
+            // HD3: the gateway derives these answers from traces.
             SimulationKind::EstimateGas | SimulationKind::CreateAccessList | SimulationKind::TraceCall => return None,
         },
         Call::Logs(filter) => upstream("eth_getLogs", &[logs(filter, pin)]),
         Call::Transaction(which) => transaction(*which, pin),
         Call::Receipt(hash) => upstream("eth_getTransactionReceipt", &[hex(hash)]),
-        // Whole transactions, whatever the caller asked for: which of them he may see is judged on their parties.
-        Call::Block { block, .. } | Call::BlockTransactionCount(block) => match named(*block, pin) {
-            Named::Hash(hash) => upstream("eth_getBlockByHash", &[hex(hash), "true".to_owned()]),
-            Named::Number(number) => upstream("eth_getBlockByNumber", &[number, "true".to_owned()]),
+        // Always whole transactions: which of them the caller may see depends on the parties of each.
+        Call::Block { block, .. } | Call::BlockTransactionCount(block) => match block_param(*block, pin) {
+            BlockParam::Hash(hash) => upstream("eth_getBlockByHash", &[hex(hash), "true".to_owned()]),
+            BlockParam::Number(number) => upstream("eth_getBlockByNumber", &[number, "true".to_owned()]),
         },
-        Call::BlockReceipts(block) => match named(*block, pin) {
-            Named::Hash(hash) => upstream("eth_getBlockReceipts", &[pinned(hash)]),
-            Named::Number(number) => upstream("eth_getBlockReceipts", &[number]),
+        Call::BlockReceipts(block) => match block_param(*block, pin) {
+            BlockParam::Hash(hash) => upstream("eth_getBlockReceipts", &[hash_param(hash)]),
+            BlockParam::Number(number) => upstream("eth_getBlockReceipts", &[number]),
         },
         Call::SendRaw(signed) => upstream("eth_sendRawTransaction", &[hex(&signed.raw)]),
         Call::Send(send) => {
@@ -103,44 +108,47 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
             request.from = Some(send.from);
             upstream("eth_sendTransaction", &[object(&request, request.nonce)])
         }
-        // Its strings and numbers are the caller's (N3); the text is ours.
-        Call::Unexamined(call) => UpstreamCall {
+        // The values are the caller's (N3), but the JSON text is written anew.
+        Call::Passthrough(call) => UpstreamCall {
             method: Cow::Owned(call.method.clone()),
             params: list(call.params.iter()),
         },
-        Call::Sha3(_) | Call::UncleCount | Call::Uncle | Call::TraceTransaction(_) | Call::Live(_) => return None,
+        Call::Sha3(_) | Call::UncleCount | Call::Uncle | Call::TraceTransaction(_) | Call::Subscription(_) => {
+            return None;
+        }
     })
 }
 
-/// The code of an account as the node has it now, judged blocks or not: for decisions only.
+/// The request for the code of an account in the pending state of the node, which includes blocks that are not
+/// validated yet. The result is for decisions only.
 pub fn pending_code(address: Address) -> UpstreamCall {
     upstream("eth_getCode", &[hex(address), tag("pending")])
 }
 
-/// Which chain the node is on.
+/// The request for the chain id of the node.
 pub fn chain_id() -> UpstreamCall {
     upstream(Method::ChainId.as_str(), &[])
 }
 
-/// The body of `call` under the name of a method that stands for `row` (N2). Where the gateway asks something else than
-/// the row's own question, to derive the answer itself, it asks as for the row.
+/// Encodes `call` under `name`, a custom method that is an alias of `row` (N2). If the gateway derives the answer of
+/// `row` from another upstream method, the request names that method, as it does for `row` itself.
 pub fn body_as(call: &Call, pin: Pin, row: Method, name: &str) -> Option<UpstreamCall> {
-    let asked = body(&by_number(call, pin), pin)?;
-    if asked.method != row.as_str() {
-        return Some(asked);
+    let upstream_call = body(&by_number(call, pin), pin)?;
+    if upstream_call.method != row.as_str() {
+        return Some(upstream_call);
     }
     Some(UpstreamCall {
         method: Cow::Owned(name.to_owned()),
-        params: asked.params,
+        params: upstream_call.params,
     })
 }
 
-/// The pinned block by its number, where a method takes no hash.
+/// Replaces `latest` and `pending` by the number of the pinned block, for upstream methods that take no block hash.
 fn by_number(call: &Call, pin: Pin) -> Call {
-    let head = |block: &BlockId| matches!(block, BlockId::Tag(BlockTag::Latest | BlockTag::Pending));
+    let is_head = |block: &BlockId| matches!(block, BlockId::Tag(BlockTag::Latest | BlockTag::Pending));
     let number = BlockId::Number(pin.number);
     if let Call::Block { block, full } = call
-        && head(block)
+        && is_head(block)
     {
         return Call::Block {
             block: number,
@@ -148,14 +156,14 @@ fn by_number(call: &Call, pin: Pin) -> Call {
         };
     }
     if let Call::Transaction(TransactionRef::BlockNumberAndIndex(block, index)) = call
-        && head(block)
+        && is_head(block)
     {
         return Call::Transaction(TransactionRef::BlockNumberAndIndex(number, *index));
     }
     call.clone()
 }
 
-/// Which way a node gives the call tree and the state touches in one round trip (decision 7).
+/// How a node returns the call tree and the touched accounts in one round trip (decision 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceForm {
     /// One call with the muxTracer.
@@ -164,21 +172,21 @@ pub enum TraceForm {
     Batch,
 }
 
-/// What a trace is for.
+/// The purpose of a trace; it determines the tracers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceScope {
-    /// A simulation: call tree and touches.
+    /// A simulation: call tree and touched accounts.
     Read,
-    /// `eth_createAccessList`: call tree and touches with the slots (HD3).
+    /// `eth_createAccessList`: call tree and touched accounts with their slots (HD3).
     AccessList,
-    /// A send: the state diff too (HD15).
+    /// A send: as [`Self::Read`], with the state diff (HD15).
     Send,
-    /// A mined send: the state diff, and the slots that were read or written.
+    /// A mined send: as [`Self::Send`], with the slots that were read or written.
     Mined,
 }
 
 impl TraceScope {
-    /// The same with the slots that were read or written.
+    /// The scope, extended by the slots that were read or written.
     #[must_use]
     pub const fn with_slots(self) -> Self {
         match self {
@@ -188,7 +196,7 @@ impl TraceScope {
     }
 }
 
-/// What an execution without effect finds of one account in place of what the chain holds; absent parts are the chain's.
+/// Values that replace those of one account in an execution without effect. Absent parts keep the value of the chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountOverride {
     /// Its balance.
@@ -201,19 +209,20 @@ pub struct AccountOverride {
     pub slots: BTreeMap<B256, B256>,
 }
 
-/// The state that an execution without effect runs on, as far as it is not the chain's: what convicted transactions changed
-/// is as before them (HD28), and accounts whose existence gas would tell look new (RT9).
+/// Differences between the state of the chain and the state on which an execution without effect runs. Changes by
+/// transactions with a post-execution violation are undone (HD28), and accounts whose existence the gas costs would
+/// reveal look new (RT9).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StateOverrides(BTreeMap<Address, AccountOverride>);
 
 impl StateOverrides {
-    /// Of these accounts.
+    /// Overrides of `accounts`.
     pub const fn new(accounts: BTreeMap<Address, AccountOverride>) -> Self {
         Self(accounts)
     }
 
-    /// Adds accounts, and slots of known ones; whether there was anything new. What is known stays: a run on these overrides
-    /// finds them, and not the chain's own values.
+    /// Adds accounts, and slots of accounts that are already overridden. Returns whether anything was added. Existing
+    /// overrides win, because a run with these overrides reports the overridden values and not those of the chain.
     pub fn extend(&mut self, other: Self) -> bool {
         let mut is_new = false;
         for (address, account) in other.0 {
@@ -222,9 +231,9 @@ impl StateOverrides {
                     is_new = true;
                     self.0.insert(address, account);
                 }
-                Some(known) => {
+                Some(existing) => {
                     for (slot, word) in account.slots {
-                        known.slots.entry(slot).or_insert_with(|| {
+                        existing.slots.entry(slot).or_insert_with(|| {
                             is_new = true;
                             word
                         });
@@ -235,40 +244,40 @@ impl StateOverrides {
         is_new
     }
 
-    /// The member of a tracer's configuration, after another one; nothing without an account.
+    /// The `stateOverrides` member of a tracer configuration, with a leading comma; empty without accounts.
     fn member(&self) -> String {
         if self.0.is_empty() {
             return String::new();
         }
         let mut accounts = Members::new();
         for (address, account) in &self.0 {
-            let slots = account.slots.iter().fold(Members::new(), |all, (slot, word)| {
-                all.json(&format!("{slot:#x}"), hex(word))
+            let slots = account.slots.iter().fold(Members::new(), |members, (slot, word)| {
+                members.json(&format!("{slot:#x}"), hex(word))
             });
-            let one = Members::new()
+            let members = Members::new()
                 .maybe("balance", account.balance.map(hex))
                 .maybe("nonce", account.nonce.map(hex))
                 .maybe("code", account.code.as_ref().map(hex))
                 .maybe("stateDiff", (!account.slots.is_empty()).then(|| slots.end()));
-            accounts = accounts.json(&format!("{address:#x}"), one.end());
+            accounts = accounts.json(&format!("{address:#x}"), members.end());
         }
         format!(",\"stateOverrides\":{}", accounts.end())
     }
 }
 
-/// Number and time of the block a send would run in (HD2).
+/// Number and time of the block in which a send would run (HD2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NextBlock {
-    /// Its number.
+    /// Block number.
     pub number: u64,
-    /// Its time, in seconds.
+    /// Block time in Unix seconds.
     pub timestamp: u64,
 }
 
-/// The calls of one trace of `request` on the state of `pin`, but for what is overridden, to be sent as one batch; their
-/// results in the same order go to [`crate::trace::Trace::parse`].
+/// The calls that trace `request` on the state of `pin` with `overrides`, to be sent as one batch.
+/// [`crate::trace::Trace::parse`] takes their results in the same order.
 ///
-/// The nonce is left out: nodes run simulations at the sender's nonce, and some refuse another.
+/// The nonce is left out: nodes run simulations at the sender's nonce, and some reject any other.
 pub fn trace_batch(
     request: &CallRequest,
     pin: Pin,
@@ -285,43 +294,48 @@ pub fn trace_batch(
         format!(",\"blockOverrides\":{block}")
     });
     let overrides = format!("{}{}", block.unwrap_or_default(), overrides.member());
-    let request = executed(request);
+    let request = simulation_object(request);
     let call = |tracer: &&str| {
         upstream(
             "debug_traceCall",
-            &[request.clone(), pinned(pin.hash), format!("{{{tracer}{overrides}}}")],
+            &[
+                request.clone(),
+                hash_param(pin.hash),
+                format!("{{{tracer}{overrides}}}"),
+            ],
         )
     };
     tracers(scope, form).iter().map(call).collect()
 }
 
-/// The same for a mined transaction.
+/// The calls that trace a mined transaction, as in [`trace_batch`].
 pub fn trace_transaction(hash: B256, scope: TraceScope, form: TraceForm) -> Vec<UpstreamCall> {
     let call = |tracer: &&str| upstream("debug_traceTransaction", &[hex(hash), format!("{{{tracer}}}")]);
     tracers(scope, form).iter().map(call).collect()
 }
 
-/// The same for every transaction of a mined block; [`crate::trace::transactions`] takes the results apart.
+/// The calls that trace every transaction of a mined block, as in [`trace_batch`]. [`crate::trace::transactions`]
+/// splits their results by transaction.
 pub fn trace_block(hash: B256, scope: TraceScope, form: TraceForm) -> Vec<UpstreamCall> {
     let call = |tracer: &&str| upstream("debug_traceBlockByHash", &[hex(hash), format!("{{{tracer}}}")]);
     tracers(scope, form).iter().map(call).collect()
 }
 
 const CALLS: &str = r#""tracer":"callTracer","tracerConfig":{"withLog":true}"#;
-/// Some nodes leave accounts without balance, nonce and code out unless asked: whether such an account was looked at
-/// would then be told by whether it is empty (HD6). Nodes that know no such option list them.
+/// `includeEmpty`: without it, some nodes leave out accounts without balance, nonce and code. Whether an access is
+/// listed would then reveal whether the account is empty (HD6). Nodes without this option list such accounts anyway.
 const TOUCHES: &str = r#""tracer":"prestateTracer","tracerConfig":{"disableStorage":true,"includeEmpty":true}"#;
 const BOTH: &str = concat!(
     r#""tracer":"muxTracer","tracerConfig":{"callTracer":{"withLog":true},"#,
     r#""prestateTracer":{"disableStorage":true,"includeEmpty":true}}"#
 );
-/// The same with the slots that were read or written.
+/// As [`TOUCHES`], with the slots that were read or written.
 const SLOTS: &str = r#""tracer":"prestateTracer","tracerConfig":{"includeEmpty":true}"#;
 const BOTH_SLOTS: &str = concat!(
     r#""tracer":"muxTracer","tracerConfig":{"callTracer":{"withLog":true},"#,
     r#""prestateTracer":{"includeEmpty":true}}"#
 );
-/// The code is known from the touches and the created frames; here it would only be repeated.
+/// `disableCode`: the code is already known from the touched accounts and the created frames.
 const CHANGES: &str = r#""tracer":"prestateTracer","tracerConfig":{"diffMode":true,"disableCode":true}"#;
 
 const fn tracers(scope: TraceScope, form: TraceForm) -> &'static [&'static str] {
@@ -350,9 +364,9 @@ fn transaction(which: TransactionRef, pin: Pin) -> UpstreamCall {
         TransactionRef::BlockHashAndIndex(hash, index) => {
             upstream("eth_getTransactionByBlockHashAndIndex", &[hex(hash), hex(index)])
         }
-        TransactionRef::BlockNumberAndIndex(block, index) => match named(block, pin) {
-            Named::Hash(hash) => upstream("eth_getTransactionByBlockHashAndIndex", &[hex(hash), hex(index)]),
-            Named::Number(number) => upstream("eth_getTransactionByBlockNumberAndIndex", &[number, hex(index)]),
+        TransactionRef::BlockNumberAndIndex(block, index) => match block_param(block, pin) {
+            BlockParam::Hash(hash) => upstream("eth_getTransactionByBlockHashAndIndex", &[hex(hash), hex(index)]),
+            BlockParam::Number(number) => upstream("eth_getTransactionByBlockNumberAndIndex", &[number, hex(index)]),
         },
         TransactionRef::SenderAndNonce(sender, nonce) => {
             upstream("eth_getTransactionBySenderAndNonce", &[hex(sender), hex(nonce)])
@@ -365,8 +379,8 @@ fn logs(filter: &LogFilter, pin: Pin) -> String {
     members = match filter.range {
         LogRange::Hash(hash) => members.json("blockHash", hex(hash)),
         LogRange::Range { from, to } => members
-            .json("fromBlock", numbered(from, pin))
-            .json("toBlock", capped(to, pin)),
+            .json("fromBlock", number_param(from, pin))
+            .json("toBlock", range_end(to, pin)),
     };
     if !filter.addresses.is_empty() {
         members = members.json("address", list(filter.addresses.iter().map(hex)));
@@ -378,25 +392,25 @@ fn logs(filter: &LogFilter, pin: Pin) -> String {
     members.json("topics", list(topics)).end()
 }
 
-/// A block as a getter names it.
-enum Named {
+/// The block parameter of a getter.
+enum BlockParam {
     Hash(B256),
     /// A number or a tag, as JSON.
     Number(String),
 }
 
-fn named(block: BlockId, pin: Pin) -> Named {
+fn block_param(block: BlockId, pin: Pin) -> BlockParam {
     match block {
-        BlockId::Hash { hash, .. } => Named::Hash(hash),
-        BlockId::Tag(BlockTag::Latest | BlockTag::Pending) => Named::Hash(pin.hash),
+        BlockId::Hash { hash, .. } => BlockParam::Hash(hash),
+        BlockId::Tag(BlockTag::Latest | BlockTag::Pending) => BlockParam::Hash(pin.hash),
         BlockId::Tag(BlockTag::Safe | BlockTag::Finalized | BlockTag::Earliest) | BlockId::Number(_) => {
-            Named::Number(numbered(block, pin))
+            BlockParam::Number(number_param(block, pin))
         }
     }
 }
 
-/// For parameters that take no hash; a hash can only be the pin's.
-fn numbered(block: BlockId, pin: Pin) -> String {
+/// A block parameter for methods that take no hash. A hash can only be that of the pin.
+fn number_param(block: BlockId, pin: Pin) -> String {
     match block {
         BlockId::Number(number) => hex(number),
         BlockId::Tag(BlockTag::Earliest) => hex(0),
@@ -406,23 +420,23 @@ fn numbered(block: BlockId, pin: Pin) -> String {
     }
 }
 
-/// The end of a range: never above the pin.
-fn capped(block: BlockId, pin: Pin) -> String {
+/// The end of a block range, never above the pin.
+fn range_end(block: BlockId, pin: Pin) -> String {
     match block {
         BlockId::Number(number) => hex(u64::min(number, pin.number)),
-        BlockId::Tag(_) | BlockId::Hash { .. } => numbered(block, pin),
+        BlockId::Tag(_) | BlockId::Hash { .. } => number_param(block, pin),
     }
 }
 
-fn own_state(block: BlockId, pin: Pin) -> String {
+fn nonce_block(block: BlockId, pin: Pin) -> String {
     match block {
         BlockId::Tag(BlockTag::Pending) => tag("pending"),
-        BlockId::Tag(_) | BlockId::Number(_) | BlockId::Hash { .. } => pinned(pin.hash),
+        BlockId::Tag(_) | BlockId::Number(_) | BlockId::Hash { .. } => hash_param(pin.hash),
     }
 }
 
-/// EIP-1898; a block that left the chain is an error, not an answer.
-fn pinned(hash: B256) -> String {
+/// An EIP-1898 block parameter. The node returns an error if the block has left the chain.
+fn hash_param(hash: B256) -> String {
     Members::new()
         .json("blockHash", hex(hash))
         .json("requireCanonical", true)
@@ -430,13 +444,13 @@ fn pinned(hash: B256) -> String {
 }
 
 /// A call object for execution without effect.
-fn executed(request: &CallRequest) -> String {
+fn simulation_object(request: &CallRequest) -> String {
     object(request, None)
 }
 
 fn object(request: &CallRequest, nonce: Option<u64>) -> String {
     let mut members = Members::new()
-        // Decision 38: nodes substitute an account of theirs for an absent sender.
+        // Decision 38: nodes would replace an absent sender by one of their own accounts.
         .json("from", hex(request.from.unwrap_or(Address::ZERO)))
         .maybe("to", request.to.map(hex))
         .maybe("value", request.value.map(hex))
@@ -497,7 +511,7 @@ fn list(items: impl Iterator<Item = impl Display>) -> String {
     json
 }
 
-/// The members of an object, written one after the other; names and values are never client text.
+/// A writer for the members of a JSON object. Names and values are never client text.
 struct Members(String);
 
 impl Members {

@@ -1,4 +1,4 @@
-//! What every request with a token pays before anything is decided: the check of the access token.
+//! The cost of access token verification, which every authenticated request pays.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use gw_http::{AccessClaims, Amr, TokenCodec, TokenSecrets};

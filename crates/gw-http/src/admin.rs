@@ -1,12 +1,12 @@
-//! Who calls the admin API: the gates of 80 §1, in their order.
+//! Authentication of the admin API: the gates of 80 §1, in their order.
 //!
-//! Gates 1 and 2 (network, body size) sit on the router's root through [`guard`]; 3 to 6 are the [`AdminCaller`]
-//! extractor; what the caller may do with a resource (7 and later) is asked of [`AdminCaller`] by each operation.
+//! [`guard`] adds gates 1 and 2 (network, body size) to the router's root; the [`AdminCaller`] extractor checks gates 3
+//! to 6; each operation asks [`AdminCaller`] what the caller may do with a resource (gate 7 and later).
 
 use crate::{
-    auth::{AuthError, Presented},
+    auth::{AuthError, Credentials},
     client::ClientAddress,
-    edge::Edge,
+    edge::HttpContext,
     error::{ApiError, Challenge},
     json::BODY_LIMIT,
     limit::AddressKey,
@@ -32,38 +32,38 @@ use std::{
 /// The header of the machine and bootstrap token.
 pub const HEADER: HeaderName = HeaderName::from_static("x-admin-token");
 
-/// Who administers.
+/// The caller of the admin API.
 #[derive(Clone, Debug)]
 pub enum AdminCaller {
     /// ADMIN_API_TOKEN.
     Super,
     /// OPERATOR_API_TOKEN.
     Operator,
-    /// Somebody with a token of their own.
+    /// A user with a token of their own.
     User(AdminUser),
 }
 
-/// An administrator known by name.
+/// An authenticated user who administers at least one organization.
 #[derive(Clone, Debug)]
 pub struct AdminUser {
     /// The user.
     pub user: Arc<User>,
-    /// Organizations they administer.
+    /// Organizations with full administration.
     pub full: Vec<OrgId>,
-    /// Organizations whose administration they only read.
+    /// Organizations with read-only administration.
     pub readonly: Vec<OrgId>,
-    /// The snapshot they were judged by.
+    /// The snapshot that the user was checked against.
     pub snapshot: Arc<Snapshot>,
-    /// Whether their token came in a cookie.
+    /// Whether the token came in a cookie.
     pub by_cookie: bool,
-    /// What their token says, to judge it once more.
+    /// The facts of the user's token, for [`AdminUser::reauthorize`].
     token: TokenFacts,
 }
 
 impl AdminUser {
-    /// Whether they are, by the newest policy, still the administrator they were when they came in (HD20): who is not is
-    /// refused as at the door, and whose reach became smaller since, too.
-    pub fn reauthorize(&self, edge: &Edge) -> Result<(), ApiError> {
+    /// Checks, by the newest policy, that the user still has all the rights that they had at the start of the request
+    /// (HD20). A user who has lost any of them is rejected.
+    pub fn reauthorize(&self, edge: &HttpContext) -> Result<(), ApiError> {
         let now = AdminCaller::by_facts(edge, &self.token, self.by_cookie, edge.now())?;
         let reads = |org: &OrgId| now.full.contains(org) || now.readonly.contains(org);
         let keeps = self.full.iter().all(|org| now.full.contains(org)) && self.readonly.iter().all(reads);
@@ -76,12 +76,12 @@ impl AdminUser {
 }
 
 impl AdminCaller {
-    /// Whether this is the super administrator.
+    /// Whether the caller is the super administrator.
     pub fn is_super(&self) -> bool {
         matches!(self, Self::Super)
     }
 
-    /// Whether they may read the administration of `org`.
+    /// Whether the caller may read the administration of `org`.
     pub fn may_read(&self, org: OrgId) -> bool {
         match self {
             Self::Super => true,
@@ -90,7 +90,7 @@ impl AdminCaller {
         }
     }
 
-    /// Whether they may change `org`.
+    /// Whether the caller may change `org`.
     pub fn may_write(&self, org: OrgId) -> bool {
         match self {
             Self::Super => true,
@@ -99,7 +99,7 @@ impl AdminCaller {
         }
     }
 
-    /// Passes the super administrator only.
+    /// Accepts the super administrator only.
     pub fn require_super(&self) -> Result<(), ApiError> {
         match self {
             Self::Super => Ok(()),
@@ -107,7 +107,7 @@ impl AdminCaller {
         }
     }
 
-    /// Passes a person only: some operations need somebody accountable (80 §2 rule 5).
+    /// Accepts users only: some operations need an accountable person (80 §2 rule 5).
     pub fn require_user(&self) -> Result<&AdminUser, ApiError> {
         match self {
             Self::User(admin) => Ok(admin),
@@ -115,8 +115,8 @@ impl AdminCaller {
         }
     }
 
-    /// Gates 3 to 6.
-    pub fn of(edge: &Edge, client: ClientAddress, headers: &HeaderMap) -> Result<Self, ApiError> {
+    /// Checks gates 3 to 6.
+    pub fn of(edge: &HttpContext, client: ClientAddress, headers: &HeaderMap) -> Result<Self, ApiError> {
         let now = edge.now();
         let mut presented = headers.get_all(HEADER).iter();
         if let Some(first) = presented.next() {
@@ -130,25 +130,30 @@ impl AdminCaller {
                 ApiError::unauthorized("invalid or missing X-Admin-Token")
             });
         }
-        let (token, by_cookie) = match Presented::of(headers, &edge.origins) {
-            Ok(Presented::Bearer(token)) => (token, false),
-            Ok(Presented::Cookie(token)) => (token, true),
-            Ok(Presented::Nothing) | Err(_) => return Err(ApiError::unauthorized("admin authentication required")),
+        let (token, by_cookie) = match Credentials::of(headers, &edge.origins) {
+            Ok(Credentials::Bearer(token)) => (token, false),
+            Ok(Credentials::Cookie(token)) => (token, true),
+            Ok(Credentials::Nothing) | Err(_) => return Err(ApiError::unauthorized("admin authentication required")),
         };
         let claims = edge.tokens.access(token, now).map_err(|bad| refusal(bad.into()))?;
         Self::by_facts(edge, &claims.facts(), by_cookie, now).map(Self::User)
     }
 
-    /// The same once more, by the newest policy: for who waits between the door and the deed, for a body or for their turn
-    /// (HD20).
-    pub fn reauthorize(&self, edge: &Edge) -> Result<(), ApiError> {
+    /// Checks the caller again, by the newest policy. For requests that waited after authentication, for a body or for
+    /// their turn (HD20).
+    pub fn reauthorize(&self, edge: &HttpContext) -> Result<(), ApiError> {
         match self {
             Self::Super | Self::Operator => Ok(()),
             Self::User(admin) => admin.reauthorize(edge),
         }
     }
 
-    fn by_facts(edge: &Edge, token: &TokenFacts, by_cookie: bool, now: Timestamp) -> Result<AdminUser, ApiError> {
+    fn by_facts(
+        edge: &HttpContext,
+        token: &TokenFacts,
+        by_cookie: bool,
+        now: Timestamp,
+    ) -> Result<AdminUser, ApiError> {
         let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale).map_err(refusal)?;
         let user = identify(&snapshot, token).map_err(|refused| refusal(refused.into()))?;
         let admin::AdminStatus { full, readonly } = edge.admin.status(&snapshot, user.id, now);
@@ -166,7 +171,7 @@ impl AdminCaller {
     }
 }
 
-/// The admin API's own words for a token that does not do (80 §1 gate 5).
+/// Maps to the error texts of the admin API (80 §1 gate 5).
 fn refusal(error: AuthError) -> ApiError {
     match error {
         AuthError::Missing | AuthError::Format => ApiError::unauthorized("admin authentication required"),
@@ -183,59 +188,60 @@ fn refusal(error: AuthError) -> ApiError {
 impl<S> FromRequestParts<S> for AdminCaller
 where
     S: Send + Sync,
-    Arc<Edge>: FromRef<S>,
+    Arc<HttpContext>: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let edge = Arc::<Edge>::from_ref(state);
+        let edge = Arc::<HttpContext>::from_ref(state);
         let client = edge.client(&parts.extensions, &parts.headers);
         Self::of(&edge, client, &parts.headers)
     }
 }
 
-/// Gates 1 and 2, for the root of the admin router: no route below can miss them (80 rule 1.2).
-pub fn guard(router: Router, edge: Arc<Edge>) -> Router {
+/// Adds gates 1 and 2 to the root of the admin router, so that no route below can bypass them (80 rule 1.2).
+pub fn guard(router: Router, edge: Arc<HttpContext>) -> Router {
     router
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(from_fn_with_state(edge, private_only))
 }
 
-/// The tokens of the admin API and who guessed at them.
+/// The tokens of the admin API, and the addresses that sent wrong ones.
 #[derive(Debug)]
 pub struct AdminGate {
     supers: Vec<Secret>,
     operators: Vec<Secret>,
-    qualifies: admin::Qualifies,
-    wrong: WrongTokens,
+    qualifies: admin::AdminCriteria,
+    wrong: AdminTokenLockout,
 }
 
 impl AdminGate {
-    /// ADMIN_API_TOKEN, its predecessor, and OPERATOR_API_TOKEN. An empty one opens nothing (rule 1.1).
+    /// Creates the gate from ADMIN_API_TOKEN, its predecessor, and OPERATOR_API_TOKEN. An empty token matches nothing
+    /// (rule 1.1).
     pub fn new(token: Secret, previous: Option<Secret>, operator: Option<Secret>, production: bool) -> Self {
         let real = |secrets: Vec<Secret>| secrets.into_iter().filter(|s| !s.expose().is_empty()).collect();
         Self {
             supers: real([Some(token), previous].into_iter().flatten().collect()),
             operators: real(operator.into_iter().collect()),
-            qualifies: admin::Qualifies::default(),
-            wrong: WrongTokens::new(production),
+            qualifies: admin::AdminCriteria::default(),
+            wrong: AdminTokenLockout::new(production),
         }
     }
 
-    /// The same with another notion of who administers (`ADMIN_REQUIRE_ORG_ADMIN_GROUP`).
+    /// Sets other criteria for administrators (`ADMIN_REQUIRE_ORG_ADMIN_GROUP`).
     #[must_use]
-    pub fn with(mut self, qualifies: admin::Qualifies) -> Self {
+    pub fn with(mut self, qualifies: admin::AdminCriteria) -> Self {
         self.qualifies = qualifies;
         self
     }
 
-    /// What a user administers now.
+    /// The organizations that a user administers now.
     pub fn status(&self, snapshot: &Snapshot, user: UserId, now: Timestamp) -> admin::AdminStatus {
         admin::status_by(snapshot, user, now, self.qualifies)
     }
 
     fn known(&self, token: &str) -> Option<AdminCaller> {
-        // Every secret is compared, so that the time says nothing about which one matched.
+        // Compares with every secret, so that the time does not reveal which one matched.
         let any = |secrets: &[Secret]| {
             secrets
                 .iter()
@@ -249,9 +255,9 @@ impl AdminGate {
     }
 }
 
-/// Gate 3: ten wrong tokens in a minute lock an address out for another.
+/// Gate 3: ten wrong tokens in a minute lock an address out for a minute.
 #[derive(Debug)]
-struct WrongTokens {
+struct AdminTokenLockout {
     on: bool,
     addresses: Mutex<HashMap<AddressKey, Wrong>>,
 }
@@ -265,10 +271,10 @@ struct Wrong {
 
 const WRONG_MAX: u32 = 10;
 const MINUTE: Seconds = Seconds(60);
-/// More addresses than this are swept of those that are quiet again.
+/// Above this number of addresses, those that are quiet again are removed.
 const SWEEP_OVER: usize = 10_000;
 
-impl WrongTokens {
+impl AdminTokenLockout {
     fn new(on: bool) -> Self {
         Self {
             on,

@@ -1,15 +1,15 @@
-//! Who calls a REST route: from the presented token to the user row (spec/10 TK-8, decision 4).
+//! Authentication of REST requests: from the token to the user row (spec/10 TK-8, decision 4).
 
 use crate::{
-    edge::Edge,
+    edge::HttpContext,
     error::{ApiError, Challenge},
-    origin::OwnOrigins,
+    origin::AllowedOrigins,
     token::{AccessClaims, TokenError},
 };
 use axum::extract::{FromRef, FromRequestParts};
 use gw_policy::{
     Snapshot,
-    access::{Refused, identify},
+    access::{IdentityError, identify},
     snapshot::User,
 };
 use http::{HeaderMap, header, request::Parts};
@@ -17,49 +17,50 @@ use std::sync::Arc;
 
 /// The name of the cookie that holds an access token (decision 4).
 pub const COOKIE: &str = "pp_access";
-/// The same for this host alone: browsers take it from no neighbour (RFC 6265bis §4.1.3.2). Set beside the other one where
-/// we are served over https, and preferred to it.
+/// The cookie for this host alone: browsers accept it from no sibling host (RFC 6265bis §4.1.3.2). Set as well as the
+/// other one if the gateway is served over https, and preferred to it.
 pub const HOST_COOKIE: &str = "__Host-pp_access";
 
-/// How a request names its caller.
+/// The credentials of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presented<'a> {
-    /// Not at all.
+pub enum Credentials<'a> {
+    /// No credentials.
     Nothing,
-    /// By `Authorization: Bearer`.
+    /// A token in `Authorization: Bearer`.
     Bearer(&'a str),
-    /// By the cookie, from a page of ours. Where anonymous callers are served, a stale one is anonymous (TK-9).
+    /// A token in the cookie, from an allowed page. Where anonymous callers are served, an invalid one counts as
+    /// anonymous (TK-9).
     Cookie(&'a str),
 }
 
-/// Why a request has no caller.
+/// Why a request is not authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
-    /// No token at all.
+    /// The request has no token.
     #[error("no token presented")]
     Missing,
-    /// An Authorization header that is no Bearer token.
+    /// The Authorization header is not a Bearer token.
     #[error("the Authorization header is no Bearer token")]
     Format,
-    /// No token of ours, or not for this use.
+    /// The token is not valid, or not for this use.
     #[error("no valid token")]
     Invalid,
-    /// The token is over.
+    /// The token has expired.
     #[error("the token has expired")]
     Expired,
     /// The token or its family was revoked.
     #[error("the token is revoked")]
     Revoked,
-    /// Nobody known.
+    /// The subject has no user row.
     #[error("the subject has no user row")]
     UnknownUser,
     /// The account is banned.
     #[error("the account is banned")]
     Banned,
-    /// The directory tenant that vouched for the user is not allowed any more.
+    /// The user's directory tenant is no longer allowed.
     #[error("the directory tenant is not allowed")]
     TenantNotAllowed,
-    /// The policy to judge by cannot be trusted now.
+    /// No current policy snapshot is available.
     #[error("policy is stale")]
     PolicyStale,
 }
@@ -73,13 +74,13 @@ impl From<TokenError> for AuthError {
     }
 }
 
-impl From<Refused> for AuthError {
-    fn from(refused: Refused) -> Self {
+impl From<IdentityError> for AuthError {
+    fn from(refused: IdentityError) -> Self {
         match refused {
-            Refused::Revoked => Self::Revoked,
-            Refused::UnknownUser => Self::UnknownUser,
-            Refused::Banned => Self::Banned,
-            Refused::TenantNotAllowed => Self::TenantNotAllowed,
+            IdentityError::Revoked => Self::Revoked,
+            IdentityError::UnknownUser => Self::UnknownUser,
+            IdentityError::Banned => Self::Banned,
+            IdentityError::TenantNotAllowed => Self::TenantNotAllowed,
         }
     }
 }
@@ -102,9 +103,9 @@ impl From<AuthError> for ApiError {
     }
 }
 
-impl<'a> Presented<'a> {
-    /// What the headers present. An Authorization header decides alone.
-    pub fn of(headers: &'a HeaderMap, own: &OwnOrigins) -> Result<Self, AuthError> {
+impl<'a> Credentials<'a> {
+    /// Reads the credentials. If there is an Authorization header, the cookie is ignored.
+    pub fn of(headers: &'a HeaderMap, own: &AllowedOrigins) -> Result<Self, AuthError> {
         let mut authorization = headers.get_all(header::AUTHORIZATION).iter();
         match (authorization.next(), authorization.next()) {
             (Some(value), None) => bearer(value.to_str().map_err(|_| AuthError::Format)?).map(Self::Bearer),
@@ -136,7 +137,7 @@ pub fn access_cookie(headers: &HeaderMap) -> Option<&str> {
     cookie(headers, HOST_COOKIE).or_else(|| cookie(headers, COOKIE))
 }
 
-/// The value of a cookie. Sent twice with different values it is nobody's: a neighbour site may have planted one.
+/// The value of a cookie. A cookie sent twice with different values is ignored: a sibling host may have set one.
 pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut found = None;
     for value in headers.get_all(header::COOKIE) {
@@ -154,26 +155,26 @@ pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     found.filter(|value| !value.is_empty())
 }
 
-/// A caller with a valid token, a user row and no ban, and the policy they were found in.
+/// A caller with a valid token and a user row, who is not banned, and the policy snapshot of that check.
 #[derive(Clone, Debug)]
 pub struct Authenticated {
     /// The user.
     pub user: Arc<User>,
-    /// What their token says.
+    /// The claims of their token.
     pub claims: AccessClaims,
-    /// The snapshot the request was judged by.
+    /// The snapshot that the request was checked against.
     pub snapshot: Arc<Snapshot>,
     /// Whether the token came in a cookie.
     pub by_cookie: bool,
 }
 
 impl Authenticated {
-    /// Who calls, by the headers of a request.
-    pub fn of(edge: &Edge, headers: &HeaderMap) -> Result<Self, AuthError> {
-        let (token, by_cookie) = match Presented::of(headers, &edge.origins)? {
-            Presented::Bearer(token) => (token, false),
-            Presented::Cookie(token) => (token, true),
-            Presented::Nothing => return Err(AuthError::Missing),
+    /// Authenticates a request by its headers.
+    pub fn of(edge: &HttpContext, headers: &HeaderMap) -> Result<Self, AuthError> {
+        let (token, by_cookie) = match Credentials::of(headers, &edge.origins)? {
+            Credentials::Bearer(token) => (token, false),
+            Credentials::Cookie(token) => (token, true),
+            Credentials::Nothing => return Err(AuthError::Missing),
         };
         let claims = edge.tokens.access(token, edge.now())?;
         let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
@@ -190,11 +191,11 @@ impl Authenticated {
 impl<S> FromRequestParts<S> for Authenticated
 where
     S: Send + Sync,
-    Arc<Edge>: FromRef<S>,
+    Arc<HttpContext>: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        Ok(Self::of(&Arc::<Edge>::from_ref(state), &parts.headers)?)
+        Ok(Self::of(&Arc::<HttpContext>::from_ref(state), &parts.headers)?)
     }
 }

@@ -1,6 +1,6 @@
-//! From where a request comes (85 §5): the TCP peer, or behind trusted proxies the rightmost hop that is not one.
+//! The client address of a request (85 §5): the TCP peer, or behind trusted proxies the rightmost hop that is not one.
 
-use crate::edge::Edge;
+use crate::edge::HttpContext;
 use axum::extract::{ConnectInfo, FromRef, FromRequestParts};
 use http::{Extensions, HeaderMap, request::Parts};
 use ipnet::IpNet;
@@ -16,7 +16,7 @@ use std::{
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The address a request is counted and recorded under.
+/// The address under which a request is counted and recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClientAddress(pub IpAddr);
@@ -30,32 +30,32 @@ impl core::fmt::Display for ClientAddress {
 impl<S> FromRequestParts<S> for ClientAddress
 where
     S: Send + Sync,
-    Arc<Edge>: FromRef<S>,
+    Arc<HttpContext>: FromRef<S>,
 {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
-        Ok(Arc::<Edge>::from_ref(state).client(&parts.extensions, &parts.headers))
+        Ok(Arc::<HttpContext>::from_ref(state).client(&parts.extensions, &parts.headers))
     }
 }
 
-/// The TCP peer of a request, if the server noted it.
+/// The TCP peer of a request, if the server recorded it.
 pub fn peer(extensions: &Extensions) -> Option<IpAddr> {
     extensions
         .get::<ConnectInfo<SocketAddr>>()
         .map(|info| info.0.ip().to_canonical())
 }
 
-/// TRUSTED_PROXIES: whose forwarding headers are believed.
+/// TRUSTED_PROXIES: the proxies whose forwarding headers are accepted.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies {
     networks: Vec<IpNet>,
-    /// Whether an unlisted proxy has been warned of.
+    /// Whether a warning about an unlisted proxy was logged.
     warned: Arc<AtomicBool>,
 }
 
 impl TrustedProxies {
-    /// These networks.
+    /// Creates the list of these networks.
     pub fn new(networks: Vec<IpNet>) -> Self {
         Self {
             networks,
@@ -70,7 +70,7 @@ impl TrustedProxies {
             .any(|network| network.contains(&address.to_canonical()))
     }
 
-    /// Who stands behind `peer`. `None` as peer (no socket) is counted under one address of its own.
+    /// The client behind `peer`. Requests without a peer (no socket) share one address of their own.
     pub fn client(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> ClientAddress {
         let Some(peer) = peer else {
             return ClientAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
@@ -85,15 +85,15 @@ impl TrustedProxies {
         ClientAddress(self.forwarded(peer, headers).unwrap_or(peer))
     }
 
-    /// Whether this is the first request that an unlisted `peer` says it passed on (HD34).
+    /// Whether this is the first request that an unlisted `peer` claims to forward (HD34).
     fn is_first_of_unlisted(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
         let unlisted = headers.contains_key(FORWARDED_FOR) && !self.contains(peer);
         unlisted && !self.warned.swap(true, Ordering::Relaxed)
     }
 
-    /// The client a trusted `peer` names: the rightmost hop that is no trusted proxy; if all are, the leftmost.
+    /// The client that a trusted `peer` names: the rightmost hop that is not a trusted proxy; if all are, the leftmost.
     ///
-    /// A hop that cannot be read ends the walk: what stands left of it may be anybody's invention.
+    /// An unreadable hop ends the search, because any client could have invented the hops to the left of it.
     pub fn forwarded(&self, peer: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
         if !self.contains(peer) {
             return None;
@@ -114,7 +114,7 @@ impl TrustedProxies {
     }
 }
 
-/// An address, with or without a port.
+/// Parses an address with or without a port.
 fn parse_hop(text: &str) -> Option<IpAddr> {
     let bare = text
         .strip_prefix('[')

@@ -1,8 +1,7 @@
-//! One id per request: taken from the client or made here, in every answer and every record (70 rule 1).
+//! One correlation id per request: the client's or a new one, in every answer and every record (70 rule 1).
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorFormat};
 use axum::{
-    body::Body,
     extract::FromRequestParts,
     response::{IntoResponse, Response},
 };
@@ -18,17 +17,17 @@ use std::{
 };
 use tower::{Layer, Service};
 
-/// The header the id is taken from and given back in.
+/// The header that the id is read from and returned in.
 pub const HEADER: HeaderName = HeaderName::from_static("x-correlation-id");
 const ALTERNATIVE: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_LEN: usize = 128;
 
-/// The id of one request: visible ASCII and blanks, at most 128 bytes.
+/// The correlation id of one request: visible ASCII and blanks, at most 128 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CorrelationId(Arc<str>);
 
 impl CorrelationId {
-    /// The client's id if it is a decent one, else a fresh one.
+    /// The client's id if it is valid, else a new one.
     pub fn of(headers: &HeaderMap, entropy: &dyn Entropy) -> Self {
         [HEADER, ALTERNATIVE]
             .into_iter()
@@ -46,7 +45,7 @@ impl CorrelationId {
 impl<S: Sync> FromRequestParts<S> for CorrelationId {
     type Rejection = Infallible;
 
-    /// Empty outside [`Correlate`], which only a unit test is.
+    /// Empty if the [`Correlate`] layer is missing, which happens only in unit tests.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts
             .extensions
@@ -56,14 +55,14 @@ impl<S: Sync> FromRequestParts<S> for CorrelationId {
     }
 }
 
-/// Gives every request its [`CorrelationId`], and every answer its header; errors get it into the body.
+/// Gives every request a [`CorrelationId`], and every answer the header; errors have the id in their body, too.
 #[derive(Clone, Debug)]
 pub struct Correlate {
     entropy: Arc<dyn Entropy>,
 }
 
 impl Correlate {
-    /// A layer that draws ids from `entropy`.
+    /// Creates a layer that makes ids from `entropy`.
     pub fn new(entropy: Arc<dyn Entropy>) -> Self {
         Self { entropy }
     }
@@ -103,9 +102,11 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let id = CorrelationId::of(request.headers(), &*self.entropy);
         request.extensions_mut().insert(id.clone());
+        let format = ErrorFormat::accepted(request.headers());
         Correlated {
             inner: self.inner.call(request),
             id,
+            format,
         }
     }
 }
@@ -117,6 +118,7 @@ pin_project! {
         #[pin]
         inner: F,
         id: CorrelationId,
+        format: ErrorFormat,
     }
 }
 
@@ -131,8 +133,7 @@ where
         let this = self.project();
         let mut response = ready!(this.inner.poll(cx))?.into_response();
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-            *response.body_mut() = Body::from(error.body(Some(this.id.as_str())));
-            response.headers_mut().remove(http::header::CONTENT_LENGTH);
+            this.format.write(&error, this.id.as_str(), &mut response);
         }
         if let Ok(value) = HeaderValue::from_str(this.id.as_str()) {
             response.headers_mut().insert(HEADER, value);
@@ -144,7 +145,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::FixedEntropy;
+    use gw_types::testing::FixedEntropy;
 
     fn of(pairs: &[(&'static str, &[u8])]) -> String {
         let mut headers = HeaderMap::new();

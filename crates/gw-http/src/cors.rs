@@ -1,9 +1,9 @@
-//! Cross-origin reads (85 §5): listed origins and our own get credentials, others get no header at all.
+//! Cross-origin reads (85 §5): listed origins and the gateway's own get credentials, others get no CORS header at all.
 //!
-//! Written here because `tower-http`'s layer answers the preflight of an unlisted origin with all allow headers but
-//! one; ours gives it nothing to read.
+//! Not `tower-http`'s layer: it answers the preflight of an unlisted origin with all allow headers but one. This one
+//! sends none of them.
 
-use crate::origin::{OwnOrigins, origin_header};
+use crate::origin::{AllowedOrigins, origin_header};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use pin_project_lite::pin_project;
@@ -23,18 +23,18 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
 const READABLE: HeaderValue =
     HeaderValue::from_static("x-correlation-id, x-login-secret, x-total-count, etag, retry-after, www-authenticate");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
-/// Ten minutes: a change of the list is felt soon.
+/// Ten minutes, so that a change of the list soon takes effect.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// Answers preflights and marks answers readable for the origins of `OwnOrigins`.
+/// Answers preflights, and makes answers readable for the origins of [`AllowedOrigins`].
 #[derive(Clone, Debug)]
 pub struct Cors {
-    origins: Arc<OwnOrigins>,
+    origins: Arc<AllowedOrigins>,
 }
 
 impl Cors {
-    /// A layer for these origins.
-    pub fn new(origins: Arc<OwnOrigins>) -> Self {
+    /// Creates a layer for these origins.
+    pub fn new(origins: Arc<AllowedOrigins>) -> Self {
         Self { origins }
     }
 }
@@ -54,7 +54,7 @@ impl<S> Layer<S> for Cors {
 #[derive(Clone, Debug)]
 pub struct CorsService<S> {
     inner: S,
-    origins: Arc<OwnOrigins>,
+    origins: Arc<AllowedOrigins>,
 }
 
 impl<S, B> Service<Request<B>> for CorsService<S>
@@ -73,11 +73,11 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let readable = origin_header(request.headers())
             .filter(|origin| self.origins.may_read(origin))
-            // The header itself is given back: browsers compare its bytes.
+            // Returns the header unchanged: browsers compare its bytes.
             .and_then(|_| request.headers().get(header::ORIGIN).cloned());
         let preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        // A preflight is answered here.
+        // Preflights do not reach the inner service.
         let inner = (!preflight).then(|| self.inner.call(request));
         CorsFuture { inner, readable }
     }

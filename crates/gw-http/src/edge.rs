@@ -1,10 +1,10 @@
-//! The state all extractors and gates draw on.
+//! The state that all extractors and gates use.
 
 use crate::{
     admin::AdminGate,
     client::{self, ClientAddress, TrustedProxies},
     network::PrivateNetwork,
-    origin::OwnOrigins,
+    origin::AllowedOrigins,
     token::TokenCodec,
 };
 use gw_policy::Snapshot;
@@ -12,22 +12,22 @@ use gw_types::{Clock, Entropy, Timestamp};
 use http::{Extensions, HeaderMap};
 use std::sync::Arc;
 
-/// What every HTTP surface shares. States of routers give it out through `FromRef` as `Arc<Edge>`.
+/// What every HTTP surface shares. Router states provide it through `FromRef` as `Arc<HttpContext>`.
 #[derive(Debug)]
-pub struct Edge {
+pub struct HttpContext {
     /// Signs and checks tokens.
     pub tokens: TokenCodec,
-    /// The policy to judge by.
+    /// The source of policy snapshots.
     pub policy: PolicySource,
-    /// The present.
+    /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
+    /// The source of random bytes.
     pub entropy: Arc<dyn Entropy>,
-    /// Our own pages.
-    pub origins: Arc<OwnOrigins>,
-    /// Whose forwarding headers count.
+    /// The origins of allowed pages.
+    pub origins: Arc<AllowedOrigins>,
+    /// The proxies whose forwarding headers count.
     pub proxies: TrustedProxies,
-    /// What is inside, for the private gate.
+    /// The internal addresses, for the private-network gate.
     pub network: PrivateNetwork,
     /// The tokens of the admin API.
     pub admin: AdminGate,
@@ -35,29 +35,29 @@ pub struct Edge {
     pub production: bool,
 }
 
-impl Edge {
+impl HttpContext {
     /// The present time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// From where a request comes.
+    /// The client address of a request.
     pub fn client(&self, extensions: &Extensions, headers: &HeaderMap) -> ClientAddress {
         self.proxies.client(client::peer(extensions), headers)
     }
 }
 
-/// Where the current snapshot comes from. It gives nothing while policy is stale: stale is closed.
+/// The source of the current snapshot. It returns none while policy is stale, so that requests are rejected.
 #[derive(Clone)]
 pub struct PolicySource(Arc<dyn Fn() -> Option<Arc<Snapshot>> + Send + Sync>);
 
 impl PolicySource {
-    /// A source that asks `pin` each time.
+    /// Creates a source that calls `pin` each time.
     pub fn new(pin: impl Fn() -> Option<Arc<Snapshot>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(pin))
     }
 
-    /// The snapshot of this moment, or nothing while it cannot be trusted.
+    /// The current snapshot; `None` while it cannot be trusted.
     pub fn pin(&self) -> Option<Arc<Snapshot>> {
         (self.0)()
     }

@@ -1,20 +1,21 @@
-//! The one shape of REST errors and of plain confirmations (80 §4, 95 `APIError`, `APIMessage`).
+//! The JSON format of REST errors and of plain confirmations (80 §4, 95 `APIError`, `APIMessage`).
 //!
-//! Feature crates map their own error enums to [`ApiError`] by hand, in one place each; no cause's text gets here.
+//! Feature crates map their own error enums to [`ApiError`] by hand, each in one place. The text of a cause never gets
+//! here.
 
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 use gw_types::Seconds;
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $status:ident $text:literal,)*) => {
-        /// What kind of failure an [`ApiError`] is: the one mapping to a status.
+        /// The kind of an [`ApiError`], which alone determines the HTTP status.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum ErrorCode {
             $($(#[$doc])* $name,)*
@@ -38,17 +39,17 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The request makes no sense.
+    /// The request is invalid.
     BadRequest = BAD_REQUEST "bad_request",
-    /// Nobody, or nobody known, asks.
+    /// The caller is not authenticated.
     Unauthorized = UNAUTHORIZED "unauthorized",
-    /// Somebody known asks for what is not theirs.
+    /// The caller is authenticated but not allowed.
     Forbidden = FORBIDDEN "forbidden",
-    /// Nothing there.
+    /// The object does not exist.
     NotFound = NOT_FOUND "not_found",
-    /// The path knows other methods.
+    /// The path has other methods.
     MethodNotAllowed = METHOD_NOT_ALLOWED "method_not_allowed",
-    /// It clashes with what is there.
+    /// The request conflicts with the current state.
     Conflict = CONFLICT "conflict",
     /// `If-Match` names another version.
     PreconditionFailed = PRECONDITION_FAILED "precondition_failed",
@@ -56,17 +57,17 @@ codes! {
     PayloadTooLarge = PAYLOAD_TOO_LARGE "payload_too_large",
     /// The same idempotency key with another body.
     Unprocessable = UNPROCESSABLE_ENTITY "unprocessable",
-    /// Too often.
+    /// The rate limit is exceeded.
     RateLimited = TOO_MANY_REQUESTS "rate_limited",
-    /// A fault of ours.
+    /// An internal fault.
     Internal = INTERNAL_SERVER_ERROR "internal_error",
     /// The node or another upstream failed.
     BadGateway = BAD_GATEWAY "upstream_error",
-    /// Not now: stale policy, no journal, a store that is down.
+    /// Temporarily unavailable: stale policy, no journal, a store that is down.
     Unavailable = SERVICE_UNAVAILABLE "unavailable",
 }
 
-/// A REST error on its way out.
+/// A REST error.
 #[derive(Clone, Debug)]
 pub struct ApiError {
     code: ErrorCode,
@@ -76,14 +77,14 @@ pub struct ApiError {
     challenge: Option<Challenge>,
 }
 
-/// What a 401 says of the token that was shown, beside asking for one (RFC 6750 §3.1, RFC 9470).
+/// What the `WWW-Authenticate` header of a 401 says about the token, besides asking for one (RFC 6750 §3.1, RFC 9470).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Challenge {
-    /// The request names its caller in a way that cannot be read.
+    /// The credentials are malformed.
     InvalidRequest,
-    /// The token is expired, revoked or none of ours.
+    /// The token is expired, revoked or not valid.
     InvalidToken,
-    /// The login behind the token is older than this operation takes.
+    /// The login behind the token is older than the operation accepts.
     LoginTooOld(Seconds),
 }
 
@@ -97,7 +98,7 @@ impl Challenge {
                 return format!("Bearer realm=\"{REALM}\", error=\"insufficient_user_authentication\", max_age={age}");
             }
         };
-        // Our own texts; none of them has a quote.
+        // Both are the gateway's own texts, which contain no quotes.
         format!("Bearer realm=\"{REALM}\", error=\"{told}\", error_description=\"{error}\"")
     }
 }
@@ -108,16 +109,16 @@ const REALM: &str = "ledger-gateway";
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = APIError)]
 pub struct ErrorBody {
-    /// What is wrong, for people.
+    /// What is wrong, in words.
     pub error: String,
-    /// What is wrong, for programs.
+    /// A stable code for programs.
     pub code: String,
-    /// The id under which this request stands in the logs.
+    /// The id of this request in the logs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
 }
 
-/// A success without a record to show.
+/// A success without a resource to return.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = APIMessage)]
 pub struct Message {
@@ -126,7 +127,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message.
+    /// Creates a confirmation.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             message: message.into(),
@@ -141,7 +142,7 @@ impl IntoResponse for Message {
 }
 
 impl ApiError {
-    /// An error with its text.
+    /// Creates an error with its text.
     pub fn new(code: ErrorCode, error: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -177,22 +178,22 @@ impl ApiError {
         Self::new(ErrorCode::Conflict, error)
     }
 
-    /// 500, without a word on the cause.
+    /// 500, without the cause.
     pub fn internal() -> Self {
         Self::new(ErrorCode::Internal, "internal error")
     }
 
-    /// 503 with a second's wait.
+    /// 503 with a `Retry-After` of one second.
     pub fn unavailable(error: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::Unavailable, error).retry_after(Seconds(1))
     }
 
-    /// 503 for a policy snapshot that cannot be trusted (decision 45).
+    /// 503 because no current policy snapshot is available (decision 45).
     pub fn policy_unavailable() -> Self {
         Self::unavailable("policy unavailable")
     }
 
-    /// 503 for a journal that takes no record (70 rule 14).
+    /// 503 because the journal takes no record (70 rule 14).
     pub fn audit_unavailable() -> Self {
         Self::unavailable("audit unavailable")
     }
@@ -207,38 +208,38 @@ impl ApiError {
         Self::new(ErrorCode::PayloadTooLarge, "request body too large")
     }
 
-    /// With `Retry-After`.
+    /// Sets `Retry-After`.
     #[must_use]
     pub fn retry_after(mut self, wait: Seconds) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// With what is wrong with the token, in `WWW-Authenticate`.
+    /// Sets what `WWW-Authenticate` says about the token.
     #[must_use]
     pub fn challenging(mut self, challenge: Challenge) -> Self {
         self.challenge = Some(challenge);
         self
     }
 
-    /// With one more member in the body.
+    /// Adds a member to the body.
     #[must_use]
     pub fn with(mut self, member: &'static str, value: impl Into<Value>) -> Self {
         self.extra.insert(member.to_owned(), value.into());
         self
     }
 
-    /// The kind.
+    /// The kind of failure.
     pub fn code(&self) -> ErrorCode {
         self.code
     }
 
-    /// The text.
+    /// The error text.
     pub fn text(&self) -> &str {
         &self.error
     }
 
-    /// The body, naming the request by `correlation_id`.
+    /// The body, with the request's `correlation_id`.
     pub(crate) fn body(&self, correlation_id: Option<&str>) -> Vec<u8> {
         let mut body = self.extra.clone();
         body.insert("error".to_owned(), self.error.as_ref().into());
@@ -247,6 +248,67 @@ impl ApiError {
             body.insert("correlation_id".to_owned(), id.into());
         }
         Value::Object(body).to_string().into_bytes()
+    }
+
+    /// The same facts as problem details (RFC 9457).
+    pub(crate) fn problem(&self, correlation_id: &str) -> Vec<u8> {
+        let status = self.code.status();
+        let mut body = self.extra.clone();
+        body.insert("type".to_owned(), "about:blank".into());
+        body.insert("title".to_owned(), status.canonical_reason().unwrap_or_default().into());
+        body.insert("status".to_owned(), status.as_u16().into());
+        body.insert("detail".to_owned(), self.error.as_ref().into());
+        body.insert("code".to_owned(), self.code.as_str().into());
+        body.insert("correlation_id".to_owned(), correlation_id.into());
+        Value::Object(body).to_string().into_bytes()
+    }
+}
+
+/// The media type of problem details (RFC 9457).
+const PROBLEM_JSON: &str = "application/problem+json";
+
+/// The format of an error's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorFormat {
+    /// [`ErrorBody`].
+    Json,
+    /// Problem details, for clients that ask for them by name.
+    Problem,
+}
+
+impl ErrorFormat {
+    /// The format that a client accepts. Wildcards mean the gateway's own.
+    pub(crate) fn accepted(headers: &HeaderMap) -> Self {
+        let accept = headers
+            .get_all(header::ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        let mut ranges = accept.flat_map(|value| value.split(','));
+        let is_problem = |range: &str| {
+            let mut parts = range.split(';').map(str::trim);
+            let is_named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(PROBLEM_JSON));
+            // RFC 9110 section 12.4.2: a quality of 0 means not acceptable.
+            is_named && !parts.any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+        };
+        if ranges.any(is_problem) {
+            Self::Problem
+        } else {
+            Self::Json
+        }
+    }
+
+    /// Writes an error into the response that it was made into.
+    pub(crate) fn write(self, error: &ApiError, correlation_id: &str, response: &mut Response) {
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        *response.body_mut() = match self {
+            Self::Json => error.body(Some(correlation_id)).into(),
+            Self::Problem => {
+                response
+                    .headers_mut()
+                    .insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+                error.problem(correlation_id).into()
+            }
+        };
     }
 }
 
@@ -258,7 +320,7 @@ impl IntoResponse for ApiError {
             self.body(None),
         )
             .into_response();
-        // Every 429 carries Retry-After; this is its default.
+        // Every 429 has a Retry-After; this is its default.
         let a_second = (self.code == ErrorCode::RateLimited).then_some(Seconds(1));
         if let Some(Seconds(wait)) = self.retry_after.or(a_second) {
             response
@@ -270,18 +332,18 @@ impl IntoResponse for ApiError {
         {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
         }
-        // `Correlate` finds it there and writes the body again with the request's id.
+        // `Correlate` takes the error from there and writes the body again with the request's id.
         response.extensions_mut().insert(self);
         response
     }
 }
 
-/// The answer for paths that lead nowhere.
+/// The answer for unknown paths.
 pub async fn route_not_found() -> ApiError {
     ApiError::not_found("not found")
 }
 
-/// The answer for known paths asked with another method.
+/// The answer for known paths with an unknown method.
 pub async fn method_not_allowed() -> ApiError {
     ApiError::new(ErrorCode::MethodNotAllowed, "method not allowed")
 }
@@ -300,7 +362,7 @@ mod tests {
         }
     }
 
-    /// RFC 9110 §11.6.1: a 401 names the scheme; RFC 6750 §3.1: nothing more where no token was shown.
+    /// RFC 9110 §11.6.1: a 401 names the scheme; RFC 6750 §3.1: nothing more if the request had no token.
     #[test]
     fn rts12_a_401_names_the_scheme() {
         let header = |error: ApiError| error.into_response().headers().get("www-authenticate").cloned();
@@ -315,6 +377,42 @@ mod tests {
         let old = ApiError::unauthorized("log in again").challenging(Challenge::LoginTooOld(Seconds(300)));
         let text = "Bearer realm=\"ledger-gateway\", error=\"insufficient_user_authentication\", max_age=300";
         assert_eq!(header(old).unwrap(), text);
+    }
+
+    /// RFC 9457: only a client that names the media type gets problem details.
+    #[test]
+    fn problem_details_are_for_clients_that_accept_them() {
+        let accepted = |values: &[&'static str]| {
+            let values = values
+                .iter()
+                .map(|value| (header::ACCEPT, HeaderValue::from_static(value)));
+            ErrorFormat::accepted(&values.collect())
+        };
+        for plain in [
+            &[][..],
+            &["*/*"],
+            &["application/json"],
+            &["application/problem+json;q=0, */*"],
+        ] {
+            assert_eq!(accepted(plain), ErrorFormat::Json, "{plain:?}");
+        }
+        for problem in [
+            &["application/problem+json"][..],
+            &["text/html", "application/json, Application/Problem+JSON;q=0.5"],
+        ] {
+            assert_eq!(accepted(problem), ErrorFormat::Problem, "{problem:?}");
+        }
+        let error = ApiError::forbidden("no").with("verify_url", "https://v.example");
+        let mut response = error.clone().into_response();
+        ErrorFormat::Problem.write(&error, "c-1", &mut response);
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+        assert_eq!(response.headers()["content-type"], PROBLEM_JSON);
+        let body: Value = serde_json::from_slice(&error.problem("c-1")).unwrap();
+        let expected = serde_json::json!({
+            "type": "about:blank", "title": "Forbidden", "status": 403, "detail": "no", "code": "forbidden",
+            "correlation_id": "c-1", "verify_url": "https://v.example",
+        });
+        assert_eq!(body, expected);
     }
 
     #[test]

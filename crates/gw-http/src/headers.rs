@@ -1,4 +1,4 @@
-//! The headers every answer carries (85 §5).
+//! The security headers of every answer (85 §5).
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, Request, StatusCode, header};
@@ -17,7 +17,7 @@ pub struct SecureHeaders {
 }
 
 impl SecureHeaders {
-    /// With HSTS in production.
+    /// Creates the layer; HSTS is set in production.
     pub fn new(production: bool) -> Self {
         Self { hsts: production }
     }
@@ -28,7 +28,7 @@ const ALWAYS: [(HeaderName, HeaderValue); 3] = [
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
-/// How callers authenticate, where an answer does not say more.
+/// The `WWW-Authenticate` challenge of a 401 that has none.
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer realm=\"ledger-gateway\"");
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
 
@@ -94,7 +94,7 @@ where
             headers.entry(name).or_insert(value);
         }
         if unauthorized {
-            // RFC 9110 §11.6.1: also where the answer is no error of the REST kind.
+            // RFC 9110 §11.6.1: also for answers that were not made from an `ApiError`.
             headers.entry(header::WWW_AUTHENTICATE).or_insert(BEARER);
         }
         if *this.hsts {

@@ -1,10 +1,11 @@
 //! JSON bodies: at most 1 MiB, 64 levels, an object of the expected shape, or a 400 that names the field.
 //!
-//! Unknown members are refused at every level, and `null` is the empty list wherever a list is taken: see [`Strict`].
+//! Unknown members are rejected at every level, and `null` counts as the empty list where a list is expected: see
+//! [`Strict`].
 //!
-//! The content type is not looked at: clients of the versioned API send all sorts.
+//! The content type is ignored: clients of the versioned API send various ones.
 
-use crate::{auth::Authenticated, edge::Edge, error::ApiError, nearest::unknown_member, strict::Strict};
+use crate::{auth::Authenticated, edge::HttpContext, error::ApiError, nearest::unknown_member, strict::Strict};
 use axum::{
     body::Body,
     extract::{FromRef, FromRequest, OptionalFromRequest, Request},
@@ -18,13 +19,14 @@ use std::sync::Arc;
 pub const BODY_LIMIT: usize = 1024 * 1024;
 const MAX_DEPTH: usize = 64;
 
-/// The bodies on their way leave no room for this one: how the body of a request fails that gave way to others (RL8).
+/// There is no room for this body among those being received. A request whose body gave way to others fails with it
+/// (RL8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the bodies that are being received leave no room for this one")]
 pub struct NoBodyRoom;
 
 impl NoBodyRoom {
-    /// Whether it is what an error comes from.
+    /// Whether an error was caused by [`NoBodyRoom`].
     pub fn caused(error: &(dyn core::error::Error + 'static)) -> bool {
         core::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<Self>())
     }
@@ -54,11 +56,11 @@ impl<S: Sync, T: DeserializeOwned> OptionalFromRequest<S> for JsonBody<T> {
     }
 }
 
-/// Who calls, and a JSON object of type `T`. Judged before the body is read, and again when it is there: a request that was
-/// begun before a ban, a logout or a removal and is completed after it is refused (HD20).
+/// The caller, and a JSON object of type `T`. The caller is authenticated before the body is read and again after it: a
+/// request that began before a ban, a logout or a removal and is completed after it is rejected (HD20).
 #[derive(Clone, Debug)]
 pub struct AuthenticatedBody<T> {
-    /// The caller, by the policy of the moment at which the body was there.
+    /// The caller, as authenticated after the body arrived.
     pub caller: Authenticated,
     /// The body.
     pub body: T,
@@ -68,12 +70,12 @@ impl<S, T> FromRequest<S> for AuthenticatedBody<T>
 where
     S: Send + Sync,
     T: DeserializeOwned,
-    Arc<Edge>: FromRef<S>,
+    Arc<HttpContext>: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let edge = Arc::<Edge>::from_ref(state);
+        let edge = Arc::<HttpContext>::from_ref(state);
         let (parts, body) = request.into_parts();
         Authenticated::of(&edge, &parts.headers)?;
         let body = read_body(body).await?;
@@ -85,7 +87,7 @@ where
     }
 }
 
-/// The whole body, if it keeps to [`BODY_LIMIT`].
+/// Reads the whole body, up to [`BODY_LIMIT`].
 ///
 /// # Errors
 /// 413 for more, 400 for a body that broke off, 503 for one that gave way to others.
@@ -109,7 +111,7 @@ pub fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     parse(body, |source| serde_path_to_error::deserialize(Strict(source)))
 }
 
-/// The same for bodies whose specification has unknown members ignored: OAuth's (RFC 6749 section 3.2).
+/// Parses a JSON object of type `T` and ignores unknown members, as OAuth requires (RFC 6749 section 3.2).
 ///
 /// # Errors
 ///
@@ -147,10 +149,10 @@ fn parse<T>(
     Ok(value)
 }
 
-/// What is wrong with which field, in words for the client: no positions, no names of our types.
+/// The error text for the client: the field and what is wrong with it, without positions or Rust type names.
 fn field_text(path: &str, cause: &str) -> String {
     let cause = cause.rsplit_once(" at line ").map_or(cause, |(what, _)| what);
-    // The words of serde, where a type refuses members by itself.
+    // The text of serde for types that reject unknown members themselves.
     if let Some((name, known)) = cause
         .strip_prefix("unknown field `")
         .and_then(|rest| rest.split_once("`, expected "))
@@ -165,7 +167,7 @@ fn field_text(path: &str, cause: &str) -> String {
     at_path(path, cause)
 }
 
-/// The cause beside the place; a member that was not read yet has none of its own.
+/// Prefixes the cause with the path of the field. A member that was not read yet has no path of its own.
 fn at_path(path: &str, cause: String) -> String {
     let place = path
         .strip_suffix('?')
@@ -177,7 +179,7 @@ fn at_path(path: &str, cause: String) -> String {
     }
 }
 
-/// How deep brackets nest, strings apart.
+/// The nesting depth of brackets outside strings.
 fn depth(body: &[u8]) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0usize, 0usize, false, false);
     for byte in body {
@@ -225,7 +227,7 @@ mod tests {
         text: String,
         methods: Vec<String>,
         parts: Vec<Part>,
-        /// `null` says something of its own.
+        /// `null` has a meaning of its own here.
         functions: Option<Vec<Part>>,
         free: serde_json::Map<String, serde_json::Value>,
     }
@@ -235,7 +237,7 @@ mod tests {
         index: u32,
     }
 
-    /// HD33, decision 61: at every level, by nothing but the fields of the struct.
+    /// HD33, decision 61: unknown members are rejected at every level, by the fields of the structs alone.
     #[test]
     fn hd33_unknown_members_are_refused_at_every_level() {
         let said = |body: &str| parse_json::<Lists>(body.as_bytes()).map_err(|error| error.text().to_owned());
@@ -252,11 +254,11 @@ mod tests {
             said(r#"{"functions": [{"index": 1, "must": 2}]}"#),
             refused("`functions[0]`: unknown member `must`: did you mean `index`?")
         );
-        // What is free stays free.
+        // A map accepts any member.
         assert!(said(r#"{"free": {"anything": {"at": ["all"]}}}"#).is_ok());
     }
 
-    /// RTO1: clients write an empty list so.
+    /// RTO1: some clients write `null` for an empty list.
     #[test]
     fn rto1_null_is_the_empty_list() {
         let read = |body: &str| parse_json::<Lists>(body.as_bytes()).unwrap();

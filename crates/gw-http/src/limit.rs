@@ -1,5 +1,5 @@
-//! How often somebody may ask, counted in this process: the limits of `/rpc`, whose path makes no call elsewhere.
-//! Those that instances share are counted in the cache.
+//! Rate limits counted in this process. They limit `/rpc`, whose path makes no network call for them. Limits that
+//! instances share are counted in the cache.
 
 use crate::client::ClientAddress;
 use governor::{
@@ -18,12 +18,12 @@ use std::{
     time::Duration,
 };
 
-/// An address as limits count it: IPv6 by /64, since a subscriber owns that many.
+/// An address as limits count it: IPv6 by /64, since one subscriber owns a whole /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressKey(IpAddr);
 
 impl AddressKey {
-    /// The address, or the first of its network.
+    /// The address, or the first address of its /64.
     pub const fn address(self) -> IpAddr {
         self.0
     }
@@ -44,13 +44,13 @@ impl From<ClientAddress> for AddressKey {
     }
 }
 
-/// The networks an address belongs to, as places are counted: what one subscriber may hold, what a site, what a whole
-/// allocation; the widest last. For IPv6 /64, /56 and /48, for IPv4 the address and its /24.
+/// The networks of an address for which open sessions are limited: a subscriber's, a site's and a whole allocation, the
+/// widest last. For IPv6 /64, /56 and /48; for IPv4 the address and its /24.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Networks(Vec<String>);
 
 impl Networks {
-    /// Their names: the address as limits count it first.
+    /// The names of the networks, the narrowest first.
     pub fn names(&self) -> &[String] {
         &self.0
     }
@@ -68,18 +68,18 @@ impl From<ClientAddress> for Networks {
     }
 }
 
-/// At most so many requests per minute and key, in a burst or spread.
+/// A limit of requests per minute and key. All of them may come in one burst.
 pub struct RateLimit<K: Hash + Eq + Clone = AddressKey> {
     limiter: RateLimiter<K, DashMapStateStore<K>, Ticks, NoOpMiddleware<Nanos>>,
     clock: Ticks,
     checks: AtomicU32,
 }
 
-/// After so many checks the keys that are idle again are forgotten.
+/// After this many checks, keys that are idle again are removed.
 const SWEEP_EVERY: u32 = 4096;
 
 impl<K: Hash + Eq + Clone> RateLimit<K> {
-    /// `max` requests per minute and key.
+    /// Creates a limit of `max` requests per minute and key.
     pub fn per_minute(max: NonZeroU32, clock: Arc<dyn Clock>) -> Self {
         let clock = Ticks(clock);
         let limiter = RateLimiter::dashmap_with_clock(Quota::per_minute(max), clock.clone());
@@ -90,7 +90,7 @@ impl<K: Hash + Eq + Clone> RateLimit<K> {
         }
     }
 
-    /// Counts one request; refused, it says how long to wait.
+    /// Counts one request. If it is over the limit, returns the time to wait.
     pub fn check(&self, key: &K) -> Result<(), Seconds> {
         if self.checks.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
             self.limiter.retain_recent();
@@ -112,7 +112,7 @@ fn round_up(wait: Duration) -> Seconds {
     Seconds(u32::try_from(secs).unwrap_or(u32::MAX).max(1))
 }
 
-/// Our clock as the limiter reads it.
+/// Adapts the gateway's clock to the limiter.
 #[derive(Clone, Debug)]
 struct Ticks(Arc<dyn Clock>);
 
@@ -128,7 +128,7 @@ impl governor::clock::Clock for Ticks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::ManualClock;
+    use gw_types::testing::ManualClock;
 
     fn key(text: &str) -> AddressKey {
         ClientAddress(text.parse().unwrap()).into()
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn identity_9_ten_per_minute_then_wait() {
-        let clock = Arc::new(ManualClock::new());
+        let clock = Arc::new(ManualClock::default());
         let limit = RateLimit::per_minute(NonZeroU32::new(10).unwrap(), clock.clone());
         let (one, other) = (key("198.51.100.1"), key("198.51.100.2"));
         for _ in 0..10 {
@@ -144,7 +144,7 @@ mod tests {
         }
         assert_eq!(limit.check(&one), Err(Seconds(6)));
         assert_eq!(limit.check(&other), Ok(()), "addresses are counted apart");
-        clock.advance(Seconds(6));
+        clock.pass(6);
         assert_eq!(limit.check(&one), Ok(()));
         assert_eq!(limit.check(&one), Err(Seconds(6)));
     }

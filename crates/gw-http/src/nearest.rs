@@ -1,14 +1,14 @@
-//! Names that are none, beside the known one they are nearest to.
+//! Error texts for unknown names, with the nearest known name.
 
-/// The longest name that is compared and repeated.
+/// Maximum length of a name that is compared and repeated.
 const LONGEST: usize = 64;
 
-/// The text for a member that a body does not have.
+/// The error text for an unknown member of a body.
 pub(crate) fn unknown_member<N: AsRef<str>>(name: &str, known: &[N]) -> String {
     unknown("member", name, known)
 }
 
-/// The text for a parameter that a query does not have.
+/// The error text for an unknown query parameter.
 pub(crate) fn unknown_parameter<N: AsRef<str>>(name: &str, known: &[N]) -> String {
     unknown("query parameter", name, known)
 }
@@ -23,7 +23,7 @@ fn unknown<N: AsRef<str>>(what: &str, name: &str, known: &[N]) -> String {
     }
 }
 
-/// How many characters have to be put in, taken out or exchanged (Levenshtein).
+/// The Levenshtein distance: how many characters must be inserted, deleted or replaced.
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (before, a) in one.chars().enumerate() {

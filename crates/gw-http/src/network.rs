@@ -1,9 +1,9 @@
 //! Gate 1 of the admin API and of `/metrics`: private networks only (80 §1, HD16).
 //!
-//! A private TCP peer alone says nothing behind a TLS proxy, so: a trusted proxy is asked whom it forwards, and a
-//! forwarding header from anybody else marks the request as coming from outside.
+//! Behind a TLS proxy, a private TCP peer alone proves nothing. A trusted proxy must therefore name the client that it
+//! forwards, and a forwarding header from any other peer marks the request as external.
 
-use crate::{client::TrustedProxies, edge::Edge, error::ApiError};
+use crate::{client::TrustedProxies, edge::HttpContext, error::ApiError};
 use axum::{
     extract::{Request, State},
     middleware::Next,
@@ -13,14 +13,14 @@ use http::HeaderMap;
 use ipnet::IpNet;
 use std::{net::IpAddr, sync::Arc};
 
-/// Which addresses are inside.
+/// The addresses that count as internal.
 #[derive(Clone, Debug, Default)]
 pub struct PrivateNetwork {
     extra: Vec<IpNet>,
 }
 
 impl PrivateNetwork {
-    /// The private ranges and TRUSTED_INTERNAL_CIDRS.
+    /// Creates the network of the private ranges and TRUSTED_INTERNAL_CIDRS.
     pub fn new(extra: Vec<IpNet>) -> Self {
         Self { extra }
     }
@@ -38,7 +38,8 @@ impl PrivateNetwork {
         private || self.extra.iter().any(|network| network.contains(&address))
     }
 
-    /// Whether a request comes from inside. A trusted proxy that names no client leaves nobody to judge: outside.
+    /// Whether a request comes from an internal address. A request from a trusted proxy that names no client is
+    /// external.
     pub fn admits(&self, proxies: &TrustedProxies, peer: Option<IpAddr>, headers: &HeaderMap) -> bool {
         let Some(peer) = peer else { return false };
         if proxies.contains(peer) {
@@ -50,7 +51,7 @@ impl PrivateNetwork {
     }
 }
 
-/// Whether some proxy says it passed the request on.
+/// Whether a header says that a proxy forwarded the request.
 fn carries_forwarding(headers: &HeaderMap) -> bool {
     const OTHERS: [&str; 6] = [
         "forwarded",
@@ -65,8 +66,12 @@ fn carries_forwarding(headers: &HeaderMap) -> bool {
         .any(|name| name.as_str().starts_with("x-forwarded-") || OTHERS.contains(&name.as_str()))
 }
 
-/// Middleware: refuses what comes from outside.
-pub async fn private_only(State(edge): State<Arc<Edge>>, request: Request, next: Next) -> Result<Response, ApiError> {
+/// Middleware: rejects requests from external addresses.
+pub async fn private_only(
+    State(edge): State<Arc<HttpContext>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
     let peer = crate::client::peer(request.extensions());
     if edge.network.admits(&edge.proxies, peer, request.headers()) {
         Ok(next.run(request).await)

@@ -1,4 +1,4 @@
-//! Web origins, and which of them are our own pages.
+//! Web origins, and which of them are allowed pages.
 
 use http::{HeaderMap, Uri, header, uri::Scheme};
 
@@ -6,13 +6,13 @@ use http::{HeaderMap, Uri, header, uri::Scheme};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Origin(String);
 
-/// A text that names no http or https origin.
+/// A text that is not an http or https origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no http or https origin")]
 pub struct OriginError(String);
 
 impl Origin {
-    /// The origin of a URL. A path is allowed and dropped; user information is refused.
+    /// The origin of a URL. A path is allowed and dropped; user information is rejected.
     pub fn of(url: &str) -> Result<Self, OriginError> {
         let refuse = || OriginError(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| refuse())?;
@@ -30,7 +30,7 @@ impl Origin {
         }
         match authority.port_u16() {
             Some(port) if port != default_port => Ok(Self(format!("{scheme}://{host}:{port}"))),
-            // A port that cannot be read must not pass for the scheme's own.
+            // An unreadable port must not be taken for the scheme's default port.
             None if authority.as_str().len() != host.len() => Err(refuse()),
             Some(_) | None => Ok(Self(format!("{scheme}://{host}"))),
         }
@@ -41,22 +41,22 @@ impl Origin {
         &self.0
     }
 
-    /// Host and port.
+    /// The host, and the port if it is not the scheme's default.
     pub fn host(&self) -> &str {
         self.0.split_once("://").map_or("", |(_, host)| host)
     }
 
-    /// The port, unless it is the scheme's own.
+    /// The port, unless it is the scheme's default.
     pub fn port(&self) -> Option<u16> {
         self.host().rsplit_once(':').and_then(|(_, port)| port.parse().ok())
     }
 
-    /// The same without its port; nothing if it has none.
+    /// The origin without its port; `None` if it has none.
     pub fn without_port(&self) -> Option<&str> {
         self.port().and_then(|_| self.0.rsplit_once(':')).map(|(rest, _)| rest)
     }
 
-    /// Whether the host is this very machine.
+    /// Whether the host is the local machine.
     pub fn is_loopback(&self) -> bool {
         let name = self.without_port().unwrap_or(&self.0);
         let name = name
@@ -67,31 +67,31 @@ impl Origin {
     }
 }
 
-/// Whose pages may act with the cookie and read answers across origins.
+/// The origins whose pages may use the cookie and read answers across origins.
 #[derive(Clone, Debug)]
-pub struct OwnOrigins {
+pub struct AllowedOrigins {
     /// The origin of BASE_URL.
     pub base: Origin,
     /// The origin of FRONTEND_URL.
     pub frontend: Option<Origin>,
     /// CORS_ALLOWED_ORIGINS.
     pub listed: Vec<Origin>,
-    /// Development: any page of this machine may read across origins (85 §2). It never may use the cookie.
+    /// Development: any page on a loopback host may read across origins (85 §2). It never may use the cookie.
     pub any_localhost: bool,
 }
 
-impl OwnOrigins {
-    /// Whether a page of `origin` is one of ours (decision 4).
+impl AllowedOrigins {
+    /// Whether pages of `origin` are the gateway's own or listed (decision 4).
     pub fn is_own(&self, origin: &Origin) -> bool {
         self.base == *origin || self.frontend.as_ref() == Some(origin) || self.listed.contains(origin)
     }
 
-    /// Whether a page of `origin` may read our answers (85 §5).
+    /// Whether pages of `origin` may read answers (85 §5).
     pub fn may_read(&self, origin: &Origin) -> bool {
         self.is_own(origin) || (self.any_localhost && origin.is_loopback())
     }
 
-    /// Whether the request shows that it comes from our own pages (decision 4).
+    /// Whether the headers show that an own or listed page sent the request (decision 4).
     pub fn sent_by_own_page(&self, headers: &HeaderMap) -> bool {
         if headers.get("sec-fetch-site").is_some_and(|site| site == "same-origin") {
             return true;
@@ -99,8 +99,8 @@ impl OwnOrigins {
         origin_header(headers).is_some_and(|origin| self.is_own(&origin))
     }
 
-    /// Whether the request shows that it comes from somebody else's page. Such a page must not even set our cookies:
-    /// it could log its visitor in as itself.
+    /// Whether the headers show that a foreign page sent the request. Such a page must not even cause cookies to be
+    /// set: it could log its visitor in as itself.
     pub fn sent_by_foreign_page(&self, headers: &HeaderMap) -> bool {
         if headers.contains_key(header::ORIGIN) {
             return !origin_header(headers).is_some_and(|origin| self.may_read(&origin));
@@ -108,8 +108,8 @@ impl OwnOrigins {
         headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
     }
 
-    /// Whether the browser goes to us from somebody else's page, as by a link: it shows what we answer, and the page sees
-    /// nothing of it. In a frame it would (Sec-Fetch, HD34).
+    /// Whether the browser navigates here, for example by a link from a foreign page: the browser shows the answer, and
+    /// the page cannot read it. A frame does not count (Sec-Fetch, HD34).
     pub fn is_navigation(headers: &HeaderMap) -> bool {
         let is = |name: &str, wanted: &str| headers.get(name).is_none_or(|value| value == wanted);
         !headers.contains_key(header::ORIGIN)
@@ -117,25 +117,25 @@ impl OwnOrigins {
             && is("sec-fetch-dest", "document")
     }
 
-    /// Whether a page of another site sent the browser here, and no click did (Sec-Fetch, HD34).
+    /// Whether a page of another site sent the browser here without a click of the user (Sec-Fetch, HD34).
     pub fn sent_by_foreign_script(headers: &HeaderMap) -> bool {
         headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
             && !headers.contains_key("sec-fetch-user")
     }
 
-    /// Whether a browser sent the request, by what only browsers send (HD34).
+    /// Whether a browser sent the request: it has headers that only browsers send (HD34).
     pub fn sent_by_browser(headers: &HeaderMap) -> bool {
         headers
             .keys()
             .any(|name| *name == header::ORIGIN || name.as_str().starts_with("sec-fetch-"))
     }
 
-    /// Whether we are served over https.
+    /// Whether the gateway is served over https.
     pub fn is_https(&self) -> bool {
         self.base.0.starts_with("https://")
     }
 
-    /// Whether cookies of ours travel between the frontend and us only as third-party ones (HD19).
+    /// Whether the frontend is on another site, so that cookies work there only as third-party cookies (HD19).
     pub fn frontend_is_foreign(&self) -> bool {
         self.frontend
             .as_ref()
@@ -143,7 +143,7 @@ impl OwnOrigins {
     }
 }
 
-/// The request's Origin, if it has exactly one and it is a real one (not `null`).
+/// The request's Origin, if there is exactly one and it is not `null`.
 pub(crate) fn origin_header(headers: &HeaderMap) -> Option<Origin> {
     let mut values = headers.get_all(header::ORIGIN).iter();
     let (value, None) = (values.next()?, values.next()) else {
@@ -152,7 +152,8 @@ pub(crate) fn origin_header(headers: &HeaderMap) -> Option<Origin> {
     Origin::of(value.to_str().ok()?).ok()
 }
 
-/// Same scheme and host. Browsers compare registrable domains; taking hosts errs towards "another site".
+/// Whether scheme and host are the same. Browsers compare registrable domains; comparing hosts errs on the side of
+/// "another site".
 fn same_site(a: &Origin, b: &Origin) -> bool {
     let site = |origin: &Origin| origin.without_port().unwrap_or(&origin.0).to_owned();
     site(a) == site(b)
@@ -198,8 +199,8 @@ mod tests {
         }
     }
 
-    fn own() -> OwnOrigins {
-        OwnOrigins {
+    fn own() -> AllowedOrigins {
+        AllowedOrigins {
             base: Origin::of("https://gate.example").unwrap(),
             frontend: Some(Origin::of("https://app.example").unwrap()),
             listed: vec![Origin::of("https://explorer.example").unwrap()],
@@ -239,7 +240,7 @@ mod tests {
             let headers = pairs
                 .iter()
                 .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            OwnOrigins::is_navigation(&headers.collect::<HeaderMap>())
+            AllowedOrigins::is_navigation(&headers.collect::<HeaderMap>())
         };
         assert!(is(&[
             ("sec-fetch-site", "cross-site"),
@@ -263,13 +264,13 @@ mod tests {
     #[test]
     fn hd19_a_frontend_on_another_host_is_another_site() {
         assert!(own().frontend_is_foreign());
-        let near = OwnOrigins {
+        let near = AllowedOrigins {
             frontend: Some(Origin::of("https://gate.example:8443").unwrap()),
             ..own()
         };
         assert!(!near.frontend_is_foreign());
         assert!(
-            !OwnOrigins {
+            !AllowedOrigins {
                 frontend: None,
                 ..own()
             }

@@ -1,17 +1,17 @@
-//! Lists by `limit` and `offset` (80 §4).
+//! Pagination by `limit` and `offset` (80 §4).
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde::Serialize;
 use std::{convert::Infallible, io};
 
-/// The most rows of one page.
+/// Maximum number of rows of one page.
 const MAX_LIMIT: u32 = 1000;
 
-/// The most bytes of the rows of one page, as JSON.
+/// Maximum size of the rows of one page, in bytes of JSON.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The first of these rows, as many as fit a page; one always does.
+/// Truncates the rows to those that fit into one page, but never below one row.
 pub fn fitting<T: Serialize>(mut rows: Vec<T>) -> Vec<T> {
     let mut written = Count(0);
     let fit = rows
@@ -22,7 +22,7 @@ pub fn fitting<T: Serialize>(mut rows: Vec<T>) -> Vec<T> {
     rows
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written.
 struct Count(usize);
 
 impl io::Write for Count {
@@ -35,8 +35,8 @@ impl io::Write for Count {
     }
 }
 
-/// Which part of a list is asked for. `DEFAULT` rows unless the query says otherwise; what makes no sense is the
-/// default, what is too much is 1000 rows.
+/// The requested part of a list: `DEFAULT` rows unless the query says otherwise. Invalid values mean the default; a
+/// limit above 1000 means 1000 rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page<const DEFAULT: u32 = 50> {
     /// At most this many rows.
@@ -49,8 +49,8 @@ pub struct Page<const DEFAULT: u32 = 50> {
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// At most this many rows, up to 1000; fewer if they are long, about 4 MiB a page. The list goes on after the last row
-    /// that was given.
+    /// At most this many rows, up to 1000; fewer if the rows are long, about 4 MiB a page. The next page begins after
+    /// the last row that was returned.
     #[param(required = false, minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
     /// Rows to skip.
@@ -65,14 +65,14 @@ pub struct Paged<T> {
     pub data: Vec<T>,
     /// How many rows the whole list has.
     pub total: u64,
-    /// The limit that was applied; of a page with fewer rows, because they are long, how many they are.
+    /// The limit that was applied; on a page that has fewer rows because they are long, the number of its rows.
     pub limit: u32,
     /// The offset that was applied.
     pub offset: u64,
 }
 
 impl<const DEFAULT: u32> Page<DEFAULT> {
-    /// Reads a query string.
+    /// Reads the page from a query string.
     pub fn of_query(query: &str) -> Self {
         let mut page = Self {
             limit: DEFAULT,
@@ -86,7 +86,7 @@ impl<const DEFAULT: u32> Page<DEFAULT> {
                         Ok(limit) => u32::try_from(limit).unwrap_or(MAX_LIMIT).min(MAX_LIMIT),
                     }
                 }
-                // The databases count in signed 64 bits.
+                // The databases use signed 64-bit integers.
                 "offset" => page.offset = value.parse().ok().filter(|n| i64::try_from(*n).is_ok()).unwrap_or(0),
                 _ => {}
             }
@@ -94,7 +94,15 @@ impl<const DEFAULT: u32> Page<DEFAULT> {
         page
     }
 
-    /// The answer for this page: of long rows as many as fit, and their number is the limit then.
+    /// Builds this page of a list that was read as a whole.
+    pub fn of_all<T: Serialize>(self, all: Vec<T>) -> Paged<T> {
+        let total = all.len() as u64;
+        let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
+        self.of(all.into_iter().skip(offset).take(self.limit as usize).collect(), total)
+    }
+
+    /// Builds the answer of this page. If the rows are too long to fit, it has fewer of them, and `limit` is their
+    /// number.
     pub fn of<T: Serialize>(self, data: Vec<T>, total: u64) -> Paged<T> {
         let data = fitting(data);
         let limit = match u32::try_from(data.len()) {
@@ -139,7 +147,22 @@ mod tests {
         assert_eq!(Page::<100>::of_query("limit=x").limit, 100);
     }
 
-    /// Rows are bounded together as well.
+    #[test]
+    fn a_list_that_was_read_as_a_whole_is_cut_into_pages() {
+        let page = |query| Page::<1000>::of_query(query).of_all(vec![1, 2, 3, 4, 5]);
+        assert_eq!(
+            (page("").data, page("").total, page("").limit),
+            (vec![1, 2, 3, 4, 5], 5, 1000)
+        );
+        let middle = page("limit=2&offset=1");
+        assert_eq!(
+            (middle.data, middle.total, middle.limit, middle.offset),
+            (vec![2, 3], 5, 2, 1)
+        );
+        assert_eq!(page("offset=9").data, Vec::<i32>::new());
+    }
+
+    /// The total size of the rows is limited as well.
     #[test]
     fn a_page_of_long_rows_has_fewer_of_them() {
         let page = Page::<50> {

@@ -1,4 +1,5 @@
-//! Query strings: parameters as a struct, and no parameter that the API description does not name (HD33, decision 61).
+//! Query strings: parameters as a struct, and rejection of parameters that the API description does not name (HD33,
+//! decision 61).
 
 use crate::{error::ApiError, nearest::unknown_parameter};
 use axum::{
@@ -14,7 +15,7 @@ use utoipa::openapi::{
     path::{Operation, Parameter, ParameterIn, PathItem},
 };
 
-/// The parameters of a query as `T`; what does not fit is a 400 that names the parameter.
+/// The parameters of a query as `T`. Invalid ones are answered with a 400 that names the parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryParams<T>(pub T);
 
@@ -32,7 +33,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     }
 }
 
-/// The operations of one route, each with the parameters it takes.
+/// The operations of one route, each with its parameters.
 type Operations = Vec<(Method, Vec<String>)>;
 
 /// The query parameters of every described route.
@@ -40,7 +41,7 @@ type Operations = Vec<(Method, Vec<String>)>;
 pub struct KnownQueries(Arc<HashMap<String, Operations>>);
 
 impl KnownQueries {
-    /// Those of a description. Routes with one of these `lenient` paths take any parameter.
+    /// Reads the parameters from an API description. Routes with one of the `lenient` paths accept any parameter.
     pub fn of(api: &OpenApi, lenient: &[&str]) -> Self {
         let paths = api
             .paths
@@ -52,7 +53,7 @@ impl KnownQueries {
         ))
     }
 
-    /// Refuses what the route does not take. A route that is not described takes anything.
+    /// Rejects parameters that the route does not have. A route that is not described accepts any.
     ///
     /// # Errors
     ///
@@ -63,8 +64,8 @@ impl KnownQueries {
         }
         let operations = self.0.get(route).or_else(|| self.0.get(&format!("/api/v1{route}")));
         let method = if *method == Method::HEAD { &Method::GET } else { method };
-        let found = operations.into_iter().flatten().find(|(of, _)| of == method);
-        let Some((_, known)) = found else { return Ok(()) };
+        let operation = operations.into_iter().flatten().find(|(of, _)| of == method);
+        let Some((_, known)) = operation else { return Ok(()) };
         let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
         match names.find(|name| !known.iter().any(|known| **known == **name)) {
             None => Ok(()),
@@ -72,7 +73,7 @@ impl KnownQueries {
         }
     }
 
-    /// The same for a request on its way to its route.
+    /// Checks the query of a request that is routed already.
     ///
     /// # Errors
     ///
@@ -83,7 +84,7 @@ impl KnownQueries {
     }
 }
 
-/// The middleware that refuses unknown query parameters before the handler runs.
+/// Middleware: rejects unknown query parameters before the handler runs.
 pub async fn known_queries(State(known): State<KnownQueries>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     match known.check_request(&parts) {

@@ -1,11 +1,11 @@
-//! Deserializing JSON so that nothing a client wrote is dropped unseen (HD33, decision 61).
+//! JSON deserialization that never silently drops a member that a client sent (HD33, decision 61).
 //!
-//! [`Strict`] wraps a deserializer. It knows the members of every derived struct, because serde names them when it asks
-//! for one: no wire struct has to say anything for itself, and none can forget to.
+//! [`Strict`] wraps a deserializer. It knows the members of every derived struct, because serde passes them with each
+//! request for a struct: no wire struct needs an attribute for it, and none can forget one.
 //!
 //! - A member that its struct does not have is an error that names it and the nearest known name.
-//! - Where a list is taken, `null` is the empty list (RTO1). An `Option` around the list decides first: there `null` keeps
-//!   the meaning that the field documents.
+//! - Where a list is expected, `null` is the empty list (RTO1). For an `Option` of a list, `null` keeps the meaning
+//!   that the field documents.
 
 use crate::nearest::unknown_member;
 use core::fmt;
@@ -14,13 +14,13 @@ use serde::de::{
     Visitor,
 };
 
-/// A deserializer that refuses unknown members.
+/// A deserializer that rejects unknown members.
 pub(crate) struct Strict<D>(pub(crate) D);
 
-/// What is known of the value that a visitor expects.
+/// The kind of value that a visitor expects.
 #[derive(Clone, Copy)]
 enum Expected {
-    /// Nothing.
+    /// Any value.
     Any,
     /// A list.
     List,
@@ -85,7 +85,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         deserialize_ignored_any();
     }
 
-    /// Any value is read, so that `null` gets as far as the visitor.
+    /// Uses `deserialize_any`, so that `null` reaches the visitor.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         self.0.deserialize_any(Watched {
             visitor,
@@ -245,7 +245,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<A> {
     }
 }
 
-/// A value below.
+/// A seed for a nested value.
 struct StrictSeed<T>(T);
 
 impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for StrictSeed<T> {

@@ -2,8 +2,8 @@
 //!
 //! Not here: storage, rotation and revocation (`gw-identity`), and whether the subject may do anything (`gw-policy`).
 //!
-//! Invariant: a token is accepted only if its header segment is byte for byte the one this codec writes for that kind.
-//! No algorithm, type or key is ever taken from the token.
+//! Invariant: a token is accepted only if its header segment is byte for byte the one that this codec writes for that
+//! kind. No algorithm, type or key is ever taken from the token.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gw_policy::access::TokenFacts;
@@ -16,29 +16,29 @@ use std::borrow::Cow;
 /// The audience of every token.
 pub const AUDIENCE: &str = "ledger-gateway";
 
-/// How far the clocks of two instances may differ. A token lives this much longer than its `exp`, so what forgets a
-/// revoked token must wait for it too.
+/// Maximum difference between the clocks of two instances. A token is accepted this much longer than its `exp`, so a
+/// revocation must be remembered that much longer, too.
 pub const SKEW: Seconds = Seconds(5);
 
-/// No setting allows longer lives (decision 35, TK-5).
+/// Maximum lifetimes of any setting (decision 35, TK-5).
 const LONGEST: TokenLives = TokenLives {
     access: Seconds(86_400),
     refresh: Seconds(30 * 86_400),
 };
 
-/// Longer texts are no tokens of ours.
+/// Maximum length of a token; longer texts are rejected.
 const MAX_LEN: usize = 2048;
 
 /// The secrets of one kind of token.
 #[derive(Clone, Debug)]
 pub struct TokenSecrets {
-    /// Signs and validates.
+    /// Signs and validates tokens.
     pub current: Secret,
-    /// Validate only, never sign (TK-2).
+    /// Validate tokens, never sign (TK-2).
     pub previous: Vec<Secret>,
 }
 
-/// The longest lives that are accepted, whatever a token says of its own end.
+/// The longest accepted lifetimes, whatever a token's own `exp` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenLives {
     /// ACCESS_TOKEN_TTL.
@@ -57,7 +57,7 @@ pub enum Amr {
     Directory,
     /// A directory service principal.
     Sp,
-    /// A mock login; a release knows no such token (MK-2).
+    /// A mock login; a release does not have it (MK-2).
     #[cfg(feature = "mock-login")]
     Mock,
 }
@@ -75,27 +75,27 @@ impl Amr {
     }
 }
 
-/// What an access token says.
+/// The claims of an access token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessClaims {
-    /// Whom it names.
+    /// The user's external id.
     pub subject: ExternalId,
-    /// This token.
+    /// The id of this token.
     pub token: TokenId,
-    /// The family: one login and all its refreshes.
+    /// The token family: the tokens that rotate from one first pair.
     pub session: SessionId,
     /// When it was issued.
     pub issued_at: Timestamp,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
-    /// KYC at issue; for clients only, decisions read the user row (TK-1).
+    /// KYC at the time of issue. For clients only: decisions read the user row (TK-1).
     pub kyc: bool,
     /// How the login was proved.
     pub amr: Amr,
 }
 
 impl AccessClaims {
-    /// What policy asks of a verified token.
+    /// The facts by which policy identifies the user of a verified token.
     pub fn facts(&self) -> TokenFacts {
         TokenFacts {
             subject: self.subject.clone(),
@@ -106,38 +106,38 @@ impl AccessClaims {
     }
 }
 
-/// What a refresh token says.
+/// The claims of a refresh token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshClaims {
-    /// Whom it names.
+    /// The user's external id.
     pub subject: ExternalId,
-    /// This token.
+    /// The id of this token.
     pub token: TokenId,
     /// The family.
     pub session: SessionId,
     /// When it was issued.
     pub issued_at: Timestamp,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// How the login was proved.
     pub amr: Amr,
 }
 
-/// Why a text is no valid token.
+/// Why a token is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// Malformed, wrongly signed, of the other kind, for somebody else, or not valid yet.
+    /// Malformed, wrongly signed, of the other kind, for another audience, or not valid yet.
     #[error("not a valid token")]
     Invalid,
-    /// Valid once, but over.
+    /// Expired.
     #[error("token expired")]
     Expired,
 }
 
-/// Why a codec cannot be made.
+/// Why a codec cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretsError {
-    /// A secret serves both kinds (TK-10): the kinds would no longer be told apart by key.
+    /// A secret is used for both kinds (TK-10): keys would no longer distinguish them.
     #[error("a secret signs or validates both access and refresh tokens")]
     Shared,
     /// HMAC with an empty key authenticates nobody.
@@ -145,7 +145,7 @@ pub enum SecretsError {
     Empty,
 }
 
-/// Signs and checks both kinds of token.
+/// Signs and verifies both kinds of token.
 #[derive(Debug)]
 pub struct TokenCodec {
     issuer: String,
@@ -154,7 +154,7 @@ pub struct TokenCodec {
 }
 
 impl TokenCodec {
-    /// A codec whose tokens name `issuer` (BASE_URL).
+    /// Creates a codec whose tokens name `issuer` (BASE_URL).
     pub fn new(issuer: &str, access: &TokenSecrets, refresh: &TokenSecrets) -> Result<Self, SecretsError> {
         let all = |secrets: &TokenSecrets| {
             [&secrets.current]
@@ -181,7 +181,7 @@ impl TokenCodec {
         })
     }
 
-    /// The same, accepting no longer lives than these.
+    /// Limits the accepted lifetimes to these.
     #[must_use]
     pub fn with_lives(mut self, lives: TokenLives) -> Self {
         self.access.longest = lives.access;
@@ -189,7 +189,7 @@ impl TokenCodec {
         self
     }
 
-    /// The text of an access token.
+    /// Signs an access token.
     pub fn sign_access(&self, claims: &AccessClaims) -> Secret {
         self.access.sign(&Wire {
             iss: (&self.issuer).into(),
@@ -206,7 +206,7 @@ impl TokenCodec {
         })
     }
 
-    /// The text of a refresh token.
+    /// Signs a refresh token.
     pub fn sign_refresh(&self, claims: &RefreshClaims) -> Secret {
         self.refresh.sign(&Wire {
             iss: (&self.issuer).into(),
@@ -223,7 +223,7 @@ impl TokenCodec {
         })
     }
 
-    /// Reads an access token. That it is not revoked and its subject may enter is judged elsewhere.
+    /// Verifies an access token. Other code checks that it is not revoked and that its subject may log in.
     pub fn access(&self, text: &str, now: Timestamp) -> Result<AccessClaims, TokenError> {
         let buffer = self.access.open(text)?;
         let wire = self.check(&self.access, &buffer, now)?;
@@ -238,7 +238,7 @@ impl TokenCodec {
         })
     }
 
-    /// Reads a refresh token.
+    /// Verifies a refresh token.
     pub fn refresh(&self, text: &str, now: Timestamp) -> Result<RefreshClaims, TokenError> {
         let buffer = self.refresh.open(text)?;
         let wire = self.check(&self.refresh, &buffer, now)?;
@@ -257,7 +257,7 @@ impl TokenCodec {
         if wire.iss != self.issuer || wire.aud != AUDIENCE || wire.micros >= MICROS {
             return Err(TokenError::Invalid);
         }
-        // A longer life than is configured now was given under an older setting, or by nobody of ours.
+        // A lifetime longer than the configured one comes from an older setting, or from a forger.
         wire.exp = wire.exp.min(wire.iat.saturating_add(i64::from(kind.longest.0)));
         let soon = now.plus(SKEW);
         if Timestamp::from_secs(wire.nbf) > soon || Timestamp::from_secs(wire.iat) > soon {
@@ -270,7 +270,7 @@ impl TokenCodec {
     }
 }
 
-/// The claims as they stand in the token.
+/// The claims as written in the token.
 #[derive(Serialize, Deserialize)]
 struct Wire<'a> {
     #[serde(borrow)]
@@ -284,11 +284,11 @@ struct Wire<'a> {
     iat: i64,
     nbf: i64,
     exp: i64,
-    /// Microseconds of the issue within the second `iat`: what ends all tokens of a moment must not end those made later
-    /// in the same second.
+    /// The microseconds of the time of issue within the second `iat`. A revocation must not end tokens that are issued
+    /// later in the same second.
     #[serde(default, rename = "iat_us", skip_serializing_if = "is_zero")]
     micros: u32,
-    /// RFC 8176: a list; ours holds exactly one.
+    /// RFC 8176: a list; here it has exactly one entry.
     amr: [Amr; 1],
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kyc: Option<bool>,
@@ -301,7 +301,7 @@ fn micros_of(at: Timestamp) -> u32 {
     u32::try_from(at.micros().rem_euclid(i64::from(MICROS))).unwrap_or(0)
 }
 
-/// By reference, as serde asks.
+/// serde passes a reference.
 const fn is_zero(micros: &u32) -> bool {
     *micros == 0
 }
@@ -316,11 +316,11 @@ impl Wire<'_> {
     }
 }
 
-/// One kind of token: its header and its keys, the signing one first.
+/// One kind of token: its header and its keys, of which the first signs.
 struct Kind {
-    /// The longest life that is accepted.
+    /// The longest accepted lifetime.
     longest: Seconds,
-    /// The encoded header with the dot behind it.
+    /// The encoded header, followed by a dot.
     header: String,
     keys: Vec<Hmac<Sha256>>,
 }
@@ -357,7 +357,7 @@ impl Kind {
         Secret::new(text)
     }
 
-    /// The payload, once a key vouches for it.
+    /// Verifies the signature and returns the payload.
     fn open(&self, text: &str) -> Result<Vec<u8>, TokenError> {
         if text.len() > MAX_LEN {
             return Err(TokenError::Invalid);

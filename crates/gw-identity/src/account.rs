@@ -1,6 +1,6 @@
-//! The user behind a proved name (spec/10 ZK-80, ZK-81).
+//! The user account of a verified login (spec/10 ZK-80, ZK-81).
 
-use crate::login::Proved;
+use crate::login::VerifiedLogin;
 use gw_http::Amr;
 use gw_policy::snapshot::Group;
 use gw_store::{
@@ -8,11 +8,12 @@ use gw_store::{
     record::{NewUser, User},
 };
 
-/// The user of the proved name, made in the default group if it is new. Existing users keep what they have: a login
-/// never alters KYC, groups or claims.
+/// Finds the user of a verified login, or creates one in the default group. A login never alters KYC, groups or claims
+/// of an existing user.
 ///
-/// A banned name stays banned though its row was deleted; the caller looks at `banned` before committing.
-pub(crate) async fn find_or_create(tx: &mut Tx, proved: &Proved, auto_kyc: bool) -> Result<User, StoreError> {
+/// A ban outlives the deletion of the user's row, so a new user may be banned: the caller checks `banned` before it
+/// commits.
+pub(crate) async fn find_or_create(tx: &mut Tx, proved: &VerifiedLogin, auto_kyc: bool) -> Result<User, StoreError> {
     if let Some(user) = tx.read().find_user_by_external_id(&proved.subject).await? {
         return Ok(user);
     }

@@ -1,10 +1,10 @@
-//! The names of addresses (LK-8, ENSIP-1, ENSIP-3): asked of a node of the chain that ENS lives on, which is not ours.
+//! ENS names of addresses (LK-8, ENSIP-1, ENSIP-3), read from a third-party node of the chain that ENS lives on.
 //!
-//! Invariant: a name is shown only if it leads back to its address, and only in the one form that looks like no other
-//! name (ENSIP-15).
+//! Invariant: a name is shown only if it resolves back to its address and is in its normalized form (ENSIP-15), so that
+//! it looks like no other name.
 
 use crate::{
-    foreign_node::{self, CallError, Reply},
+    external_node::{self, CallError, Reply},
     outbound::Outbound,
 };
 use alloy_ens::namehash;
@@ -14,48 +14,48 @@ use http::Uri;
 use std::{io, time::Duration};
 use tokio::sync::OnceCell;
 
-/// The registry, on every chain that has one.
+/// The ENS registry. It has this address on every chain that has one.
 const REGISTRY: Address = address!("00000000000C2E074eC69A0dFb2997BA6C7d2e1e");
 /// `resolver(bytes32)`, `name(bytes32)`, `addr(bytes32)`.
 const RESOLVER: [u8; 4] = [0x01, 0x78, 0xb8, 0xbf];
 const NAME: [u8; 4] = [0x69, 0x1f, 0x34, 0x31];
 const ADDR: [u8; 4] = [0x3b, 0x3b, 0x57, 0xde];
-/// For one address, all calls together.
+/// Deadline for all calls about one address together.
 const DEADLINE: Duration = Duration::from_secs(30);
 const MAX_NAME: usize = 255;
 
-/// Why nobody can tell whether an address has a name.
+/// Why a name lookup failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EnsError {
     /// The node gave no answer.
     #[error("the node of the name service gave no answer")]
     Call(#[from] CallError),
-    /// The node serves the chain the gateway stands in front of, where names are contracts of its users (HD26).
+    /// The node serves the gateway's own chain, where the ENS contracts are contracts of the gateway's users (HD26).
     #[error("the node of the name service serves the gateway's own chain")]
     OwnChain,
-    /// It took too long.
+    /// The lookup exceeded its deadline.
     #[error("the name service took too long")]
     Timeout,
 }
 
-/// Where names are looked up. Cheap to clone.
+/// ENS lookups. Cheap to clone.
 #[derive(Clone)]
 pub struct Ens {
     outbound: Outbound,
     node: Uri,
-    /// The chain of the node, once it told it.
+    /// The node's chain id, after its first answer.
     chain: OnceCell<u64>,
 }
 
 impl core::fmt::Debug for Ens {
-    // Never the address: its path may be a key.
+    // Omits the URL: its path may contain an API key.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Ens(…)")
     }
 }
 
 impl Ens {
-    /// Look-ups at this node; fails on a machine without trusted certificates.
+    /// Creates lookups at this node; fails on a machine without trusted certificates.
     pub fn new(node: Uri) -> Result<Self, io::Error> {
         Ok(Self {
             outbound: Outbound::new()?,
@@ -64,13 +64,14 @@ impl Ens {
         })
     }
 
-    /// The name of the address, if it has one that leads back to it. Nothing is asked of a node of `own_chain`: the
-    /// resolver of a name is whatever contract its owner chose (HD26).
+    /// Returns the name of the address, if it has one that resolves back to it. Refuses a node whose chain is
+    /// `own_chain`, or any node while `own_chain` is unknown: the owner of a name chooses the contract that resolves it
+    /// (HD26).
     pub(crate) async fn name_of(&self, address: Address, own_chain: Option<u64>) -> Result<Option<String>, EnsError> {
         let look_up = async {
             let chain = self
                 .chain
-                .get_or_try_init(|| foreign_node::chain_id(&self.outbound, &self.node))
+                .get_or_try_init(|| external_node::chain_id(&self.outbound, &self.node))
                 .await?;
             if own_chain.is_none_or(|own| own == *chain) {
                 return Err(EnsError::OwnChain);
@@ -110,11 +111,11 @@ impl Ens {
             .filter(|resolver| !resolver.is_zero()))
     }
 
-    /// A contract that refuses has no name to tell.
+    /// Calls a registry or resolver contract. `None` if it reverts.
     async fn ask(&self, contract: Address, selector: [u8; 4], node: B256) -> Result<Option<Vec<u8>>, EnsError> {
         let data = [selector.as_slice(), node.as_slice()].concat();
         Ok(
-            match foreign_node::contract(&self.outbound, &self.node, contract, &data).await? {
+            match external_node::contract(&self.outbound, &self.node, contract, &data).await? {
                 Reply::Returned(said) => Some(said),
                 Reply::Reverted { .. } => None,
             },
@@ -122,7 +123,8 @@ impl Ens {
     }
 }
 
-/// Normalized as it is: no control or bidirectional characters, no look-alikes, no second spelling.
+/// Whether the name equals its normalized form: no control or bidirectional characters, no look-alikes, no second
+/// spelling.
 fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= MAX_NAME
@@ -136,7 +138,7 @@ mod tests {
     use gw_testkit::anvil::{Anvil, anvil};
     use serde_json::{Value, json};
 
-    /// A real node with a registry that is its own resolver, at the registry's address.
+    /// A real node with a registry that is its own resolver, at the registry's usual address.
     struct Chain {
         _node: Anvil,
         outbound: Outbound,
@@ -165,7 +167,7 @@ mod tests {
         }
 
         async fn ask(&self, method: &str, params: Value) -> Value {
-            foreign_node::ask(&self.outbound, &self.uri, method, params)
+            external_node::ask(&self.outbound, &self.uri, method, params)
                 .await
                 .unwrap()
                 .result
@@ -183,7 +185,7 @@ mod tests {
             }
         }
 
-        /// What the reverse record of `of` says, and where that name leads.
+        /// Sets the reverse record of `of` to `name`, and the forward record of `name` to `leads_to`.
         async fn name(&self, of: Address, name: &str, leads_to: Address) {
             let selector = alloy_primitives::keccak256("set(bytes32,string,bytes32,address)");
             let reverse = namehash(&format!("{of:x}.addr.reverse"));

@@ -1,4 +1,4 @@
-//! What every operation's error has in common: how faults of ours are logged and answered.
+//! Error handling that all operations share: how internal faults are logged and answered.
 
 use gw_cache::Unavailable;
 use gw_http::ApiError;
@@ -7,8 +7,8 @@ use gw_types::Seconds;
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
 
-/// A fault of the store, logged here: 503 while it cannot be reached (RTO8); otherwise the caller learns no more than that
-/// the fault was ours (house rule 17).
+/// Logs a store error and converts it: 503 while the store cannot be reached (RTO8), otherwise an internal error
+/// without details (house rule 17).
 pub(crate) fn storage(error: &StoreError) -> ApiError {
     if error.is_unavailable() {
         tracing::warn!(
@@ -21,14 +21,15 @@ pub(crate) fn storage(error: &StoreError) -> ApiError {
     ApiError::internal()
 }
 
-/// The cache of logins and challenges is away; what runs without it goes on (spec/85 section 6, rule 4).
+/// The 503 for an unreachable cache of logins and challenges. Operations that do not need the cache still work (spec/85
+/// section 6, rule 4).
 pub(crate) fn away() -> ApiError {
     ApiError::unavailable("login temporarily unavailable").retry_after(Seconds(5))
 }
 
-/// Runs `work` to its end even if the client hangs up (HD21): from the first effect on, nothing may stop half-way, and
-/// the process waits for it before it ends.
-pub(crate) async fn detached<T, E>(
+/// Runs `work` to its end even if the client disconnects (HD21): after its first effect it must not stop half-way.
+/// Shutdown waits for it.
+pub(crate) async fn spawn_tracked<T, E>(
     tasks: &TaskTracker,
     work: impl Future<Output = Result<T, E>> + Send + 'static,
 ) -> Result<T, E>
@@ -42,8 +43,8 @@ where
         .unwrap_or_else(|_| Err(StoreError::Detached.into()))
 }
 
-/// Repeats `work` beside the request until the cache answers, for half a minute at most: by then what it tidies up has not
-/// long to live.
+/// Retries `work` in the background until the cache answers, for 30 seconds at most: the entries that it cleans up
+/// expire soon after.
 pub(crate) fn once_the_cache_answers<F>(work: impl Fn() -> F + Send + 'static)
 where
     F: Future<Output = Result<(), Unavailable>> + Send,

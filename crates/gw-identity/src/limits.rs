@@ -1,4 +1,5 @@
-//! How often whom (spec/10 §9, decision 54): counted for all instances together, here alone while the cache is away.
+//! Rate limits (spec/10 §9, decision 54): counted for all instances together, or per instance while the cache is
+//! unavailable.
 
 use crate::{login::LoginId, state::IdentityConfig};
 use axum::{
@@ -7,7 +8,7 @@ use axum::{
     response::Response,
 };
 use gw_cache::{Cache, Rate};
-use gw_http::{AddressKey, ApiError, ClientAddress, Edge, OwnOrigins};
+use gw_http::{AddressKey, AllowedOrigins, ApiError, ClientAddress, HttpContext};
 use gw_types::{ExternalId, Seconds, SessionId};
 use http::header;
 use sha2::{Digest as _, Sha256};
@@ -16,17 +17,17 @@ use std::{num::NonZeroU32, sync::Arc};
 const POLLS_PER_ADDRESS: NonZeroU32 = NonZeroU32::new(600).unwrap();
 const POLLS_PER_SESSION: NonZeroU32 = NonZeroU32::new(60).unwrap();
 const REFRESHES_PER_ADDRESS: NonZeroU32 = NonZeroU32::new(600).unwrap();
-/// Ending a login must be possible while somebody at the same address tries to log in all the time.
+/// A separate limit, so that logging out works while another client at the same address keeps trying to log in.
 const REVOCATIONS_PER_ADDRESS: NonZeroU32 = NonZeroU32::new(60).unwrap();
 const LINKS_PER_SUBJECT: NonZeroU32 = NonZeroU32::new(10).unwrap();
 
-/// The rates, and where they are counted.
+/// The rates, and the cache that counts them.
 #[derive(Debug)]
 pub(crate) struct Limits {
     cache: Cache,
-    /// What opens logins, and introspection: per address, RATE_LIMIT_AUTH.
+    /// Opening of logins, and introspection: per address, RATE_LIMIT_AUTH.
     pub(crate) auth: Rate,
-    /// Proofs of wallets: the same, counted apart.
+    /// Proofs of wallets: per address, RATE_LIMIT_AUTH, counted separately from `auth`.
     pub(crate) proofs: Rate,
     /// Revocations and logouts: per address.
     pub(crate) revocations: Rate,
@@ -50,8 +51,8 @@ impl Limits {
         }
     }
 
-    /// One poll of a login session. Those of its opener are counted by themselves, so that nobody else's use them up;
-    /// others by address, and by session and address (HD34).
+    /// Counts one poll of a login session. The opener's polls have a count of their own, so that other clients cannot
+    /// use it up. Other polls count per address, and per session and address (HD34).
     pub(crate) async fn poll_of(
         &self,
         session: LoginId,
@@ -66,49 +67,55 @@ impl Limits {
         };
         let (session, address) = (session.0.to_string(), AddressKey::from(client).to_string());
         if by_opener {
-            return self.cache.pace(own, &session).await.map_err(ApiError::rate_limited);
+            return self
+                .cache
+                .check_rate(own, &session)
+                .await
+                .map_err(ApiError::rate_limited);
         }
         self.poll_from(client).await?;
         self.cache
-            .pace(others, &format!("{session} {address}"))
+            .check_rate(others, &format!("{session} {address}"))
             .await
             .map_err(ApiError::rate_limited)
     }
 
-    /// One poll of nothing that is there, or of nobody's.
+    /// Counts one poll by its address alone, as for a session that does not exist.
     pub(crate) async fn poll_from(&self, client: ClientAddress) -> Result<(), ApiError> {
         let address = AddressKey::from(client).to_string();
         self.cache
-            .pace(self.polls, &address)
+            .check_rate(self.polls, &address)
             .await
             .map_err(ApiError::rate_limited)
     }
 
-    /// One refresh in a token family.
+    /// Counts one refresh in a token family.
     pub(crate) async fn refresh_of(&self, family: SessionId) -> Result<(), Seconds> {
-        self.cache.pace(self.refreshes_of_family, &family.0.to_string()).await
+        self.cache
+            .check_rate(self.refreshes_of_family, &family.0.to_string())
+            .await
     }
 
-    /// One request about links.
+    /// Counts one request about links.
     pub(crate) async fn link_of(&self, subject: &ExternalId) -> Result<(), ApiError> {
         let rate = const { Rate::per_minute("links", LINKS_PER_SUBJECT) };
         self.cache
-            .pace(rate, subject.as_str())
+            .check_rate(rate, subject.as_str())
             .await
             .map_err(ApiError::rate_limited)
     }
 }
 
-/// What [`per_address`] counts by.
+/// The state of the middleware [`per_address`].
 #[derive(Clone, Debug)]
 pub(crate) struct PerAddress {
-    pub(crate) edge: Arc<Edge>,
+    pub(crate) edge: Arc<HttpContext>,
     pub(crate) cache: Cache,
     pub(crate) rate: Rate,
 }
 
 impl PerAddress {
-    pub(crate) fn new(edge: &Arc<Edge>, limits: &Limits, rate: Rate) -> Self {
+    pub(crate) fn new(edge: &Arc<HttpContext>, limits: &Limits, rate: Rate) -> Self {
         Self {
             edge: Arc::clone(edge),
             cache: limits.cache.clone(),
@@ -117,8 +124,8 @@ impl PerAddress {
     }
 }
 
-/// Middleware: counts requests per client address. Those that a page of somebody else sent are counted by that page: it
-/// must not use up what its visitor may do (HD34).
+/// Middleware: counts requests per client address. Requests sent by a foreign page are counted per address and origin,
+/// so that the page cannot use up its visitor's own limit (HD34).
 pub(crate) async fn per_address(
     State(by): State<PerAddress>,
     request: Request,
@@ -134,13 +141,16 @@ pub(crate) async fn per_address(
     } else {
         client.to_string()
     };
-    by.cache.pace(by.rate, &key).await.map_err(ApiError::rate_limited)?;
+    by.cache
+        .check_rate(by.rate, &key)
+        .await
+        .map_err(ApiError::rate_limited)?;
     Ok(next.run(request).await)
 }
 
-/// Middleware: refuses what a page of somebody else sends (HD34). It comes before any count.
+/// Middleware: rejects requests sent by a foreign page (HD34). It runs before any count.
 pub(crate) async fn own_pages_only(
-    State(edge): State<Arc<Edge>>,
+    State(edge): State<Arc<HttpContext>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
@@ -150,14 +160,14 @@ pub(crate) async fn own_pages_only(
     Ok(next.run(request).await)
 }
 
-/// The same where browsers are sent to: a link of somebody else may lead here, nothing else of theirs.
+/// Variant of [`own_pages_only`] for routes that browsers navigate to: links from foreign pages are accepted, too.
 pub(crate) async fn own_pages_and_links_only(
-    State(edge): State<Arc<Edge>>,
+    State(edge): State<Arc<HttpContext>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     let headers = request.headers();
-    if edge.origins.sent_by_foreign_page(headers) && !OwnOrigins::is_navigation(headers) {
+    if edge.origins.sent_by_foreign_page(headers) && !AllowedOrigins::is_navigation(headers) {
         return Err(ApiError::forbidden("origin not allowed"));
     }
     Ok(next.run(request).await)

@@ -1,4 +1,4 @@
-//! Calls to hosts that are not ours: a deadline, a cap on the answer, redirects as answers.
+//! Calls to third-party hosts, with a deadline and a size limit. Redirects are returned as answers, not followed.
 
 use axum::body::Bytes;
 use http::{Request, Response};
@@ -10,10 +10,10 @@ use hyper_util::{
 };
 use std::time::Duration;
 
-/// Why a call gave nothing.
+/// Why an outbound call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
-    /// Nobody there, or no trust in who is.
+    /// The connection failed, or the host's certificate is not trusted.
     #[error("the host cannot be reached")]
     Unreachable(#[source] hyper_util::client::legacy::Error),
     /// The answer broke off, or is too large.
@@ -24,7 +24,7 @@ pub enum OutboundError {
     Timeout,
 }
 
-/// A pool of connections to hosts that are not ours. Cheap to clone.
+/// A connection pool for third-party hosts. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Outbound(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
 
@@ -35,7 +35,7 @@ impl core::fmt::Debug for Outbound {
 }
 
 impl Outbound {
-    /// A pool that trusts what this machine trusts.
+    /// Creates a pool that trusts the certificates that this machine trusts.
     pub(crate) fn new() -> Result<Self, std::io::Error> {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
@@ -54,7 +54,7 @@ impl Outbound {
         Ok(Self(client))
     }
 
-    /// One exchange, read to its end: at most `cap` bytes, all within `deadline`.
+    /// Sends a request and reads the whole answer: at most `cap` bytes, within `deadline`.
     pub(crate) async fn exchange(
         &self,
         request: Request<Full<Bytes>>,

@@ -1,19 +1,19 @@
-//! What the handlers draw on.
+//! The state of the handlers.
 
 use crate::{
     directory::Directory,
     ens::Ens,
     limits::Limits,
     link::{Chain, Challenges},
-    login::{Failures, Humanity, LoginError, LoginSessions, PLACEHOLDER_VERIFIER, ProofVerifier, Vault},
+    login::{FailureCounter, Humanity, LoginError, LoginSessions, PLACEHOLDER_VERIFIER, ProofVerifier, Vault},
     oauth::{Oauth, OauthConfig},
-    security::SecuritySink,
     tokens::TokenIssuer,
 };
 use axum::extract::FromRef;
 use gw_cache::Cache;
-use gw_http::{Edge, KnownQueries};
-use gw_policy::Knobs;
+use gw_http::{HttpContext, KnownQueries};
+use gw_journal::Journal;
+use gw_policy::PolicySettings;
 use gw_store::Store;
 use gw_types::{ExternalId, Seconds, Secret};
 use gw_zk::circuit::Circuit;
@@ -25,9 +25,9 @@ use tokio_util::task::TaskTracker;
 pub struct IdentityConfig {
     /// BASE_URL, without a slash at its end.
     pub base_url: String,
-    /// VERIFIER_ID. Without it production starts no login; development takes a placeholder (ZK-5).
+    /// VERIFIER_ID. Without it, production refuses logins and development uses a placeholder (ZK-5).
     pub verifier_id: Option<ExternalId>,
-    /// AUTO_KYC_IDP: whether users made by a proof have KYC from the start.
+    /// AUTO_KYC_IDP: whether users created by a proof login have KYC from the start.
     pub auto_kyc: bool,
     /// ACCESS_TOKEN_TTL.
     pub access_ttl: Seconds,
@@ -37,24 +37,25 @@ pub struct IdentityConfig {
     pub auth_per_minute: NonZeroU32,
     /// The registered state resolvers (`idp:main`, …; decision 29).
     pub networks: Vec<String>,
-    /// The credential every login must show; `None` asks for nothing but the identity (Path A).
+    /// The credential that every login must show. With `None`, a login proves only the identity (Path A).
     pub humanity: Option<Arc<Humanity>>,
-    /// IDP_AUTH_CIRCUITS: the circuits an answer may be made with.
+    /// IDP_AUTH_CIRCUITS: the accepted authentication circuits.
     pub auth_circuits: Vec<Circuit>,
-    /// INTROSPECT_REQUIRE_CLIENT: only applications that show their secret may ask about tokens (TK-7).
+    /// INTROSPECT_REQUIRE_CLIENT: only applications that authenticate with their secret may introspect tokens (TK-7).
     pub introspect_require_client: bool,
     /// HUMANITY_VERIFY_URL.
     pub humanity_verify_url: Option<String>,
-    /// Seals the tokens of completed logins, and makes OAuth codes; the refresh secret serves, so that instances agree.
+    /// Key material for sealing the tokens of completed logins and for deriving OAuth codes. It is the refresh secret,
+    /// which all instances share.
     pub vault_secret: Secret,
-    /// PERSONAL_RPC_URLS: users make URLs for wallets that know nothing of tokens.
+    /// PERSONAL_RPC_URLS: whether users may create personal URLs, for wallets that cannot send tokens.
     pub personal_urls: bool,
     /// First-party applications.
     pub oauth: OauthConfig,
 }
 
 impl IdentityConfig {
-    /// Who asks. Without VERIFIER_ID production asks nobody (ZK-5).
+    /// The DID that login requests name as their sender. An error in production without VERIFIER_ID (ZK-5).
     pub(crate) fn verifier(&self, production: bool) -> Result<&str, LoginError> {
         match &self.verifier_id {
             Some(id) => Ok(id.as_str()),
@@ -63,8 +64,8 @@ impl IdentityConfig {
         }
     }
 
-    /// What a login must show beside the identity (ZK-2). Asked for before it can be judged, it would be shown in vain
-    /// (ZK-75).
+    /// The credential queries of login requests (ZK-2). An error while the schema is missing: the credential could be
+    /// requested but not verified (ZK-75).
     pub(crate) fn scope(&self) -> Result<&[serde_json::Value], LoginError> {
         match &self.humanity {
             None => Ok(&[]),
@@ -74,43 +75,43 @@ impl IdentityConfig {
     }
 }
 
-/// What logins, tokens and links stand on.
+/// Dependencies of logins, tokens and links.
 #[derive(Clone, Debug)]
 pub struct IdentityParts {
-    /// Who may come in.
-    pub edge: Arc<Edge>,
+    /// What all HTTP surfaces share: tokens, policy, clock, origins.
+    pub edge: Arc<HttpContext>,
     /// Users, tokens and links.
     pub store: Store,
-    /// What lives for a while: sessions, challenges, counters.
+    /// Short-lived values: sessions, challenges, counters.
     pub cache: Cache,
-    /// Where security events go.
-    pub security: SecuritySink,
+    /// Takes security events and access records.
+    pub journal: Arc<Journal>,
     /// Our own chain.
     pub chain: Arc<dyn Chain>,
-    /// Settings of decisions.
-    pub knobs: Arc<Knobs>,
-    /// Where names of addresses are looked up, if anywhere.
+    /// Settings of policy decisions.
+    pub knobs: Arc<PolicySettings>,
+    /// ENS lookups, if configured.
     pub ens: Option<Ens>,
-    /// Who is believed at login.
+    /// Verifies the proofs of logins.
     pub verifier: Arc<dyn ProofVerifier>,
-    /// Work that outlives its request; the end of the process waits for it (HD21).
+    /// Tracks work that outlives its request. Shutdown waits for it (HD21).
     pub tasks: TaskTracker,
 }
 
-/// What the handlers draw on; cheap to clone.
+/// The state of the handlers; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct IdentityState {
-    pub(crate) edge: Arc<Edge>,
+    pub(crate) edge: Arc<HttpContext>,
     pub(crate) store: Store,
-    pub(crate) security: SecuritySink,
+    pub(crate) journal: Arc<Journal>,
     pub(crate) chain: Arc<dyn Chain>,
-    pub(crate) knobs: Arc<Knobs>,
-    /// Where names of addresses are looked up, if anywhere.
+    pub(crate) knobs: Arc<PolicySettings>,
+    /// ENS lookups, if configured.
     pub(crate) ens: Option<Ens>,
-    /// Work that outlives its request.
+    /// Tracks work that outlives its request.
     pub(crate) tasks: TaskTracker,
     pub(crate) inner: Arc<Inner>,
-    /// Where one is configured.
+    /// The enterprise directory, if configured.
     pub(crate) directory: Option<Arc<Directory>>,
 }
 
@@ -120,23 +121,23 @@ pub(crate) struct Inner {
     pub(crate) issuer: TokenIssuer,
     pub(crate) verifier: Arc<dyn ProofVerifier>,
     pub(crate) sessions: LoginSessions,
-    pub(crate) failures: Failures,
+    pub(crate) failures: FailureCounter,
     pub(crate) vault: Vault,
     pub(crate) challenges: Challenges,
     pub(crate) limits: Limits,
     pub(crate) oauth: Oauth,
-    /// Which query parameters a route takes.
+    /// The query parameters that each route accepts.
     pub(crate) queries: KnownQueries,
 }
 
 impl IdentityState {
-    /// The state of one instance; made once.
+    /// Creates the state of one instance; call it once.
     pub fn new(config: IdentityConfig, on: IdentityParts) -> Self {
         let IdentityParts {
             edge,
             store,
             cache,
-            security,
+            journal,
             chain,
             knobs,
             ens,
@@ -147,7 +148,7 @@ impl IdentityState {
             issuer: TokenIssuer::new(Arc::clone(&edge), config.access_ttl, config.refresh_ttl),
             verifier,
             sessions: LoginSessions::new(cache.clone(), &config.vault_secret),
-            failures: Failures::new(cache.clone()),
+            failures: FailureCounter::new(cache.clone()),
             vault: Vault::new(&config.vault_secret, Arc::clone(&edge.entropy)),
             challenges: Challenges::new(cache.clone()),
             oauth: Oauth::new(&config.oauth, &config.vault_secret, cache.clone(), &*edge.entropy),
@@ -158,7 +159,7 @@ impl IdentityState {
         Self {
             edge,
             store,
-            security,
+            journal,
             chain,
             knobs,
             ens,
@@ -168,14 +169,14 @@ impl IdentityState {
         }
     }
 
-    /// The same with a directory to log in with.
+    /// Sets the directory that users may log in with.
     #[must_use]
     pub fn with_directory(self, directory: Option<Arc<Directory>>) -> Self {
         Self { directory, ..self }
     }
 }
 
-impl FromRef<IdentityState> for Arc<Edge> {
+impl FromRef<IdentityState> for Arc<HttpContext> {
     fn from_ref(state: &IdentityState) -> Self {
         Self::clone(&state.edge)
     }

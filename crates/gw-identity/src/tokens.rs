@@ -1,23 +1,23 @@
-//! Issuing token pairs (spec/10 section 4). What a token looks like is `gw-http`'s, what is stored `gw-store`'s.
+//! Issues token pairs (spec/10 section 4). The token format is in `gw-http`, the stored rows are in `gw-store`.
 
 use crate::state::IdentityState;
-use gw_http::{AccessClaims, Amr, ApiError, Edge, RefreshClaims, token::SKEW};
-use gw_policy::access::{Refused, TokenFacts, identify};
+use gw_http::{AccessClaims, Amr, ApiError, HttpContext, RefreshClaims, token::SKEW};
+use gw_policy::access::{IdentityError, TokenFacts, identify};
 use gw_store::record::{NewRefreshToken, TokenHash, User};
 use gw_types::{Seconds, Secret, SessionId, Timestamp, TokenId};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// The longest life of a family (TK-5).
+/// Maximum lifetime of a token family (TK-5).
 const FAMILY_LIFE: Seconds = Seconds(30 * 86_400);
-/// The longest life of an access token (decision 35), whatever the setting was when it was issued.
+/// Maximum lifetime of an access token (decision 35), whatever the setting was when it was issued.
 const LONGEST_ACCESS: Seconds = Seconds(86_400);
 
 /// Issues pairs of tokens.
 #[derive(Clone, Debug)]
 pub struct TokenIssuer {
-    edge: Arc<Edge>,
+    edge: Arc<HttpContext>,
     access_ttl: Seconds,
     refresh_ttl: Seconds,
 }
@@ -33,21 +33,21 @@ pub struct TokenPair {
     pub refresh: Secret,
 }
 
-/// A login whose tokens are issued.
+/// A token family: the tokens that rotate from one first pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// Its id (`sid`).
+    /// The family's id (`sid`).
     pub id: SessionId,
-    /// The login: the first family it made. What a login made ends with it (HD35).
+    /// The login's id, which is the id of the first family it made. Everything that a login made ends with it (HD35).
     pub login: SessionId,
     /// When the login took place.
     pub started: Timestamp,
-    /// How it was proved.
+    /// How the login was proved.
     pub amr: Amr,
 }
 
 impl TokenIssuer {
-    pub(crate) fn new(edge: Arc<Edge>, access_ttl: Seconds, refresh_ttl: Seconds) -> Self {
+    pub(crate) fn new(edge: Arc<HttpContext>, access_ttl: Seconds, refresh_ttl: Seconds) -> Self {
         Self {
             edge,
             access_ttl,
@@ -55,7 +55,7 @@ impl TokenIssuer {
         }
     }
 
-    /// A login of this moment.
+    /// Starts the first family of a new login.
     pub fn new_family(&self, amr: Amr, now: Timestamp) -> Family {
         let id = SessionId(self.edge.entropy.uuid());
         Family {
@@ -66,7 +66,7 @@ impl TokenIssuer {
         }
     }
 
-    /// Another family of the same login, so that rotation of one does not kill the other (HD19).
+    /// Creates another family of the same login, so that rotation of one does not revoke the other (HD19).
     pub(crate) fn sibling(&self, family: Family) -> Family {
         Family {
             id: SessionId(self.edge.entropy.uuid()),
@@ -74,7 +74,7 @@ impl TokenIssuer {
         }
     }
 
-    /// A pair of the family, and the row by which the refresh token will be known. No token outlives its family.
+    /// Issues a pair of the family, and the row that identifies the refresh token. No token outlives its family.
     pub fn issue(&self, user: &User, family: Family, now: Timestamp) -> (TokenPair, NewRefreshToken) {
         let family_end = family.started.plus(FAMILY_LIFE);
         let access = AccessClaims {
@@ -113,8 +113,8 @@ impl TokenIssuer {
     }
 }
 
-/// Whether the login of a pair that waits for its page has ended meanwhile: logged out, revoked, banned. A user whom this
-/// instance does not know yet has just been made by another.
+/// Whether the login of a pair that waits for its page has ended meanwhile: by logout, revocation or ban. An unknown
+/// user counts as not ended, because another instance may have just created it.
 pub(crate) fn has_ended(state: &IdentityState, pair: &TokenPair) -> Result<bool, ApiError> {
     let Ok(claims) = state.edge.tokens.refresh(pair.refresh.expose(), state.edge.now()) else {
         return Ok(true);
@@ -128,16 +128,16 @@ pub(crate) fn has_ended(state: &IdentityState, pair: &TokenPair) -> Result<bool,
     let snapshot = state.edge.policy.pin().ok_or_else(ApiError::policy_unavailable)?;
     Ok(!matches!(
         identify(&snapshot, &facts),
-        Ok(_) | Err(Refused::UnknownUser)
+        Ok(_) | Err(IdentityError::UnknownUser)
     ))
 }
 
-/// What is stored of a token (TK-3).
+/// The stored hash of a token (TK-3).
 pub(crate) fn hash(token: &Secret) -> TokenHash {
     TokenHash(Sha256::digest(token.expose().as_bytes()).into())
 }
 
-/// Until when a family must stay known as revoked: then its last access token has ended.
+/// Until when a revoked family must be remembered: its last access token has expired by then.
 pub(crate) fn revoked_until(now: Timestamp) -> Timestamp {
     now.plus(LONGEST_ACCESS).plus(SKEW)
 }
@@ -160,7 +160,7 @@ pub struct AuthResponse {
 }
 
 impl AuthResponse {
-    /// The pair as of `now`.
+    /// Converts the pair; `expires_in` counts from `now`.
     pub fn new(pair: TokenPair, now: Timestamp) -> Self {
         let left = pair.access_expires_at.secs().saturating_sub(now.secs());
         Self {
@@ -172,7 +172,7 @@ impl AuthResponse {
     }
 }
 
-/// The one place where tokens leave.
+/// Serializes a token. The only place where tokens leave.
 fn expose<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose())
 }

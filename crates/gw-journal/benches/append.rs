@@ -1,8 +1,8 @@
-//! Records per second into the journal, the wait for an fsync, and records per second out of it.
+//! Throughput of appending, latency of an fsync, and throughput of reading for sealing.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gw_audit::{AccessRecord, AuthMethod, Stream};
-use gw_journal::{Journal, Options};
+use gw_journal::{Journal, JournalConfig};
 use gw_types::{Clock, Entropy, Epoch, ExternalId, OrgId, Seconds, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ impl Entropy for Counter {
         bytes
             .iter_mut()
             .zip(n.iter().cycle())
-            .for_each(|(to, from)| *to = *from);
+            .for_each(|(byte, value)| *byte = *value);
     }
 }
 
-#[expect(clippy::unwrap_used, reason = "a benchmark without its directory is none")]
+#[expect(clippy::unwrap_used, reason = "a benchmark cannot run without its directory")]
 fn open(dir: &Path) -> Journal {
-    let options = Options {
+    let options = JournalConfig {
         dir: dir.to_owned(),
         holder: "a benchmark".to_owned(),
         cluster: "bench".to_owned(),
@@ -60,8 +60,8 @@ fn record() -> AccessRecord {
     }
 }
 
-/// Takes everything durable out, so that a long run does not fill the disk.
-#[expect(clippy::unwrap_used, reason = "a benchmark whose journal failed is none")]
+/// Seals all records, so that a long run does not fill the disk; returns the number of the last one.
+#[expect(clippy::unwrap_used, reason = "a benchmark cannot run with a failed journal")]
 fn drain(journal: &Journal) -> u64 {
     journal.sync().unwrap();
     let mut taken = 0;
@@ -72,10 +72,10 @@ fn drain(journal: &Journal) -> u64 {
     taken
 }
 
-#[expect(clippy::unwrap_used, reason = "a benchmark whose journal failed is none")]
+#[expect(clippy::unwrap_used, reason = "a benchmark cannot run with a failed journal")]
 fn append(journal: &Journal, record: &AccessRecord, records: u64) {
     for _ in 0..records {
-        // A disk slower than this loop is waited for: what is not synced is kept in memory.
+        // If the disk is slower than this loop, the unsynced records fill the memory limit, so this waits for a sync.
         while journal.append(record.clone()).is_err() {
             journal.sync().unwrap();
         }
@@ -84,18 +84,18 @@ fn append(journal: &Journal, record: &AccessRecord, records: u64) {
 
 fn threads(journal: &Journal, threads: u64, records: u64) -> Duration {
     let record = record();
-    let began = Instant::now();
+    let start = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| append(journal, &record, records.div_ceil(threads)));
         }
     });
-    let took = began.elapsed();
+    let duration = start.elapsed();
     drain(journal);
-    took
+    duration
 }
 
-#[expect(clippy::unwrap_used, reason = "a benchmark whose journal failed is none")]
+#[expect(clippy::unwrap_used, reason = "a benchmark cannot run with a failed journal")]
 fn journal(criterion: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let journal = open(dir.path());
@@ -116,9 +116,9 @@ fn journal(criterion: &mut Criterion) {
         bencher.iter_custom(|records| {
             append(&journal, &record(), records);
             journal.sync().unwrap();
-            let began = Instant::now();
+            let start = Instant::now();
             drain(&journal);
-            began.elapsed()
+            start.elapsed()
         });
     });
     group.finish();

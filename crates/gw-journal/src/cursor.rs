@@ -1,25 +1,25 @@
-//! How far each stream is sealed. Streams go into the store independently of each other (RL4), so each has a
-//! cursor of its own; what lies before all of them may be deleted.
+//! Cursors: how far each stream is sealed. The streams are sealed independently of each other (RL4), so each has its
+//! own cursor. Records before all cursors may be deleted.
 
-use crate::header::{Reached, Sizes};
+use crate::header::{ChainSizes, Progress};
 use crate::segment::FIRST_FRAME;
 use gw_audit::Stream;
 use std::iter::once;
 
-/// The place behind a record.
+/// The end of a record in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordEnd {
-    /// The record, and the chains up to it.
-    pub(crate) reached: Reached,
+    /// The record, and the sizes of the chains up to it.
+    pub(crate) reached: Progress,
     pub(crate) segment: u64,
     pub(crate) offset: u64,
-    /// Bytes of the records up to here, counted from where the journal began when it was opened.
+    /// The bytes of all records up to this end, counted from the oldest record when the journal was opened.
     pub(crate) bytes: u64,
 }
 
 impl RecordEnd {
-    /// A place known by its number only.
-    pub(crate) const fn start(reached: Reached, bytes: u64) -> Self {
+    /// An end whose position in the files is unknown; reading from it starts at the next segment's first frame.
+    pub(crate) const fn start(reached: Progress, bytes: u64) -> Self {
         Self {
             reached,
             segment: 0,
@@ -33,21 +33,21 @@ impl RecordEnd {
         self.reached.lsn
     }
 
-    /// The size of a chain up to here.
+    /// The size of a chain up to this end.
     pub(crate) fn size(&self, stream: Stream) -> u64 {
-        self.reached.sizes.of(stream)
+        self.reached.sizes.get(stream)
     }
 }
 
 #[derive(Debug)]
 struct Cursor {
     stream: Stream,
-    /// Sealed entries.
+    /// The number of sealed entries.
     size: u64,
-    /// A place before which all entries of the stream are sealed; others may lie behind it.
-    place: RecordEnd,
-    /// The places behind the entries handed out last.
-    out: Vec<RecordEnd>,
+    /// An end before which all entries of the stream are sealed; there may be further sealed entries behind it.
+    sealed_to: RecordEnd,
+    /// The ends of the entries that were handed out last.
+    handed_out: Vec<RecordEnd>,
 }
 
 /// The cursors of all streams.
@@ -55,22 +55,22 @@ struct Cursor {
 pub(crate) struct Cursors(Vec<Cursor>);
 
 impl Cursors {
-    /// Cursors at these sizes. No entry before `place` is unsealed.
-    pub(crate) fn new(sizes: &Sizes, place: RecordEnd) -> Self {
+    /// Cursors at these sizes. All entries before `sealed_to` must be sealed.
+    pub(crate) fn new(sizes: &ChainSizes, sealed_to: RecordEnd) -> Self {
         let cursor = |stream: Stream| Cursor {
             stream,
-            size: sizes.of(stream),
-            place,
-            out: Vec::new(),
+            size: sizes.get(stream),
+            sealed_to,
+            handed_out: Vec::new(),
         };
         Self(Stream::ALL.iter().copied().map(cursor).collect())
     }
 
-    fn of(&mut self, stream: Stream) -> Option<&mut Cursor> {
+    fn cursor_mut(&mut self, stream: Stream) -> Option<&mut Cursor> {
         self.0.iter_mut().find(|cursor| cursor.stream == stream)
     }
 
-    /// How many entries of a stream are sealed.
+    /// The number of sealed entries of a stream.
     pub(crate) fn size(&self, stream: Stream) -> u64 {
         self.0
             .iter()
@@ -78,66 +78,57 @@ impl Cursors {
             .map_or(0, |cursor| cursor.size)
     }
 
-    pub(crate) fn sizes(&self) -> Sizes {
-        let mut sizes = Sizes::default();
+    pub(crate) fn sizes(&self) -> ChainSizes {
+        let mut sizes = ChainSizes::default();
         self.0.iter().for_each(|cursor| sizes.set(cursor.stream, cursor.size));
         sizes
     }
 
-    /// Notes what was handed out, and a place up to which nothing of the stream is unsealed.
-    pub(crate) fn hand_out(&mut self, stream: Stream, before: Option<RecordEnd>, out: Vec<RecordEnd>) {
-        if let Some(cursor) = self.of(stream) {
-            if let Some(before) = before.filter(|before| before.lsn() > cursor.place.lsn()) {
-                cursor.place = before;
+    /// Sets the ends of the entries that were handed out, and an end before which all entries of the stream are sealed.
+    pub(crate) fn hand_out(&mut self, stream: Stream, sealed_to: Option<RecordEnd>, handed_out: Vec<RecordEnd>) {
+        if let Some(cursor) = self.cursor_mut(stream) {
+            if let Some(sealed_to) = sealed_to.filter(|end| end.lsn() > cursor.sealed_to.lsn()) {
+                cursor.sealed_to = sealed_to;
             }
-            cursor.out = out;
+            cursor.handed_out = handed_out;
         }
     }
 
-    /// Moves a cursor forward; false if it was there.
+    /// Moves a cursor forward; returns false if it already was at `size` or behind it.
     pub(crate) fn advance(&mut self, stream: Stream, size: u64) -> bool {
-        let Some(cursor) = self.of(stream).filter(|cursor| cursor.size < size) else {
+        let Some(cursor) = self.cursor_mut(stream).filter(|cursor| cursor.size < size) else {
             return false;
         };
         cursor.size = size;
-        let passed = cursor.out.partition_point(|mark| mark.size(stream) <= size);
-        if let Some(place) = cursor.out.drain(..passed).next_back() {
-            cursor.place = place;
+        let passed = cursor.handed_out.partition_point(|end| end.size(stream) <= size);
+        if let Some(end) = cursor.handed_out.drain(..passed).next_back() {
+            cursor.sealed_to = end;
         }
         true
     }
 
     /// Moves a cursor forward or back.
-    pub(crate) fn move_to(&mut self, stream: Stream, size: u64, place: RecordEnd) {
-        if let Some(cursor) = self.of(stream) {
-            (cursor.size, cursor.place) = (size, place);
-            cursor.out.clear();
+    pub(crate) fn move_to(&mut self, stream: Stream, size: u64, sealed_to: RecordEnd) {
+        if let Some(cursor) = self.cursor_mut(stream) {
+            (cursor.size, cursor.sealed_to) = (size, sealed_to);
+            cursor.handed_out.clear();
         }
     }
 
-    /// The furthest known place that lies before entry `size` of a stream. A stream that is level profits from what
-    /// was read for another one, so that nothing is read once for each stream.
-    pub(crate) fn before(&self, stream: Stream, size: u64, start: RecordEnd, durable: &RecordEnd) -> RecordEnd {
-        let known = self.0.iter().map(|cursor| cursor.place).chain(once(*durable));
-        known.filter(|mark| mark.size(stream) <= size).fold(
-            start,
-            |best, mark| {
-                if mark.lsn() > best.lsn() { mark } else { best }
-            },
-        )
+    /// The last known end before entry `size` of a stream. The ends of all cursors are considered, so that records are
+    /// not read again for each stream: a fully sealed stream uses the end of another stream's cursor.
+    pub(crate) fn end_before(&self, stream: Stream, size: u64, start: RecordEnd, durable: &RecordEnd) -> RecordEnd {
+        let ends = self.0.iter().map(|cursor| cursor.sealed_to).chain(once(*durable));
+        ends.filter(|end| end.size(stream) <= size)
+            .fold(start, |last, end| if end.lsn() > last.lsn() { end } else { last })
     }
 
-    /// A place before which nothing durable is unsealed.
+    /// An end before which all durable records of all streams are sealed.
     pub(crate) fn slowest(&self, start: RecordEnd, durable: &RecordEnd) -> RecordEnd {
         self.0
             .iter()
-            .map(|cursor| self.before(cursor.stream, cursor.size, start, durable))
-            .fold(
-                *durable,
-                |least, mark| {
-                    if mark.lsn() < least.lsn() { mark } else { least }
-                },
-            )
+            .map(|cursor| self.end_before(cursor.stream, cursor.size, start, durable))
+            .fold(*durable, |first, end| if end.lsn() < first.lsn() { end } else { first })
     }
 }
 
@@ -145,36 +136,40 @@ impl Cursors {
 mod tests {
     use super::*;
 
-    fn mark(lsn: u64, access: u64, security: u64) -> RecordEnd {
-        let mut sizes = Sizes::default();
+    fn end(lsn: u64, access: u64, security: u64) -> RecordEnd {
+        let mut sizes = ChainSizes::default();
         sizes.set(Stream::Access, access);
         sizes.set(Stream::Security, security);
-        RecordEnd::start(Reached { lsn, sizes }, lsn * 100)
+        RecordEnd::start(Progress { lsn, sizes }, lsn * 100)
     }
 
     #[test]
-    fn rl4_a_level_stream_holds_up_nothing() {
-        let (start, durable) = (mark(0, 0, 0), mark(100, 90, 10));
-        let mut cursors = Cursors::new(&Sizes::default(), start);
+    fn rl4_a_fully_sealed_stream_does_not_hold_back_the_others() {
+        let (start, durable) = (end(0, 0, 0), end(100, 90, 10));
+        let mut cursors = Cursors::new(&ChainSizes::default(), start);
         assert_eq!(cursors.slowest(start, &durable), start);
-        cursors.hand_out(Stream::Security, None, vec![mark(50, 41, 9), durable]);
+        cursors.hand_out(Stream::Security, None, vec![end(50, 41, 9), durable]);
         assert!(cursors.advance(Stream::Security, 10));
         assert_eq!(
             cursors.slowest(start, &durable),
             start,
-            "the other one is at the beginning"
+            "the access stream is still at the beginning"
         );
-        cursors.hand_out(Stream::Access, None, vec![mark(20, 15, 5), mark(99, 90, 9)]);
+        cursors.hand_out(Stream::Access, None, vec![end(20, 15, 5), end(99, 90, 9)]);
         assert!(cursors.advance(Stream::Access, 89));
-        assert_eq!(cursors.slowest(start, &durable), mark(20, 15, 5));
+        assert_eq!(cursors.slowest(start, &durable), end(20, 15, 5));
         assert!(cursors.advance(Stream::Access, 90));
         assert!(!cursors.advance(Stream::Access, 90));
-        assert_eq!(cursors.slowest(start, &durable), durable, "both are level");
-        let more = mark(105, 90, 15);
         assert_eq!(
-            cursors.slowest(start, &more),
-            mark(100, 90, 10),
-            "access is level, security goes on from there"
+            cursors.slowest(start, &durable),
+            durable,
+            "both streams are fully sealed"
+        );
+        let later = end(105, 90, 15);
+        assert_eq!(
+            cursors.slowest(start, &later),
+            end(100, 90, 10),
+            "access is fully sealed, security continues from there"
         );
     }
 }

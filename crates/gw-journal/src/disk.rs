@@ -1,4 +1,4 @@
-//! Every operation that changes what is on disk, so that tests can let each of them fail, or be the last one.
+//! All operations that change files, so that tests can make each of them fail, or stop after it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -6,11 +6,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// One operation, before it is carried out.
+/// An operation that is about to be carried out.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     dead_code,
-    reason = "only a test looks at what is about to happen, and at some of it only to print it"
+    reason = "only tests read the fields, and some of them only in debug output"
 )]
 pub(crate) enum Op<'a> {
     Create(&'a Path),
@@ -30,9 +30,9 @@ pub(crate) enum Op<'a> {
     Remove(&'a Path),
 }
 
-/// Whether the operation may happen; outside tests every one may.
+/// Decides whether an operation is carried out; outside tests always.
 #[cfg(not(test))]
-#[expect(clippy::unnecessary_wraps, reason = "the one for tests refuses")]
+#[expect(clippy::unnecessary_wraps, reason = "the version for tests returns errors")]
 const fn permit(_: Op<'_>) -> io::Result<()> {
     Ok(())
 }
@@ -40,7 +40,7 @@ const fn permit(_: Op<'_>) -> io::Result<()> {
 #[cfg(test)]
 use crate::tests::disk::permit;
 
-/// A new file of this process's user alone.
+/// Creates a new file that only this process's user can access.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     permit(Op::Create(path))?;
     OpenOptions::new()
@@ -83,26 +83,33 @@ pub(crate) fn write(file: &File, path: &Path, bytes: &[u8], offset: u64) -> io::
     file.write_all_at(bytes, offset)
 }
 
-/// Whether an error says that the disk has no room, or the process no more of it.
+/// Whether an error means that the disk is full or the quota is used up.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Makes a file durable, its length included.
+/// Makes a file's bytes and length durable.
 pub(crate) fn sync(file: &File, path: &Path) -> io::Result<()> {
     permit(Op::Sync(path))?;
-    file.sync_all()
+    file.sync_all()?;
+    is_still_named(file, path)
 }
 
-/// Makes a file's bytes durable; its length was before.
+/// Makes a file's bytes durable; the length must be durable already.
 pub(crate) fn sync_data(file: &File, path: &Path) -> io::Result<()> {
     permit(Op::Sync(path))?;
     file.sync_data()?;
-    // Bytes in a file that no directory names any more are gone with the process.
-    if file.metadata()?.nlink() == 0 {
-        Err(io::ErrorKind::NotFound.into())
-    } else {
+    is_still_named(file, path)
+}
+
+/// Fails if the path does not lead to the open file. The bytes of a removed file are lost when the process ends, and a
+/// later start does not find the bytes of a moved file.
+fn is_still_named(file: &File, path: &Path) -> io::Result<()> {
+    let (open, named) = (file.metadata()?, std::fs::metadata(path)?);
+    if (open.dev(), open.ino()) == (named.dev(), named.ino()) {
         Ok(())
+    } else {
+        Err(io::ErrorKind::NotFound.into())
     }
 }
 
@@ -112,7 +119,7 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Removes a file; one that is gone already is no error.
+/// Removes a file; a missing file is not an error.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     permit(Op::Remove(path))?;
     match std::fs::remove_file(path) {
@@ -121,15 +128,15 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a file or directory another name; both names are in the same directory.
+/// Renames a file or directory within its parent directory.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     permit(Op::Rename(from))?;
     std::fs::rename(from, to)?;
     to.parent().map_or(Ok(()), sync_dir)
 }
 
-/// Replaces a file as a whole: after a crash it is the old one or the new one. The new one is a fresh file each
-/// time, since an fsync that failed once says nothing when it is repeated (HD22).
+/// Replaces a file atomically: after a crash it is the old or the new one. Each call writes a new file, because
+/// repeating a failed fsync on the same file proves nothing (HD22).
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     remove(&new)?;

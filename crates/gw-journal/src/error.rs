@@ -1,21 +1,21 @@
-//! What can go wrong.
+//! Errors of the journal.
 
 use gw_audit::Stream;
 use std::path::{Path, PathBuf};
 
-/// Why a record was not taken. Callers answer 503 `audit unavailable`.
+/// Why a record was not accepted. Callers answer 503 `audit unavailable`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
-    /// The disk refuses what is written; it is tried again, and until then nothing is taken.
+    /// The disk rejects writes. The journal retries and accepts no records until a retry succeeds.
     #[error("the audit journal is unavailable")]
     Unavailable,
-    /// The size bound is reached, or the disk is full.
+    /// The size limit is reached, or the disk is full.
     #[error("the audit journal is full")]
     Full,
-    /// The record is larger than any record may be.
+    /// The record exceeds the largest record size.
     #[error("the record is too long for the audit journal")]
     TooLong,
-    /// The record belongs to a stream that does not go through the journal.
+    /// The record belongs to a stream that is not written to the journal.
     #[error("the record's stream is not journaled")]
     NotJournaled,
 }
@@ -23,31 +23,31 @@ pub enum JournalError {
 /// Why a journal could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process holds the directory (exit code 78).
+    /// Another process uses the directory (exit code 78).
     #[error("`{dir}` is held by {holder}")]
     Held {
         /// The directory.
         dir: PathBuf,
-        /// What the holder wrote about itself.
+        /// The holder's description of itself.
         holder: String,
     },
     /// The directory cannot be used.
     #[error("cannot use `{path}`")]
     Io {
-        /// The path that failed.
+        /// The path of the file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// What was once durable is damaged or gone: the shard stops here.
+    /// Records that were durable are damaged or missing, so the shard cannot be opened.
     #[error("`{path}` is damaged at byte {offset}: {what}")]
     Corrupt {
         /// The damaged file.
         path: PathBuf,
-        /// Where.
+        /// The offset of the damage in bytes.
         offset: u64,
-        /// What is wrong.
+        /// A description of the damage.
         what: &'static str,
     },
 }
@@ -62,7 +62,7 @@ impl OpenError {
     }
 }
 
-/// Names the path an input or output error happened at.
+/// Adds the path to an I/O error.
 pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> OpenError {
     |source| OpenError::Io {
         path: path.to_owned(),
@@ -70,7 +70,7 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> OpenError {
     }
 }
 
-/// The same for a file that a journal must have: its absence is damage.
+/// Adds the path to an I/O error about a file that a journal must have: a missing file is damage.
 pub(crate) fn missing(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> OpenError {
     move |error| {
         if error.kind() == std::io::ErrorKind::NotFound {
@@ -81,35 +81,35 @@ pub(crate) fn missing(path: &Path, what: &'static str) -> impl FnOnce(std::io::E
     }
 }
 
-/// Why records could not be read back, or sealed segments not be cleared away.
+/// Why records could not be read, or sealed segments could not be deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A file could not be used.
     #[error("cannot use `{path}`")]
     Io {
-        /// The path that failed.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// What was once durable is damaged.
+    /// A record that was durable is damaged.
     #[error("`{path}` is damaged at byte {offset}")]
     Damaged {
         /// The damaged file.
         path: PathBuf,
-        /// Where.
+        /// The offset of the damage in bytes.
         offset: u64,
     },
-    /// More is said to be sealed than was ever written here.
-    #[error("chain {stream} is said to hold {size} entries, more than this journal wrote")]
+    /// The caller reported more sealed entries than this journal wrote.
+    #[error("{size} entries of stream {stream} were reported as sealed, more than this journal wrote")]
     NotWritten {
         /// The stream.
         stream: Stream,
-        /// The entries it is said to hold.
+        /// The reported number of sealed entries.
         size: u64,
     },
-    /// The journal stopped after a fault.
+    /// The journal stopped after a panic in one of its threads.
     #[error("the journal stopped after a fault")]
     Stopped,
 }

@@ -1,7 +1,7 @@
-//! The thread that makes records durable: one fsync covers all that was written before it began.
+//! The thread that makes records durable: one fsync covers everything written before it started.
 //!
-//! When somebody waits it begins at once, and whoever comes while it runs shares the next one; when nobody
-//! waits it begins so early that a power cut costs at most 20 ms of records (decision 10).
+//! If a caller waits, the fsync starts immediately; callers that arrive while it runs share the next one. If no caller
+//! waits, it starts early enough that a power cut loses at most 20 ms of records (decision 10).
 
 use crate::disk;
 use crate::journal::Shared;
@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long records nobody waits for stay in the page cache before their fsync begins.
+/// The time until the fsync of records that no caller waits for.
 const IDLE: Duration = Duration::from_millis(15);
 
-/// Rest between two tries to find a file on a disk that refuses.
+/// The pause between two attempts to write to a failing disk.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What the thread is told.
+/// Signals to the flush thread.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     /// There are records without fsync.
     dirty: AtomicBool,
-    /// Somebody waits for one.
+    /// A caller waits for an fsync.
     urgent: AtomicBool,
     stop: AtomicBool,
     asleep: Mutex<()>,
@@ -43,7 +43,7 @@ impl Signal {
 
     fn raise(&self, flag: &AtomicBool) {
         if !flag.swap(true, Ordering::AcqRel) {
-            // Invariant: the flag is up before the lock is taken, and the sleeper looks under the lock.
+            // Invariant: the flag is set before the lock is taken, and the thread checks it while it holds the lock.
             drop(self.lock());
             self.wake.notify_one();
         }
@@ -57,31 +57,31 @@ impl Signal {
         self.asleep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleeps for so long; false when the journal is closed.
-    fn pause(&self, rest: Duration) -> bool {
+    /// Sleeps for `duration`; returns false if the journal is being closed.
+    fn pause(&self, duration: Duration) -> bool {
         drop(
             self.wake
-                .wait_timeout_while(self.lock(), rest, |()| !self.is(&self.stop)),
+                .wait_timeout_while(self.lock(), duration, |()| !self.is(&self.stop)),
         );
         !self.is(&self.stop)
     }
 
-    /// Sleeps until a sync is due; false when the journal is closed.
+    /// Sleeps until an fsync is due; returns false if the journal is being closed and nothing is to be synced.
     fn next(&self) -> bool {
         let asleep = self.lock();
         let asleep = self
             .wake
             .wait_while(asleep, |()| !self.is(&self.dirty) && !self.is(&self.stop));
         let asleep = asleep.unwrap_or_else(PoisonError::into_inner);
-        let hurry = |_: &mut ()| !self.is(&self.urgent) && !self.is(&self.stop);
-        drop(self.wake.wait_timeout_while(asleep, IDLE, hurry));
+        let may_wait = |_: &mut ()| !self.is(&self.urgent) && !self.is(&self.stop);
+        drop(self.wake.wait_timeout_while(asleep, IDLE, may_wait));
         self.urgent.store(false, Ordering::Release);
         let dirty = self.dirty.swap(false, Ordering::AcqRel);
         dirty || !self.is(&self.stop)
     }
 }
 
-/// The thread's whole life.
+/// Runs the flush thread until the journal is closed.
 pub(crate) fn run(shared: &Shared) {
     provide_spare(shared);
     while shared.signal.next() {
@@ -95,10 +95,10 @@ pub(crate) fn run(shared: &Shared) {
     }
 }
 
-/// One fsync of all that is written.
+/// Makes everything written so far durable with one fsync.
 pub(crate) fn sync(shared: &Shared) {
-    // One at a time: each takes what it covered off the front of what is not durable yet.
-    let _one = shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+    // Only one sync at a time: each removes the frames it covered from the front of the unsynced ones.
+    let _syncing = shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(job) = shared.writer().map(|writer| writer.sync_job()) else {
         return;
     };
@@ -108,51 +108,52 @@ pub(crate) fn sync(shared: &Shared) {
         .iter()
         .try_for_each(|(file, path)| disk::sync_data(file, path));
     let Ok(mut writer) = shared.writer() else { return };
-    let durable = writer.synced(&job, result);
+    let is_durable = writer.finish_sync(&job, result);
     drop(writer);
-    if durable {
-        // The header may lag behind; only what it says must be true.
+    if is_durable {
+        // An error is ignored: the header may lag behind, it must only never be ahead.
         let _ = shared.header().note_durable(job.ends.end.reached);
     }
 }
 
-/// Tries a fresh file for what no file took; true if there is nothing like that, or not any more (RL12).
+/// If the writer is failing, tries to write the unsynced frames to a new file (RL12). Returns whether the writer is not
+/// failing any more.
 pub(crate) fn heal(shared: &Shared) -> bool {
-    let _one = shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+    let _syncing = shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(mut writer) = shared.writer() else { return true };
     if !writer.failing {
         remove_leftover(&mut writer.leftover);
         return true;
     }
-    let mut rescue = writer.rescue();
-    // Without the lock: the disk may take its time to refuse, and callers are to be told at once.
+    let mut rescue = writer.start_rescue();
+    // The lock is released, because a failing disk may be slow and other callers must get their error at once.
     drop(writer);
-    let segment = if rescue.clear_away() {
-        rescue.move_to_fresh()
+    let segment = if rescue.remove_leftover() {
+        rescue.move_to_new()
     } else {
         None
     };
     let reached = rescue.ends.end.reached;
     let Ok(mut writer) = shared.writer() else { return true };
-    writer.rescued(rescue, segment);
-    let healed = !writer.failing;
+    writer.finish_rescue(rescue, segment);
+    let is_healed = !writer.failing;
     drop(writer);
-    if healed {
+    if is_healed {
         let _ = shared.header().note_durable(reached);
-        // Some may have come meanwhile.
+        // Records may have been appended in the meantime.
         shared.signal.dirty();
     }
-    healed
+    is_healed
 }
 
 fn remove_leftover(leftover: &mut Vec<std::path::PathBuf>) {
     leftover.retain(|path| disk::remove(path).is_err());
 }
 
-/// Makes the next segment before it is needed.
+/// Creates the next segment before it is needed.
 fn provide_spare(shared: &Shared) {
     let Ok(mut writer) = shared.writer() else { return };
-    let Some(number) = writer.wants_spare() else { return };
+    let Some(number) = writer.spare_number() else { return };
     let (dir, capacity) = (writer.dir.clone(), writer.segment_bytes);
     drop(writer);
     let Ok(spare) = Segment::create(&dir, number, capacity) else {

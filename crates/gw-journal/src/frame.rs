@@ -1,16 +1,16 @@
-//! How records lie in a segment: frames with a length and a CRC32C over length and payload (spec/70 rule 11).
+//! The frames of a segment: each has a length and a CRC32C over length and payload (spec/70 rule 11).
 //!
 //! ```text
 //! magic:4  length:4  crc32c:4  payload
 //! payload: 1  lsn:8  entry length:4  entry  openings     an entry
-//!          2  lsn:8                                      a marker: all up to this lsn was fsynced (HD25)
+//!          2  lsn:8                                      a marker: all records up to this lsn were fsynced (HD25)
 //! ```
 
-/// The longest payload. Longer records are refused.
+/// The longest payload in bytes. Longer records are rejected.
 pub(crate) const MAX_PAYLOAD: usize = 64 * 1024;
-/// What a frame adds to its entry and openings.
+/// The bytes that a frame adds to its entry and openings.
 pub(crate) const OVERHEAD: usize = HEAD + ENTRY_HEAD;
-/// The length of a marker's frame.
+/// The length of a marker's frame in bytes.
 pub(crate) const MARKER: usize = HEAD + 9;
 
 const MAGIC: [u8; 4] = *b"gwj\x01";
@@ -19,33 +19,33 @@ const ENTRY_HEAD: usize = 13;
 const ENTRY: u8 = 1;
 const MARK: u8 = 2;
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
-    /// An entry and what lies beside it.
+    /// An entry and its openings.
     Entry {
         lsn: u64,
         entry: &'a [u8],
         openings: &'a [u8],
     },
-    /// Everything up to this number was fsynced.
+    /// All records up to this number were fsynced.
     Marker { lsn: u64 },
 }
 
-/// What stands at a place.
+/// The result of reading a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found<'a> {
+pub(crate) enum FrameRead<'a> {
     /// A frame and its length.
     Frame(Frame<'a>, usize),
-    /// Nothing but zeros: never written to.
+    /// Only zeros: no frame was written here.
     End,
-    /// Something else.
+    /// Bytes that are not a valid frame.
     Damage,
     /// The slice ends before the frame does.
     Short,
 }
 
-/// Starts the frame of an entry in `out`, whose bytes are then appended.
+/// Starts the frame of an entry in `out`; the caller then appends the entry's bytes.
 pub(crate) fn start_entry(out: &mut Vec<u8>, lsn: u64) {
     out.extend_from_slice(&[0; HEAD]);
     out.push(ENTRY);
@@ -53,7 +53,7 @@ pub(crate) fn start_entry(out: &mut Vec<u8>, lsn: u64) {
     out.extend_from_slice(&[0; 4]);
 }
 
-/// Ends the frame begun at `start`, after the entry's bytes were appended.
+/// Ends the frame that starts at `start`, after the entry's bytes were appended.
 pub(crate) fn end_entry(out: &mut Vec<u8>, start: usize, openings: &[u8]) {
     let entry = out.len() - start - HEAD - ENTRY_HEAD;
     out.extend_from_slice(openings);
@@ -86,7 +86,7 @@ fn seal(out: &mut [u8], start: usize) {
     *head = [m0, m1, m2, m3, l0, l1, l2, l3, c0, c1, c2, c3];
 }
 
-/// Invariant: payloads are at most [`MAX_PAYLOAD`] long; a longer one would get a length no reader accepts.
+/// Invariant: payloads are at most [`MAX_PAYLOAD`] long; a longer one would get a length that no reader accepts.
 fn length_bytes(length: usize) -> [u8; 4] {
     u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()
 }
@@ -95,31 +95,35 @@ fn checksum(length: &[u8; 4], payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(length), payload)
 }
 
-/// Reads what stands at the start of `bytes`.
-pub(crate) fn read(bytes: &[u8]) -> Found<'_> {
+/// Reads the frame at the start of `bytes`.
+pub(crate) fn read(bytes: &[u8]) -> FrameRead<'_> {
     let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else {
-        return Found::Short;
+        return FrameRead::Short;
     };
     let [magic @ .., l0, l1, l2, l3, c0, c1, c2, c3] = head;
     if *magic != MAGIC {
-        return if head == &[0; HEAD] { Found::End } else { Found::Damage };
+        return if head == &[0; HEAD] {
+            FrameRead::End
+        } else {
+            FrameRead::Damage
+        };
     }
     let length = [*l0, *l1, *l2, *l3];
     let Ok(len) = usize::try_from(u32::from_le_bytes(length)) else {
-        return Found::Damage;
+        return FrameRead::Damage;
     };
     if len > MAX_PAYLOAD {
-        return Found::Damage;
+        return FrameRead::Damage;
     }
     let Some(payload) = rest.get(..len) else {
-        return Found::Short;
+        return FrameRead::Short;
     };
     if checksum(&length, payload) != u32::from_le_bytes([*c0, *c1, *c2, *c3]) {
-        return Found::Damage;
+        return FrameRead::Damage;
     }
     match parse(payload) {
-        Some(frame) => Found::Frame(frame, HEAD + len),
-        None => Found::Damage,
+        Some(frame) => FrameRead::Frame(frame, HEAD + len),
+        None => FrameRead::Damage,
     }
 }
 
@@ -138,14 +142,14 @@ fn parse(payload: &[u8]) -> Option<Frame<'_>> {
     }
 }
 
-/// All whole frames from `bytes` on, whatever lies between them: what can be salvaged after damage.
+/// All valid frames in `bytes`, skipping any other bytes between them, to salvage records behind damage.
 pub(crate) fn scan(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         loop {
             let start = rest.windows(MAGIC.len()).position(|window| window == MAGIC)?;
             rest = rest.get(start..)?;
-            if let Found::Frame(frame, len) = read(rest) {
+            if let FrameRead::Frame(frame, len) = read(rest) {
                 rest = rest.get(len..)?;
                 return Some(frame);
             }
@@ -168,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn rule_11_frames_come_back() {
+    fn rule_11_written_frames_are_read_back() {
         let out = frames();
-        let Found::Frame(entry, len) = read(&out) else {
+        let FrameRead::Frame(entry, len) = read(&out) else {
             panic!("{:?}", read(&out))
         };
         assert_eq!(
@@ -182,9 +186,9 @@ mod tests {
             }
         );
         assert_eq!(len, OVERHEAD + 13);
-        assert_eq!(read(&out[len..]), Found::Frame(Frame::Marker { lsn: 7 }, MARKER));
-        assert_eq!(read(&[0; 64]), Found::End);
-        assert_eq!(read(&out[..len - 1]), Found::Short);
+        assert_eq!(read(&out[len..]), FrameRead::Frame(Frame::Marker { lsn: 7 }, MARKER));
+        assert_eq!(read(&[0; 64]), FrameRead::End);
+        assert_eq!(read(&out[..len - 1]), FrameRead::Short);
     }
 
     #[test]
@@ -193,7 +197,7 @@ mod tests {
         for bit in 0..(OVERHEAD + 13) * 8 {
             let mut changed = out.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(!matches!(read(&changed), Found::Frame(..)), "bit {bit}");
+            assert!(!matches!(read(&changed), FrameRead::Frame(..)), "bit {bit}");
         }
     }
 

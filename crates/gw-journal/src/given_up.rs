@@ -1,7 +1,8 @@
-//! Which chains were given up with all that was not sealed of them gone on in another shard. Their numbers behind the
-//! sealed ones were given out and are of no entry there: without this they would count as lost.
+//! The list of chains that were given up and whose unsealed records were moved to another shard. Their numbers behind
+//! the sealed ones were issued, but no entry in their chain uses them: without this list they would count as lost.
 //!
-//! A file in the journal's directory, a line `<stream>/<shard>` for each, until the stores were told.
+//! The list is a file in the journal's directory with a line `<stream>/<shard>` for each chain. It is removed once the
+//! stores know the chains.
 
 use crate::disk;
 use crate::error::{OpenError, at};
@@ -10,7 +11,7 @@ use std::path::Path;
 
 const FILE: &str = "given-up";
 
-/// The chains in the file of a directory; a line that is no chain's is passed over.
+/// Reads the given-up chains of a journal directory; lines that are not the name of a chain are skipped.
 ///
 /// # Errors
 /// [`OpenError::Io`] if the file cannot be read.
@@ -23,7 +24,7 @@ pub fn given_up(dir: &Path) -> Result<Vec<ChainId>, OpenError> {
     }
 }
 
-/// Forgets them, once the stores were told.
+/// Removes the list, once the stores know the chains.
 ///
 /// # Errors
 /// [`OpenError::Io`] if the file cannot be removed.
@@ -32,11 +33,12 @@ pub fn forget_given_up(dir: &Path) -> Result<(), OpenError> {
     disk::remove(&path).map_err(at(&path))
 }
 
-/// Adds chains. Before their shard is given up: one that is not is passed over by whoever reads the file.
+/// Adds chains to the list. Called before their shard is given up: readers of the list skip the chains of the current
+/// shard.
 pub(crate) fn append(dir: &Path, chains: impl IntoIterator<Item = ChainId>) -> Result<(), OpenError> {
-    let mut all = given_up(dir)?;
-    all.extend(chains);
-    let text: String = all.iter().map(|chain| format!("{chain}\n")).collect();
+    let mut listed = given_up(dir)?;
+    listed.extend(chains);
+    let text: String = listed.iter().map(|chain| format!("{chain}\n")).collect();
     let path = dir.join(FILE);
     disk::replace(&path, text.as_bytes()).map_err(at(&path))
 }

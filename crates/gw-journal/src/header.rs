@@ -1,7 +1,7 @@
-//! The journal's header: the last number that is durable and the last one sealed (spec/70 rule 12).
+//! The journal's header: the last durable and the last sealed record number (spec/70 rule 12).
 //!
-//! Two slots are written in turn, so that a torn write leaves the other one. What it says may lag behind what
-//! is true, but is never more than what is true.
+//! Two slots are written alternately, so that a torn write leaves the other slot intact. The numbers in the header may
+//! lag behind the true ones, but are never ahead of them.
 
 use crate::disk;
 use crate::error::{OpenError, at, missing};
@@ -17,60 +17,60 @@ pub(crate) const STREAMS: usize = Stream::ALL.len();
 const WORDS: usize = 3 + 2 * STREAMS;
 const LEN: usize = 24 + 8 * WORDS + 4;
 
-/// How many entries each stream's chain has.
+/// The number of entries in each stream's chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sizes([u64; STREAMS]);
+pub(crate) struct ChainSizes([u64; STREAMS]);
 
-impl Sizes {
-    /// The size of this stream's chain.
-    pub(crate) fn of(&self, stream: Stream) -> u64 {
+impl ChainSizes {
+    /// The size of a stream's chain.
+    pub(crate) fn get(&self, stream: Stream) -> u64 {
         self.0.get(stream as usize).copied().unwrap_or(0)
     }
 
-    /// Notes the size of this stream's chain.
+    /// Sets the size of a stream's chain.
     pub(crate) fn set(&mut self, stream: Stream, size: u64) {
         if let Some(slot) = self.0.get_mut(stream as usize) {
             *slot = size;
         }
     }
 
-    /// The larger of both, stream by stream.
+    /// The larger size for each stream.
     pub(crate) fn max(mut self, other: &Self) -> Self {
         self.0
             .iter_mut()
             .zip(other.0)
-            .for_each(|(size, other)| *size = (*size).max(other));
+            .for_each(|(size, other_size)| *size = (*size).max(other_size));
         self
     }
 
-    /// The first stream whose chain is longer here than there.
+    /// The first stream whose size is larger than in `other`.
     pub(crate) fn beyond(&self, other: &Self) -> Option<Stream> {
         Stream::ALL
             .iter()
             .copied()
-            .find(|stream| self.of(*stream) > other.of(*stream))
+            .find(|stream| self.get(*stream) > other.get(*stream))
     }
 }
 
-/// How far the journal got. Of what is sealed, `sizes` tells each stream's own end, while `lsn` is the last record
-/// before which nothing of any stream is unsealed.
+/// A position in the journal. For the sealed progress, `sizes` are the sealed sizes of each stream, and `lsn` is the
+/// last record up to which the records of all streams are sealed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reached {
-    /// The last record.
+pub(crate) struct Progress {
+    /// The number of the last record.
     pub(crate) lsn: u64,
-    /// The chains up to it.
-    pub(crate) sizes: Sizes,
+    /// The sizes of the chains.
+    pub(crate) sizes: ChainSizes,
 }
 
-/// The header's file.
+/// The header file.
 #[derive(Debug)]
 pub(crate) struct Header {
     path: PathBuf,
     file: File,
     shard: ShardId,
     generation: u64,
-    durable: Reached,
-    sealed: Reached,
+    durable: Progress,
+    sealed: Progress,
 }
 
 impl Header {
@@ -78,7 +78,7 @@ impl Header {
         dir.join("header")
     }
 
-    /// The header of a new journal.
+    /// Creates the header of a new journal.
     pub(crate) fn create(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let path = Self::path(dir);
         let mut options = OpenOptions::new();
@@ -90,7 +90,7 @@ impl Header {
             .mode(0o600)
             .open(&path)
             .map_err(at(&path))?;
-        let (durable, sealed) = (Reached::default(), Reached::default());
+        let (durable, sealed) = (Progress::default(), Progress::default());
         let mut header = Self {
             path,
             file,
@@ -103,7 +103,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The header of a journal that was written before.
+    /// Opens the header of an existing journal.
     pub(crate) fn open(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let path = Self::path(dir);
         let file = OpenOptions::new()
@@ -117,7 +117,7 @@ impl Header {
             decode(&bytes)
         });
         match slots.max_by_key(|(generation, ..)| *generation) {
-            Some((generation, found, durable, sealed)) if found == shard => Ok(Self {
+            Some((generation, header_shard, durable, sealed)) if header_shard == shard => Ok(Self {
                 path,
                 file,
                 shard,
@@ -125,29 +125,29 @@ impl Header {
                 durable,
                 sealed,
             }),
-            Some(_) => Err(OpenError::corrupt(&path, 0, "the header of another shard")),
+            Some(_) => Err(OpenError::corrupt(&path, 0, "the header belongs to another shard")),
             None => Err(OpenError::corrupt(&path, 0, "neither copy of the header can be read")),
         }
     }
 
-    /// What the header says is durable.
-    pub(crate) const fn durable(&self) -> Reached {
+    /// The durable progress in the header.
+    pub(crate) const fn durable(&self) -> Progress {
         self.durable
     }
 
-    /// What the header says is sealed.
-    pub(crate) const fn sealed(&self) -> Reached {
+    /// The sealed progress in the header.
+    pub(crate) const fn sealed(&self) -> Progress {
         self.sealed
     }
 
-    /// Notes what an fsync has just covered.
-    pub(crate) fn note_durable(&mut self, reached: Reached) -> io::Result<()> {
+    /// Writes the progress that an fsync has covered.
+    pub(crate) fn note_durable(&mut self, reached: Progress) -> io::Result<()> {
         self.durable = reached;
         self.save()
     }
 
-    /// Notes what the store has taken.
-    pub(crate) fn note_sealed(&mut self, reached: Reached) -> io::Result<()> {
+    /// Writes the progress of sealing.
+    pub(crate) fn note_sealed(&mut self, reached: Progress) -> io::Result<()> {
         self.sealed = reached;
         self.save()
     }
@@ -180,7 +180,7 @@ impl Header {
     }
 }
 
-fn decode(bytes: &[u8; LEN]) -> Option<(u64, ShardId, Reached, Reached)> {
+fn decode(bytes: &[u8; LEN]) -> Option<(u64, ShardId, Progress, Progress)> {
     let (checked, sum) = bytes.split_last_chunk::<4>()?;
     let (magic, rest) = checked.split_first_chunk::<8>()?;
     let (shard, rest) = rest.split_first_chunk::<16>()?;
@@ -192,15 +192,15 @@ fn decode(bytes: &[u8; LEN]) -> Option<(u64, ShardId, Reached, Reached)> {
         .filter_map(|word| word.first_chunk().copied().map(u64::from_le_bytes));
     let (generation, durable, sealed) = (words.next()?, words.next()?, words.next()?);
     let mut sizes = || {
-        let mut sizes = Sizes::default();
+        let mut sizes = ChainSizes::default();
         sizes.0.iter_mut().zip(&mut words).for_each(|(size, word)| *size = word);
         sizes
     };
-    let durable = Reached {
+    let durable = Progress {
         lsn: durable,
         sizes: sizes(),
     };
-    let sealed = Reached {
+    let sealed = Progress {
         lsn: sealed,
         sizes: sizes(),
     };
@@ -211,14 +211,14 @@ fn decode(bytes: &[u8; LEN]) -> Option<(u64, ShardId, Reached, Reached)> {
 mod tests {
     use super::*;
 
-    fn reached(lsn: u64) -> Reached {
-        let mut sizes = Sizes::default();
+    fn reached(lsn: u64) -> Progress {
+        let mut sizes = ChainSizes::default();
         sizes.set(Stream::Access, lsn);
-        Reached { lsn, sizes }
+        Progress { lsn, sizes }
     }
 
     #[test]
-    fn rule_12_the_last_numbers_are_kept_apart_from_the_records() {
+    fn rule_12_the_last_numbers_are_stored_separately_from_the_records() {
         let dir = tempfile::tempdir().unwrap();
         let shard = ShardId(uuid::Uuid::from_u128(4));
         let mut header = Header::create(dir.path(), shard).unwrap();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_write_leaves_the_copy_before() {
+    fn a_torn_write_leaves_the_previous_copy() {
         let dir = tempfile::tempdir().unwrap();
         let shard = ShardId(uuid::Uuid::from_u128(4));
         let mut header = Header::create(dir.path(), shard).unwrap();

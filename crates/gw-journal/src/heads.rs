@@ -1,11 +1,11 @@
-//! Where the chains stand after some record, and which sends have no outcome yet.
+//! The ends of the chains after a record, and the sends without a recorded outcome.
 //!
-//! The journal writes on at one such state; another one, the *base*, is kept on disk as it was before the
-//! oldest segment, so that segments can be deleted without forgetting where anything stood.
+//! The journal appends at one such state. Another one, the *base*, is stored on disk: the state before the oldest
+//! segment. It allows segments to be deleted without losing the ends of the chains and the open sends.
 
 use crate::disk;
 use crate::error::{OpenError, missing};
-use crate::header::{Reached, STREAMS, Sizes};
+use crate::header::{ChainSizes, Progress, STREAMS};
 use gw_audit::cbor::{CborError, Reader, Writer};
 use gw_audit::{
     Chain, ChainError, ChainId, Content, Entry, EntryError, Hash, Head, Header, Kind, OrgHead, Record, SendIntent,
@@ -21,8 +21,8 @@ use uuid::Uuid;
 pub(crate) struct Hashes([Hash; STREAMS]);
 
 impl Hashes {
-    /// Zero for a chain without entries.
-    pub(crate) fn of(&self, stream: Stream) -> Hash {
+    /// The hash of the last entry; zero for a chain without entries.
+    pub(crate) fn get(&self, stream: Stream) -> Hash {
         self.0.get(stream as usize).copied().unwrap_or_default()
     }
 }
@@ -44,7 +44,7 @@ impl Heads {
         }
     }
 
-    /// Takes the entry of record `lsn + 1`.
+    /// Adds the entry of record `lsn + 1`.
     pub(crate) fn accept(&mut self, entry: &[u8]) -> Result<(Header, Hash), ChainError> {
         let (header, _) = Header::read(entry)?;
         let stream = header.chain.stream;
@@ -66,12 +66,12 @@ impl Heads {
         Ok(accepted)
     }
 
-    pub(crate) fn reached(&self) -> Reached {
-        let mut sizes = Sizes::default();
+    pub(crate) fn reached(&self) -> Progress {
+        let mut sizes = ChainSizes::default();
         self.chains
             .iter()
             .for_each(|(stream, chain)| sizes.set(*stream, chain.head().size));
-        Reached { lsn: self.lsn, sizes }
+        Progress { lsn: self.lsn, sizes }
     }
 
     /// The last hash of each chain.
@@ -85,7 +85,7 @@ impl Heads {
         hashes
     }
 
-    /// The time of the last entry of all.
+    /// The time of the newest entry in all chains.
     pub(crate) fn time(&self) -> Option<Timestamp> {
         self.chains.values().map(|chain| chain.head().time).max()
     }
@@ -103,12 +103,12 @@ struct OpenIntent {
 }
 
 impl OpenIntents {
-    /// How many there are.
+    /// The number of open sends.
     pub(crate) const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Takes note of an entry, if it is an intent or an outcome.
+    /// Adds the send of an intent entry, and removes the send of an outcome entry; ignores other entries.
     pub(crate) fn fold(&mut self, kind: Kind, entry: &[u8], openings: &[u8]) -> Result<(), EntryError> {
         match kind {
             Kind::SendIntent | Kind::SendOutcome => {}
@@ -153,12 +153,12 @@ impl OpenIntents {
 
 /// The state before the oldest segment.
 #[derive(Clone, Debug)]
-pub(crate) struct Base {
+pub(crate) struct BaseState {
     pub(crate) heads: Heads,
     pub(crate) intents: OpenIntents,
 }
 
-impl Base {
+impl BaseState {
     const NAME: &str = "base";
 
     pub(crate) fn save(&self, dir: &Path) -> std::io::Result<()> {
@@ -168,10 +168,10 @@ impl Base {
     pub(crate) fn load(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let path = dir.join(Self::NAME);
         let bytes = std::fs::read(&path).map_err(missing(&path, "the state before the oldest segment is missing"))?;
-        let whole = bytes
+        let checked = bytes
             .split_last_chunk::<4>()
             .filter(|(bytes, sum)| u32::from_le_bytes(**sum) == crc32c::crc32c(bytes));
-        let decoded = whole.and_then(|(bytes, _)| Self::decode(bytes, shard).ok());
+        let decoded = checked.and_then(|(bytes, _)| Self::decode(bytes, shard).ok());
         decoded.ok_or_else(|| OpenError::corrupt(&path, 0, "the state before the oldest segment cannot be read"))
     }
 
@@ -208,31 +208,31 @@ impl Base {
     }
 
     fn decode(bytes: &[u8], shard: ShardId) -> Result<Self, CborError> {
-        let mut from = Reader::new(bytes);
+        let mut reader = Reader::new(bytes);
         let mut base = Self {
             heads: Heads::new(shard),
             intents: OpenIntents::default(),
         };
-        expect(&mut from, 3)?;
-        base.heads.lsn = from.uint()?;
-        for _ in 0..from.array()? {
-            expect(&mut from, 5)?;
-            let stream = from.text()?.parse().map_err(|_| CborError::Type)?;
-            let (size, hash) = (from.uint()?, Hash::new(from.array_of()?));
+        expect(&mut reader, 3)?;
+        base.heads.lsn = reader.uint()?;
+        for _ in 0..reader.array()? {
+            expect(&mut reader, 5)?;
+            let stream = reader.text()?.parse().map_err(|_| CborError::Type)?;
+            let (size, hash) = (reader.uint()?, Hash::new(reader.array_of()?));
             let head = Head {
                 size,
                 hash,
-                time: Timestamp::from_micros(from.int()?),
+                time: Timestamp::from_micros(reader.int()?),
             };
             let mut orgs = Vec::new();
-            for _ in 0..from.array()? {
-                expect(&mut from, 3)?;
-                let org = OrgId(Uuid::from_bytes(from.array_of()?));
+            for _ in 0..reader.array()? {
+                expect(&mut reader, 3)?;
+                let org = OrgId(Uuid::from_bytes(reader.array_of()?));
                 orgs.push((
                     org,
                     OrgHead {
-                        size: from.uint()?,
-                        hash: Hash::new(from.array_of()?),
+                        size: reader.uint()?,
+                        hash: Hash::new(reader.array_of()?),
                     },
                 ));
             }
@@ -240,22 +240,22 @@ impl Base {
                 .chains
                 .insert(stream, Chain::resume(ChainId { stream, shard }, head, orgs));
         }
-        for _ in 0..from.array()? {
-            expect(&mut from, 3)?;
-            let hash = B256::new(from.array_of()?);
+        for _ in 0..reader.array()? {
+            expect(&mut reader, 3)?;
+            let hash = B256::new(reader.array_of()?);
             base.intents.0.push(OpenIntent {
                 hash,
-                entry: from.bytes()?.to_vec(),
-                openings: from.bytes()?.to_vec(),
+                entry: reader.bytes()?.to_vec(),
+                openings: reader.bytes()?.to_vec(),
             });
         }
-        from.end()?;
+        reader.end()?;
         Ok(base)
     }
 }
 
-fn expect(from: &mut Reader<'_>, len: u64) -> Result<(), CborError> {
-    if from.array()? == len {
+fn expect(reader: &mut Reader<'_>, len: u64) -> Result<(), CborError> {
+    if reader.array()? == len {
         Ok(())
     } else {
         Err(CborError::Type)

@@ -1,79 +1,79 @@
-//! The journal as the rest of the service sees it.
+//! The public interface of the journal.
 
 use crate::cursor::RecordEnd;
 use crate::error::{JournalError, OpenError, ReadError, at};
 use crate::flush::{self, Signal};
-use crate::header::{Header, Reached};
+use crate::header::{Header, Progress};
 use crate::lock::DirLock;
 use crate::open;
-use crate::reader::{Kept, Reader, Unsealed};
+use crate::reader::{Reader, RetainedSegment, Unsealed};
 use crate::writer::{Catalog, Durable, Writer};
-use gw_audit::{ChainId, Draft, Head, Record, SendIntent, ShardId, Stream};
+use gw_audit::{ChainId, EncodedRecord, Head, Record, SendIntent, ShardId, Stream};
 use gw_types::{Clock, Entropy, Seconds, Timestamp};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::watch;
 
-/// How a journal is kept.
+/// The configuration of a journal.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// The directory; made if missing, held exclusively.
+pub struct JournalConfig {
+    /// The directory; created if it is missing, locked exclusively.
     pub dir: PathBuf,
-    /// Whom a second process is told about.
+    /// The description of this process that a second process reports.
     pub holder: String,
     /// The cluster's name, for the first entry of each chain.
     pub cluster: String,
     /// The public checkpoint key, for the first entry of each chain.
     pub checkpoint_key: [u8; 32],
-    /// The most unsealed bytes (`AUDIT_BUFFER_MAX_BYTES`).
+    /// The largest number of unsealed bytes (`AUDIT_BUFFER_MAX_BYTES`).
     pub max_bytes: u64,
-    /// How large one segment file is.
+    /// The size of a segment file in bytes.
     pub segment_bytes: u64,
-    /// The most bytes of sealed segments that are kept.
+    /// The largest number of bytes of sealed segments that are retained.
     pub retain_bytes: u64,
-    /// How long sealed segments are kept.
+    /// How long sealed segments are retained.
     pub retain_for: Seconds,
 }
 
-/// Where a record stands.
+/// The position of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The record's stream.
     pub stream: Stream,
-    /// Its number in its chain.
+    /// The record's number in its chain.
     pub seq: u64,
-    /// Its number in the journal, over all streams.
+    /// The record's number in the journal, over all streams.
     pub lsn: u64,
 }
 
-/// What opening found.
+/// The state found when the journal was opened.
 #[derive(Debug, Default)]
 pub struct Recovery {
-    /// Sends forwarded or not, nobody knows: to be resolved by hash.
+    /// Sends without a recorded outcome, which may have been forwarded: they must be resolved by hash.
     pub open_intents: Vec<SendIntent>,
-    /// Records behind a torn place that were saved.
+    /// The number of records saved from behind damage.
     pub salvaged: u64,
-    /// Records lost at the torn end (`journal_torn`).
+    /// The number of records lost at the torn end (`journal_torn`).
     pub torn: u64,
 }
 
-/// How full the journal is, and how it does.
+/// The fill level and health of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backlog {
-    /// Records not sealed yet.
+    /// The number of records that are not sealed.
     pub records: u64,
-    /// Bytes from the first unsealed record of any stream on.
+    /// The bytes from the first unsealed record of any stream on.
     pub bytes: u64,
-    /// The most bytes there may be.
+    /// The largest allowed number of unsealed bytes.
     pub max_bytes: u64,
-    /// Bytes promised to reservations.
+    /// The bytes promised to reservations.
     pub reserved: u64,
-    /// The time of the oldest unsealed record; at most some seconds too early, never too late.
+    /// The time of the oldest unsealed record; at most a few seconds too early, never too late.
     pub oldest: Option<Timestamp>,
-    /// The same for each stream that has records here.
+    /// The backlog of each stream that has records in the journal.
     pub streams: Vec<StreamBacklog>,
-    /// Whether the disk refuses what is written. Nothing is admitted until it does not.
+    /// Whether the disk rejects writes. While it does, no records are admitted.
     pub failing: bool,
 }
 
@@ -82,24 +82,24 @@ pub struct Backlog {
 pub struct StreamBacklog {
     /// The stream.
     pub stream: Stream,
-    /// Entries not sealed yet.
+    /// The number of entries that are not sealed.
     pub records: u64,
-    /// Entries the store is known to have.
+    /// The number of entries that the store is known to have.
     pub sealed: u64,
-    /// The time of the oldest unsealed entry; at most some seconds too early, never too late.
+    /// The time of the oldest unsealed entry; at most a few seconds too early, never too late.
     pub oldest: Option<Timestamp>,
 }
 
-/// Room for records that must be written whatever happens, taken before an effect (HD22). What is not used is
-/// given back when this is dropped.
+/// Reserved room for records that must be written after an effect, taken before the effect (HD22). Dropping the
+/// reservation releases the unused room.
 #[derive(Debug)]
-#[must_use = "the room is given back when this is dropped"]
+#[must_use = "the room is released when the reservation is dropped"]
 pub struct Reservation {
     shared: Arc<Shared>,
     records: u64,
 }
 
-/// The room reserved for one record; what a longer one takes beyond it must be free.
+/// The room reserved for one record in bytes. A longer record needs free room in addition.
 const RECORD_ROOM: u64 = 8 * 1024;
 /// The records of a send: the call, the intent and the outcome.
 const SEND_RECORDS: u64 = 3;
@@ -110,7 +110,7 @@ pub struct Journal {
     pub(crate) shared: Arc<Shared>,
     pub(crate) flusher: Option<JoinHandle<()>>,
     pub(crate) lock: Arc<DirLock>,
-    pub(crate) options: Options,
+    pub(crate) config: JournalConfig,
 }
 
 #[derive(Debug)]
@@ -128,7 +128,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A writer left in the middle of something writes no more.
+    /// # Errors
+    /// [`JournalError::Unavailable`] if a thread panicked while it used the writer: its state may be inconsistent.
     pub(crate) fn writer(&self) -> Result<MutexGuard<'_, Writer>, JournalError> {
         self.writer.lock().map_err(|_| JournalError::Unavailable)
     }
@@ -141,7 +142,7 @@ impl Shared {
         self.header.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kept(&self) -> Vec<Kept> {
+    fn segments(&self) -> Vec<RetainedSegment> {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -149,64 +150,71 @@ impl Shared {
         self.durable.borrow().end.lsn()
     }
 
-    /// What is durable, and the segments in which all of it is: asked for in this order, since a segment is in the
-    /// catalog before anything in it is durable.
-    pub(crate) fn readable(&self) -> (Durable, Vec<Kept>) {
+    /// The durable end, and segments that hold all durable records. The durable end is read first, because a segment is
+    /// in the catalog before anything in it is durable.
+    pub(crate) fn readable(&self) -> (Durable, Vec<RetainedSegment>) {
         let durable = *self.durable.borrow();
-        (durable, self.kept())
+        (durable, self.segments())
     }
 
     fn append(&self, record: &Record, promised: u64) -> Result<Position, JournalError> {
         if record.stream() == Stream::Admin {
             return Err(JournalError::NotJournaled);
         }
-        let draft = Draft::new(record, &*self.entropy);
+        let encoded = EncodedRecord::new(record, &*self.entropy);
         let now = self.clock.now();
         let mut writer = self.writer()?;
         writer.reserved = writer.reserved.saturating_sub(promised);
-        let placed = writer.append(&draft, now, promised);
+        let result = writer.append(&encoded, now, promised);
         drop(writer);
-        // After an error, too: the flusher looks for a file that takes what this one did not.
+        // After an error, too: the flush thread then tries another file.
         self.signal.dirty();
-        placed
+        result
     }
 }
 
 impl Journal {
-    /// Opens or makes the journal in a directory and replays it.
+    /// Opens or creates the journal in a directory and replays it.
+    ///
+    /// # Errors
+    /// [`OpenError::Held`] while another process uses the directory, [`OpenError::Corrupt`] if durable records are
+    /// damaged or missing, [`OpenError::Io`] for other failures.
     pub fn open(
-        options: Options,
+        config: JournalConfig,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<(Self, Recovery), OpenError> {
-        let lock = DirLock::acquire(&options.dir, &options.holder)?;
-        open::journal(options, Arc::new(lock), clock, entropy)
+        let lock = DirLock::acquire(&config.dir, &config.holder)?;
+        open::journal(config, Arc::new(lock), clock, entropy)
     }
 
-    pub(crate) fn start(shared: Shared, lock: Arc<DirLock>, options: Options) -> Result<Self, OpenError> {
+    pub(crate) fn start(shared: Shared, lock: Arc<DirLock>, config: JournalConfig) -> Result<Self, OpenError> {
         let shared = Arc::new(shared);
         let flusher = std::thread::Builder::new().name("journal".to_owned());
-        let runs = Arc::clone(&shared);
-        let flusher = flusher.spawn(move || flush::run(&runs)).map_err(at(&options.dir))?;
+        let flusher_shared = Arc::clone(&shared);
+        let flusher = flusher
+            .spawn(move || flush::run(&flusher_shared))
+            .map_err(at(&config.dir))?;
         Ok(Self {
             shared,
             flusher: Some(flusher),
             lock,
-            options,
+            config,
         })
     }
 
-    /// Writes a record; on return it survives the death of the process.
+    /// Writes a record. When this returns `Ok`, the record survives the death of the process.
     ///
     /// # Errors
-    /// [`JournalError::Unavailable`] while the disk refuses; the record that met the error comes to disk with the
-    /// others once it does not.
+    /// [`JournalError::Full`] if there is no room, [`JournalError::Unavailable`] while the disk rejects writes. The
+    /// record whose write failed is kept in memory and written when the disk works again; later records are not
+    /// accepted.
     pub fn append(&self, record: impl Into<Record>) -> Result<Position, JournalError> {
         self.shared.append(&record.into(), 0)
     }
 
-    /// Whether a send would be admitted: the disk takes what is written, and there is room for its records. Where no
-    /// segment is ready one is made, so that a disk that was full is found to have room again.
+    /// Whether a send would be admitted: the disk accepts writes, and there is room for the records of a send. If no
+    /// spare segment is ready, one is created, so that a disk that was full is detected to have room again.
     pub fn can_admit(&self) -> bool {
         self.shared
             .writer()
@@ -214,6 +222,9 @@ impl Journal {
     }
 
     /// Reserves room for `records` records, so that they can be written after an effect that cannot be undone.
+    ///
+    /// # Errors
+    /// [`JournalError::Full`] if there is no room, [`JournalError::Unavailable`] while the disk rejects writes.
     pub fn reserve(&self, records: usize) -> Result<Reservation, JournalError> {
         let records = records as u64;
         let mut writer = self.shared.writer()?;
@@ -225,26 +236,11 @@ impl Journal {
         })
     }
 
-    /// Writes a record into reserved room, or like any other once the reservation is used up.
+    /// Resolves once an fsync covers the position. The fsync is requested by this call, not by the first poll.
     ///
     /// # Errors
-    /// [`JournalError::Unavailable`] while the disk refuses; the record is kept in memory and comes to disk once it
-    /// does not, since what it tells of cannot be undone.
-    pub fn append_reserved(
-        &self,
-        reservation: &mut Reservation,
-        record: impl Into<Record>,
-    ) -> Result<Position, JournalError> {
-        let promised = if reservation.records > 0 { RECORD_ROOM } else { 0 };
-        reservation.records = reservation.records.saturating_sub(1);
-        self.shared.append(&record.into(), promised)
-    }
-
-    /// Resolves once an fsync covers the position. The fsync is asked for at once, not at the first poll.
-    ///
-    /// # Errors
-    /// [`JournalError::Unavailable`] when the disk has refused for some seconds. The record is kept in memory and may
-    /// still become durable.
+    /// [`JournalError::Unavailable`] when the disk has rejected writes for a few seconds. The record is kept in memory
+    /// and may still become durable.
     pub fn durable(&self, position: Position) -> impl Future<Output = Result<(), JournalError>> + Send + 'static {
         let mut durable = self.shared.durable.clone();
         if durable.borrow().end.lsn() < position.lsn {
@@ -261,7 +257,10 @@ impl Journal {
         }
     }
 
-    /// Makes all that is written durable before it returns.
+    /// Makes all appended records durable before it returns.
+    ///
+    /// # Errors
+    /// [`JournalError::Unavailable`] if the disk rejects the fsync.
     pub fn sync(&self) -> Result<(), JournalError> {
         let written = self.shared.writer()?.heads.lsn;
         flush::sync(&self.shared);
@@ -273,48 +272,54 @@ impl Journal {
         }
     }
 
-    /// A stream's oldest records that are durable and not sealed, at most `most`, in the order they were written. The
-    /// same ones come again until [`Journal::mark_sealed`] is told otherwise. Reads files: not for an async thread.
-    pub fn unsealed(&self, stream: Stream, most: usize) -> Result<Vec<Unsealed>, ReadError> {
+    /// The oldest durable records of a stream that are not sealed, at most `limit`, in the order they were written. The
+    /// result stays the same until [`Journal::mark_sealed`] is called. Reads files: not for an async thread.
+    ///
+    /// # Errors
+    /// [`ReadError`] if a file cannot be read or is damaged.
+    pub fn unsealed(&self, stream: Stream, limit: usize) -> Result<Vec<Unsealed>, ReadError> {
         let mut reader = self.shared.reader()?;
-        let (durable, kept) = self.shared.readable();
-        reader.batch(stream, most, &durable.end, &kept)
+        let (durable, segments) = self.shared.readable();
+        reader.batch(stream, limit, &durable.end, &segments)
     }
 
-    /// Notes that the store holds `size` entries of a stream's chain, read back from it, and clears away segments kept
-    /// long enough (HD25). A size below the one known changes nothing: [`Journal::reconcile`] is for that. Writes
+    /// Records that the store holds `size` entries of a stream's chain, as read back from the store, and deletes
+    /// expired segments (HD25). A size below the known one changes nothing; use [`Journal::reconcile`] for that. Writes
     /// files: not for an async thread.
     ///
     /// # Errors
-    /// [`ReadError::NotWritten`] if the chain never was so long; then nothing changed. After [`ReadError::Io`] the
-    /// size is noted in memory, and only what a restart would know, or the clearing away, is behind.
+    /// [`ReadError::NotWritten`] if the chain never was so long; then nothing changes. After [`ReadError::Io`] the size
+    /// is set in memory, but the header file may be outdated, or expired segments are still there.
     pub fn mark_sealed(&self, stream: Stream, size: u64) -> Result<(), ReadError> {
         let mut reader = self.shared.reader()?;
-        let (durable, kept) = self.shared.readable();
+        let (durable, segments) = self.shared.readable();
         if size > durable.end.size(stream) {
             return Err(ReadError::NotWritten { stream, size });
         }
-        let moved = reader.cursors.advance(stream, size);
+        let has_moved = reader.cursors.advance(stream, size);
         let slowest = reader.slowest(&durable.end);
-        if moved {
+        if has_moved {
             self.shared.note_sealed(&reader, slowest)?;
         }
-        let expired = reader.expired(&slowest, &kept, self.shared.clock.now());
-        let Some(segments) = kept.get(..expired).filter(|segments| !segments.is_empty()) else {
+        let expired = reader.expired(&slowest, &segments, self.shared.clock.now());
+        let Some(expired) = segments.get(..expired).filter(|expired| !expired.is_empty()) else {
             return Ok(());
         };
-        reader.delete(segments, &kept)?;
+        reader.delete(expired, &segments)?;
         let mut catalog = self.shared.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        catalog.retain(|kept| !segments.contains(kept));
+        catalog.retain(|segment| !expired.contains(segment));
         Ok(())
     }
 
-    /// The writer instance's id, kept in the directory: the shard of all its chains.
+    /// The shard of all chains of this journal; its id is stored in the directory.
     pub fn shard(&self) -> ShardId {
         self.shared.shard
     }
 
-    /// The end of each chain: what has been numbered so far, durable or not.
+    /// The end of each chain, including entries that are not durable yet.
+    ///
+    /// # Errors
+    /// [`JournalError::Unavailable`] if the journal stopped after a fault.
     pub fn heads(&self) -> Result<Vec<(ChainId, Head)>, JournalError> {
         let writer = self.shared.writer()?;
         Ok(writer
@@ -325,9 +330,9 @@ impl Journal {
             .collect())
     }
 
-    /// How full the journal is.
+    /// The fill level and health of the journal.
     pub fn backlog(&self) -> Backlog {
-        // Figures are told even of a journal that stopped.
+        // The figures are available even if the journal stopped.
         let stopped = self.shared.writer.is_poisoned();
         let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let chains = writer
@@ -337,7 +342,7 @@ impl Journal {
             .map(|(stream, chain)| (*stream, chain.head().size));
         let streams: Vec<_> = chains
             .map(|(stream, size)| {
-                let sealed = writer.sealed_sizes.of(stream);
+                let sealed = writer.sealed_sizes.get(stream);
                 let records = size.saturating_sub(sealed);
                 let oldest = writer.waiting.since(stream).filter(|_| records > 0);
                 StreamBacklog {
@@ -365,7 +370,7 @@ impl Journal {
 }
 
 impl Shared {
-    /// Tells writer and header how far each stream is sealed.
+    /// Records in the writer and the header how far each stream is sealed.
     pub(crate) fn note_sealed(&self, reader: &Reader, slowest: RecordEnd) -> Result<(), ReadError> {
         let sizes = reader.cursors.sizes();
         self.writer()
@@ -376,7 +381,7 @@ impl Shared {
             source,
         };
         self.header()
-            .note_sealed(Reached {
+            .note_sealed(Progress {
                 lsn: slowest.lsn(),
                 sizes,
             })
@@ -385,15 +390,29 @@ impl Shared {
 }
 
 impl Drop for Journal {
-    /// Everything written is durable when the journal is closed, if the disk still takes it.
+    /// Makes everything written durable, if the disk still accepts writes.
     fn drop(&mut self) {
         self.shared.signal.stop();
         if let Some(flusher) = self.flusher.take() {
-            // A flusher that panicked left the writer poisoned or the last sync undone; the next line tries.
+            // If the flush thread panicked, the writer is poisoned or the last sync did not happen; the next line tries
+            // again.
             let _ = flusher.join();
             flush::sync(&self.shared);
             flush::heal(&self.shared);
         }
+    }
+}
+
+impl Reservation {
+    /// Writes a record into the reserved room. Once the reservation is used up, it is like [`Journal::append`].
+    ///
+    /// # Errors
+    /// [`JournalError::Unavailable`] while the disk rejects writes. The record is kept in memory and written when the
+    /// disk works again, because the effect it records cannot be undone.
+    pub fn append(&mut self, record: impl Into<Record>) -> Result<Position, JournalError> {
+        let promised = if self.records > 0 { RECORD_ROOM } else { 0 };
+        self.records = self.records.saturating_sub(1);
+        self.shared.append(&record.into(), promised)
     }
 }
 

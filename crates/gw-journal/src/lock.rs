@@ -1,4 +1,4 @@
-//! One process per directory (HD24).
+//! The lock that allows one process per directory (HD24).
 
 use crate::error::{OpenError, at};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -6,14 +6,14 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// A directory held by this process until the value is dropped; the file `lock` in it names the holder.
+/// Holds a directory for this process until it is dropped; the file `lock` in the directory names the holder.
 #[derive(Debug)]
 pub(crate) struct DirLock {
     _file: File,
 }
 
 impl DirLock {
-    /// Makes the directory if it is missing and takes it; a second taker is told who holds it.
+    /// Creates the directory if it is missing, and locks it. If another process holds it, the error names that process.
     pub(crate) fn acquire(dir: &Path, holder: &str) -> Result<Self, OpenError> {
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hd24_a_second_taker_is_told_who_holds_the_directory() {
+    fn hd24_a_second_process_gets_the_name_of_the_holder() {
         let dir = tempfile::tempdir().unwrap();
         let held = DirLock::acquire(dir.path(), "process 7").unwrap();
         let error = DirLock::acquire(dir.path(), "process 8").unwrap_err();

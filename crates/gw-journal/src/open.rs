@@ -1,8 +1,8 @@
-//! Opening a journal: which shard the directory holds, what is in it, and where writing goes on.
+//! Opens a journal: reads the shard of the directory, replays its records and prepares writing.
 //!
 //! ```text
-//! lock            held exclusively, names the holder
-//! shard           the id of the shard, written last and replaced as a whole
+//! lock            locked exclusively, names the holder
+//! shard           the id of the shard, written last and replaced atomically
 //! <shard>/        header, base, segments
 //! ```
 
@@ -11,11 +11,11 @@ use crate::disk;
 use crate::error::{OpenError, at};
 use crate::flush::Signal;
 use crate::frame::MAX_PAYLOAD;
-use crate::header::{Header, Sizes};
-use crate::heads::{Base, Heads, OpenIntents};
-use crate::journal::{Journal, Options, Recovery, Shared};
+use crate::header::{ChainSizes, Header};
+use crate::heads::{BaseState, Heads, OpenIntents};
+use crate::journal::{Journal, JournalConfig, Recovery, Shared};
 use crate::lock::DirLock;
-use crate::reader::{Kept, Reader, Retention};
+use crate::reader::{Reader, RetainedSegment, Retention};
 use crate::replay::{self, Replay};
 use crate::salvage;
 use crate::segment::{self, FIRST_FRAME, Segment};
@@ -29,32 +29,32 @@ use uuid::Uuid;
 
 const SHARD: &str = "shard";
 
-/// Opens the journal in a directory that is held already, or makes one there.
+/// Opens or creates the journal in a directory that is already locked.
 pub(crate) fn journal(
-    options: Options,
+    config: JournalConfig,
     lock: Arc<DirLock>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 ) -> Result<(Journal, Recovery), OpenError> {
-    let shard = match named_shard(&options.dir)? {
+    let shard = match read_shard_id(&config.dir)? {
         Some(shard) => shard,
         None => {
             let shard = ShardId(entropy.uuid());
-            make(&options.dir, shard, OpenIntents::default())?;
-            name_shard(&options.dir, shard)?;
+            create_shard(&config.dir, shard, OpenIntents::default())?;
+            write_shard_id(&config.dir, shard)?;
             shard
         }
     };
-    clear_away(&options.dir, shard)?;
-    shard_in(options, shard, lock, clock, entropy)
+    remove_other_shards(&config.dir, shard)?;
+    open_shard(config, shard, lock, clock, entropy)
 }
 
-/// The shard that a journal's directory holds; `None` if there is no journal. Takes no lock.
+/// Reads the shard id of a journal directory; `None` if there is no journal. Takes no lock.
 ///
 /// # Errors
 /// [`OpenError`] if the directory cannot be read, or the file that names the shard is damaged.
 pub fn shard_of(dir: &Path) -> Result<Option<ShardId>, OpenError> {
-    if dir.is_dir() { named_shard(dir) } else { Ok(None) }
+    if dir.is_dir() { read_shard_id(dir) } else { Ok(None) }
 }
 
 /// The directory of a shard's files.
@@ -62,11 +62,11 @@ pub(crate) fn shard_dir(dir: &Path, shard: ShardId) -> PathBuf {
     dir.join(shard.to_string())
 }
 
-/// Makes the files of a shard without records.
-pub(crate) fn make(dir: &Path, shard: ShardId, intents: OpenIntents) -> Result<(), OpenError> {
+/// Creates the files of a shard without records.
+pub(crate) fn create_shard(dir: &Path, shard: ShardId, intents: OpenIntents) -> Result<(), OpenError> {
     let files = shard_dir(dir, shard);
     std::fs::create_dir_all(&files).map_err(at(&files))?;
-    Base {
+    BaseState {
         heads: Heads::new(shard),
         intents,
     }
@@ -78,13 +78,13 @@ pub(crate) fn make(dir: &Path, shard: ShardId, intents: OpenIntents) -> Result<(
         .map_err(at(dir))
 }
 
-/// From here on the directory holds this shard.
-pub(crate) fn name_shard(dir: &Path, shard: ShardId) -> Result<(), OpenError> {
+/// Makes `shard` the shard of the directory.
+pub(crate) fn write_shard_id(dir: &Path, shard: ShardId) -> Result<(), OpenError> {
     let path = dir.join(SHARD);
     disk::replace(&path, shard.to_string().as_bytes()).map_err(at(&path))
 }
 
-pub(crate) fn named_shard(dir: &Path) -> Result<Option<ShardId>, OpenError> {
+pub(crate) fn read_shard_id(dir: &Path) -> Result<Option<ShardId>, OpenError> {
     let path = dir.join(SHARD);
     match std::fs::read_to_string(&path) {
         Ok(text) => match Uuid::parse_str(text.trim()) {
@@ -92,9 +92,9 @@ pub(crate) fn named_shard(dir: &Path) -> Result<Option<ShardId>, OpenError> {
             Err(_) => Err(OpenError::corrupt(&path, 0, "the shard's id cannot be read")),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            // A directory is named before its first record is written.
-            for other in shard_dirs(dir)? {
-                if !segment::list(&other)?.is_empty() {
+            // The file is written before the first record, so records without it mean that it was removed.
+            for shard_dir in shard_dirs(dir)? {
+                if !segment::list(&shard_dir)?.is_empty() {
                     return Err(OpenError::corrupt(
                         &path,
                         0,
@@ -112,71 +112,74 @@ pub(crate) fn shard_dirs(dir: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let mut dirs = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(at(dir))? {
         let path = entry.map_err(at(dir))?.path();
-        let named = path
+        let has_shard_name = path
             .file_name()
             .and_then(|name| name.to_str())
             .is_some_and(|name| Uuid::parse_str(name).is_ok());
-        if named && path.is_dir() {
+        if has_shard_name && path.is_dir() {
             dirs.push(path);
         }
     }
     Ok(dirs)
 }
 
-/// Removes what a move to a new shard left: half of the new one, or all of the old one. A damaged one is never
-/// removed: it was given up by a salvage that ended before it could set it aside.
-fn clear_away(dir: &Path, shard: ShardId) -> Result<(), OpenError> {
-    let mine = shard_dir(dir, shard);
-    if !mine.is_dir() {
-        return Err(OpenError::corrupt(&mine, 0, "the directory of the shard is missing"));
+/// Removes what an interrupted move to a new shard left behind: the incomplete new shard, or the complete old one. A
+/// damaged shard is never removed but set aside: it was left by a salvage that ended before it could do so.
+fn remove_other_shards(dir: &Path, shard: ShardId) -> Result<(), OpenError> {
+    let current = shard_dir(dir, shard);
+    if !current.is_dir() {
+        return Err(OpenError::corrupt(&current, 0, "the directory of the shard is missing"));
     }
-    for other in shard_dirs(dir)?.into_iter().filter(|other| *other != mine) {
-        if !salvage::set_aside_if_damaged(&other)? {
-            std::fs::remove_dir_all(&other).map_err(at(&other))?;
+    for other_dir in shard_dirs(dir)?.into_iter().filter(|path| *path != current) {
+        if !salvage::set_aside_if_damaged(&other_dir)? {
+            std::fs::remove_dir_all(&other_dir).map_err(at(&other_dir))?;
         }
     }
     Ok(())
 }
 
-/// Opens one shard's files.
-pub(crate) fn shard_in(
-    options: Options,
+/// Opens the files of one shard.
+pub(crate) fn open_shard(
+    config: JournalConfig,
     shard: ShardId,
     lock: Arc<DirLock>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 ) -> Result<(Journal, Recovery), OpenError> {
-    let dir = shard_dir(&options.dir, shard);
+    let dir = shard_dir(&config.dir, shard);
     let mut header = Header::open(&dir, shard)?;
-    let base = Base::load(&dir, shard)?;
-    let mut found = replay::replay(&dir, &header, &base)?;
+    let base = BaseState::load(&dir, shard)?;
+    let mut replay = replay::replay(&dir, &header, &base)?;
     let recovery = Recovery {
-        open_intents: found.intents.to_vec(),
-        salvaged: found.salvaged.len() as u64,
-        torn: found.torn,
+        open_intents: replay.intents.to_vec(),
+        salvaged: replay.salvaged.len() as u64,
+        torn: replay.torn,
     };
-    // These first: writing needs the room that they take.
-    found
+    // Blank files are removed first, because writing needs their disk space.
+    replay
         .blank
         .iter()
         .try_for_each(|path| disk::remove(path).map_err(at(path)))?;
-    let mut useless = std::mem::take(&mut found.useless);
-    // What is not known to be on disk is written again, so a segment with nothing else in it goes.
-    for again in found.kept.extract_if(.., |kept| kept.first_lsn > found.known) {
-        useless.push(segment::path(&dir, again.number));
+    let mut obsolete = std::mem::take(&mut replay.obsolete);
+    // Records that are not known to be on disk are written again, so a segment with only such records is obsolete.
+    for segment in replay
+        .segments
+        .extract_if(.., |segment| segment.first_lsn > replay.known_lsn)
+    {
+        obsolete.push(segment::path(&dir, segment.number));
     }
-    let (kept, torn) = (found.kept.clone(), found.torn + recovery.salvaged);
-    let cursors = Cursors::new(&found.sizes, found.sealed);
-    let (writer, durable) = writer(&options, &dir, found)?;
+    let (segments, torn) = (replay.segments.clone(), replay.torn + recovery.salvaged);
+    let cursors = Cursors::new(&replay.sizes, replay.sealed);
+    let (writer, durable) = writer(&config, &dir, replay)?;
     header
         .note_durable(writer.heads.reached())
         .and_then(|()| header.sync())
         .map_err(at(&dir))?;
-    useless
+    obsolete
         .iter()
         .try_for_each(|path| disk::remove(path).map_err(at(path)))?;
     if torn == 0 {
-        kept.iter().try_for_each(|kept| give_back(&dir, kept))?;
+        segments.iter().try_for_each(|segment| truncate(&dir, segment))?;
     }
     let reader = Reader {
         dir,
@@ -184,8 +187,8 @@ pub(crate) fn shard_in(
         base,
         base_bytes: 0,
         retention: Retention {
-            bytes: options.retain_bytes,
-            age: options.retain_for,
+            bytes: config.retain_bytes,
+            age: config.retain_for,
         },
         open: None,
     };
@@ -202,7 +205,7 @@ pub(crate) fn shard_in(
         entropy,
     };
     {
-        let stopped = || OpenError::corrupt(&options.dir, 0, "the journal stopped");
+        let stopped = || OpenError::corrupt(&config.dir, 0, "the journal stopped");
         let reader = shared.reader().map_err(|_| stopped())?;
         let slowest = reader.slowest(&shared.durable.borrow().end);
         shared
@@ -210,44 +213,46 @@ pub(crate) fn shard_in(
             .map_err(|_| stopped())?
             .note_sealed(reader.cursors.sizes(), slowest.bytes);
     }
-    Ok((Journal::start(shared, lock, options)?, recovery))
+    Ok((Journal::start(shared, lock, config)?, recovery))
 }
 
-/// Gives the unused rest of a full segment back to the disk. Damaged ones stay as they are, for whoever asks why.
-fn give_back(dir: &Path, kept: &Kept) -> Result<(), OpenError> {
-    let path = segment::path(dir, kept.number);
+/// Truncates a segment behind its last frame, to free the unused disk space. The caller leaves damaged journals as they
+/// are, so that the damage can be investigated.
+fn truncate(dir: &Path, segment: &RetainedSegment) -> Result<(), OpenError> {
+    let path = segment::path(dir, segment.number);
     let file = std::fs::OpenOptions::new().write(true).open(&path).map_err(at(&path))?;
-    file.set_len(kept.end).map_err(at(&path))
+    file.set_len(segment.end).map_err(at(&path))
 }
 
-/// Writing always goes on in a segment of its own. What is not known to be on disk, and what was salvaged, stands in
-/// it before it counts. On a disk without room for a whole segment that is a smaller one: it holds what an admission
-/// asks for, and what is given back of the old one makes room for the next.
-fn writer(options: &Options, dir: &Path, found: Replay) -> Result<(Writer, watch::Receiver<Durable>), OpenError> {
-    let (shard, first_lsn) = (found.heads.shard, found.known + 1);
-    let salvage = found
+/// Makes the writer, which always continues in a new segment. Records that are not known to be on disk, and salvaged
+/// records, are written to the segment before its head makes it valid. If the disk has no room for a whole segment, a
+/// smaller one is created: it has room for at least one admission, and truncating the old segments makes room for the
+/// next one.
+fn writer(config: &JournalConfig, dir: &Path, replay: Replay) -> Result<(Writer, watch::Receiver<Durable>), OpenError> {
+    let (shard, first_lsn) = (replay.heads.shard, replay.known_lsn + 1);
+    let salvaged_bytes = replay
         .salvaged
         .iter()
-        .map(|(draft, _)| draft.size_bound() as u64 + 64)
+        .map(|(record, _)| record.size_bound() as u64 + 64)
         .sum::<u64>();
-    let needs = FIRST_FRAME + found.tail.len() as u64 + salvage + 4 * MAX_PAYLOAD as u64;
-    let capacity = options.segment_bytes.max(needs);
-    let number = found.last_number + 1;
-    let mut segment = Segment::create_fitting(dir, number, capacity, needs).map_err(at(dir))?;
-    segment.write(&found.tail).map_err(at(dir))?;
+    let min_capacity = FIRST_FRAME + replay.tail.len() as u64 + salvaged_bytes + 4 * MAX_PAYLOAD as u64;
+    let capacity = config.segment_bytes.max(min_capacity);
+    let number = replay.last_number + 1;
+    let mut segment = Segment::create_fitting(dir, number, capacity, min_capacity).map_err(at(dir))?;
+    segment.write(&replay.tail).map_err(at(dir))?;
     let end = RecordEnd {
-        reached: found.heads.reached(),
+        reached: replay.heads.reached(),
         segment: number,
         offset: segment.end,
-        bytes: found.bytes,
+        bytes: replay.bytes,
     };
-    let (durable, watched) = watch::channel(Durable {
+    let (durable, durable_receiver) = watch::channel(Durable {
         end,
-        hashes: found.heads.hashes(),
+        hashes: replay.heads.hashes(),
         failed: false,
     });
-    let mut kept = found.kept;
-    kept.push(Kept {
+    let mut segments = replay.segments;
+    segments.push(RetainedSegment {
         number,
         first_lsn,
         end: FIRST_FRAME,
@@ -255,43 +260,44 @@ fn writer(options: &Options, dir: &Path, found: Replay) -> Result<(Writer, watch
     });
     let mut writer = Writer {
         dir: dir.to_owned(),
-        genesis: Genesis::new(shard, &options.cluster, options.checkpoint_key),
-        segment_bytes: options.segment_bytes,
-        max_bytes: options.max_bytes,
-        heads: found.heads,
+        genesis: Genesis::new(shard, &config.cluster, config.checkpoint_key),
+        segment_bytes: config.segment_bytes,
+        max_bytes: config.max_bytes,
+        heads: replay.heads,
         segment,
         spare: None,
         next_number: number + 1,
-        catalog: Arc::new(Mutex::new(kept)),
+        catalog: Arc::new(Mutex::new(segments)),
         retired: Vec::new(),
         unsynced: Vec::new(),
         durable,
         generation: 0,
         reserved: 0,
-        written: found.bytes,
+        written: replay.bytes,
         sealed: 0,
-        sealed_sizes: Sizes::default(),
-        waiting: found.waiting,
+        sealed_sizes: ChainSizes::default(),
+        waiting: replay.waiting,
         frame: Vec::new(),
         failing: false,
         tries: 0,
         leftover: Vec::new(),
     };
-    for (draft, time) in &found.salvaged {
-        let placed = writer.append(draft, *time, u64::MAX);
-        placed.map_err(|error| at(dir)(std::io::Error::other(error)))?;
+    for (record, time) in &replay.salvaged {
+        let appended = writer.append(record, *time, u64::MAX);
+        appended.map_err(|error| at(dir)(std::io::Error::other(error)))?;
     }
     if writer.generation > 0 {
-        // What is to be written again is only in the file that failed; the next opening finds it where it was.
-        return Err(at(dir)(std::io::Error::other("the disk refuses")));
+        // The new segment failed. The records to write again are still in the old files, where the next start finds
+        // them.
+        return Err(at(dir)(std::io::Error::other("the disk rejects writes")));
     }
     let segment = &writer.segment;
-    let begun = segment
+    let synced = segment
         .sync()
         .and_then(|()| segment.begin(shard, first_lsn))
         .and_then(|()| segment.sync());
-    begun.map_err(at(dir))?;
+    synced.map_err(at(dir))?;
     writer.unsynced.clear();
     writer.durable.send_replace(writer.ends());
-    Ok((writer, watched))
+    Ok((writer, durable_receiver))
 }

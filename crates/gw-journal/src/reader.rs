@@ -1,11 +1,11 @@
-//! The sealer's end: durable records of each stream in the order they were written, and what becomes of sealed
+//! Reads the durable records of each stream in the order they were written, for the sealer, and deletes expired
 //! segments.
 
 use crate::cursor::{Cursors, RecordEnd};
 use crate::disk;
 use crate::error::ReadError;
-use crate::frame::{self, Found, Frame};
-use crate::heads::{Base, OpenIntents};
+use crate::frame::{self, Frame, FrameRead};
+use crate::heads::{BaseState, OpenIntents};
 use crate::segment::{self, FIRST_FRAME};
 use gw_audit::{Header, Stream};
 use gw_types::{Seconds, Timestamp};
@@ -13,19 +13,19 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// How much is read at once.
+/// The number of bytes read at once.
 const CHUNK: usize = 1 << 20;
 
-/// A record on its way into the store.
+/// A durable record that is not sealed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsealed {
-    /// Its stream.
+    /// The record's stream.
     pub stream: Stream,
-    /// Its number in its chain.
+    /// The record's number in its chain.
     pub seq: u64,
-    /// Its number in the journal, over all streams.
+    /// The record's number in the journal, over all streams.
     pub lsn: u64,
-    /// The entry.
+    /// The bytes of the entry.
     pub bytes: Vec<u8>,
     /// Salts and personal values.
     pub openings: Vec<u8>,
@@ -33,15 +33,15 @@ pub struct Unsealed {
 
 /// A segment that holds records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct RetainedSegment {
     pub(crate) number: u64,
     pub(crate) first_lsn: u64,
-    /// Where its frames end; for the segment being written, where they did at some time.
+    /// The offset of the end of its frames; for the segment that is being written, an earlier end.
     pub(crate) end: u64,
     pub(crate) last_time: Option<Timestamp>,
 }
 
-/// How long sealed segments are kept.
+/// The limits up to which sealed segments are retained: a segment is deleted when it exceeds one of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retention {
     pub(crate) bytes: u64,
@@ -53,128 +53,128 @@ pub(crate) struct Retention {
 pub(crate) struct Reader {
     pub(crate) dir: PathBuf,
     pub(crate) cursors: Cursors,
-    pub(crate) base: Base,
-    /// The bytes counted when the base was reached.
+    pub(crate) base: BaseState,
+    /// The value of [`RecordEnd::bytes`] at the base.
     pub(crate) base_bytes: u64,
     pub(crate) retention: Retention,
     pub(crate) open: Option<(u64, File)>,
 }
 
 impl Reader {
-    /// The place before the oldest record that is kept.
+    /// The end before the oldest retained record.
     pub(crate) fn start(&self) -> RecordEnd {
         RecordEnd::start(self.base.heads.reached(), self.base_bytes)
     }
 
-    /// A place before which nothing durable is unsealed.
+    /// An end before which all durable records of all streams are sealed.
     pub(crate) fn slowest(&self, durable: &RecordEnd) -> RecordEnd {
         self.cursors.slowest(self.start(), durable)
     }
 
-    /// The next durable records of a stream behind the sealed ones, at most `most`. Nothing is read of a stream
-    /// without such records, and nothing behind the last of them.
+    /// The next durable records of a stream behind the sealed ones, at most `limit`. Reads no file if there are none,
+    /// and stops reading behind the last one.
     pub(crate) fn batch(
         &mut self,
         stream: Stream,
-        most: usize,
+        limit: usize,
         durable: &RecordEnd,
-        kept: &[Kept],
+        segments: &[RetainedSegment],
     ) -> Result<Vec<Unsealed>, ReadError> {
         let (first, total) = (self.cursors.size(stream), durable.size(stream));
-        let (mut batch, mut out, mut before) = (Vec::new(), Vec::new(), None);
-        if most > 0 && first < total {
-            let from = self.cursors.before(stream, first, self.start(), durable);
-            before = Some(from);
-            self.each(from, durable.lsn(), kept, |visited| {
-                let Visited {
+        let (mut batch, mut ends, mut sealed_to) = (Vec::new(), Vec::new(), None);
+        if limit > 0 && first < total {
+            let from = self.cursors.end_before(stream, first, self.start(), durable);
+            sealed_to = Some(from);
+            self.each(from, durable.lsn(), segments, |record| {
+                let RecordRef {
                     lsn,
                     entry,
                     openings,
-                    mark,
+                    end,
                     ..
-                } = *visited;
-                if visited.stream != stream || visited.header.seq < first {
-                    before = before.filter(|_| !batch.is_empty()).or(Some(mark));
+                } = *record;
+                if record.stream != stream || record.header.seq < first {
+                    sealed_to = sealed_to.filter(|_| !batch.is_empty()).or(Some(end));
                     return Ok(true);
                 }
-                if visited.header.seq != first + batch.len() as u64 {
-                    return Err(visited.damaged());
+                if record.header.seq != first + batch.len() as u64 {
+                    return Err(record.damaged());
                 }
                 batch.push(Unsealed {
                     stream,
-                    seq: visited.header.seq,
+                    seq: record.header.seq,
                     lsn,
                     bytes: entry.to_vec(),
                     openings: openings.to_vec(),
                 });
-                out.push(mark);
-                Ok(batch.len() < most && visited.header.seq + 1 < total)
+                ends.push(end);
+                Ok(batch.len() < limit && record.header.seq + 1 < total)
             })?;
         }
-        self.cursors.hand_out(stream, before, out);
+        self.cursors.hand_out(stream, sealed_to, ends);
         Ok(batch)
     }
 
-    /// Walks over the records behind `from` up to `durable`, as long as `visit` says so.
+    /// Calls `visit` for the records behind `from` up to number `durable`, until it returns false.
     pub(crate) fn each(
         &mut self,
         from: RecordEnd,
         durable: u64,
-        kept: &[Kept],
-        mut visit: impl FnMut(&Visited<'_>) -> Result<bool, ReadError>,
+        segments: &[RetainedSegment],
+        mut visit: impl FnMut(&RecordRef<'_>) -> Result<bool, ReadError>,
     ) -> Result<(), ReadError> {
-        let mut mark = from;
+        let mut end = from;
         let mut chunk = Vec::new();
-        while mark.lsn() < durable {
-            let next = kept.iter().rev().find(|kept| kept.first_lsn == mark.lsn() + 1);
-            if let Some(next) = next.filter(|next| next.number > mark.segment) {
-                (mark.segment, mark.offset) = (next.number, FIRST_FRAME);
+        while end.lsn() < durable {
+            let next = segments.iter().rev().find(|segment| segment.first_lsn == end.lsn() + 1);
+            if let Some(next) = next.filter(|next| next.number > end.segment) {
+                (end.segment, end.offset) = (next.number, FIRST_FRAME);
             }
-            // The rest of a segment may have been written again into the one after it.
-            let until = kept
+            // The last records of a segment may have been written again to the next segment.
+            let until = segments
                 .iter()
-                .find(|kept| kept.number > mark.segment)
-                .map_or(durable, |kept| kept.first_lsn - 1);
-            let path = segment::path(&self.dir, mark.segment);
-            self.read(mark.segment, mark.offset, &path, &mut chunk)?;
-            let (before, mut rest) = (mark, chunk.as_slice());
-            while mark.lsn() < until.min(durable) {
-                let Found::Frame(frame, len) = frame::read(rest) else {
+                .find(|segment| segment.number > end.segment)
+                .map_or(durable, |segment| segment.first_lsn - 1);
+            let path = segment::path(&self.dir, end.segment);
+            self.read(end.segment, end.offset, &path, &mut chunk)?;
+            let (chunk_start, mut rest) = (end, chunk.as_slice());
+            while end.lsn() < until.min(durable) {
+                let FrameRead::Frame(frame, len) = frame::read(rest) else {
                     break;
                 };
                 rest = rest.get(len..).unwrap_or_default();
-                mark.offset += len as u64;
+                end.offset += len as u64;
                 if let Frame::Entry { lsn, entry, openings } = frame {
                     let damaged = || ReadError::Damaged {
                         path: path.clone(),
-                        offset: mark.offset,
+                        offset: end.offset,
                     };
                     let header = Header::read(entry).map_err(|_| damaged())?.0;
-                    if lsn != mark.lsn() + 1 {
+                    if lsn != end.lsn() + 1 {
                         return Err(damaged());
                     }
                     let stream = header.chain.stream;
-                    mark.reached.lsn = lsn;
-                    mark.reached.sizes.set(stream, header.seq + 1);
-                    mark.bytes += len as u64;
-                    let visited = Visited {
+                    end.reached.lsn = lsn;
+                    end.reached.sizes.set(stream, header.seq + 1);
+                    end.bytes += len as u64;
+                    let record = RecordRef {
                         stream,
                         lsn,
                         header,
                         entry,
                         openings,
-                        mark,
+                        end,
                         path: &path,
                     };
-                    if !visit(&visited)? {
+                    if !visit(&record)? {
                         return Ok(());
                     }
                 }
             }
-            if mark == before {
+            if end == chunk_start {
                 return Err(ReadError::Damaged {
                     path,
-                    offset: mark.offset,
+                    offset: end.offset,
                 });
             }
         }
@@ -187,7 +187,7 @@ impl Reader {
             source,
         };
         let file = match self.open.take() {
-            Some((open, file)) if open == number => file,
+            Some((open_number, file)) if open_number == number => file,
             Some(_) | None => File::open(path).map_err(io)?,
         };
         chunk.resize(CHUNK, 0);
@@ -203,17 +203,17 @@ impl Reader {
         Ok(())
     }
 
-    /// Which segments may go: wholly sealed, and beyond what retention keeps.
-    pub(crate) fn expired(&self, sealed: &RecordEnd, kept: &[Kept], now: Timestamp) -> usize {
-        let is_sealed = |next: &Kept| next.first_lsn <= sealed.lsn() + 1;
-        let sealed = kept.iter().skip(1).take_while(|next| is_sealed(next)).count();
-        let mut bytes: u64 = kept.iter().take(sealed).map(|kept| kept.end).sum();
+    /// The number of oldest segments that may be deleted: completely sealed, and beyond the retention.
+    pub(crate) fn expired(&self, sealed: &RecordEnd, segments: &[RetainedSegment], now: Timestamp) -> usize {
+        let is_sealed = |next: &RetainedSegment| next.first_lsn <= sealed.lsn() + 1;
+        let sealed = segments.iter().skip(1).take_while(|next| is_sealed(next)).count();
+        let mut bytes: u64 = segments.iter().take(sealed).map(|segment| segment.end).sum();
         let mut expired = 0;
-        for segment in kept.iter().take(sealed) {
-            let old = segment
+        for segment in segments.iter().take(sealed) {
+            let is_old = segment
                 .last_time
                 .is_some_and(|time| time.plus(self.retention.age) < now);
-            if !old && bytes <= self.retention.bytes {
+            if !is_old && bytes <= self.retention.bytes {
                 break;
             }
             bytes -= segment.end;
@@ -222,16 +222,20 @@ impl Reader {
         expired
     }
 
-    /// Deletes the oldest segments after the state behind them has been written down.
-    pub(crate) fn delete(&mut self, segments: &[Kept], kept: &[Kept]) -> Result<(), ReadError> {
-        let Some(end) = kept.get(segments.len()).map(|next| next.first_lsn - 1) else {
+    /// Deletes the `expired` segments, which are the oldest of `segments`, after the state behind them was saved.
+    pub(crate) fn delete(
+        &mut self,
+        expired: &[RetainedSegment],
+        segments: &[RetainedSegment],
+    ) -> Result<(), ReadError> {
+        let Some(end) = segments.get(expired.len()).map(|next| next.first_lsn - 1) else {
             return Ok(());
         };
         let (mut base, mut bytes) = (self.base.clone(), self.base_bytes);
-        self.each(self.start(), end, kept, |visited| {
-            bytes = visited.mark.bytes;
-            base.heads.accept(visited.entry).map_err(|_| visited.damaged())?;
-            visited.fold(&mut base.intents)?;
+        self.each(self.start(), end, segments, |record| {
+            bytes = record.end.bytes;
+            base.heads.accept(record.entry).map_err(|_| record.damaged())?;
+            record.fold(&mut base.intents)?;
             Ok(true)
         })?;
         let io = |source| ReadError::Io {
@@ -240,7 +244,7 @@ impl Reader {
         };
         base.save(&self.dir).map_err(io)?;
         (self.base, self.base_bytes) = (base, bytes);
-        for segment in segments {
+        for segment in expired {
             let path = segment::path(&self.dir, segment.number);
             disk::remove(&path).map_err(|source| ReadError::Io { path, source })?;
         }
@@ -248,28 +252,28 @@ impl Reader {
     }
 }
 
-/// A record on the way.
+/// A record that is being read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Visited<'a> {
+pub(crate) struct RecordRef<'a> {
     pub(crate) stream: Stream,
     pub(crate) lsn: u64,
     pub(crate) header: Header,
     pub(crate) entry: &'a [u8],
     pub(crate) openings: &'a [u8],
-    /// The place behind it.
-    pub(crate) mark: RecordEnd,
+    /// The end of the record.
+    pub(crate) end: RecordEnd,
     path: &'a Path,
 }
 
-impl Visited<'_> {
+impl RecordRef<'_> {
     pub(crate) fn damaged(&self) -> ReadError {
         ReadError::Damaged {
             path: self.path.to_owned(),
-            offset: self.mark.offset,
+            offset: self.end.offset,
         }
     }
 
-    /// Takes note of it, if it is an intent or an outcome.
+    /// Updates the open sends, if the record is an intent or an outcome.
     pub(crate) fn fold(&self, intents: &mut OpenIntents) -> Result<(), ReadError> {
         intents
             .fold(self.header.kind, self.entry, self.openings)

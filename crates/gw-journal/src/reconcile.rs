@@ -1,28 +1,28 @@
-//! Bringing journal and store into step, at start and whenever a chain is out of step (HD24, HD25, RL4).
+//! Reconciles the journal with the store, at start and whenever a chain differs (HD24, HD25, RL4).
 
 use crate::cursor::RecordEnd;
 use crate::error::{OpenError, ReadError};
 use crate::given_up;
 use crate::journal::{Journal, Recovery};
 use crate::open;
-use crate::reader::Visited;
-use gw_audit::{Draft, Hash, Kind, ShardId, Stream};
+use crate::reader::RecordRef;
+use gw_audit::{EncodedRecord, Hash, Kind, ShardId, Stream};
 use gw_types::Timestamp;
 use std::sync::Arc;
 
-/// The end of one of this shard's chains as the store has it.
+/// The end of one of this shard's chains in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredHead {
     /// The stream.
     pub stream: Stream,
     /// The number of entries.
     pub size: u64,
-    /// The hash of the last one; without entries it does not matter.
+    /// The hash of the last entry; ignored if there are no entries.
     pub hash: Hash,
 }
 
 impl StoredHead {
-    /// A chain of which the store has nothing.
+    /// A chain of which the store has no entries.
     pub const fn empty(stream: Stream) -> Self {
         Self {
             stream,
@@ -32,93 +32,98 @@ impl StoredHead {
     }
 }
 
-/// How journal and store stand to each other in one stream.
+/// The result of comparing journal and store for one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The store has what the journal thinks it has, to the last hash.
+    /// The store has the entries that the journal expects, and the last hash matches.
     InStep,
-    /// It had more or less; sealing of this stream goes on where the store ends.
+    /// The store has more or fewer entries than expected; sealing of the stream continues where the store ends.
     Moved,
-    /// The store ends before the oldest entry that is kept: entries of the stream are lost.
+    /// The store ends before the oldest retained entry: entries of the stream are lost.
     Missing {
         /// The first lost entry.
         from: u64,
-        /// The first entry that is kept.
+        /// The oldest retained entry.
         until: u64,
     },
-    /// The store has entries of this shard that this journal never wrote, or not so: somebody else writes it, this is
-    /// a copy, or they were changed. [`Journal::into_new_shard`] is the way out.
+    /// The store has entries of this shard that this journal did not write: another process writes the shard, this
+    /// journal is a copy, or the entries were changed. [`Journal::into_new_shard`] resolves it.
     Foreign,
 }
 
-/// What the journal says of an entry number of a chain.
+/// The point in a chain before a given entry.
 #[derive(Clone, Copy, Debug)]
-struct Before {
-    /// The hash of the entry before.
-    hash: Hash,
-    /// A place before the entry, behind the one before.
-    place: RecordEnd,
-    /// The entry's time, if there is one.
+struct ChainPoint {
+    /// The hash of the previous entry.
+    prev: Hash,
+    /// The end of a record before the entry, not before the end of the previous entry.
+    end: RecordEnd,
+    /// The entry's time, if the entry exists.
     time: Option<Timestamp>,
 }
 
 impl Journal {
-    /// Compares the journal with heads of this shard in the store, and moves the cursor of each stream that is found
-    /// to be elsewhere. Streams not named are left alone. May be called while others append and read; reads files: not
-    /// for an async thread.
+    /// Compares the journal with heads of this shard in the store, and moves the cursor of each stream whose store ends
+    /// elsewhere. Streams that are not in `stored` are unchanged. May run while other threads append and read. Reads
+    /// files: not for an async thread.
+    ///
+    /// # Errors
+    /// [`ReadError`] if a file cannot be used or is damaged.
     pub fn reconcile(&self, stored: &[StoredHead]) -> Result<Vec<(Stream, Standing)>, ReadError> {
         let mut reader = self.shared.reader()?;
-        let (durable, kept) = self.shared.readable();
+        let (durable, segments) = self.shared.readable();
         let (start, end) = (reader.start(), durable.end);
-        let mut found: Vec<(StoredHead, Option<Before>)> = stored
+        let mut points: Vec<(StoredHead, Option<ChainPoint>)> = stored
             .iter()
             .map(|head| {
-                let last = Before {
-                    hash: durable.hashes.of(head.stream),
-                    place: end,
+                let chain_end = ChainPoint {
+                    prev: durable.hashes.get(head.stream),
+                    end,
                     time: None,
                 };
-                (*head, (head.size == end.size(head.stream)).then_some(last))
+                (*head, (head.size == end.size(head.stream)).then_some(chain_end))
             })
             .collect();
-        // Of the others the entry behind the stored ones is looked for: it names the hash of the last of them.
-        let sought = |(head, before): &(StoredHead, Option<Before>)| {
-            before.is_none() && (start.size(head.stream)..end.size(head.stream)).contains(&head.size)
+        // For the other streams, the journal is searched for the entry behind the stored ones: it links to the hash of
+        // the last stored entry.
+        let is_pending = |(head, point): &(StoredHead, Option<ChainPoint>)| {
+            point.is_none() && (start.size(head.stream)..end.size(head.stream)).contains(&head.size)
         };
-        let places = found.iter().filter(|one| sought(one));
-        let places = places.map(|(head, _)| reader.cursors.before(head.stream, head.size, start, &end));
-        if let Some(from) = places.min_by_key(RecordEnd::lsn) {
-            let mut last = from;
-            reader.each(from, end.lsn(), &kept, |visited| {
-                let header = &visited.header;
-                for one in found
+        let starts = points.iter().filter(|point| is_pending(point));
+        let starts = starts.map(|(head, _)| reader.cursors.end_before(head.stream, head.size, start, &end));
+        if let Some(from) = starts.min_by_key(RecordEnd::lsn) {
+            let mut previous_end = from;
+            reader.each(from, end.lsn(), &segments, |record| {
+                let header = &record.header;
+                for (_, point) in points
                     .iter_mut()
-                    .filter(|(head, _)| head.stream == visited.stream && head.size == header.seq)
+                    .filter(|(head, _)| head.stream == record.stream && head.size == header.seq)
                 {
-                    one.1 = Some(Before {
-                        hash: header.prev,
-                        place: last,
+                    *point = Some(ChainPoint {
+                        prev: header.prev,
+                        end: previous_end,
                         time: Some(header.time),
                     });
                 }
-                last = visited.mark;
-                Ok(found.iter().any(sought))
+                previous_end = record.end;
+                Ok(points.iter().any(is_pending))
             })?;
         }
         let mut standings = Vec::new();
         let mut moved = Vec::new();
-        for (StoredHead { stream, size, hash }, before) in found {
+        for (StoredHead { stream, size, hash }, point) in points {
             let until = start.size(stream);
-            let standing = match before {
-                Some(before) if size > 0 && before.hash != hash => Standing::Foreign,
+            let standing = match point {
+                Some(point) if size > 0 && point.prev != hash => Standing::Foreign,
                 Some(_) if reader.cursors.size(stream) == size => Standing::InStep,
-                Some(before) => {
-                    reader.cursors.move_to(stream, size, before.place);
-                    moved.extend(before.time.map(|time| (stream, size, time)));
+                Some(point) => {
+                    reader.cursors.move_to(stream, size, point.end);
+                    moved.extend(point.time.map(|time| (stream, size, time)));
                     Standing::Moved
                 }
                 None if size < until => {
-                    // What is kept is not in the store either: it goes on with whatever becomes of the shard.
+                    // The store has none of the retained entries, so they count as unsealed. They are moved when the
+                    // caller moves to a new shard.
                     reader.cursors.move_to(stream, until, start);
                     Standing::Missing { from: size, until }
                 }
@@ -141,84 +146,90 @@ impl Journal {
         Ok(standings)
     }
 
-    /// Hands over the entries of a stream from number `from` on that the store was seen to hold, in their order. Reads
-    /// files: not for an async thread.
+    /// Calls `visit` with number and bytes of each sealed entry of a stream from number `from` on, in ascending order.
+    /// Reads files: not for an async thread.
     ///
-    /// Returns false, and hands over nothing, where they are not kept back to `from`.
-    pub fn each_sealed(&self, stream: Stream, from: u64, mut take: impl FnMut(u64, &[u8])) -> Result<bool, ReadError> {
+    /// Returns false without calling `visit`, if the journal does not retain the entries back to `from`.
+    ///
+    /// # Errors
+    /// [`ReadError`] if a file cannot be used or is damaged.
+    pub fn each_sealed(&self, stream: Stream, from: u64, mut visit: impl FnMut(u64, &[u8])) -> Result<bool, ReadError> {
         let mut reader = self.shared.reader()?;
-        let (durable, kept) = self.shared.readable();
+        let (durable, segments) = self.shared.readable();
         let (start, sealed) = (reader.start(), reader.cursors.size(stream));
         if from < start.size(stream) {
             return Ok(false);
         }
         if from < sealed {
-            reader.each(start, durable.end.lsn(), &kept, |visited| {
-                let seq = visited.header.seq;
-                if visited.stream == stream && (from..sealed).contains(&seq) {
-                    take(seq, visited.entry);
+            reader.each(start, durable.end.lsn(), &segments, |record| {
+                let seq = record.header.seq;
+                if record.stream == stream && (from..sealed).contains(&seq) {
+                    visit(seq, record.entry);
                 }
-                Ok(visited.mark.size(stream) < sealed)
+                Ok(record.end.size(stream) < sealed)
             })?;
         }
         Ok(true)
     }
 
-    /// Gives this shard up and goes on in a new one with what is not sealed yet. Open sends stay open.
+    /// Gives this shard up and moves its unsealed records to a new one. Open sends stay open.
     ///
-    /// The new shard's files are whole before the directory names them, so a crash leaves one or the other.
+    /// The new shard is complete on disk before the directory names it, so after a crash the journal is the old or the
+    /// new shard.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the old shard cannot be read, or the new one cannot be created.
     pub fn into_new_shard(self) -> Result<(Self, Recovery), OpenError> {
-        let stopped = || OpenError::corrupt(&self.options.dir, 0, "the journal stopped after a fault");
+        let stopped = || OpenError::corrupt(&self.config.dir, 0, "the journal stopped after a fault");
         self.sync().map_err(|_| stopped())?;
         let (clock, entropy) = (Arc::clone(&self.shared.clock), Arc::clone(&self.shared.entropy));
-        let (options, lock) = (self.options.clone(), Arc::clone(&self.lock));
+        let (config, lock) = (self.config.clone(), Arc::clone(&self.lock));
         let shard = ShardId(entropy.uuid());
-        let read = |error: ReadError| match error {
+        let open_error = |error: ReadError| match error {
             ReadError::Io { path, source } => OpenError::Io { path, source },
             ReadError::Damaged { path, offset } => OpenError::corrupt(&path, offset, "a record cannot be read"),
             ReadError::NotWritten { .. } | ReadError::Stopped => stopped(),
         };
-        let mut reader = self.shared.reader().map_err(read)?;
-        let (durable, kept) = self.shared.readable();
+        let mut reader = self.shared.reader().map_err(open_error)?;
+        let (durable, segments) = self.shared.readable();
         let (start, sizes) = (reader.start(), reader.cursors.sizes());
-        let is_sealed = |visited: &Visited<'_>| visited.header.seq < sizes.of(visited.stream);
+        let is_sealed = |record: &RecordRef<'_>| record.header.seq < sizes.get(record.stream);
         let mut intents = reader.base.intents.clone();
-        let fold = |visited: &Visited<'_>| {
-            if is_sealed(visited) {
-                visited.fold(&mut intents).map(|()| true)
+        let fold = |record: &RecordRef<'_>| {
+            if is_sealed(record) {
+                record.fold(&mut intents).map(|()| true)
             } else {
                 Ok(true)
             }
         };
-        reader.each(start, durable.end.lsn(), &kept, fold).map_err(read)?;
-        open::make(&options.dir, shard, intents)?;
-        let (next, _) = open::shard_in(
-            options.clone(),
-            shard,
-            Arc::clone(&lock),
-            clock.clone(),
-            entropy.clone(),
-        )?;
+        reader
+            .each(start, durable.end.lsn(), &segments, fold)
+            .map_err(open_error)?;
+        open::create_shard(&config.dir, shard, intents)?;
+        let (next, _) = open::open_shard(config.clone(), shard, Arc::clone(&lock), clock.clone(), entropy.clone())?;
         let mut failed = false;
-        let copy = |visited: &Visited<'_>| {
-            // The new chains have a genesis of their own.
-            if visited.header.kind != Kind::Genesis && !is_sealed(visited) {
-                let draft = Draft::again(visited.entry, visited.openings.to_vec()).map_err(|_| visited.damaged())?;
-                failed |= next.place(&draft, visited.header.time).is_err();
+        let copy = |record: &RecordRef<'_>| {
+            // The new chains have their own genesis.
+            if record.header.kind != Kind::Genesis && !is_sealed(record) {
+                let encoded =
+                    EncodedRecord::again(record.entry, record.openings.to_vec()).map_err(|_| record.damaged())?;
+                failed |= next.import(&encoded, record.header.time).is_err();
             }
             Ok(!failed)
         };
         let slowest = reader.slowest(&durable.end);
-        reader.each(slowest, durable.end.lsn(), &kept, copy).map_err(read)?;
+        reader
+            .each(slowest, durable.end.lsn(), &segments, copy)
+            .map_err(open_error)?;
         if failed || next.sync().is_err() {
             return Err(stopped());
         }
         drop(next);
         drop(reader);
         let chains = self.heads().map_err(|_| stopped())?.into_iter().map(|(chain, _)| chain);
-        given_up::append(&options.dir, chains)?;
-        open::name_shard(&options.dir, shard)?;
+        given_up::append(&config.dir, chains)?;
+        open::write_shard_id(&config.dir, shard)?;
         drop(self);
-        open::journal(options, lock, clock, entropy)
+        open::journal(config, lock, clock, entropy)
     }
 }

@@ -1,4 +1,4 @@
-//! What is not durable, on its way to another file after a write or fsync failed (HD22).
+//! Moves the frames that are not durable to another file after a write or fsync failed (HD22).
 
 use crate::disk;
 use crate::segment::Segment;
@@ -7,50 +7,52 @@ use gw_audit::ShardId;
 use std::io;
 use std::path::PathBuf;
 
-/// The frames that are not durable, and the file they are to go to. Runs with or without the writer's lock.
+/// The frames that are not durable, and the parameters of the file they move to. Used with or without the writer's
+/// lock.
 #[derive(Debug)]
 pub(crate) struct Rescue {
     pub(crate) dir: PathBuf,
     pub(crate) shard: ShardId,
-    /// The number of a fresh segment, and its bytes.
+    /// The number of a new segment.
     pub(crate) number: u64,
+    /// The size of a new segment in bytes.
     pub(crate) capacity: u64,
-    /// No smaller file holds the frames and what was promised to reservations.
-    pub(crate) least: u64,
+    /// The smallest size of a file that holds the frames and the room promised to reservations, in bytes.
+    pub(crate) min_capacity: u64,
     /// The first record that is not durable.
     pub(crate) first_lsn: u64,
     pub(crate) frames: Vec<u8>,
-    /// What is durable once the frames are, but for where they then lie.
+    /// The durable end once the frames are durable, apart from its segment and offset.
     pub(crate) ends: Durable,
-    /// Files that hold nothing that counts and could not be removed.
+    /// Files without needed records that could not be removed yet.
     pub(crate) leftover: Vec<PathBuf>,
 }
 
 impl Rescue {
-    /// The segment with everything in it and durable, or nothing: then no half of one is left behind, or it is in
-    /// `leftover`.
+    /// Writes the frames to `segment` and makes them durable. On failure, returns `None` and removes the segment; a
+    /// segment that cannot be removed is added to `leftover`.
     pub(crate) fn move_to(&mut self, mut segment: Segment) -> Option<Segment> {
-        if segment.capacity < self.least || self.fill(&mut segment).is_err() {
+        if segment.capacity < self.min_capacity || self.fill(&mut segment).is_err() {
             self.discard(segment.path);
             return None;
         }
         Some(segment)
     }
 
-    /// The same in a fresh file.
-    pub(crate) fn move_to_fresh(&mut self) -> Option<Segment> {
-        let segment = Segment::create_fitting(&self.dir, self.number, self.capacity, self.least).ok()?;
+    /// Moves the frames to a new file, like [`Rescue::move_to`].
+    pub(crate) fn move_to_new(&mut self) -> Option<Segment> {
+        let segment = Segment::create_fitting(&self.dir, self.number, self.capacity, self.min_capacity).ok()?;
         self.move_to(segment)
     }
 
-    /// Removes what an earlier try left. As long as that fails no further file is made: a disk that lets files be
-    /// made but not removed would fill up.
-    pub(crate) fn clear_away(&mut self) -> bool {
+    /// Removes the files that earlier attempts left; returns whether all are removed. Until then no further file may be
+    /// created, because a disk on which files can be created but not removed would fill up.
+    pub(crate) fn remove_leftover(&mut self) -> bool {
         self.leftover.retain(|path| disk::remove(path).is_err());
         self.leftover.is_empty()
     }
 
-    /// The head comes last, so that half of the segment never counts.
+    /// Writes the frames, then the head, so that an incomplete segment is never valid.
     fn fill(&self, segment: &mut Segment) -> io::Result<()> {
         segment.write(&self.frames)?;
         segment.sync()?;

@@ -1,7 +1,7 @@
-//! Segment files: preallocated, so that what is promised to be written can be written (HD22).
+//! Segment files: preallocated, so that records with reserved room can be written (HD22).
 //!
 //! ```text
-//! 0     magic:8 shard:16 number:8 first lsn:8 crc32c:4      the head, written when the first record comes
+//! 0     magic:8 shard:16 number:8 first lsn:8 crc32c:4      the head, written before the first record
 //! 4096  frames
 //! ```
 
@@ -13,43 +13,43 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where frames begin.
+/// The offset of the first frame.
 pub(crate) const FIRST_FRAME: u64 = 4096;
 
 const MAGIC: [u8; 8] = *b"gwjseg\0\x01";
 const HEAD: usize = 44;
 const SUFFIX: &str = "segment";
 
-/// A file being written.
+/// A segment file that is being written.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) number: u64,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<File>,
     pub(crate) capacity: u64,
-    /// Where the next frame goes.
+    /// The offset of the next frame.
     pub(crate) end: u64,
 }
 
-/// What the head of a segment says.
+/// The head of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHead {
     pub(crate) shard: ShardId,
     pub(crate) number: u64,
-    /// The number of the first record in it.
+    /// The number of the first record in the segment.
     pub(crate) first_lsn: u64,
 }
 
 impl Segment {
-    /// A new file whose bytes are all reserved on disk; empty until its head is written.
+    /// Creates a file whose bytes are all reserved on disk. It counts as blank until its head is written.
     pub(crate) fn create(dir: &Path, number: u64, capacity: u64) -> io::Result<Self> {
         let path = path(dir, number);
         let file = disk::create(&path)?;
-        let made = disk::allocate(&file, &path, capacity)
+        let allocated = disk::allocate(&file, &path, capacity)
             .and_then(|()| disk::sync(&file, &path))
             .and_then(|()| disk::sync_dir(dir));
-        if let Err(error) = made {
-            // Half a segment is of no use to anybody; the error is what matters.
+        if let Err(error) = allocated {
+            // An incomplete segment is useless. The caller gets the original error, not one from the removal.
             let _ = disk::remove(&path);
             return Err(error);
         }
@@ -62,18 +62,21 @@ impl Segment {
         })
     }
 
-    /// The same, smaller where the disk has no room for `most` bytes, but of `least` at least.
-    pub(crate) fn create_fitting(dir: &Path, number: u64, most: u64, least: u64) -> io::Result<Self> {
-        let mut capacity = most;
+    /// Creates a segment of `max_capacity` bytes, or a smaller one of at least `min_capacity` bytes if the disk is
+    /// full.
+    pub(crate) fn create_fitting(dir: &Path, number: u64, max_capacity: u64, min_capacity: u64) -> io::Result<Self> {
+        let mut capacity = max_capacity;
         loop {
             match Self::create(dir, number, capacity) {
-                Err(error) if capacity > least && disk::is_full(&error) => capacity = (capacity / 2).max(least),
-                made => return made,
+                Err(error) if capacity > min_capacity && disk::is_full(&error) => {
+                    capacity = (capacity / 2).max(min_capacity);
+                }
+                result => return result,
             }
         }
     }
 
-    /// Writes the head; from here on the segment counts.
+    /// Writes the head, which makes the segment valid.
     pub(crate) fn begin(&self, shard: ShardId, first_lsn: u64) -> io::Result<()> {
         disk::write(
             &self.file,
@@ -94,12 +97,12 @@ impl Segment {
         Ok(())
     }
 
-    /// Makes all of it durable.
+    /// Makes the whole file durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         disk::sync(&self.file, &self.path)
     }
 
-    /// The bytes left.
+    /// The number of free bytes.
     pub(crate) const fn room(&self) -> u64 {
         self.capacity.saturating_sub(self.end)
     }
@@ -115,7 +118,7 @@ fn head(head: SegmentHead) -> Vec<u8> {
     bytes
 }
 
-/// The head at the start of a segment's bytes.
+/// Reads the head at the start of a segment's bytes; `None` if it is not valid.
 pub(crate) fn read_head(bytes: &[u8]) -> Option<SegmentHead> {
     let (checked, rest) = bytes.split_at_checked(HEAD - 4)?;
     let (magic, fields) = checked.split_first_chunk::<8>()?;
@@ -136,7 +139,7 @@ pub(crate) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:012}.{SUFFIX}"))
 }
 
-/// The segments in a directory, ascending.
+/// The numbers of the segments in a directory, ascending.
 pub(crate) fn list(dir: &Path) -> Result<Vec<u64>, OpenError> {
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(at(dir))? {
@@ -146,7 +149,8 @@ pub(crate) fn list(dir: &Path) -> Result<Vec<u64>, OpenError> {
                 .file_stem()
                 .and_then(|stem| stem.to_str())
                 .and_then(|stem| stem.parse().ok());
-            numbers.push(number.ok_or_else(|| OpenError::corrupt(&path, 0, "a segment without number"))?);
+            numbers
+                .push(number.ok_or_else(|| OpenError::corrupt(&path, 0, "the name of the segment is not a number"))?);
         }
     }
     numbers.sort_unstable();
@@ -158,15 +162,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_comes_back_and_a_changed_one_does_not() {
-        let says = SegmentHead {
+    fn a_head_is_read_back_and_a_changed_head_is_not() {
+        let written = SegmentHead {
             shard: ShardId(uuid::Uuid::from_u128(9)),
             number: 3,
             first_lsn: 77,
         };
-        let bytes = head(says);
+        let bytes = head(written);
         assert_eq!(bytes.len(), HEAD);
-        assert_eq!(read_head(&bytes), Some(says));
+        assert_eq!(read_head(&bytes), Some(written));
         for at in 0..HEAD {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn hd22_a_segment_has_its_bytes_before_it_is_used() {
+    fn hd22_the_bytes_of_a_segment_are_allocated_before_it_is_used() {
         use std::os::unix::fs::MetadataExt as _;
         let dir = tempfile::tempdir().unwrap();
         let segment = Segment::create(dir.path(), 5, 1 << 20).unwrap();

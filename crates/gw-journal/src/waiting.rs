@@ -1,37 +1,39 @@
-//! Since when the oldest unsealed entry of each stream waits.
+//! The time of the oldest unsealed entry of each stream.
 //!
-//! A sample a second is kept, not the time of each entry; what is said is therefore at most the distance of two
-//! samples too early, and never too late.
+//! Only one sample per second is kept, not the time of each entry. Therefore the reported time is at most the distance
+//! of two samples too early, and never too late.
 
 use crate::header::STREAMS;
 use gw_audit::Stream;
 use gw_types::Timestamp;
 use std::collections::VecDeque;
 
-/// The least distance of two samples, in microseconds.
-const EVERY: i64 = 1_000_000;
-/// With so many samples of one stream every other one goes.
-const MOST: usize = 512;
+/// The smallest distance of two samples, in microseconds.
+const SAMPLE_INTERVAL: i64 = 1_000_000;
+/// The largest number of samples of one stream. When it is reached, every other sample is dropped.
+const MAX_SAMPLES: usize = 512;
 
-/// Numbers and times of entries that are not sealed, ascending.
+/// Samples of unsealed entries: numbers and times, ascending, by stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waiting([VecDeque<(u64, Timestamp)>; STREAMS]);
 
 impl Waiting {
-    fn of(&mut self, stream: Stream) -> Option<&mut VecDeque<(u64, Timestamp)>> {
+    fn samples_mut(&mut self, stream: Stream) -> Option<&mut VecDeque<(u64, Timestamp)>> {
         self.0.get_mut(stream as usize)
     }
 
-    /// Notes a new entry.
+    /// Adds a new entry.
     pub(crate) fn note(&mut self, stream: Stream, seq: u64, time: Timestamp) {
-        let Some(samples) = self.of(stream) else { return };
+        let Some(samples) = self.samples_mut(stream) else {
+            return;
+        };
         if samples
             .back()
-            .is_some_and(|(_, last)| time.micros().saturating_sub(last.micros()) < EVERY)
+            .is_some_and(|(_, last)| time.micros().saturating_sub(last.micros()) < SAMPLE_INTERVAL)
         {
             return;
         }
-        if samples.len() >= MOST {
+        if samples.len() >= MAX_SAMPLES {
             let mut odd = true;
             samples.retain(|_| {
                 odd = !odd;
@@ -41,10 +43,12 @@ impl Waiting {
         samples.push_back((seq, time));
     }
 
-    /// The entries before `size` are sealed; `level` if that is all.
-    pub(crate) fn sealed(&mut self, stream: Stream, size: u64, level: bool) {
-        let Some(samples) = self.of(stream) else { return };
-        if level {
+    /// Removes the entries before `size`, which are sealed. `is_complete` means that all entries of the stream are.
+    pub(crate) fn sealed(&mut self, stream: Stream, size: u64, is_complete: bool) {
+        let Some(samples) = self.samples_mut(stream) else {
+            return;
+        };
+        if is_complete {
             samples.clear();
         }
         while samples.get(1).is_some_and(|(seq, _)| *seq <= size) {
@@ -52,10 +56,10 @@ impl Waiting {
         }
     }
 
-    /// The entries from `size` on, the first of them of this time, are not sealed any more.
+    /// Adds the entries from `size` on again, which are no longer sealed; `time` is the time of the first one.
     pub(crate) fn returned(&mut self, stream: Stream, size: u64, time: Timestamp) {
         if let Some(samples) = self
-            .of(stream)
+            .samples_mut(stream)
             .filter(|samples| samples.front().is_none_or(|(seq, _)| *seq > size))
         {
             samples.push_front((size, time));
@@ -95,7 +99,7 @@ mod tests {
         waiting.sealed(S, 10_000, true);
         assert_eq!(waiting.since(S), None);
         waiting.note(S, 10_000, at(5000));
-        assert_eq!(waiting.since(S), Some(at(5000)), "exact, however long nothing came");
+        assert_eq!(waiting.since(S), Some(at(5000)), "exact after any time without entries");
         waiting.returned(S, 400, at(40));
         assert_eq!(waiting.since(S), Some(at(40)));
     }

@@ -1,21 +1,20 @@
-//! The one place where records get their numbers and reach the disk. Everything here runs under one lock.
+//! The writer: gives records their numbers and writes them to disk. Everything here runs under one lock.
 //!
-//! Invariant: what is not known to be durable is also in memory ([`Writer::unsynced`]), so that after the first
-//! failed write or fsync it can go to another file; a file that failed is never written or synced again (HD22).
-//! While no file takes it the writer is *failing*: it admits nothing, and a fresh file is tried again and again
-//! (RL12).
+//! Invariant: frames that are not known to be durable are also in memory ([`Writer::unsynced`]), so that they can be
+//! written to another file after a failed write or fsync; a file that failed is never written or synced again (HD22).
+//! While no file accepts the frames, the writer is *failing*: it admits no records and retries with new files (RL12).
 
 use crate::cursor::RecordEnd;
 use crate::error::JournalError;
 use crate::frame::{self, MARKER, MAX_PAYLOAD};
-use crate::header::Sizes;
+use crate::header::ChainSizes;
 use crate::heads::{Hashes, Heads};
 use crate::journal::Position;
-use crate::reader::Kept;
+use crate::reader::RetainedSegment;
 use crate::rescue::Rescue;
 use crate::segment::{FIRST_FRAME, Segment};
 use crate::waiting::Waiting;
-use gw_audit::{Chain, ChainId, Draft, Genesis, Stream};
+use gw_audit::{Chain, ChainId, EncodedRecord, Genesis, Stream};
 use gw_types::Timestamp;
 use std::fs::File;
 use std::path::PathBuf;
@@ -25,24 +24,25 @@ use tokio::sync::watch;
 /// How far the journal is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Durable {
-    /// The place behind the last durable record.
+    /// The end of the last durable record.
     pub(crate) end: RecordEnd,
-    /// The last hash of each chain there.
+    /// The last hash of each chain at that end.
     pub(crate) hashes: Hashes,
-    /// The disk has refused for so long that nobody shall wait for it.
+    /// The disk has rejected writes for so long that callers must not wait any longer.
     pub(crate) failed: bool,
 }
 
 /// The segments that hold records, oldest first; the last one is being written.
-pub(crate) type Catalog = Mutex<Vec<Kept>>;
+pub(crate) type Catalog = Mutex<Vec<RetainedSegment>>;
 
-/// No genesis takes more bytes.
+/// The largest size of a genesis frame in bytes.
 const GENESIS_BOUND: u64 = 1024;
 const MAX_FRAME: u64 = MAX_PAYLOAD as u64 + 64;
-/// The most bytes without fsync: they are in memory. A disk whose fsync takes for ever must not use it up.
+/// The largest number of bytes without fsync. They are held in memory, which a disk with a hanging fsync must not
+/// exhaust.
 const MAX_UNSYNCED: usize = 256 << 20;
-/// Whoever waits for durability is told that it will not come after this many tries to find a file for it.
-const PATIENCE: u32 = 10;
+/// The number of failed attempts with a new file after which callers that wait for durability get an error.
+const MAX_TRIES: u32 = 10;
 
 /// The writing end of the journal.
 #[derive(Debug)]
@@ -56,32 +56,33 @@ pub(crate) struct Writer {
     pub(crate) spare: Option<Segment>,
     pub(crate) next_number: u64,
     pub(crate) catalog: Arc<Catalog>,
-    /// Files left behind full whose last bytes are not synced yet.
+    /// Full segments whose last bytes are not synced yet.
     pub(crate) retired: Vec<(Arc<File>, PathBuf)>,
-    /// Files given up that could not be removed yet.
+    /// Abandoned files that could not be removed yet.
     pub(crate) leftover: Vec<PathBuf>,
     /// The frames behind the last durable record.
     pub(crate) unsynced: Vec<u8>,
     pub(crate) durable: watch::Sender<Durable>,
-    /// Rises whenever a file is given up, so that a sync under way is not believed.
+    /// Incremented when a file is abandoned, so that the result of a running sync is ignored.
     pub(crate) generation: u64,
-    /// Bytes promised to reservations.
+    /// The bytes promised to reservations.
     pub(crate) reserved: u64,
-    /// Bytes of all frames since the journal was opened, and of the backlog found then.
+    /// The bytes of all records that were retained when the journal was opened, and of all frames since.
     pub(crate) written: u64,
-    /// Of those, the bytes before the first unsealed record of any stream.
+    /// The part of `written` before the first unsealed record of any stream.
     pub(crate) sealed: u64,
-    /// The sealed entries of each stream.
-    pub(crate) sealed_sizes: Sizes,
+    /// The number of sealed entries of each stream.
+    pub(crate) sealed_sizes: ChainSizes,
     pub(crate) waiting: Waiting,
+    /// A buffer for frames.
     pub(crate) frame: Vec<u8>,
-    /// No file takes what is not durable.
+    /// Whether no file accepts the unsynced frames.
     pub(crate) failing: bool,
-    /// How often one was tried since.
+    /// The number of failed attempts with a new file since then.
     pub(crate) tries: u32,
 }
 
-/// What one fsync will cover.
+/// The files and frames that one fsync covers.
 #[derive(Debug)]
 pub(crate) struct SyncJob {
     pub(crate) files: Vec<(Arc<File>, PathBuf)>,
@@ -91,12 +92,12 @@ pub(crate) struct SyncJob {
 }
 
 impl Writer {
-    /// Bytes from the first unsealed record on.
+    /// The bytes from the first unsealed record on.
     pub(crate) const fn backlog(&self) -> u64 {
         self.written.saturating_sub(self.sealed)
     }
 
-    /// What is durable once all that is written is.
+    /// The durable end once everything written is durable.
     pub(crate) fn ends(&self) -> Durable {
         let end = RecordEnd {
             reached: self.heads.reached(),
@@ -111,16 +112,16 @@ impl Writer {
         }
     }
 
-    /// Notes how far each stream is sealed, and the bytes before the first record that is not.
-    pub(crate) fn note_sealed(&mut self, sizes: Sizes, bytes: u64) {
+    /// Sets the sealed size of each stream, and the bytes before the first unsealed record.
+    pub(crate) fn note_sealed(&mut self, sizes: ChainSizes, bytes: u64) {
         (self.sealed_sizes, self.sealed) = (sizes, bytes);
         for (stream, chain) in &self.heads.chains {
-            let size = sizes.of(*stream);
+            let size = sizes.get(*stream);
             self.waiting.sealed(*stream, size, size >= chain.head().size);
         }
     }
 
-    /// Checks that `bytes` may be written without touching what is reserved.
+    /// Checks that `bytes` may be written without using reserved room.
     pub(crate) fn admit(&mut self, bytes: u64) -> Result<(), JournalError> {
         if self.failing || self.unsynced.len() > MAX_UNSYNCED {
             return Err(JournalError::Unavailable);
@@ -138,17 +139,24 @@ impl Writer {
         }
     }
 
-    /// Whether segment and spare hold `bytes` beside what is reserved, whatever is wasted at a segment's end.
+    /// Whether segment and spare segment have room for `bytes` and the reserved bytes, even if the end of a segment is
+    /// wasted.
     fn has_room(&self, bytes: u64) -> bool {
         let room = self.segment.room() + self.spare.as_ref().map_or(0, Segment::room);
         room >= self.reserved + bytes + MAX_FRAME
     }
 
-    /// Gives a draft its place and writes it. `promised` bytes of it were reserved; such a record is kept in memory
-    /// even while no file takes it, and so is the one that met the error: `Unavailable` says that they are not on
-    /// disk, and they come there when the disk takes them.
-    pub(crate) fn append(&mut self, draft: &Draft, now: Timestamp, promised: u64) -> Result<Position, JournalError> {
-        let (stream, size) = (draft.stream(), draft.size_bound() + frame::OVERHEAD);
+    /// Links a record into its chain and writes it. `promised` bytes were reserved for it.
+    ///
+    /// `Unavailable` means that the record is not on disk. A record with reserved room, and the record whose write
+    /// failed, are nevertheless kept in memory and written when a file accepts them.
+    pub(crate) fn append(
+        &mut self,
+        record: &EncodedRecord,
+        now: Timestamp,
+        promised: u64,
+    ) -> Result<Position, JournalError> {
+        let (stream, size) = (record.stream(), record.size_bound() + frame::OVERHEAD);
         if size > MAX_PAYLOAD {
             return Err(JournalError::TooLong);
         }
@@ -156,15 +164,16 @@ impl Writer {
         if !self.heads.chains.contains_key(&stream) {
             bound += GENESIS_BOUND;
         }
-        let kept_anyway = self.failing && promised > 0;
-        if let Some(beyond) = bound.checked_sub(promised).filter(|beyond| *beyond > 0 && !kept_anyway) {
-            self.admit(beyond)?;
+        let is_kept_in_memory = self.failing && promised > 0;
+        let unreserved = bound.checked_sub(promised);
+        if let Some(unreserved) = unreserved.filter(|bytes| *bytes > 0 && !is_kept_in_memory) {
+            self.admit(unreserved)?;
         }
         if !self.failing && self.segment.room() < bound {
             self.rotate();
         }
         self.frame.clear();
-        let seq = self.link(stream, draft, now);
+        let seq = self.link(stream, record, now);
         self.written += self.frame.len() as u64;
         self.unsynced.extend_from_slice(&self.frame);
         if !self.failing && self.segment.write(&self.frame).is_err() {
@@ -181,7 +190,7 @@ impl Writer {
         }
     }
 
-    fn link(&mut self, stream: Stream, draft: &Draft, now: Timestamp) -> u64 {
+    fn link(&mut self, stream: Stream, record: &EncodedRecord, now: Timestamp) -> u64 {
         let Heads { chains, lsn, shard } = &mut self.heads;
         let (genesis, frame, waiting) = (&self.genesis, &mut self.frame, &mut self.waiting);
         let chain = chains.entry(stream).or_insert_with(|| {
@@ -195,13 +204,13 @@ impl Writer {
         *lsn += 1;
         let start = frame.len();
         frame::start_entry(frame, *lsn);
-        let placed = chain.link(draft, now, frame);
-        frame::end_entry(frame, start, draft.openings());
-        waiting.note(stream, placed.seq, chain.head().time);
-        placed.seq
+        let chained = chain.link(record, now, frame);
+        frame::end_entry(frame, start, record.openings());
+        waiting.note(stream, chained.seq, chain.head().time);
+        chained.seq
     }
 
-    /// Goes on in the spare segment, if one can be had.
+    /// Continues in the spare segment, or in a new one if there is no spare.
     fn rotate(&mut self) {
         let first_lsn = self.heads.lsn + 1;
         let next = match self.spare.take() {
@@ -212,7 +221,7 @@ impl Writer {
             Some(next) if next.begin(self.heads.shard, first_lsn).is_ok() => {
                 self.retired
                     .push((Arc::clone(&self.segment.file), self.segment.path.clone()));
-                self.enter(next, first_lsn);
+                self.switch_to(next, first_lsn);
             }
             Some(failed) => {
                 self.leftover.push(failed.path);
@@ -222,12 +231,12 @@ impl Writer {
         }
     }
 
-    fn enter(&mut self, next: Segment, first_lsn: u64) {
+    fn switch_to(&mut self, next: Segment, first_lsn: u64) {
         let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = catalog.last_mut().filter(|last| last.number == self.segment.number) {
             (last.end, last.last_time) = (self.segment.end, self.heads.time());
         }
-        catalog.push(Kept {
+        catalog.push(RetainedSegment {
             number: next.number,
             first_lsn,
             end: FIRST_FRAME,
@@ -242,8 +251,8 @@ impl Writer {
         Segment::create(&self.dir, number, capacity)
     }
 
-    /// A number for a spare segment made outside the lock, if one is wanted.
-    pub(crate) fn wants_spare(&mut self) -> Option<u64> {
+    /// A number for a spare segment that is created outside the lock, if one is needed.
+    pub(crate) fn spare_number(&mut self) -> Option<u64> {
         if self.spare.is_some() || self.failing {
             return None;
         }
@@ -251,7 +260,7 @@ impl Writer {
         Some(self.next_number - 1)
     }
 
-    /// Takes a spare segment, or gives it back if the journal has moved on since.
+    /// Stores a spare segment, or returns it if it is no longer needed.
     pub(crate) fn offer_spare(&mut self, spare: Segment) -> Option<Segment> {
         if self.spare.is_some() || self.failing || spare.number < self.segment.number {
             return Some(spare);
@@ -260,7 +269,7 @@ impl Writer {
         None
     }
 
-    /// What is to be synced, if anything is.
+    /// The files and frames to be synced, if there are any.
     pub(crate) fn sync_job(&self) -> Option<SyncJob> {
         if self.failing || self.heads.lsn == self.durable.borrow().end.lsn() {
             return None;
@@ -275,8 +284,8 @@ impl Writer {
         })
     }
 
-    /// Takes note of a finished sync; true if it made anything durable.
-    pub(crate) fn synced(&mut self, job: &SyncJob, result: std::io::Result<()>) -> bool {
+    /// Ends a sync; returns whether it made records durable.
+    pub(crate) fn finish_sync(&mut self, job: &SyncJob, result: std::io::Result<()>) -> bool {
         if job.generation != self.generation {
             return false;
         }
@@ -287,7 +296,7 @@ impl Writer {
         self.unsynced.drain(..job.unsynced);
         self.retired.drain(..job.files.len() - 1);
         self.durable.send_replace(job.ends);
-        // A marker is worth nothing that is promised to a record.
+        // A marker must not use room that is reserved for records.
         if self.segment.room() >= MARKER as u64 && self.has_room(MARKER as u64) {
             self.frame.clear();
             frame::put_marker(&mut self.frame, job.ends.end.lsn());
@@ -298,31 +307,31 @@ impl Writer {
         true
     }
 
-    /// After the first failed write or fsync: what is not durable goes to another file and is synced there at once,
-    /// or stays in memory until one takes it.
+    /// Abandons the current file after a failed write or fsync: the unsynced frames are written to another file and
+    /// synced there at once, or stay in memory until a file accepts them.
     fn fail_over(&mut self) {
         self.generation += 1;
         self.failing = true;
         let spare = self.spare.take();
-        let mut rescue = self.rescue();
+        let mut rescue = self.start_rescue();
         let segment = spare
             .and_then(|spare| rescue.move_to(spare))
-            .or_else(|| rescue.move_to_fresh());
-        self.rescued(rescue, segment);
+            .or_else(|| rescue.move_to_new());
+        self.finish_rescue(rescue, segment);
     }
 
-    /// Takes out what is not durable; [`Writer::rescued`] brings it back.
-    pub(crate) fn rescue(&mut self) -> Rescue {
+    /// Takes the unsynced frames out of the writer; [`Writer::finish_rescue`] must follow.
+    pub(crate) fn start_rescue(&mut self) -> Rescue {
         let frames = std::mem::take(&mut self.unsynced);
-        let least = FIRST_FRAME + frames.len() as u64 + self.reserved + 2 * MAX_FRAME;
+        let min_capacity = FIRST_FRAME + frames.len() as u64 + self.reserved + 2 * MAX_FRAME;
         let number = self.next_number;
         self.next_number += 1;
         Rescue {
             dir: self.dir.clone(),
             shard: self.heads.shard,
             number,
-            capacity: self.segment_bytes.max(least),
-            least,
+            capacity: self.segment_bytes.max(min_capacity),
+            min_capacity,
             first_lsn: self.durable.borrow().end.lsn() + 1,
             frames,
             ends: self.ends(),
@@ -330,8 +339,8 @@ impl Writer {
         }
     }
 
-    /// Goes on in the segment that holds what was not durable, or keeps that in memory.
-    pub(crate) fn rescued(&mut self, rescue: Rescue, segment: Option<Segment>) {
+    /// Continues in the segment that now holds the rescued frames; without a segment, the frames stay in memory.
+    pub(crate) fn finish_rescue(&mut self, rescue: Rescue, segment: Option<Segment>) {
         let Rescue {
             mut frames,
             mut ends,
@@ -340,31 +349,31 @@ impl Writer {
             ..
         } = rescue;
         self.leftover.extend(leftover);
-        // Records with reserved room that came meanwhile.
-        let since = std::mem::take(&mut self.unsynced);
+        // Records with reserved room that were appended in the meantime.
+        let appended = std::mem::take(&mut self.unsynced);
         let Some(segment) = segment else {
-            frames.extend_from_slice(&since);
+            frames.extend_from_slice(&appended);
             self.unsynced = frames;
             self.tries = self.tries.saturating_add(1);
-            if self.tries >= PATIENCE {
+            if self.tries >= MAX_TRIES {
                 self.durable.send_modify(|durable| durable.failed = true);
             }
             return;
         };
-        // A segment without a single durable record holds nothing that is not in the new one.
+        // All records of a segment without a durable record are also in the new segment.
         let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        for useless in catalog.extract_if(.., |kept| kept.first_lsn >= first_lsn) {
-            self.leftover.push(crate::segment::path(&self.dir, useless.number));
+        for obsolete in catalog.extract_if(.., |segment| segment.first_lsn >= first_lsn) {
+            self.leftover.push(crate::segment::path(&self.dir, obsolete.number));
         }
         drop(catalog);
-        self.enter(segment, first_lsn);
+        self.switch_to(segment, first_lsn);
         self.retired.clear();
         (self.failing, self.tries) = (false, 0);
         (ends.end.segment, ends.end.offset) = (self.segment.number, self.segment.end);
         self.durable.send_replace(ends);
-        self.unsynced = since;
-        let full = self.segment.room() < self.unsynced.len() as u64;
-        if full || (!self.unsynced.is_empty() && self.segment.write(&self.unsynced).is_err()) {
+        self.unsynced = appended;
+        let is_full = self.segment.room() < self.unsynced.len() as u64;
+        if is_full || (!self.unsynced.is_empty() && self.segment.write(&self.unsynced).is_err()) {
             self.fail_over();
         }
     }

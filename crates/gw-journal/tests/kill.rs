@@ -1,8 +1,8 @@
-//! Rules 10 and 11 against real death: a child process appends in many threads and is killed at any moment.
+//! Rule 11 and decision 10 with a killed process: a child process appends in many threads and is killed at any moment.
 //!
-//! This file has a `main` of its own because it is both the parent and, with an argument, the child. What the child
-//! says on its standard output it may only say after `append` has returned; whatever the parent has read by the
-//! time the child is dead must be in the journal.
+//! This file has its own `main` because it is both the parent and, with an argument, the child. The child prints a
+//! record's name only after `append` has returned. All records whose names the parent has read when the child is dead
+//! must be in the journal.
 
 fn main() {
     #[cfg(test)]
@@ -12,7 +12,7 @@ fn main() {
 #[cfg(test)]
 mod kill {
     use gw_audit::{AccessRecord, Chain, Content, Entry, Record, Stream};
-    use gw_journal::{Journal, Options};
+    use gw_journal::{Journal, JournalConfig};
     use gw_types::{Clock, Entropy, Seconds, Timestamp};
     use std::collections::HashMap;
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -39,12 +39,12 @@ mod kill {
             bytes
                 .iter_mut()
                 .zip(n.iter().cycle())
-                .for_each(|(to, from)| *to = *from);
+                .for_each(|(byte, value)| *byte = *value);
         }
     }
 
     fn open(dir: &Path, run: u64) -> Journal {
-        let options = Options {
+        let options = JournalConfig {
             dir: dir.to_owned(),
             holder: "the kill test".to_owned(),
             cluster: "test".to_owned(),
@@ -70,7 +70,7 @@ mod kill {
         }
     }
 
-    /// Appends for ever; every acknowledgement is one line.
+    /// Appends until the process is killed; prints one line for each acknowledged record.
     fn child(dir: &Path, run: u64) {
         let journal = open(dir, run);
         std::thread::scope(|scope| {
@@ -93,30 +93,31 @@ mod kill {
         });
     }
 
-    /// Lets a child append until it has said `lines` lines and some more, kills it, and returns all it said.
+    /// Starts a child, kills it after it has printed a number of lines that grows with `run`, and returns the numbers
+    /// of all acknowledged records by name.
     fn kill_one(dir: &Path, run: u64) -> HashMap<String, u64> {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["child", dir.to_str().unwrap(), &run.to_string()])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(child.stdout.take().unwrap());
-        // From the very beginning to well after many fsyncs and segments.
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        // The first child is killed immediately, the last one after many fsyncs and segments.
         let lines = run * run * 17;
         let mut text = String::new();
         for _ in 0..lines {
-            said.read_line(&mut text).unwrap();
+            output.read_line(&mut text).unwrap();
         }
         child.kill().unwrap();
-        said.read_to_string(&mut text).unwrap();
+        output.read_to_string(&mut text).unwrap();
         assert!(!child.wait().unwrap().success());
         // The last line may have been cut off by the kill.
-        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
         let pair = |line: &str| {
             let (name, seq) = line.split_once(' ').unwrap();
             (name.to_owned(), seq.parse().unwrap())
         };
-        whole.lines().map(pair).collect()
+        complete.lines().map(pair).collect()
     }
 
     fn parent() {
@@ -125,8 +126,8 @@ mod kill {
         let mut chain: Option<Chain> = None;
         let mut total = 0;
         for run in 0..KILLS {
-            let mut said = kill_one(dir, run);
-            let acknowledged = said.len();
+            let mut missing = kill_one(dir, run);
+            let acknowledged = missing.len();
             let journal = open(dir, run);
             let mut seen = HashMap::new();
             loop {
@@ -137,14 +138,14 @@ mod kill {
                 for record in &batch {
                     assert_eq!(record.stream, Stream::Access);
                     let entry = Entry::decode(&record.bytes, &record.openings).unwrap();
-                    // The chain refuses gaps, repeats and anything out of order, from one run to the next.
+                    // The chain rejects gaps, duplicates and a wrong order, also from one run to the next.
                     match &mut chain {
                         None => chain = Some(Chain::replay(entry.header.chain, &record.bytes).unwrap().0),
                         Some(chain) => assert!(chain.accept(&record.bytes).is_ok(), "run {run}"),
                     }
                     if let Content::Record(Record::Access(access)) = entry.content {
                         let name = access.correlation_id.unwrap().into_owned();
-                        if let Some(seq) = said.remove(&name) {
+                        if let Some(seq) = missing.remove(&name) {
                             assert_eq!(seq, entry.header.seq, "{name}");
                         }
                         assert!(seen.insert(name, ()).is_none(), "twice");
@@ -152,17 +153,18 @@ mod kill {
                 }
                 journal.mark_sealed(Stream::Access, last).unwrap();
             }
-            assert!(said.is_empty(), "run {run}: {} of {acknowledged} are lost", said.len());
+            assert!(
+                missing.is_empty(),
+                "run {run}: {} of {acknowledged} are lost",
+                missing.len()
+            );
             assert!(
                 seen.len() as u64 <= acknowledged as u64 + THREADS,
-                "run {run}: records nobody appended"
+                "run {run}: the journal has records that were not appended"
             );
             total += acknowledged;
         }
-        assert!(
-            total > 10_000,
-            "the children were killed before they did anything: {total}"
-        );
+        assert!(total > 10_000, "the children were killed too early: {total}");
         println!("{KILLS} kills, {total} acknowledged records, none lost");
     }
 }

@@ -1,13 +1,14 @@
-//! How many bytes of the node's answers are held at once, in all and for each caller.
+//! The memory budget for answers of the node: how many bytes are held at once, in total and per caller.
 //!
-//! An answer is large or small by what others wrote on the chain, and a caller may have many of them on their way. So what
-//! is read of an answer is charged to the caller's request first, and comes back when the last byte left, or when the
-//! request ended otherwise. Answers up to [`SMALL`] are not counted: what a caller may have in flight bounds them.
+//! The size of an answer depends on data that others wrote to the chain, and a caller may have many answers in flight.
+//! So bytes are charged to the caller's request before they are read. They are returned when the last byte of the
+//! response is sent, or when the request ends otherwise. Answers up to [`SMALL`] are not counted: the limit on a
+//! caller's calls in flight bounds them.
 //!
-//! Invariant: no caller holds more than its share, but for one call that holds nothing beside it: an answer of any
-//! permitted size can be had. What a view makes of an answer takes the place of the answer; it is never refused.
+//! Invariant: no caller holds more than its share. The exception is a call that is the only holder of its share: it
+//! gets an answer of any permitted size. Text that a view makes of an answer replaces the answer, and is never refused.
 //!
-//! The gateway's own questions are counted and never wait: its head does not stand still because callers are greedy.
+//! The gateway's own requests are counted but never wait, so that the head advances however many bytes callers hold.
 
 use gw_types::UserId;
 use std::{
@@ -21,21 +22,21 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Answers of at most so many bytes are not counted.
+/// Answers of at most this many bytes are not counted.
 pub const SMALL: usize = 64 * 1024;
 
 const MIB: usize = 1024 * 1024;
-/// So many times longer than others waits what cannot be asked for twice.
-const ONCE_ONLY: u32 = 6;
+/// Factor for the waiting time of calls that cannot be repeated.
+const UNREPEATABLE_FACTOR: u32 = 6;
 
-/// The bounds of [`AnswerBudget`].
+/// The limits of an [`AnswerBudget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerLimits {
-    /// Bytes in all (`ANSWER_BYTES_MAX`).
+    /// Bytes in total (`ANSWER_BYTES_MAX`).
     pub max: usize,
-    /// Bytes of one caller (`ANSWER_BYTES_PER_CALLER`).
+    /// Bytes per caller (`ANSWER_BYTES_PER_CALLER`).
     pub per_caller: usize,
-    /// How long an answer waits for room before its call is refused.
+    /// How long an answer waits for bytes before its call is refused.
     pub patience: Duration,
 }
 
@@ -49,28 +50,28 @@ impl Default for AnswerLimits {
     }
 }
 
-/// Whose bytes they are.
+/// The party that bytes are charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Payer {
-    /// A user's, by whatever way they come.
+    /// A user, whatever their credentials.
     User(UserId),
-    /// Those of anonymous callers of one network.
+    /// The anonymous callers of one network.
     Network(IpAddr),
-    /// The gateway's own.
+    /// The gateway itself.
     Gateway,
 }
 
-/// The answer found no room in time.
+/// The budget had no bytes for the answer in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answers that are held leave no room for this one")]
+#[error("the memory budget for answers of the node is used up")]
 pub struct NoRoom;
 
-/// All bytes of answers that this process holds.
+/// The bytes of answers that this process holds.
 #[derive(Debug)]
 pub struct AnswerBudget {
     limits: AnswerLimits,
     ledger: Mutex<Ledger>,
-    /// `Ledger::held`, for those who only want to know whether it is worth looking.
+    /// A copy of `Ledger::held`, readable without the lock.
     held: AtomicUsize,
 }
 
@@ -79,16 +80,16 @@ struct Ledger {
     held: usize,
     peak: usize,
     holders: usize,
-    /// Holders that wait for more.
+    /// Holders that wait for more bytes.
     stuck: usize,
-    shares: HashMap<Payer, Share>,
+    shares: HashMap<Payer, PayerShare>,
     queue: Vec<Waiter>,
     next: u64,
 }
 
-/// What one payer holds.
+/// The bytes that one payer holds.
 #[derive(Debug, Default)]
-struct Share {
+struct PayerShare {
     held: usize,
     holders: usize,
     stuck: usize,
@@ -99,15 +100,15 @@ struct Waiter {
     id: u64,
     payer: Payer,
     bytes: usize,
-    /// What its request holds already.
+    /// Bytes that the request holds already.
     held: usize,
-    /// Of which for the call it is at, and not for calls of its batch that are answered.
-    of_call: usize,
+    /// The part of `held` that is for the present call, and not for answered calls of the same batch.
+    present_call: usize,
     granted: oneshot::Sender<()>,
 }
 
 impl AnswerBudget {
-    /// With these bounds; a share is at most everything.
+    /// A budget with these limits; the limit per caller is at most the total.
     pub fn new(limits: AnswerLimits) -> Arc<Self> {
         let limits = AnswerLimits {
             per_caller: limits.per_caller.min(limits.max),
@@ -120,17 +121,17 @@ impl AnswerBudget {
         })
     }
 
-    /// Its bounds.
+    /// The limits.
     pub const fn limits(&self) -> AnswerLimits {
         self.limits
     }
 
-    /// Bytes held now, in all.
+    /// Bytes held now, in total.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// The most bytes held at once since the start.
+    /// The highest number of bytes held at once since the start.
     pub fn peak(&self) -> usize {
         self.ledger().peak
     }
@@ -140,7 +141,7 @@ impl AnswerBudget {
         self.ledger().shares.get(&payer).map_or(0, |share| share.held)
     }
 
-    /// How many answers wait for room.
+    /// The number of answers that wait for bytes.
     pub fn waiting(&self) -> usize {
         self.ledger().queue.len()
     }
@@ -149,19 +150,19 @@ impl AnswerBudget {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes bytes for a request that holds some already, in turn.
+    /// Takes bytes for a request in queue order. `held` is what the request holds already.
     async fn take(
         self: &Arc<Self>,
         payer: Payer,
         bytes: usize,
-        has: HeldBytes,
+        held: HeldBytes,
         patience: Duration,
     ) -> Result<(), NoRoom> {
         if payer == Payer::Gateway {
-            self.take_anyway(payer, bytes, has.reserved == 0);
+            self.take_anyway(payer, bytes, held.reserved == 0);
             return Ok(());
         }
-        if let Some(mut turn) = self.queue(payer, bytes, has) {
+        if let Some(mut turn) = self.queue(payer, bytes, held) {
             let granted = tokio::time::timeout(patience, &mut turn.granted).await;
             if matches!(granted, Ok(Ok(()))) {
                 turn.is_used = true;
@@ -172,10 +173,11 @@ impl AnswerBudget {
         Err(NoRoom)
     }
 
-    /// A place in the queue, the first one perhaps; none where waiting is in vain.
-    fn queue(self: &Arc<Self>, payer: Payer, bytes: usize, has: HeldBytes) -> Option<Turn> {
+    /// Enters the queue; returns `None` if waiting would never end.
+    fn queue(self: &Arc<Self>, payer: Payer, bytes: usize, held_bytes: HeldBytes) -> Option<WaitingTurn> {
         let (sender, granted) = oneshot::channel();
-        let (held, of_call) = (has.reserved, has.reserved.saturating_sub(has.said));
+        let held = held_bytes.reserved;
+        let present_call = held.saturating_sub(held_bytes.answered);
         let mut ledger = self.ledger();
         let id = ledger.next;
         ledger.next = id.wrapping_add(1);
@@ -184,14 +186,14 @@ impl AnswerBudget {
             payer,
             bytes,
             held,
-            of_call,
+            present_call,
             granted: sender,
         });
-        let of = ledger.shares.entry(payer).or_default();
-        of.stuck += usize::from(held > 0);
+        let share = ledger.shares.entry(payer).or_default();
+        share.stuck += usize::from(held > 0);
         ledger.stuck += usize::from(held > 0);
         ledger.grant(&self.limits);
-        let turn = Turn {
+        let turn = WaitingTurn {
             budget: Arc::clone(self),
             id,
             payer,
@@ -200,17 +202,17 @@ impl AnswerBudget {
             granted,
             is_used: false,
         };
-        let is_in_vain = ledger.is_deadlocked(id, &self.limits);
-        self.show(&ledger);
+        let would_deadlock = ledger.is_deadlocked(id, &self.limits);
+        self.update_gauge(&ledger);
         drop(ledger);
-        // A turn that is dropped leaves the queue.
-        (!is_in_vain).then_some(turn)
+        // Dropping the turn removes it from the queue.
+        (!would_deadlock).then_some(turn)
     }
 
     fn take_anyway(&self, payer: Payer, bytes: usize, is_first: bool) {
         let mut ledger = self.ledger();
         ledger.charge(payer, bytes, is_first);
-        self.show(&ledger);
+        self.update_gauge(&ledger);
     }
 
     fn give_back(&self, payer: Payer, bytes: usize, is_last: bool) {
@@ -220,10 +222,10 @@ impl AnswerBudget {
         let mut ledger = self.ledger();
         ledger.release(payer, bytes, is_last);
         ledger.grant(&self.limits);
-        self.show(&ledger);
+        self.update_gauge(&ledger);
     }
 
-    fn show(&self, ledger: &Ledger) {
+    fn update_gauge(&self, ledger: &Ledger) {
         self.held.store(ledger.held, Ordering::Relaxed);
         metrics::gauge!("ledger_gateway_answer_bytes").set(ledger.held as f64);
     }
@@ -252,7 +254,7 @@ impl Ledger {
         self.forget(payer);
     }
 
-    /// A payer that neither holds nor waits leaves no trace.
+    /// Removes the share of a payer that neither holds bytes nor waits.
     fn forget(&mut self, payer: Payer) {
         let is_empty = self.shares.get(&payer).is_some_and(|share| share.held == 0);
         if is_empty && self.queue.iter().all(|waiter| waiter.payer != payer) {
@@ -260,18 +262,20 @@ impl Ledger {
         }
     }
 
-    /// A call that is alone gets whatever it asks for, so that every permitted answer can be had.
+    /// A call that is the only holder of its share gets any number of bytes, so that every permitted answer can be
+    /// read.
     fn share_has_room(&self, waiter: &Waiter, limits: &AnswerLimits) -> bool {
         let held = self.shares.get(&waiter.payer).map_or(0, |share| share.held);
-        held <= waiter.of_call || held.saturating_add(waiter.bytes) <= limits.per_caller
+        held <= waiter.present_call || held.saturating_add(waiter.bytes) <= limits.per_caller
     }
 
     fn has_room(&self, waiter: &Waiter, limits: &AnswerLimits) -> bool {
-        self.held <= waiter.of_call || self.held.saturating_add(waiter.bytes) <= limits.max
+        self.held <= waiter.present_call || self.held.saturating_add(waiter.bytes) <= limits.max
     }
 
-    /// Gives room to those whose turn it is: answers that have begun to arrive, then callers who hold the least, then the
-    /// earliest. A large one that is next is not overtaken by small ones; one whose caller has used up its share is.
+    /// Grants bytes in order: first answers that have begun to arrive, then callers who hold the least, then the
+    /// earliest waiter. A large waiter that is next is not overtaken by small ones, unless its caller has used up its
+    /// share.
     fn grant(&mut self, limits: &AnswerLimits) {
         loop {
             let order = |waiter: &Waiter| {
@@ -287,14 +291,14 @@ impl Ledger {
                 .enumerate()
                 .filter(|(_, waiter)| self.share_has_room(waiter, limits));
             let next = eligible.min_by_key(|(_, waiter)| order(waiter));
-            let Some((at, waiter)) = next else { return };
+            let Some((index, waiter)) = next else { return };
             if !self.has_room(waiter, limits) {
                 return;
             }
-            let waiter = self.queue.swap_remove(at);
+            let waiter = self.queue.swap_remove(index);
             self.unstick(waiter.payer, waiter.held);
             self.charge(waiter.payer, waiter.bytes, waiter.held == 0);
-            // Whoever waits no more gives it back by its turn.
+            // If the waiter is gone, dropping its turn returns the bytes.
             let _ = waiter.granted.send(());
         }
     }
@@ -307,7 +311,7 @@ impl Ledger {
         }
     }
 
-    /// Whether this waiter, and all others that hold what it waits for, wait for each other.
+    /// Whether this waiter and all other holders of the bytes that it waits for wait for each other.
     fn is_deadlocked(&self, id: u64, limits: &AnswerLimits) -> bool {
         let Some(waiter) = self.queue.iter().find(|waiter| waiter.id == id && waiter.held > 0) else {
             return false;
@@ -321,9 +325,9 @@ impl Ledger {
     }
 }
 
-/// A place in the queue; dropped unused, it gives back what it was granted.
+/// A place in the queue. Dropped unused, it returns the bytes that it was granted.
 #[derive(Debug)]
-struct Turn {
+struct WaitingTurn {
     budget: Arc<AnswerBudget>,
     id: u64,
     payer: Payer,
@@ -333,48 +337,48 @@ struct Turn {
     is_used: bool,
 }
 
-impl Drop for Turn {
+impl Drop for WaitingTurn {
     fn drop(&mut self) {
         if self.is_used {
             return;
         }
         let mut ledger = self.budget.ledger();
         match ledger.queue.iter().position(|waiter| waiter.id == self.id) {
-            Some(at) => {
-                ledger.queue.swap_remove(at);
+            Some(index) => {
+                ledger.queue.swap_remove(index);
                 ledger.unstick(self.payer, self.held);
                 ledger.forget(self.payer);
             }
             None => ledger.release(self.payer, self.bytes, self.held == 0),
         }
-        // One that was next may have held up others.
+        // This waiter may have been the next one and have blocked others.
         ledger.grant(&self.budget.limits);
-        self.budget.show(&ledger);
+        self.budget.update_gauge(&ledger);
     }
 }
 
-/// What one request holds of the budget: reserved for answers that arrive and for the text that is made of them. What one
-/// answer gives up the next one of the same request may use.
+/// The bytes that one request has reserved, for arriving answers and for the text made of them. Bytes that one answer
+/// of the request releases can be used by the next one.
 #[derive(Debug, Default)]
 pub struct AnswerHold {
     account: OnceLock<(Arc<AnswerBudget>, Payer)>,
     bytes: Mutex<HeldBytes>,
-    /// One at a time asks for more.
+    /// Serializes requests for more bytes.
     growing: tokio::sync::Mutex<()>,
-    is_once_only: AtomicBool,
+    is_unrepeatable: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct HeldBytes {
     reserved: usize,
-    /// Of which are in use.
+    /// The part of `reserved` that is in use.
     used: usize,
-    /// What has been said in all of the calls that are answered.
-    said: usize,
+    /// Bytes of the responses to all answered calls of the request.
+    answered: usize,
 }
 
 impl AnswerHold {
-    /// Says who pays; the first word stands.
+    /// Sets the payer; later calls have no effect.
     pub(crate) fn charge_to(&self, budget: &Arc<AnswerBudget>, payer: Payer) {
         let _ = self.account.get_or_init(|| (Arc::clone(budget), payer));
     }
@@ -383,11 +387,11 @@ impl AnswerHold {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Room for so many bytes, waited for in turn. Before anybody pays nothing is counted.
+    /// Reserves bytes, waiting in queue order. Without a payer nothing is counted.
     ///
     /// # Errors
-    /// [`NoRoom`] if there was none within [`AnswerLimits::patience`], or if it could only come from requests that wait for
-    /// this one.
+    /// [`NoRoom`] if the bytes were not available within [`AnswerLimits::patience`], or if only requests that wait for
+    /// this one could release them.
     pub async fn lease(self: &Arc<Self>, bytes: usize) -> Result<ByteLease, NoRoom> {
         let mut lease = ByteLease {
             hold: Arc::clone(self),
@@ -397,20 +401,20 @@ impl AnswerHold {
         Ok(lease)
     }
 
-    /// Counts bytes of what the node answered as what is said: their lease goes on.
-    pub fn say(&self, bytes: usize) {
+    /// Counts bytes of an answer of the node as part of the response. Their lease continues.
+    pub fn record_spoken(&self, bytes: usize) {
         let mut held = self.bytes();
-        held.said = held.said.saturating_add(bytes);
+        held.answered = held.answered.saturating_add(bytes);
     }
 
-    /// Room for so many bytes that are said, whether there is any or not: they were made of an answer that was let in.
+    /// Reserves bytes of a response without waiting, even beyond the limits: the text was made of an admitted answer.
     pub fn claim(self: &Arc<Self>, bytes: usize) -> ByteLease {
         let mut held = self.bytes();
-        held.said = held.said.saturating_add(bytes);
+        held.answered = held.answered.saturating_add(bytes);
         held.used = held.used.saturating_add(bytes);
-        let lacking = held.used.saturating_sub(held.reserved);
-        if let (1.., Some((budget, payer))) = (lacking, self.account.get()) {
-            budget.take_anyway(*payer, lacking, held.reserved == 0);
+        let missing = held.used.saturating_sub(held.reserved);
+        if let (1.., Some((budget, payer))) = (missing, self.account.get()) {
+            budget.take_anyway(*payer, missing, held.reserved == 0);
             held.reserved = held.used;
         }
         drop(held);
@@ -420,10 +424,10 @@ impl AnswerHold {
         }
     }
 
-    /// Gives back what is not in use.
+    /// Returns reserved bytes that are not in use.
     pub fn trim(&self) {
-        // What asks for more at this moment counts on what it has.
-        let (Some((budget, payer)), Ok(_still)) = (self.account.get(), self.growing.try_lock()) else {
+        // A concurrent request for more bytes relies on the present reservation.
+        let (Some((budget, payer)), Ok(_growing)) = (self.account.get(), self.growing.try_lock()) else {
             return;
         };
         let mut held = self.bytes();
@@ -434,19 +438,19 @@ impl AnswerHold {
         budget.give_back(*payer, unused, is_last);
     }
 
-    /// Whether a call whose answer cannot be asked for twice should be made now. From then on this request waits six times
-    /// as long.
+    /// Waits until a call that cannot be repeated can be made. From then on this request waits six times as long for
+    /// bytes.
     ///
     /// # Errors
-    /// [`NoRoom`] as with [`Self::lease`], of a small answer.
+    /// [`NoRoom`] as with [`Self::lease`], for an answer of [`SMALL`] bytes.
     pub async fn ready_once(self: &Arc<Self>) -> Result<(), NoRoom> {
-        // Nobody can have used up a share of what is not held.
+        // Without lock: as long as all payers together hold less than a share, no share is used up.
         if let Some((budget, _)) = self.account.get()
             && budget.held().saturating_add(SMALL) > budget.limits.per_caller
         {
             drop(self.lease(SMALL).await?);
         }
-        self.is_once_only.store(true, Ordering::Relaxed);
+        self.is_unrepeatable.store(true, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -460,7 +464,7 @@ impl Drop for AnswerHold {
     }
 }
 
-/// Bytes in use. They stay reserved for their request until it is [trimmed](AnswerHold::trim) or gone.
+/// Bytes in use. After the drop they remain reserved for the request until it is [trimmed](AnswerHold::trim) or ends.
 #[derive(Debug)]
 pub struct ByteLease {
     hold: Arc<AnswerHold>,
@@ -468,15 +472,15 @@ pub struct ByteLease {
 }
 
 impl ByteLease {
-    /// How many.
+    /// The number of bytes.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Makes it one of so many bytes; less is not given back.
+    /// Grows the lease to this many bytes; it never shrinks.
     ///
     /// # Errors
-    /// As with [`AnswerHold::lease`]; it is as it was then.
+    /// As with [`AnswerHold::lease`]; the lease is unchanged then.
     pub async fn grow_to(&mut self, bytes: usize) -> Result<(), NoRoom> {
         let more = bytes.saturating_sub(self.bytes);
         if more == 0 {
@@ -486,22 +490,22 @@ impl ByteLease {
         let Some((budget, payer)) = hold.account.get() else {
             return Ok(());
         };
-        // The bytes in use become more here and by `claim`, which reserves its own.
+        // Only this function and `claim` increase `used`, and `claim` reserves its own bytes.
         let _growing = hold.growing.lock().await;
-        let has = *hold.bytes();
-        let lacking = has.used.saturating_add(more).saturating_sub(has.reserved);
-        if lacking > 0 {
-            let times = if hold.is_once_only.load(Ordering::Relaxed) {
-                ONCE_ONLY
+        let present = *hold.bytes();
+        let missing = present.used.saturating_add(more).saturating_sub(present.reserved);
+        if missing > 0 {
+            let factor = if hold.is_unrepeatable.load(Ordering::Relaxed) {
+                UNREPEATABLE_FACTOR
             } else {
                 1
             };
             budget
-                .take(*payer, lacking, has, budget.limits.patience.saturating_mul(times))
+                .take(*payer, missing, present, budget.limits.patience.saturating_mul(factor))
                 .await?;
         }
         let mut held = hold.bytes();
-        held.reserved = held.reserved.saturating_add(lacking);
+        held.reserved = held.reserved.saturating_add(missing);
         held.used = held.used.saturating_add(more);
         drop(held);
         self.bytes = bytes;
@@ -516,7 +520,7 @@ impl Drop for ByteLease {
     }
 }
 
-/// Bytes with their lease.
+/// Bytes together with their lease.
 #[derive(Debug)]
 pub struct Leased<T> {
     bytes: T,
@@ -524,7 +528,7 @@ pub struct Leased<T> {
 }
 
 impl<T: AsRef<[u8]> + Send + 'static> Leased<T> {
-    /// Bytes that are charged as long as any part of them is held.
+    /// Returns bytes that stay charged until the last part of them is dropped.
     pub fn share(bytes: T, lease: ByteLease) -> bytes::Bytes {
         bytes::Bytes::from_owner(Self { bytes, _lease: lease })
     }

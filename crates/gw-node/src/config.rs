@@ -1,41 +1,42 @@
-//! Where the node is, or the nodes of one chain are, and how we name ourselves to them.
+//! Configuration of the upstream nodes: their URLs, keys, timeouts and limits.
 
 use crate::{
-    KeyCipher,
     answers::{AnswerBudget, AnswerLimits},
     key::UpstreamKey,
 };
+use gw_crypto::KeyCipher;
 use gw_types::Secret;
 use http::{HeaderName, Uri, header};
 use std::sync::Arc;
 
-/// The node's address and the key it may ask for. Neither is ever printed: the path of a hosted node's URL is a key.
+/// The URL of the node and its key. Neither is ever printed: the path of a hosted node's URL is a key.
 ///
-/// Several addresses are several nodes of one chain, the preferred one first; all of them are given the same key.
+/// Several URLs are several nodes of one chain, the preferred one first. All of them get the same key.
 #[derive(Clone)]
 pub struct NodeConfig {
     uris: Vec<Uri>,
     key_header: HeaderName,
     api_key: Option<UpstreamKey>,
     group_keys: Option<Arc<KeyCipher>>,
-    upkeep: Upkeep,
-    patience: Patience,
+    health_checks: HealthCheckConfig,
+    timeouts: Timeouts,
     largest_trace: usize,
     connections: Connections,
     answers: Arc<AnswerBudget>,
 }
 
-/// The largest answer to a question for traces.
+/// The default limit for the answer to a trace request, in bytes.
 const LARGEST_TRACE: usize = 64 * 1024 * 1024;
 
-/// How many connections to the node there are, and how long one that nobody uses is kept.
+/// The number of connections to a node, and how long an idle one is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// At most so many at once (`NODE_HTTP_MAX_CONNS_PER_HOST`); who finds none free waits, within its own deadline.
+    /// Most connections at once (`NODE_HTTP_MAX_CONNS_PER_HOST`). A request that finds none free waits, within its own
+    /// deadline.
     pub max: Option<usize>,
-    /// At most so many unused (`NODE_HTTP_MAX_IDLE_CONNS`, `NODE_HTTP_MAX_IDLE_CONNS_PER_HOST`).
+    /// Most idle connections (`NODE_HTTP_MAX_IDLE_CONNS`, `NODE_HTTP_MAX_IDLE_CONNS_PER_HOST`).
     pub max_idle: usize,
-    /// How long an unused one is kept (`NODE_HTTP_IDLE_CONN_TIMEOUT`).
+    /// How long an idle connection is kept (`NODE_HTTP_IDLE_CONN_TIMEOUT`).
     pub idle: std::time::Duration,
 }
 
@@ -49,16 +50,16 @@ impl Default for Connections {
     }
 }
 
-/// How long a trace may take.
+/// The time limits for traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// Of a read (`ETH_CALL_TRACE_TIMEOUT`).
+pub struct Timeouts {
+    /// For the trace of a read (`ETH_CALL_TRACE_TIMEOUT`).
     pub read_trace: std::time::Duration,
-    /// Of a send (`TRACE_TIMEOUT`).
+    /// For the trace of a send (`TRACE_TIMEOUT`).
     pub send_trace: std::time::Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             read_trace: std::time::Duration::from_secs(5),
@@ -67,22 +68,22 @@ impl Default for Patience {
     }
 }
 
-/// How often the gateway asks for its own sake.
+/// The intervals of the gateway's own checks of its nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Upkeep {
-    /// Between two looks at the head.
+pub struct HealthCheckConfig {
+    /// Between two polls of the head.
     pub head: std::time::Duration,
     /// Between two probes of tracing and chain id (X11).
     pub probe: std::time::Duration,
-    /// Between two looks at the nodes that are not in use.
+    /// Between two checks of the nodes that are not in use.
     pub standby: std::time::Duration,
-    /// How long a preferred node must have been well before it is used again.
+    /// How long a preferred node must have been healthy before it is used again.
     pub settle: std::time::Duration,
-    /// How long the last confirmed head serves while no node confirms it.
+    /// How long the last confirmed head remains valid while no node confirms it.
     pub grace: std::time::Duration,
 }
 
-impl Default for Upkeep {
+impl Default for HealthCheckConfig {
     fn default() -> Self {
         let seconds = std::time::Duration::from_secs;
         Self {
@@ -95,17 +96,17 @@ impl Default for Upkeep {
     }
 }
 
-/// Why a node address was refused. The text names no part of the value.
+/// Why a node URL or key was refused. The text contains no part of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodeConfigError {
     /// Not an absolute http or https URL.
     #[error("expected an absolute `http://` or `https://` URL")]
     Url,
-    /// User and password belong into the API key.
-    #[error("the URL holds credentials: use the API key instead")]
+    /// The URL contains a user or password; these belong into the API key.
+    #[error("the URL contains credentials: use the API key instead")]
     Credentials,
     /// A header name or value that HTTP does not allow.
-    #[error("the API key or its header name holds characters HTTP does not allow")]
+    #[error("the API key or its header name contains characters that HTTP does not allow")]
     ApiKey,
 }
 
@@ -113,72 +114,72 @@ impl NodeConfig {
     /// A node at `url`, without a key.
     pub fn new(url: &str) -> Result<Self, NodeConfigError> {
         Ok(Self {
-            uris: vec![address(url)?],
+            uris: vec![parse_url(url)?],
             key_header: header::AUTHORIZATION,
             api_key: None,
             group_keys: None,
-            upkeep: Upkeep::default(),
-            patience: Patience::default(),
+            health_checks: HealthCheckConfig::default(),
+            timeouts: Timeouts::default(),
             largest_trace: LARGEST_TRACE,
             connections: Connections::default(),
             answers: AnswerBudget::new(AnswerLimits::default()),
         })
     }
 
-    /// The same with one more node, used when those before it cannot be.
+    /// Adds a node, which is used when those before it cannot be.
     pub fn or(mut self, url: &str) -> Result<Self, NodeConfigError> {
-        self.uris.push(address(url)?);
+        self.uris.push(parse_url(url)?);
         Ok(self)
     }
 
-    /// The same with the header that carries keys (`RPC_API_KEY_HEADER`).
+    /// Sets the header that carries keys (`RPC_API_KEY_HEADER`).
     pub fn with_key_header(mut self, header: &str) -> Result<Self, NodeConfigError> {
         self.key_header = header.parse().map_err(|_| NodeConfigError::ApiKey)?;
         Ok(self)
     }
 
-    /// The same with a key of our own (`RPC_API_KEY`).
+    /// Sets the gateway's own key (`RPC_API_KEY`).
     pub fn with_api_key(mut self, key: &Secret) -> Result<Self, NodeConfigError> {
         self.api_key = Some(UpstreamKey::new(key)?);
         Ok(self)
     }
 
-    /// The same with what keys of groups are decrypted with (`RPC_API_KEY_ENCRYPTION_KEY`).
+    /// Sets the cipher that decrypts the keys of groups (`RPC_API_KEY_ENCRYPTION_KEY`).
     #[must_use]
     pub fn with_group_keys(mut self, cipher: Arc<KeyCipher>) -> Self {
         self.group_keys = Some(cipher);
         self
     }
 
-    /// The same with another rhythm; tests that count bytes make it long.
+    /// Sets the intervals of health checks; tests that count requests make them long.
     #[must_use]
-    pub fn with_upkeep(mut self, upkeep: Upkeep) -> Self {
-        self.upkeep = upkeep;
+    pub fn with_health_checks(mut self, health_checks: HealthCheckConfig) -> Self {
+        self.health_checks = health_checks;
         self
     }
 
-    /// The same, waiting otherwise for traces.
+    /// Sets the time limits for traces.
     #[must_use]
-    pub fn with_patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
         self
     }
 
-    /// The same, taking no larger answer to a question for traces than this.
+    /// Sets the limit for the answer to a trace request, in bytes.
     #[must_use]
     pub fn with_largest_trace(mut self, bytes: usize) -> Self {
         self.largest_trace = bytes;
         self
     }
 
-    /// The same with other bounds on connections.
+    /// Sets the limits on connections.
     #[must_use]
     pub fn with_connections(mut self, connections: Connections) -> Self {
         self.connections = connections;
         self
     }
 
-    /// The same, holding no more bytes of answers at once than this.
+    /// Sets the limits on the bytes of answers held at once.
     #[must_use]
     pub fn with_answer_limits(mut self, limits: AnswerLimits) -> Self {
         self.answers = AnswerBudget::new(limits);
@@ -197,8 +198,8 @@ impl NodeConfig {
         self.largest_trace
     }
 
-    pub(crate) fn patience(&self) -> Patience {
-        self.patience
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        self.timeouts
     }
 
     pub(crate) fn uris(&self) -> &[Uri] {
@@ -217,12 +218,12 @@ impl NodeConfig {
         self.group_keys.clone()
     }
 
-    pub(crate) fn upkeep(&self) -> Upkeep {
-        self.upkeep
+    pub(crate) fn health_checks(&self) -> HealthCheckConfig {
+        self.health_checks
     }
 }
 
-fn address(url: &str) -> Result<Uri, NodeConfigError> {
+fn parse_url(url: &str) -> Result<Uri, NodeConfigError> {
     let uri: Uri = url.trim().parse().map_err(|_| NodeConfigError::Url)?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err(NodeConfigError::Url);
@@ -255,9 +256,12 @@ mod tests {
             NodeConfig::new("http://a:b@node.example").err(),
             Some(NodeConfigError::Credentials)
         );
-        let one = NodeConfig::new("http://127.0.0.1:8545").unwrap();
-        assert_eq!(one.clone().or("node.example").err(), Some(NodeConfigError::Url));
-        assert_eq!(one.or("https://node.example").map(|two| two.uris().len()).ok(), Some(2));
+        let first = NodeConfig::new("http://127.0.0.1:8545").unwrap();
+        assert_eq!(first.clone().or("node.example").err(), Some(NodeConfigError::Url));
+        assert_eq!(
+            first.or("https://node.example").map(|both| both.uris().len()).ok(),
+            Some(2)
+        );
     }
 
     #[test]

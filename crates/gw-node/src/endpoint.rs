@@ -1,4 +1,4 @@
-//! One of the nodes: the way to it, what it traces, and how it was found at the last look.
+//! One upstream node: its transport, its tracing support and its health.
 
 use crate::{
     Block, NodeConfig,
@@ -21,45 +21,45 @@ pub(crate) struct Endpoint {
     pub(crate) tracing: Tracing,
     pub(crate) overriding: Overriding,
     health: Mutex<Health>,
-    /// Whether another node was taken in its place: who waits for an answer of it need not.
-    given_up: watch::Sender<bool>,
+    /// Whether another node replaced this one; requests that wait for an answer of it stop waiting.
+    is_abandoned: watch::Sender<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Health {
     head: Option<Block>,
-    /// When it last said so.
-    confirmed: Option<Instant>,
-    /// Since when every look found it well.
-    well_since: Option<Instant>,
-    is_foreign: bool,
-    /// When it was first asked for its head without an answer since.
-    unanswered: Option<Instant>,
+    /// When `head` was last confirmed.
+    confirmed_at: Option<Instant>,
+    /// Since when every check of the node succeeded.
+    healthy_since: Option<Instant>,
+    is_wrong_chain: bool,
+    /// When its head was first requested without an answer since.
+    unanswered_since: Option<Instant>,
 }
 
-/// How a node is, for whoever operates the gateway. Which node it is, its place in the list says.
+/// The status of a node, for operators. Its position in the list tells which node it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeStatus {
-    /// Whether it is the one in use.
+    /// Whether the node is in use.
     pub active: bool,
-    /// How the last look found it.
+    /// The result of the last check.
     pub state: NodeState,
-    /// Which trace it gives.
+    /// The trace form that the node supports, if any.
     pub traces: Option<TraceForm>,
-    /// Its newest block at the last look that succeeded.
+    /// The number of its newest block at the last successful check.
     pub head: Option<u64>,
-    /// How long that look is ago.
+    /// The time since the last successful check.
     pub head_age: Option<Duration>,
 }
 
-/// What a look finds.
+/// The result of a health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeState {
-    /// It answers.
+    /// The node answers.
     Up,
-    /// It does not.
+    /// The node does not answer.
     Down,
-    /// It serves another chain, and is never used.
+    /// The node serves another chain, and is never used.
     OtherChain,
 }
 
@@ -70,7 +70,7 @@ impl Endpoint {
             tracing: Tracing::default(),
             overriding: Overriding::default(),
             health: Mutex::default(),
-            given_up: watch::Sender::new(false),
+            is_abandoned: watch::Sender::new(false),
         })
     }
 
@@ -78,85 +78,92 @@ impl Endpoint {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A look succeeded.
-    pub(crate) fn seen(&self, head: Block) {
+    /// Records a successful check with its head.
+    pub(crate) fn mark_healthy(&self, head: Block) {
         let now = Instant::now();
         let mut health = self.health();
-        let well_since = health.well_since.or(Some(now));
+        let healthy_since = health.healthy_since.or(Some(now));
         *health = Health {
             head: Some(head),
-            confirmed: Some(now),
-            well_since,
+            confirmed_at: Some(now),
+            healthy_since,
             ..*health
         };
     }
 
-    /// A look failed.
-    pub(crate) fn missed(&self) {
-        self.health().well_since = None;
+    /// Records a failed check.
+    pub(crate) fn mark_failed(&self) {
+        self.health().healthy_since = None;
     }
 
-    /// It is asked for its head.
-    pub(crate) fn asked(&self) {
+    /// Records a request for the head.
+    pub(crate) fn mark_head_requested(&self) {
         let mut health = self.health();
-        health.unanswered = health.unanswered.or(Some(Instant::now()));
+        health.unanswered_since = health.unanswered_since.or(Some(Instant::now()));
     }
 
-    /// It answered that, in whatever words.
-    pub(crate) fn answered(&self) {
-        self.health().unanswered = None;
+    /// Records an answer to the request for the head, a JSON-RPC error included.
+    pub(crate) fn mark_head_answered(&self) {
+        self.health().unanswered_since = None;
     }
 
-    /// Whether it has not answered for so long since it was asked for its head.
-    pub(crate) fn is_silent_for(&self, long: Duration) -> bool {
-        self.health().unanswered.is_some_and(|at| at.elapsed() >= long)
+    /// Whether a request for the head has been unanswered for this long.
+    pub(crate) fn is_silent_for(&self, duration: Duration) -> bool {
+        self.health()
+            .unanswered_since
+            .is_some_and(|at| at.elapsed() >= duration)
     }
 
-    /// It said that it is of our chain.
-    pub(crate) fn turned_ours(&self) {
-        self.health().is_foreign = false;
+    /// Records that the node serves the chain of the gateway.
+    pub(crate) fn mark_chain_ok(&self) {
+        self.health().is_wrong_chain = false;
     }
 
-    /// Whether it said that it is of another chain when it was asked last.
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.health().is_foreign
+    /// Whether the node served another chain at the last check of its chain id.
+    pub(crate) fn is_wrong_chain(&self) -> bool {
+        self.health().is_wrong_chain
     }
 
-    /// It is of another chain; whether that is news.
-    pub(crate) fn turned_foreign(&self) -> bool {
+    /// Records that the node serves another chain; returns whether that is new.
+    pub(crate) fn mark_wrong_chain(&self) -> bool {
         let mut health = self.health();
-        health.well_since = None;
-        !std::mem::replace(&mut health.is_foreign, true)
+        health.healthy_since = None;
+        !std::mem::replace(&mut health.is_wrong_chain, true)
     }
 
-    /// Its newest block at the last look.
+    /// The newest block at the last successful check.
     pub(crate) fn head(&self) -> Option<Block> {
         self.health().head
     }
 
-    /// Since when every look found it well.
-    pub(crate) fn well_since(&self) -> Option<Instant> {
-        self.health().well_since
+    /// Since when every check of the node succeeded.
+    pub(crate) fn healthy_since(&self) -> Option<Instant> {
+        self.health().healthy_since
     }
 
-    /// Whether no look has succeeded for so long.
-    pub(crate) fn is_unconfirmed_for(&self, long: Duration) -> bool {
-        self.health().confirmed.is_none_or(|at| at.elapsed() >= long)
+    /// Whether no check has succeeded for this long.
+    pub(crate) fn is_unconfirmed_for(&self, duration: Duration) -> bool {
+        self.health().confirmed_at.is_none_or(|at| at.elapsed() >= duration)
     }
 
-    pub(crate) fn give_up(&self, given_up: bool) {
-        self.given_up.send_replace(given_up);
+    /// Marks the node as replaced by another one, or as in use again.
+    pub(crate) fn abandon(&self, is_abandoned: bool) {
+        self.is_abandoned.send_replace(is_abandoned);
     }
 
-    /// Returns once another node was taken in its place.
+    /// Returns once another node has replaced this one.
     pub(crate) async fn abandoned(&self) {
         // The sender lives as long as the endpoint.
-        let _ = self.given_up.subscribe().wait_for(|given_up| *given_up).await;
+        let _ = self
+            .is_abandoned
+            .subscribe()
+            .wait_for(|is_abandoned| *is_abandoned)
+            .await;
     }
 
     pub(crate) fn status(&self, active: bool) -> NodeStatus {
         let health = *self.health();
-        let state = match (health.is_foreign, health.well_since) {
+        let state = match (health.is_wrong_chain, health.healthy_since) {
             (true, _) => NodeState::OtherChain,
             (false, Some(_)) => NodeState::Up,
             (false, None) => NodeState::Down,
@@ -166,7 +173,7 @@ impl Endpoint {
             state,
             traces: self.tracing.load(),
             head: health.head.map(|head| head.number),
-            head_age: health.confirmed.map(|at| at.elapsed()),
+            head_age: health.confirmed_at.map(|at| at.elapsed()),
         }
     }
 }

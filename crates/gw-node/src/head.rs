@@ -1,7 +1,7 @@
-//! The followed head (decision 41): what `latest` means, the same for every call until the node moved on.
+//! The followed head (decision 41): the block that `latest` means, for every call alike, until the head advances.
 //!
-//! Invariant: a head that could not be confirmed is no head. The follower publishes its failure, so that readers need
-//! no clock.
+//! Invariant: a head that could not be confirmed is not published. The follower publishes its failure, so that readers
+//! need no clock.
 
 use crate::{NodeError, message::Answer};
 use arc_swap::ArcSwapOption;
@@ -15,27 +15,27 @@ use std::sync::{
 };
 use tokio::sync::{Mutex, watch};
 
-/// What the gateway needs to know of a block.
+/// The parts of a block header that the gateway needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Its number.
+    /// The block number.
     pub number: u64,
-    /// Its hash: what reads are pinned to (X3).
+    /// The block hash, which reads are pinned to (X3).
     pub hash: B256,
-    /// The block before it: how the follower notices that others took its place.
+    /// The hash of the parent, by which the follower notices a reorganization.
     pub parent: B256,
-    /// Its time in seconds.
+    /// The block time, in seconds since 1970.
     pub timestamp: u64,
-    /// Its gas limit: the cap of a simulation that names no gas.
+    /// The gas limit of the block, which limits a simulation that names no gas.
     pub gas_limit: u64,
-    /// Who the block pays (X6).
+    /// The recipient of the block's fees (X6).
     pub coinbase: Address,
-    /// Its base fee, on chains that have one.
+    /// The base fee in wei, on chains that have one.
     pub base_fee: Option<U256>,
 }
 
 impl Block {
-    /// The block as calls are pinned to it.
+    /// The number and hash that calls are pinned to.
     pub const fn pin(&self) -> Pin {
         Pin {
             number: self.number,
@@ -44,12 +44,12 @@ impl Block {
     }
 }
 
-/// The newest block as of the last look, with the price that goes with it.
+/// The newest block at the last poll, with the gas price of that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The block.
     pub block: Block,
-    /// What `eth_gasPrice` answers until the next head.
+    /// The answer to `eth_gasPrice` until the next head, in wei.
     pub gas_price: U256,
 }
 
@@ -67,7 +67,7 @@ struct WireBlock {
     base_fee_per_gas: Option<U256>,
 }
 
-/// A head is a block.
+/// Gives direct access to the block's fields.
 impl core::ops::Deref for Head {
     type Target = Block;
     fn deref(&self) -> &Block {
@@ -75,13 +75,14 @@ impl core::ops::Deref for Head {
     }
 }
 
-/// The calls of one look, in the order [`read`] expects.
-pub(crate) const LOOK: [(&str, &str); 2] = [("eth_getBlockByNumber", r#"["latest",false]"#), ("eth_gasPrice", "[]")];
+/// The calls of one poll of the head, in the order that [`read`] expects.
+pub(crate) const HEAD_QUERY: [(&str, &str); 2] =
+    [("eth_getBlockByNumber", r#"["latest",false]"#), ("eth_gasPrice", "[]")];
 
-/// What is asked beside it of a node that is not in use, in the order [`read`] expects.
-pub(crate) const WHO: (&str, &str) = ("eth_chainId", "[]");
+/// The query for the chain id, sent along with [`HEAD_QUERY`] to a node that is not in use.
+pub(crate) const CHAIN_ID_QUERY: (&str, &str) = ("eth_chainId", "[]");
 
-/// Reads the answers to [`LOOK`].
+/// Reads the answers to [`HEAD_QUERY`].
 pub(crate) fn read(answers: &[Answer<Bytes>]) -> Result<Head, NodeError> {
     let [Answer::Result(block), Answer::Result(price), ..] = answers else {
         return Err(NodeError::Unparsable);
@@ -92,46 +93,46 @@ pub(crate) fn read(answers: &[Answer<Bytes>]) -> Result<Head, NodeError> {
     })
 }
 
-/// Reads the answer to [`WHO`].
+/// Reads the answer to [`CHAIN_ID_QUERY`].
 pub(crate) fn read_chain_id(answer: Option<&Answer<Bytes>>) -> Result<u64, NodeError> {
     match answer {
-        Some(Answer::Result(id)) => small(parse::<U256>(id)?),
+        Some(Answer::Result(id)) => to_u64(parse::<U256>(id)?),
         Some(Answer::Error(_)) | None => Err(NodeError::Unparsable),
     }
 }
 
-/// Reads a block with or without transactions; `null` is no block.
+/// Reads a block with or without transactions; `null` means that there is no such block.
 pub(crate) fn read_block(text: &Bytes) -> Result<Option<Block>, NodeError> {
     let Some(block) = parse::<Option<WireBlock>>(text)? else {
         return Ok(None);
     };
     Ok(Some(Block {
-        number: small(block.number)?,
+        number: to_u64(block.number)?,
         hash: block.hash,
         parent: block.parent_hash,
-        timestamp: small(block.timestamp)?,
-        gas_limit: small(block.gas_limit)?,
+        timestamp: to_u64(block.timestamp)?,
+        gas_limit: to_u64(block.gas_limit)?,
         coinbase: block.miner,
         base_fee: block.base_fee_per_gas,
     }))
 }
 
-/// One JSON text as a typed fact.
+/// Parses one JSON text as a typed value.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a Bytes) -> Result<T, NodeError> {
     serde_json::from_slice(text).map_err(|_| NodeError::Unparsable)
 }
 
-pub(crate) fn small(number: U256) -> Result<u64, NodeError> {
+pub(crate) fn to_u64(number: U256) -> Result<u64, NodeError> {
     number.try_into().map_err(|_| NodeError::Unparsable)
 }
 
-/// Where the head stands for readers, and what makes many looks one.
+/// The published head, and the lock that merges concurrent polls into one.
 #[derive(Debug, Default)]
 pub(crate) struct HeadCell {
     current: ArcSwapOption<Head>,
-    moved: watch::Sender<()>,
-    begun: AtomicU64,
-    looking: Mutex<()>,
+    changes: watch::Sender<()>,
+    polls_begun: AtomicU64,
+    poll_lock: Mutex<()>,
 }
 
 impl HeadCell {
@@ -142,22 +143,22 @@ impl HeadCell {
     pub(crate) fn publish(&self, head: Option<Head>) {
         if self.current.load().as_deref() != head.as_ref() {
             self.current.store(head.map(Arc::new));
-            self.moved.send_replace(());
+            self.changes.send_replace(());
         }
     }
 
-    /// Marked changed by every other head, and by none.
-    pub(crate) fn moves(&self) -> watch::Receiver<()> {
-        self.moved.subscribe()
+    /// A receiver that is marked changed whenever the head changes or becomes invalid.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
-    /// Makes the head newer than this call: by `look`, or by waiting for one that began after the call did.
-    pub(crate) async fn renew<E>(&self, look: impl AsyncFnOnce() -> Result<Head, E>) -> Result<(), E> {
-        let seen = self.begun.load(Ordering::SeqCst);
-        let _turn = self.looking.lock().await;
-        if self.begun.load(Ordering::SeqCst) == seen {
-            self.begun.fetch_add(1, Ordering::SeqCst);
-            self.publish(Some(look().await?));
+    /// Publishes a head that was polled after this call began: by `poll`, or by waiting for a poll that began after it.
+    pub(crate) async fn renew<E>(&self, poll: impl AsyncFnOnce() -> Result<Head, E>) -> Result<(), E> {
+        let begun_before = self.polls_begun.load(Ordering::SeqCst);
+        let _guard = self.poll_lock.lock().await;
+        if self.polls_begun.load(Ordering::SeqCst) == begun_before {
+            self.polls_begun.fetch_add(1, Ordering::SeqCst);
+            self.publish(Some(poll().await?));
         }
         Ok(())
     }
@@ -186,19 +187,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_look_that_began_before_the_call_does_not_count_for_it() {
+    async fn a_poll_that_began_before_the_call_does_not_count_for_it() {
         let cell = HeadCell::default();
-        let looks = Cell::new(0u64);
-        let look = async || {
-            looks.set(looks.get() + 1);
-            let number = looks.get();
+        let polls = Cell::new(0u64);
+        let poll = async || {
+            polls.set(polls.get() + 1);
+            let number = polls.get();
             tokio::task::yield_now().await;
             Ok::<_, NodeError>(head(number))
         };
-        // The first begins to look before the other two call; those two share the second look.
-        let (a, b, c) = tokio::join!(cell.renew(look), cell.renew(look), cell.renew(look));
-        assert!(a.is_ok() && b.is_ok() && c.is_ok());
-        assert_eq!(looks.get(), 2);
+        // The first poll begins before the other two calls; those two share the second poll.
+        let (first, second, third) = tokio::join!(cell.renew(poll), cell.renew(poll), cell.renew(poll));
+        assert!(first.is_ok() && second.is_ok() && third.is_ok());
+        assert_eq!(polls.get(), 2);
         assert_eq!(cell.load().map(|head| head.block.number), Some(2));
     }
 }

@@ -1,40 +1,41 @@
-//! By which key the node is asked: the gateway's own, or the one of the caller's group (spec/20 G1).
+//! The key sent to the node: the gateway's own, or the one of the caller's group (spec/20 G1).
 
-use crate::{KeyCipher, KeyCipherError, NodeConfigError};
+use crate::NodeConfigError;
 use alloy_primitives::keccak256;
-use gw_types::Secret;
+use gw_crypto::{KeyCipher, KeyCipherError};
+use gw_types::{GroupId, Secret};
 use http::HeaderValue;
 
-/// A key as it is sent. Never printed.
+/// A key as it is sent in the header. Never printed.
 #[derive(Clone)]
 pub(crate) struct UpstreamKey {
     value: HeaderValue,
     id: KeyId,
 }
 
-/// Tells keys apart without showing them: the same key is the same to the node, whoever brings it.
+/// Identifies a key without revealing it. Equal keys have equal ids, whoever owns them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyId(u64);
 
-/// Why the key of a group cannot be used. No other key takes its place.
+/// Why the key of a group cannot be used. No other key is used in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupKeyError {
-    /// There is nothing to decrypt it with.
+    /// No encryption key is configured.
     #[error("no encryption key is configured")]
     NoCipher,
-    /// It was not encrypted with the configured key, or was changed.
-    #[error("it cannot be decrypted")]
+    /// The stored key was changed, or was not encrypted with the configured encryption key.
+    #[error("the stored key of the group cannot be decrypted")]
     Stored(#[source] KeyCipherError),
-    /// It cannot be sent.
-    #[error("it holds characters HTTP does not allow")]
+    /// The key cannot be sent in a header.
+    #[error("the key of the group contains characters that HTTP does not allow")]
     Header,
 }
 
 impl KeyId {
-    /// No key at all is one, too: the node counts such calls together.
+    /// The id for requests without a key; the node counts them together.
     pub(crate) const NONE: Self = Self(0);
 
-    /// Of this key.
+    /// The id of a key.
     pub fn of(key: &Secret) -> Self {
         let digest = keccak256(key.expose());
         Self(digest.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes)))
@@ -63,11 +64,11 @@ impl UpstreamKey {
         })
     }
 
-    /// The key of a group, as it is stored.
-    pub(crate) fn of_group(stored: &Secret, cipher: Option<&KeyCipher>) -> Result<Self, GroupKeyError> {
+    /// Decrypts the stored key of a group.
+    pub(crate) fn of_group(group: GroupId, stored: &Secret, cipher: Option<&KeyCipher>) -> Result<Self, GroupKeyError> {
         let key = cipher
             .ok_or(GroupKeyError::NoCipher)?
-            .open(stored)
+            .open(group, stored)
             .map_err(GroupKeyError::Stored)?;
         Self::new(&key).map_err(|_| GroupKeyError::Header)
     }
@@ -86,6 +87,8 @@ mod tests {
     use super::*;
     use gw_types::Entropy;
 
+    const GROUP: GroupId = GroupId::fixed(1);
+
     #[derive(Debug)]
     struct Fixed;
     impl Entropy for Fixed {
@@ -95,21 +98,25 @@ mod tests {
     }
 
     #[test]
-    fn g1_a_groups_key_is_told_apart_and_never_shown() {
+    fn g1_keys_of_groups_have_distinct_ids_and_are_never_shown() {
         let cipher = KeyCipher::new(&Secret::new("11".repeat(32))).unwrap();
-        let of = |key: &str| UpstreamKey::of_group(&cipher.seal(key, &Fixed).unwrap(), Some(&cipher));
-        let (one, other) = (of("Bearer canary-one").unwrap(), of("Bearer canary-two").unwrap());
-        assert_eq!(one.value().to_str().unwrap(), "Bearer canary-one");
-        assert!(one.id() == of("Bearer canary-one").unwrap().id() && one.id() != other.id());
-        assert!(!format!("{one:?} {:?} {:?}", one.id(), one.value()).contains("canary"));
-        assert_eq!(of("two\nlines").unwrap_err(), GroupKeyError::Header);
+        let group_key =
+            |key: &str| UpstreamKey::of_group(GROUP, &cipher.seal(GROUP, key, &Fixed).unwrap(), Some(&cipher));
+        let (first, second) = (
+            group_key("Bearer canary-one").unwrap(),
+            group_key("Bearer canary-two").unwrap(),
+        );
+        assert_eq!(first.value().to_str().unwrap(), "Bearer canary-one");
+        assert!(first.id() == group_key("Bearer canary-one").unwrap().id() && first.id() != second.id());
+        assert!(!format!("{first:?} {:?} {:?}", first.id(), first.value()).contains("canary"));
+        assert_eq!(group_key("two\nlines").unwrap_err(), GroupKeyError::Header);
         let plain = Secret::new("canary");
         assert!(matches!(
-            UpstreamKey::of_group(&plain, Some(&cipher)),
+            UpstreamKey::of_group(GROUP, &plain, Some(&cipher)),
             Err(GroupKeyError::Stored(_))
         ));
         assert_eq!(
-            UpstreamKey::of_group(&plain, None).unwrap_err(),
+            UpstreamKey::of_group(GROUP, &plain, None).unwrap_err(),
             GroupKeyError::NoCipher
         );
     }

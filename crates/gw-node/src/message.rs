@@ -1,6 +1,7 @@
-//! JSON-RPC towards the node: bodies with ids of our own, answers matched by them and cut out without a copy.
+//! JSON-RPC towards the node: request bodies with ids of our own, and answers that are matched by id and sliced out of
+//! the body without a copy.
 //!
-//! Invariant: what leaves here as a result is one complete JSON text; anything else is [`NodeError::Unparsable`]
+//! Invariant: a result that leaves this module is one complete JSON text; anything else is [`NodeError::Unparsable`]
 //! and never reaches a client (spec/20 B20).
 
 use crate::NodeError;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
 use std::io::Write as _;
 
-/// What the node said to one call. Its words are sealed too: error messages name balances and nonces.
+/// The node's answer to one call. Errors are sealed too: their messages may contain balances and nonces.
 #[derive(Debug)]
 pub enum Answer<T> {
     /// A result; JSON `null` included.
@@ -20,17 +21,17 @@ pub enum Answer<T> {
 }
 
 impl Answer<&RawValue> {
-    /// The same answer on its own, without a copy; `body` is where it stands.
-    pub(crate) fn cut_from(self, body: &Bytes) -> Answer<Bytes> {
+    /// The answer as a slice of `body`, the body that it was parsed from.
+    pub(crate) fn slice_from(self, body: &Bytes) -> Answer<Bytes> {
         match self {
-            Self::Result(result) => Answer::Result(cut(body, result)),
+            Self::Result(result) => Answer::Result(slice(body, result)),
             Self::Error(error) => Answer::Error(error),
         }
     }
 }
 
 impl Answer<Bytes> {
-    /// The same answer with its result sealed.
+    /// Seals the result.
     pub(crate) fn sealed(self) -> Answer<Sealed<RawJson>> {
         match self {
             Self::Result(result) => Answer::Result(Sealed::new(RawJson::new(result))),
@@ -86,7 +87,7 @@ struct WireError<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// Our ids are small numbers; anything else belongs to nobody.
+/// An id of an answer. Ours are small numbers; any other id belongs to no call.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Id {
@@ -94,16 +95,16 @@ enum Id {
     Other(IgnoredAny),
 }
 
-/// Keeps `null` apart from an absent member.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(from).map(Some)
+/// Distinguishes `null` from an absent member.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl<'a> Wire<'a> {
     fn answer(self, body: &Bytes) -> Result<Answer<&'a RawValue>, NodeError> {
         match (self.error, self.result) {
             (Some(WireError { code, message, data }), _) => {
-                let data = data.map(|data| RawJson::new(cut(body, data)));
+                let data = data.map(|data| RawJson::new(slice(body, data)));
                 Ok(Answer::Error(Sealed::new(RawError { code, message, data })))
             }
             (None, Some(result)) => Ok(Answer::Result(result)),
@@ -112,14 +113,14 @@ impl<'a> Wire<'a> {
     }
 }
 
-fn cut(body: &Bytes, part: &RawValue) -> Bytes {
+fn slice(body: &Bytes, part: &RawValue) -> Bytes {
     body.slice_ref(part.get().as_bytes())
 }
 
 /// Reads the answer to [`single`].
 pub(crate) fn read_single(body: &Bytes) -> Result<Answer<Bytes>, NodeError> {
     let wire: Wire<'_> = serde_json::from_slice(body).map_err(|_| NodeError::Unparsable)?;
-    Ok(wire.answer(body)?.cut_from(body))
+    Ok(wire.answer(body)?.slice_from(body))
 }
 
 /// Reads the answers to [`batch`], in the order of the calls.
@@ -130,8 +131,8 @@ pub(crate) fn read_batch(body: &Bytes, count: usize) -> Result<Vec<Answer<&RawVa
         let Some(Id::Ours(id)) = wire.id else {
             return Err(NodeError::Unparsable);
         };
-        let place = answers.get_mut(id).ok_or(NodeError::Unparsable)?;
-        if place.replace(wire.answer(body)?).is_some() {
+        let slot = answers.get_mut(id).ok_or(NodeError::Unparsable)?;
+        if slot.replace(wire.answer(body)?).is_some() {
             return Err(NodeError::Unparsable);
         }
     }
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_cut_out_as_they_stand() {
+    fn results_are_sliced_out_unchanged() {
         for (body, expected) in [
             (r#"{"jsonrpc":"2.0","id":0,"result":{"a": [1 ,2]}}"#, r#"{"a": [1 ,2]}"#),
             (r#"{"jsonrpc":"2.0","id":0,"result":null}"#, "null"),
@@ -205,7 +206,7 @@ mod tests {
         let answers: Vec<_> = read_batch(&swapped, 2)
             .unwrap()
             .into_iter()
-            .map(|answer| text(answer.cut_from(&swapped)))
+            .map(|answer| text(answer.slice_from(&swapped)))
             .collect();
         assert_eq!(answers, [r#""a""#, r#""b""#]);
         for bad in [

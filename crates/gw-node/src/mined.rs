@@ -1,13 +1,13 @@
-//! What was mined: a block by the hashes of its transactions, who had used which nonce by then, and what single transactions
-//! did (HD2, HD36).
+//! Reads mined blocks: a block by its hash with the hashes of its transactions, the nonces that senders had used at its
+//! end, and the effects of single transactions (HD2, HD36).
 //!
-//! Invariant: how large a block is decides nothing. A block is asked for without its transactions, and what is asked of
-//! several transactions at once is asked of each alone when it cannot be had so. A transaction that cannot be read even
-//! then, while the node answers other questions, is [`Unreadable`]; a node that does not answer is an error.
+//! Invariant: the size of a block decides nothing. A block is queried without its transactions. A query for several
+//! transactions that fails is repeated for each of them alone. A transaction that cannot be read even then, while the
+//! node answers other queries, is [`Unreadable`]; a node that does not answer is an error.
 
 use crate::{
-    Answer, Block, Budget, NoTrace, Node, NodeError,
-    head::{self, LOOK, parse, read_block, small},
+    Answer, Block, NoTrace, Node, NodeError, RequestBudget,
+    head::{self, HEAD_QUERY, parse, read_block, to_u64},
     message::read_batch,
     probe,
 };
@@ -24,84 +24,85 @@ use std::{
     time::Duration,
 };
 
-/// How often a transaction is asked for that cannot be read, and the rest in between.
-const TRIES: u32 = 2;
-const REST: Duration = Duration::from_millis(100);
-/// The most transactions of one question.
-const AT_ONCE: usize = 8;
-/// The most small facts of one question.
-const FACTS: usize = 200;
-/// From so many transactions of one block on, a trace of the whole block is tried first.
-const WHOLE_BLOCK: usize = 4;
-/// How long a trace may take besides a second for each million of gas: what takes longer for its gas was made to.
-const TRACE_START: Duration = Duration::from_secs(5);
-const GAS_A_MILLISECOND: u64 = 1000;
+/// How often an unreadable transaction is queried, and the pause in between.
+const ATTEMPTS: u32 = 2;
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Most transactions in one request.
+const TRANSACTIONS_PER_REQUEST: usize = 8;
+/// Most small queries in one request.
+const FACTS_PER_REQUEST: usize = 200;
+/// From this many transactions of one block on, a trace of the whole block is tried first.
+const MIN_FOR_BLOCK_TRACE: usize = 4;
+/// The time that every trace may take, in addition to one second per million gas. A trace that takes longer for its gas
+/// was made to.
+const BASE_TRACE_TIME: Duration = Duration::from_secs(5);
+const GAS_PER_MILLISECOND: u64 = 1000;
 
-fn allowance(gas: u64) -> Budget {
-    Budget::MinedTrace(TRACE_START.saturating_add(Duration::from_millis(gas / GAS_A_MILLISECOND)))
+fn trace_budget(gas: u64) -> RequestBudget {
+    RequestBudget::MinedExecution(BASE_TRACE_TIME.saturating_add(Duration::from_millis(gas / GAS_PER_MILLISECOND)))
 }
 
-/// A block and what is in it, by hash.
+/// A block with the hashes of its transactions.
 #[derive(Clone, Debug)]
-pub struct Listing {
+pub struct BlockListing {
     /// The block.
     pub block: Block,
-    /// Its transactions, in their order.
+    /// The hashes of its transactions, in block order.
     pub transactions: Vec<B256>,
 }
 
-/// A transaction as it was sent.
+/// A mined transaction as its sender signed it.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// Its hash.
+    /// The transaction hash.
     pub hash: B256,
-    /// Its sender.
+    /// The sender.
     pub sender: Address,
-    /// Its nonce.
+    /// The nonce.
     pub nonce: u64,
-    /// Its recipient; none for a deployment.
+    /// The recipient; `None` for a deployment.
     pub to: Option<Address>,
-    /// Wallets it delegates, and to what (EIP-7702).
+    /// The delegations that it authorizes: wallet and delegate (EIP-7702).
     pub delegations: Vec<(Address, Address)>,
 }
 
-/// What a mined transaction did.
+/// The effects of a mined transaction.
 #[derive(Debug)]
 pub struct MinedRun {
     /// The transaction.
     pub sent: Sent,
-    /// All of it.
+    /// The whole trace.
     pub trace: Sealed<Trace>,
-    /// The contracts it created and kept.
+    /// The contracts that the transaction created and kept.
     pub created: Vec<Address>,
 }
 
-/// What is known of a transaction that cannot be read: as much as its parts tell.
+/// A transaction that cannot be read as a whole, with the parts that can be read.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// Its hash.
+    /// The transaction hash.
     pub hash: B256,
-    /// The transaction, if at least that can be read.
+    /// The transaction, if it can be read.
     pub sent: Option<Sent>,
-    /// What it changed, if at least that can be read.
+    /// The accounts that it changed, if they can be read.
     pub changes: Option<BTreeMap<Address, Change>>,
     /// The emitters of its logs.
     pub emitters: Vec<Address>,
-    /// Contracts it created.
+    /// The contracts that it created.
     pub created: Vec<Address>,
 }
 
-/// What came of reading a mined transaction.
+/// The result of reading a mined transaction.
 #[derive(Debug)]
-pub enum Looked {
-    /// It was read.
+pub enum MinedExecution {
+    /// The transaction was read.
     Run(MinedRun),
-    /// It cannot be.
+    /// The transaction cannot be read as a whole.
     Unreadable(Unreadable),
 }
 
-impl Looked {
-    /// Which transaction.
+impl MinedExecution {
+    /// The transaction hash.
     pub const fn hash(&self) -> B256 {
         match self {
             Self::Run(run) => run.sent.hash,
@@ -109,7 +110,7 @@ impl Looked {
         }
     }
 
-    /// The contracts it created.
+    /// The contracts that the transaction created.
     pub fn created(&self) -> &[Address] {
         match self {
             Self::Run(run) => &run.created,
@@ -117,7 +118,7 @@ impl Looked {
         }
     }
 
-    /// The transaction, if it is known.
+    /// The transaction, if it can be read.
     pub const fn sent(&self) -> Option<&Sent> {
         match self {
             Self::Run(run) => Some(&run.sent),
@@ -131,10 +132,10 @@ struct WireHashes {
     transactions: Vec<B256>,
 }
 
-/// Where a transaction is; nothing while it waits.
+/// The block of a transaction; `None` while it is pending.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WirePlace {
+struct WireBlockHash {
     block_hash: Option<B256>,
 }
 
@@ -165,9 +166,9 @@ struct WireDelegation {
 }
 
 impl WireDelegation {
-    /// Wallet and delegate; one that nobody signed delegates nothing.
+    /// Wallet and delegate; `None` for an authorization without a valid signature, which has no effect.
     fn read(self) -> Option<(Address, Address)> {
-        let (nonce, parity) = (small(self.nonce).ok()?, self.y_parity.try_into().ok()?);
+        let (nonce, parity) = (to_u64(self.nonce).ok()?, self.y_parity.try_into().ok()?);
         let wallet = gw_evm::tx::delegating_wallet(self.chain_id, self.address, nonce, parity, [self.r, self.s])?;
         Some((wallet, self.address))
     }
@@ -194,7 +195,7 @@ impl WireSent {
         Some(Sent {
             hash: self.hash,
             sender: self.from,
-            nonce: small(self.nonce).ok()?,
+            nonce: to_u64(self.nonce).ok()?,
             to: self.to,
             delegations: delegations.collect(),
         })
@@ -202,24 +203,28 @@ impl WireSent {
 }
 
 impl Node {
-    /// A block by its hash.
-    pub async fn listing(&self, hash: B256) -> Result<Listing, NodeError> {
+    /// Reads a block by its hash, with the hashes of its transactions.
+    pub async fn listing(&self, hash: B256) -> Result<BlockListing, NodeError> {
         let text = self
-            .fact_in("eth_getBlockByHash", &format!(r#"["{hash:#x}",false]"#), Budget::Block)
+            .query_within(
+                "eth_getBlockByHash",
+                &format!(r#"["{hash:#x}",false]"#),
+                RequestBudget::Block,
+            )
             .await?;
         let block = read_block(&text)?
             .filter(|block| block.hash == hash)
             .ok_or(NodeError::Unparsable)?;
-        Ok(Listing {
+        Ok(BlockListing {
             block,
             transactions: parse::<WireHashes>(&text)?.transactions,
         })
     }
 
-    /// How many nonces each of the senders had used when this block ended.
+    /// The number of nonces that each sender had used at the end of this block.
     pub async fn nonces_at(&self, senders: &[Address], block: B256) -> Result<Vec<u64>, NodeError> {
         let mut nonces = Vec::with_capacity(senders.len());
-        for senders in senders.chunks(FACTS) {
+        for senders in senders.chunks(FACTS_PER_REQUEST) {
             let params: Vec<_> = senders
                 .iter()
                 .map(|sender| format!(r#"["{sender:#x}",{{"blockHash":"{block:#x}"}}]"#))
@@ -228,27 +233,36 @@ impl Node {
                 .iter()
                 .map(|params| ("eth_getTransactionCount", params.as_str()))
                 .collect();
-            for answer in self.ask(&calls, Budget::Fact).await? {
+            for answer in self.ask(&calls, RequestBudget::Fact).await? {
                 let Answer::Result(nonce) = answer else {
                     return Err(NodeError::NoAnswer);
                 };
-                nonces.push(small(parse::<U256>(&nonce)?)?);
+                nonces.push(to_u64(parse::<U256>(&nonce)?)?);
             }
         }
         Ok(nonces)
     }
 
-    /// The block that a transaction is in, if it is in one.
+    /// The hash of the block that a transaction is in; `None` if it is not mined.
     pub async fn block_of(&self, hash: B256) -> Result<Option<B256>, NodeError> {
         let text = self
-            .fact_in("eth_getTransactionByHash", &format!(r#"["{hash:#x}"]"#), Budget::Block)
+            .query_within(
+                "eth_getTransactionByHash",
+                &format!(r#"["{hash:#x}"]"#),
+                RequestBudget::Block,
+            )
             .await?;
-        Ok(parse::<Option<WirePlace>>(&text)?.and_then(|place| place.block_hash))
+        Ok(parse::<Option<WireBlockHash>>(&text)?.and_then(|transaction| transaction.block_hash))
     }
 
-    /// The transaction of this block that used the nonce; `None` if none that can be read did.
-    pub async fn sent_with(&self, listing: &Listing, sender: Address, nonce: u64) -> Result<Option<B256>, NodeError> {
-        for hashes in listing.transactions.chunks(AT_ONCE) {
+    /// The transaction of this block with this sender and nonce; `None` if no readable one has them.
+    pub async fn transaction_with_nonce(
+        &self,
+        listing: &BlockListing,
+        sender: Address,
+        nonce: u64,
+    ) -> Result<Option<B256>, NodeError> {
+        for hashes in listing.transactions.chunks(TRANSACTIONS_PER_REQUEST) {
             for sent in self.sent(listing.block.hash, hashes).await? {
                 if let Some(sent) = sent.filter(|sent| (sent.sender, sent.nonce) == (sender, nonce)) {
                     return Ok(Some(sent.hash));
@@ -258,53 +272,58 @@ impl Node {
         Ok(None)
     }
 
-    /// What these transactions of a block did, in the order given. No block takes longer than its gas says: whose transaction
-    /// took longer once, of that sender's others in the block only the parts are asked for (HD36).
-    pub async fn look_at(&self, block: B256, wanted: &[B256]) -> Result<Vec<Looked>, NoTrace> {
+    /// Traces these transactions of a block; the results are in the order of `wanted`. The time limit of a block
+    /// depends on its gas: after one transaction of a sender took too long, only the parts of that sender's other
+    /// transactions in the block are read (HD36).
+    ///
+    /// # Errors
+    /// [`NoTrace::Unsupported`] if the node does not trace; [`NoTrace::Node`] if it does not answer;
+    /// [`NoTrace::Unusable`] if a transaction is not in this block any more.
+    pub async fn trace_block_transactions(&self, block: B256, wanted: &[B256]) -> Result<Vec<MinedExecution>, NoTrace> {
         let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
         let gas = self.gas_used(wanted).await?;
         let wanted: Vec<(B256, u64)> = wanted.iter().copied().zip(gas).collect();
-        if wanted.len() >= WHOLE_BLOCK
-            && let Some(looked) = self.whole(block, &wanted, form).await
+        if wanted.len() >= MIN_FOR_BLOCK_TRACE
+            && let Some(executions) = self.trace_whole_block(block, &wanted, form).await
         {
-            return Ok(looked);
+            return Ok(executions);
         }
-        let mut looked = Vec::with_capacity(wanted.len());
-        let mut unread = BTreeSet::new();
-        for some in wanted.chunks(AT_ONCE) {
-            let together = if some.len() > 1 {
-                self.together(block, some, form).await
+        let mut executions = Vec::with_capacity(wanted.len());
+        let mut slow_senders = BTreeSet::new();
+        for chunk in wanted.chunks(TRANSACTIONS_PER_REQUEST) {
+            let traced = if chunk.len() > 1 {
+                self.trace_chunk(block, chunk, form).await
             } else {
                 None
             };
-            if let Some(runs) = together {
-                looked.extend(runs);
+            if let Some(runs) = traced {
+                executions.extend(runs);
                 continue;
             }
-            for one in some {
-                let run = self.alone(block, *one, form, &unread).await?;
-                if let Looked::Unreadable(Unreadable { sent: Some(sent), .. }) = &run {
-                    unread.insert(sent.sender);
+            for transaction in chunk {
+                let run = self.trace_single(block, *transaction, form, &slow_senders).await?;
+                if let MinedExecution::Unreadable(Unreadable { sent: Some(sent), .. }) = &run {
+                    slow_senders.insert(sent.sender);
                 }
-                looked.push(run);
+                executions.push(run);
             }
         }
-        Ok(looked)
+        Ok(executions)
     }
 
     /// The gas that each of these mined transactions used.
     async fn gas_used(&self, hashes: &[B256]) -> Result<Vec<u64>, NodeError> {
         let mut gas = Vec::with_capacity(hashes.len());
-        for hashes in hashes.chunks(AT_ONCE) {
+        for hashes in hashes.chunks(TRANSACTIONS_PER_REQUEST) {
             let params: Vec<_> = hashes.iter().map(|hash| format!(r#"["{hash:#x}"]"#)).collect();
             let calls: Vec<_> = params
                 .iter()
                 .map(|params| ("eth_getTransactionReceipt", params.as_str()))
                 .collect();
-            for answer in self.ask(&calls, Budget::Block).await? {
+            for answer in self.ask(&calls, RequestBudget::Block).await? {
                 gas.push(match answer {
                     Answer::Result(receipt) => {
-                        parse::<Option<WireGas>>(&receipt)?.map_or(Ok(0), |receipt| small(receipt.gas_used))?
+                        parse::<Option<WireGas>>(&receipt)?.map_or(Ok(0), |receipt| to_u64(receipt.gas_used))?
                     }
                     Answer::Error(_) => 0,
                 });
@@ -313,8 +332,8 @@ impl Node {
         Ok(gas)
     }
 
-    /// How many events a mined transaction emitted. As many as can be if the node cannot tell: then nothing behind it in its
-    /// block is told apart.
+    /// The number of events of a mined transaction. `u64::MAX` if the node cannot tell: then the logs of later
+    /// transactions in its block cannot be told apart.
     pub async fn log_count(&self, hash: B256) -> Result<u64, NodeError> {
         let receipt = UpstreamCall {
             method: "eth_getTransactionReceipt".into(),
@@ -327,100 +346,110 @@ impl Node {
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(u64::MAX))
     }
 
-    /// All of them from one trace of the whole block, where that can be had.
-    async fn whole(&self, block: B256, wanted: &[(B256, u64)], form: TraceForm) -> Option<Vec<Looked>> {
+    /// Reads these transactions from one trace of the whole block; `None` if that is not possible.
+    async fn trace_whole_block(
+        &self,
+        block: B256,
+        wanted: &[(B256, u64)],
+        form: TraceForm,
+    ) -> Option<Vec<MinedExecution>> {
         let calls = wire::trace_block(block, TraceScope::Mined, form);
         let (wanted, gas): (Vec<B256>, Vec<u64>) = wanted.iter().copied().unzip();
         let body = self
-            .exchange(&calls, allowance(gas.into_iter().fold(0, u64::saturating_add)))
+            .exchange(&calls, trace_budget(gas.into_iter().fold(0, u64::saturating_add)))
             .await
             .ok()?;
         let results = results(read_batch(&body, calls.len()).ok()?)?;
         let mined = gw_evm::trace::transactions(&results).ok()?;
         let mut sent = Vec::with_capacity(wanted.len());
-        for hashes in wanted.chunks(AT_ONCE) {
+        for hashes in wanted.chunks(TRANSACTIONS_PER_REQUEST) {
             sent.extend(self.sent(block, hashes).await.ok()?);
         }
-        let look = |(hash, sent): (&B256, Option<Sent>)| {
+        let execution_of = |(hash, sent): (&B256, Option<Sent>)| {
             let results = &mined.iter().find(|mined| mined.hash == *hash)?.results;
-            run(sent?, results, form).map(Looked::Run)
+            parse_run(sent?, results, form).map(MinedExecution::Run)
         };
-        wanted.iter().zip(sent).map(look).collect()
+        wanted.iter().zip(sent).map(execution_of).collect()
     }
 
-    /// A few of them in one exchange, where all of them can be had so.
-    async fn together(&self, block: B256, some: &[(B256, u64)], form: TraceForm) -> Option<Vec<Looked>> {
+    /// Traces a few transactions in one exchange; `None` if one of them fails.
+    async fn trace_chunk(&self, block: B256, chunk: &[(B256, u64)], form: TraceForm) -> Option<Vec<MinedExecution>> {
         let mut calls = Vec::new();
-        let (hashes, gas): (Vec<B256>, Vec<u64>) = some.iter().copied().unzip();
+        let (hashes, gas): (Vec<B256>, Vec<u64>) = chunk.iter().copied().unzip();
         for hash in &hashes {
             calls.push(transaction(*hash));
             calls.extend(wire::trace_transaction(*hash, TraceScope::Mined, form));
         }
         let body = self
-            .exchange(&calls, allowance(gas.into_iter().fold(0, u64::saturating_add)))
+            .exchange(&calls, trace_budget(gas.into_iter().fold(0, u64::saturating_add)))
             .await
             .ok()?;
         let results = results(read_batch(&body, calls.len()).ok()?)?;
-        let each = calls.len().checked_div(hashes.len())?;
-        let look = |(hash, results): (&B256, &[&RawValue])| {
+        let calls_per_transaction = calls.len().checked_div(hashes.len())?;
+        let execution_of = |(hash, results): (&B256, &[&RawValue])| {
             let (sent, traces) = results.split_first()?;
-            run(read_sent(sent, *hash, block)?, traces, form).map(Looked::Run)
+            parse_run(read_sent(sent, *hash, block)?, traces, form).map(MinedExecution::Run)
         };
-        hashes.iter().zip(results.chunks(each)).map(look).collect()
+        hashes
+            .iter()
+            .zip(results.chunks(calls_per_transaction))
+            .map(execution_of)
+            .collect()
     }
 
-    /// One of them, tried again; unreadable if the node answers other questions all the while.
-    async fn alone(
+    /// Traces one transaction, with retries. It is unreadable if every attempt fails while the node answers other
+    /// queries.
+    async fn trace_single(
         &self,
         block: B256,
-        one: (B256, u64),
+        transaction: (B256, u64),
         form: TraceForm,
-        unread: &BTreeSet<Address>,
-    ) -> Result<Looked, NoTrace> {
-        let (hash, _) = one;
-        let is_unread = !unread.is_empty()
+        slow_senders: &BTreeSet<Address>,
+    ) -> Result<MinedExecution, NoTrace> {
+        let (hash, _) = transaction;
+        let is_slow_sender = !slow_senders.is_empty()
             && self
                 .sent(block, &[hash])
                 .await?
                 .pop()
                 .flatten()
-                .is_some_and(|sent| unread.contains(&sent.sender));
-        for again in 0..if is_unread { 0 } else { TRIES } {
-            if again > 0 {
-                tokio::time::sleep(REST).await;
+                .is_some_and(|sent| slow_senders.contains(&sent.sender));
+        for attempt in 0..if is_slow_sender { 0 } else { ATTEMPTS } {
+            if attempt > 0 {
+                tokio::time::sleep(RETRY_DELAY).await;
             }
-            if let Some(looked) = self
-                .together(block, &[one], form)
+            if let Some(executions) = self
+                .trace_chunk(block, &[transaction], form)
                 .await
-                .and_then(|mut looked| looked.pop())
+                .and_then(|mut executions| executions.pop())
             {
-                return Ok(looked);
+                return Ok(executions);
             }
         }
-        // Whose fault is it? A node that is away, traces nothing, or left the block behind, says nothing of a transaction.
-        let head = head::read(&self.ask(&LOOK, Budget::Block).await?)?;
+        // An unreachable node, a node that traces nothing, and a reorganization are no fault of the transaction.
+        let head = head::read(&self.ask(&HEAD_QUERY, RequestBudget::Block).await?)?;
         if probe::probe(self, head.pin()).await.is_none() {
             return Err(NoTrace::Unsupported);
         }
         let listing = self.listing(block).await?;
-        if self.block_of(hash).await.is_ok_and(|place| place != Some(block)) {
+        if self.block_of(hash).await.is_ok_and(|present| present != Some(block)) {
             return Err(NoTrace::Unusable(TraceError::Malformed));
         }
-        let unreadable = self.parts(&listing, hash).await?;
-        tracing::error!(tx.hash = %hash, "a mined transaction cannot be read");
-        Ok(Looked::Unreadable(unreadable))
+        let unreadable = self.read_parts(&listing, hash).await?;
+        tracing::error!(tx.hash = %hash, "a mined transaction cannot be read: it is reported as unreadable");
+        Ok(MinedExecution::Unreadable(unreadable))
     }
 
-    /// What the parts of a transaction tell that cannot be read as a whole.
-    async fn parts(&self, listing: &Listing, hash: B256) -> Result<Unreadable, NodeError> {
+    /// Reads the parts of a transaction that cannot be read as a whole.
+    async fn read_parts(&self, listing: &BlockListing, hash: B256) -> Result<Unreadable, NodeError> {
         let block = listing.block.hash;
         let sent = self
             .sent(block, &[hash])
             .await
             .ok()
             .and_then(|mut sent| sent.pop().flatten());
-        let (mut spoke, mut made_here) = (BTreeSet::new(), BTreeSet::new());
-        made_here.extend(
+        let (mut log_emitters, mut candidates) = (BTreeSet::new(), BTreeSet::new());
+        candidates.extend(
             sent.as_ref()
                 .filter(|sent| sent.to.is_none())
                 .map(|sent| sent.sender.create(sent.nonce)),
@@ -431,27 +460,27 @@ impl Node {
         };
         if let Some(receipt) = self.result(&receipt).await? {
             let (emitters, created) = emitters(&receipt);
-            spoke = emitters;
-            made_here.extend(created);
+            log_emitters = emitters;
+            candidates.extend(created);
         }
-        // The tree is the largest part: the others may still be had.
+        // The call tree is the largest part; the other parts may still be readable.
         let parts = wire::trace_transaction(hash, TraceScope::Send, TraceForm::Batch);
-        let [_, touches, diff] = parts.as_slice() else {
+        let [_, touched_call, diff_call] = parts.as_slice() else {
             return Err(NodeError::Unparsable);
         };
-        let diff = self.result(diff).await?;
+        let diff = self.result(diff_call).await?;
         let changes = diff.as_deref().and_then(changed);
         match &diff {
-            Some(diff) => made_here.extend(made(diff)),
-            // Without the diff, what has code now and had none before may be this one's: whose it is nobody can say, so
-            // nobody reads it.
+            Some(diff) => candidates.extend(made(diff)),
+            // Without the diff, every touched account that got code in this block may be a contract of this
+            // transaction. It counts as one, so that nobody reads it.
             None => {
                 let touched = self
-                    .result(touches)
+                    .result(touched_call)
                     .await?
                     .map(|touches| touched(&touches))
                     .unwrap_or_default();
-                made_here.extend(
+                candidates.extend(
                     touched
                         .into_iter()
                         .filter(|(_, had_code)| !had_code)
@@ -459,49 +488,50 @@ impl Node {
                 );
             }
         }
-        let created = self.came_about(made_here, &listing.block).await?;
+        let created = self.newly_created(candidates, &listing.block).await?;
         Ok(Unreadable {
             hash,
             sent,
             changes,
-            emitters: spoke.into_iter().collect(),
+            emitters: log_emitters.into_iter().collect(),
             created,
         })
     }
 
-    /// Which of the addresses have code in this block and had none before it.
-    async fn came_about(&self, addresses: BTreeSet<Address>, block: &Block) -> Result<Vec<Address>, NodeError> {
+    /// The addresses that have code in this block and had none in its parent.
+    async fn newly_created(&self, addresses: BTreeSet<Address>, block: &Block) -> Result<Vec<Address>, NodeError> {
         let addresses: Vec<Address> = addresses.into_iter().collect();
         let now = self.code_at(&addresses, block.hash).await?;
         let before = self.code_at(&addresses, block.parent).await?;
-        let came = addresses
+        let created = addresses
             .into_iter()
             .zip(now.into_iter().zip(before))
             .filter(|(_, (now, before))| *now && !*before);
-        Ok(came.map(|(address, _)| address).collect())
+        Ok(created.map(|(address, _)| address).collect())
     }
 
-    /// What the node says to one question; nothing if it has no answer that can be taken. A node that is away is an error.
+    /// The result of one call; `None` if the answer is an error, too large, or too slow. An unreachable node is an
+    /// error.
     async fn result(&self, call: &UpstreamCall) -> Result<Option<Box<RawValue>>, NodeError> {
-        match self.exchange(std::slice::from_ref(call), allowance(0)).await {
-            Ok(body) => Ok(results(read_batch(&body, 1)?).and_then(|mut found| found.pop().map(ToOwned::to_owned))),
-            // As much as it holds, or takes to make.
+        match self.exchange(std::slice::from_ref(call), trace_budget(0)).await {
+            Ok(body) => Ok(results(read_batch(&body, 1)?).and_then(|mut results| results.pop().map(ToOwned::to_owned))),
+            // The answer is too large or takes too long to compute.
             Err(NodeError::TooLarge | NodeError::Timeout | NodeError::Broken(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether there is code of its own at each address in this block: not that of a wallet which delegates. Where the node
-    /// cannot tell, there is.
+    /// Whether each address has code of its own in this block; a wallet that delegates (EIP-7702) has none. `true`
+    /// where the node answers with an error.
     pub async fn code_at(&self, addresses: &[Address], block: B256) -> Result<Vec<bool>, NodeError> {
         let mut has_code = Vec::with_capacity(addresses.len());
-        for addresses in addresses.chunks(FACTS) {
+        for addresses in addresses.chunks(FACTS_PER_REQUEST) {
             let params: Vec<_> = addresses
                 .iter()
                 .map(|address| format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#))
                 .collect();
             let calls: Vec<_> = params.iter().map(|params| ("eth_getCode", params.as_str())).collect();
-            for answer in self.ask(&calls, Budget::Block).await? {
+            for answer in self.ask(&calls, RequestBudget::Block).await? {
                 has_code.push(match answer {
                     Answer::Result(code) => {
                         let code = parse::<Bytes>(&code)?;
@@ -514,25 +544,28 @@ impl Node {
         Ok(has_code)
     }
 
-    /// Transactions of this block as they were sent; nothing for one that cannot be read or is not in it.
+    /// Transactions of this block; `None` for one that cannot be read or is not in this block.
     async fn sent(&self, block: B256, hashes: &[B256]) -> Result<Vec<Option<Sent>>, NodeError> {
         let calls: Vec<_> = hashes.iter().map(|hash| transaction(*hash)).collect();
         let read = |body: &bytes::Bytes, hashes: &[B256]| {
             let answers = read_batch(body, hashes.len())?;
-            let each = answers.into_iter().zip(hashes).map(|(answer, hash)| match answer {
+            let transactions = answers.into_iter().zip(hashes).map(|(answer, hash)| match answer {
                 Answer::Result(sent) => read_sent(sent, *hash, block),
                 Answer::Error(_) => None,
             });
-            Ok::<Vec<_>, NodeError>(each.collect())
+            Ok::<Vec<_>, NodeError>(transactions.collect())
         };
-        match self.exchange(&calls, Budget::SendTrace).await {
+        match self.exchange(&calls, RequestBudget::SendTrace).await {
             Ok(body) => read(&body, hashes),
-            // Too much at once.
+            // The answer is too large: query each transaction separately.
             Err(NodeError::TooLarge) => {
                 let mut sent = Vec::with_capacity(hashes.len());
                 for (hash, call) in hashes.iter().zip(&calls) {
                     sent.push(
-                        match self.exchange(std::slice::from_ref(call), Budget::SendTrace).await {
+                        match self
+                            .exchange(std::slice::from_ref(call), RequestBudget::SendTrace)
+                            .await
+                        {
                             Ok(body) => read(&body, &[*hash])?.pop().flatten(),
                             Err(NodeError::TooLarge) => None,
                             Err(error) => return Err(error),
@@ -553,7 +586,8 @@ fn transaction(hash: B256) -> UpstreamCall {
     }
 }
 
-/// The transaction, if it is the one asked for and in this block: one that moved to another is looked at there.
+/// Parses the transaction; `None` unless it has this hash and is in this block. A transaction that moved to another
+/// block is validated there.
 fn read_sent(text: &RawValue, hash: B256, block: B256) -> Option<Sent> {
     let sent: WireSent = serde_json::from_str(text.get()).ok()?;
     if sent.hash != hash || sent.block_hash != Some(block) {
@@ -562,7 +596,7 @@ fn read_sent(text: &RawValue, hash: B256, block: B256) -> Option<Sent> {
     sent.read()
 }
 
-/// All results, or nothing if one is an error.
+/// All results; `None` if one answer is an error.
 fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
     let result = |answer| match answer {
         Answer::Result(result) => Some(result),
@@ -571,7 +605,7 @@ fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
     answers.into_iter().map(result).collect()
 }
 
-fn run(sent: Sent, results: &[&RawValue], form: TraceForm) -> Option<MinedRun> {
+fn parse_run(sent: Sent, results: &[&RawValue], form: TraceForm) -> Option<MinedRun> {
     let trace = Trace::parse(results, TraceScope::Mined, form).ok()?;
     let created = trace.created().collect();
     Some(MinedRun {
@@ -585,13 +619,21 @@ fn run(sent: Sent, results: &[&RawValue], form: TraceForm) -> Option<MinedRun> {
 mod tests {
     use super::*;
 
-    /// HD36: a small transaction cannot hold a block for as long as a large one.
+    /// HD36: the time limit of a small transaction is below that of a large one.
     #[test]
-    fn hd36_a_trace_may_take_as_long_as_its_gas_says() {
-        let of = |gas| match allowance(gas) {
-            Budget::MinedTrace(time) => time.as_secs(),
-            other => panic!("{other:?}"),
+    fn hd36_the_time_limit_of_a_trace_depends_on_its_gas() {
+        let seconds_for = |gas| match trace_budget(gas) {
+            RequestBudget::MinedExecution(time) => time.as_secs(),
+            budget => panic!("{budget:?}"),
         };
-        assert_eq!([of(0), of(900_000), of(8_000_000), of(30_000_000)], [5, 5, 13, 35]);
+        assert_eq!(
+            [
+                seconds_for(0),
+                seconds_for(900_000),
+                seconds_for(8_000_000),
+                seconds_for(30_000_000)
+            ],
+            [5, 5, 13, 35]
+        );
     }
 }

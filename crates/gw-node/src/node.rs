@@ -1,15 +1,18 @@
-//! The node as the rest of the gateway sees it: one, whichever of several it is at the moment ([`crate::choice`]).
+//! The upstream node as the rest of the gateway sees it: a single node, whichever of the configured nodes is in use
+//! (`crate::failover`).
 
 use crate::{
-    AnswerBudget, AnswerHold, Block, Budget, GroupKeyError, Head, KeyCipher, KeyId, NoRoom, NodeConfig, NodeStatus,
-    Payer, Upkeep, choice,
+    AnswerBudget, AnswerHold, Block, GroupKeyError, Head, HealthCheckConfig, KeyId, NoRoom, NodeConfig, NodeStatus,
+    Payer, RequestBudget,
     endpoint::Endpoint,
-    head::{self, HeadCell, WHO},
+    failover,
+    head::{self, CHAIN_ID_QUERY, HeadCell},
     key::UpstreamKey,
     message::{self, Answer},
-    trail::Trail,
+    recent_blocks::RecentBlocks,
 };
 use bytes::Bytes;
+use gw_crypto::KeyCipher;
 use gw_evm::{
     Call,
     wire::{self, TraceForm, UpstreamCall},
@@ -18,7 +21,7 @@ use gw_policy::{
     access::{Permit, Plan},
     sealed::{RawJson, Sealed},
 };
-use gw_types::{B256, Secret};
+use gw_types::{B256, GroupId, Secret};
 use std::{
     pin::Pin,
     sync::{
@@ -31,76 +34,76 @@ use tokio::{
     task::JoinSet,
 };
 
-/// What a forwarded call brings back.
+/// The sealed answer to a forwarded call.
 pub type SealedAnswer = Answer<Sealed<RawJson>>;
 
-/// Why there is no answer. A JSON-RPC error of the node is an answer.
+/// Why there is no answer. A JSON-RPC error of the node is an answer, not a `NodeError`.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// No connection, no TLS, or it broke before the answer began.
-    #[error("the node cannot be reached")]
+    /// No connection, no TLS, or the connection broke before the answer began.
+    #[error("the node is not reachable")]
     Unreachable(#[source] hyper_util::client::legacy::Error),
-    /// The connection broke within the answer.
-    #[error("the node's answer broke off")]
+    /// The connection broke during the answer.
+    #[error("the connection to the node broke during its answer")]
     Broken(#[source] hyper::Error),
-    /// No answer in time.
+    /// No answer within the deadline.
     #[error("the node did not answer in time")]
     Timeout,
-    /// What stands in front of the node does not reach it (HTTP 502, 503 or 504 without JSON).
-    #[error("what stands in front of the node does not reach it")]
+    /// A proxy in front of the node cannot reach it (HTTP 502, 503 or 504 without JSON).
+    #[error("the proxy in front of the node cannot reach it")]
     Unavailable,
-    /// Another node was taken in its place while it was waited for.
-    #[error("the node was given up for another one")]
+    /// Another node replaced this one while the request waited.
+    #[error("the node was replaced by another one while the request waited")]
     GivenUp,
-    /// More bytes than allowed.
-    #[error("the node's answer is too large")]
+    /// The answer has more bytes than the request's budget allows.
+    #[error("the node's answer exceeds the size limit")]
     TooLarge,
     /// The caller, or all callers together, hold as many bytes of answers as they may.
-    #[error("the node's answer was not read")]
+    #[error("the node's answer was not read: the memory budget for answers is used up")]
     NoRoom(#[from] NoRoom),
-    /// Not the answer to what was asked.
-    #[error("the node's answer is not understood")]
+    /// The answer is no JSON-RPC answer to the request.
+    #[error("the node's answer is not a valid JSON-RPC answer to the request")]
     Unparsable,
-    /// An error in place of a fact: it does not have it, or keeps no state that old.
-    #[error("the node answers a question with an error")]
+    /// A JSON-RPC error in place of a fact: the node does not have it, or keeps no state that old.
+    #[error("the node answered a query with a JSON-RPC error")]
     NoAnswer,
-    /// HTTP 429 to what was asked by this key (J8).
-    #[error("the node limits our rate")]
+    /// HTTP 429 to a request with this key (J8).
+    #[error("the node rate-limits the gateway (HTTP 429)")]
     RateLimited(KeyId),
     /// TLS could not be set up.
-    #[error("no TLS for the node")]
+    #[error("TLS for the node could not be set up")]
     Tls(#[source] std::io::Error),
-    /// It would run code at the node, and nobody judged that (HD26).
-    #[error("an execution without a permit or a trace was not asked for")]
+    /// The call would run code at the node without authorization (HD26).
+    #[error("an execution without a permit or a trace was refused before sending")]
     Unjudged,
-    /// The head cannot be confirmed.
-    #[error("the node's head is not known")]
+    /// No head is confirmed.
+    #[error("no node has confirmed the head")]
     NoHead,
-    /// Its newest block is older than what clients were shown.
+    /// The newest block of the node is older than the followed head that clients were shown.
     #[error("the node is behind the followed head")]
     Behind,
-    /// It is not on the chain the gateway stands for.
+    /// The node serves another chain than the gateway.
     #[error("the node serves another chain")]
     OtherChain,
-    /// The nodes of one list serve different chains; they are named by their places.
+    /// The configured nodes serve different chains; the text names them by their positions.
     #[error("the nodes serve different chains: number {one} chain {chain}, number {other} chain {other_chain}")]
     ChainsDiffer {
-        /// The place of one node, from one.
+        /// The position of one node in the list, from one.
         one: usize,
-        /// Its chain.
+        /// The chain id of that node.
         chain: u64,
-        /// The place of another.
+        /// The position of another node.
         other: usize,
-        /// Its chain.
+        /// The chain id of that other node.
         other_chain: u64,
     },
-    /// A new block could not be looked at; nobody reads at it before (HD2).
-    #[error("a new block is not validated")]
+    /// A new block could not be validated; no reads at it before that (HD2).
+    #[error("a new block could not be validated")]
     NotValidated(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl NodeError {
-    /// Whether the node surely did not act on what it was asked: it never heard it, or turned it away unread.
+    /// Whether the node certainly did not act on the request: it never received it, or rejected it unread.
     pub fn is_before_sending(&self) -> bool {
         match self {
             Self::Unreachable(error) => error.is_connect(),
@@ -123,7 +126,7 @@ impl NodeError {
         }
     }
 
-    /// Whether the way to the node failed, rather than the node's answer.
+    /// Whether the transport to the node failed, rather than the node's answer.
     pub(crate) const fn is_of_transport(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::Timeout | Self::Unavailable | Self::GivenUp => true,
@@ -143,7 +146,7 @@ impl NodeError {
     }
 }
 
-/// An error that may be the node's.
+/// An error that may be a transport failure, for retries on another node.
 pub(crate) trait Failure: From<NodeError> {
     fn is_of_transport(&self) -> bool;
 }
@@ -154,46 +157,47 @@ impl Failure for NodeError {
     }
 }
 
-/// What may be done with a send whose node failed.
+/// Whether a send may be repeated on another node after the first one failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resend {
-    /// Another node may have it if the first surely never heard it: under its own hash it cannot happen twice.
+pub enum RetryPolicy {
+    /// Only if the first node certainly never received it. A signed transaction cannot take effect twice, because its
+    /// hash stays the same.
     IfUnheard,
-    /// No other node: what a node signs with its own key is that node's.
+    /// Never: another node would sign the transaction with another key.
     Never,
 }
 
-/// What new blocks must pass before anybody reads at them (HD2).
-pub trait Gate: core::fmt::Debug + Send + Sync {
-    /// Lets the block in; `last` is the newest one let in before, if there is one.
-    fn admit<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> Admitting<'a>;
+/// Validation that new blocks must pass before anybody reads at them (HD2).
+pub trait BlockGate: core::fmt::Debug + Send + Sync {
+    /// Validates the block; `last` is the newest block validated before, if there is one.
+    fn validate<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> BlockValidation<'a>;
 }
 
-/// A gate's work on one block.
-pub type Admitting<'a> = Pin<Box<dyn Future<Output = Result<(), NodeError>> + Send + 'a>>;
+/// The future of a gate's validation of one block.
+pub type BlockValidation<'a> = Pin<Box<dyn Future<Output = Result<(), NodeError>> + Send + 'a>>;
 
-/// The upstream node, its followed head and what it can trace.
+/// The upstream node with its followed head and its tracing support.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub(crate) shared: Arc<Shared>,
-    /// The one node this view asks; without it, whichever is in use.
-    via: Option<usize>,
-    /// The key of a caller's group, in place of our own.
+    /// The index of the node that this view is pinned to; `None` for whichever node is in use.
+    pinned_index: Option<usize>,
+    /// The key of a caller's group, used instead of the gateway's own.
     key: Option<Arc<UpstreamKey>>,
-    /// The request that answers are read for; without it, the gateway's own.
+    /// The request that answers are charged to; `None` for the gateway itself.
     hold: Option<Arc<AnswerHold>>,
 }
 
-/// What all views of the node share.
+/// The state that all views of the node share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     endpoints: Vec<Endpoint>,
     active: AtomicUsize,
     chain_id: u64,
     pub(crate) head: HeadCell,
-    trail: Mutex<Arc<Trail>>,
-    gate: OnceLock<Arc<dyn Gate>>,
-    upkeep: Upkeep,
+    recent_blocks: Mutex<Arc<RecentBlocks>>,
+    gate: OnceLock<Arc<dyn BlockGate>>,
+    health_checks: HealthCheckConfig,
     group_keys: Option<Arc<KeyCipher>>,
     answers: Arc<AnswerBudget>,
 }
@@ -203,100 +207,108 @@ impl Shared {
         &self.endpoints
     }
 
-    pub(crate) fn endpoint(&self, place: usize) -> Option<&Endpoint> {
-        self.endpoints.get(place)
+    pub(crate) fn endpoint(&self, index: usize) -> Option<&Endpoint> {
+        self.endpoints.get(index)
     }
 
     pub(crate) fn active(&self) -> usize {
         self.active.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn set_active(&self, place: usize) {
-        self.active.store(place, Ordering::SeqCst);
+    pub(crate) fn set_active(&self, index: usize) {
+        self.active.store(index, Ordering::SeqCst);
     }
 
-    pub(crate) fn gate(&self) -> Option<&Arc<dyn Gate>> {
+    pub(crate) fn gate(&self) -> Option<&Arc<dyn BlockGate>> {
         self.gate.get()
     }
 
-    pub(crate) const fn upkeep(&self) -> Upkeep {
-        self.upkeep
+    pub(crate) const fn health_checks(&self) -> HealthCheckConfig {
+        self.health_checks
     }
 }
 
 impl Node {
-    /// Asks the nodes who they are and starts to follow one of them. The upkeep ends when the last handle is dropped.
+    /// Queries the chain ids of the nodes and starts to follow one of them. The background tasks end when the last
+    /// handle is dropped.
     ///
-    /// One that answers is enough; those that do must agree on their chain.
+    /// One node that answers is enough; the nodes that answer must agree on their chain.
+    ///
+    /// # Errors
+    /// [`NodeError::ChainsDiffer`] if the nodes serve different chains. The error of the first node if none answers,
+    /// and the error of the first poll of the head.
     pub async fn connect(config: &NodeConfig) -> Result<Arc<Self>, NodeError> {
         let endpoints = config.uris().iter().map(|uri| Endpoint::new(config, uri));
         let endpoints = endpoints.collect::<Result<Vec<_>, _>>().map_err(NodeError::Tls)?;
-        let several = endpoints.len() > 1;
+        let has_standbys = endpoints.len() > 1;
         let (chain_id, first, endpoints) = agreed_chain(endpoints).await?;
-        let node = Self::on(Arc::new(Shared {
+        let node = Self::unpinned(Arc::new(Shared {
             endpoints,
             active: AtomicUsize::new(first),
             chain_id,
             head: HeadCell::default(),
-            trail: Mutex::default(),
+            recent_blocks: Mutex::default(),
             gate: OnceLock::new(),
-            upkeep: config.upkeep(),
+            health_checks: config.health_checks(),
             group_keys: config.group_keys(),
             answers: Arc::clone(config.answers()),
         }));
         node.refresh_head().await?;
-        // From here on it is known which blocks were followed.
-        node.trail().await?;
-        node.via(node.shared.active()).probe().await;
-        if several {
-            node.look_around().await;
-            node.reconsider().await;
-            tokio::spawn(choice::keep_looking_around(
+        // The record of followed blocks begins here.
+        node.recent_blocks().await?;
+        node.pinned_to(node.shared.active()).probe().await;
+        if has_standbys {
+            node.check_standbys().await;
+            node.switch_to_better().await;
+            tokio::spawn(failover::keep_checking_standbys(
                 Arc::downgrade(&node.shared),
-                config.upkeep().standby,
+                config.health_checks().standby,
             ));
         }
-        if !several {
-            tokio::spawn(choice::watch_silence(Arc::downgrade(&node.shared)));
+        if !has_standbys {
+            tokio::spawn(failover::watch_silence(Arc::downgrade(&node.shared)));
         }
         node.shared.show_active();
-        tokio::spawn(choice::follow(Arc::downgrade(&node.shared), config.upkeep().head));
-        tokio::spawn(choice::keep_probing(
+        tokio::spawn(failover::follow(
             Arc::downgrade(&node.shared),
-            config.upkeep().probe,
+            config.health_checks().head,
+        ));
+        tokio::spawn(failover::keep_probing(
+            Arc::downgrade(&node.shared),
+            config.health_checks().probe,
         ));
         Ok(Arc::new(node))
     }
 
-    /// A view of whichever node is in use.
-    pub(crate) const fn on(shared: Arc<Shared>) -> Self {
+    /// A view that uses whichever node is in use.
+    pub(crate) const fn unpinned(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            via: None,
+            pinned_index: None,
             key: None,
             hold: None,
         }
     }
 
-    /// A view of the node at this place.
-    pub(crate) fn via(&self, place: usize) -> Self {
+    /// A view that uses only the node with this index.
+    pub(crate) fn pinned_to(&self, index: usize) -> Self {
         Self {
-            via: Some(place),
+            pinned_index: Some(index),
             ..self.clone()
         }
     }
 
-    /// The node as callers reach it whose group has a key of its own: what is asked for them is asked by that key. What
-    /// the gateway asks for itself is not.
-    pub fn for_group(&self, stored: &Secret) -> Result<Self, GroupKeyError> {
-        let key = UpstreamKey::of_group(stored, self.shared.group_keys.as_deref())?;
+    /// A view for callers whose group has its own key: forwarded calls carry that key. The gateway's own background
+    /// requests do not.
+    pub fn for_group(&self, group: GroupId, stored: &Secret) -> Result<Self, GroupKeyError> {
+        let key = UpstreamKey::of_group(group, stored, self.shared.group_keys.as_deref())?;
         Ok(Self {
             key: Some(Arc::new(key)),
             ..self.clone()
         })
     }
 
-    /// The node as this request asks it: what is read of its answers is charged to the payer.
+    /// A view for one request: the bytes of answers are charged to the payer.
     #[must_use]
     pub fn charged_to(self, payer: Payer, hold: &Arc<AnswerHold>) -> Self {
         hold.charge_to(&self.shared.answers, payer);
@@ -306,64 +318,64 @@ impl Node {
         }
     }
 
-    /// How many bytes of answers are held.
+    /// The memory budget for answers.
     pub fn answers(&self) -> &Arc<AnswerBudget> {
         &self.shared.answers
     }
 
-    /// By which key the node is asked.
+    /// The id of the key that requests of this view carry.
     pub fn key_id(&self) -> KeyId {
-        let own = || self.endpoint().map_or(KeyId::NONE, |node| node.transport.own_key());
-        self.key.as_ref().map_or_else(own, |key| key.id())
+        let own_key = || self.endpoint().map_or(KeyId::NONE, |node| node.transport.own_key());
+        self.key.as_ref().map_or_else(own_key, |key| key.id())
     }
 
-    /// The place of the node this view asks.
-    pub(crate) fn place(&self) -> usize {
-        self.via.unwrap_or_else(|| self.shared.active())
+    /// The index of the node that this view uses.
+    pub(crate) fn index(&self) -> usize {
+        self.pinned_index.unwrap_or_else(|| self.shared.active())
     }
 
     pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
-        self.shared.endpoint(self.place())
+        self.shared.endpoint(self.index())
     }
 
-    /// The chain served at start. It does not change: a node that says otherwise is no node.
+    /// The chain id, fixed at start: a node that serves another chain is not used.
     pub fn chain_id(&self) -> u64 {
         self.shared.chain_id
     }
 
-    /// The followed head, or `None` while it cannot be confirmed.
+    /// The followed head; `None` while no node confirms it.
     pub fn head(&self) -> Option<Arc<Head>> {
         self.shared.head.load()
     }
 
-    /// How every node of the list is, in its order.
+    /// The status of every configured node, in order.
     pub fn statuses(&self) -> Vec<NodeStatus> {
         let active = self.shared.active();
         self.shared
             .endpoints
             .iter()
             .enumerate()
-            .map(|(place, node)| node.status(place == active))
+            .map(|(index, node)| node.status(index == active))
             .collect()
     }
 
-    /// Looks at the head now; what follows reads the state after everything accepted before (decision 41).
+    /// Polls the head now. Reads after it see everything that the node accepted before (decision 41).
     pub async fn refresh_head(&self) -> Result<(), NodeError> {
-        // Everybody's head: looked at by our own key.
-        let own = Self::on(Arc::clone(&self.shared));
-        self.shared.head.renew(async || own.look().await).await
+        // The head is shared by all callers, so it is polled with the gateway's own key.
+        let own_view = Self::unpinned(Arc::clone(&self.shared));
+        self.shared.head.renew(async || own_view.poll_head().await).await
     }
 
-    /// Sets what blocks must pass from now on, the present head included: until it has, there is none.
-    pub fn guard(&self, gate: Arc<dyn Gate>) {
+    /// Sets the gate for all blocks from now on. The present head must pass it, too; until then there is no head.
+    pub fn set_block_gate(&self, gate: Arc<dyn BlockGate>) {
         if self.shared.gate.set(gate).is_ok() {
             self.shared.head.publish(None);
         }
     }
 
-    /// A block number is about to leave: the head is raised to it first, so that no client is shown a block it
-    /// cannot read (decision 41).
-    pub async fn raise(&self, number: u64) -> Result<(), NodeError> {
+    /// Ensures that the head is at least `number`. Called before a block number is sent to a client, so that no client
+    /// is shown a block that it cannot read (decision 41).
+    pub async fn advance_head_to(&self, number: u64) -> Result<(), NodeError> {
         if self.head().is_some_and(|head| head.block.number >= number) {
             Ok(())
         } else {
@@ -371,57 +383,57 @@ impl Node {
         }
     }
 
-    /// Marked changed whenever the head is another one, or cannot be confirmed any more.
+    /// A receiver that is marked changed whenever the head changes or becomes invalid.
     pub fn head_moves(&self) -> watch::Receiver<()> {
-        self.shared.head.moves()
+        self.shared.head.changes()
     }
 
-    /// The newest blocks, ending with the followed head: what streams tell apart blocks by that came and that left.
-    pub async fn trail(&self) -> Result<Arc<Trail>, NodeError> {
-        let mut known = self.shared.trail.lock().await;
+    /// The newest blocks, ending with the followed head. Subscriptions use them to find new and removed blocks.
+    pub async fn recent_blocks(&self) -> Result<Arc<RecentBlocks>, NodeError> {
+        let mut recent_blocks = self.shared.recent_blocks.lock().await;
         let head = self.head().ok_or(NodeError::NoHead)?.block;
-        if known.hash(head.number) != Some(head.hash) || known.end() != head.number.saturating_add(1) {
-            let longer = known.extended(head, |numbers| self.blocks(numbers)).await?;
-            *known = Arc::new(longer);
+        if recent_blocks.hash(head.number) != Some(head.hash) || recent_blocks.end() != head.number.saturating_add(1) {
+            let extended = recent_blocks.extended(head, |numbers| self.blocks(numbers)).await?;
+            *recent_blocks = Arc::new(extended);
         }
-        Ok(Arc::clone(&known))
+        Ok(Arc::clone(&recent_blocks))
     }
 
-    /// Whether the block of this number and hash is one of those that lead to the followed head, and so has been let in.
-    /// Blocks older than the [trail](Self::trail) are taken to be: it begins with the first block followed, and reaches far
-    /// deeper than a reorganization.
+    /// Whether the block of this number and hash is an ancestor of the followed head (or the head itself), and so has
+    /// been validated. Blocks older than the [recent blocks](Self::recent_blocks) count as ancestors: the record begins
+    /// with the first block followed, and reaches far deeper than a reorganization.
     pub async fn follows(&self, number: u64, hash: B256) -> Result<bool, NodeError> {
         let head = self.head().ok_or(NodeError::NoHead)?.block;
         if number >= head.number {
             return Ok((number, hash) == (head.number, head.hash));
         }
-        match self.trail().await {
-            Ok(trail) => Ok(trail.hash(number).is_none_or(|known| known == hash)),
-            // The chain left the followed head while it was read: which blocks lead there nobody can say.
+        match self.recent_blocks().await {
+            Ok(recent_blocks) => Ok(recent_blocks.hash(number).is_none_or(|ancestor| ancestor == hash)),
+            // The chain was reorganized while it was read, so its ancestors are not known.
             Err(NodeError::NoHead) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Which trace the node gives, if any (X11).
+    /// The trace form that the node supports, if any (X11).
     pub fn trace_form(&self) -> Option<TraceForm> {
         self.endpoint().and_then(|node| node.tracing.load())
     }
 
-    /// One call that runs no code ([`NodeError::Unjudged`]).
-    pub async fn call(&self, call: &UpstreamCall, budget: Budget) -> Result<SealedAnswer, NodeError> {
-        runs_nothing(call)?;
+    /// Makes a call that runs no code; [`NodeError::Unjudged`] if it would run some.
+    pub async fn call(&self, call: &UpstreamCall, budget: RequestBudget) -> Result<SealedAnswer, NodeError> {
+        require_no_execution(call)?;
         self.exchange_one(call, budget).await
     }
 
-    /// A permitted call, or a narrower one; `None` where the gateway answers it without the node. An execution needs a
-    /// permit to run without a trace ([`NodeError::Unjudged`]).
+    /// Makes a permitted call, or a narrower one; `None` if the gateway answers it without the node. An execution needs
+    /// a permit to run untraced ([`NodeError::Unjudged`]).
     pub async fn permitted(
         &self,
         permit: &Permit,
         call: &Call,
         pin: wire::Pin,
-        budget: Budget,
+        budget: RequestBudget,
     ) -> Result<Option<SealedAnswer>, NodeError> {
         if matches!(call, Call::Simulate(_)) && permit.plan() != Plan::Untraced {
             return Err(NodeError::Unjudged);
@@ -432,40 +444,42 @@ impl Node {
         }
     }
 
-    async fn exchange_one(&self, call: &UpstreamCall, budget: Budget) -> Result<SealedAnswer, NodeError> {
+    async fn exchange_one(&self, call: &UpstreamCall, budget: RequestBudget) -> Result<SealedAnswer, NodeError> {
         let body = self.read(message::single(&call.method, &call.params), budget).await?;
         message::read_single(&body).map(Answer::sealed)
     }
 
-    /// One call that changes the chain. It goes to one node only: to another one at most if the first was never reached.
-    pub async fn send(&self, call: &UpstreamCall, resend: Resend) -> Result<SealedAnswer, NodeError> {
-        runs_nothing(call)?;
-        let on = self.via(self.place());
+    /// Makes a call that changes the chain. It goes to one node only; `resend` says whether it may go to another one if
+    /// the first certainly never received it.
+    pub async fn send(&self, call: &UpstreamCall, resend: RetryPolicy) -> Result<SealedAnswer, NodeError> {
+        require_no_execution(call)?;
+        let node = self.pinned_to(self.index());
         let body = message::single(&call.method, &call.params);
-        let said = match on.post(body.clone(), Budget::Forward).await {
+        let answer = match node.post(body.clone(), RequestBudget::Forward).await {
             Err(error)
-                if resend == Resend::IfUnheard
+                if resend == RetryPolicy::IfUnheard
                     && error.is_of_transport()
                     && error.is_before_sending()
-                    && self.has_left(on.place()).await =>
+                    && self.failed_over(node.index()).await =>
             {
-                self.via(self.place()).post(body, Budget::Forward).await
+                self.pinned_to(self.index()).post(body, RequestBudget::Forward).await
             }
-            said => said,
+            answer => answer,
         };
-        message::read_single(&said?).map(Answer::sealed)
+        message::read_single(&answer?).map(Answer::sealed)
     }
 
-    /// Several calls in one exchange, none of which runs code ([`NodeError::Unjudged`]); the answers come in their order.
-    pub async fn batch(&self, calls: &[UpstreamCall], budget: Budget) -> Result<Vec<SealedAnswer>, NodeError> {
-        calls.iter().try_for_each(runs_nothing)?;
+    /// Makes several calls in one exchange, none of which runs code ([`NodeError::Unjudged`]). The answers are in the
+    /// order of the calls.
+    pub async fn batch(&self, calls: &[UpstreamCall], budget: RequestBudget) -> Result<Vec<SealedAnswer>, NodeError> {
+        calls.iter().try_for_each(require_no_execution)?;
         let body = self.exchange(calls, budget).await?;
         let answers = message::read_batch(&body, calls.len())?.into_iter();
-        Ok(answers.map(|answer| answer.cut_from(&body).sealed()).collect())
+        Ok(answers.map(|answer| answer.slice_from(&body).sealed()).collect())
     }
 
-    /// Several calls in one exchange; the whole body of their answers, for [`message::read_batch`].
-    pub(crate) async fn exchange(&self, calls: &[UpstreamCall], budget: Budget) -> Result<Bytes, NodeError> {
+    /// Makes several calls in one exchange; returns the whole body of the answers, for [`message::read_batch`].
+    pub(crate) async fn exchange(&self, calls: &[UpstreamCall], budget: RequestBudget) -> Result<Bytes, NodeError> {
         self.read(
             message::batch(calls.iter().map(|call| (&*call.method, call.params.as_str()))),
             budget,
@@ -473,25 +487,29 @@ impl Node {
         .await
     }
 
-    /// Facts of our own, with fixed or typed parameters.
-    pub(crate) async fn ask(&self, calls: &[(&str, &str)], budget: Budget) -> Result<Vec<Answer<Bytes>>, NodeError> {
+    /// Makes the gateway's own queries, with fixed or typed parameters.
+    pub(crate) async fn ask(
+        &self,
+        calls: &[(&str, &str)],
+        budget: RequestBudget,
+    ) -> Result<Vec<Answer<Bytes>>, NodeError> {
         let body = self.read(message::batch(calls.iter().copied()), budget).await?;
         Ok(message::read_batch(&body, calls.len())?
             .into_iter()
-            .map(|answer| answer.cut_from(&body))
+            .map(|answer| answer.slice_from(&body))
             .collect())
     }
 
-    /// Posts what has no effect and reads the whole answer.
-    async fn read(&self, body: Bytes, budget: Budget) -> Result<Bytes, NodeError> {
-        self.reading(|on| {
+    /// Posts a body without side effects and reads the whole answer.
+    async fn read(&self, body: Bytes, budget: RequestBudget) -> Result<Bytes, NodeError> {
+        self.with_failover(|node| {
             let body = body.clone();
-            async move { on.post(body, budget).await }
+            async move { node.post(body, budget).await }
         })
         .await
     }
 
-    async fn post(&self, body: Bytes, budget: Budget) -> Result<Bytes, NodeError> {
+    async fn post(&self, body: Bytes, budget: RequestBudget) -> Result<Bytes, NodeError> {
         let endpoint = self.endpoint().ok_or(NodeError::NoHead)?;
         let hold = self.hold.as_ref().filter(|_| budget.is_callers());
         endpoint
@@ -500,54 +518,54 @@ impl Node {
             .await
     }
 
-    /// Asks one node all of `question`, so that its parts fit together. If the way to it fails and another node is in
-    /// use by then, that one is asked instead, once.
-    pub(crate) async fn reading<T, E, F>(&self, question: impl Fn(Self) -> F) -> Result<T, E>
+    /// Runs all of `query` on one node, so that its parts are consistent. If the transport fails and another node is in
+    /// use by then, it runs once more, on that node.
+    pub(crate) async fn with_failover<T, E, F>(&self, query: impl Fn(Self) -> F) -> Result<T, E>
     where
         E: Failure,
         F: Future<Output = Result<T, E>>,
     {
-        if self.via.is_some() || self.shared.endpoints.len() == 1 {
-            return question(self.clone()).await;
+        if self.pinned_index.is_some() || self.shared.endpoints.len() == 1 {
+            return query(self.clone()).await;
         }
-        let on = self.via(self.place());
-        let given_up = async {
-            match on.endpoint() {
+        let node = self.pinned_to(self.index());
+        let abandoned = async {
+            match node.endpoint() {
                 Some(endpoint) => endpoint.abandoned().await,
                 None => std::future::pending().await,
             }
         };
-        let said = tokio::select! {
+        let answer = tokio::select! {
             biased;
-            said = question(on.clone()) => said,
-            () = given_up => Err(NodeError::GivenUp.into()),
+            answer = query(node.clone()) => answer,
+            () = abandoned => Err(NodeError::GivenUp.into()),
         };
-        match said {
-            Err(error) if error.is_of_transport() && self.has_left(on.place()).await => {
-                question(self.via(self.place())).await
+        match answer {
+            Err(error) if error.is_of_transport() && self.failed_over(node.index()).await => {
+                query(self.pinned_to(self.index())).await
             }
-            said => said,
+            answer => answer,
         }
     }
 
-    /// Whether another node than the one at this place is in use, after a look at the head if there was none since.
-    /// A call that failed does not tell that its node did: it may just be a heavy one.
-    async fn has_left(&self, place: usize) -> bool {
-        if self.shared.active() == place && self.shared.endpoints.len() > 1 {
-            // What it comes to is asked for below.
-            let _ = self.renewed().await;
+    /// Whether another node than the one with this index is in use, after a poll of the head if there was none since.
+    /// The failure of a call does not prove that its node failed: the call may just be a heavy one.
+    async fn failed_over(&self, index: usize) -> bool {
+        if self.shared.active() == index && self.shared.endpoints.len() > 1 {
+            // The result shows in the active index below.
+            let _ = self.boxed_refresh_head().await;
         }
-        self.shared.active() != place
+        self.shared.active() != index
     }
 
-    /// [`Self::refresh_head`] for those that it goes through itself.
-    fn renewed(&self) -> Admitting<'_> {
+    /// [`Self::refresh_head`], boxed because it calls itself indirectly.
+    fn boxed_refresh_head(&self) -> BlockValidation<'_> {
         Box::pin(self.refresh_head())
     }
 }
 
-/// HD26: executions go by [`Node::trace`] or [`Node::permitted`].
-fn runs_nothing(call: &UpstreamCall) -> Result<(), NodeError> {
+/// HD26: executions must use [`Node::trace`] or [`Node::permitted`].
+fn require_no_execution(call: &UpstreamCall) -> Result<(), NodeError> {
     if call.is_execution() {
         Err(NodeError::Unjudged)
     } else {
@@ -555,23 +573,23 @@ fn runs_nothing(call: &UpstreamCall) -> Result<(), NodeError> {
     }
 }
 
-/// The chain of the nodes that answer, and the first of them.
+/// The chain id that the answering nodes agree on, the index of the first of them, and all endpoints.
 async fn agreed_chain(endpoints: Vec<Endpoint>) -> Result<(u64, usize, Vec<Endpoint>), NodeError> {
-    let mut asked = JoinSet::new();
-    for (place, endpoint) in endpoints.into_iter().enumerate() {
-        asked.spawn(async move {
+    let mut queries = JoinSet::new();
+    for (index, endpoint) in endpoints.into_iter().enumerate() {
+        queries.spawn(async move {
             let chain = chain_id(&endpoint).await;
-            (place, endpoint, chain)
+            (index, endpoint, chain)
         });
     }
-    let mut answered = asked.join_all().await;
-    answered.sort_by_key(|(place, ..)| *place);
-    let (mut agreed, mut failed, mut endpoints) = (None, None, Vec::new());
-    for (place, endpoint, chain) in answered {
+    let mut results = queries.join_all().await;
+    results.sort_by_key(|(index, ..)| *index);
+    let (mut agreed, mut first_error, mut endpoints) = (None, None, Vec::new());
+    for (index, endpoint, chain) in results {
         match (chain, agreed) {
-            (Ok(chain), None) => agreed = Some((chain, place)),
+            (Ok(chain), None) => agreed = Some((chain, index)),
             (Ok(other_chain), Some((chain, first))) if chain != other_chain => {
-                let (one, other) = (place_name(first), place_name(place));
+                let (one, other) = (position(first), position(index));
                 return Err(NodeError::ChainsDiffer {
                     one,
                     chain,
@@ -580,26 +598,26 @@ async fn agreed_chain(endpoints: Vec<Endpoint>) -> Result<(u64, usize, Vec<Endpo
                 });
             }
             (Ok(_), Some(_)) => {}
-            (Err(error), _) => failed = failed.or(Some(error)),
+            (Err(error), _) => first_error = first_error.or(Some(error)),
         }
         endpoints.push(endpoint);
     }
     match agreed {
         Some((chain, first)) => Ok((chain, first, endpoints)),
-        None => Err(failed.unwrap_or(NodeError::NoHead)),
+        None => Err(first_error.unwrap_or(NodeError::NoHead)),
     }
 }
 
-/// Nodes are told apart by their place in the list, from one.
-const fn place_name(place: usize) -> usize {
-    place.saturating_add(1)
+/// The position of a node in the list, from one.
+const fn position(index: usize) -> usize {
+    index.saturating_add(1)
 }
 
 async fn chain_id(endpoint: &Endpoint) -> Result<u64, NodeError> {
-    let (method, params) = WHO;
+    let (method, params) = CHAIN_ID_QUERY;
     let body = endpoint
         .transport
-        .exchange(message::single(method, params), Budget::Fact, None, None)
+        .exchange(message::single(method, params), RequestBudget::Fact, None, None)
         .await?;
     head::read_chain_id(Some(&message::read_single(&body)?))
 }

@@ -1,5 +1,5 @@
-//! Which trace the node gives (decision 7): probed, not configured, because a node that silently answers something
-//! else must count as one that cannot trace (X11).
+//! Probes which trace form the node supports (decision 7). It is probed, not configured, because a node that silently
+//! answers something else must count as one without tracing (X11).
 
 use crate::Node;
 use gw_evm::{
@@ -9,7 +9,7 @@ use gw_evm::{
 use gw_types::{Address, B256, Bytes, U256};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-/// The last probe's finding; nothing found means no tracing.
+/// The trace form found by the last probe; `None` means no tracing.
 #[derive(Debug, Default)]
 pub(crate) struct Tracing(AtomicU8);
 
@@ -29,12 +29,12 @@ impl Tracing {
             Some(TraceForm::Batch) => 2,
         };
         if self.0.swap(code, Ordering::Relaxed) != code {
-            tracing::info!(form = ?form, "tracing support of the node");
+            tracing::info!(form = ?form, "the tracing support of the node changed");
         }
     }
 }
 
-/// Whether the node was seen to run calls on a changed state, since the last probe.
+/// Whether the node was found, since the last probe, to support state overrides.
 #[derive(Debug, Default)]
 pub(crate) struct Overriding(AtomicBool);
 
@@ -48,13 +48,13 @@ impl Overriding {
     }
 }
 
-/// Adds its balance and its first slot.
+/// EVM code that returns the sum of the account's balance and its storage slot 0.
 const SUM: &[u8] = &[
     0x60, 0x00, 0x54, 0x47, 0x01, 0x60, 0x00, 0x52, 0x60, 0x20, 0x60, 0x00, 0xf3,
 ];
 
-/// Whether the node runs a call on the balance, the code and the slots it is given. One that passes over what it does not know
-/// would run on what is withheld (HD28).
+/// Whether the node applies overrides of balance, code and slots. A node that ignores them would run on state that is
+/// withheld (HD28).
 pub(crate) async fn overrides(node: &Node, form: TraceForm, pin: Pin) -> bool {
     let empty = Address::from_word(pin.hash);
     let account = AccountOverride {
@@ -77,10 +77,10 @@ pub(crate) async fn overrides(node: &Node, form: TraceForm, pin: Pin) -> bool {
     output == Some(B256::with_last_byte(12).as_slice())
 }
 
-/// Tries both forms on a call of an address that has nothing; the better one whose answer reads as a trace, and lists that
-/// address: what a node leaves out because it is empty cannot be judged (HD6).
+/// Tries both trace forms on a call of an empty address; returns the first form whose answer is a trace that lists that
+/// address. A trace without empty accounts cannot be authorized (HD6).
 pub(crate) async fn probe(node: &Node, pin: Pin) -> Option<TraceForm> {
-    // Nobody could foresee it, so nobody has paid it.
+    // The address could not be known before the block, so nobody has paid it.
     let empty = Address::from_word(pin.hash);
     let call = CallRequest {
         to: Some(empty),

@@ -1,8 +1,9 @@
-//! Traces of calls that have not happened (spec/20 X2-X5): one exchange each, whichever form the node knows.
+//! Traces of calls and sends before they happen (spec/20 X2-X5): one exchange for each trace, in the form that the node
+//! supports.
 
 use crate::{
-    Answer, Budget, Node, NodeError,
-    head::{parse, small},
+    Answer, Node, NodeError, RequestBudget,
+    head::{parse, to_u64},
     message::read_batch,
     node::Failure,
     probe,
@@ -20,38 +21,38 @@ use gw_types::{Address, B256};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What came of tracing.
+/// The result of tracing.
 #[derive(Debug)]
 pub enum Traced {
     /// A complete trace.
     Trace(Sealed<Trace>),
-    /// The node would not run it: no funds, a spent nonce. Not a failure to trace unless nobody knows the words
-    /// (HD15).
+    /// The node refused to run the call, for example for lack of funds or a used nonce. It counts as a failure to trace
+    /// only if the error text is unknown (HD15).
     Refused(Sealed<RawError>),
 }
 
-/// What the node says to a send before it is sent.
+/// The traces of a send before it is sent.
 #[derive(Debug)]
 pub struct SendTrace {
-    /// On the state of the head.
+    /// The trace on the state of the head.
     pub now: Traced,
-    /// In the block after it.
+    /// The trace in the block after the head.
     pub next: Traced,
-    /// The nonce the sender's next transaction needs, pending ones counted.
+    /// The nonce of the sender's next transaction, pending ones counted.
     pub pending_nonce: u64,
 }
 
-/// Why there is no trace: the call is refused, nothing is forwarded (X11).
+/// Why there is no trace. The call is refused and nothing is forwarded (X11).
 #[derive(Debug, thiserror::Error)]
 pub enum NoTrace {
-    /// The last probe found no tracing.
-    #[error("the node gives no traces")]
+    /// The last probe found that the node does not trace.
+    #[error("the node does not support tracing")]
     Unsupported,
-    /// The trace cannot be used.
-    #[error("the trace cannot be used")]
+    /// The answer is no usable trace.
+    #[error("the node's answer is not a usable trace")]
     Unusable(#[source] TraceError),
     /// The node did not answer.
-    #[error("the node gave no trace")]
+    #[error("the node did not answer the trace request")]
     Node(#[from] NodeError),
 }
 
@@ -65,7 +66,7 @@ impl Failure for NoTrace {
 }
 
 impl Node {
-    /// Traces a simulation on the state of `pin`, but for what is overridden.
+    /// Traces a simulation on the state of `pin`, with withheld state overridden.
     pub async fn trace(
         &self,
         request: &CallRequest,
@@ -73,14 +74,14 @@ impl Node {
         scope: TraceScope,
         state: &VisibleState,
     ) -> Result<Traced, NoTrace> {
-        self.reading(|on| async move {
-            let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
-            on.require_overrides(form, pin, state).await?;
+        self.with_failover(|node| async move {
+            let form = node.trace_form().ok_or(NoTrace::Unsupported)?;
+            node.require_overrides(form, pin, state).await?;
             let scope = OverrideRounds::scope(scope, state);
-            let mut rounds = OverrideRounds::begin(&on, request, pin, state).await?;
+            let mut rounds = OverrideRounds::begin(&node, request, pin, state).await?;
             loop {
                 let calls = wire::trace_batch(request, pin, scope, form, None, &rounds.applied);
-                let body = on.exchange(&calls, Budget::ReadTrace).await?;
+                let body = node.exchange(&calls, RequestBudget::ReadTrace).await?;
                 let traced = trace(read_batch(&body, calls.len())?, scope, form)?;
                 if rounds.is_complete([&traced])? {
                     return Ok(sealed(traced));
@@ -95,8 +96,8 @@ impl Node {
         self.mined_trace(hash).await.map(Sealed::new)
     }
 
-    /// Traces a send twice, as of `pin` and as of the block after it, and asks for the sender's pending nonce, all in
-    /// one exchange (HD2, HD13, HD15). Both run on the same state.
+    /// Traces a send twice, at `pin` and in the block after it, and queries the sender's pending nonce, in one exchange
+    /// (HD2, HD13, HD15). Both traces run on the same state.
     pub async fn trace_send(
         &self,
         request: &CallRequest,
@@ -105,32 +106,32 @@ impl Node {
         state: &VisibleState,
     ) -> Result<SendTrace, NoTrace> {
         let sender = request.from.unwrap_or(Address::ZERO);
-        self.reading(|on| async move {
-            let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
-            on.require_overrides(form, pin, state).await?;
+        self.with_failover(|node| async move {
+            let form = node.trace_form().ok_or(NoTrace::Unsupported)?;
+            node.require_overrides(form, pin, state).await?;
             let scope = OverrideRounds::scope(TraceScope::Send, state);
-            let mut rounds = OverrideRounds::begin(&on, request, pin, state).await?;
+            let mut rounds = OverrideRounds::begin(&node, request, pin, state).await?;
             loop {
                 let applied = &rounds.applied;
                 let mut calls = wire::trace_batch(request, pin, scope, form, None, applied);
-                let each = calls.len();
+                let calls_per_trace = calls.len();
                 calls.extend(wire::trace_batch(request, pin, scope, form, Some(next), applied));
                 let params = format!(r#"["{sender:#x}","pending"]"#);
                 calls.push(UpstreamCall {
                     method: "eth_getTransactionCount".into(),
                     params,
                 });
-                let body = on.exchange(&calls, Budget::SendTrace).await?;
-                let mut now = read_batch(&body, calls.len())?;
-                let mut later = now.split_off(each);
-                let Some(Answer::Result(nonce)) = later.pop() else {
+                let body = node.exchange(&calls, RequestBudget::SendTrace).await?;
+                let mut now_answers = read_batch(&body, calls.len())?;
+                let mut next_answers = now_answers.split_off(calls_per_trace);
+                let Some(Answer::Result(nonce)) = next_answers.pop() else {
                     return Err(NoTrace::Node(NodeError::Unparsable));
                 };
                 let pending_nonce = serde_json::from_str(nonce.get())
                     .map_err(|_| NodeError::Unparsable)
-                    .and_then(small)?;
-                let now = trace(now, scope, form)?;
-                let next = trace(later, scope, form)?;
+                    .and_then(to_u64)?;
+                let now = trace(now_answers, scope, form)?;
+                let next = trace(next_answers, scope, form)?;
                 if rounds.is_complete([&now, &next])? {
                     return Ok(SendTrace {
                         now: sealed(now),
@@ -143,23 +144,26 @@ impl Node {
         .await
     }
 
-    /// What a mined transaction created and kept, from its own trace (R3, HD14).
+    /// The contracts that a mined transaction created and kept, from its trace (R3, HD14).
     pub async fn created_by(&self, hash: B256) -> Result<Vec<Address>, NoTrace> {
         self.mined_trace(hash).await.map(|trace| trace.created().collect())
     }
 
     async fn mined_trace(&self, hash: B256) -> Result<Trace, NoTrace> {
-        self.reading(|on| async move {
-            let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
+        self.with_failover(|node| async move {
+            let form = node.trace_form().ok_or(NoTrace::Unsupported)?;
             let calls = wire::trace_transaction(hash, TraceScope::Read, form);
-            let body = on.exchange(&calls, Budget::ReadTrace).await?;
+            let body = node.exchange(&calls, RequestBudget::ReadTrace).await?;
             trace(read_batch(&body, calls.len())?, TraceScope::Read, form)?
                 .map_err(|_| NoTrace::Unusable(TraceError::Malformed))
         })
         .await
     }
 
-    /// Where anything is withheld, a node that runs calls on the chain's own state gives no trace.
+    /// Requires a node that supports state overrides if anything is withheld.
+    ///
+    /// # Errors
+    /// [`NoTrace::Unsupported`] if it does not: its traces would run on the chain's own state.
     async fn require_overrides(&self, form: TraceForm, pin: Pin, state: &VisibleState) -> Result<(), NoTrace> {
         let endpoint = self.endpoint().ok_or(NoTrace::Unsupported)?;
         if !state.withholds() || endpoint.overriding.load() {
@@ -167,7 +171,7 @@ impl Node {
         }
         if !probe::overrides(self, form, pin).await {
             tracing::error!(
-                "the node traces no call on a changed state (`stateOverrides`): nothing can be withheld of it"
+                "the node ignores `stateOverrides` in traces, so withheld state cannot be hidden: the call is refused"
             );
             return Err(NoTrace::Unsupported);
         }
@@ -175,42 +179,43 @@ impl Node {
         Ok(())
     }
 
-    /// Balance and nonce of an account on the chain's own state.
+    /// Balance and nonce of an account on the chain's own state, without overrides.
     async fn account_at(&self, address: Address, pin: Pin) -> Result<Account, NodeError> {
         let params = format!(r#"["{address:#x}",{{"blockHash":"{:#x}"}}]"#, pin.hash);
         let calls = [
             ("eth_getBalance", params.as_str()),
             ("eth_getTransactionCount", params.as_str()),
         ];
-        let answers = self.ask(&calls, Budget::Fact).await?;
+        let answers = self.ask(&calls, RequestBudget::Fact).await?;
         let [Answer::Result(balance), Answer::Result(nonce)] = answers.as_slice() else {
             return Err(NodeError::NoAnswer);
         };
         Ok(Account {
             balance: parse(balance)?,
-            nonce: small(parse(nonce)?)?,
+            nonce: to_u64(parse(nonce)?)?,
             ..Account::default()
         })
     }
 
-    /// The probe's own trace, of nobody's call.
+    /// Makes a trace for the probe, of no caller's call.
     pub(crate) async fn trace_in(&self, form: TraceForm, calls: &[UpstreamCall]) -> Option<Trace> {
-        let body = self.exchange(calls, Budget::Fact).await.ok()?;
+        let body = self.exchange(calls, RequestBudget::Fact).await.ok()?;
         trace(read_batch(&body, calls.len()).ok()?, TraceScope::Read, form)
             .ok()?
             .ok()
     }
 }
 
-/// So many rounds tell the run what it touched; later ones all that is withheld where it touched anything.
+/// For this many rounds, only the withheld values that the run touched are overridden; later rounds override everything
+/// that is withheld of the touched accounts.
 const ROUNDS_BY_TOUCH: usize = 3;
 
-/// Most traces of one run.
+/// Most rounds of one run.
 const MAX_ROUNDS: usize = 24;
 
-/// Repeats the trace of a run until its overrides cover all withheld accounts and slots that it touches. One request cannot
-/// carry all withheld state: nodes limit its size (HD36). At least two traces run while anything is withheld, so that their
-/// number does not reveal whether the run touches it.
+/// Repeats the trace of a run until its overrides cover all withheld accounts and slots that it touches. One request
+/// cannot carry all withheld state: nodes limit its size (HD36). At least two traces run while anything is withheld, so
+/// that their number does not reveal whether the run touches it.
 struct OverrideRounds<'s> {
     state: &'s VisibleState,
     applied: StateOverrides,
@@ -223,23 +228,23 @@ impl<'s> OverrideRounds<'s> {
         if state.withholds() { scope.with_slots() } else { scope }
     }
 
-    /// With the overrides of the accounts that are known before the first trace.
+    /// Starts with the overrides of the accounts that are known before the first trace.
     async fn begin(node: &Node, request: &CallRequest, pin: Pin, state: &'s VisibleState) -> Result<Self, NodeError> {
         let known = [Some(request.from.unwrap_or(Address::ZERO)), request.to]
             .into_iter()
             .flatten();
-        let differing = known.filter(|address| state.withholds() && state.differs(*address));
-        let mut held: BTreeMap<Address, Account> = state
+        let changed = known.filter(|address| state.withholds() && state.differs(*address));
+        let mut accounts: BTreeMap<Address, Account> = state
             .new_accounts()
             .iter()
             .map(|address| (*address, Account::default()))
             .collect();
-        for address in differing.collect::<BTreeSet<_>>() {
-            held.insert(address, node.account_at(address, pin).await?);
+        for address in changed.collect::<BTreeSet<_>>() {
+            accounts.insert(address, node.account_at(address, pin).await?);
         }
         Ok(Self {
             state,
-            applied: state.overrides(&held),
+            applied: state.overrides(&accounts),
             count: 0,
         })
     }
@@ -256,16 +261,16 @@ impl<'s> OverrideRounds<'s> {
         if !self.state.withholds() {
             return Ok(true);
         }
-        let mut met_more = false;
+        let mut has_more = false;
         for trace in runs.into_iter().flatten() {
-            let met = if self.count < ROUNDS_BY_TOUCH {
+            let touched_overrides = if self.count < ROUNDS_BY_TOUCH {
                 self.state.overrides(&trace.touched)
             } else {
                 self.state.whole_overrides(&trace.touched)
             };
-            met_more |= self.applied.extend(met);
+            has_more |= self.applied.extend(touched_overrides);
         }
-        match (met_more, self.count) {
+        match (has_more, self.count) {
             (true, MAX_ROUNDS..) => Err(NoTrace::Unusable(TraceError::Malformed)),
             (true, _) | (false, 1) => Ok(false),
             (false, _) => Ok(true),
@@ -280,7 +285,7 @@ fn sealed(traced: Result<Trace, Sealed<RawError>>) -> Traced {
     }
 }
 
-/// The trace in the answers, or the node's refusal to run it.
+/// Parses the answers to a trace request; `Ok(Err(_))` if the node refused to run the call.
 fn trace(
     answers: Vec<Answer<&RawValue>>,
     scope: TraceScope,

@@ -1,9 +1,9 @@
-//! One HTTP exchange with the node: keep-alive, a deadline, a cap on the answer.
+//! One HTTP exchange with the node: keep-alive connections, a deadline, and a size limit on the answer.
 //!
-//! Not for JSON-RPC: what the bytes mean is `message`'s business.
+//! It does not interpret the bytes: JSON-RPC is in `message`.
 
 use crate::{
-    KeyId, NodeConfig, NodeError, Patience, Payer,
+    KeyId, NodeConfig, NodeError, Payer, Timeouts,
     answers::{AnswerBudget, AnswerHold, ByteLease, Leased, SMALL},
     key::UpstreamKey,
 };
@@ -22,38 +22,39 @@ use std::{
 };
 use tokio::{sync::Semaphore, time::Instant};
 
-/// How long one exchange may take and how large its answer may be (spec/20 J9).
+/// The time and size limits of one exchange (spec/20 J9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Budget {
-    /// A forwarded call that the node may have to compute for: 30 s, 128 MiB.
+pub enum RequestBudget {
+    /// A forwarded call that the node may have to compute: 30 s, 128 MiB.
     Forward,
-    /// A forwarded call for what the node has at hand, such as a balance or a receipt: 10 s, 128 MiB.
+    /// A forwarded call for stored data, such as a balance or a receipt: 10 s, 128 MiB.
     Lookup,
-    /// The trace of a read: [`Patience::read_trace`], [`NodeConfig::with_largest_trace`].
+    /// The trace of a read: [`Timeouts::read_trace`], [`NodeConfig::with_largest_trace`].
     ReadTrace,
-    /// The trace of a send: [`Patience::send_trace`], [`NodeConfig::with_largest_trace`].
+    /// The trace of a send: [`Timeouts::send_trace`], [`NodeConfig::with_largest_trace`].
     SendTrace,
-    /// The trace of mined transactions: so long, [`Patience::send_trace`] at most; [`NodeConfig::with_largest_trace`].
-    MinedTrace(Duration),
-    /// A fact the gateway asks for itself: 5 s, 8 MiB.
+    /// The trace of mined transactions: this long, but at most [`Timeouts::send_trace`];
+    /// [`NodeConfig::with_largest_trace`].
+    MinedExecution(Duration),
+    /// A fact that the gateway queries for itself: 5 s, 8 MiB.
     Fact,
-    /// A block with the hashes of its transactions, or one transaction: 5 s, 128 MiB, which is more than any block can
-    /// need (HD36).
+    /// A block with the hashes of its transactions, or one transaction: 5 s, 128 MiB, which is more than any block
+    /// needs (HD36).
     Block,
-    /// Whether a node is well, where another one can take its place: 2 s, 128 MiB.
+    /// A health check where another node can take over: 2 s, 128 MiB.
     Look,
 }
 
 const MIB: usize = 1024 * 1024;
 
-impl Budget {
-    fn time(self, patience: &Patience) -> Duration {
+impl RequestBudget {
+    fn time(self, timeouts: &Timeouts) -> Duration {
         match self {
             Self::Forward => Duration::from_secs(30),
             Self::Lookup => Duration::from_secs(10),
-            Self::SendTrace => patience.send_trace,
-            Self::ReadTrace => patience.read_trace,
-            Self::MinedTrace(time) => time.min(patience.send_trace),
+            Self::SendTrace => timeouts.send_trace,
+            Self::ReadTrace => timeouts.read_trace,
+            Self::MinedExecution(time) => time.min(timeouts.send_trace),
             Self::Fact | Self::Block => Duration::from_secs(5),
             Self::Look => Duration::from_secs(2),
         }
@@ -62,31 +63,31 @@ impl Budget {
     const fn size(self, largest_trace: usize) -> usize {
         match self {
             Self::Forward | Self::Lookup | Self::Block | Self::Look => 128 * MIB,
-            Self::ReadTrace | Self::SendTrace | Self::MinedTrace(_) => largest_trace,
+            Self::ReadTrace | Self::SendTrace | Self::MinedExecution(_) => largest_trace,
             Self::Fact => 8 * MIB,
         }
     }
 
-    /// Whether the answer is a caller's, and not a fact the gateway needs whoever asks.
+    /// Whether the exchange is for a caller, and not for a fact that the gateway needs itself.
     pub(crate) const fn is_callers(self) -> bool {
         match self {
             Self::Forward | Self::Lookup | Self::ReadTrace | Self::SendTrace => true,
-            Self::MinedTrace(_) | Self::Fact | Self::Block | Self::Look => false,
+            Self::MinedExecution(_) | Self::Fact | Self::Block | Self::Look => false,
         }
     }
 }
 
-/// The connection pool and what every request carries.
+/// The connection pool of one node, and the headers of every request.
 pub(crate) struct Transport {
     client: Pool,
     uri: Uri,
     headers: HeaderMap,
     key_header: HeaderName,
     own_key: KeyId,
-    patience: Patience,
+    timeouts: Timeouts,
     largest_trace: usize,
     answers: Arc<AnswerBudget>,
-    /// One permit per connection that may be in use; an HTTP/1 connection carries one exchange at a time.
+    /// One permit per connection in use; an HTTP/1 connection carries one exchange at a time.
     in_use: Option<Semaphore>,
 }
 
@@ -103,18 +104,18 @@ impl core::fmt::Debug for Transport {
 }
 
 impl Transport {
-    /// To the node at `uri`, which is one of the configuration's.
+    /// A transport to the node at `uri`.
     pub(crate) fn new(config: &NodeConfig, uri: &Uri) -> Result<Self, std::io::Error> {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(Duration::from_secs(5)));
         connector.enforce_http(false);
         let mut builder = Client::builder(TokioExecutor::new());
-        let bounds = config.connections();
+        let limits = config.connections();
         builder
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(bounds.idle)
-            .pool_max_idle_per_host(bounds.max_idle.min(bounds.max.unwrap_or(usize::MAX)));
+            .pool_idle_timeout(limits.idle)
+            .pool_max_idle_per_host(limits.max_idle.min(limits.max.unwrap_or(usize::MAX)));
         let client = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) {
             let tls = HttpsConnectorBuilder::new()
                 .with_native_roots()?
@@ -126,13 +127,13 @@ impl Transport {
         };
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let (key_header, own) = (config.key_header(), config.api_key());
-        let own_key = own.as_ref().map_or(KeyId::NONE, UpstreamKey::id);
-        if let Some(own) = own {
-            headers.insert(key_header.clone(), own.value());
+        let (key_header, api_key) = (config.key_header(), config.api_key());
+        let own_key = api_key.as_ref().map_or(KeyId::NONE, UpstreamKey::id);
+        if let Some(api_key) = api_key {
+            headers.insert(key_header.clone(), api_key.value());
         }
-        let in_use = bounds.max.map(|max| Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
-        let (uri, patience, largest_trace) = (uri.clone(), config.patience(), config.largest_trace());
+        let in_use = limits.max.map(|max| Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
+        let (uri, timeouts, largest_trace) = (uri.clone(), config.timeouts(), config.largest_trace());
         let answers = Arc::clone(config.answers());
         Ok(Self {
             client,
@@ -140,23 +141,24 @@ impl Transport {
             headers,
             key_header,
             own_key,
-            patience,
+            timeouts,
             largest_trace,
             answers,
             in_use,
         })
     }
 
-    /// By which key the node is asked, if not by `key`.
+    /// The id of the key that requests without a key of their own carry.
     pub(crate) const fn own_key(&self) -> KeyId {
         self.own_key
     }
 
-    /// Posts `body`, with `key` in place of our own, and reads the whole answer: for this request, or for the gateway.
+    /// Posts `body` and reads the whole answer. `key` replaces the gateway's own key; `hold` is the request that the
+    /// answer is charged to, or `None` for the gateway itself.
     pub(crate) async fn exchange(
         &self,
         body: Bytes,
-        budget: Budget,
+        budget: RequestBudget,
         key: Option<&UpstreamKey>,
         hold: Option<&Arc<AnswerHold>>,
     ) -> Result<Bytes, NodeError> {
@@ -167,32 +169,32 @@ impl Transport {
         if let Some(key) = key {
             request.headers_mut().insert(self.key_header.clone(), key.value());
         }
-        let by = key.map_or(self.own_key, UpstreamKey::id);
-        let room = RoomWait::default();
+        let key_id = key.map_or(self.own_key, UpstreamKey::id);
+        let budget_wait = BudgetWait::default();
         let reading = Reading {
             cap: budget.size(self.largest_trace),
             answers: &self.answers,
             hold,
-            room: &room,
+            budget_wait: &budget_wait,
             lease: None,
             read: Vec::new(),
         };
         tokio::select! {
             biased;
-            answer = self.round_trip(request, by, reading) => answer,
-            () = room.overdue(budget.time(&self.patience)) => Err(NodeError::Timeout),
+            answer = self.round_trip(request, key_id, reading) => answer,
+            () = budget_wait.timed_out(budget.time(&self.timeouts)) => Err(NodeError::Timeout),
         }
     }
 
     async fn round_trip(
         &self,
         request: Request<Full<Bytes>>,
-        by: KeyId,
+        key_id: KeyId,
         reading: Reading<'_>,
     ) -> Result<Bytes, NodeError> {
-        let _in_use = match &self.in_use {
-            // Never closed, so there is always a permit to wait for; the deadline ends the waiting.
-            Some(free) => free.acquire().await.ok(),
+        let _permit = match &self.in_use {
+            // The semaphore is never closed, so `acquire` succeeds; the deadline limits the wait.
+            Some(semaphore) => semaphore.acquire().await.ok(),
             None => None,
         };
         let response = match &self.client {
@@ -202,8 +204,9 @@ impl Transport {
         .await
         .map_err(NodeError::Unreachable)?;
         match response.status() {
-            StatusCode::TOO_MANY_REQUESTS => return Err(NodeError::RateLimited(by)),
-            // What stands in front of a node says so when it does not reach it; a node's own words are JSON.
+            StatusCode::TOO_MANY_REQUESTS => return Err(NodeError::RateLimited(key_id)),
+            // A proxy in front of a node answers with these statuses when it does not reach the node; the node itself
+            // answers in JSON.
             StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
                 if !is_json(response.headers()) =>
             {
@@ -216,74 +219,79 @@ impl Transport {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.starts_with("application/json"))
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.is_some_and(|text| text.starts_with("application/json"))
 }
 
-/// How long an exchange has waited for room: the node is not to blame for that.
+/// The time that an exchange has waited for the memory budget; it does not count against the node's deadline.
 #[derive(Debug, Default)]
-struct RoomWait(Mutex<Waited>);
+struct BudgetWait(Mutex<WaitTimes>);
 
 #[derive(Debug, Default)]
-struct Waited {
-    before: Duration,
-    since: Option<Instant>,
+struct WaitTimes {
+    finished: Duration,
+    current_since: Option<Instant>,
 }
 
-impl RoomWait {
-    fn lock(&self) -> MutexGuard<'_, Waited> {
+impl BudgetWait {
+    fn lock(&self) -> MutexGuard<'_, WaitTimes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn spent(&self) -> Duration {
-        let waited = self.lock();
-        waited
-            .before
-            .saturating_add(waited.since.map_or(Duration::ZERO, |since| since.elapsed()))
+        let times = self.lock();
+        times.finished.saturating_add(
+            times
+                .current_since
+                .map_or(Duration::ZERO, |current_since| current_since.elapsed()),
+        )
     }
 
     async fn during<T>(&self, waiting: impl Future<Output = T>) -> T {
-        self.lock().since = Some(Instant::now());
-        let done = waiting.await;
-        let before = self.spent();
-        *self.lock() = Waited { before, since: None };
-        done
+        self.lock().current_since = Some(Instant::now());
+        let output = waiting.await;
+        let finished = self.spent();
+        *self.lock() = WaitTimes {
+            finished,
+            current_since: None,
+        };
+        output
     }
 
-    /// Returns when this long has passed without the waits for room.
-    async fn overdue(&self, time: Duration) {
+    /// Returns when this much time has passed, not counting the waits for the memory budget.
+    async fn timed_out(&self, time: Duration) {
         let start = Instant::now();
         loop {
-            let left = time.saturating_add(self.spent()).saturating_sub(start.elapsed());
-            if left.is_zero() {
+            let remaining = time.saturating_add(self.spent()).saturating_sub(start.elapsed());
+            if remaining.is_zero() {
                 return;
             }
-            tokio::time::sleep(left).await;
+            tokio::time::sleep(remaining).await;
         }
     }
 }
 
-/// A body as it is read. Room is taken before bytes are, so that what there is no room for stays with the node.
+/// The state of reading a body. Bytes are reserved before they are read, so that unreserved bytes stay with the node.
 struct Reading<'a> {
     cap: usize,
     answers: &'a Arc<AnswerBudget>,
     hold: Option<&'a Arc<AnswerHold>>,
-    room: &'a RoomWait,
+    budget_wait: &'a BudgetWait,
     lease: Option<ByteLease>,
     read: Vec<u8>,
 }
 
 impl Reading<'_> {
-    /// Reads a body of at most so many bytes; an answer in one frame is not copied.
+    /// Reads the body up to `cap` bytes; an answer in one frame is not copied.
     async fn collect(mut self, mut body: hyper::body::Incoming) -> Result<Bytes, NodeError> {
         let cap = self.cap;
         let mut first = Bytes::new();
-        // What is announced is made room for once; an announcement beyond the cap is refused before a byte is read.
+        // The announced size is reserved at once; an announcement beyond the cap is refused before a byte is read.
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         if announced > cap {
             return Err(NodeError::TooLarge);
         }
-        self.make_room(announced).await?;
+        self.reserve(announced).await?;
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(NodeError::Broken)?.into_data() else {
                 continue;
@@ -293,17 +301,17 @@ impl Reading<'_> {
                 return Err(NodeError::TooLarge);
             }
             if first.is_empty() && self.read.is_empty() {
-                self.make_room(length).await?;
+                self.reserve(length).await?;
                 first = data;
                 continue;
             }
             if length > self.read.capacity() {
-                // By halves: what was not announced may end soon.
+                // Grows by half: a body without an announced size may end soon.
                 let capacity = length
                     .max(announced)
                     .max(self.read.capacity().saturating_mul(3) / 2)
                     .min(cap);
-                self.make_room(capacity).await?;
+                self.reserve(capacity).await?;
                 self.read.reserve_exact(capacity.saturating_sub(self.read.len()));
             }
             self.read.extend_from_slice(&std::mem::take(&mut first));
@@ -318,7 +326,7 @@ impl Reading<'_> {
         })
     }
 
-    async fn make_room(&mut self, bytes: usize) -> Result<(), NodeError> {
+    async fn reserve(&mut self, bytes: usize) -> Result<(), NodeError> {
         if bytes <= SMALL {
             return Ok(());
         }
@@ -326,16 +334,16 @@ impl Reading<'_> {
             Some(lease) => lease,
             none => none.insert(lease_for(self.answers, self.hold).await?),
         };
-        Ok(self.room.during(lease.grow_to(bytes)).await?)
+        Ok(self.budget_wait.during(lease.grow_to(bytes)).await?)
     }
 }
 
-/// A lease of nothing yet, for this request or for the gateway itself.
+/// An empty lease, for this request or for the gateway itself.
 async fn lease_for(answers: &Arc<AnswerBudget>, hold: Option<&Arc<AnswerHold>>) -> Result<ByteLease, NodeError> {
     let hold = hold.cloned().unwrap_or_else(|| {
-        let own = AnswerHold::default();
-        own.charge_to(answers, Payer::Gateway);
-        Arc::new(own)
+        let gateway_hold = AnswerHold::default();
+        gateway_hold.charge_to(answers, Payer::Gateway);
+        Arc::new(gateway_hold)
     });
     Ok(hold.lease(0).await?)
 }

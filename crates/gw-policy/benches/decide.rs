@@ -1,8 +1,8 @@
-//! One decision in a large world (design.md section 2): a million users with a membership and a link each, 100,000
-//! contracts with a grant each. The goal is 2 µs median and less than 1 GiB.
+//! Benchmark of one decision in a large world (design.md section 2): a million users with a membership and a link each,
+//! 100,000 contracts with a grant each. The goal is a median of 2 µs and less than 1 GiB.
 //!
-//! Two figures per call: asked by one and the same person, whose rows lie in the machine's caches, and by 20,000 people
-//! in turn, whose rows mostly do not. Measured in processor time, for the machine may have other work.
+//! Each call is measured twice: by one user, whose rows are in the processor's caches, and by 20,000 users in turn,
+//! whose rows mostly are not. The unit is processor time, because the machine may run other work.
 
 #![expect(clippy::expect_used, reason = "a benchmark stops when its world is wrong")]
 
@@ -11,12 +11,12 @@ use criterion::{
     measurement::{Measurement, ValueFormatter, WallTime},
 };
 use gw_evm::{
-    BlockId, Call, CallRequest, ExtraNames, Lookup, Method, MethodSet, SignedTransaction, Simulation, SimulationKind,
-    VisibleTo,
+    BlockId, Call, CallRequest, CustomMethodNames, Method, MethodLookup, MethodSet, SignedTransaction, Simulation,
+    SimulationKind, VisibleTo,
 };
 use gw_policy::{
-    Change, Knobs, Snapshot,
-    access::{Caller, Decision, HeadFacts, NamedOrg, Question, decide},
+    Change, PolicySettings, Snapshot,
+    access::{AccessRequest, Caller, Decision, HeadFacts, NamedOrg, decide},
     snapshot::{
         AddressLink, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership, MembershipState,
         Organization, User,
@@ -36,7 +36,7 @@ const CONTRACTS: u128 = 100_000;
 const ORGS: u128 = 1_000;
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-/// Ids as spread out as random ones.
+/// Maps a number to an id, evenly spread like random ids.
 fn spread(n: u128) -> u128 {
     n.wrapping_add(1)
         .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
@@ -63,7 +63,7 @@ fn organizations() -> impl Iterator<Item = Change> {
         let access = GroupAccess {
             group: id,
             methods: MethodSet::ALL,
-            extras: ExtraNames::default(),
+            extras: CustomMethodNames::default(),
             claims: Claims::NONE.with(Claim::Deploy),
             expires_at: None,
             upstream_key: None,
@@ -88,7 +88,7 @@ fn users() -> impl Iterator<Item = Change> {
     (0..USERS).flat_map(|n| {
         let user = UserId::fixed(spread(n));
         let external_id =
-            ExternalId::new(&format!("did:iden3:privado:main:2Sci{:036}", spread(n) >> 16)).expect("a DID");
+            ExternalId::new(&format!("did:iden3:privado:main:2Sci{:036}", spread(n) >> 16)).expect("a valid DID");
         let (membership, link) = (MembershipId::fixed(spread(n)), LinkId::fixed(spread(n)));
         let group = GroupId::fixed(spread(n % ORGS));
         [
@@ -184,7 +184,7 @@ fn load() -> Snapshot {
     snapshot
 }
 
-/// The calls of a typical day, by somebody, on a contract of their organization.
+/// Typical calls of user `n`, on a contract of the user's organization.
 fn calls(n: u128) -> [(Method, Call); 4] {
     let contract = address(2, n % CONTRACTS);
     let request = CallRequest {
@@ -257,8 +257,8 @@ impl Measurement for Cpu {
 
 fn decisions(criterion: &mut Criterion<Cpu>) {
     let snapshot = load();
-    let (knobs, visible_to) = (Knobs::default(), VisibleTo::default());
-    let asked: Vec<(Caller, [(Method, Call); 4])> = (0..20_000u128)
+    let (knobs, visible_to) = (PolicySettings::default(), VisibleTo::default());
+    let requests: Vec<(Caller, [(Method, Call); 4])> = (0..20_000u128)
         .map(|n| {
             let n = n * 49;
             let user = snapshot
@@ -269,25 +269,25 @@ fn decisions(criterion: &mut Criterion<Cpu>) {
         })
         .collect();
     let mut group = criterion.benchmark_group("decide");
-    // Few long samples: the system counts processor time in ticks.
+    // Few long samples, because the system counts processor time in ticks.
     group
         .sampling_mode(SamplingMode::Flat)
         .sample_size(12)
         .measurement_time(Duration::from_secs(4));
     let names = ["eth_getBalance", "eth_call", "eth_sendRawTransaction", "eth_chainId"];
-    for (people, asked) in [
-        ("one person", asked.get(..1).unwrap_or_default()),
-        ("20,000 people", &asked),
+    for (people, requests) in [
+        ("one person", requests.get(..1).unwrap_or_default()),
+        ("20,000 people", &requests),
     ] {
         for (position, name) in names.into_iter().enumerate() {
-            let mut turn = asked.iter().cycle();
+            let mut cycle = requests.iter().cycle();
             group.bench_function(format!("{name}, {people}"), |bencher| {
                 bencher.iter(|| {
-                    let (caller, calls) = turn.next().expect("a cycle has no end");
+                    let (caller, calls) = cycle.next().expect("a cycle has no end");
                     let (method, call) = calls.get(position).expect("four calls");
-                    let question = Question {
+                    let request = AccessRequest {
                         caller,
-                        lookup: Lookup::Known(*method),
+                        lookup: MethodLookup::Registered(*method),
                         call: Ok(call),
                         visible_to: &visible_to,
                         named_org: NamedOrg::Unnamed,
@@ -295,14 +295,14 @@ fn decisions(criterion: &mut Criterion<Cpu>) {
                         head: HeadFacts { number: 1000 },
                         knobs: &knobs,
                     };
-                    let decision = decide(&snapshot, &question);
+                    let decision = decide(&snapshot, &request);
                     assert!(matches!(decision, Decision::Allow(_)), "{decision:?}");
                     black_box(decision)
                 });
             });
         }
     }
-    // What a published change costs the one who publishes it.
+    // The cost of applying one change to the snapshot.
     let user = snapshot
         .user(UserId::fixed(spread(1)))
         .expect("a user of the world")

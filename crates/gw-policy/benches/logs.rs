@@ -1,4 +1,4 @@
-//! A large answer: 10,000 logs filtered for one viewer, beside merely copying the same bytes.
+//! Benchmark of a large response: 10,000 logs filtered for one viewer, compared with copying the bytes.
 
 #![expect(clippy::expect_used, reason = "a benchmark stops when its world is wrong")]
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use gw_evm::{BlockId, LogFilter, LogRange};
 use gw_policy::{
-    Knobs, RawJson, Sealed, Viewer,
+    PolicySettings, RawJson, Sealed, Viewer,
     testing::{NOW, address_of, hash_of, user_id, world},
     view::{LogsAnswer, TxParties, logs},
 };
@@ -65,7 +65,7 @@ fn filter_logs(criterion: &mut Criterion) {
     group.bench_function("copied", |b| b.iter(|| text.to_vec()));
     let cases = [("every log masked", "reader"), ("no log masked", "insider")];
     for (name, user) in cases {
-        let viewer = Viewer::new(&snapshot, Some(user_id(user)), NOW, &Knobs::SPEC);
+        let viewer = Viewer::new(&snapshot, Some(user_id(user)), NOW, &PolicySettings::SPEC);
         let none = TxParties::default();
         let rows = |raw| logs(&viewer, &filter, &[], &none, Sealed::new(RawJson::new(raw)));
         assert!(matches!(rows(text.clone()), LogsAnswer::Rows(rows, _) if rows.as_str().len() == text.len()));

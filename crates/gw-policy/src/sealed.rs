@@ -1,29 +1,32 @@
-//! Data that may not leave yet, and text that may.
+//! Wrapper types for upstream data: [`Sealed`] data must not reach a client, [`Disclosed`] text may.
 //!
-//! What the node says is wrapped in [`Sealed`] the moment it arrives. Only this crate's view functions open it,
-//! each for one [`Viewer`](crate::visibility::Viewer), and what they produce is [`Disclosed`]: the only thing a
-//! surface writes out. Invariant: neither type has a public way from the inside of the one to the inside of the
-//! other, and `Sealed` can be neither read, printed nor serialized outside this crate.
+//! The node client wraps every upstream response in [`Sealed`] as soon as it arrives. Only this crate's view functions
+//! open it, each for one [`Viewer`](crate::visibility::Viewer). They return [`Disclosed`], the only type that the API
+//! handlers write to a client.
+//!
+//! Invariant: no public function turns the content of a `Sealed` into a `Disclosed`, and `Sealed` can be neither read,
+//! printed nor serialized outside this crate.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// A value nobody has judged yet. It has no getter and no `Serialize`, and its `Debug` names the type only.
+/// Upstream data that no view has filtered yet. It has no getter and no `Serialize`, and its `Debug` prints the type
+/// only.
 ///
 /// ```
 /// let sealed = gw_policy::Sealed::new("0x01".to_owned());
 /// assert!(!format!("{sealed:?}").contains("0x01"));
 /// ```
 ///
-/// Serializing it does not build:
+/// Serializing it does not compile:
 ///
 /// ```compile_fail,E0277
 /// let sealed = gw_policy::Sealed::new("0x01".to_owned());
 /// let _ = serde_json::to_string(&sealed);
 /// ```
 ///
-/// Nor does opening it outside the views:
+/// Opening it outside this crate does not compile:
 ///
 /// ```compile_fail,E0624
 /// let sealed = gw_policy::Sealed::new("0x01".to_owned());
@@ -33,17 +36,17 @@ use std::borrow::Cow;
 pub struct Sealed<T>(T);
 
 impl<T> Sealed<T> {
-    /// Seals what the node answered.
+    /// Seals an upstream value.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// The inside, for the views of this crate.
+    /// The content, for the views of this crate.
     pub(crate) fn open(self) -> T {
         self.0
     }
 
-    /// A look at the inside, for the views of this crate.
+    /// A reference to the content, for the views of this crate.
     pub(crate) const fn peek(&self) -> &T {
         &self.0
     }
@@ -57,17 +60,17 @@ impl<T> core::fmt::Debug for Sealed<T> {
 
 /// The text of an upstream `result` member, not parsed yet.
 ///
-/// Nothing is promised about its content, not even that it is JSON: the views check what they copy. Slices of one
-/// received body share its memory.
+/// The content is unchecked and need not even be JSON: the views check what they copy. Several `RawJson` values may be
+/// slices of one received body and share its memory.
 pub struct RawJson(Bytes);
 
 impl RawJson {
-    /// Keeps the bytes of one `result`.
+    /// Wraps the bytes of one `result`.
     pub const fn new(text: Bytes) -> Self {
         Self(text)
     }
 
-    /// The text, or nothing if it is not UTF-8.
+    /// The text, or `None` if it is not UTF-8.
     pub(crate) fn text(&self) -> Option<&str> {
         core::str::from_utf8(&self.0).ok()
     }
@@ -90,7 +93,7 @@ impl core::fmt::Debug for RawJson {
     }
 }
 
-/// The `error` member of an upstream answer.
+/// The `error` member of an upstream response.
 pub struct RawError {
     /// The node's code.
     pub code: i64,
@@ -106,9 +109,9 @@ impl core::fmt::Debug for RawError {
     }
 }
 
-/// JSON text of a `result` that may leave for the viewer it was opened for.
+/// JSON text of a `result` that may be sent to the viewer for whom it was opened.
 ///
-/// Only this crate makes one, apart from the constants below, which say nothing.
+/// Only this crate creates one, except for the constants below, which disclose nothing.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Disclosed {
@@ -118,9 +121,10 @@ pub struct Disclosed {
 
 #[derive(Clone, Debug)]
 enum Text {
-    Made(Cow<'static, str>),
-    /// As the node gave it. Invariant: it is UTF-8.
-    Passed(Bytes),
+    /// Text that a view built.
+    Built(Cow<'static, str>),
+    /// The upstream text, unchanged. Invariant: it is UTF-8.
+    Upstream(Bytes),
 }
 
 impl PartialEq for Disclosed {
@@ -132,11 +136,11 @@ impl PartialEq for Disclosed {
 impl Eq for Disclosed {}
 
 impl Disclosed {
-    /// `null`: nothing to see, or nothing there.
+    /// `null`: the object is hidden or does not exist.
     pub const NULL: Self = Self::constant("null");
     /// `[]`
     pub const EMPTY_LIST: Self = Self::constant("[]");
-    /// `"0x0"`: zero, or the constant answer of K8.
+    /// `"0x0"`: zero, or the constant result of K8.
     pub const ZERO: Self = Self::constant("\"0x0\"");
     /// `"0x"`: no code, no output.
     pub const NO_BYTES: Self = Self::constant("\"0x\"");
@@ -147,29 +151,29 @@ impl Disclosed {
 
     pub(crate) const fn constant(text: &'static str) -> Self {
         Self {
-            text: Text::Made(Cow::Borrowed(text)),
+            text: Text::Built(Cow::Borrowed(text)),
             malformed: false,
         }
     }
 
-    /// Text a view has finished.
+    /// Text that a view built.
     pub(crate) const fn text(text: String) -> Self {
         Self {
-            text: Text::Made(Cow::Owned(text)),
+            text: Text::Built(Cow::Owned(text)),
             malformed: false,
         }
     }
 
-    /// The node's own text, which nobody has to judge; nothing if it is not UTF-8.
+    /// The unchanged upstream text, for results that need no filtering; `None` if it is not UTF-8.
     pub(crate) fn passed(raw: RawJson) -> Option<Self> {
         raw.text()?;
         Some(Self {
-            text: Text::Passed(raw.into_bytes()),
+            text: Text::Upstream(raw.into_bytes()),
             malformed: false,
         })
     }
 
-    /// This constant, given because the node's answer had an unexpected shape.
+    /// Marks this constant as the replacement of an upstream result of unexpected shape.
     pub(crate) fn in_place_of_malformed(self) -> Self {
         Self {
             malformed: true,
@@ -177,23 +181,23 @@ impl Disclosed {
         }
     }
 
-    /// The JSON text. Of a large text that the node gave, every look costs a pass over it.
+    /// The JSON text. For an unchanged upstream text, every call validates the UTF-8 of the whole text again.
     pub fn as_str(&self) -> &str {
         match &self.text {
-            Text::Made(text) => text,
-            Text::Passed(bytes) => core::str::from_utf8(bytes).unwrap_or("null"),
+            Text::Built(text) => text,
+            Text::Upstream(bytes) => core::str::from_utf8(bytes).unwrap_or("null"),
         }
     }
 
-    /// How long it is.
+    /// Length of the text in bytes.
     pub fn len(&self) -> usize {
         match &self.text {
-            Text::Made(text) => text.len(),
-            Text::Passed(bytes) => bytes.len(),
+            Text::Built(text) => text.len(),
+            Text::Upstream(bytes) => bytes.len(),
         }
     }
 
-    /// Whether it is empty, which no JSON text is.
+    /// Whether the text is empty, which valid JSON never is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -201,21 +205,21 @@ impl Disclosed {
     /// The JSON text, owned.
     pub fn into_string(self) -> String {
         match self.text {
-            Text::Made(text) => text.into_owned(),
-            Text::Passed(bytes) => String::from_utf8(bytes.into()).unwrap_or_else(|_| "null".to_owned()),
+            Text::Built(text) => text.into_owned(),
+            Text::Upstream(bytes) => String::from_utf8(bytes.into()).unwrap_or_else(|_| "null".to_owned()),
         }
     }
 
-    /// The JSON text as bytes, not copied, and whether they are part of the node's answer.
+    /// The JSON text as bytes, not copied, and whether they share the memory of the upstream response.
     pub fn into_bytes(self) -> (Bytes, bool) {
         match self.text {
-            Text::Made(Cow::Borrowed(text)) => (Bytes::from_static(text.as_bytes()), false),
-            Text::Made(Cow::Owned(text)) => (Bytes::from(text), false),
-            Text::Passed(bytes) => (bytes, true),
+            Text::Built(Cow::Borrowed(text)) => (Bytes::from_static(text.as_bytes()), false),
+            Text::Built(Cow::Owned(text)) => (Bytes::from(text), false),
+            Text::Upstream(bytes) => (bytes, true),
         }
     }
 
-    /// Whether the node's answer had an unexpected shape and this constant stands in its place: for metrics.
+    /// Whether this constant replaces an upstream result of unexpected shape. For metrics.
     pub const fn is_malformed(&self) -> bool {
         self.malformed
     }
@@ -233,12 +237,12 @@ mod tests {
             message: "secret".to_owned(),
             data: None,
         });
-        let shown = format!("{sealed:?} {:?} {error:?} {:?}", sealed.peek(), error.peek());
-        assert!(!shown.contains("secret"), "{shown}");
+        let debug = format!("{sealed:?} {:?} {error:?} {:?}", sealed.peek(), error.peek());
+        assert!(!debug.contains("secret"), "{debug}");
     }
 
     #[test]
-    fn text_that_is_not_utf8_does_not_open() {
+    fn raw_json_that_is_not_utf8_has_no_text() {
         assert_eq!(RawJson::new(Bytes::from_static(&[b'"', 0xff, b'"'])).text(), None);
         let value = RawValue::from_string("[1]".to_owned()).unwrap();
         assert_eq!(RawJson::from(value).text(), Some("[1]"));

@@ -1,7 +1,7 @@
-//! Worlds for tests: a snapshot told in the words of the domain, each test stating only what matters to it.
+//! Builder of snapshots for tests, so that each test states only what matters to it.
 //!
-//! Ids and addresses follow from names ([`org_id`], [`address_of`], …), so tests name things instead of carrying
-//! handles around. Not for anything but tests: it asserts where production code would answer.
+//! Ids and addresses are derived from names ([`org_id`], [`address_of`], …), so tests refer to things by name instead
+//! of passing ids around. For tests only: the builder panics where production code would return an error.
 //!
 //! ```
 //! use gw_policy::testing::world;
@@ -13,19 +13,19 @@
 //!     .user("analyst").member("analysts").link("analyst-wallet")
 //!     .contract("bond").grant("analysts")
 //!     .snapshot();
-//! assert_eq!(snapshot.organizations().count(), 3, "its own, the default and the anonymous one");
+//! assert_eq!(snapshot.organizations().count(), 3, "meridian, the default and the anonymous organization");
 //! ```
 
 pub mod corpus;
 
 use crate::snapshot::{
-    AccountChange, AddressLink, ApprovedCode, Change, ClosedTo, CodePin, Contract, ContractGrant, Conviction,
-    EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, MustBe,
+    AccountChange, AddressLink, ApprovedCode, Change, ClosedTo, CodePin, Constraint, Contract, ContractGrant,
+    Conviction, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState,
     OrgUserRecord, Organization, ParamRule, PastContract, Quarantine, Reservation, RetiredContract, Revocation,
     SharedInfra, Snapshot, Suspension, SystemToggle, ToggleState, TxVisibility, User, Withheld,
 };
 use alloy_primitives::keccak256;
-use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
+use gw_evm::{CustomMethodNames, Method, MethodSet, abi::ContractAbi};
 use gw_types::{
     Address, ApprovedCodeId, B256, Claim, Claims, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId,
     LinkId, MembershipId, OrgId, OrgUserRecordId, QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId,
@@ -34,7 +34,7 @@ use gw_types::{
 use std::{collections::BTreeMap, sync::Arc};
 use uuid::Uuid;
 
-/// The present of every test world.
+/// The current time of every test world.
 pub const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
 /// An hour before [`NOW`].
@@ -43,7 +43,7 @@ pub const PAST: Timestamp = NOW.minus(Seconds(3600));
 /// An hour after [`NOW`].
 pub const FUTURE: Timestamp = NOW.plus(Seconds(3600));
 
-/// The six methods every default world leaves open to anonymous callers.
+/// The six methods that every world grants to anonymous callers.
 pub const METADATA: [Method; 6] = [
     Method::BlockNumber,
     Method::ChainId,
@@ -58,7 +58,7 @@ fn uuid(kind: &str, name: &str) -> Uuid {
     Uuid::from_bytes(digest.first_chunk().copied().unwrap_or_default())
 }
 
-/// The id of the organization of this name.
+/// The id of the organization with this name.
 pub fn org_id(name: &str) -> OrgId {
     match name {
         "default" => Organization::DEFAULT,
@@ -76,34 +76,37 @@ pub fn group_id(path: &str) -> GroupId {
     }
 }
 
-/// The id of the user of this name.
+/// The id of the user with this name.
 pub fn user_id(name: &str) -> UserId {
     UserId(uuid("user", name))
 }
 
-/// The DID of the user of this name: `did:test:<name>`.
+/// The DID of the user with this name: `did:test:<name>`.
+///
+/// # Panics
+/// The name has characters that a DID may not contain.
 pub fn did(name: &str) -> ExternalId {
     #[expect(clippy::expect_used, reason = "a test names its users in characters a DID may have")]
-    ExternalId::new(&format!("did:test:{name}")).expect("a name of plain characters")
+    ExternalId::new(&format!("did:test:{name}")).expect("the user name has only characters allowed in a DID")
 }
 
-/// The id of the contract of this name.
+/// The id of the contract with this name.
 pub fn contract_id(name: &str) -> ContractId {
     ContractId(uuid("contract", name))
 }
 
-/// The address of the wallet or contract of this name.
+/// The address of the wallet or contract with this name.
 pub fn address_of(name: &str) -> Address {
     Address::from_word(keccak256(format!("address:{name}")))
 }
 
-/// The hash of the transaction of this name.
+/// The hash of the transaction with this name.
 pub fn hash_of(name: &str) -> B256 {
     keccak256(format!("transaction:{name}"))
 }
 
 /// A function rule: the selector of `signature`, with conditions on parameters.
-pub fn function(signature: &str, params: impl IntoIterator<Item = (usize, MustBe)>) -> FunctionRule {
+pub fn function(signature: &str, params: impl IntoIterator<Item = (usize, Constraint)>) -> FunctionRule {
     FunctionRule {
         selector: selector(signature),
         params: params
@@ -124,7 +127,8 @@ pub fn calldata(signature: &str, arguments: impl IntoIterator<Item = B256>) -> a
     selector(signature).into_iter().chain(words).collect::<Vec<u8>>().into()
 }
 
-/// A world with the default and the anonymous group as they are seeded, and nobody in it.
+/// A world with only the default and the anonymous organization and group, as the database is seeded, and without
+/// users.
 pub fn world() -> World {
     let mut world = World::default();
     for (name, id) in [
@@ -139,8 +143,8 @@ pub fn world() -> World {
     world
 }
 
-/// A world under construction. What is added later belongs to the organization, group, user, contract or grant named
-/// last; groups of other organizations are named `organization/group`.
+/// A world under construction. Each method applies to the organization, group, user, contract or grant that was named
+/// last. A group of another organization is named `organization/group`.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     orgs: BTreeMap<OrgId, Organization>,
@@ -181,39 +185,45 @@ impl World {
         }
     }
 
-    fn known_group(&self, name: &str) -> GroupId {
+    fn existing_group(&self, name: &str) -> GroupId {
         let path = self.group_path(name);
         let id = group_id(&path);
-        assert!(self.groups.contains_key(&id), "no group `{path}`");
+        assert!(
+            self.groups.contains_key(&id),
+            "the test world has no group `{path}`: add it first"
+        );
         id
     }
 
     fn current_user(&self) -> UserId {
-        assert!(self.user.is_some(), "no user named yet");
+        assert!(
+            self.user.is_some(),
+            "the test world has no current user: call `user` first"
+        );
         self.user.unwrap_or(user_id(""))
     }
 
-    /// An organization; the following groups, contracts and reservations are its own.
+    /// Adds an organization. The following groups, contracts and reservations belong to it.
     #[must_use]
     pub fn org(mut self, name: &str) -> Self {
         let id = org_id(name);
         self.org = name.to_owned();
-        let fresh = Organization {
+        let new_row = Organization {
             id,
             slug: name.into(),
             name: name.into(),
             is_system: false,
         };
-        self.orgs.entry(id).or_insert(fresh);
+        self.orgs.entry(id).or_insert(new_row);
         self
     }
 
-    /// A group of the organization.
+    /// Adds a group to the organization.
     #[must_use]
     pub fn group(mut self, name: &str) -> Self {
         let id = group_id(&self.group_path(name));
         self.group = Some(id);
-        let fresh = Group {
+        let new_row = Group {
             id,
             org: org_id(&self.org),
             slug: name.into(),
@@ -221,13 +231,16 @@ impl World {
             is_org_readonly_admin: false,
             is_system: false,
         };
-        self.groups.entry(id).or_insert(fresh);
+        self.groups.entry(id).or_insert(new_row);
         self
     }
 
     fn with_group(mut self, change: impl FnOnce(&mut Group)) -> Self {
         let group = self.group.and_then(|id| self.groups.get_mut(&id));
-        assert!(group.is_some(), "no group named yet");
+        assert!(
+            group.is_some(),
+            "the test world has no current group: call `group` first"
+        );
         if let Some(group) = group {
             change(group);
         }
@@ -235,28 +248,31 @@ impl World {
     }
 
     fn with_access(mut self, change: impl FnOnce(&mut GroupAccess)) -> Self {
-        assert!(self.group.is_some(), "no group named yet");
+        assert!(
+            self.group.is_some(),
+            "the test world has no current group: call `group` first"
+        );
         if let Some(group) = self.group {
-            let fresh = GroupAccess {
+            let new_row = GroupAccess {
                 group,
                 methods: MethodSet::EMPTY,
-                extras: ExtraNames::default(),
+                extras: CustomMethodNames::default(),
                 claims: Claims::NONE,
                 expires_at: None,
                 upstream_key: None,
             };
-            change(self.access.entry(group).or_insert(fresh));
+            change(self.access.entry(group).or_insert(new_row));
         }
         self
     }
 
-    /// The node is asked by this key for the group's members, as it would be stored.
+    /// Sets the upstream API key of the group, in its stored form.
     #[must_use]
     pub fn upstream_key(self, stored: &str) -> Self {
         self.with_access(|access| access.upstream_key = Some(gw_types::Secret::new(stored)))
     }
 
-    /// The group may use these methods.
+    /// Grants these methods to the group.
     #[must_use]
     pub fn methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.with_access(|access| {
@@ -264,43 +280,43 @@ impl World {
         })
     }
 
-    /// The group may use every method of the registry (`*`).
+    /// Grants every method of the registry to the group (`*`).
     #[must_use]
     pub fn every_method(self) -> Self {
         self.with_access(|access| access.methods = MethodSet::ALL)
     }
 
-    /// The group's lists name these beside the registry.
+    /// Sets the custom methods that the group's lists allow and deny.
     #[must_use]
     pub fn extras(self, allowed: &[&str], denied: &[&str]) -> Self {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        self.with_access(|access| access.extras = ExtraNames::of(&owned(allowed), &owned(denied)))
+        self.with_access(|access| access.extras = CustomMethodNames::of(&owned(allowed), &owned(denied)))
     }
 
-    /// The group holds a claim.
+    /// Gives a claim to the group.
     #[must_use]
     pub fn claim(self, claim: Claim) -> Self {
         self.with_access(|access| access.claims = access.claims.with(claim))
     }
 
-    /// The group administers its organization.
+    /// Makes the members of the group administrators of its organization.
     #[must_use]
     pub fn org_admin(self) -> Self {
         self.with_group(|group| group.is_org_admin = true)
     }
 
-    /// The group reads the administration of its organization.
+    /// Gives the members of the group read-only access to the administration of its organization.
     #[must_use]
     pub fn readonly_admin(self) -> Self {
         self.with_group(|group| group.is_org_readonly_admin = true)
     }
 
-    /// A user with KYC, in no group yet.
+    /// Adds a user with KYC and without memberships.
     #[must_use]
     pub fn user(mut self, name: &str) -> Self {
         let id = user_id(name);
         self.user = Some(id);
-        let fresh = User {
+        let new_row = User {
             id,
             external_id: did(name),
             kyc: true,
@@ -308,7 +324,7 @@ impl World {
             tenant: None,
             tokens_valid_from: None,
         };
-        self.users.entry(id).or_insert(fresh);
+        self.users.entry(id).or_insert(new_row);
         self
     }
 
@@ -320,22 +336,22 @@ impl World {
         self
     }
 
-    /// The user has not completed KYC.
+    /// Removes the user's KYC.
     #[must_use]
     pub fn no_kyc(self) -> Self {
         self.with_user(|user| user.kyc = false)
     }
 
-    /// The user is banned.
+    /// Bans the user.
     #[must_use]
     pub fn banned(self) -> Self {
         self.with_user(|user| user.banned = true)
     }
 
-    /// Tokens of the user issued before this are dead.
+    /// Invalidates the user's tokens that were issued before this time.
     #[must_use]
-    pub fn tokens_valid_from(self, from: Timestamp) -> Self {
-        self.with_user(|user| user.tokens_valid_from = Some(from))
+    pub fn tokens_valid_from(self, valid_from: Timestamp) -> Self {
+        self.with_user(|user| user.tokens_valid_from = Some(valid_from))
     }
 
     fn membership(self, group: &str, expires_at: Option<Timestamp>) -> Self {
@@ -349,7 +365,7 @@ impl World {
         state: MembershipState,
         since: Timestamp,
     ) -> Self {
-        let (user, group) = (self.current_user(), self.known_group(group));
+        let (user, group) = (self.current_user(), self.existing_group(group));
         let id = MembershipId(uuid("membership", &format!("{user}{group}")));
         self.memberships.insert(
             id,
@@ -365,19 +381,19 @@ impl World {
         self
     }
 
-    /// The user was put into a group while a member elsewhere, and has not agreed.
+    /// Adds an invited membership, which the user has not accepted.
     #[must_use]
     pub fn invited(self, group: &str) -> Self {
         self.membership_in(group, None, MembershipState::Invited, Timestamp::from_secs(0))
     }
 
-    /// The user was put into a group while a member of nothing else, and has not agreed.
+    /// Adds a provisional membership, which the user has not accepted.
     #[must_use]
     pub fn provisional(self, group: &str) -> Self {
         self.provisional_since(group, 0)
     }
 
-    /// The same at this second.
+    /// Adds a provisional membership that was created at this Unix time in seconds.
     #[must_use]
     pub fn provisional_since(self, group: &str, since: i64) -> Self {
         self.membership_in(group, None, MembershipState::Provisional, Timestamp::from_secs(since))
@@ -388,36 +404,36 @@ impl World {
         let Some(user) = self.users.get(&user) else { return self };
         let id = OrgUserRecordId(uuid("org_user_record", &format!("{org}{}", user.external_id)));
         let external_id = user.external_id.clone();
-        let fresh = OrgUserRecord {
+        let new_row = OrgUserRecord {
             id,
             org,
             external_id,
             kyc: false,
             banned: false,
         };
-        change(self.org_users.entry(id).or_insert(fresh));
+        change(self.org_users.entry(id).or_insert(new_row));
         self
     }
 
-    /// The organization banned the user.
+    /// Bans the user in the organization.
     #[must_use]
     pub fn banned_in(self, org: &str) -> Self {
         self.org_user(org, |record| record.banned = true)
     }
 
-    /// The organization completed KYC of the user.
+    /// Marks the user's KYC as completed by the organization.
     #[must_use]
     pub fn verified_in(self, org: &str) -> Self {
         self.org_user(org, |record| record.kyc = true)
     }
 
-    /// The user is a permanent member of a group.
+    /// Adds a permanent, accepted membership.
     #[must_use]
     pub fn member(self, group: &str) -> Self {
         self.membership(group, None)
     }
 
-    /// The user is a member of a group until a moment.
+    /// Adds an accepted membership that expires at `end`.
     #[must_use]
     pub fn member_until(self, group: &str, end: Timestamp) -> Self {
         self.membership(group, Some(end))
@@ -440,19 +456,19 @@ impl World {
         self
     }
 
-    /// The user has proved the wallet of this name.
+    /// Adds a proved link of the user to the wallet with this name.
     #[must_use]
     pub fn link(self, wallet: &str) -> Self {
         self.linked(address_of(wallet), LinkKind::User, PAST)
     }
 
-    /// The wallet of this name was inferred for the user.
+    /// Adds an inferred link of the user to the wallet with this name.
     #[must_use]
     pub fn system_link(self, wallet: &str) -> Self {
         self.linked(address_of(wallet), LinkKind::System, PAST)
     }
 
-    /// The user has linked the wallet of this name by the word of its own code (ERC-1271).
+    /// Adds a link of the user to the wallet with this name that the wallet's own code proved (ERC-1271).
     #[must_use]
     pub fn contract_link(mut self, wallet: &str) -> Self {
         self = self.linked(address_of(wallet), LinkKind::User, PAST);
@@ -467,13 +483,13 @@ impl World {
         self
     }
 
-    /// The user has proved this very address.
+    /// Adds a proved link of the user to this address.
     #[must_use]
     pub fn link_address(self, address: Address) -> Self {
         self.linked(address, LinkKind::User, PAST)
     }
 
-    /// The user had proved the wallet of this name, and unlinked it or lost the link.
+    /// Adds an ended link of the user to the wallet with this name.
     #[must_use]
     pub fn unlinked(mut self, wallet: &str) -> Self {
         let (user, address) = (self.current_user(), address_of(wallet));
@@ -482,12 +498,12 @@ impl World {
         self
     }
 
-    /// A contract of the organization, at the address of its name.
+    /// Adds a contract of the organization, at the address of its name.
     #[must_use]
     pub fn contract(mut self, name: &str) -> Self {
         let id = contract_id(name);
         self.contract = Some(id);
-        let fresh = Contract {
+        let new_row = Contract {
             id,
             org: org_id(&self.org),
             address: address_of(name),
@@ -500,36 +516,42 @@ impl World {
             events_allow_dynamic_payload: false,
             trusted_router: false,
         };
-        self.contracts.entry(id).or_insert(fresh);
+        self.contracts.entry(id).or_insert(new_row);
         self
     }
 
     fn with_contract(mut self, change: impl FnOnce(&mut Contract)) -> Self {
         let contract = self.contract.and_then(|id| self.contracts.get_mut(&id));
-        assert!(contract.is_some(), "no contract named yet");
+        assert!(
+            contract.is_some(),
+            "the test world has no current contract: call `contract` first"
+        );
         if let Some(contract) = contract {
             change(contract);
         }
         self
     }
 
-    /// The contract stands at this address instead.
+    /// Sets the address of the contract.
     #[must_use]
     pub fn at(self, address: Address) -> Self {
         self.with_contract(|contract| contract.address = address)
     }
 
-    /// Since when the organization owns the contract; an hour ago unless said.
+    /// Sets since when the organization owns the contract. The default is [`PAST`].
     #[must_use]
     pub fn since(self, since: Timestamp) -> Self {
         self.with_contract(|contract| contract.since = since)
     }
 
-    /// The registration of the contract is deleted.
+    /// Deletes the registration of the contract.
     #[must_use]
     pub fn retired(mut self) -> Self {
         let contract = self.contract.and_then(|id| self.contracts.remove(&id));
-        assert!(contract.is_some(), "no contract named yet");
+        assert!(
+            contract.is_some(),
+            "the test world has no current contract: call `contract` first"
+        );
         if let Some(Contract {
             id,
             org,
@@ -553,11 +575,14 @@ impl World {
         self
     }
 
-    /// The registration of the contract ends with its grants after this block (HD41).
+    /// Ends the registration of the contract and its grants after this block (HD41).
     #[must_use]
     pub fn owned_until(mut self, block: u64) -> Self {
         let contract = self.contract.and_then(|id| self.contracts.remove(&id));
-        assert!(contract.is_some(), "no contract named yet");
+        assert!(
+            contract.is_some(),
+            "the test world has no current contract: call `contract` first"
+        );
         if let Some(contract) = contract {
             let id = contract.id;
             let grants = self
@@ -578,7 +603,8 @@ impl World {
         self
     }
 
-    /// The contract of this name ended at one organization and is the present one's from this block on (HD41).
+    /// Registers the contract with this name, whose registration in another organization ended, in the current
+    /// organization from this block on (HD41).
     #[must_use]
     pub fn owned_from(mut self, name: &str, block: u64) -> Self {
         let id = contract_id(&format!("{}/{name}", self.org));
@@ -586,7 +612,7 @@ impl World {
         let contract = self
             .contract
             .replace(id)
-            .and_then(|fresh| self.contracts.remove(&fresh));
+            .and_then(|new_row| self.contracts.remove(&new_row));
         if let Some(contract) = contract {
             self.contracts.insert(
                 id,
@@ -600,45 +626,46 @@ impl World {
         self
     }
 
-    /// Who deployed the contract.
+    /// Sets the deployer of the contract.
     #[must_use]
     pub fn deployed_by(self, user: &str) -> Self {
         self.with_contract(|contract| contract.deployer = Some(user_id(user)))
     }
 
-    /// The contract's ABI, as JSON text.
+    /// Sets the contract's ABI, as JSON text.
     #[must_use]
     pub fn abi(self, json: &str) -> Self {
         let abi = ContractAbi::parse(json);
-        assert!(abi.is_ok(), "{:?}", abi.err());
+        assert!(abi.is_ok(), "the ABI of the test contract is invalid: {:?}", abi.err());
         self.with_contract(|contract| contract.abi = abi.ok().map(Arc::new))
     }
 
-    /// R29: shared transactions show all events of the contract.
+    /// R29: makes shared transactions show all events of the contract.
     #[must_use]
     pub fn visibleto_unlock(self) -> Self {
         self.with_contract(|contract| contract.allow_visibleto_unlock = true)
     }
 
-    /// K5: the contract's dynamic event fields hold no addresses.
+    /// K5: attests that the contract's dynamic event fields contain no addresses.
     #[must_use]
     pub fn dynamic_payload(self) -> Self {
         self.with_contract(|contract| contract.events_allow_dynamic_payload = true)
     }
 
-    /// F5: frames below the contract are not judged by function rules.
+    /// F5: exempts frames below the contract from function rules.
     #[must_use]
     pub fn trusted_router(self) -> Self {
         self.with_contract(|contract| contract.trusted_router = true)
     }
 
-    /// The address of this name is shared infrastructure, whatever its code.
+    /// Tags the address of this name as shared infrastructure without a code pin.
     #[must_use]
     pub fn shared(self, name: &str) -> Self {
         self.tagged(name, None, false)
     }
 
-    /// The same, pinned to this code, and for a proxy to that of its implementation.
+    /// Tags the address of this name as shared infrastructure with a pin of its code and, for a proxy, of the code of
+    /// its implementation.
     #[must_use]
     pub fn shared_pinned(self, name: &str, code: &[u8], implementation: Option<&[u8]>) -> Self {
         let pin = CodePin {
@@ -648,13 +675,13 @@ impl World {
         self.tagged(name, Some(pin), false)
     }
 
-    /// The same, found to hold other code.
+    /// Tags the address of this name as shared infrastructure with a broken pin.
     #[must_use]
     pub fn shared_broken(self, name: &str) -> Self {
         self.tagged(name, None, true)
     }
 
-    /// This very address is shared infrastructure.
+    /// Tags this address as shared infrastructure.
     #[must_use]
     pub fn shared_at(mut self, address: Address, pin: Option<CodePin>) -> Self {
         let id = SharedInfraId(uuid("shared", &address.to_string()));
@@ -684,7 +711,7 @@ impl World {
         self
     }
 
-    /// This creation code is approved.
+    /// Approves this creation code.
     #[must_use]
     pub fn approved_code(mut self, code: &[u8]) -> Self {
         let (hash, size) = (keccak256(code), u32::try_from(code.len()).unwrap_or(u32::MAX));
@@ -693,7 +720,7 @@ impl World {
         self
     }
 
-    /// A toggle stands otherwise than configured, until a moment.
+    /// Overrides a toggle until a time.
     #[must_use]
     pub fn toggle(mut self, toggle: SystemToggle, enabled: bool, until: Timestamp) -> Self {
         self.toggles.insert(
@@ -707,21 +734,24 @@ impl World {
         self
     }
 
-    /// The access of the group ends then.
+    /// Sets when the access of the group expires.
     #[must_use]
     pub fn access_until(self, end: Timestamp) -> Self {
         self.with_access(|access| access.expires_at = Some(end))
     }
 
-    /// A group holds an unrestricted grant on the contract.
+    /// Adds an unrestricted grant of a group on the contract.
     #[must_use]
     pub fn grant(mut self, group: &str) -> Self {
-        assert!(self.contract.is_some(), "no contract named yet");
-        let group = self.known_group(group);
+        assert!(
+            self.contract.is_some(),
+            "the test world has no current contract: call `contract` first"
+        );
+        let group = self.existing_group(group);
         if let Some(contract) = self.contract {
             let id = GrantId(uuid("grant", &format!("{contract}{group}")));
             self.grant = Some(id);
-            let fresh = ContractGrant {
+            let new_row = ContractGrant {
                 id,
                 contract,
                 group,
@@ -729,45 +759,48 @@ impl World {
                 functions: None,
                 events: EventRules::All,
             };
-            self.grants.insert(id, fresh);
+            self.grants.insert(id, new_row);
         }
         self
     }
 
     fn with_grant(mut self, change: impl FnOnce(&mut ContractGrant)) -> Self {
         let grant = self.grant.and_then(|id| self.grants.get_mut(&id));
-        assert!(grant.is_some(), "no grant named yet");
+        assert!(
+            grant.is_some(),
+            "the test world has no current grant: call `grant` first"
+        );
         if let Some(grant) = grant {
             change(grant);
         }
         self
     }
 
-    /// The grant opens only these functions.
+    /// Restricts the grant to these functions.
     #[must_use]
     pub fn functions(self, functions: impl IntoIterator<Item = FunctionRule>) -> Self {
         self.with_grant(|grant| grant.functions = Some(functions.into_iter().collect()))
     }
 
-    /// The grant shows only these events.
+    /// Restricts the grant to these events.
     #[must_use]
     pub fn events(self, events: impl IntoIterator<Item = EventRule>) -> Self {
         self.with_grant(|grant| grant.events = EventRules::Only(events.into_iter().collect()))
     }
 
-    /// The grant carries a claim on its contract.
+    /// Adds a claim to the grant.
     #[must_use]
     pub fn grant_claim(self, claim: Claim) -> Self {
         self.with_grant(|grant| grant.claims = grant.claims.with(claim))
     }
 
-    /// The user reserved the address of this name for the organization until a moment.
+    /// Adds a reservation by the user of the address of this name for the organization.
     #[must_use]
     pub fn reservation(self, name: &str, expires_at: Timestamp) -> Self {
         self.reserved(address_of(name), expires_at)
     }
 
-    /// The user reserved this very address for the organization.
+    /// Adds a reservation by the user of this address for the organization, until [`FUTURE`].
     #[must_use]
     pub fn reservation_at(self, address: Address) -> Self {
         self.reserved(address, FUTURE)
@@ -789,7 +822,7 @@ impl World {
         self
     }
 
-    /// The user shared a transaction, which the node accepted, with others.
+    /// Adds a share of an accepted transaction by the user.
     #[must_use]
     pub fn share(mut self, transaction: &str, with: &[&str]) -> Self {
         let sender = self.current_user();
@@ -806,7 +839,7 @@ impl World {
         self
     }
 
-    /// The user lost the right to send (HD2).
+    /// Suspends the user's right to send (HD2).
     #[must_use]
     pub fn suspended(mut self) -> Self {
         let user = self.current_user();
@@ -823,13 +856,13 @@ impl World {
         self
     }
 
-    /// Nobody reads the address of this name (HD28).
+    /// Quarantines the address of this name for everybody (HD28).
     #[must_use]
     pub fn quarantined(self, name: &str) -> Self {
         self.quarantined_at(address_of(name))
     }
 
-    /// Nobody reads this very address (HD28).
+    /// Quarantines this address for everybody (HD28).
     #[must_use]
     pub fn quarantined_at(mut self, address: Address) -> Self {
         let id = QuarantineId(uuid("quarantine", &address.to_string()));
@@ -844,7 +877,7 @@ impl World {
         self
     }
 
-    /// The address is closed to a sender and the members of organizations (HD28).
+    /// Closes the address to a sender and the members of these organizations (HD28).
     #[must_use]
     pub fn closed_to_side(mut self, address: Address, sender: &str, orgs: &[&str]) -> Self {
         let id = QuarantineId(uuid("quarantine", &address.to_string()));
@@ -853,7 +886,7 @@ impl World {
         self
     }
 
-    /// A transaction of this person's is withheld (HD28).
+    /// Adds a conviction of a transaction of this sender (HD28).
     #[must_use]
     pub fn convicted(mut self, tx_hash: B256, sender: &str) -> Self {
         let id = ConvictionId(uuid("conviction", &format!("{tx_hash}{sender}")));
@@ -872,7 +905,7 @@ impl World {
         self
     }
 
-    /// The same, where it stands at this place of a block and emitted so many events.
+    /// Adds a conviction of a transaction of this sender that is at this block hash and index and emitted `logs` logs.
     #[must_use]
     pub fn convicted_at(mut self, tx_hash: B256, sender: &str, at: (B256, u64), logs: u64) -> Self {
         let id = ConvictionId(uuid("conviction", &format!("{tx_hash}{sender}")));
@@ -891,7 +924,7 @@ impl World {
         self
     }
 
-    /// This change of another account by the last withheld transaction.
+    /// Adds a withheld change to another account by the last withheld transaction.
     #[must_use]
     pub fn withheld_beside(mut self, address: Address, change: AccountChange) -> Self {
         let last = self.withheld.values().max_by_key(|row| row.place).cloned();
@@ -910,7 +943,8 @@ impl World {
         self
     }
 
-    /// This change of an account, by somebody of the organization `bank`, is withheld from a block on (HD28).
+    /// Adds a withheld change to an account, by a transaction in this block whose sender's side is the organization
+    /// `bank` (HD28).
     #[must_use]
     pub fn withheld(mut self, address: Address, block: u64, change: AccountChange) -> Self {
         let place = self.withheld.len() as u64;
@@ -930,14 +964,14 @@ impl World {
         self
     }
 
-    /// A revoked token or family.
+    /// Adds the revocation of a token or token family.
     #[must_use]
     pub fn revoked(mut self, id: TokenId) -> Self {
         self.revocations.insert(id, Revocation { id, until: FUTURE });
         self
     }
 
-    /// Every row as a change, parents first.
+    /// Every row as a change; rows come after the rows that they refer to.
     pub fn changes(&self) -> Vec<Change> {
         fn rows<'a, I: Copy, R: Clone>(
             rows: &'a BTreeMap<I, R>,

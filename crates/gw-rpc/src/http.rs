@@ -1,13 +1,14 @@
-//! The HTTP side of `/rpc`: bytes in, token, organization, envelope; then each call through the pipeline (J1-J7).
+//! The HTTP side of `/rpc`: checks size, encoding, token, organization and envelope, then passes each call to the
+//! pipeline (J1-J7).
 
 use crate::{
-    live,
-    origin::Origin,
+    outcome::{BodyError, RpcOutcome},
     output::Output,
-    pipeline::{self, Place},
-    record::Recorder,
-    reply::{BodyFault, Reply},
-    state::{Inner, RpcState},
+    pipeline::{self, CallAdmission},
+    record::CallRecorder,
+    request::RequestContext,
+    state::{RpcContext, RpcState},
+    subscriptions,
 };
 use ::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::{
@@ -15,7 +16,7 @@ use axum::{
     body::Body,
     extract::{Path, Request, State},
     response::{IntoResponse, Response},
-    routing::{any as any_verb, get, post},
+    routing::{any, get, post},
 };
 use bytes::Bytes;
 use gw_evm::envelope::{self, EnvelopeError, Incoming};
@@ -25,198 +26,229 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// J2.
+/// The most bytes of a request body (J2).
 const BODY_LIMIT: usize = 1_048_576;
-/// HD20: a batch ends after this long in all.
+/// The most time of a whole batch (HD20).
 const BATCH_TIME: Duration = Duration::from_secs(60);
 
-/// `POST /rpc`, `/rpc/{org_id}` and `/`; `/rpc/ws` for connections that stay.
+/// `POST /rpc`, `/rpc/{org_id}` and `/`; `/rpc/ws` for WebSocket connections.
 pub fn router(state: RpcState) -> Router {
     let org = post(
         |State(state): State<RpcState>, Path(org): Path<String>, request: Request| async move {
             serve(&state.0, Some(org), request).await
         },
     );
-    let any =
+    let without_org =
         post(|State(state): State<RpcState>, request: Request| async move { serve(&state.0, None, request).await });
-    // Whatever the verb: what is no personal URL is nothing at all.
-    let personal = any_verb(
+    // All verbs: an invalid personal URL gets the generic 404.
+    let personal = any(
         |State(state): State<RpcState>, Path(secret): Path<String>, request: Request| async move {
             serve_personal(&state.0, &secret, request).await
         },
     );
     Router::new()
-        .route("/rpc", any.clone())
-        .route("/", any)
+        .route("/rpc", without_org.clone())
+        .route("/", without_org)
         .route("/rpc/{org_id}", org)
-        .route("/rpc/ws", get(live::socket::open))
-        // Its path is a secret: nothing but the template may name it (HD17 PU-3).
+        .route("/rpc/ws", get(subscriptions::socket::open))
+        // The path contains a secret, so logs and metrics name only its template (HD17 PU-3).
         .route("/rpc/u/{secret}", personal)
         .with_state(state)
 }
 
-async fn serve(state: &Arc<Inner>, org: Option<String>, request: Request) -> Response {
+async fn serve(state: &Arc<RpcContext>, org: Option<String>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let client = state.edge.client(&parts.extensions, &parts.headers);
-    let mut origin = Origin::new(client, parts.extensions.get::<CorrelationId>().cloned());
-    let body = match receive(state, &mut origin, org.as_deref(), &parts.headers, body).await {
+    let client = state.http.client(&parts.extensions, &parts.headers);
+    let mut request_context = RequestContext::new(client, parts.extensions.get::<CorrelationId>().cloned());
+    let body = match receive(state, &mut request_context, org.as_deref(), &parts.headers, body).await {
         Ok(body) => body,
-        Err(reply) => return refuse(state, &Arc::new(origin), reply).await,
+        Err(outcome) => return reject(state, &Arc::new(request_context), outcome).await,
     };
-    answer(state, origin, &body).await
+    answer(state, request_context, &body).await
 }
 
-/// `/rpc/u/{secret}`. Unknown, revoked, expired and switched off are the same bytes as any path that is not there.
-async fn serve_personal(state: &Arc<Inner>, secret: &str, request: Request) -> Response {
+/// `/rpc/u/{secret}`. An unknown, revoked, expired or disabled URL gets the same bytes as a path that does not exist.
+async fn serve_personal(state: &Arc<RpcContext>, secret: &str, request: Request) -> Response {
     if !state.settings.personal_urls || request.method() != Method::POST {
         return route_not_found().await.into_response();
     }
     let (parts, body) = request.into_parts();
-    let client = state.edge.client(&parts.extensions, &parts.headers);
-    let mut origin = Origin::new(client, parts.extensions.get::<CorrelationId>().cloned());
+    let client = state.http.client(&parts.extensions, &parts.headers);
+    let mut request_context = RequestContext::new(client, parts.extensions.get::<CorrelationId>().cloned());
     if parts.headers.contains_key(header::AUTHORIZATION) {
-        return refuse(state, &Arc::new(origin), Reply::Body(BodyFault::TwoCallers)).await;
+        return reject(
+            state,
+            &Arc::new(request_context),
+            RpcOutcome::Body(BodyError::TwoCallers),
+        )
+        .await;
     }
-    if !origin.come_by(&state.feed().pin().snapshot, secret, state.clock().now()) {
-        recorded(state, &Arc::new(origin), Reply::denied(DenyReason::AuthRequired, None)).await;
+    if !request_context.authenticate_personal_url(&state.feed().pin().snapshot, secret, state.clock().now()) {
+        record_rejection(
+            state,
+            &Arc::new(request_context),
+            RpcOutcome::denied(DenyReason::AuthRequired, None),
+        )
+        .await;
         return route_not_found().await.into_response();
     }
     let received = async {
         let body = read(&parts.headers, body).await?;
-        // A header may name the organization, but only that of the URL.
-        origin.name_org(None, &parts.headers).map_err(Reply::Body)?;
-        Ok::<_, Reply>(body)
+        // A header may name only the organization of the URL.
+        request_context
+            .name_org(None, &parts.headers)
+            .map_err(RpcOutcome::Body)?;
+        Ok::<_, RpcOutcome>(body)
     };
     match received.await {
-        Ok(body) => answer(state, origin, &body).await,
-        Err(reply) => refuse(state, &Arc::new(origin), reply).await,
+        Ok(body) => answer(state, request_context, &body).await,
+        Err(outcome) => reject(state, &Arc::new(request_context), outcome).await,
     }
 }
 
-async fn answer(state: &Arc<Inner>, origin: Origin, body: &[u8]) -> Response {
-    let origin = Arc::new(origin);
-    match converse(state, &origin, body).await {
-        Said::One(reply, id) => respond(state, &origin, reply, &id),
-        Said::Many(output) => json(StatusCode::OK, output.into_body()),
-        Said::Nothing => StatusCode::NO_CONTENT.into_response(),
+async fn answer(state: &Arc<RpcContext>, request_context: RequestContext, body: &[u8]) -> Response {
+    let request_context = Arc::new(request_context);
+    match handle_body(state, &request_context, body).await {
+        RpcResponse::Single(outcome, id) => respond(state, &request_context, outcome, &id),
+        RpcResponse::Batch(output) => json(StatusCode::OK, output.into_body()),
+        RpcResponse::Empty => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
-/// What is said to one body.
-pub(crate) enum Said {
-    /// To a single call, and the id to echo.
-    One(Reply, String),
-    /// To a batch, written out.
-    Many(Output),
-    /// To a batch of notifications alone.
-    Nothing,
+/// The response to one request body.
+pub(crate) enum RpcResponse {
+    /// The response to a single call, with the id to echo.
+    Single(RpcOutcome, String),
+    /// The response to a batch.
+    Batch(Output),
+    /// A batch of notifications, which gets no response.
+    Empty,
 }
 
-/// Answers a body, whatever brought it.
-pub(crate) async fn converse(state: &Arc<Inner>, origin: &Arc<Origin>, body: &[u8]) -> Said {
+/// Answers a request body that came over any transport.
+pub(crate) async fn handle_body(
+    state: &Arc<RpcContext>,
+    request_context: &Arc<RequestContext>,
+    body: &[u8],
+) -> RpcResponse {
     match envelope::parse(body, state.settings.batch_max) {
         Ok(Incoming::Single(call)) => {
             let id = call.id.as_json().to_owned();
-            Said::One(pipeline::answer(state, origin, call, &mut Place::default()).await, id)
+            RpcResponse::Single(
+                pipeline::answer(state, request_context, call, &mut CallAdmission::default()).await,
+                id,
+            )
         }
-        Ok(Incoming::Batch(calls)) => batch(state, origin, calls).await.map_or(Said::Nothing, Said::Many),
+        Ok(Incoming::Batch(calls)) => batch(state, request_context, calls)
+            .await
+            .map_or(RpcResponse::Empty, RpcResponse::Batch),
         Err(error) => {
-            let reply = recorded(state, origin, Reply::Envelope(error)).await;
-            let id = reply.id().to_owned();
-            Said::One(reply, id)
+            let outcome = record_rejection(state, request_context, RpcOutcome::Envelope(error)).await;
+            let id = outcome.id().to_owned();
+            RpcResponse::Single(outcome, id)
         }
     }
 }
 
-/// Everything before the envelope (§17): encoding, size, token, organization.
+/// Checks encoding, size, token and organization, in this order (spec/20 §17).
 async fn receive(
-    state: &Inner,
-    origin: &mut Origin,
+    state: &RpcContext,
+    request_context: &mut RequestContext,
     org: Option<&str>,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Bytes, Reply> {
+) -> Result<Bytes, RpcOutcome> {
     let body = read(headers, body).await?;
-    origin
-        .authenticate(&state.edge, headers, state.clock().now())
-        .map_err(Reply::Unauthorized)?;
-    origin.name_org(org, headers).map_err(Reply::Body)?;
+    request_context
+        .authenticate(&state.http, headers, state.clock().now())
+        .map_err(RpcOutcome::Unauthorized)?;
+    request_context.name_org(org, headers).map_err(RpcOutcome::Body)?;
     Ok(body)
 }
 
-/// Encoding and size (J2).
-async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Reply> {
+/// Reads the body, and checks its encoding and size (J2).
+async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, RpcOutcome> {
     if headers
         .get(header::CONTENT_ENCODING)
         .is_some_and(|encoding| encoding != "identity")
     {
-        return Err(Reply::Body(BodyFault::Encoded));
+        return Err(RpcOutcome::Body(BodyError::Encoded));
     }
     if headers.contains_key(header::CONTENT_LENGTH) && headers.contains_key(header::TRANSFER_ENCODING) {
-        return Err(Reply::Body(BodyFault::TwoLengths));
+        return Err(RpcOutcome::Body(BodyError::TwoLengths));
     }
-    // Counted while it is read: nobody has to say how long a body is.
+    // The size is counted while the body is read, since a request need not declare it.
     match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Reply::Body(BodyFault::TooLarge)),
-        Err(error) if NoBodyRoom::caused(&*error) => Err(Reply::Busy(DenyReason::ConcurrencyLimited)),
-        Err(_) => Err(Reply::Body(BodyFault::Incomplete)),
+        Err(error) if error.is::<LengthLimitError>() => Err(RpcOutcome::Body(BodyError::TooLarge)),
+        Err(error) if NoBodyRoom::caused(&*error) => Err(RpcOutcome::Busy(DenyReason::ConcurrencyLimited)),
+        Err(_) => Err(RpcOutcome::Body(BodyError::Incomplete)),
     }
 }
 
-/// Refuses a request that never became a call.
-pub(crate) async fn refuse(state: &Arc<Inner>, origin: &Arc<Origin>, reply: Reply) -> Response {
-    let reply = recorded(state, origin, reply).await;
-    let id = reply.id().to_owned();
-    respond(state, origin, reply, &id)
+/// Rejects a request before any call is parsed from it.
+pub(crate) async fn reject(
+    state: &Arc<RpcContext>,
+    request_context: &Arc<RequestContext>,
+    outcome: RpcOutcome,
+) -> Response {
+    let outcome = record_rejection(state, request_context, outcome).await;
+    let id = outcome.id().to_owned();
+    respond(state, request_context, outcome, &id)
 }
 
-/// Records what never became a call: somebody knocked (L1).
-async fn recorded(state: &Arc<Inner>, origin: &Arc<Origin>, reply: Reply) -> Reply {
-    match Recorder::of_request(state, origin) {
-        Ok(recorder) => recorder.finish(reply, false).await,
+/// Records a rejection of a request that contains no valid call (L1).
+async fn record_rejection(
+    state: &Arc<RpcContext>,
+    request_context: &Arc<RequestContext>,
+    outcome: RpcOutcome,
+) -> RpcOutcome {
+    match CallRecorder::for_unparsed(state, request_context) {
+        Ok(recorder) => recorder.finish(outcome, false).await,
         Err(unavailable) => unavailable,
     }
 }
 
-/// J7, HD20: every element alone, in order, under the policy of its own moment; all of them within a minute.
-/// Notifications are carried out and get no answer; `None` if there is nothing to answer.
+/// Answers a batch (J7, HD20): its elements in order, each one authorized by itself, all within one minute.
+/// Notifications are executed and get no answer; `None` if no element gets an answer.
 async fn batch(
-    state: &Arc<Inner>,
-    origin: &Arc<Origin>,
+    state: &Arc<RpcContext>,
+    request_context: &Arc<RequestContext>,
     calls: Vec<Result<envelope::Request<'_>, EnvelopeError>>,
 ) -> Option<Output> {
     let end = Instant::now() + BATCH_TIME;
-    let mut place = Place::default();
-    let mut out = Output::new(&origin.hold);
+    let mut admission = CallAdmission::default();
+    let mut out = Output::new(&request_context.hold);
     for (position, call) in calls.into_iter().enumerate() {
-        // What needs no node never waits: between two elements it is the others' turn.
+        // An element that is answered locally never awaits, so the batch yields to other requests between two elements.
         if position > 0 {
             tokio::task::yield_now().await;
         }
         let separator = if out.is_empty() { b'[' } else { b',' };
-        // Many small answers are a large one.
-        place.set_full(out.settle().await.is_err());
+        // Small answers are charged together, as the text of the batch.
+        admission.set_full(out.settle().await.is_err());
         match call {
             Ok(call) => {
                 let (id, is_notification) = (call.id.clone(), call.is_notification);
-                let reply = if Instant::now() < end {
-                    let answer = pipeline::answer(state, origin, call, &mut place);
-                    // A send that has begun goes on without us, and every call leaves its record.
-                    tokio::time::timeout_at(end, answer).await.unwrap_or(Reply::OutOfTime)
+                let outcome = if Instant::now() < end {
+                    let answer = pipeline::answer(state, request_context, call, &mut admission);
+                    // A started send continues after the timeout, and every call leaves its record.
+                    tokio::time::timeout_at(end, answer)
+                        .await
+                        .unwrap_or(RpcOutcome::BatchTimeout)
                 } else {
-                    recorded(state, origin, Reply::OutOfTime).await
+                    record_rejection(state, request_context, RpcOutcome::BatchTimeout).await
                 };
                 if !is_notification {
                     out.push(separator);
-                    out.reply(reply, id.as_json());
+                    out.push_outcome(outcome, id.as_json());
                 }
             }
             Err(error) => {
-                let reply = recorded(state, origin, Reply::Envelope(error)).await;
+                let outcome = record_rejection(state, request_context, RpcOutcome::Envelope(error)).await;
                 out.push(separator);
-                let id = reply.id().to_owned();
-                out.reply(reply, &id);
+                let id = outcome.id().to_owned();
+                out.push_outcome(outcome, &id);
             }
         }
     }
@@ -227,15 +259,18 @@ async fn batch(
     Some(out)
 }
 
-fn respond(state: &Inner, origin: &Origin, reply: Reply, id: &str) -> Response {
-    if let Reply::Unauthorized(error) = reply {
+fn respond(state: &RpcContext, request_context: &RequestContext, outcome: RpcOutcome, id: &str) -> Response {
+    if let RpcOutcome::Unauthorized(error) = outcome {
         return ApiError::from(error).into_response();
     }
-    let (status, is_passing) = (reply.wire_status(state.settings.denial_status), reply.is_passing());
-    let mut out = Output::new(&origin.hold);
-    out.reply(reply, id);
+    let (status, is_transient) = (
+        outcome.wire_status(state.settings.denial_status),
+        outcome.is_transient(),
+    );
+    let mut out = Output::new(&request_context.hold);
+    out.push_outcome(outcome, id);
     let mut response = json(status, out.into_body());
-    if is_passing {
+    if is_transient {
         response
             .headers_mut()
             .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

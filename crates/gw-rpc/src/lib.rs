@@ -1,37 +1,37 @@
-//! `/rpc`: every JSON-RPC call from its bytes to its answer (spec/20).
+//! `/rpc`: JSON-RPC calls from the request bytes to the response (spec/20).
 //!
-//! Read `pipeline` first: it is the order of spec/20 §17 around the decisions of `gw-policy`. `http` is what comes
-//! before a call is a call, `question` what policy is asked, and asked again when it moved, `execute` how each kind of
-//! permitted call is answered, `live` what goes on after its answer, `send` what outlives its request, `mined` what became of
-//! it in its block, `reply` how every outcome reads on the wire, `record` what is kept of it.
+//! Read `pipeline` first: it runs the steps of spec/20 §17 around the decisions of `gw-policy`. `http` parses a request
+//! into calls, `call` authorizes a call and queries the node for it, `execute` answers each kind of permitted call,
+//! `subscriptions` serves filters and connections, `send` executes sends, `mined` validates the blocks that contain
+//! them, `outcome` writes every outcome as JSON-RPC, `record` writes the access record.
 //!
-//! No policy is judged here, and nothing of a client's body is ever forwarded.
+//! This crate decides no policy. Of a client's body it forwards only the values of custom methods that are passed
+//! through.
 
 mod api;
+mod call;
+mod code_pins;
 mod consent;
 mod execute;
 mod http;
+mod impersonation;
 mod limits;
-mod live;
-mod meter;
 mod mined;
-mod origin;
+mod outcome;
 mod output;
-mod pins;
 mod pipeline;
-mod question;
 mod record;
 mod redact;
-mod rehearsal;
-mod reply;
+mod request;
 pub mod send;
+mod simulator;
 mod state;
-mod trial;
+mod subscriptions;
+mod telemetry;
+mod test_call;
 
 pub use api::api;
 pub use http::router;
-pub use mined::MinedGate;
-pub use rehearsal::{FundsUnknown, Rehearsal, Rehearsed};
-pub use reply::{DENIAL_CODE, DENIAL_MESSAGE};
+pub use mined::BlockValidator;
+pub use outcome::{DENIAL_CODE, DENIAL_MESSAGE};
 pub use state::{RpcSettings, RpcState};
-pub use trial::{Trial, Tried};

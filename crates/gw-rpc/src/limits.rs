@@ -1,4 +1,5 @@
-//! How much at once and how often (spec/20 J8, spec/85 section 5): calls in flight and per minute, and the pause after the node said "too many".
+//! Limits of callers (spec/20 J8, spec/85 section 5): concurrent calls, calls per minute, traces, the pauses of heavy
+//! executions, and the circuit breakers of upstream keys.
 
 use gw_http::{AddressKey, ClientAddress, RateLimit};
 use gw_node::KeyId;
@@ -12,27 +13,31 @@ use std::{
     },
 };
 
-/// Whose calls are counted together.
+/// The key under which the calls of a caller are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Party {
-    /// A known user, from wherever.
+pub(crate) enum LimitKey {
+    /// A user.
     User(UserId),
-    /// A personal URL: what pages do by it is not its owner's doing (HD17).
+    /// A personal URL, counted separately from its owner because web pages use it (HD17).
     Url(PersonalUrlId),
-    /// Anonymous callers of one address (decision 54).
+    /// The anonymous callers of one address (decision 54).
     Address(AddressKey),
 }
 
-/// Calls in flight. A party without any leaves no trace.
+/// The caller has reached a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LimitExceeded;
+
+/// Limits the concurrent calls of each key. Keys without calls take no memory.
 #[derive(Debug)]
-pub(crate) struct InFlight {
+pub(crate) struct ConcurrencyLimiter {
     users: usize,
     addresses: usize,
-    counts: Mutex<HashMap<Party, usize>>,
+    counts: Mutex<HashMap<LimitKey, usize>>,
 }
 
-impl InFlight {
-    /// So many per user, so many per address without one.
+impl ConcurrencyLimiter {
+    /// `users` concurrent calls of one user or personal URL, `addresses` of one anonymous address.
     pub(crate) fn new(users: usize, addresses: usize) -> Arc<Self> {
         Arc::new(Self {
             users,
@@ -41,199 +46,204 @@ impl InFlight {
         })
     }
 
-    /// Takes a slot, given back when dropped; nothing if all are taken.
-    pub(crate) fn take(self: &Arc<Self>, party: Party) -> Option<Slot> {
-        let max = match party {
-            Party::User(_) | Party::Url(_) => self.users,
-            Party::Address(_) => self.addresses,
+    /// A permit, which is returned when it is dropped; `None` if all permits of the key are in use.
+    pub(crate) fn try_acquire(self: &Arc<Self>, key: LimitKey) -> Option<ConcurrencyPermit> {
+        let max = match key {
+            LimitKey::User(_) | LimitKey::Url(_) => self.users,
+            LimitKey::Address(_) => self.addresses,
         };
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = counts.get(&party).copied().unwrap_or(0);
+        let taken = counts.get(&key).copied().unwrap_or(0);
         if taken >= max {
             return None;
         }
-        counts.insert(party, taken + 1);
+        counts.insert(key, taken + 1);
         drop(counts);
-        Some(Slot {
-            of: Arc::clone(self),
-            party,
+        Some(ConcurrencyPermit {
+            limiter: Arc::clone(self),
+            key,
         })
     }
 }
 
-/// One call's place.
+/// The permit of one concurrent call.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    of: Arc<InFlight>,
-    party: Party,
+pub(crate) struct ConcurrencyPermit {
+    limiter: Arc<ConcurrencyLimiter>,
+    key: LimitKey,
 }
 
-impl Drop for Slot {
+impl Drop for ConcurrencyPermit {
     fn drop(&mut self) {
-        let mut counts = self.of.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.party) {
+        let mut counts = self.limiter.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.key) {
             *count -= 1;
             if *count == 0 {
-                counts.remove(&self.party);
+                counts.remove(&self.key);
             }
         }
     }
 }
 
-/// Calls per minute, batch elements counted one by one. A kind of caller without a limit is not counted.
+/// Limits the calls per minute. Each element of a batch counts as a call. Callers without a limit are not counted.
 #[derive(Debug)]
-pub(crate) struct Rates {
+pub(crate) struct RateLimits {
     subjects: Option<RateLimit<ExternalId>>,
     addresses: Option<RateLimit<AddressKey>>,
 }
 
-impl Rates {
-    /// So many per subject of a token, so many per address without one.
+impl RateLimits {
+    /// `subjects` calls per minute of one token subject, `addresses` of one anonymous address; `None` for no limit.
     pub(crate) fn new(subjects: Option<NonZeroU32>, addresses: Option<NonZeroU32>, clock: &Arc<dyn Clock>) -> Self {
         Self {
-            subjects: subjects.map(|most| RateLimit::per_minute(most, Arc::clone(clock))),
-            addresses: addresses.map(|most| RateLimit::per_minute(most, Arc::clone(clock))),
+            subjects: subjects.map(|limit| RateLimit::per_minute(limit, Arc::clone(clock))),
+            addresses: addresses.map(|limit| RateLimit::per_minute(limit, Arc::clone(clock))),
         }
     }
 
-    /// Counts one call; whether it is one too many.
-    pub(crate) fn refuse(&self, subject: Option<&ExternalId>, client: ClientAddress) -> bool {
-        match subject {
-            Some(subject) => self
-                .subjects
-                .as_ref()
-                .is_some_and(|limit| limit.check(subject).is_err()),
+    /// Counts one call.
+    ///
+    /// # Errors
+    /// [`LimitExceeded`] if the caller has made as many calls as the limit allows.
+    pub(crate) fn try_acquire(&self, subject: Option<&ExternalId>, client: ClientAddress) -> Result<(), LimitExceeded> {
+        let is_within_limit = match subject {
+            Some(subject) => self.subjects.as_ref().is_none_or(|limit| limit.check(subject).is_ok()),
             None => self
                 .addresses
                 .as_ref()
-                .is_some_and(|limit| limit.check(&client.into()).is_err()),
-        }
+                .is_none_or(|limit| limit.check(&client.into()).is_ok()),
+        };
+        if is_within_limit { Ok(()) } else { Err(LimitExceeded) }
     }
 }
 
-/// How often one party may have executions shown (J8): once a second, a hundred times a day.
+/// Limits the methods that show traces (J8): one call a second and a hundred calls a day for each key.
 #[derive(Debug, Default)]
-pub(crate) struct TraceQuota(Mutex<Traces>);
+pub(crate) struct TraceQuota(Mutex<TraceCounts>);
 
 #[derive(Debug, Default)]
-struct Traces {
+struct TraceCounts {
     day: i64,
-    of: HashMap<Party, (Timestamp, u32)>,
+    last_and_count: HashMap<LimitKey, (Timestamp, u32)>,
 }
 
 const TRACES_A_DAY: u32 = 100;
 const DAY: i64 = 86_400_000_000;
 
 impl TraceQuota {
-    /// Charges one; whether it is one too many, which is not charged.
-    pub(crate) fn refuse(&self, party: Party, now: Timestamp) -> bool {
+    /// Counts one call.
+    ///
+    /// # Errors
+    /// [`LimitExceeded`] if the key has reached a limit; the call is not counted then.
+    pub(crate) fn try_acquire(&self, key: LimitKey, now: Timestamp) -> Result<(), LimitExceeded> {
         let mut traces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let day = now.micros().div_euclid(DAY);
         if day != traces.day {
-            (traces.day, traces.of) = (day, HashMap::new());
+            (traces.day, traces.last_and_count) = (day, HashMap::new());
         }
-        match traces.of.get_mut(&party) {
+        match traces.last_and_count.get_mut(&key) {
             Some((last, used)) => {
                 if *used >= TRACES_A_DAY || now < last.plus(Seconds(1)) {
-                    return true;
+                    return Err(LimitExceeded);
                 }
                 (*last, *used) = (now, used.saturating_add(1));
             }
             None => {
-                traces.of.insert(party, (now, 1));
+                traces.last_and_count.insert(key, (now, 1));
             }
         }
-        false
+        Ok(())
     }
 }
 
-/// A pause for whose executions the node could not finish, or whose traces were too large to read: the node works on for a
-/// while when the gateway has long given up (HD36). Doubled each time, and forgotten an hour after the last.
+/// Pauses the callers of executions that the node could not finish, or whose traces were too large to read: the node
+/// continues such an execution for a while after the gateway has given up (HD36). A pause doubles each time, and is
+/// forgotten an hour after the last one.
 ///
-/// What one contract does may be somebody else's doing, so the first one is paused alone: everything is, once two were too much
-/// (HD38).
+/// The caller may not be to blame for the behaviour of a contract, so only the calls of the first heavy contract are
+/// paused; with a second contract all executions of the caller are (HD38).
 ///
-/// While a node is busy with one such execution everybody else's time out, too. So of those that did not come back in
-/// time only the one that began first is counted, until an execution that began later comes back.
+/// While the node is busy with one heavy execution, executions of other callers time out, too. So only the execution
+/// that began first is counted, until an execution that began later returns.
 #[derive(Debug, Default)]
-pub(crate) struct Pauses {
+pub(crate) struct ExecutionPauses {
     any: AtomicBool,
-    inner: Mutex<Paused>,
+    inner: Mutex<PauseState>,
 }
 
 #[derive(Debug, Default)]
-struct Paused {
-    /// Since when the node is busy with an execution that was counted.
+struct PauseState {
+    /// The time since which a counted execution keeps the node busy.
     busy_since: Option<Timestamp>,
-    of: HashMap<Party, Pause>,
+    by_key: HashMap<LimitKey, Pause>,
 }
 
 #[derive(Debug)]
 struct Pause {
     times: u32,
     ends: Timestamp,
-    /// The target that alone is paused; nothing if everything is.
+    /// The contract whose calls are paused; `None` if all executions of the caller are.
     target: Option<Address>,
 }
 
-/// The first pause, and the longest one.
+/// The seconds of the first pause, how often a pause doubles, and the time after which it is forgotten.
 const FIRST_PAUSE: u32 = 10;
 const DOUBLINGS: u32 = 8;
 const FORGOTTEN: Seconds = Seconds(3600);
 
-/// A run of at most so much gas is never paused: nodes do it at once, whatever it does.
+/// Executions with at most this much gas are never paused, because nodes finish them at once.
 const LIGHT: u64 = 100_000;
 
-/// An execution, as pauses go by it.
+/// Target and gas of an execution.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Execution {
-    /// What it calls; nothing for a creation.
+    /// The called contract; `None` for a creation.
     pub(crate) target: Option<Address>,
-    /// The gas it names.
+    /// The gas that the caller names.
     pub(crate) gas: Option<u64>,
 }
 
-impl Pauses {
-    /// Whether the party has to wait with this execution.
-    pub(crate) fn is_paused(&self, party: Party, execution: Execution, now: Timestamp) -> bool {
+impl ExecutionPauses {
+    /// Whether this execution is paused.
+    pub(crate) fn is_paused(&self, key: LimitKey, execution: Execution, now: Timestamp) -> bool {
         if !self.any.load(Ordering::Relaxed) || execution.gas.is_some_and(|gas| gas <= LIGHT) {
             return false;
         }
-        let paused = self.lock();
-        let pause = paused.of.get(&party).filter(|pause| now < pause.ends);
+        let state = self.lock();
+        let pause = state.by_key.get(&key).filter(|pause| now < pause.ends);
         pause.is_some_and(|pause| pause.target.is_none() || pause.target == execution.target)
     }
 
-    /// An execution that began then came back.
-    pub(crate) fn came_back(&self, began: Timestamp) {
+    /// Notes that an execution that began at `started_at` has returned.
+    pub(crate) fn record_return(&self, started_at: Timestamp) {
         if self.any.load(Ordering::Relaxed) {
-            let mut paused = self.lock();
-            paused.busy_since = paused.busy_since.filter(|since| began <= *since);
+            let mut state = self.lock();
+            state.busy_since = state.busy_since.filter(|since| started_at <= *since);
         }
     }
 
-    /// An execution of the party did not come back in time.
-    pub(crate) fn timed_out(&self, party: Party, execution: Execution, now: Timestamp) {
-        let mut paused = self.lock();
-        if paused.busy_since.is_none() {
-            paused.busy_since = Some(now);
-            self.count(&mut paused, party, execution, now);
+    /// Notes that an execution did not return in time.
+    pub(crate) fn record_timeout(&self, key: LimitKey, execution: Execution, now: Timestamp) {
+        let mut state = self.lock();
+        if state.busy_since.is_none() {
+            state.busy_since = Some(now);
+            self.count(&mut state, key, execution, now);
         }
     }
 
-    /// The trace of an execution of the party was too much to read.
-    pub(crate) fn too_large(&self, party: Party, execution: Execution, now: Timestamp) {
-        self.count(&mut self.lock(), party, execution, now);
+    /// Notes that the trace of an execution was too large.
+    pub(crate) fn record_oversized_trace(&self, key: LimitKey, execution: Execution, now: Timestamp) {
+        self.count(&mut self.lock(), key, execution, now);
     }
 
-    fn count(&self, paused: &mut Paused, party: Party, execution: Execution, now: Timestamp) {
-        paused.of.retain(|_, pause| now < pause.ends.plus(FORGOTTEN));
+    fn count(&self, state: &mut PauseState, key: LimitKey, execution: Execution, now: Timestamp) {
+        state.by_key.retain(|_, pause| now < pause.ends.plus(FORGOTTEN));
         let first = Pause {
             times: 0,
             ends: now,
             target: execution.target,
         };
-        let pause = paused.of.entry(party).or_insert(first);
+        let pause = state.by_key.entry(key).or_insert(first);
         if pause.target != execution.target {
             pause.target = None;
         }
@@ -242,35 +252,37 @@ impl Pauses {
         self.any.store(true, Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Paused> {
+    fn lock(&self) -> MutexGuard<'_, PauseState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// After HTTP 429 from the node nothing is forwarded by the same key for a second: it is that key's calls the node counts.
+/// Forwards nothing with a key for a second after the node has answered HTTP 429 for that key: the node counts calls by
+/// key.
 #[derive(Debug, Default)]
-pub(crate) struct Breakers {
-    /// When the last of them closes; mostly long ago, and then there is nothing to look up.
+pub(crate) struct CircuitBreakers {
+    /// The time at which the last open breaker closes, in microseconds, so that the map is not locked while none is
+    /// open.
     last: AtomicI64,
     closes: Mutex<HashMap<KeyId, i64>>,
 }
 
-impl Breakers {
+impl CircuitBreakers {
     pub(crate) fn is_open(&self, key: KeyId, now: Timestamp) -> bool {
         self.any_open(now) && self.closes().get(&key).is_some_and(|closes| now.micros() < *closes)
     }
 
-    /// Whether it is worth asking by which key.
+    /// Whether any breaker is open.
     pub(crate) fn any_open(&self, now: Timestamp) -> bool {
         now.micros() < self.last.load(Ordering::Relaxed)
     }
 
     pub(crate) fn open(&self, key: KeyId, now: Timestamp) {
-        let at = now.plus(Seconds(1)).micros();
+        let closes_at = now.plus(Seconds(1)).micros();
         let mut closes = self.closes();
         closes.retain(|_, closes| now.micros() < *closes);
-        closes.insert(key, at);
-        self.last.fetch_max(at, Ordering::Relaxed);
+        closes.insert(key, closes_at);
+        self.last.fetch_max(closes_at, Ordering::Relaxed);
         metrics::counter!("ledger_gateway_circuit_breaker_trips_total").increment(1);
     }
 
@@ -285,39 +297,40 @@ mod tests {
     use gw_types::Secret;
 
     #[test]
-    fn j8_slots_are_counted_per_party_and_come_back() {
-        let limits = InFlight::new(2, 1);
-        let (one, other) = (Party::User(UserId::fixed(1)), Party::User(UserId::fixed(2)));
-        let held = (limits.take(one).unwrap(), limits.take(one).unwrap());
-        assert!(limits.take(one).is_none() && limits.take(other).is_some());
-        drop(held.0);
-        assert!(limits.take(one).is_some());
-        drop(held.1);
+    fn j8_permits_are_counted_per_key_and_returned() {
+        let limits = ConcurrencyLimiter::new(2, 1);
+        let (first, second) = (LimitKey::User(UserId::fixed(1)), LimitKey::User(UserId::fixed(2)));
+        let permits = (limits.try_acquire(first).unwrap(), limits.try_acquire(first).unwrap());
+        assert!(limits.try_acquire(first).is_none() && limits.try_acquire(second).is_some());
+        drop(permits.0);
+        assert!(limits.try_acquire(first).is_some());
+        drop(permits.1);
         assert!(limits.counts.lock().unwrap().is_empty());
     }
 
     #[test]
-    fn j8_a_breaker_is_one_keys_and_closes_after_a_second() {
-        let breakers = Breakers::default();
+    fn j8_a_breaker_belongs_to_one_key_and_closes_after_a_second() {
+        let breakers = CircuitBreakers::default();
         let (now, later) = (Timestamp::from_secs(10), Timestamp::from_secs(11));
-        let [one, other] = ["one", "other"].map(|key| KeyId::of(&Secret::new(key)));
-        assert!(!breakers.is_open(one, now));
-        breakers.open(one, now);
-        assert!(breakers.is_open(one, now) && !breakers.is_open(other, now) && !breakers.is_open(one, later));
-        breakers.open(other, later);
-        assert!(breakers.is_open(other, later) && !breakers.is_open(one, later));
-        assert_eq!(breakers.closes().len(), 1, "closed ones are forgotten");
+        let [first, second] = ["first", "second"].map(|key| KeyId::of(&Secret::new(key)));
+        assert!(!breakers.is_open(first, now));
+        breakers.open(first, now);
+        assert!(breakers.is_open(first, now) && !breakers.is_open(second, now) && !breakers.is_open(first, later));
+        breakers.open(second, later);
+        assert!(breakers.is_open(second, later) && !breakers.is_open(first, later));
+        assert_eq!(breakers.closes().len(), 1, "closed breakers are forgotten");
     }
 
     #[test]
     fn j8_traces_are_one_a_second_and_a_hundred_a_day() {
         let quota = TraceQuota::default();
-        let (one, other) = (Party::User(UserId::fixed(1)), Party::User(UserId::fixed(2)));
-        let at = |second: i64| Timestamp::from_secs(second);
-        assert!(!quota.refuse(one, at(0)) && quota.refuse(one, at(0)) && !quota.refuse(other, at(0)));
-        let passed = (1..200).filter(|second| !quota.refuse(one, at(*second))).count();
+        let (first, second) = (LimitKey::User(UserId::fixed(1)), LimitKey::User(UserId::fixed(2)));
+        let at = |seconds: i64| Timestamp::from_secs(seconds);
+        let is_allowed = |key, seconds| quota.try_acquire(key, at(seconds)).is_ok();
+        assert!(is_allowed(first, 0) && !is_allowed(first, 0) && is_allowed(second, 0));
+        let passed = (1..200).filter(|seconds| is_allowed(first, *seconds)).count();
         assert_eq!(passed, 99);
-        assert!(quota.refuse(one, at(86_399)) && !quota.refuse(one, at(86_400)));
+        assert!(!is_allowed(first, 86_399) && is_allowed(first, 86_400));
     }
 
     const CALL: Execution = Execution {
@@ -326,43 +339,43 @@ mod tests {
     };
 
     #[test]
-    fn hd36_who_keeps_the_node_busy_waits_longer_each_time_and_nobody_else_does() {
-        let pauses = Pauses::default();
-        let (one, other) = (Party::User(UserId::fixed(1)), Party::User(UserId::fixed(2)));
-        let at = |second: i64| Timestamp::from_secs(second);
-        let is_paused = |party, second| pauses.is_paused(party, CALL, at(second));
-        pauses.timed_out(one, CALL, at(5));
-        // Held up by the first one.
-        pauses.timed_out(other, CALL, at(6));
-        assert!(is_paused(one, 14) && !is_paused(other, 6) && !is_paused(one, 15));
-        // One that began before says nothing of now.
-        pauses.came_back(at(4));
-        pauses.timed_out(other, CALL, at(16));
-        assert!(!is_paused(other, 16));
-        pauses.came_back(at(17));
-        pauses.timed_out(one, CALL, at(20));
-        assert!(is_paused(one, 39) && !is_paused(one, 40));
-        pauses.too_large(other, CALL, at(21));
-        assert!(is_paused(other, 30) && !is_paused(other, 31));
+    fn hd36_pauses_double_for_the_caller_who_keeps_the_node_busy_and_spare_others() {
+        let pauses = ExecutionPauses::default();
+        let (first, second) = (LimitKey::User(UserId::fixed(1)), LimitKey::User(UserId::fixed(2)));
+        let at = |seconds: i64| Timestamp::from_secs(seconds);
+        let is_paused = |key, seconds| pauses.is_paused(key, CALL, at(seconds));
+        pauses.record_timeout(first, CALL, at(5));
+        // The first caller's execution delays this one.
+        pauses.record_timeout(second, CALL, at(6));
+        assert!(is_paused(first, 14) && !is_paused(second, 6) && !is_paused(first, 15));
+        // An execution that began before the busy time does not end it.
+        pauses.record_return(at(4));
+        pauses.record_timeout(second, CALL, at(16));
+        assert!(!is_paused(second, 16));
+        pauses.record_return(at(17));
+        pauses.record_timeout(first, CALL, at(20));
+        assert!(is_paused(first, 39) && !is_paused(first, 40));
+        pauses.record_oversized_trace(second, CALL, at(21));
+        assert!(is_paused(second, 30) && !is_paused(second, 31));
         for _ in 0..40 {
-            pauses.too_large(one, CALL, at(40));
+            pauses.record_oversized_trace(first, CALL, at(40));
         }
-        assert!(is_paused(one, 40 + 2559) && !is_paused(one, 40 + 2560));
-        pauses.too_large(other, CALL, at(20_000));
-        assert_eq!(pauses.lock().of.len(), 1, "forgotten");
+        assert!(is_paused(first, 40 + 2559) && !is_paused(first, 40 + 2560));
+        pauses.record_oversized_trace(second, CALL, at(20_000));
+        assert_eq!(pauses.lock().by_key.len(), 1, "forgotten");
     }
 
     #[test]
-    fn hd38_one_heavy_contract_is_paused_alone_and_light_runs_never() {
-        let pauses = Pauses::default();
-        let (one, url) = (Party::User(UserId::fixed(1)), Party::Url(PersonalUrlId::fixed(1)));
+    fn hd38_a_first_heavy_contract_is_paused_alone_and_light_executions_never() {
+        let pauses = ExecutionPauses::default();
+        let (user, url) = (LimitKey::User(UserId::fixed(1)), LimitKey::Url(PersonalUrlId::fixed(1)));
         let now = Timestamp::from_secs(5);
         let call = |byte, gas| Execution {
             target: Some(Address::repeat_byte(byte)),
             gas,
         };
-        let is_paused = |byte, gas| pauses.is_paused(one, call(byte, gas), now);
-        pauses.too_large(one, call(1, None), now);
+        let is_paused = |byte, gas| pauses.is_paused(user, call(byte, gas), now);
+        pauses.record_oversized_trace(user, call(1, None), now);
         assert!(
             is_paused(1, None) && is_paused(1, Some(100_001)) && !is_paused(1, Some(100_000)) && !is_paused(2, None)
         );
@@ -370,18 +383,18 @@ mod tests {
             !pauses.is_paused(url, call(1, None), now),
             "a personal URL has pauses of its own"
         );
-        pauses.too_large(one, call(2, None), now);
+        pauses.record_oversized_trace(user, call(2, None), now);
         assert!(is_paused(1, None) && is_paused(3, None) && !is_paused(3, Some(21_000)));
         assert!(pauses.is_paused(
-            one,
+            user,
             Execution {
                 target: None,
                 gas: None
             },
             now
         ));
-        // Creations are heavy together.
-        pauses.too_large(
+        // Creations count as one target.
+        pauses.record_oversized_trace(
             url,
             Execution {
                 target: None,
@@ -393,9 +406,9 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct Still;
+    struct FixedClock;
 
-    impl Clock for Still {
+    impl Clock for FixedClock {
         fn now(&self) -> Timestamp {
             Timestamp::from_secs(10)
         }
@@ -403,17 +416,17 @@ mod tests {
 
     #[test]
     fn edge_rates_count_subjects_and_anonymous_addresses_apart() {
-        let clock: Arc<dyn Clock> = Arc::new(Still);
-        let rates = Rates::new(None, NonZeroU32::new(2), &clock);
-        let [one, other] = ["198.51.100.1", "198.51.100.2"].map(|text| ClientAddress(text.parse().unwrap()));
+        let clock: Arc<dyn Clock> = Arc::new(FixedClock);
+        let rates = RateLimits::new(None, NonZeroU32::new(2), &clock);
+        let [first, second] = ["198.51.100.1", "198.51.100.2"].map(|text| ClientAddress(text.parse().unwrap()));
         let subject = ExternalId::new("did:test:one").unwrap();
         assert_eq!(
-            [one, one, one, other].map(|client| rates.refuse(None, client)),
-            [false, false, true, false]
+            [first, first, first, second].map(|client| rates.try_acquire(None, client).is_ok()),
+            [true, true, false, true]
         );
         assert!(
-            !rates.refuse(Some(&subject), one),
-            "no limit for those who say who they are"
+            rates.try_acquire(Some(&subject), first).is_ok(),
+            "authenticated callers have no limit here"
         );
     }
 }

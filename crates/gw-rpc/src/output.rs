@@ -1,7 +1,7 @@
-//! An answer as it leaves: small results written together, large ones as they are, each charged to its request until its
-//! last byte has left.
+//! The body of a response. Small results are written into one buffer, large ones keep their own, and all bytes are
+//! charged to the request until they are sent.
 
-use crate::reply::Reply;
+use crate::outcome::RpcOutcome;
 use axum::body::Body;
 use bytes::Bytes;
 use gw_node::{
@@ -17,14 +17,14 @@ use std::{
     task::{Context, Poll},
 };
 
-/// One body under way.
+/// A response body under construction.
 #[derive(Debug)]
 pub(crate) struct Output {
     hold: Arc<AnswerHold>,
     parts: VecDeque<Bytes>,
-    /// What comes behind the parts.
+    /// The bytes after the parts.
     tail: Vec<u8>,
-    /// For the tail, where it is large by what was written into it.
+    /// The lease for the bytes of the tail, once the tail is large.
     lease: Option<ByteLease>,
 }
 
@@ -46,15 +46,15 @@ impl Output {
         self.tail.push(byte);
     }
 
-    /// Appends the JSON-RPC object for the request with this id, and gives back what it takes no more.
-    pub(crate) fn reply(&mut self, reply: Reply, id: &str) {
-        match reply {
-            Reply::Result(result) if result.len() > SMALL => {
-                Reply::begin_result(id, &mut self.tail);
+    /// Appends the JSON-RPC object of an outcome, and releases memory that is no longer needed.
+    pub(crate) fn push_outcome(&mut self, outcome: RpcOutcome, id: &str) {
+        match outcome {
+            RpcOutcome::Result(result) if result.len() > SMALL => {
+                RpcOutcome::begin_result(id, &mut self.tail);
                 let (bytes, is_charged) = result.into_bytes();
-                // A part of the node's answer is charged with it.
+                // Bytes of the node's answer are charged already.
                 let bytes = if is_charged {
-                    self.hold.say(bytes.len());
+                    self.hold.record_spoken(bytes.len());
                     bytes
                 } else {
                     let lease = self.hold.claim(bytes.len());
@@ -64,31 +64,31 @@ impl Output {
                 self.parts.push_back(bytes);
                 self.tail.push(b'}');
             }
-            reply => {
+            outcome => {
                 if self.tail.is_empty() {
-                    self.tail.reserve(128 + reply.len());
+                    self.tail.reserve(128 + outcome.len());
                 }
-                reply.write(id, &mut self.tail);
+                outcome.write(id, &mut self.tail);
             }
         }
         self.hold.trim();
     }
 
-    /// Charges what was written together, before more is.
+    /// Charges the bytes of the tail, before more are appended.
     ///
     /// # Errors
-    /// [`NoRoom`] if there is none for it: what was written stays, and nothing should be added.
+    /// [`NoRoom`] if there is no memory left for them: the tail stays, and nothing should be appended.
     pub(crate) async fn settle(&mut self) -> Result<(), NoRoom> {
         if self.tail.len() <= SMALL {
             return Ok(());
         }
         let lease = match &mut self.lease {
             Some(lease) => lease,
-            none => none.insert(self.hold.lease(0).await?),
+            slot => slot.insert(self.hold.lease(0).await?),
         };
-        let more = self.tail.capacity().saturating_sub(lease.bytes());
+        let added = self.tail.capacity().saturating_sub(lease.bytes());
         lease.grow_to(self.tail.capacity()).await?;
-        self.hold.say(more);
+        self.hold.record_spoken(added);
         Ok(())
     }
 
@@ -101,20 +101,20 @@ impl Output {
         }
     }
 
-    /// As the body of an HTTP answer.
+    /// The body of an HTTP response.
     pub(crate) fn into_body(mut self) -> Body {
         if self.parts.is_empty() && self.lease.is_none() {
             return Body::from(self.tail);
         }
         self.end_tail();
-        let left = self.parts.iter().map(Bytes::len).sum();
+        let remaining = self.parts.iter().map(Bytes::len).sum();
         Body::new(Parts {
             parts: self.parts,
-            left,
+            remaining,
         })
     }
 
-    /// As one text, with the room it takes.
+    /// The text of a WebSocket message, and the lease for its bytes.
     pub(crate) fn into_text(mut self) -> (String, Option<ByteLease>) {
         let text = if self.parts.is_empty() {
             self.tail
@@ -128,16 +128,16 @@ impl Output {
         };
         let lease = (text.len() > SMALL).then(|| self.hold.claim(text.len()));
         self.hold.trim();
-        // What is written here is JSON of ours.
+        // The bytes are JSON, which is UTF-8.
         (String::from_utf8(text).unwrap_or_default(), lease)
     }
 }
 
-/// The parts of one body, each dropped when it was taken.
+/// The parts of one body. Each part is dropped once it is sent.
 #[derive(Debug)]
 struct Parts {
     parts: VecDeque<Bytes>,
-    left: usize,
+    remaining: usize,
 }
 
 impl http_body::Body for Parts {
@@ -146,7 +146,7 @@ impl http_body::Body for Parts {
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let part = self.parts.pop_front();
-        self.left = self.left.saturating_sub(part.as_ref().map_or(0, Bytes::len));
+        self.remaining = self.remaining.saturating_sub(part.as_ref().map_or(0, Bytes::len));
         Poll::Ready(part.map(|part| Ok(Frame::data(part))))
     }
 
@@ -155,6 +155,6 @@ impl http_body::Body for Parts {
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(u64::try_from(self.left).unwrap_or(u64::MAX))
+        SizeHint::with_exact(u64::try_from(self.remaining).unwrap_or(u64::MAX))
     }
 }

@@ -1,16 +1,16 @@
-//! One call, from its name to its answer: the order of spec/20 §17 around the pure decisions of `gw-policy`.
+//! Answers one call: the steps of spec/20 §17 around the decisions of `gw-policy`.
 
 use crate::{
+    call::{AuthorizedCall, CallContext, RpcCall},
     consent, execute,
-    limits::Slot,
-    live,
-    origin::Origin,
-    question::{Asked, Judged},
-    record::{Found, Recorder},
+    limits::ConcurrencyPermit,
+    outcome::RpcOutcome,
+    record::CallRecorder,
     redact,
-    reply::Reply,
+    request::RequestContext,
     send,
-    state::Inner,
+    state::RpcContext,
+    subscriptions,
 };
 use gw_audit::TraceKind;
 use gw_evm::{Class, envelope::Request};
@@ -18,186 +18,219 @@ use gw_policy::{Disclosed, access::Plan};
 use gw_types::DenyReason;
 use std::sync::Arc;
 
-/// A place among the caller's calls in flight: shared by the elements of a batch (J7), and kept by a send that
-/// outlives its connection.
+/// The admission of calls to the node. The elements of a batch share one concurrency permit (J7), and a send that
+/// outlives its connection keeps it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
-    slot: Option<Arc<Slot>>,
-    /// The answers of the batch so far leave no room for another one.
+pub(crate) struct CallAdmission {
+    permit: Option<Arc<ConcurrencyPermit>>,
+    /// Whether the answers of the batch so far leave no memory for another one.
     is_full: bool,
 }
 
-/// Answers one call and records it. Each step may end it; nothing that stands below happens then.
+/// Answers one call and records it. Each step may reject the call; the later steps are skipped then.
 ///
-/// Before this, once per HTTP request (`http`): size and encoding, token, depth, duplicates, envelope, batch.
-pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Request<'_>, place: &mut Place) -> Reply {
-    // The canonical name.
-    let lookup = state.settings.extras.lookup(call.method);
-    // Room for the record, before anything is done that would have to be recorded.
-    let mut recorder = match Recorder::of_call(state, origin, &lookup, call.method) {
+/// The steps that run once per HTTP request come before, in `http`: size, encoding, token, depth, duplicates, envelope,
+/// batch.
+pub(crate) async fn answer(
+    state: &Arc<RpcContext>,
+    request: &Arc<RequestContext>,
+    wire: Request<'_>,
+    admission: &mut CallAdmission,
+) -> RpcOutcome {
+    // Find the method by its canonical name.
+    let lookup = state.settings.extras.lookup(wire.method);
+    // Reserve room for the record before anything happens that must be recorded.
+    let mut recorder = match CallRecorder::for_call(state, request, &lookup, wire.method) {
         Ok(recorder) => recorder,
-        Err(reply) => return reply,
+        Err(unavailable) => return unavailable,
     };
-    // Too often? Before any work, and recorded: who knocks too hard is somebody to know of.
-    if state.rates.refuse(origin.subject(), origin.client) {
-        return recorder.finish(Reply::Busy(DenyReason::RateLimited), false).await;
+    // Check the rate limit before any work. Rejections are recorded, too: they show who exceeds the limit.
+    if state.rates.try_acquire(request.subject(), request.client).is_err() {
+        return recorder.finish(RpcOutcome::Busy(DenyReason::RateLimited), false).await;
     }
-    // Naming an organization for the first time accepts its invitation.
-    consent::accept_named(state, origin).await;
-    // Parameters get their types; what is wrong with them is held until the caller may use the method at all.
-    let asked = Asked::new(state, origin, lookup, call);
+    // A call that names an organization for the first time accepts its invitation.
+    consent::accept_named(state, request).await;
+    // Parse the parameters. Only callers who may use the method see an error in them.
+    let rpc_call = RpcCall::new(state, request, lookup, wire);
     if state.settings.log_params {
-        recorder.found.params = Some(redact::params(&asked));
+        recorder.record.params = Some(redact::params(&rpc_call));
     }
-    // Blocked? Policy stale? Who calls: revoked, unknown, banned? Metadata; anonymous list; KYC; organization; method
-    // list; held error; multicall; history; target; grant; slot, selector, parameters; upgrade; claims; sender.
-    let judged = match asked.judge() {
-        Ok(judged) => judged,
-        Err(reply) => return recorder.finish(reply, false).await,
+    // Authorize the call. The checks, in order: blocked method, stale policy; revoked, unknown and banned callers;
+    // metadata; anonymous list; KYC; organization; method list; parameter error; multicall; history; target; grant;
+    // slot, selector, parameters; upgrade; claims; sender.
+    let authorized = match rpc_call.authorize() {
+        Ok(authorized) => authorized,
+        Err(rejection) => return recorder.finish(rejection, false).await,
     };
-    recorder.found.org = judged.permit.org();
-    recorder.found.epoch = Some(judged.permit.epoch());
-    recorder.found.listed = judged.permit.listed();
-    // What we know ourselves takes no place and no trip to the node.
-    if let Some(known) = known(&asked, &judged) {
-        return recorder.finish(told(known), false).await;
+    recorder.record.org = authorized.permit.org();
+    recorder.record.epoch = Some(authorized.permit.epoch());
+    recorder.record.allow_list_match = authorized.permit.allow_list_match();
+    if let Some(answer) = answer_locally(state, &rpc_call, &authorized) {
+        return recorder.finish(into_outcome(answer), false).await;
     }
-    // The pause the node asked for, or whose executions keep it busy; calls in flight.
-    if let Err(reply) = place.take(state, &judged) {
-        return recorder.finish(reply, false).await;
+    // Check the circuit breaker, the pauses and the concurrent calls.
+    if let Err(busy) = admission.acquire(state, &authorized) {
+        return recorder.finish(busy, false).await;
     }
-    // Traces for their own sake are costly: charged before the node is asked (J8).
-    if judged.permit.method().is_some_and(|row| row.class() == Class::Trace)
-        && state.traces.refuse(judged.party, judged.now)
+    // Count methods that show a trace before the node is queried (J8).
+    if authorized
+        .permit
+        .method()
+        .is_some_and(|method| method.class() == Class::Trace)
+        && state.traces.try_acquire(authorized.limit_key, authorized.now).is_err()
     {
-        return recorder.finish(Reply::Busy(DenyReason::RateLimited), false).await;
+        return recorder.finish(RpcOutcome::Busy(DenyReason::RateLimited), false).await;
     }
-    match judged.permit.plan() {
-        // Pin, traces, frames and touches, nonce, recipients, intent, reservations, visibility row; decided once more;
-        // forward; accept or release; outcome. Apart from the connection, down to its record (HD21).
+    match authorized.permit.plan() {
+        // Traces, frames and touches, nonce, recipients, intent, reservations, visibility row; reauthorized; submitted;
+        // accepted or released; outcome. A task of its own runs all of it, including the access record, so that it does
+        // not end with the connection (HD21).
         Plan::Send => {
-            recorder.found.trace = Some(TraceKind::Send);
-            let place = place.clone();
-            let sending = state.sends.tasks.spawn(async move {
-                let reply = send::send(&asked, judged, &mut recorder.found).await;
-                drop(place);
-                recorder.finish(reply, true).await
+            recorder.record.trace = Some(TraceKind::Send);
+            let admission = admission.clone();
+            let task = state.sends.tasks.spawn(async move {
+                let outcome = send::send(&mut CallContext::new(&rpc_call, &mut recorder.record), authorized).await;
+                drop(admission);
+                recorder.finish(outcome, true).await
             });
-            sending.await.unwrap_or(Reply::Internal)
+            task.await.unwrap_or(RpcOutcome::Internal)
         }
-        // To the node and back, apart from the connection: it may be a send (HD21).
-        Plan::Unexamined => {
-            let place = place.clone();
-            let passing = state.sends.tasks.spawn(async move {
-                let answer = execute::pass(&asked, judged, &mut recorder.found).await;
-                drop(place);
-                recorder.finish(told(answer), true).await
+        // A task of its own, which does not end with the connection: the call may be a send (HD21).
+        Plan::Passthrough => {
+            let admission = admission.clone();
+            let task = state.sends.tasks.spawn(async move {
+                let context = &mut CallContext::new(&rpc_call, &mut recorder.record);
+                let answer = execute::passthrough(context, authorized).await;
+                drop(admission);
+                recorder.finish(into_outcome(answer), true).await
             });
-            passing.await.unwrap_or(Reply::Internal)
+            task.await.unwrap_or(RpcOutcome::Internal)
         }
-        // Whose it is; then the read it stands for, judged as if it were called.
-        Plan::Live => {
-            let answer = live::filters::answer(&asked, &judged, &mut recorder.found).await;
-            recorder.finish(told(answer), false).await
+        // Filters and subscriptions: the owner is checked, then the underlying read is authorized as if the caller made
+        // it.
+        Plan::Subscription => {
+            let context = &mut CallContext::new(&rpc_call, &mut recorder.record);
+            let answer = subscriptions::filters::answer(context, &authorized).await;
+            recorder.finish(into_outcome(answer), false).await
         }
         Plan::Simulate | Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Local | Plan::ZeroQuantity => {
-            let answer = read(&asked, judged, &mut recorder.found).await;
-            recorder.finish(told(answer), false).await
+            let answer = read(&mut CallContext::new(&rpc_call, &mut recorder.record), authorized).await;
+            recorder.finish(into_outcome(answer), false).await
         }
     }
 }
 
-/// A permitted call without effect.
-async fn read(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
-    if judged.permit.plan() == Plan::Simulate {
-        // Pin, trace, frames and touches; the answer from that very trace.
-        found.trace = Some(TraceKind::Simulation);
-        execute::simulate(asked, judged, found).await
+/// Answers a permitted call that changes nothing.
+async fn read(context: &mut CallContext<'_>, authorized: AuthorizedCall) -> Result<Disclosed, RpcOutcome> {
+    if authorized.permit.plan() == Plan::Simulate {
+        // Block, trace, frames and touches are checked; the answer comes from that trace.
+        context.record.trace = Some(TraceKind::Simulation);
+        execute::simulate(context, authorized).await
     } else {
-        // The typed body out; the answer opened under the policy of the moment it came.
-        execute::forward(asked, judged, found).await
+        // The body is written from the typed call; the answer is opened under the newest policy.
+        execute::forward(context, authorized).await
     }
 }
 
-/// What comes of a call that somebody else asks about (V1, V2). It takes the same steps, and leaves no record of the
-/// user's: who asks has left one already, of their own. A send ends where something would happen.
-pub(crate) async fn rehearse(asked: &Asked, found: &mut Found) -> (Reply, Option<send::Effects>) {
-    let rehearsed = async {
-        let judged = asked.judge()?;
-        if let Some(known) = known(asked, &judged) {
-            return Ok((known?, None));
+/// Answers a call of a user for an impersonating administrator (V1, V2). It takes the same steps as the user's own
+/// call, except that it writes no record for the user: the administrator's request has one already. A send is checked
+/// and not sent.
+pub(crate) async fn simulate_as(context: &mut CallContext<'_>) -> (RpcOutcome, Option<send::Effects>) {
+    let steps = async {
+        let authorized = context.authorize()?;
+        let state = context.state();
+        if let Some(answer) = answer_locally(state, context.call(), &authorized) {
+            return Ok((answer?, None));
         }
-        let mut place = Place::default();
-        place.take(asked.state(), &judged)?;
-        if judged.permit.method().is_some_and(|row| row.class() == Class::Trace)
-            && asked.state().traces.refuse(judged.party, judged.now)
+        CallAdmission::default().acquire(state, &authorized)?;
+        if authorized
+            .permit
+            .method()
+            .is_some_and(|method| method.class() == Class::Trace)
+            && state.traces.try_acquire(authorized.limit_key, authorized.now).is_err()
         {
-            return Err(Reply::Busy(DenyReason::RateLimited));
+            return Err(RpcOutcome::Busy(DenyReason::RateLimited));
         }
-        match judged.permit.plan() {
-            Plan::Send => send::rehearse(asked, judged, found)
+        match authorized.permit.plan() {
+            Plan::Send => send::simulate(context, authorized)
                 .await
                 .map(|effects| (Disclosed::NULL, Some(effects))),
-            // What goes on after its answer is nobody else's to begin, and what nobody examines nobody else's to see.
-            Plan::Live | Plan::Unexamined => Err(judged.denied(DenyReason::MethodNotAllowed)),
+            // Subscriptions and passthrough methods cannot be impersonated.
+            Plan::Subscription | Plan::Passthrough => Err(authorized.denied(DenyReason::MethodNotAllowed)),
             Plan::Simulate | Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Local | Plan::ZeroQuantity => {
-                read(asked, judged, found).await.map(|answer| (answer, None))
+                read(context, authorized).await.map(|answer| (answer, None))
             }
         }
     };
-    match rehearsed.await {
-        Ok((answer, effects)) => (Reply::Result(answer), effects),
-        Err(reply) => (reply, None),
+    match steps.await {
+        Ok((answer, effects)) => (RpcOutcome::Result(answer), effects),
+        Err(outcome) => (outcome, None),
     }
 }
 
-/// The answer, if it needs no node.
-fn known(asked: &Asked, judged: &Judged) -> Option<Result<Disclosed, Reply>> {
-    if let Some(row) = judged.permit.method().filter(|row| row.class() == Class::Meta) {
-        return Some(execute::metadata(asked.state(), row));
+/// Answers the call if that needs no node.
+fn answer_locally(
+    state: &RpcContext,
+    call: &RpcCall,
+    authorized: &AuthorizedCall,
+) -> Option<Result<Disclosed, RpcOutcome>> {
+    if let Some(method) = authorized
+        .permit
+        .method()
+        .filter(|method| method.class() == Class::Meta)
+    {
+        return Some(execute::metadata(state, method));
     }
-    match judged.permit.plan() {
-        Plan::Local => Some(execute::local(asked, judged)),
+    match authorized.permit.plan() {
+        Plan::Local => Some(execute::local(call, authorized)),
         Plan::ZeroQuantity => Some(Ok(Disclosed::ZERO)),
-        Plan::Live
+        Plan::Subscription
         | Plan::Forward
         | Plan::CodeCheck
         | Plan::Untraced
         | Plan::Simulate
         | Plan::Send
-        | Plan::Unexamined => None,
+        | Plan::Passthrough => None,
     }
 }
 
-fn told(answer: Result<Disclosed, Reply>) -> Reply {
-    answer.map_or_else(|reply| reply, Reply::Result)
+fn into_outcome(answer: Result<Disclosed, RpcOutcome>) -> RpcOutcome {
+    answer.map_or_else(|outcome| outcome, RpcOutcome::Result)
 }
 
-impl Place {
-    /// Says whether there is room for one more answer in the batch.
+impl CallAdmission {
+    /// Sets whether the answers of the batch so far leave no memory for another one.
     pub(crate) fn set_full(&mut self, is_full: bool) {
         self.is_full = is_full;
     }
 
-    fn take(&mut self, state: &Inner, judged: &Judged) -> Result<(), Reply> {
-        if state.breakers.any_open(judged.now) && state.breakers.is_open(judged.node(state)?.key_id(), judged.now) {
-            return Err(Reply::Busy(DenyReason::RateLimited));
+    /// Admits one call.
+    ///
+    /// # Errors
+    /// [`RpcOutcome::Busy`] while the circuit breaker of the key is open, while the caller's executions are paused, or
+    /// while the caller has the most concurrent calls.
+    fn acquire(&mut self, state: &RpcContext, authorized: &AuthorizedCall) -> Result<(), RpcOutcome> {
+        let now = authorized.now;
+        if state.breakers.any_open(now) && state.breakers.is_open(authorized.key_id(state)?, now) {
+            return Err(RpcOutcome::Busy(DenyReason::RateLimited));
         }
-        if matches!(judged.permit.plan(), Plan::Simulate | Plan::Send)
-            && state.pauses.is_paused(judged.party, judged.execution(), judged.now)
+        if matches!(authorized.permit.plan(), Plan::Simulate | Plan::Send)
+            && state
+                .pauses
+                .is_paused(authorized.limit_key, authorized.execution(), now)
         {
-            return Err(Reply::Busy(DenyReason::RateLimited));
+            return Err(RpcOutcome::Busy(DenyReason::RateLimited));
         }
         if self.is_full {
-            state.meters.crowded();
-            return Err(Reply::Busy(DenyReason::ConcurrencyLimited));
+            state.metrics.concurrency_rejected();
+            return Err(RpcOutcome::Busy(DenyReason::ConcurrencyLimited));
         }
-        if self.slot.is_none() {
-            let Some(slot) = state.in_flight.take(judged.party) else {
-                state.meters.crowded();
-                return Err(Reply::Busy(DenyReason::ConcurrencyLimited));
+        if self.permit.is_none() {
+            let Some(permit) = state.in_flight.try_acquire(authorized.limit_key) else {
+                state.metrics.concurrency_rejected();
+                return Err(RpcOutcome::Busy(DenyReason::ConcurrencyLimited));
             };
-            self.slot = Some(Arc::new(slot));
+            self.permit = Some(Arc::new(permit));
         }
         Ok(())
     }

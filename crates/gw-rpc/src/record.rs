@@ -1,233 +1,212 @@
-//! One access record per call (spec/20 §15), written before the answer leaves and whatever becomes of the client.
+//! The access record of a JSON-RPC call (spec/20 §15). It is written before the answer leaves, even if the client has
+//! gone.
 //!
-//! Invariant: from the moment a [`Recorder`] exists, its call leaves exactly one record: through [`Recorder::finish`],
-//! or, when the client went away and the handler was dropped, as status 499 (HD21). Its room in the journal is taken
-//! before anything is done, so a call that could not be recorded does not happen.
+//! Room in the journal is reserved before the call has any effect, so that a call that cannot be recorded does not
+//! happen. [`gw_journal::AccessRecorder`] guarantees that the call leaves exactly one record.
 
-use crate::{meter::Ended, origin::Origin, reply::Reply, state::Inner};
+use crate::{outcome::RpcOutcome, request::RequestContext, state::RpcContext, telemetry::CallOutcome};
 use gw_audit::{AccessRecord, MatchedVia, TraceKind};
-use gw_evm::{Class, Listed, Lookup, Method};
-use gw_journal::{JournalError, Position, Reservation};
-use gw_policy::access::StoppedAt;
-use gw_types::{DenyReason, Epoch, OrgId};
+use gw_evm::{AllowListMatch, Class, Method, MethodLookup};
+use gw_journal::{AccessRecorder, WhenFull};
+use gw_policy::access::DeniedFrame;
+use gw_types::{Epoch, OrgId};
 use std::{
     borrow::Cow,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-/// The record of a call under way.
+/// Writes the access record of one JSON-RPC call and counts the call.
 #[derive(Debug)]
-pub(crate) struct Recorder {
-    state: Arc<Inner>,
-    origin: Arc<Origin>,
-    name: Cow<'static, str>,
+pub(crate) struct CallRecorder {
+    state: Arc<RpcContext>,
     method: Option<Method>,
-    began: Instant,
-    room: Room,
-    pub(crate) found: Found,
+    is_authenticated: bool,
+    recorder: AccessRecorder,
+    pub(crate) record: CallRecord,
 }
 
-/// Where the record goes.
-#[derive(Debug)]
-enum Room {
-    /// Reserved.
-    Taken(Reservation),
-    /// Nowhere, if need be: the journal is full and reads go on (`AUDIT_FULL_POLICY=open_reads`).
-    None,
-    /// It is written.
-    Written,
-}
-
-/// What the steps of a call find out for its record.
+/// The data that the steps of a call add to its record.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct CallRecord {
     pub(crate) org: Option<OrgId>,
     pub(crate) epoch: Option<Epoch>,
     pub(crate) params: Option<String>,
     pub(crate) trace: Option<TraceKind>,
-    /// By which entry a list let a method through that is beside the registry.
-    pub(crate) listed: Option<Listed>,
-    /// Where an execution was refused, for an administrator who asks (V1).
-    pub(crate) stopped: Option<StoppedAt>,
+    /// Which entry of an allow-list permits a custom method.
+    pub(crate) allow_list_match: Option<AllowListMatch>,
+    /// The frame at which an execution was denied, for an impersonating administrator (V1).
+    pub(crate) denied_frame: Option<DeniedFrame>,
     upstream: Option<Duration>,
 }
 
-impl Found {
-    /// Waits for the node and counts the time; a client that hangs up meanwhile has called the node all the same.
-    pub(crate) async fn upstream<T>(&mut self, state: &Inner, asking: impl Future<Output = T>) -> T {
+impl CallRecord {
+    /// Waits for a query to the node and counts the time. The record shows the query even if the client goes away
+    /// meanwhile.
+    pub(crate) async fn time_upstream<T>(&mut self, state: &RpcContext, query: impl Future<Output = T>) -> T {
         let before = *self.upstream.get_or_insert_default();
-        let began = Instant::now();
-        let answer = asking.await;
-        let took = began.elapsed();
-        self.upstream = Some(before + took);
-        state.meters.node(took);
+        let started_at = Instant::now();
+        let answer = query.await;
+        let elapsed = started_at.elapsed();
+        self.upstream = Some(before + elapsed);
+        state.metrics.node(elapsed);
         answer
     }
 }
 
-/// The client closed the request (nginx's number for it).
-const CLIENT_GONE: u16 = 499;
-
-impl Recorder {
-    /// The record of a call of `name`.
-    pub(crate) fn of_call(
-        state: &Arc<Inner>,
-        origin: &Arc<Origin>,
-        lookup: &Lookup,
+impl CallRecorder {
+    /// The recorder of a call of the method `name`.
+    pub(crate) fn for_call(
+        state: &Arc<RpcContext>,
+        request: &Arc<RequestContext>,
+        lookup: &MethodLookup,
         name: &str,
-    ) -> Result<Self, Reply> {
-        // What passes unexamined may be a send.
-        let writes = |row: Option<Method>| row.is_none_or(|row| row.class() == Class::Write);
+    ) -> Result<Self, RpcOutcome> {
+        // A custom method that is passed through may be a send.
+        let may_write = |method: Option<Method>| method.is_none_or(|method| method.class() == Class::Write);
         match lookup {
-            Lookup::Known(row) => Self::open(
+            MethodLookup::Registered(method) => Self::open(
                 state,
-                origin,
-                Cow::Borrowed(row.as_str()),
-                Some(*row),
-                !writes(Some(*row)),
+                request,
+                Cow::Borrowed(method.as_str()),
+                Some(*method),
+                !may_write(Some(*method)),
             ),
-            Lookup::Extra(extra) => Self::open(
+            MethodLookup::Custom(custom) => Self::open(
                 state,
-                origin,
-                Cow::Owned(extra.name().to_owned()),
-                extra.row(),
-                !writes(extra.row()),
+                request,
+                Cow::Owned(custom.name().to_owned()),
+                custom.method(),
+                !may_write(custom.method()),
             ),
-            Lookup::Blocked | Lookup::Unknown => Self::open(state, origin, Cow::Owned(legible(name)), None, true),
+            MethodLookup::Blocked | MethodLookup::Unknown => {
+                Self::open(state, request, Cow::Owned(printable_method(name)), None, true)
+            }
         }
     }
 
-    /// The record of a request that never became a call: somebody knocked (L1).
-    pub(crate) fn of_request(state: &Arc<Inner>, origin: &Arc<Origin>) -> Result<Self, Reply> {
-        Self::open(state, origin, Cow::Borrowed("unparsed"), None, true)
+    /// The recorder of a request from which no call was parsed (L1).
+    pub(crate) fn for_unparsed(state: &Arc<RpcContext>, request: &Arc<RequestContext>) -> Result<Self, RpcOutcome> {
+        Self::open(state, request, Cow::Borrowed("unparsed"), None, true)
     }
 
-    /// The record of something the gateway does for a caller without a method of the registry.
-    pub(crate) fn of_own(state: &Arc<Inner>, origin: &Arc<Origin>, name: &'static str) -> Result<Self, Reply> {
-        Self::open(state, origin, Cow::Borrowed(name), None, true)
+    /// The recorder of an internal operation for a caller, such as a subscription delivery, under the name `name`.
+    pub(crate) fn for_internal(
+        state: &Arc<RpcContext>,
+        request: &Arc<RequestContext>,
+        name: &'static str,
+    ) -> Result<Self, RpcOutcome> {
+        Self::open(state, request, Cow::Borrowed(name), None, true)
     }
 
     fn open(
-        state: &Arc<Inner>,
-        origin: &Arc<Origin>,
+        state: &Arc<RpcContext>,
+        request: &Arc<RequestContext>,
         name: Cow<'static, str>,
         method: Option<Method>,
         may_go_unrecorded: bool,
-    ) -> Result<Self, Reply> {
-        let room = match state.journal().reserve(1) {
-            Ok(room) => Room::Taken(room),
-            Err(JournalError::Full) if state.settings.open_reads && may_go_unrecorded => Room::None,
-            Err(_) => return Err(Reply::AuditUnavailable),
+    ) -> Result<Self, RpcOutcome> {
+        let record = AccessRecord {
+            external_id: request.subject().cloned(),
+            ip_address: Some(request.client.0),
+            correlation_id: request.correlation_id.as_ref().map(|id| id.as_str().to_owned().into()),
+            auth_method: request.auth,
+            rpc_url_id: request.url_id(),
+            ..AccessRecord::new(name, 0)
         };
-        let (state, origin) = (Arc::clone(state), Arc::clone(origin));
+        let when_full = if state.settings.open_reads && may_go_unrecorded {
+            WhenFull::GoOn
+        } else {
+            WhenFull::Refuse
+        };
+        let recorder =
+            AccessRecorder::open(state.journal(), record, when_full).map_err(|_| RpcOutcome::AuditUnavailable)?;
+        let (state, is_authenticated) = (Arc::clone(state), request.subject().is_some());
         Ok(Self {
             state,
-            origin,
-            name,
             method,
-            began: Instant::now(),
-            room,
-            found: Found::default(),
+            is_authenticated,
+            recorder,
+            record: CallRecord::default(),
         })
     }
 
-    /// Writes the record; waits for its fsync if `durably`. What cannot be recorded is not answered.
-    pub(crate) async fn finish(mut self, reply: Reply, durably: bool) -> Reply {
-        let (status, said) = (reply.status(), reply.wire_status(self.state.settings.denial_status));
-        self.measure(&reply);
-        self.found.org = reply.org().or(self.found.org);
-        let written = self.write(status.as_u16(), (said != status).then(|| said.as_u16()), reply.reason());
-        match written {
-            Ok(Some(position)) if durably || self.state.settings.wait_for_fsync => {
-                match self.state.journal().durable(position).await {
-                    Ok(()) => reply,
-                    Err(_) => Reply::AuditUnavailable,
-                }
-            }
-            Ok(_) => reply,
-            Err(_) => Reply::AuditUnavailable,
+    /// Writes the record, and waits for its fsync if `durably`. Returns the outcome for the caller: one that cannot be
+    /// recorded is replaced by [`RpcOutcome::AuditUnavailable`].
+    pub(crate) async fn finish(mut self, outcome: RpcOutcome, durably: bool) -> RpcOutcome {
+        let (status, wire_status) = (outcome.status(), outcome.wire_status(self.state.settings.denial_status));
+        self.measure(&outcome);
+        self.record.org = outcome.org().or(self.record.org);
+        self.complete();
+        let durably = durably || self.state.settings.wait_for_fsync;
+        self.recorder.record.response_status = (wire_status != status).then(|| wire_status.as_u16());
+        self.recorder.record.denial_reason = outcome.reason();
+        match self.recorder.finish(status.as_u16(), durably).await {
+            Ok(()) => outcome,
+            Err(_) => RpcOutcome::AuditUnavailable,
         }
     }
 
-    fn write(
-        &mut self,
-        status: u16,
-        response_status: Option<u16>,
-        denial_reason: Option<DenyReason>,
-    ) -> Result<Option<Position>, JournalError> {
-        let record = AccessRecord {
-            external_id: self.origin.subject().cloned(),
-            response_status,
-            ip_address: Some(self.origin.client.0),
-            correlation_id: self
-                .origin
-                .correlation_id
-                .as_ref()
-                .map(|id| id.as_str().to_owned().into()),
-            request_params: self.found.params.take(),
-            org_id: self.found.org,
-            denial_reason,
-            auth_method: self.origin.auth,
-            rpc_url_id: self.origin.url_id(),
-            duration_us: u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX),
-            node_called: self.found.upstream.is_some(),
-            upstream_ms: self
-                .found
-                .upstream
-                .map(|took| u32::try_from(took.as_millis()).unwrap_or(u32::MAX)),
-            policy_epoch: self.found.epoch,
-            matched_via: self.found.epoch.and_then(|_| self.matched_via()),
-            trace_kind: self.found.trace,
-            ..AccessRecord::new(std::mem::take(&mut self.name), status)
-        };
-        match std::mem::replace(&mut self.room, Room::Written) {
-            Room::Taken(mut room) => self.state.journal().append_reserved(&mut room, record).map(Some),
-            // That it may fail was accepted when the recorder was opened.
-            Room::None => Ok(self.state.journal().append(record).ok()),
-            Room::Written => Ok(None),
-        }
+    /// Copies the data from the steps of the call into its record.
+    fn complete(&mut self) {
+        let matched_via = self.record.epoch.and_then(|_| self.matched_via());
+        let CallRecord {
+            org,
+            epoch,
+            params,
+            trace,
+            upstream,
+            ..
+        } = &mut self.record;
+        let record = &mut self.recorder.record;
+        record.request_params = params.take();
+        record.org_id = *org;
+        record.node_called = upstream.is_some();
+        record.upstream_ms = upstream.map(|duration| u32::try_from(duration.as_millis()).unwrap_or(u32::MAX));
+        record.policy_epoch = *epoch;
+        record.matched_via = matched_via;
+        record.trace_kind = *trace;
     }
 
     fn matched_via(&self) -> Option<MatchedVia> {
-        match (self.found.listed, self.method.map(Method::class), self.origin.subject()) {
-            (Some(Listed::ByPrefix), ..) => Some(MatchedVia::Prefix),
-            (Some(Listed::ByName), ..) => Some(MatchedVia::Method),
+        match (
+            self.record.allow_list_match,
+            self.method.map(Method::class),
+            self.is_authenticated,
+        ) {
+            (Some(AllowListMatch::ByPrefix), ..) => Some(MatchedVia::Prefix),
+            (Some(AllowListMatch::ByName), ..) => Some(MatchedVia::Method),
             (None, None, _) => None,
             (None, Some(Class::Meta), _) => Some(MatchedVia::Metadata),
-            (None, Some(_), None) => Some(MatchedVia::AnonymousList),
-            (None, Some(_), Some(_)) => Some(MatchedVia::Method),
+            (None, Some(_), false) => Some(MatchedVia::AnonymousList),
+            (None, Some(_), true) => Some(MatchedVia::Method),
         }
     }
 
-    fn measure(&self, reply: &Reply) {
-        let ended = match reply {
-            Reply::Result(_) => Ended::Success,
-            reply if reply.status().is_client_error() => Ended::Denied,
-            _ => Ended::Error,
+    fn measure(&self, outcome: &RpcOutcome) {
+        let call_outcome = match outcome {
+            RpcOutcome::Result(_) => CallOutcome::Success,
+            outcome if outcome.status().is_client_error() => CallOutcome::Denied,
+            _ => CallOutcome::Error,
         };
-        self.state.meters.call(self.method, ended, self.began.elapsed());
-        if let Some(reason) = reply.reason() {
+        self.state
+            .metrics
+            .call(self.method, call_outcome, self.recorder.elapsed());
+        if let Some(reason) = outcome.reason() {
             metrics::counter!("ledger_gateway_denials_total", "reason_class" => reason.class()).increment(1);
         }
     }
 }
 
-impl Drop for Recorder {
+/// The record of a call whose client has gone shows how far the call came.
+impl Drop for CallRecorder {
     fn drop(&mut self) {
-        if !matches!(self.room, Room::Written)
-            && let Err(error) = self.write(CLIENT_GONE, None, None)
-        {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "an abandoned call was not recorded"
-            );
-        }
+        self.complete();
     }
 }
 
-/// Of names that are in no table as much as a log line bears.
-fn legible(name: &str) -> String {
+/// A method name that is not registered, shortened and with placeholders for unprintable characters.
+fn printable_method(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_ascii_graphic() { c } else { '?' })
         .take(Method::NAME_MAX)

@@ -1,68 +1,69 @@
-//! What the pipeline draws on.
+//! The shared state of the RPC surface, and its settings.
 
 use crate::{
-    limits::{Breakers, InFlight, Pauses, Rates, TraceQuota},
-    live::{Filters, Sockets},
-    meter::Meters,
-    pins::Pins,
+    code_pins::CodePinReporter,
+    limits::{CircuitBreakers, ConcurrencyLimiter, ExecutionPauses, RateLimits, TraceQuota},
     send::SendContext,
+    subscriptions::{ConnectionLimiter, Filters},
+    telemetry::RpcMetrics,
 };
 use ::http::StatusCode;
-use gw_evm::Extras;
-use gw_http::Edge;
+use gw_evm::CustomMethods;
+use gw_http::HttpContext;
 use gw_journal::Journal;
 use gw_node::Node;
-use gw_policy::Knobs;
+use gw_policy::PolicySettings;
 use gw_store::Feed;
 use gw_types::Clock;
 use std::{num::NonZeroU32, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
-/// What the pipeline draws on; cheap to clone.
+/// The shared state of the RPC surface; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct RpcState(pub(crate) Arc<Inner>);
+pub struct RpcState(pub(crate) Arc<RpcContext>);
 
 #[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) edge: Arc<Edge>,
+pub(crate) struct RpcContext {
+    pub(crate) http: Arc<HttpContext>,
     pub(crate) sends: SendContext,
     pub(crate) settings: RpcSettings,
-    pub(crate) in_flight: Arc<InFlight>,
-    pub(crate) rates: Rates,
+    pub(crate) in_flight: Arc<ConcurrencyLimiter>,
+    pub(crate) rates: RateLimits,
     pub(crate) traces: TraceQuota,
-    pub(crate) pauses: Pauses,
-    pub(crate) breakers: Breakers,
+    pub(crate) pauses: ExecutionPauses,
+    pub(crate) breakers: CircuitBreakers,
     pub(crate) filters: Filters,
-    pub(crate) sockets: Sockets,
-    pub(crate) meters: Meters,
-    pub(crate) pins: Pins,
+    pub(crate) sockets: ConnectionLimiter,
+    pub(crate) metrics: RpcMetrics,
+    pub(crate) code_pins: CodePinReporter,
 }
 
-/// Switches of the RPC surface.
+/// Settings of the RPC surface.
 #[derive(Clone, Debug)]
 pub struct RpcSettings {
-    /// `RPC_BATCH_MAX`: the most calls of one batch; zero refuses batches (decision 8).
+    /// `RPC_BATCH_MAX`: the most calls of one batch; zero rejects batches (decision 8).
     pub batch_max: usize,
     /// `RPC_DENY_HTTP_STATUS`: 404, or 200 for clients that hide the body of a 404 (decision 14).
     pub denial_status: StatusCode,
-    /// `MAX_CONCURRENT_REQUESTS` per identity.
+    /// `MAX_CONCURRENT_REQUESTS`: concurrent calls of one user or personal URL.
     pub max_concurrent: usize,
-    /// `MAX_CONCURRENT_ANONYMOUS_REQUESTS` per address.
+    /// `MAX_CONCURRENT_ANONYMOUS_REQUESTS`: concurrent calls of one anonymous address.
     pub max_concurrent_anonymous: usize,
-    /// `RATE_LIMIT_RPC` per identity, where there is a limit.
+    /// `RATE_LIMIT_RPC`: calls per minute of one subject; `None` for no limit.
     pub per_minute: Option<NonZeroU32>,
-    /// `RATE_LIMIT_ANON` per address, where there is a limit.
+    /// `RATE_LIMIT_ANON`: calls per minute of one anonymous address; `None` for no limit.
     pub anonymous_per_minute: Option<NonZeroU32>,
     /// `AUDIT_DURABILITY=power`: every answer waits for the fsync of its record (decision 10).
     pub wait_for_fsync: bool,
-    /// `AUDIT_FULL_POLICY=open_reads`: reads go on unrecorded while the journal is full (spec/70 rule 14).
+    /// `AUDIT_FULL_POLICY=open_reads`: while the journal is full, reads are answered without a record (spec/70 rule
+    /// 14).
     pub open_reads: bool,
     /// `PERSONAL_RPC_URLS`: personal URLs are served.
     pub personal_urls: bool,
     /// `AUDIT_LOG_PARAMS`: records keep the parameters, redacted.
     pub log_params: bool,
-    /// `EXTRA_RPC_NAMESPACES_FILE`: methods beside the registry.
-    pub extras: Arc<Extras>,
+    /// `EXTRA_RPC_NAMESPACES_FILE`: custom methods.
+    pub extras: Arc<CustomMethods>,
 }
 
 impl Default for RpcSettings {
@@ -84,17 +85,21 @@ impl Default for RpcSettings {
 }
 
 impl RpcState {
-    /// Puts the pipeline together; what sends need, reads need too.
+    /// The state of a service that is about to start. Reads also use the node, the feed and the journal of `sends`.
     ///
-    /// `end` is told first at shutdown: connections that stay are closed then.
-    pub fn new(edge: Arc<Edge>, sends: SendContext, settings: RpcSettings, end: CancellationToken) -> Self {
-        let in_flight = InFlight::new(settings.max_concurrent, settings.max_concurrent_anonymous);
-        let rates = Rates::new(settings.per_minute, settings.anonymous_per_minute, &sends.clock);
-        let (breakers, traces, pauses) = (Breakers::default(), TraceQuota::default(), Pauses::default());
-        let (filters, sockets, meters) = (Filters::default(), Sockets::new(end), Meters::new());
-        let pins = Pins::default();
-        let inner = Inner {
-            edge,
+    /// `end` closes the WebSocket connections; shutdown cancels it first.
+    pub fn new(http: Arc<HttpContext>, sends: SendContext, settings: RpcSettings, end: CancellationToken) -> Self {
+        let in_flight = ConcurrencyLimiter::new(settings.max_concurrent, settings.max_concurrent_anonymous);
+        let rates = RateLimits::new(settings.per_minute, settings.anonymous_per_minute, &sends.clock);
+        let (breakers, traces, pauses) = (
+            CircuitBreakers::default(),
+            TraceQuota::default(),
+            ExecutionPauses::default(),
+        );
+        let (filters, sockets, metrics) = (Filters::default(), ConnectionLimiter::new(end), RpcMetrics::new());
+        let code_pins = CodePinReporter::default();
+        let context = RpcContext {
+            http,
             sends,
             settings,
             in_flight,
@@ -104,14 +109,14 @@ impl RpcState {
             breakers,
             filters,
             sockets,
-            meters,
-            pins,
+            metrics,
+            code_pins,
         };
-        Self(Arc::new(inner))
+        Self(Arc::new(context))
     }
 }
 
-impl Inner {
+impl RpcContext {
     pub(crate) fn node(&self) -> &Arc<Node> {
         &self.sends.node
     }
@@ -124,7 +129,7 @@ impl Inner {
         &self.sends.journal
     }
 
-    pub(crate) fn knobs(&self) -> &Knobs {
+    pub(crate) fn knobs(&self) -> &PolicySettings {
         &self.sends.knobs
     }
 

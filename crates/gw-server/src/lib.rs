@@ -1,16 +1,16 @@
 //! The gateway as a process: configuration, wiring, workers, telemetry and the command line.
 //!
-//! Nothing is decided here about who may do or see what: that is `gw-policy`. Start reading at [`cli`].
+//! Access decisions are made in `gw-policy`, not here. Start reading at [`cli`].
 
-pub mod ambient;
 pub mod cli;
 pub mod config;
 #[cfg(feature = "mock-login")]
 pub mod demo;
-mod mount;
+mod filesystem;
 pub mod secrets;
 mod serve;
 pub mod signal;
+pub mod system;
 pub mod telemetry;
 mod trust;
 mod verification;

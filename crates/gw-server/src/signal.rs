@@ -1,9 +1,9 @@
-//! Being told to end.
+//! Shutdown signals.
 
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM from whoever runs the process, SIGINT from a terminal.
+/// Listener for SIGTERM (sent by a process supervisor) and SIGINT (Ctrl-C in a terminal).
 #[derive(Debug)]
 pub struct Interrupt {
     terminate: Signal,
@@ -11,7 +11,10 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Starts listening; from now on neither signal ends the process by itself.
+    /// Starts listening. From now on neither signal ends the process by itself.
+    ///
+    /// # Errors
+    /// If a signal handler cannot be installed.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -19,7 +22,7 @@ impl Interrupt {
         })
     }
 
-    /// Resolves at the next of either.
+    /// Waits for the next of the two signals.
     pub async fn heard(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -1,11 +1,12 @@
-//! What this instance knows of the audit log outside its database: the file of trusted heads in the journal's directory,
-//! the witness that is told of every signature, and the alarm that a contradiction raises (spec/70 rules 7, 8 and 19).
+//! What this instance knows about the audit log independently of its database: the file of trusted heads in the
+//! journal's directory, the witness that receives every signed note, and the alarm for tamper findings (spec/70 rules
+//! 7, 8 and 19).
 
 use crate::webhook::{Post, Webhook};
 use anyhow::Context as _;
 use gw_audit::{
     ChainEdge, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Discontinuity, SecurityEvent, SecurityKind,
-    TrustedHead, TrustedHeads,
+    Stream, TrustedHead, TrustedHeads,
     tree::Frontier,
     verify::{Finding, FindingKind},
 };
@@ -26,14 +27,14 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Under what signatures stand in the log: a stable name, to be shipped by.
+/// The log target of signed notes. The name is stable, so that log shippers can select by it.
 pub(crate) const LOG_TARGET: &str = "audit.checkpoint";
-/// The file in the journal's directory.
+/// Name of the file of trusted heads in the journal's directory.
 pub(crate) const FILE: &str = "trusted-heads";
-/// What earlier versions kept: edges without notes.
-const EARLIER_FILE: &str = "frontiers.json";
+/// Name of the file of earlier versions. It holds chain edges without signed notes.
+const LEGACY_FILE: &str = "frontiers.json";
 
-/// The file of trusted heads and what is in it.
+/// The file of trusted heads, with its contents in memory.
 #[derive(Debug)]
 pub(crate) struct HeadsFile {
     path: PathBuf,
@@ -42,16 +43,19 @@ pub(crate) struct HeadsFile {
 }
 
 impl HeadsFile {
-    /// Opens the file of a journal directory. Without one, what an earlier version kept is taken over; without that
-    /// nothing is trusted yet.
+    /// Opens the file of a journal directory. If there is none, the file of an earlier version is imported; if that is
+    /// missing too, nothing is trusted yet.
+    ///
+    /// # Errors
+    /// If the file exists and cannot be read or parsed.
     pub(crate) fn open(directory: &Path) -> anyhow::Result<Self> {
         let path = directory.join(FILE);
         let (heads, is_new) = match read_heads(directory)? {
             Some(heads) => (heads, false),
             None => {
-                let earlier = read_earlier(directory)?;
-                let is_new = earlier.is_none();
-                (earlier.unwrap_or_default(), is_new)
+                let legacy = read_legacy(directory)?;
+                let is_new = legacy.is_none();
+                (legacy.unwrap_or_default(), is_new)
             }
         };
         Ok(Self {
@@ -61,17 +65,17 @@ impl HeadsFile {
         })
     }
 
-    /// Whether nothing was known of the chains before this start.
+    /// Whether no trusted head was on file when this process started.
     pub(crate) const fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// What is trusted now.
+    /// A copy of the trusted heads.
     pub(crate) fn heads(&self) -> TrustedHeads {
         self.lock().clone()
     }
 
-    /// Changes what is trusted, and writes the file if `change` says that it did.
+    /// Applies `change` to the trusted heads, and writes the file if `change` returns `true`.
     pub(crate) fn update(&self, change: impl FnOnce(&mut TrustedHeads) -> bool) -> io::Result<()> {
         let mut heads = self.lock();
         if !change(&mut heads) {
@@ -85,8 +89,10 @@ impl HeadsFile {
     }
 }
 
-/// The trusted heads of a directory; `None` if there is no file. A file that cannot be read is an error: to go on without
-/// it would be to trust the database.
+/// Reads the trusted heads of a directory; `None` if there is no file.
+///
+/// # Errors
+/// If the file cannot be read or parsed. Continuing without it would mean to trust the database.
 pub(crate) fn read_heads(directory: &Path) -> anyhow::Result<Option<TrustedHeads>> {
     let path = directory.join(FILE);
     let text = match fs::read(&path) {
@@ -96,8 +102,8 @@ pub(crate) fn read_heads(directory: &Path) -> anyhow::Result<Option<TrustedHeads
     };
     let heads = serde_json::from_slice(&text).with_context(|| {
         format!(
-            "`{}` is damaged: put back a copy of it; without one, run `ledger-gateway audit verify` with the notes that \
-             were logged, then move the file away",
+            "`{}` is damaged: restore a copy of it; if there is none, run `ledger-gateway audit verify` with the \
+             signed notes from the log, then move the file away",
             path.display()
         )
     })?;
@@ -105,21 +111,21 @@ pub(crate) fn read_heads(directory: &Path) -> anyhow::Result<Option<TrustedHeads
 }
 
 #[derive(serde::Deserialize)]
-struct EarlierEdge {
+struct LegacyEdge {
     size: u64,
     peaks: Vec<B256>,
 }
 
-fn read_earlier(directory: &Path) -> anyhow::Result<Option<TrustedHeads>> {
-    let Ok(text) = fs::read(directory.join(EARLIER_FILE)) else {
+fn read_legacy(directory: &Path) -> anyhow::Result<Option<TrustedHeads>> {
+    let Ok(text) = fs::read(directory.join(LEGACY_FILE)) else {
         return Ok(None);
     };
-    // It was trusted for nothing: a broken one is as good as none.
-    let Ok(edges) = serde_json::from_slice::<BTreeMap<String, EarlierEdge>>(&text) else {
+    // Earlier versions did not base any check on this file, so a damaged one is ignored.
+    let Ok(edges) = serde_json::from_slice::<BTreeMap<String, LegacyEdge>>(&text) else {
         return Ok(None);
     };
     let mut heads = TrustedHeads::default();
-    for (name, EarlierEdge { size, peaks }) in edges {
+    for (name, LegacyEdge { size, peaks }) in edges {
         if let Some((chain, frontier)) = name.parse().ok().zip(Frontier::resume(size, peaks)) {
             heads.advance(chain, TrustedHead::new(None, &ChainEdge::new(frontier, None), 0));
         }
@@ -127,25 +133,26 @@ fn read_earlier(directory: &Path) -> anyhow::Result<Option<TrustedHeads>> {
     Ok(Some(heads))
 }
 
-/// Whole and durable, or not at all.
+/// Replaces a file atomically and durably: writes a temporary file, syncs it, renames it and syncs the directory.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let next = path.with_extension("next");
+    let temporary = path.with_extension("next");
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .open(&next)?;
+        .open(&temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&next, path)?;
+    fs::rename(&temporary, path)?;
     match path.parent() {
         Some(directory) => File::open(directory)?.sync_all(),
         None => Ok(()),
     }
 }
 
-/// Takes over re-anchorings from the store: they are signed, so the store need not be trusted. Says whether any was new.
+/// Applies the re-anchorings in the audit store to the trusted heads. They are signed, so the store need not be
+/// trusted. Returns whether any was new.
 pub(crate) fn adopt(
     heads: &mut TrustedHeads,
     stored: &[(ChainId, String)],
@@ -155,14 +162,16 @@ pub(crate) fn adopt(
     let mut changed = false;
     for (chain, note) in stored {
         match Discontinuity::open(note, cluster, keys) {
-            Ok(one) if one.chain == *chain => changed |= heads.re_anchor(note, &one),
-            Ok(_) | Err(_) => tracing::warn!(%chain, "a re-anchoring in the audit store is signed by no known key"),
+            Ok(discontinuity) if discontinuity.chain == *chain => changed |= heads.re_anchor(note, &discontinuity),
+            Ok(_) | Err(_) => {
+                tracing::warn!(%chain, "a re-anchoring in the audit store is ignored: no known key signed it")
+            }
         }
     }
     changed
 }
 
-/// Raises a finding once: in the log, in the metrics, in the journal and to the address the operator named.
+/// Reports each tamper finding once: in the log, the metrics, the journal and to AUDIT_TAMPER_WEBHOOK_URL.
 #[derive(Debug)]
 pub(crate) struct TamperAlarm {
     journal: Arc<Journal>,
@@ -172,8 +181,9 @@ pub(crate) struct TamperAlarm {
     is_raised: AtomicBool,
 }
 
-/// Distinct findings remembered; a history rewritten as a whole has more, and nobody reads them.
-const REMEMBERED: usize = 4096;
+/// Most findings that are reported. A history that was rewritten as a whole has more, and further reports would not
+/// help.
+const MAX_FINDINGS: usize = 4096;
 
 impl TamperAlarm {
     pub(crate) fn new(journal: Arc<Journal>, clock: Arc<dyn Clock>, webhook: Option<Webhook>) -> Self {
@@ -186,17 +196,49 @@ impl TamperAlarm {
         }
     }
 
-    /// Whether anything was found since the start.
+    /// Whether any finding was raised since the process started.
     pub(crate) fn is_raised(&self) -> bool {
         self.is_raised.load(Ordering::Relaxed)
     }
 
-    /// Raises a finding, if it was not raised before. `scanned` rows were looked at, `null_hashes` of them without a hash.
+    /// Raises a finding about the outbox or the policy store. `reason` is a code, optionally followed by a colon and
+    /// the affected ids. The caller must raise each finding only once, and logs the line for the operator.
+    pub(crate) fn raise_outbox(&self, reason: String, count: Option<u64>) {
+        self.is_raised.store(true, Ordering::Relaxed);
+        let (chain, code) = (
+            Stream::Admin.as_str(),
+            reason.split(':').next().unwrap_or_default().to_owned(),
+        );
+        metrics::counter!("ledger_gateway_audit_chain_integrity_violations_total", "chain" => chain, "reason" => code)
+            .increment(1);
+        if let Some(webhook) = &self.webhook {
+            let body = json!({
+                "type": SecurityKind::TamperDetected.as_str(),
+                "chain": chain,
+                "reason": reason,
+                "count": count,
+                "detected_at": self.clock.now().to_rfc3339(),
+            });
+            webhook.post(Post {
+                content_type: "application/json",
+                body: body.to_string(),
+            });
+        }
+        let mut event = SecurityEvent::new(SecurityKind::TamperDetected);
+        event.reason = Some(reason.into());
+        event.count = count;
+        if let Err(error) = self.journal.append(event) {
+            tracing::error!(chain, %error, "the tamper finding could not be recorded in the journal");
+        }
+    }
+
+    /// Raises a finding, unless it was raised before. `scanned` is the number of rows checked, `null_hashes` the number
+    /// of those without a hash.
     pub(crate) fn raise(&self, chain: ChainId, finding: &Finding, scanned: u64, null_hashes: u64) {
         self.is_raised.store(true, Ordering::Relaxed);
         {
             let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
-            if raised.len() >= REMEMBERED || !raised.insert((chain, finding.kind, finding.seq)) {
+            if raised.len() >= MAX_FINDINGS || !raised.insert((chain, finding.kind, finding.seq)) {
                 return;
             }
         }
@@ -207,16 +249,17 @@ impl TamperAlarm {
         .increment(1);
         let advice = match finding.kind {
             FindingKind::CheckpointMissing => {
-                "entries of the audit log are not signed, though they should be: start the instance that wrote them; if it is \
-                 gone for good, nobody vouches for them, and `ledger-gateway audit re-anchor` says so in the log"
+                "entries of the audit log are overdue to be signed: start the instance that wrote them; if it is gone \
+                 for good, run `ledger-gateway audit re-anchor`, which records that these entries were never signed"
             }
             FindingKind::JournalLost => {
-                "records of a writer that is gone were never sealed: find its journal directory, or `ledger-gateway audit \
-                 salvage` it; if it is gone for good, `ledger-gateway audit re-anchor` says so in the log"
+                "records of a stopped writer were never sealed: find its journal directory, and run `ledger-gateway \
+                 audit salvage` if it is damaged; if it is gone for good, run `ledger-gateway audit re-anchor`, which \
+                 records the loss"
             }
             _ => {
-                "the audit log was tampered with: run `ledger-gateway audit verify`, keep the database and the journal \
-                 directory as they are"
+                "the audit log was tampered with: run `ledger-gateway audit verify`, and leave the database and the \
+                 journal directory unchanged"
             }
         };
         tracing::error!(%chain, reason, entry = finding.seq, "{advice}");
@@ -224,7 +267,7 @@ impl TamperAlarm {
         event.reason = Some(format!("{reason} {chain}").into());
         event.count = finding.seq;
         if let Err(error) = self.journal.append(event) {
-            tracing::error!(%chain, reason, %error, "the finding is not in the journal");
+            tracing::error!(%chain, reason, %error, "the tamper finding could not be recorded in the journal");
         }
         if let Some(webhook) = &self.webhook {
             let body = json!({
@@ -247,20 +290,20 @@ impl TamperAlarm {
     }
 }
 
-/// Everything together.
+/// Trusted heads, tamper alarm and witness of this instance.
 #[derive(Debug)]
-pub(crate) struct Trust {
+pub(crate) struct AuditTrust {
     pub(crate) file: HeadsFile,
     pub(crate) alarm: TamperAlarm,
     pub(crate) cluster: &'static str,
     clock: Arc<dyn Clock>,
     witness: Option<Webhook>,
-    /// How long a signed list of chains stands.
+    /// How long a signed list of chains is valid.
     interval: Duration,
     listed: Mutex<Option<(Instant, usize)>>,
 }
 
-impl Trust {
+impl AuditTrust {
     pub(crate) fn new(
         file: HeadsFile,
         alarm: TamperAlarm,
@@ -280,16 +323,19 @@ impl Trust {
         }
     }
 
-    /// How many numbers of a chain a re-anchoring knew of: what is lost below is decided.
+    /// The number of entries of a chain that re-anchorings have accounted for. Losses below it are accepted already.
     pub(crate) fn accepted(&self, chain: ChainId) -> u64 {
         let heads = self.file.heads();
         let keys: Vec<_> = heads.keys().collect();
         let notes = heads.discontinuities(chain).iter();
-        let known = notes.filter_map(|note| Discontinuity::open(note, self.cluster, &keys).ok());
-        known.map(|one| one.issued).max().unwrap_or(0)
+        let discontinuities = notes.filter_map(|note| Discontinuity::open(note, self.cluster, &keys).ok());
+        discontinuities
+            .map(|discontinuity| discontinuity.issued)
+            .max()
+            .unwrap_or(0)
     }
 
-    /// Keeps a head that was signed here, and tells the log and the witness of it.
+    /// Stores a head that this instance signed, and sends the note to the log and to the witness.
     pub(crate) fn note_signed(
         &self,
         chain: ChainId,
@@ -300,7 +346,7 @@ impl Trust {
     ) {
         tracing::info!(target: LOG_TARGET, %chain, size = checkpoint.size, note, "a checkpoint was signed");
         let mut list = None;
-        let kept = self.file.update(|heads| {
+        let written = self.file.update(|heads| {
             heads.remember_key(&key.public());
             heads.advance(chain, TrustedHead::new(Some(note.to_owned()), edge, checkpoint.era()));
             if self.list_is_due(heads) {
@@ -308,8 +354,12 @@ impl Trust {
             }
             true
         });
-        if let Err(error) = kept {
-            tracing::error!(%error, "the trusted heads were not written: what is signed from now on is checked against older ones");
+        if let Err(error) = written {
+            tracing::error!(
+                %error,
+                "the trusted heads could not be written: the audit log is checked against older heads; check the \
+                 journal directory"
+            );
         }
         if let Some(list) = &list {
             tracing::info!(target: LOG_TARGET, note = list.as_str(), "the list of chains was signed");
@@ -324,11 +374,11 @@ impl Trust {
         }
     }
 
-    /// Once an interval, and whenever there is another chain.
+    /// Whether half of the interval has passed since the last signed list, or the number of chains has changed.
     fn list_is_due(&self, heads: &TrustedHeads) -> bool {
         let chains = heads.heads().count();
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = listed.is_none_or(|(at, known)| known != chains || at.elapsed() * 2 >= self.interval);
+        let due = listed.is_none_or(|(at, listed_chains)| listed_chains != chains || at.elapsed() * 2 >= self.interval);
         if due {
             *listed = Some((Instant::now(), chains));
         }
@@ -355,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn rl2_a_trusted_head_survives_privately_and_a_broken_file_is_not_passed_over() {
+    fn rl2_a_trusted_head_is_stored_privately_and_a_damaged_file_is_an_error() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = HeadsFile::open(dir.path()).expect("opened");
         assert!(file.is_new() && file.heads().head(chain()).is_none());
@@ -363,23 +413,23 @@ mod tests {
             .expect("written");
         let mode = fs::metadata(dir.path().join(FILE)).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let again = HeadsFile::open(dir.path()).expect("opened");
-        assert!(!again.is_new());
-        let head = again.heads().head(chain()).expect("kept").clone();
+        let reopened = HeadsFile::open(dir.path()).expect("opened");
+        assert!(!reopened.is_new());
+        let head = reopened.heads().head(chain()).expect("kept").clone();
         assert_eq!(head.edge(), Some(edge(5)));
         fs::write(dir.path().join(FILE), b"{").expect("broken");
         assert!(
             HeadsFile::open(dir.path()).is_err(),
-            "to go on would be to trust the database"
+            "continuing would mean to trust the database"
         );
     }
 
     #[test]
-    fn rl2_the_edges_of_an_earlier_version_are_taken_over() {
+    fn rl2_the_edges_of_an_earlier_version_are_imported() {
         let dir = tempfile::tempdir().expect("a directory");
         let edge = edge(5);
         let text = json!({ chain().to_string(): { "size": 5, "peaks": edge.frontier().peaks() } });
-        fs::write(dir.path().join(EARLIER_FILE), text.to_string()).expect("written");
+        fs::write(dir.path().join(LEGACY_FILE), text.to_string()).expect("written");
         let file = HeadsFile::open(dir.path()).expect("opened");
         assert!(!file.is_new());
         let head = file.heads().head(chain()).expect("taken over").clone();

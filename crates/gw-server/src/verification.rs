@@ -1,14 +1,14 @@
-//! One pass of verification over the audit store, as the worker and `audit verify` make it (spec/70 section 5).
+//! Verification passes over the audit store, for the worker and for `audit verify` (spec/70 section 5).
 //!
-//! Reads only and takes no lock, so it runs beside the service. What is known apart from the database comes as [`Known`];
-//! without it the database is compared with its own signatures alone.
+//! A pass only reads and takes no lock, so it can run while the service writes. [`Known`] holds the facts from outside
+//! the database; without them, the database is compared only with its own signatures.
 
 mod anchors;
 mod numbers;
 #[cfg(test)]
 mod tests;
 
-use anchors::Reach;
+use anchors::AdminSpan;
 pub(crate) use numbers::{Numbers, SILENCE, compare_numbers};
 
 use crate::workers::ADMIN_CHAIN;
@@ -29,85 +29,91 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
-/// Rows read at once.
+/// Rows per query.
 const PAGE: u64 = 2000;
-/// A writer silent for so long does not live: what it gave out numbers for and did not seal is lost.
-const SILENT: Seconds = Seconds(900);
-/// An unsigned record dated so far ahead is no record of an instance: those that disagree on the time serve nothing.
-const AHEAD: Seconds = Seconds(60);
+/// A writer without a claim for this long is gone: the records that it issued numbers for and did not seal are lost.
+const SILENT_AFTER: Seconds = Seconds(900);
+/// An unsigned record with a time further ahead than this does not come from an instance, because an instance with a
+/// wrong clock does not serve requests.
+const MAX_CLOCK_AHEAD: Seconds = Seconds(60);
 
-/// A claim never lasts longer from now on than this: one that does was written by somebody who wants a dead writer to look
-/// alive.
-const CLAIM: Seconds = Seconds(60);
-/// A record that waits for its signature for so long belongs to no living writer, unless its chain is signed right now.
-const ABANDONED: Seconds = Seconds(3600);
-/// How long that is waited for, and the rest between two looks: a living writer signs what is due within a second.
-const SIGNED_WITHIN: Duration = Duration::from_secs(3);
-const LOOK: Duration = Duration::from_millis(500);
+/// Longest remaining lifetime of a genuine claim. A longer claim was forged to make a dead writer look alive, so it is
+/// ignored.
+const MAX_CLAIM: Seconds = Seconds(60);
+/// A record that waits for its signature for this long has no living writer, unless its chain is signed during the
+/// check.
+const ABANDONED_AFTER: Seconds = Seconds(3600);
+/// How long to wait for such a signature. A living writer signs what is due within a second.
+const SIGNATURE_WAIT: Duration = Duration::from_secs(3);
+/// Time between two checks for the signature.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Whether a signed record says that the personal values of an entry were erased.
+/// Whether a signed record confirms that the personal values of an entry were erased.
 pub(crate) type Erased<'a> = &'a (dyn Fn(ChainId, u64) -> bool + Send + Sync);
 
-/// What is known of the chains apart from the database.
+/// Facts about the chains from outside the audit database.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    /// The keys that may have signed.
+    /// Trusted public keys of checkpoints, current and older.
     pub(crate) keys: Vec<CheckpointPublicKey>,
     /// The trusted heads of an instance.
     pub(crate) heads: TrustedHeads,
-    /// Signed notes kept elsewhere.
+    /// Signed notes that were kept outside the database.
     pub(crate) notes: Vec<Checkpoint>,
-    /// The shard whose journal is here: its instance compares and signs what is not signed yet, now or at its next start.
+    /// The shard whose journal is on this machine. Its instance compares and signs its unsigned records, now or at its
+    /// next start.
     pub(crate) shard: Option<ShardId>,
-    /// What the policy store says of the numbers that writers gave out.
+    /// Contradictions between the policy store and the audit store about issued numbers.
     pub(crate) numbers: Numbers,
-    /// Whether something is attached to the policy store that no migration made.
+    /// Whether the schema of the policy store has an object that no migration created.
     pub(crate) is_policy_changed: bool,
 }
 
-/// What is known of the administrative chain before the others are looked at.
+/// Facts from the administrative chains and the security events, read before the chains are verified.
 #[derive(Debug)]
 struct Mutations {
     erasures: Erasures,
-    reach: Option<Reach>,
-    /// Entries that the gateway itself said no mutation wrote, and when it said so.
+    admin_span: Option<AdminSpan>,
+    /// Administrative entries that the gateway reported as not written by a mutation, with the time of the report.
     foreign: Vec<(u64, Timestamp)>,
 }
 
-/// How a pass is made.
+/// Parameters of a pass.
 pub(crate) struct Pass<'a> {
     pub(crate) cluster: &'a str,
     /// Time between checkpoints.
     pub(crate) interval: Duration,
     pub(crate) now: Timestamp,
-    /// Of entries below this number only the stored hash is read.
+    /// Only the stored hash is read of entries below this number.
     pub(crate) since: u64,
-    /// How much longer than it reads the pass rests, so that nobody waits behind it.
+    /// After each query, the pass sleeps this many times the query's duration, so that it does not slow down other
+    /// queries.
     pub(crate) rest: u32,
     pub(crate) erased: Erased<'a>,
 }
 
-/// Where an earlier pass over a chain ended without a finding.
+/// The end of an earlier pass over a chain without findings, where the next pass continues.
 #[derive(Clone, Debug)]
 pub(crate) struct Verified {
     report: Report,
     last_note: i64,
 }
 
-/// What a pass found of one chain.
+/// The result of a pass over one chain.
 #[derive(Debug)]
 pub(crate) struct ChainReport {
     pub(crate) chain: ChainId,
     pub(crate) report: Report,
-    /// The hash before the first row looked at; zero at the beginning of a chain.
+    /// The hash before the first verified row; zero at the beginning of a chain.
     pub(crate) seed: Hash,
-    /// The newest note over what was compared, and where the next pass goes on.
+    /// The newest note that covers the verified entries.
     pub(crate) newest_note: Option<String>,
+    /// Where the next pass continues; `None` if there is a finding.
     pub(crate) verified: Option<Verified>,
 }
 
 impl Known {
-    /// Every checkpoint of a chain that is kept outside the database; `true` beside those whose note must be in it, too.
+    /// Every checkpoint of a chain from outside the database, and whether its note must be in the database.
     fn anchors(&self, chain: ChainId, cluster: &str) -> Vec<(Checkpoint, bool)> {
         let origin = chain.origin(cluster);
         let mut anchors: Vec<_> = self
@@ -131,9 +137,10 @@ impl Known {
         anchors
     }
 
-    /// The heads of all lists of chains.
+    /// The heads of all signed lists of chains.
     fn listed(&self, cluster: &str) -> Vec<Checkpoint> {
-        // The file was trusted when it was read; what came from elsewhere was opened with the keys.
+        // No signature check here: the file of trusted heads was trusted when it was read, and other notes were opened
+        // with the keys.
         let own = self.heads.list().and_then(Checkpoint::unverified);
         let lists = self
             .notes
@@ -143,7 +150,7 @@ impl Known {
         lists.flat_map(|list| list.heads).collect()
     }
 
-    /// Every chain that there must be.
+    /// Every chain that must be in the database.
     fn chains(&self, cluster: &str) -> BTreeSet<ChainId> {
         let listed = self.listed(cluster);
         let noted = self.notes.iter().chain(&listed).filter(|note| note.size > 0);
@@ -159,14 +166,19 @@ impl Known {
     }
 }
 
-/// Looks at every chain that `wanted` takes: those in the store, and those that must be.
+/// Verifies every chain that `is_wanted` accepts, both chains in the store and chains that must be there. Calls
+/// `on_report` with each result.
+///
+/// # Errors
+///
+/// If the audit store cannot be read. Tampering is a finding, not an error.
 pub(crate) async fn verify_all(
     audit: &AuditStore,
     known: &Known,
     pass: &Pass<'_>,
     verified: &BTreeMap<ChainId, Verified>,
-    wanted: impl Fn(ChainId) -> bool,
-    mut found: impl FnMut(ChainReport),
+    is_wanted: impl Fn(ChainId) -> bool,
+    mut on_report: impl FnMut(ChainReport),
 ) -> anyhow::Result<()> {
     let states = audit
         .chain_states()
@@ -184,35 +196,35 @@ pub(crate) async fn verify_all(
         .await
         .context("the security events in the audit store cannot be read")?;
     let mutations = Mutations {
-        reach: reach(audit, &states, known, pass.cluster).await?,
+        admin_span: admin_span(audit, &states, known, pass.cluster).await?,
         erasures,
         foreign,
     };
-    let mut due = known.chains(pass.cluster);
-    let mut gone = known.numbers.gone.clone();
-    // What is of no chain stands with the first one.
-    let mut of_none = Vec::new();
+    let mut expected = known.chains(pass.cluster);
+    let mut lost_numbers = known.numbers.gone.clone();
+    // Findings about the store as a whole are reported with the first chain.
+    let mut store_findings = Vec::new();
     if !audit
         .exhausted_ids()
         .await
         .context("the ids of the audit store cannot be read")?
         .is_empty()
     {
-        of_none.push(FindingKind::IdsExhausted);
+        store_findings.push(FindingKind::IdsExhausted);
     }
-    let foreign = audit
+    let foreign_objects = audit
         .foreign_objects()
         .await
         .context("the schema of the audit store cannot be read")?;
-    if known.is_policy_changed || !foreign.is_empty() {
-        of_none.push(FindingKind::SchemaChanged);
+    if known.is_policy_changed || !foreign_objects.is_empty() {
+        store_findings.push(FindingKind::SchemaChanged);
     }
     for state in &states {
-        due.remove(&state.chain);
-        gone.remove(&state.chain);
-        if wanted(state.chain) {
+        expected.remove(&state.chain);
+        lost_numbers.remove(&state.chain);
+        if is_wanted(state.chain) {
             let notes = discontinuities(known, &stored, state.chain);
-            // One that was re-anchored since is another one.
+            // A chain that was re-anchored since the earlier pass is verified from its beginning.
             let earlier = verified.get(&state.chain);
             let earlier = earlier.filter(|earlier| earlier.report.discontinuities.len() == notes.len());
             let report = verify_chain(audit, state, known, pass, &mutations, &notes, earlier).await;
@@ -221,11 +233,11 @@ pub(crate) async fn verify_all(
                 report.report.add(Finding::of(FindingKind::Fork, None));
                 report.verified = None;
             }
-            for kind in of_none.drain(..) {
+            for kind in store_findings.drain(..) {
                 report.report.add(Finding::of(kind, None));
                 report.verified = None;
             }
-            found(report);
+            on_report(report);
         }
     }
     for shard in audit
@@ -233,8 +245,8 @@ pub(crate) async fn verify_all(
         .await
         .context("the chains of the audit store cannot be read")?
     {
-        // The row does not say which stream it is of.
-        let chain = due.iter().copied().find(|chain| chain.shard == shard);
+        // The malformed row does not identify its stream.
+        let chain = expected.iter().copied().find(|chain| chain.shard == shard);
         let chain = chain.unwrap_or(ChainId {
             stream: Stream::Security,
             shard,
@@ -245,7 +257,7 @@ pub(crate) async fn verify_all(
         };
         let mut report = ChainVerifier::new(chain, trust, []).finish(None);
         report.add(Finding::of(FindingKind::RowReadFailed, None));
-        found(ChainReport {
+        on_report(ChainReport {
             chain,
             report,
             seed: Hash::ZERO,
@@ -253,8 +265,8 @@ pub(crate) async fn verify_all(
             verified: None,
         });
     }
-    due.extend(gone.keys());
-    for chain in due.into_iter().filter(|chain| wanted(*chain)) {
+    expected.extend(lost_numbers.keys());
+    for chain in expected.into_iter().filter(|chain| is_wanted(*chain)) {
         let notes = discontinuities(known, &stored, chain);
         let trust = TrustedKeys {
             cluster: pass.cluster,
@@ -273,10 +285,11 @@ pub(crate) async fn verify_all(
         if signed > 0 {
             report.add(Finding::of(FindingKind::ShardMissing, signed.checked_sub(1)));
         }
-        gone.remove(&chain)
+        lost_numbers
+            .remove(&chain)
             .into_iter()
             .for_each(|issued| report.add_lost(issued));
-        found(ChainReport {
+        on_report(ChainReport {
             chain,
             report,
             seed: Hash::ZERO,
@@ -287,13 +300,16 @@ pub(crate) async fn verify_all(
     Ok(())
 }
 
-/// The re-anchorings of a chain, of the store and of the file, in their order.
+/// The re-anchorings of a chain from the store and from the file of trusted heads, ordered by era.
 fn discontinuities(known: &Known, stored: &[(ChainId, String)], chain: ChainId) -> Vec<String> {
-    let stored = stored.iter().filter(|(of, _)| *of == chain).map(|(_, note)| note);
-    let all: BTreeSet<&String> = stored.chain(known.heads.discontinuities(chain)).collect();
-    let mut all: Vec<_> = all.into_iter().cloned().collect();
-    all.sort_by_key(|note| Checkpoint::unverified(note).map_or(0, |note| note.era()));
-    all
+    let stored = stored
+        .iter()
+        .filter(|(note_chain, _)| *note_chain == chain)
+        .map(|(_, note)| note);
+    let distinct: BTreeSet<&String> = stored.chain(known.heads.discontinuities(chain)).collect();
+    let mut notes: Vec<_> = distinct.into_iter().cloned().collect();
+    notes.sort_by_key(|note| Checkpoint::unverified(note).map_or(0, |note| note.era()));
+    notes
 }
 
 async fn verify_chain(
@@ -320,8 +336,8 @@ async fn verify_chain(
     let resumed = verified.and_then(|verified| Some((verified, verified.report.head?)));
     let (mut verifier, seed) = match resumed {
         Some((verified, head)) => {
-            let at = Chain::resume(chain, head, verified.report.orgs.iter().copied());
-            let verifier = ChainVerifier::resume(&at, verified.report.frontier.clone(), trust, texts);
+            let resumed_chain = Chain::resume(chain, head, verified.report.orgs.iter().copied());
+            let verifier = ChainVerifier::resume(&resumed_chain, verified.report.frontier.clone(), trust, texts);
             (verifier.continuing(&verified.report), head.hash)
         }
         None => {
@@ -330,8 +346,8 @@ async fn verify_chain(
             (verifier, Hash::ZERO)
         }
     };
-    // What was verified before and is not read again must still end where it did.
-    let kept = match resumed {
+    // The entries of the earlier pass are not read again, but their last hash must be unchanged.
+    let last_hashes = match resumed {
         Some((_, head)) => audit
             .computed_hash(chain, head.size.saturating_sub(1))
             .await?
@@ -343,7 +359,7 @@ async fn verify_chain(
     if verified.is_none() {
         anchors
             .iter()
-            .filter(|(_, is_kept)| *is_kept)
+            .filter(|(_, is_note_stored)| *is_note_stored)
             .for_each(|(anchor, _)| verifier.expect_note(anchor));
     }
     let anchor = match resumed {
@@ -353,12 +369,12 @@ async fn verify_chain(
     notes
         .iter()
         .filter(|note| !note.columns_agree)
-        .for_each(|note| verifier.report(of_note(note)));
+        .for_each(|note| verifier.report(note_column_mismatch(note)));
     if resumed.is_none() {
-        anchors::compare(audit, chain, known, pass, mutations.reach)
+        anchors::compare(audit, chain, known, pass, mutations.admin_span)
             .await?
             .into_iter()
-            .for_each(|one| verifier.report(one));
+            .for_each(|finding| verifier.report(finding));
     }
     if let Some(stored) = anchor
         && let Ok(anchor) = Anchor::open(&stored.bytes, &stored.note, chain, pass.cluster, &known.keys)
@@ -378,7 +394,7 @@ async fn verify_chain(
     let rows = read_rows(audit, &mut verifier, chain, next, pass, &mutations.erasures).await;
     let (stored, unreadable) = match rows {
         Ok(stored) => (stored, None),
-        // A row that was made unreadable is a finding; a database that does not answer is none.
+        // An unreadable row is a finding. A database that does not answer is an error.
         Err(StoreError::Row { .. }) => (
             None,
             Some(Finding::of(
@@ -393,25 +409,28 @@ async fn verify_chain(
     later
         .iter()
         .filter(|note| !note.columns_agree)
-        .for_each(|note| verifier.report(of_note(note)));
+        .for_each(|note| verifier.report(note_column_mismatch(note)));
     let mut report = verifier.finish(stored.or(state.head));
     unreadable.into_iter().for_each(|finding| report.add(finding));
     if let Some((_, head)) = resumed {
         let last = head.size.checked_sub(1);
-        match kept {
+        match last_hashes {
             None => report.add(Finding::of(FindingKind::ChainTruncated, last)),
-            Some((found, expected)) if found != expected => report.add(Finding {
-                stored: Some(found),
+            Some((stored, expected)) if stored != expected => report.add(Finding {
+                stored: Some(stored),
                 expected: Some(expected),
                 ..Finding::of(FindingKind::HashMismatch, last)
             }),
             Some(_) => {}
         }
     }
-    let is_silent = state.leased_until.plus(SILENT) < pass.now;
-    let silent = state.issued.filter(|_| is_silent);
-    let gone = known.numbers.gone.get(&chain).copied();
-    if let Some(issued) = silent.map(|last| last.saturating_add(1)).max(gone) {
+    let is_silent = state.leased_until.plus(SILENT_AFTER) < pass.now;
+    let issued_by_silent_writer = state.issued.filter(|_| is_silent);
+    let issued_by_gone_writer = known.numbers.gone.get(&chain).copied();
+    if let Some(issued) = issued_by_silent_writer
+        .map(|last| last.saturating_add(1))
+        .max(issued_by_gone_writer)
+    {
         report.add_lost(issued);
     }
     let sealed = state.head.map_or(0, |head| head.size);
@@ -420,19 +439,19 @@ async fn verify_chain(
         report.add(Finding::of(FindingKind::ColumnMismatch, sealed.checked_sub(1)));
     }
     let interval = i64::try_from(pass.interval.as_micros()).unwrap_or(i64::MAX);
-    let claimed = Some(state.leased_until).filter(|until| *until <= pass.now.plus(CLAIM));
-    let is_unclaimed = claimed.is_none_or(|until| until.plus(SILENT) < pass.now);
-    // Any instance goes on with an administrative chain, whose entries the outbox vouches for.
+    let claimed = Some(state.leased_until).filter(|until| *until <= pass.now.plus(MAX_CLAIM));
+    let is_unclaimed = claimed.is_none_or(|until| until.plus(SILENT_AFTER) < pass.now);
+    // Any instance can continue an administrative chain, because the outbox confirms its entries.
     let is_own = known.shard == Some(chain.shard);
-    // Nobody's clock is so far ahead of the others: what is dated so was never going to be signed.
+    // No instance has a clock that is so far ahead, so no instance will ever sign such a record.
     let is_ahead = report
         .oldest_unsigned
-        .is_some_and(|oldest| oldest > pass.now.plus(AHEAD));
+        .is_some_and(|oldest| oldest > pass.now.plus(MAX_CLOCK_AHEAD));
     let is_gone = chain.stream != Stream::Admin
         && !is_own
         && (is_unclaimed || is_ahead || is_abandoned(audit, &report, chain, pass, known, interval).await?);
-    // A note that was signed and waits for the database is not missing: its writer tells of the database. Who has the journal
-    // signs its own chains while it runs, and misses notes by what it trusts.
+    // A signed note that waits for the database is not missing; its writer reports the problem with the database. The
+    // instance with the journal signs its own chains while it runs, and detects missing notes by its trusted heads.
     if is_gone || !(is_own || audit.is_note_waiting(chain).await?) {
         let now = if is_ahead {
             Timestamp::from_micros(i64::MAX)
@@ -445,13 +464,13 @@ async fn verify_chain(
         add_foreign(&mut report, &mutations.foreign, discontinuities, known, pass);
     }
     let newest_note = report.signed_edge.as_ref().and_then(|edge| {
-        let of_edge = |note: &&SignedNote| {
+        let is_of_edge = |note: &&SignedNote| {
             Checkpoint::unverified(&note.note)
                 .is_some_and(|note| note.size == edge.size() && note.root == edge.frontier().root())
         };
-        notes.iter().rev().find(of_edge).map(|note| note.note.clone())
+        notes.iter().rev().find(is_of_edge).map(|note| note.note.clone())
     });
-    // What was signed meanwhile is compared by the next pass.
+    // The next pass compares the notes that were signed during this pass.
     last_note = last_note.max(verified.map_or(0, |verified| verified.last_note));
     let verified = report.is_clean().then(|| Verified {
         report: report.clone(),
@@ -466,8 +485,8 @@ async fn verify_chain(
     })
 }
 
-/// Whether the claim on a chain is renewed, if it is, by nobody who could sign it: its records wait for far too long, and no
-/// signature comes while one is looked for.
+/// Whether a chain has no writer that can sign it, even if its claim is renewed: its records have waited too long for a
+/// signature, and none appears within [`SIGNATURE_WAIT`].
 async fn is_abandoned(
     audit: &AuditStore,
     report: &Report,
@@ -476,14 +495,14 @@ async fn is_abandoned(
     known: &Known,
     interval: i64,
 ) -> Result<bool, StoreError> {
-    let patience = interval
+    let max_age = interval
         .saturating_mul(3)
-        .max(i64::from(ABANDONED.0).saturating_mul(1_000_000));
-    let is_old = |oldest: Timestamp| pass.now.micros().saturating_sub(oldest.micros()) > patience;
+        .max(i64::from(ABANDONED_AFTER.0).saturating_mul(1_000_000));
+    let is_old = |oldest: Timestamp| pass.now.micros().saturating_sub(oldest.micros()) > max_age;
     if !report.oldest_unsigned.is_some_and(is_old) {
         return Ok(false);
     }
-    let began = Instant::now();
+    let started = Instant::now();
     loop {
         let newest = audit.newest_checkpoints(chain).await?;
         let mut signed = newest
@@ -492,14 +511,15 @@ async fn is_abandoned(
         if signed.any(|note| note.size > report.signed && note.origin == chain.origin(pass.cluster)) {
             return Ok(false);
         }
-        if began.elapsed() >= SIGNED_WITHIN {
+        if started.elapsed() >= SIGNATURE_WAIT {
             return Ok(true);
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Adds the entries that the gateway itself said no mutation wrote. A re-anchoring after it said so accepts them.
+/// Adds a finding for each entry that the gateway reported as not written by a mutation. A re-anchoring after the
+/// report accepts the entry.
 fn add_foreign(
     report: &mut Report,
     foreign: &[(u64, Timestamp)],
@@ -510,13 +530,16 @@ fn add_foreign(
     let opened = discontinuities
         .iter()
         .filter_map(|note| Discontinuity::open(note, pass.cluster, &known.keys).ok());
-    let accepted = opened.filter(|one| one.chain == ADMIN_CHAIN).map(|one| one.time).max();
-    for (seq, told) in foreign {
+    let accepted = opened
+        .filter(|discontinuity| discontinuity.chain == ADMIN_CHAIN)
+        .map(|discontinuity| discontinuity.time)
+        .max();
+    for (seq, reported_at) in foreign {
         let finding = Finding {
-            time: Some(*told),
+            time: Some(*reported_at),
             ..Finding::of(FindingKind::OutboxFault, Some(*seq))
         };
-        if accepted.is_some_and(|accepted| accepted >= *told) {
+        if accepted.is_some_and(|accepted| accepted >= *reported_at) {
             report.authorized.push(finding);
         } else {
             report.add(finding);
@@ -524,13 +547,13 @@ fn add_foreign(
     }
 }
 
-/// The finding about a note whose columns say something else.
-fn of_note(note: &SignedNote) -> Finding {
+/// The finding for a note whose columns differ from its text.
+fn note_column_mismatch(note: &SignedNote) -> Finding {
     let size = Checkpoint::unverified(&note.note).map_or(0, |note| note.size);
     Finding::of(FindingKind::ColumnMismatch, size.checked_sub(1))
 }
 
-/// Steps over the entries that retention removed: their hashes make the roots that were signed of them.
+/// Feeds the hashes of the pruned entries to the verifier, so that it can compute the signed roots over them.
 async fn skip_pruned(audit: &AuditStore, verifier: &mut ChainVerifier<'_>, anchor: &Anchor) -> Result<(), StoreError> {
     let mut next = verifier.frontier().size();
     while next < anchor.head.size {
@@ -538,9 +561,9 @@ async fn skip_pruned(audit: &AuditStore, verifier: &mut ChainVerifier<'_>, ancho
             .leaves(anchor.chain, next, PAGE.min(anchor.head.size - next))
             .await
         {
-            // Found below: the anchor has another tree than the hashes that are left.
+            // Not reported here: `anchored` below finds that the anchor's tree differs from the remaining hashes.
             Err(StoreError::Row { .. }) => Vec::new(),
-            read => read?,
+            result => result?,
         };
         if leaves.is_empty() {
             break;
@@ -554,14 +577,14 @@ async fn skip_pruned(audit: &AuditStore, verifier: &mut ChainVerifier<'_>, ancho
     Ok(())
 }
 
-/// How far the administrative chains reach.
-async fn reach(
+/// The time span that all administrative chains cover; `None` if there is no such chain or an anchor is not valid.
+async fn admin_span(
     audit: &AuditStore,
     states: &[ChainState],
     known: &Known,
     cluster: &str,
-) -> Result<Option<Reach>, StoreError> {
-    let mut found: Option<Reach> = None;
+) -> Result<Option<AdminSpan>, StoreError> {
+    let mut span: Option<AdminSpan> = None;
     for state in states.iter().filter(|state| state.chain.stream == Stream::Admin) {
         let (chain, Some(head)) = (state.chain, state.head) else {
             continue;
@@ -569,24 +592,24 @@ async fn reach(
         let pruned = match audit.anchor(chain).await? {
             Some(row) => match Anchor::open(&row.bytes, &row.note, chain, cluster, &known.keys) {
                 Ok(anchor) => anchor.head.time,
-                // A finding of its own; what it pruned cannot be told.
+                // `anchors::compare` reports the anchor. Without it, the pruned time is unknown.
                 Err(_) => return Ok(None),
             },
             None => Timestamp::from_micros(i64::MIN),
         };
-        let before = found.unwrap_or(Reach {
+        let before = span.unwrap_or(AdminSpan {
             pruned,
             sealed: head.time,
         });
-        found = Some(Reach {
+        span = Some(AdminSpan {
             pruned: before.pruned.max(pruned),
             sealed: before.sealed.min(head.time),
         });
     }
-    Ok(found)
+    Ok(span)
 }
 
-/// What was erased on purpose: by the records in the administrative chains, and by the anchors of those that were pruned.
+/// The intended erasures: from records in the administrative chains, and from the anchors of pruned chains.
 async fn read_erasures(audit: &AuditStore, known: &Known, cluster: &str) -> Result<Erasures, StoreError> {
     let records = audit.erasure_records().await?;
     let mut erasures = gw_audit::erasures(&records);
@@ -600,7 +623,7 @@ async fn read_erasures(audit: &AuditStore, known: &Known, cluster: &str) -> Resu
     Ok(erasures)
 }
 
-/// The rows from a number on; the end of the chain as its row has it.
+/// Feeds the rows from `next` on to the verifier. Returns the head of the chain as its row in `chains` has it.
 async fn read_rows(
     audit: &AuditStore,
     verifier: &mut ChainVerifier<'_>,
@@ -610,10 +633,10 @@ async fn read_rows(
     erasures: &Erasures,
 ) -> Result<Option<gw_audit::Head>, StoreError> {
     let mut caught_up = false;
-    // Entries and the end move in one transaction: what is sealed meanwhile is read, too, and an end that lies further
-    // than the entries is a chain cut short.
+    // Entries and the head change in one transaction. So rows that are sealed during the pass are read too, and a head
+    // beyond the last entry means that the chain was truncated.
     loop {
-        let began = Instant::now();
+        let started = Instant::now();
         let rows = audit.rows(chain, next, PAGE).await?;
         for row in &rows {
             let hash = row.hash_readable.then_some(row.hash);
@@ -631,7 +654,7 @@ async fn read_rows(
                 return Ok(stored);
             }
         } else {
-            sleep(began.elapsed().saturating_mul(pass.rest)).await;
+            sleep(started.elapsed().saturating_mul(pass.rest)).await;
         }
         caught_up = rows.is_empty();
     }

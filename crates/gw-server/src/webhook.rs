@@ -1,6 +1,7 @@
-//! Posts to addresses that the operator names: a witness of checkpoints, a receiver of tamper findings.
+//! HTTP POST requests to addresses that the operator configures: the witness of checkpoints and the receiver of tamper
+//! findings.
 //!
-//! Redirects are answers, never followed: what is posted goes where the operator said, or nowhere.
+//! Redirects are not followed: a post is sent to the configured address only.
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
@@ -18,21 +19,23 @@ use tokio::{
 };
 use url::Url;
 
-/// How long one try may take, how many there are, and the rest between them.
-const DEADLINE: Duration = Duration::from_secs(10);
-const TRIES: u32 = 3;
-const BETWEEN: Duration = Duration::from_secs(1);
-/// Posts waiting at most.
-const QUEUE: usize = 256;
+/// Time limit of one attempt.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Attempts for one post.
+const MAX_ATTEMPTS: u32 = 3;
+/// Pause between two attempts.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Posts that may wait in the queue.
+const QUEUE_CAPACITY: usize = 256;
 
-/// What is posted.
+/// One request to send.
 #[derive(Debug)]
 pub(crate) struct Post {
     pub(crate) content_type: &'static str,
     pub(crate) body: String,
 }
 
-/// A queue of posts to one address. A full queue loses the newest post; nobody waits for it.
+/// A queue of posts to one address. Callers never wait: if the queue is full, the new post is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Webhook {
     name: &'static str,
@@ -40,24 +43,27 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// Starts posting to an address, which `name` names in the log.
+    /// Starts the task that posts to `url`. Log lines call the address `name`, the configuration variable.
+    ///
+    /// # Errors
+    /// If the system has no trusted root certificates.
     pub(crate) fn start(name: &'static str, url: &Url) -> anyhow::Result<Self> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
-        tcp.set_connect_timeout(Some(DEADLINE));
+        tcp.set_connect_timeout(Some(ATTEMPT_TIMEOUT));
         let tls = HttpsConnectorBuilder::new()
             .with_native_roots()
-            .context("no trusted certificates")?;
+            .context("the system has no trusted root certificates")?;
         let client =
             Client::builder(TokioExecutor::new()).build(tls.https_or_http().enable_http1().wrap_connector(tcp));
-        let (queue, mut posts) = channel::<Post>(QUEUE);
+        let (queue, mut posts) = channel::<Post>(QUEUE_CAPACITY);
         let url = url.clone();
         tokio::spawn(async move {
             while let Some(post) = posts.recv().await {
                 if let Err(error) = deliver(&client, &url, &post).await {
                     tracing::warn!(
                         error = format!("{error:#}"),
-                        "{name} was not told; its address does not take the post"
+                        "{name}: the post was not delivered; check the address and its server"
                     );
                 }
             }
@@ -65,10 +71,13 @@ impl Webhook {
         Ok(Self { name, queue })
     }
 
-    /// Posts as soon as what waits before it was posted.
+    /// Queues a post behind those that wait already.
     pub(crate) fn post(&self, post: Post) {
         if self.queue.try_send(post).is_err() {
-            tracing::warn!("{} was not told: too much waits to be posted", self.name);
+            tracing::warn!(
+                "{}: the post was dropped because the queue is full; check the address and its server",
+                self.name
+            );
         }
     }
 }
@@ -76,29 +85,29 @@ impl Webhook {
 type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 async fn deliver(client: &HttpClient, url: &Url, post: &Post) -> anyhow::Result<()> {
-    let mut tries = 1;
+    let mut attempts = 1;
     loop {
-        match timeout(DEADLINE, once(client, url, post)).await {
+        match timeout(ATTEMPT_TIMEOUT, send(client, url, post)).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) if tries >= TRIES => return Err(error),
-            Err(_) if tries >= TRIES => bail!("no answer in time"),
+            Ok(Err(error)) if attempts >= MAX_ATTEMPTS => return Err(error),
+            Err(_) if attempts >= MAX_ATTEMPTS => bail!("no response within {} s", ATTEMPT_TIMEOUT.as_secs()),
             Ok(Err(_)) | Err(_) => {}
         }
-        tries += 1;
-        sleep(BETWEEN).await;
+        attempts += 1;
+        sleep(RETRY_DELAY).await;
     }
 }
 
-async fn once(client: &HttpClient, url: &Url, post: &Post) -> anyhow::Result<()> {
+async fn send(client: &HttpClient, url: &Url, post: &Post) -> anyhow::Result<()> {
     let request = Request::builder()
         .method(Method::POST)
         .uri(url.as_str())
         .header(CONTENT_TYPE, post.content_type)
         .body(Full::new(Bytes::from(post.body.clone())))?;
-    let answer = client.request(request).await?;
-    if answer.status().is_success() {
+    let response = client.request(request).await?;
+    if response.status().is_success() {
         Ok(())
     } else {
-        bail!("the answer was {}", answer.status().as_u16())
+        bail!("the response has status {}", response.status().as_u16())
     }
 }

@@ -1,4 +1,4 @@
-//! What opening a store takes, and who acts in a transaction.
+//! Configuration of a store, and the actor of a transaction.
 
 use crate::{
     audit::{OutboxKey, OutboxMark},
@@ -8,17 +8,17 @@ use gw_audit::StoreId;
 use gw_types::{Clock, Entropy, ExternalId, Secret, UserId};
 use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
-/// Where a database lives. Both engines are told apart here and in `dialect`, nowhere else.
+/// Location of a database. Only this module and `dialect` distinguish the engines.
 #[derive(Clone, Debug)]
 pub enum Location {
-    /// A file in a directory that this process holds (HD24): the lock is the proof.
+    /// A file in a directory that this process has locked (HD24).
     Sqlite {
-        /// The held directory.
+        /// The locked directory.
         directory: Arc<DirectoryLock>,
         /// The file's name in it.
         file: String,
     },
-    /// The same file for a process that only reads: no lock is needed, another process may hold the directory and write.
+    /// The file for a process that only reads: it needs no lock, and another process may hold the directory and write.
     SqliteReadOnly {
         /// The file; it must exist.
         file: PathBuf,
@@ -27,15 +27,15 @@ pub enum Location {
     Postgres {
         /// The URL for all queries; it may lead through a pooler.
         url: Secret,
-        /// The URL for LISTEN, straight to the server (HD23 E-6); the same one if there is no pooler.
+        /// The URL for LISTEN, which bypasses the pooler (HD23 E-6); `None` if there is no pooler.
         direct: Option<Secret>,
-        /// How long one connection is used before another takes its place (`DB_CONN_MAX_LIFETIME`).
+        /// Maximum lifetime of a connection (`DB_CONN_MAX_LIFETIME`).
         lifetime: Duration,
     },
 }
 
 impl Location {
-    /// A PostgreSQL database without a pooler in between.
+    /// Creates the location of a PostgreSQL database without a pooler.
     pub fn postgres(url: Secret) -> Self {
         Self::Postgres {
             url,
@@ -44,7 +44,7 @@ impl Location {
         }
     }
 
-    /// The same, using connections for so long; a file has none to exchange.
+    /// Sets the maximum lifetime of connections; no effect on SQLite.
     #[must_use]
     pub fn with_lifetime(mut self, new: Duration) -> Self {
         if let Self::Postgres { lifetime, .. } = &mut self {
@@ -54,51 +54,51 @@ impl Location {
     }
 }
 
-/// What opening a store takes.
+/// Configuration of a store.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
     /// Where the database lives.
     pub location: Location,
-    /// The most connections of the read pool; PostgreSQL's writers share them.
+    /// Maximum connections of the read pool; on PostgreSQL, writers share them.
     pub connections: u32,
-    /// Time for row stamps and audit entries.
+    /// Clock for row timestamps and audit entries.
     pub clock: Arc<dyn Clock>,
-    /// Chance for row ids.
+    /// Entropy for row ids.
     pub entropy: Arc<dyn Entropy>,
-    /// What guards the audit outbox of a policy store; an audit store and commands that write nothing need none.
+    /// Protection of the audit outbox of a policy store; audit stores and read-only commands need none.
     pub outbox: OutboxGuard,
 }
 
-/// What guards the rows of the audit outbox against whoever can write to the database alone.
+/// Protects the rows of the audit outbox against an attacker who can write only to the database.
 #[derive(Clone, Debug, Default)]
 pub struct OutboxGuard {
-    /// Authenticates rows; without it rows are written without code and taken as they are.
+    /// Authenticates rows. Without a key, rows are written without code and accepted unchecked.
     pub key: Option<OutboxKey>,
-    /// Told of each commit that wrote rows.
+    /// Notified of each commit that wrote rows.
     pub witness: Option<Arc<dyn OutboxWitness>>,
 }
 
-/// Remembers outside the database how far the outbox got, and what was written last: rows missing at its end, and rows
-/// that stand in the place of others, are found by it.
+/// Remembers outside the database the outbox position and the last written rows, to detect missing rows at the end and
+/// replaced rows.
 pub trait OutboxWitness: Send + Sync + core::fmt::Debug {
-    /// Rows up to this one are committed, these ids with these digests. Called after each commit that wrote rows, not
-    /// necessarily in order; must not wait.
+    /// Records that rows up to `mark` are committed, with these ids and digests. Called after each commit that wrote
+    /// rows, not necessarily in order; must not block.
     fn note(&self, mark: OutboxMark, digests: &[(i64, [u8; 32])]);
 
-    /// Rows with these ids and codes were written, and their mutation was undone: whoever saw one has a genuine code of a
-    /// change that never was. Must not wait.
+    /// Records the ids and codes of rows whose mutation was rolled back: an attacker who saw such a row has a genuine
+    /// code for a change that never took place. Must not block.
     fn note_undone(&self, store: StoreId, codes: &[(i64, [u8; 32])]);
 
-    /// The last id known to be committed in a policy store, or 0.
+    /// Returns the last id known to be committed in a policy store, or 0.
     fn last_id(&self, store: StoreId) -> i64;
 
-    /// The digest of the row that was committed under an id, as far as it is remembered.
+    /// Returns the digest of the row committed under an id, if remembered.
     fn digest(&self, store: StoreId, id: i64) -> Option<[u8; 32]>;
 
-    /// Ids and codes of rows whose mutations were undone, as far as they are remembered.
+    /// Returns ids and codes of rows whose mutations were rolled back, if remembered.
     fn undone(&self, store: StoreId) -> Vec<(i64, [u8; 32])>;
 
-    /// The policy stores that were here before this one: rows may wait that were written under their identity.
+    /// Returns the policy stores that this one replaced: waiting rows may carry their ids.
     fn former_stores(&self) -> Vec<StoreId>;
 }
 
@@ -118,12 +118,12 @@ pub struct Actor {
 impl Actor {
     /// `X-Admin-Token`.
     pub const SUPER_ADMIN: &str = "__super_admin__";
-    /// The operator's token.
+    /// The platform admin's token.
     pub const OPERATOR: &str = "__operator__";
     /// The gateway itself.
     pub const SYSTEM: &str = "__system__";
 
-    /// A user acting for themselves or as administrator.
+    /// Creates the actor for a user.
     pub fn user(id: UserId, name: &ExternalId) -> Self {
         Self {
             user: Some(id),
@@ -133,7 +133,7 @@ impl Actor {
         }
     }
 
-    /// A token or a worker: one of the fixed names, or `system:…`.
+    /// Creates the actor for a token or a worker: one of the fixed names, or `system:…`.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             user: None,
@@ -143,12 +143,12 @@ impl Actor {
         }
     }
 
-    /// The gateway itself.
+    /// Creates the actor for the gateway itself.
     pub fn system() -> Self {
         Self::named(Self::SYSTEM)
     }
 
-    /// The same, from this client address and request.
+    /// Adds the client address and correlation id of a request.
     #[must_use]
     pub fn from_request(mut self, ip: Option<IpAddr>, correlation_id: Option<String>) -> Self {
         self.ip = ip;

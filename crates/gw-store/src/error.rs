@@ -1,4 +1,4 @@
-//! What may go wrong, as the callers need to tell it apart.
+//! Errors, by the distinctions that callers need.
 
 use sea_orm::{DbErr, RuntimeErr, sqlx};
 
@@ -8,19 +8,19 @@ pub enum StoreError {
     /// The row that the operation is about does not exist.
     #[error("no such {0}")]
     NotFound(Missing),
-    /// A unique constraint refused the write; decided by its name, never by message text (spec/80 section 4).
+    /// A unique constraint rejected the write; identified by its name, never by message text (spec/80 section 4).
     #[error("{0} is already taken")]
     Conflict(Conflict),
-    /// A seeded system row, or the default organization (A2).
+    /// The row is a seeded system row or the default organization (A2).
     #[error("system rows cannot be changed")]
     Immutable,
-    /// The write breaks a rule that the schema itself holds, for instance A5 or a dangling reference.
+    /// The write breaks a rule of the schema, for instance A5 or a dangling reference.
     #[error("the write breaks the rule `{0}`")]
     Rule(&'static str),
-    /// An administrator revoked this link: proving it again is refused (LK-2).
+    /// An administrator revoked this link: it cannot be proved again (LK-2).
     #[error("the link was revoked by an administrator")]
     LinkRevoked,
-    /// A stored row breaks an invariant: somebody wrote past this crate.
+    /// A stored row breaks an invariant: it was not written by this crate.
     #[error("table `{table}`: column `{column}` of row `{id}` is malformed")]
     Row {
         /// Table name.
@@ -42,60 +42,68 @@ pub enum StoreError {
     /// A chain's end is not where the writer believed (spec/70 rule 13).
     #[error("the chain holds `{stored}` entries")]
     ChainMoved {
-        /// The number of the next entry.
+        /// The sequence number of the next entry.
         stored: u64,
     },
     /// Another writer took the chain over (HD24).
     #[error("another writer took the chain over")]
     Fenced,
-    /// A mutation was sent to be committed, and nobody can say yet that it stands and is in force here: it may be. Read it
-    /// back before repeating it.
+    /// A commit was sent, but it is not confirmed that it succeeded and is in force here. Read the data back before
+    /// repeating the mutation.
     #[error("the change is not confirmed: {0}")]
     Unconfirmed(&'static str),
-    /// What the database has of the mutation's audit entry is not what was written: somebody changes rows on their way. The
-    /// mutation was undone.
+    /// The mutation's audit entry in the database differs from what was written: something alters rows on their way.
+    /// The mutation was rolled back.
     #[error("the audit entry of the change is not what was written: nothing was changed")]
     EntryAltered,
-    /// The database said that it took a row, and does not show it: somebody keeps rows from being stored.
+    /// The database accepted a row, but does not return it: something prevents rows from being stored.
     #[error("the database did not keep what was written to `{0}`")]
     NotKept(&'static str),
-    /// The database refused a mutation at its very end, or its audit entry, for nothing that its caller asked for: somebody's
-    /// trigger or rule. The mutation was undone.
+    /// The database rejected a mutation's last statements or its audit entry for a reason that the caller did not
+    /// cause: a foreign trigger or rule. The mutation was rolled back.
     #[error("the database refused the audit entry of the change: nothing was changed")]
     EntryRefused,
-    /// The epoch of policy stands where no mutation put it, and cannot be raised.
+    /// The policy epoch has a value that no mutation wrote, and cannot be raised.
     #[error("the epoch of policy stands at {0}, where no mutation put it")]
     EpochExhausted(u64),
-    /// The detached task that commits and publishes died.
+    /// The detached task that commits and publishes ended without a result.
     #[error("the committing task ended without an answer")]
     Detached,
-    /// The database refused or could not be reached.
+    /// The database returned an error or could not be reached.
     #[error("the database failed")]
     Database(#[source] DbErr),
 }
 
 impl StoreError {
-    /// Whether the database could not be reached, is shutting down, has no room, or did not confirm a change: trying again
-    /// later may help, and nothing is wrong with the request (RTO8, RL1).
+    /// Whether the database could not be reached, is shutting down, has no room, or did not confirm a change: a retry
+    /// may help, and the request is valid (RTO8, RL1).
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::NotPrimary
             | Self::Unconfirmed(_)
             | Self::EntryAltered
             | Self::EntryRefused
-            | Self::EpochExhausted(_)
-            | Self::Database(DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) => true,
-            Self::Database(DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) => {
-                is_connection_lost(cause)
-            }
+            | Self::EpochExhausted(_) => true,
+            Self::Database(error) => is_unavailable(error),
             _ => false,
         }
     }
 }
 
+/// Whether a database error concerns its own state rather than the statement.
+pub(crate) fn is_unavailable(error: &DbErr) -> bool {
+    match error {
+        DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => true,
+        DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause)) => {
+            is_connection_lost(cause)
+        }
+        _ => false,
+    }
+}
+
 impl StoreError {
-    /// Whether a row is there and holds what its columns cannot. Everything else says nothing about the row: the database
-    /// was busy, away or out of files, and is asked again.
+    /// Whether a row exists but has a value of a wrong type. Any other error says nothing about the row: the database
+    /// was busy, unreachable or out of files, and the query is retried.
     pub(crate) fn is_malformed(&self) -> bool {
         matches!(self, Self::Database(error) if crate::dialect::is_malformed(error))
     }
@@ -109,24 +117,26 @@ fn is_connection_lost(cause: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether a code of the database speaks of its own state rather than of the statement.
+/// Whether an error code concerns the database's own state rather than the statement.
 fn is_state_of_server(code: &str) -> bool {
-    // PostgreSQL's have five characters, SQLite's are numbers whose lowest byte is the class.
+    // PostgreSQL codes have five characters; SQLite codes are numbers whose lowest byte is the class.
     if code.len() == 5 {
-        // 08 connection, 53 resources (disk full, too many connections), 57 told to stop (shutdown, statement timeout),
-        // 58 system (input or output), 55P03 a lock not given in time, 25006 a standby, 25P03 idle for too long, 40 undone
-        // for the sake of others (serialization, deadlock), P0 raised by a function: none of ours raises anything.
+        // 08 connection, 53 resources (disk full, too many connections), 57 operator intervention (shutdown, statement
+        // timeout), 58 system (input or output), 55P03 lock not available in time, 25006 a standby, 25P03 idle in
+        // transaction for too long, 40 rollback because of others (serialization, deadlock), P0 raised by a function:
+        // none of ours raises anything.
         let class = ["08", "40", "53", "57", "58", "P0"]
             .iter()
             .any(|class| code.starts_with(class));
         return class || ["55P03", "25006", "25P03"].contains(&code);
     }
-    // BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN, PROTOCOL; and CONSTRAINT_TRIGGER, as no trigger of ours raises.
+    // BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN, PROTOCOL; and CONSTRAINT_TRIGGER, as no trigger of ours
+    // raises.
     code.parse::<u32>()
         .is_ok_and(|code| code == 1811 || matches!(code & 0xff, 5 | 6 | 7 | 8 | 10 | 13 | 14 | 15))
 }
 
-/// What was not found.
+/// The kind of object that was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Missing {
     /// An organization.
@@ -195,14 +205,14 @@ impl core::fmt::Display for Missing {
     }
 }
 
-/// Which unique constraint refused a write.
+/// The unique constraint that rejected a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Conflict {
     /// `organizations.slug`
     OrganizationSlug,
     /// `groups.slug` within the organization
     GroupSlug,
-    /// `groups.name` within the organization, whatever the case
+    /// `groups.name` within the organization, ignoring case
     GroupName,
     /// `users.external_id`
     ExternalId,

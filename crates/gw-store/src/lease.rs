@@ -1,5 +1,6 @@
-//! Which instances are alive (HD24): one without a shared cache, or on SQLite, must be alone. Leases run by the database's
-//! clock where it has one: an instance whose own is an hour ahead neither ends another's lease nor keeps its own too long.
+//! Leases of live instances (HD24): an instance without a shared cache, or on SQLite, must be the only one. Leases use
+//! the database's clock if it has one: an instance whose own clock is an hour ahead neither ends another's lease nor
+//! keeps its own too long.
 
 use crate::{
     Store, StoreError,
@@ -18,21 +19,22 @@ pub struct InstanceLease {
 }
 
 impl InstanceLease {
-    /// Whether no other instance was alive when this one began.
+    /// Whether no other instance was alive when this one started.
     pub const fn began_alone(&self) -> bool {
         self.alone
     }
 }
 
 impl Store {
-    /// Takes a lease for this process, called `name` in front of others. Refused with
-    /// [`StoreError::OtherInstance`] while another is alive and either of the two has no shared cache.
+    /// Takes a lease for this process; other instances show `name`. Fails with [`StoreError::OtherInstance`] while
+    /// another instance is alive and either of the two has no shared cache.
     pub async fn take_lease(&self, name: &str, shared_cache: bool, life: Seconds) -> Result<InstanceLease, StoreError> {
         let tx = self.inner.pools.begin_write().await?;
-        // Taking turns on the epoch row keeps two starting instances from both finding nobody.
+        // The lock on the epoch row keeps two starting instances from both finding no other.
         dialect::lock_epoch(&tx).await?;
         let now = dialect::lease_time(&tx, self.inner.now()).await?;
-        // Nobody takes a lease for twice its life: such a row was written by hand, to keep instances from starting.
+        // No instance takes a lease for twice its duration: such a row was written by hand, to keep instances from
+        // starting.
         let possible = now.plus(life).plus(life).micros();
         let impossible = instances::Column::ExpiresAt.gt(possible);
         for row in instances::Entity::find().filter(impossible.clone()).all(&tx).await? {
@@ -51,7 +53,7 @@ impl Store {
             .order_by_asc(instances::Column::StartedAt)
             .all(&tx)
             .await?;
-        let may_share = shared_cache && Engine::of(&tx).serves_many();
+        let may_share = shared_cache && Engine::for_connection(&tx).serves_many();
         if let Some(other) = others.iter().find(|other| !(may_share && other.shared_cache)) {
             return Err(StoreError::OtherInstance(other.name.clone()));
         }
@@ -71,7 +73,7 @@ impl Store {
         })
     }
 
-    /// Prolongs a lease; refused with [`StoreError::OtherInstance`] if it had ended and was cleared away.
+    /// Renews a lease; fails with [`StoreError::OtherInstance`] if it had expired and was removed.
     pub async fn renew_lease(&self, lease: InstanceLease, life: Seconds) -> Result<(), StoreError> {
         let end = dialect::lease_time(&self.inner.pools.writer, self.inner.now())
             .await?
@@ -87,7 +89,7 @@ impl Store {
         }
     }
 
-    /// Gives a lease back.
+    /// Releases a lease.
     pub async fn release_lease(&self, lease: InstanceLease) -> Result<(), StoreError> {
         instances::Entity::delete_by_id(lease.id)
             .exec(&self.inner.pools.writer)

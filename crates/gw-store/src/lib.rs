@@ -1,13 +1,13 @@
-//! The policy store: schema, mutations and queries on SQLite and PostgreSQL, rows to [`Snapshot`], the change
-//! feed between instances, and the audit store that the sealer writes into.
+//! The policy store: schema, mutations and queries on SQLite and PostgreSQL, conversion of rows to a [`Snapshot`], the
+//! change feed between instances, and the audit store that the sealer writes into.
 //!
-//! Start with [`Store`] (open, migrate), then [`Tx`] (every mutation) and [`Reads`] (every query); [`Feed`] keeps
-//! the newest [`Snapshot`] and says whether it is fresh. What the two engines do differently stands in `dialect`
-//! and nowhere else. No policy is judged here.
+//! Start with [`Store`] (open, migrate), then [`Tx`] (every mutation) and [`Queries`] (every query); [`Feed`] keeps the
+//! newest [`Snapshot`] and says whether it is fresh. Only `dialect` contains the differences between the engines. This
+//! crate makes no policy decisions.
 //!
-//! Invariants (HD23, C6): a mutation, its audit entry, the change rows its triggers write and the epoch are one
-//! transaction; epochs are contiguous and in commit order, because every mutating transaction first locks the one
-//! epoch row and raises it as its last statement.
+//! Invariants (HD23, C6): a mutation, its audit entry, the change rows of its triggers and the epoch are one
+//! transaction; epochs are contiguous and in commit order, because every mutating transaction first locks the one epoch
+//! row and raises it as its last statement.
 //!
 //! [`Snapshot`]: gw_policy::Snapshot
 
@@ -20,13 +20,13 @@ mod feed;
 mod lease;
 mod lock;
 mod migration;
+mod purge;
 pub mod read;
 pub mod record;
 mod row;
 mod seed;
 mod snapshot;
 mod store;
-mod tidy;
 mod tx;
 
 pub use audit::AuditStore;
@@ -36,6 +36,6 @@ pub use feed::rules as feed_rules;
 pub use feed::{BootClock, ClockJump, Feed, FeedClock, FeedTiming, Pinned, Uptime};
 pub use lease::InstanceLease;
 pub use lock::{DirectoryLock, LockError};
-pub use read::Reads;
+pub use read::Queries;
 pub use store::Store;
 pub use tx::Tx;

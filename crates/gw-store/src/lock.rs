@@ -1,7 +1,7 @@
 //! The exclusive lock on a data directory (HD24): two processes never share one.
 //!
-//! Invariant: the lock is the kernel's, so it ends with the process, whatever is left in the file; the file's text
-//! only names the holder.
+//! Invariant: the lock is the kernel's, so it ends with the process, whatever the file contains; the file's text only
+//! names the holder.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -9,26 +9,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A directory held by this process until the value is dropped.
+/// A directory locked by this process until the value is dropped.
 #[derive(Debug)]
 pub struct DirectoryLock {
     directory: PathBuf,
-    /// Held open: closing it releases the lock.
+    /// Kept open: closing it releases the lock.
     _file: File,
 }
 
-/// Why a directory could not be held. The process exits 78.
+/// Why a directory could not be locked. The process exits with code 78.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process holds it.
+    /// Another process holds the lock.
     #[error("`{}` is held by {holder}", directory.display())]
     Held {
         /// The directory.
         directory: PathBuf,
-        /// What the lock file says, for instance `process 4711`.
+        /// Text of the lock file, for instance `process 4711`.
         holder: String,
     },
-    /// The directory or the file in it cannot be made or written.
+    /// The directory or its lock file cannot be created or written.
     #[error("cannot hold `{}`", directory.display())]
     Io {
         /// The directory.
@@ -40,13 +40,13 @@ pub enum LockError {
 }
 
 impl DirectoryLock {
-    /// The exit code of a process that finds its directory held (`EX_CONFIG`).
+    /// Exit code of a process whose directory is locked by another one (`EX_CONFIG`).
     pub const EXIT_CODE: u8 = 78;
 
-    /// The file in the directory that carries the lock.
+    /// Name of the lock file in the directory.
     pub const FILE: &str = "lock";
 
-    /// Makes the directory if needed and holds it.
+    /// Creates the directory if needed and locks it.
     pub fn acquire(directory: impl AsRef<Path>) -> Result<Self, LockError> {
         let directory = directory.as_ref().to_owned();
         match hold(&directory) {
@@ -56,13 +56,13 @@ impl DirectoryLock {
         }
     }
 
-    /// The held directory.
+    /// Returns the locked directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 }
 
-/// The locked file, or who holds it.
+/// Returns the locked file, or the text that names its holder.
 fn hold(directory: &Path) -> io::Result<Result<File, String>> {
     std::fs::create_dir_all(directory)?;
     let mut file = OpenOptions::new()

@@ -1,4 +1,4 @@
-//! Columns to meaning: a row that breaks an invariant is an error naming table, column and key.
+//! Conversion of rows to records: a row that breaks an invariant is an error with table, column and key.
 
 use crate::{
     StoreError,
@@ -9,9 +9,9 @@ use crate::{
     },
     record::{
         AllowedTenant, ApprovedCode, Contract, Conviction, CreationKind, EventRules, Grant, Group, GroupAccess,
-        HoldScope, LegalHold, Link, Membership, MembershipSource, Object, OpenReservation, OrgUserRecord, Organization,
-        PersonalUrl, Quarantine, RefreshToken, ReservationState, SharedInfra, Suspension, ToggleChange, TokenHash,
-        User, Watched, WithheldChange,
+        HoldScope, JsonObject, LegalHold, Link, Membership, MembershipSource, OpenReservation, OrgUserRecord,
+        Organization, PersonalUrl, Quarantine, RefreshToken, ReservationState, SharedInfra, Suspension, ToggleUpdate,
+        TokenHash, User, Watched, WithheldChange,
     },
 };
 use gw_policy::{
@@ -22,7 +22,7 @@ use gw_types::{Address, Claims, Secret, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Where a column stands, for the error.
+/// Table and key of a row, for errors.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     table: &'static str,
@@ -50,7 +50,7 @@ impl Place {
         serde_json::from_value(value).map_err(|_| self.bad(column))
     }
 
-    pub(crate) fn object(self, column: &'static str, value: Value) -> Result<Object, StoreError> {
+    pub(crate) fn object(self, column: &'static str, value: Value) -> Result<JsonObject, StoreError> {
         match value {
             Value::Object(object) => Ok(object),
             _ => Err(self.bad(column)),
@@ -65,12 +65,12 @@ impl Place {
     }
 }
 
-/// The column text of claims.
+/// Returns the column text of claims.
 pub(crate) fn claims_text(claims: Claims) -> String {
     claims.iter().map(gw_types::Claim::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// The column text of an address: lower-case hex.
+/// Returns the column text of an address: lower-case hex.
 pub(crate) fn address_text(address: Address) -> String {
     format!("{address:#x}")
 }
@@ -83,7 +83,7 @@ pub(crate) fn link_kind(text: &str) -> Option<LinkKind> {
     }
 }
 
-/// The column text of a link's kind.
+/// Returns the column text of a link's kind.
 pub(crate) const fn link_kind_text(kind: LinkKind) -> &'static str {
     match kind {
         LinkKind::User => "user",
@@ -241,7 +241,7 @@ impl TryFrom<legal_holds::Model> for LegalHold {
     }
 }
 
-impl TryFrom<system_toggles::Model> for ToggleChange {
+impl TryFrom<system_toggles::Model> for ToggleUpdate {
     type Error = StoreError;
     fn try_from(row: system_toggles::Model) -> Result<Self, StoreError> {
         let known = SystemToggle::ALL.into_iter().find(|toggle| toggle.id().0 == row.id);
@@ -299,17 +299,17 @@ impl TryFrom<memberships::Model> for Membership {
     }
 }
 
-/// A block's number in a column.
+/// Reads a block number from a column.
 pub(crate) fn block(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// The same to be written; what no chain reaches is the last.
+/// Converts a block number to a column value; numbers above `i64::MAX` become `i64::MAX`.
 pub(crate) fn block_column(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The column text of a membership's state.
+/// Returns the column text of a membership's state.
 pub(crate) const fn membership_state_text(state: MembershipState) -> &'static str {
     match state {
         MembershipState::Accepted => "accepted",

@@ -1,6 +1,6 @@
 //! The fixed rows: the default and the anonymous organization, each with its group (A2, A3, A6).
 //!
-//! Planted only where they are missing, so that what an administrator made of them stays.
+//! Inserted only if missing, so that changes by administrators stay.
 
 use crate::{
     StoreError,
@@ -12,7 +12,7 @@ use gw_policy::snapshot::{Group, Organization};
 use gw_types::{GroupId, OrgId, Timestamp};
 use sea_orm::{ActiveValue::Set, EntityTrait};
 
-pub(crate) async fn plant(tx: &Transaction, now: Timestamp) -> Result<(), StoreError> {
+pub(crate) async fn insert(tx: &Transaction, now: Timestamp) -> Result<(), StoreError> {
     plant_one(tx, now, Organization::DEFAULT, Group::DEFAULT, "default", "Default").await?;
     plant_one(
         tx,

@@ -1,7 +1,7 @@
 //! An open policy store.
 
 use crate::{
-    Actor, Feed, Reads, StoreConfig, StoreError, Tx,
+    Actor, Feed, Queries, StoreConfig, StoreError, Tx,
     audit::{OutboxAlarms, UnsealedRows},
     dialect::{self, Pools},
     feed,
@@ -23,18 +23,18 @@ pub struct Store {
 pub(crate) struct Inner {
     pub(crate) pools: Pools,
     pub(crate) config: StoreConfig,
-    /// Told of each commit, so that the committing instance is the first to know.
+    /// The feed that is notified of each commit, so that the committing instance is the first to know.
     feed: OnceLock<Weak<feed::Shared>>,
-    /// What was found wrong with outbox rows on their way into the database.
+    /// Alarms about altered outbox rows.
     pub(crate) outbox_alarms: OutboxAlarms,
-    /// Outbox rows to be looked after until they are sealed.
+    /// Outbox rows to be checked until they are sealed.
     pub(crate) unsealed: UnsealedRows,
-    /// Commits that run to their end whatever becomes of their callers (HD21).
+    /// Commits that run to their end even if their callers are dropped (HD21).
     pub(crate) commits: TaskTracker,
 }
 
 impl Store {
-    /// Connects; the schema may still be missing or old, see [`Store::migrate`].
+    /// Connects. The schema may still be missing or old; see [`Store::migrate`].
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
         let pools = Pools::open(&config.location, config.connections).await?;
         Ok(Self {
@@ -49,29 +49,30 @@ impl Store {
         })
     }
 
-    /// Brings the schema up to this build, under a lock of the database, and seeds the fixed rows (A2, A3, A6).
+    /// Migrates the schema to the version of this build, under a lock of the database, and seeds the fixed rows (A2,
+    /// A3, A6).
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let tx = self.inner.pools.begin_migration().await?;
         migration::run::<Migrator>(&tx).await?;
         tx.commit().await?;
         let tx = self.inner.pools.begin_write().await?;
         dialect::lock_epoch(&tx).await?;
-        seed::plant(&tx, self.inner.now()).await?;
+        seed::insert(&tx, self.inner.now()).await?;
         let raised = dialect::raise_epoch(&tx).await?;
         tx.commit_epoch(raised).await.map(drop)
     }
 
-    /// The schema as text, one object after the other.
+    /// Returns the schema as text, object by object.
     pub async fn schema(&self) -> Result<String, StoreError> {
         Ok(self.inner.pools.engine.describe(&self.inner.pools.reader).await?)
     }
 
-    /// Fails unless the schema is exactly this build's (`MIGRATE=off`).
+    /// Fails unless the schema is exactly that of this build (`MIGRATE=off`).
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         migration::check::<Migrator>(&self.inner.pools.reader).await
     }
 
-    /// What is attached to the tables of the policy, or stands in their place, that no migration made.
+    /// Returns database objects that no migration created and that are attached to the policy tables or replace them.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -79,56 +80,56 @@ impl Store {
         dialect::foreign_objects(&self.inner.pools.reader, migration::TABLES, migration::TRACKED).await
     }
 
-    /// Whether there is room for writes, as far as is known: none was refused for want of it since [`Store::probe_room`]
-    /// found some. Asks nothing.
+    /// Whether there is room for writes, as far as known: false after a write failed for lack of room, until
+    /// [`Store::probe_room`] succeeds. Does not query the database.
     pub fn has_room(&self) -> bool {
         self.inner.pools.have_room()
     }
 
-    /// Finds out whether there is room for writes again, by a write of its own that is taken back.
+    /// Checks whether there is room for writes again, by a write that is undone.
     ///
     /// # Errors
-    /// There is none, or the database does not answer.
+    /// If there is no room or the database does not answer.
     pub async fn probe_room(&self) -> Result<(), StoreError> {
         self.inner.pools.probe_room(&self.inner.config.location).await
     }
 
-    /// Starts a mutation. Waits until no other mutation is under way on any instance.
+    /// Starts a mutation. Waits until no other mutation is in progress on any instance.
     pub async fn begin(&self, actor: &Actor) -> Result<Tx, StoreError> {
         Tx::begin(Arc::clone(&self.inner), actor.clone()).await
     }
 
-    /// Queries outside a mutation.
-    pub fn read(&self) -> Reads<'_> {
-        Reads::new((&self.inner.pools.reader).into(), self.inner.now())
+    /// Returns queries outside a mutation.
+    pub fn read(&self) -> Queries<'_> {
+        Queries::new((&self.inner.pools.reader).into(), self.inner.now())
     }
 
-    /// All policy as it stands, read in one transaction (HD23 E-3).
+    /// Loads all current policy in one transaction (HD23 E-3).
     pub async fn load(&self) -> Result<Snapshot, StoreError> {
         snapshot::load(&self.inner.pools).await.map(|(snapshot, _)| snapshot)
     }
 
-    /// Waits for commits that are under way; called at shutdown, when no new ones begin (HD21).
+    /// Waits for commits in progress; called at shutdown, when no new ones begin (HD21).
     pub async fn drain(&self) {
         self.inner.commits.close();
         self.inner.commits.wait().await;
     }
 
-    /// Whether mutations are taken, as far as was tried: there is room for them, SQLite's file is in its place, and none was refused lately for a lock that
-    /// somebody holds. Asks nothing.
+    /// Whether mutations are accepted, as far as known: there is room for writes, the SQLite file is at its path, and
+    /// no mutation was recently rejected because of a lock. Does not query the database.
     pub fn takes_writes(&self) -> bool {
         let pools = &self.inner.pools;
         self.has_room() && pools.have_file() && pools.writer.liveness.takes_writes()
     }
 
-    /// Whether the database answers.
+    /// Checks that the database answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.inner.pools.reader.ping().await?)
     }
 
-    /// Connects the feed that is told of this store's commits; the first one stays.
+    /// Connects the feed that is notified of this store's commits; only the first call counts.
     pub(crate) fn attach(&self, feed: Weak<feed::Shared>) {
-        // A second feed on one store polls like any other instance would.
+        // A second feed on one store polls like that of another instance.
         let _first = self.inner.feed.set(feed);
     }
 }
@@ -138,7 +139,7 @@ impl Inner {
         self.config.clock.now()
     }
 
-    /// Notes that the database took no mutation for a reason of its own.
+    /// Records that the database rejected a mutation because of its own state.
     pub(crate) fn note_refusal(&self, error: &StoreError) {
         if error.is_unavailable() {
             self.pools.writer.liveness.note_refusal();

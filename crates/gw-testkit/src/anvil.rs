@@ -6,33 +6,33 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// A running node of its own chain, stopped when dropped.
+/// A running node with its own chain, stopped when dropped.
 #[derive(Debug)]
 pub struct Anvil {
     process: Child,
     url: String,
 }
 
-/// How the node behaves.
+/// The options of a node.
 #[derive(Clone, Debug, Default)]
 pub struct AnvilOptions {
-    /// Seconds between blocks; without it each transaction is mined at once.
+    /// Seconds between blocks; if not set, each transaction is mined at once.
     pub block_time: Option<u32>,
-    /// Nothing is mined unless asked (`evm_mine`).
+    /// Nothing is mined except by `evm_mine`.
     pub no_mining: bool,
-    /// Another chain id than [`CHAIN_ID`].
+    /// A chain id other than [`CHAIN_ID`].
     pub chain_id: Option<u64>,
     /// Further arguments.
     pub extra: Vec<String>,
 }
 
-/// The chain id of every node started here, unless another is asked for.
+/// The chain id of every node, unless [`AnvilOptions::chain_id`] is set.
 pub const CHAIN_ID: u64 = 31337;
 
-/// A node that mines each transaction at once.
+/// Starts a node that mines each transaction at once.
 ///
 /// # Panics
-/// When it cannot be started: `npm install` in `tests/clients` has not run, or `GW_ANVIL` names no program.
+/// If it cannot be started: `npm install` in `tests/clients` has not run, or `GW_ANVIL` names no program.
 pub fn anvil() -> Anvil {
     Anvil::start(&AnvilOptions::default())
 }
@@ -41,14 +41,14 @@ impl Anvil {
     /// Starts a node on a free port and waits until it listens.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start(options: &AnvilOptions) -> Self {
         Self::start_program(&program(), options)
     }
 
     fn start_program(program: &Path, options: &AnvilOptions) -> Self {
-        // A shell watches over it: when the test process ends, however it ends, the shell's input closes. It lets go of
-        // the output, so that this ends with the node.
+        // A shell guards the node: when the test process ends, in whatever way, the shell's input closes. The shell
+        // closes its own output, so that the pipe ends with the node.
         let script = r#""$@" </dev/null 2>&1 & node=$!; exec >/dev/null; cat; kill $node 2>/dev/null"#;
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh"]).arg(program);
@@ -77,28 +77,28 @@ impl Anvil {
         let output = process
             .stdout
             .take()
-            .unwrap_or_else(|| panic!("anvil without standard output"));
+            .unwrap_or_else(|| panic!("anvil has no standard output"));
         let mut lines = BufReader::new(output).lines();
-        let mut said = Vec::new();
+        let mut output_lines = Vec::new();
         let url = loop {
             let Some(Ok(line)) = lines.next() else {
                 panic!(
-                    "{} ended before it listened; it said:\n{}",
+                    "{} ended before it listened; its output:\n{}",
                     program.display(),
-                    said.join("\n")
+                    output_lines.join("\n")
                 );
             };
             match line.strip_prefix("Listening on ") {
                 Some(address) => break format!("http://{}", address.trim()),
-                None => said.push(line),
+                None => output_lines.push(line),
             }
         };
-        // The pipe is read to its end: a node that cannot print would stop.
+        // The pipe must be read to its end: a node that cannot print would block.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Self { process, url }
     }
 
-    /// Where it listens.
+    /// The URL of the node.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -112,7 +112,7 @@ impl Drop for Anvil {
     }
 }
 
-/// `GW_ANVIL`, else the program npm installed under `tests/clients`.
+/// `GW_ANVIL`, else the program that npm installed under `tests/clients`.
 #[expect(clippy::disallowed_methods, reason = "test support has no configuration of its own")]
 fn program() -> PathBuf {
     if let Some(path) = std::env::var_os("GW_ANVIL") {
@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn two_nodes_listen_on_ports_of_their_own() {
-        let (one, two) = (anvil(), anvil());
-        assert!(one.url().starts_with("http://127.0.0.1:") && one.url() != two.url());
+        let (first, second) = (anvil(), anvil());
+        assert!(first.url().starts_with("http://127.0.0.1:") && first.url() != second.url());
     }
 
     #[test]
-    #[should_panic(expected = "ended before it listened; it said:\n--port 0")]
+    #[should_panic(expected = "ended before it listened; its output:\n--port 0")]
     fn a_node_that_ends_at_once_is_an_error() {
         Anvil::start_program(Path::new("echo"), &AnvilOptions::default());
     }

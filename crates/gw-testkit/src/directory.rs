@@ -11,15 +11,15 @@ pub const TENANTS: [&str; 2] = [
     "22222222-bbbb-4bbb-8bbb-222222222222",
     "33333333-cccc-4ccc-8ccc-333333333333",
 ];
-/// The service as it is registered, and its secret.
+/// The service's client id in the directory, and its secret.
 pub const CLIENT: (&str, &str) = ("11111111-aaaa-4aaa-8aaa-111111111111", "the-registrations-secret");
-/// A machine of every tenant, and its secret.
+/// The client id of a service principal of every tenant, and its secret.
 pub const MACHINE: (&str, &str) = ("55555555-eeee-4eee-8eee-555555555555", "the-machines-secret");
-/// The machine's object id.
+/// The service principal's object id.
 pub const MACHINE_OID: &str = "44444444-dddd-4ddd-8ddd-444444444444";
-/// The application role the machine holds.
+/// The application role of the service principal.
 pub const MACHINE_ROLE: &str = "Ledger.Use";
-/// Where a browser comes back to.
+/// The redirect URI of the service.
 pub const REDIRECT: &str = "http://127.0.0.1:9/auth/directory/callback";
 
 /// A running directory, stopped when dropped.
@@ -29,7 +29,7 @@ pub struct DirectoryServer {
     authority: String,
 }
 
-/// The audience that means the service.
+/// The audience of tokens for the service.
 pub fn audience() -> String {
     format!("api://{}", CLIENT.0)
 }
@@ -38,11 +38,11 @@ impl DirectoryServer {
     /// Starts a directory on a free port and waits until it listens.
     ///
     /// # Panics
-    /// When it cannot be started: `npm ci` in `tests/directory` has not run.
+    /// If it cannot be started because `npm ci` in `tests/directory` has not run.
     pub fn start() -> Self {
-        let place = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/directory"));
+        let directory = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/directory"));
         assert!(
-            place.join("node_modules").is_dir(),
+            directory.join("node_modules").is_dir(),
             "no directory: run `npm ci` in tests/directory"
         );
         let settings = serde_json::json!({
@@ -51,9 +51,9 @@ impl DirectoryServer {
             "machine": { "id": MACHINE.0, "secret": MACHINE.1, "oid": MACHINE_OID, "roles": [MACHINE_ROLE] },
             "audience": audience(),
         });
-        // It ends when its input does, so with the test process, however that ends.
+        // The directory ends when its input closes, so it ends with the test process.
         let mut process = Command::new("node")
-            .arg(place.join("provider.mjs"))
+            .arg(directory.join("provider.mjs"))
             .arg(settings.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -63,7 +63,7 @@ impl DirectoryServer {
         let output = process
             .stdout
             .take()
-            .unwrap_or_else(|| panic!("node without standard output"));
+            .unwrap_or_else(|| panic!("node has no standard output"));
         let mut lines = BufReader::new(output).lines();
         let authority = lines
             .by_ref()
@@ -77,7 +77,7 @@ impl DirectoryServer {
         Self { process, authority }
     }
 
-    /// Where it listens; its tenants lie below.
+    /// The URL of the directory; the tenants are below it.
     pub fn authority(&self) -> &str {
         &self.authority
     }

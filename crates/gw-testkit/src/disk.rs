@@ -1,7 +1,7 @@
-//! A small disk that tests can fill: a file system in memory, mounted for one test.
+//! A small disk that tests can fill: an in-memory file system, mounted for one test.
 //!
-//! Mounting takes rights that not every machine gives. A shell watches over the mount: when the test process ends,
-//! however it ends, the shell's input closes, and it unmounts.
+//! Mounting needs rights that not every machine gives. A shell guards the mount: when the test process ends, in
+//! whatever way, the shell's input closes and it unmounts.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,23 +11,23 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// What takes up the room.
+/// Name of the file that fills the disk.
 const FILLING: &str = "filling";
 
-/// A disk of its own, full when the test says so.
+/// A mounted disk that a test can fill.
 #[derive(Debug)]
 pub struct FullDisk {
-    /// Removed after the shell has unmounted what is in it.
+    /// Removed after the shell has unmounted the disk.
     directory: tempfile::TempDir,
-    /// Its input stays open as long as the disk is wanted.
+    /// The guarding shell. Its input stays open as long as the disk is used.
     watch: Child,
 }
 
 impl FullDisk {
-    /// Mounts a disk of so many MiB; `None`, and loudly, where that is not allowed.
+    /// Mounts a disk of `mib` MiB. `None`, with a printed notice, if mounting is not allowed.
     ///
     /// # Panics
-    /// When no directory and no process can be made.
+    /// If the directory or the process cannot be created.
     pub fn mount(mib: u32) -> Option<Self> {
         const SCRIPT: &str = r#"
             mount -t tmpfs -o "size=${2}m,mode=0700" gw-testkit "$1" && echo mounted || { echo refused; exit 1; }
@@ -42,45 +42,48 @@ impl FullDisk {
             .arg(directory.path())
             .arg(mib.to_string());
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        // A group of its own: an interrupted test run must not take the shell down before it has cleaned up.
+        // In a process group of its own, so that an interrupted test run does not kill the shell before it has cleaned
+        // up.
         shell.process_group(0);
         let mut watch = shell
             .spawn()
             .unwrap_or_else(|error| panic!("no shell for a disk: {error}"));
-        let mut said = String::new();
+        let mut first_line = String::new();
         if let Some(stdout) = watch.stdout.take() {
-            let _ = BufReader::new(stdout).read_line(&mut said);
+            let _ = BufReader::new(stdout).read_line(&mut first_line);
         }
-        if said.trim() == "mounted" {
+        if first_line.trim() == "mounted" {
             return Some(Self { directory, watch });
         }
         let _ = watch.wait();
-        eprintln!("\n\n  NOT RUN: no disk of our own can be mounted here, so nothing was seen of a FULL DISK.\n\n");
+        eprintln!(
+            "\n\n  NOT RUN: this machine does not allow mounting a tmpfs, so the FULL DISK test was skipped.\n\n"
+        );
         None
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Takes up all the room there is.
+    /// Fills the disk completely.
     ///
     /// # Errors
-    /// When writing fails for another reason than want of room.
+    /// If writing fails for another reason than a full disk.
     pub fn fill(&self) -> io::Result<()> {
         let mut file = OpenOptions::new().create(true).append(true).open(self.filling())?;
         for size in [1 << 20, 4096, 1] {
             let block = vec![0u8; size];
-            while take(&mut file, &block)? {}
+            while write_block(&mut file, &block)? {}
         }
         Ok(())
     }
 
-    /// Gives the room back.
+    /// Frees the space again.
     ///
     /// # Errors
-    /// When nothing was filled.
+    /// If the disk was not filled.
     pub fn free(&self) -> io::Result<()> {
         std::fs::remove_file(self.filling())
     }
@@ -90,8 +93,8 @@ impl FullDisk {
     }
 }
 
-/// Whether there was room for it.
-fn take(file: &mut File, block: &[u8]) -> io::Result<bool> {
+/// Writes a block. Returns whether it fit.
+fn write_block(file: &mut File, block: &[u8]) -> io::Result<bool> {
     match file.write(block) {
         Ok(written) => Ok(written == block.len()),
         Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(false),
@@ -102,8 +105,8 @@ fn take(file: &mut File, block: &[u8]) -> io::Result<bool> {
 impl Drop for FullDisk {
     fn drop(&mut self) {
         drop(self.watch.stdin.take());
-        // The shell has unmounted the disk when it ends; there is nothing to do about a failure.
-        let _ended = self.watch.wait();
+        // The shell unmounts the disk before it exits. A failure cannot be handled here.
+        let _status = self.watch.wait();
     }
 }
 

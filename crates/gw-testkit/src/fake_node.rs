@@ -1,8 +1,8 @@
-//! A scripted node for tests that must see or script every upstream byte (decision 11).
+//! A scripted node, for tests that must see or script every byte sent upstream (decision 11).
 //!
-//! Unscripted, it is a small honest chain at block [`FakeNode::HEAD`] that knows no account, no transaction and no
-//! log. Every body it receives is kept; [`FakeNode::take`] hands them out and forgets them, so that a test can
-//! require silence.
+//! Without scripts it is a small correct chain at block [`FakeNode::HEAD`] without accounts, transactions and logs. It
+//! keeps every body that it receives; [`FakeNode::take`] returns them and removes them, so that a test can assert that
+//! nothing was sent.
 
 use alloy_primitives::Address;
 use axum::{
@@ -18,20 +18,20 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// What the node answers to one call.
+/// The node's reply to one call.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// A result.
     Result(Value),
     /// A JSON-RPC error.
     Error(i64, &'static str, Value),
-    /// A whole HTTP answer in place of JSON-RPC, whatever else stood in the batch.
+    /// An HTTP status and body instead of JSON-RPC, for the whole batch.
     Http(u16, &'static str),
-    /// No answer at all, until the node is dropped.
+    /// No response at all, until the node is dropped.
     Silence,
 }
 
-/// One call as it arrived.
+/// A call that the node received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
     /// The method.
@@ -72,17 +72,17 @@ impl Drop for FakeNode {
 }
 
 impl FakeNode {
-    /// The number of its newest block.
+    /// The number of the newest block.
     pub const HEAD: u64 = 100;
-    /// The hash of its newest block.
+    /// The hash of the newest block.
     pub const HEAD_HASH: &'static str = "0x6464646464646464646464646464646464646464646464646464646464646464";
-    /// Its chain id.
+    /// The chain id.
     pub const CHAIN_ID: u64 = 31337;
 
-    /// Starts on a free port.
+    /// Starts a node on a free port.
     ///
     /// # Panics
-    /// When no port can be bound.
+    /// If no port can be bound.
     pub async fn start() -> Self {
         let listener = match tokio::net::TcpListener::bind(("127.0.0.1", 0)).await {
             Ok(listener) => listener,
@@ -103,37 +103,37 @@ impl FakeNode {
         }
     }
 
-    /// Where it listens.
+    /// The URL of the node.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Answers every call of `method` with this result from now on.
+    /// Sets the result of every call of `method`.
     pub fn on(&self, method: &str, result: Value) {
         self.script(method, move |_| Reply::Result(result.clone()));
     }
 
-    /// Answers every call of `method` with this reply from now on.
+    /// Sets the reply to every call of `method`.
     pub fn reply(&self, method: &str, reply: Reply) {
         self.script(method, move |_| reply.clone());
     }
 
-    /// Answers every call of `method` by a function of its parameters from now on.
+    /// Sets a function of the parameters that computes the reply to every call of `method`.
     pub fn script(&self, method: &str, script: impl FnMut(&Value) -> Reply + Send + 'static) {
         lock(&self.inner).scripts.insert(method.to_owned(), Box::new(script));
     }
 
-    /// Answers what has no script by this function from now on; where it has no answer, honestly.
+    /// Sets a function that replies to calls without a script. If it returns `None`, the default chain replies.
     pub fn improvise(&self, improviser: impl FnMut(&Received) -> Option<Reply> + Send + 'static) {
         lock(&self.inner).improviser = Some(Box::new(improviser));
     }
 
-    /// The bodies received since the last look, as bytes.
+    /// The bodies received since the last call, as bytes.
     pub fn take_bodies(&self) -> Vec<Bytes> {
         std::mem::take(&mut lock(&self.inner).bodies)
     }
 
-    /// The calls received since the last look, batches flattened.
+    /// The calls received since the last call, batches flattened.
     pub fn take(&self) -> Vec<Received> {
         self.take_bodies()
             .iter()
@@ -142,20 +142,21 @@ impl FakeNode {
             .collect()
     }
 
-    /// What the requests since the last look carried as `Authorization`.
+    /// The `Authorization` headers of the requests received since the last call.
     pub fn take_keys(&self) -> Vec<Option<String>> {
         std::mem::take(&mut lock(&self.inner).keys)
     }
 
-    /// Answers 429 to every request with this `Authorization` from now on, and to no other.
+    /// From now on responds with 429 to each request with this `Authorization` value, and to no other. `None` ends
+    /// this.
     pub fn limit(&self, key: Option<&str>) {
         lock(&self.inner).limited = key.map(str::to_owned);
     }
 
-    /// Requires that nothing arrived since the last look.
+    /// Asserts that nothing was received since the last call.
     ///
     /// # Panics
-    /// When something did.
+    /// If something was received.
     #[track_caller]
     pub fn assert_silent(&self) {
         let received = self.take();
@@ -206,7 +207,7 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, headers: HeaderMap, body
             None => improviser
                 .as_mut()
                 .and_then(|improvise| improvise(call))
-                .unwrap_or_else(|| honest(call)),
+                .unwrap_or_else(|| default_reply(call)),
         };
         calls.iter().map(|(id, call)| (id.clone(), reply(call))).collect()
     };
@@ -234,8 +235,8 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, headers: HeaderMap, body
     ([("content-type", "application/json")], body.to_string()).into_response()
 }
 
-/// The chain nobody scripted.
-fn honest(call: &Received) -> Reply {
+/// The reply of the default chain.
+fn default_reply(call: &Received) -> Reply {
     let hex = |number: u64| json!(format!("{number:#x}"));
     let result = match call.method.as_str() {
         "eth_chainId" => hex(FakeNode::CHAIN_ID),
@@ -266,7 +267,7 @@ pub fn block(number: u64, hash: &str) -> Value {
     })
 }
 
-/// The trace of a call that only enters its target: what each tracer says.
+/// The trace of a call that only enters its target, in the format of the requested tracer.
 pub fn trace(params: &Value) -> Reply {
     let call = params.get(0).cloned().unwrap_or_default();
     let config = params.get(2).cloned().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The table "fault, promised, observed" of `docs/reliability.md`.
+//! The table "fault, promised, observed" in `docs/reliability.md`.
 //!
-//! A test of a fault is a [`Scenario`]: it writes down each promise and whether it saw it kept, and fails at its end if one
-//! was broken. What it saw is its row of the table, so the table tells what the last run saw; a row that differs from the
-//! document fails the test too. With `GW_WRITE_TABLES=1` the row is written into the document instead.
+//! A test of a fault is a [`Scenario`]: it records each promise and whether it was kept, and fails at its end if one
+//! was broken. The record is a row of the table. The test also fails if the row differs from the document, so the table
+//! shows the last run. With `GW_WRITE_TABLES=1` the row is written into the document instead.
 
 use std::{
     fmt::Write as _,
@@ -11,13 +11,13 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Set to `1`, this writes rows into the document.
+/// If set to `1`, rows are written into the document.
 pub const WRITE: &str = "GW_WRITE_TABLES";
 const HEAD: &str = "| Id | Fault | Promised | Observed |\n|---|---|---|---|\n";
 
-/// One fault on its way to a row.
+/// A fault that is being tested.
 #[derive(Debug)]
-#[must_use = "a scenario says what it saw when it ends"]
+#[must_use = "call `end`, which checks the scenario and its row"]
 pub struct Scenario {
     id: &'static str,
     fault: &'static str,
@@ -27,12 +27,12 @@ pub struct Scenario {
 #[derive(Debug)]
 struct Promise {
     text: &'static str,
-    /// What was seen in place of it.
+    /// What was observed instead.
     broken: Option<String>,
 }
 
 impl Scenario {
-    /// A fault by the id of its row.
+    /// Creates the scenario of the row with this id.
     pub const fn new(id: &'static str, fault: &'static str) -> Self {
         Self {
             id,
@@ -41,31 +41,31 @@ impl Scenario {
         }
     }
 
-    /// Notes a promise, and what was seen if it was broken. The same promise seen several times is one.
-    pub fn promise(&mut self, text: &'static str, seen: Result<(), String>) {
-        let broken = seen.err();
+    /// Records a promise, and the observation if it was broken. A promise that is recorded several times appears once.
+    pub fn promise(&mut self, text: &'static str, observation: Result<(), String>) {
+        let broken = observation.err();
         match self.promises.iter_mut().find(|promise| promise.text == text) {
             Some(promise) => promise.broken = promise.broken.take().or(broken),
             None => self.promises.push(Promise { text, broken }),
         }
     }
 
-    /// Notes a promise that is kept if `kept`; `seen` tells of the other case.
-    pub fn expect(&mut self, text: &'static str, kept: bool, seen: impl core::fmt::Debug) {
-        self.promise(text, if kept { Ok(()) } else { Err(format!("{seen:?}")) });
+    /// Records a promise that is kept if `kept`; `observation` is recorded otherwise.
+    pub fn expect(&mut self, text: &'static str, kept: bool, observation: impl core::fmt::Debug) {
+        self.promise(text, if kept { Ok(()) } else { Err(format!("{observation:?}")) });
     }
 
     /// Compares the row with the document, or writes it there.
     ///
     /// # Panics
-    /// When a promise was broken, or the document says otherwise.
+    /// If a promise was broken, or the document has another row.
     pub fn end(self, document: &Path) {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let row = self.row();
         let text = fs::read_to_string(document).unwrap_or_else(|error| panic!("{}: {error}", document.display()));
-        let known = text.lines().any(|line| line == row.trim_end());
-        if !known && writes() {
+        let is_current = text.lines().any(|line| line == row.trim_end());
+        if !is_current && writes() {
             fs::write(document, with_row(&text, self.id, &row)).unwrap_or_else(|error| panic!("{error}"));
         }
         let broken: Vec<_> = self
@@ -75,8 +75,8 @@ impl Scenario {
             .collect();
         assert!(broken.is_empty(), "{}: promises were broken: {broken:#?}", self.id);
         assert!(
-            known || writes(),
-            "{} does not have the row that was seen ({WRITE}=1 writes it):\n{row}",
+            is_current || writes(),
+            "{} does not have the observed row (run with {WRITE}=1 to write it):\n{row}",
             document.display()
         );
     }
@@ -105,7 +105,7 @@ impl Scenario {
 /// The ids of the rows of a document, in order.
 ///
 /// # Panics
-/// When it cannot be read.
+/// If the document cannot be read.
 pub fn ids(document: &Path) -> Vec<String> {
     let text = fs::read_to_string(document).unwrap_or_else(|error| panic!("{}: {error}", document.display()));
     let rows = text.split_once(HEAD).map(|(_, rows)| rows).unwrap_or_default();
@@ -114,12 +114,12 @@ pub fn ids(document: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The document of this repository.
+/// The path of `docs/reliability.md`.
 pub fn document() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reliability.md")
 }
 
-/// The text with this row in the place of the one with the same id, else in the order of ids.
+/// Replaces the row with this id, or inserts it in the order of ids.
 fn with_row(text: &str, id: &str, row: &str) -> String {
     let (before, rest) = text
         .split_once(HEAD)
@@ -142,7 +142,7 @@ fn with_row(text: &str, id: &str, row: &str) -> String {
 /// Whether rows are written into the document.
 #[expect(
     clippy::disallowed_methods,
-    reason = "writing into the sources must be asked for from outside"
+    reason = "the environment enables writing into the sources"
 )]
 pub fn writes() -> bool {
     std::env::var_os(WRITE).is_some_and(|value| value == "1")
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_promise_stands_in_the_row() {
+    fn a_broken_promise_is_in_the_row() {
         let mut scenario = Scenario::new("f", "the disk is full");
         scenario.expect("nothing is lost", true, 0);
         scenario.expect("503 in a second", false, "20 s");

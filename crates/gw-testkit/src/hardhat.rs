@@ -1,4 +1,4 @@
-//! Nodes of another make: Hardhat 2 and 3 from the npm registry, pinned in `tests/nodes`.
+//! Nodes of another implementation: Hardhat 2 and 3 from the npm registry, pinned in `tests/nodes`.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -6,12 +6,12 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// Which of them.
+/// A version of Hardhat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hardhat {
-    /// Traces by its default tracer only.
+    /// Supports only the default tracer.
     Two,
-    /// Knows `muxTracer`; needs Node.js 22.
+    /// Supports `muxTracer`; needs Node.js 22.
     Three,
 }
 
@@ -23,12 +23,12 @@ pub struct HardhatNode {
 }
 
 impl Hardhat {
-    /// Starts a node of its own chain (31337, the well-known funded keys) on a free port and waits until it listens.
+    /// Starts a node with its own chain (31337, the well-known funded keys) on a free port and waits until it listens.
     ///
     /// # Panics
-    /// When it cannot be started: `scripts/setup.sh` has not run.
+    /// If it cannot be started because `scripts/setup.sh` has not run.
     pub fn start(self) -> HardhatNode {
-        let place = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/nodes"));
+        let directory = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/nodes"));
         let (name, command): (_, &[&str]) = match self {
             Self::Two => {
                 let program = "node_modules/hardhat2/internal/cli/bootstrap.js";
@@ -36,15 +36,18 @@ impl Hardhat {
             }
             Self::Three => ("Hardhat 3", &["./hardhat", "--config", "node.config.js"]),
         };
-        assert!(place.join("node_modules").is_dir(), "no {name}: run scripts/setup.sh");
-        // A shell watches over it: when the test process ends, however it ends, the shell's input closes.
+        assert!(
+            directory.join("node_modules").is_dir(),
+            "no {name}: run scripts/setup.sh"
+        );
+        // A shell guards the node: when the test process ends, in whatever way, the shell's input closes.
         let watch = r#""$@" </dev/null 2>&1 & node=$!; exec >/dev/null; cat; kill $node 2>/dev/null"#;
         let mut process = Command::new("sh")
             .args(["-c", watch, "sh"])
             .args(command)
             .args(["node", "--port", "0", "--hostname", "127.0.0.1"])
-            .current_dir(place)
-            // Nobody is asked anything, and it is installed under another name than its own.
+            .current_dir(directory)
+            // Disables the telemetry prompt, and allows an installation under another package name.
             .env("HARDHAT_DISABLE_TELEMETRY_PROMPT", "true")
             .env("HARDHAT_EXPERIMENTAL_ALLOW_NON_LOCAL_INSTALLATION", "true")
             .env("NO_COLOR", "1")
@@ -56,20 +59,23 @@ impl Hardhat {
         let output = process
             .stdout
             .take()
-            .unwrap_or_else(|| panic!("{name} without standard output"));
+            .unwrap_or_else(|| panic!("{name} has no standard output"));
         let mut lines = BufReader::new(output).lines();
-        let mut said = Vec::new();
+        let mut output_lines = Vec::new();
         let url = loop {
             let Some(Ok(line)) = lines.next() else {
-                panic!("{name} ended before it listened; it said:\n{}", said.join("\n"));
+                panic!(
+                    "{name} ended before it listened; its output:\n{}",
+                    output_lines.join("\n")
+                );
             };
             match line.split_once(" server at ") {
-                // Colours, where it believes somebody looks.
+                // The address is followed by colour codes if Hardhat assumes a terminal.
                 Some((_, address)) => {
                     let address = address.split('\u{1b}').next().unwrap_or(address);
                     break address.trim().trim_end_matches('/').to_owned();
                 }
-                None => said.push(line),
+                None => output_lines.push(line),
             }
         };
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
@@ -78,7 +84,7 @@ impl Hardhat {
 }
 
 impl HardhatNode {
-    /// Where it listens.
+    /// The URL of the node.
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -1,4 +1,4 @@
-//! Keys made for a test, and tokens signed with them as a directory would.
+//! Signing keys for tests, and tokens signed as a directory signs them.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::{rand::SystemRandom, signature::RSA_PKCS1_SHA256, signature::RsaKeyPair};
@@ -14,19 +14,19 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// A new key of 2048 bits under this id.
+    /// Generates a 2048-bit key with this id.
     ///
     /// # Panics
-    /// When none can be made.
+    /// If the key cannot be generated.
     pub fn generate(id: &str) -> Self {
-        let made = RsaPrivateKey::new(&mut OsRng, 2048).unwrap_or_else(|error| panic!("no RSA key: {error}"));
-        let der = made
+        let private = RsaPrivateKey::new(&mut OsRng, 2048).unwrap_or_else(|error| panic!("no RSA key: {error}"));
+        let der = private
             .to_pkcs1_der()
             .unwrap_or_else(|error| panic!("no RSA key: {error}"));
         let pair = RsaKeyPair::from_der(der.as_bytes()).unwrap_or_else(|error| panic!("no RSA key: {error}"));
         let number = |bytes: Vec<u8>| URL_SAFE_NO_PAD.encode(bytes);
         let public = json!({
-            "kty": "RSA", "use": "sig", "kid": id, "n": number(made.n().to_bytes_be()), "e": number(made.e().to_bytes_be()),
+            "kty": "RSA", "use": "sig", "kid": id, "n": number(private.n().to_bytes_be()), "e": number(private.e().to_bytes_be()),
         });
         Self {
             id: id.to_owned(),
@@ -35,20 +35,20 @@ impl SigningKey {
         }
     }
 
-    /// The public half, as a key document lists it.
+    /// The public key, as a JSON Web Key.
     pub fn jwk(&self) -> Value {
         self.public.clone()
     }
 
-    /// A token with the header this key's tokens usually have.
+    /// Signs a token with the usual header of this key.
     pub fn sign(&self, claims: &Value) -> String {
         self.sign_as(&json!({ "alg": "RS256", "typ": "JWT", "kid": self.id }), claims)
     }
 
-    /// A token with any header; always signed RS256, whatever that says.
+    /// Signs a token with any header; always RS256, whatever the header says.
     ///
     /// # Panics
-    /// When it cannot be signed.
+    /// If signing fails.
     pub fn sign_as(&self, header: &Value, claims: &Value) -> String {
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", part(header), part(claims));
@@ -60,7 +60,7 @@ impl SigningKey {
                 signed.as_bytes(),
                 &mut signature,
             )
-            .unwrap_or_else(|_| panic!("an RSA key that does not sign"));
+            .unwrap_or_else(|_| panic!("the RSA key cannot sign"));
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 }

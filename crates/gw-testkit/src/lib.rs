@@ -1,14 +1,16 @@
-//! For tests only: real nodes and databases, builders, a fixed clock, a scripted node.
+//! For tests only: real nodes, databases, a directory and a wallet, connections and disks that fail, a manual clock, a
+//! scripted node.
 //!
-//! Everything here fails loudly: a test that cannot start its part has not passed.
-#![expect(clippy::panic, reason = "a test part that cannot do its work must end the test")]
+//! Most of it panics on failure, because a test without its fixture must not pass.
+#![expect(clippy::panic, reason = "a test fixture that fails must end the test")]
 
 pub mod anvil;
-pub mod clock;
 pub mod directory;
 pub mod disk;
 pub mod fake_node;
 pub mod faults;
+#[cfg(feature = "fixture")]
+pub mod fixture;
 pub mod hardhat;
 pub mod jwt;
 pub mod postgres;
@@ -18,10 +20,12 @@ pub mod relay;
 pub mod wallet;
 
 pub use anvil::Anvil;
-pub use clock::{Jump, ManualClock};
 pub use disk::FullDisk;
 pub use fake_node::FakeNode;
 pub use faults::Scenario;
+#[cfg(feature = "fixture")]
+pub use fixture::Fixture;
+pub use gw_types::testing::{Jump, ManualClock, SeededEntropy};
 pub use hardhat::Hardhat;
 pub use redis::RedisServer;
 pub use relay::{Flow, Relay};

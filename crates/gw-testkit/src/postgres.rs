@@ -1,7 +1,7 @@
 //! A private PostgreSQL: one throw-away server per test process, one empty database per test.
 //!
-//! The server listens on a socket in its own temporary directory only. A shell watches over it: when the test process
-//! ends, however it ends, the shell's input closes, and it stops the server and removes the directory.
+//! The server listens only on a socket in its own temporary directory. A shell guards it: when the test process ends,
+//! in whatever way, the shell's input closes, and it stops the server and removes the directory.
 
 use std::{
     fs, io,
@@ -18,13 +18,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Set to `1`, this lets tests pass without PostgreSQL; nothing else does.
+/// If set to `1`, tests pass without PostgreSQL; nothing else allows that.
 pub const SKIP: &str = "GW_SKIP_POSTGRES";
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
-    /// No server binaries.
+    /// There are no server programs.
     #[error(
         "\n\n  PostgreSQL IS MISSING: install `postgresql` (15 or newer), or set {SKIP}=1 to leave its tests out.\n\n"
     )]
@@ -35,15 +35,15 @@ pub enum PostgresError {
     /// A command failed.
     #[error("`{command}` failed: {output}")]
     Failed {
-        /// Which one.
+        /// The command.
         command: &'static str,
         /// What it printed.
         output: String,
     },
-    /// The server does not answer.
+    /// The server does not respond.
     #[error("the server did not start: {0}")]
     Silent(String),
-    /// Files or processes cannot be made.
+    /// Files or processes cannot be created.
     #[error("cannot set up postgresql")]
     Io(#[from] io::Error),
 }
@@ -51,11 +51,11 @@ pub enum PostgresError {
 /// An empty database of the private server.
 #[derive(Clone, Debug)]
 pub struct Database {
-    /// Its URL; anybody on this machine may connect, for as long as the test process lives.
+    /// The database's URL. Every user of this machine may connect, as long as the test process lives.
     pub url: String,
 }
 
-/// An empty database; `None` only if the tests were told to do without ([`SKIP`]).
+/// Creates an empty database. `None` only if the tests were told to run without PostgreSQL ([`SKIP`]).
 pub fn database() -> Result<Option<Database>, PostgresError> {
     static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -71,27 +71,27 @@ pub fn database() -> Result<Option<Database>, PostgresError> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "leaving tests out must be asked for from outside"
+    reason = "the environment selects which tests are skipped"
 )]
 fn skipped() -> bool {
     std::env::var_os(SKIP).is_some_and(|value| value == "1")
 }
 
-/// A running server; it ends with this value, or with the process.
+/// A running server. It ends when this value is dropped or the process ends.
 #[derive(Debug)]
 struct Server {
     directory: PathBuf,
     programs: PathBuf,
-    /// Who runs it, if we are root.
+    /// The user and group that run it, if the tests run as root.
     user: Option<(u32, u32)>,
-    /// Its input stays open as long as the server is wanted.
+    /// The guarding shell. Its input stays open as long as the server is used.
     watch: Child,
 }
 
 impl Server {
     fn start() -> Result<Self, PostgresError> {
         let programs = programs().ok_or(PostgresError::Missing)?;
-        let user = other_user()?;
+        let user = server_user()?;
         let directory = tempfile::Builder::new().prefix("gw-pg-").tempdir()?.keep();
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))?;
         if let Some((user, group)) = user {
@@ -102,7 +102,7 @@ impl Server {
         init.arg("-D")
             .arg(&data)
             .args(["-U", "gateway", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"]);
-        checked("initdb", init.current_dir(&directory).output()?)?;
+        check_output("initdb", init.current_dir(&directory).output()?)?;
         let watch = watch(&programs, &directory, user)?;
         let server = Self {
             directory,
@@ -110,16 +110,16 @@ impl Server {
             user,
             watch,
         };
-        server.await_answer()?;
+        server.wait_until_ready()?;
         Ok(server)
     }
 
-    fn await_answer(&self) -> Result<(), PostgresError> {
+    fn wait_until_ready(&self) -> Result<(), PostgresError> {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
-            let mut ask = command(&self.programs, "pg_isready", self.user);
-            let answer = ask.arg("-h").arg(&self.directory).output()?;
-            if answer.status.success() {
+            let mut probe = command(&self.programs, "pg_isready", self.user);
+            let output = probe.arg("-h").arg(&self.directory).output()?;
+            if output.status.success() {
                 return Ok(());
             }
             if Instant::now() > end {
@@ -133,7 +133,7 @@ impl Server {
     fn create_database(&self, name: &str) -> Result<(), PostgresError> {
         let mut create = command(&self.programs, "createdb", self.user);
         create.arg("-h").arg(&self.directory).args(["-U", "gateway", name]);
-        checked("createdb", create.current_dir(&self.directory).output()?)
+        check_output("createdb", create.current_dir(&self.directory).output()?)
     }
 
     fn url(&self, name: &str) -> String {
@@ -144,12 +144,12 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.watch.stdin.take());
-        // The shell has stopped the server and removed its files when it ends; there is nothing to do about a failure.
-        let _ended = self.watch.wait();
+        // The shell stops the server and removes its files before it exits. A failure cannot be handled here.
+        let _status = self.watch.wait();
     }
 }
 
-/// Starts the server under a shell that ends it when our side of its input closes.
+/// Starts the server under a shell that stops it when the shell's input closes.
 fn watch(programs: &Path, directory: &Path, user: Option<(u32, u32)>) -> io::Result<Child> {
     const SCRIPT: &str = r#"
         "$1/postgres" -D "$2/data" -k "$2" -c listen_addresses= -c fsync=off -c synchronous_commit=off \
@@ -167,7 +167,7 @@ fn watch(programs: &Path, directory: &Path, user: Option<(u32, u32)>) -> io::Res
         .arg(directory)
         .current_dir(directory);
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    // A group of its own: an interrupted test run must not take the shell down before it has cleaned up.
+    // In a process group of its own, so that an interrupted test run does not kill the shell before it has cleaned up.
     shell.process_group(0);
     as_user(&mut shell, user);
     shell.spawn()
@@ -186,7 +186,7 @@ fn as_user(command: &mut Command, user: Option<(u32, u32)>) {
     }
 }
 
-fn checked(command: &'static str, output: Output) -> Result<(), PostgresError> {
+fn check_output(command: &'static str, output: Output) -> Result<(), PostgresError> {
     if output.status.success() {
         return Ok(());
     }
@@ -194,21 +194,21 @@ fn checked(command: &'static str, output: Output) -> Result<(), PostgresError> {
     Err(PostgresError::Failed { command, output })
 }
 
-/// The newest installed server's programs.
+/// The directory of the newest installed server's programs.
 fn programs() -> Option<PathBuf> {
     const NEEDED: [&str; 5] = ["initdb", "postgres", "pg_ctl", "pg_isready", "createdb"];
     let debian = fs::read_dir("/usr/lib/postgresql").ok().into_iter().flatten().flatten();
-    let mut places: Vec<_> = debian.map(|entry| entry.path().join("bin")).collect();
-    places.sort();
-    places.reverse();
-    places.extend(["/usr/local/bin", "/usr/bin"].map(PathBuf::from));
-    places
+    let mut directories: Vec<_> = debian.map(|entry| entry.path().join("bin")).collect();
+    directories.sort();
+    directories.reverse();
+    directories.extend(["/usr/local/bin", "/usr/bin"].map(PathBuf::from));
+    directories
         .into_iter()
-        .find(|place| NEEDED.iter().all(|name| place.join(name).exists()))
+        .find(|directory| NEEDED.iter().all(|name| directory.join(name).exists()))
 }
 
-/// User and group `postgres` if we are root, nobody else if we are not.
-fn other_user() -> Result<Option<(u32, u32)>, PostgresError> {
+/// User and group `postgres` if the tests run as root, else `None`.
+fn server_user() -> Result<Option<(u32, u32)>, PostgresError> {
     if fs::metadata("/proc/self")?.uid() != 0 {
         return Ok(None);
     }

@@ -1,8 +1,8 @@
-//! A private Redis: one throw-away server per test process, one empty database per test; or a server of a test's own,
-//! to stop and start.
+//! A private Redis: one throw-away server per test process with one empty database per test, or a server of a test's
+//! own that the test can stop and start.
 //!
-//! It keeps nothing on disk and listens on this machine's loopback only, with a password. A shell watches over it: when
-//! the test process ends, however it ends, the shell's input closes, and it kills the server.
+//! It keeps nothing on disk and listens on the loopback interface only, with a password. A shell guards it: when the
+//! test process ends, in whatever way, the shell's input closes and it kills the server.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -16,32 +16,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Set to `1`, this lets tests pass without Redis; nothing else does.
+/// If set to `1`, tests pass without Redis; nothing else allows that.
 pub const SKIP: &str = "GW_SKIP_REDIS";
 
-/// What the server asks for; it holds a character that a URL must escape.
+/// The server's password; it contains characters that a URL must escape.
 const PASSWORD: &str = "test p@ss";
 const ESCAPED: &str = "test%20p%40ss";
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum RedisError {
-    /// No server program.
+    /// There is no server program.
     #[error("\n\n  REDIS IS MISSING: install `redis-server` (7 or newer), or set {SKIP}=1 to leave its tests out.\n\n")]
     Missing,
-    /// The server does not answer.
+    /// The server does not respond.
     #[error("the redis server did not start: {0}")]
     Silent(String),
-    /// Sockets or processes cannot be made.
+    /// Sockets or processes cannot be created.
     #[error("cannot set up redis")]
     Io(#[from] io::Error),
-    /// Every database of the shared server is taken.
+    /// Every database of the shared server is in use.
     #[error("one test process has 256 databases; start a server instead")]
     TooMany,
 }
 
-/// The URL of an empty database of the private server; `None` only if the tests were told to do without ([`SKIP`]).
-/// It may be used for as long as the test process lives.
+/// The URL of an empty database of the private server, valid as long as the test process lives. `None` only if the
+/// tests were told to run without Redis ([`SKIP`]).
 pub fn database() -> Result<Option<String>, RedisError> {
     static SERVER: OnceLock<Result<RedisServer, String>> = OnceLock::new();
     static NEXT: AtomicU8 = AtomicU8::new(0);
@@ -58,16 +58,16 @@ pub fn database() -> Result<Option<String>, RedisError> {
     )))
 }
 
-/// A server of a test's own; it ends with this value, or with the process.
+/// A server of a test's own. It ends when this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct RedisServer {
     port: u16,
-    /// Its input stays open as long as the server is wanted.
+    /// The guarding shell. Its input stays open as long as the server is used.
     watch: Option<Child>,
 }
 
 impl RedisServer {
-    /// Starts one; `None` only if the tests were told to do without.
+    /// Starts a server; `None` only if the tests were told to run without Redis ([`SKIP`]).
     pub fn start() -> Result<Option<Self>, RedisError> {
         if skipped() {
             Ok(None)
@@ -77,31 +77,31 @@ impl RedisServer {
     }
 
     fn start_one() -> Result<Self, RedisError> {
-        let mut last = RedisError::Missing;
-        // Another process may take the port between our look and the server's.
+        let mut last_error = RedisError::Missing;
+        // Another process may take the port before the server binds it.
         for _ in 0..5 {
             let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
             let mut server = Self { port, watch: None };
             match server.start_again() {
                 Ok(()) => return Ok(server),
-                Err(error) => last = error,
+                Err(error) => last_error = error,
             }
         }
-        Err(last)
+        Err(last_error)
     }
 
-    /// Where it is, its password included.
+    /// The server's URL, with its password.
     pub fn url(&self) -> String {
         format!("redis://:{ESCAPED}@127.0.0.1:{}", self.port)
     }
 
-    /// Starts it on its port, with nothing in it.
+    /// Starts the server again on its port, empty.
     pub fn start_again(&mut self) -> Result<(), RedisError> {
         self.stop();
         let mut watch = watch(self.port)?;
         let end = Instant::now() + Duration::from_secs(20);
         loop {
-            if answers(self.port) {
+            if responds(self.port) {
                 self.watch = Some(watch);
                 return Ok(());
             }
@@ -114,27 +114,27 @@ impl RedisServer {
                 });
             }
             if Instant::now() > end {
-                return Err(RedisError::Silent("no answer".to_owned()));
+                return Err(RedisError::Silent("it did not respond within 20 seconds".to_owned()));
             }
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub fn stop(&mut self) {
         if let Some(mut watch) = self.watch.take() {
             drop(watch.stdin.take());
-            // The server is gone when the shell is; there is nothing to do about a failure.
-            let _ended = watch.wait();
+            // The shell waits for the server before it exits. A failure cannot be handled here.
+            let _status = watch.wait();
         }
     }
 
-    /// Lets it hang: connections stay, answers do not come. [`Self::resume`] ends it.
+    /// Makes the server hang: connections stay open, but get no responses until [`Self::resume`].
     pub fn pause(&self) -> Result<(), RedisError> {
         self.signal(b"STOP\n")
     }
 
-    /// Lets it go on.
+    /// Continues a paused server.
     pub fn resume(&self) -> Result<(), RedisError> {
         self.signal(b"CONT\n")
     }
@@ -155,14 +155,14 @@ impl Drop for RedisServer {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "leaving tests out must be asked for from outside"
+    reason = "the environment selects which tests are skipped"
 )]
 fn skipped() -> bool {
     std::env::var_os(SKIP).is_some_and(|value| value == "1")
 }
 
-/// Starts the server under a shell that passes on signals and kills the server when our side of its input closes, and
-/// that ends when the server does.
+/// Starts the server under a shell. The shell forwards signals, kills the server when its input closes, and ends when
+/// the server does.
 fn watch(port: u16) -> io::Result<Child> {
     const SCRIPT: &str = r#"
         command -v redis-server >/dev/null || exit 127
@@ -180,21 +180,21 @@ fn watch(port: u16) -> io::Result<Child> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", SCRIPT, "watch", &port.to_string(), PASSWORD]);
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    // A group of its own: an interrupted test run must not take the shell down before it has cleaned up.
+    // In a process group of its own, so that an interrupted test run does not kill the shell before it has cleaned up.
     shell.process_group(0);
     shell.spawn()
 }
 
-/// Whether a server of ours answers: it asks for the password.
-fn answers(port: u16) -> bool {
-    let ask = || -> io::Result<bool> {
+/// Whether a server with a password responds on this port.
+fn responds(port: u16) -> bool {
+    let ping = || -> io::Result<bool> {
         let mut stream =
             TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Duration::from_secs(1))?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         stream.write_all(b"PING\r\n")?;
-        let mut answer = [0u8; 7];
-        stream.read_exact(&mut answer)?;
-        Ok(&answer == b"-NOAUTH")
+        let mut response = [0u8; 7];
+        stream.read_exact(&mut response)?;
+        Ok(&response == b"-NOAUTH")
     };
-    ask().unwrap_or(false)
+    ping().unwrap_or(false)
 }

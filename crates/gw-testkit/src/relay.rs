@@ -1,7 +1,7 @@
-//! A way to a real service that tests can break: a node over HTTP, a PostgreSQL, a Redis.
+//! A TCP relay to a real service that tests can disturb: a node over HTTP, a PostgreSQL, a Redis.
 //!
-//! Bytes pass unread, each direction by itself. What a way does to them is a [`Flow`]; [`Relay::cut`] is harder: nobody
-//! listens any more. A way that is [`Relay::mend`]ed is as it was, on the same port.
+//! Forwards bytes without parsing them, each direction separately. A [`Flow`] says what happens to them. [`Relay::cut`]
+//! goes further: the port no longer listens. [`Relay::mend`] restores everything, on the same port.
 
 use std::{
     net::SocketAddr,
@@ -20,38 +20,40 @@ use tokio::{
 };
 use url::Url;
 
-/// What becomes of bytes on their way.
+/// What happens to the bytes in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
-    /// They pass.
+    /// They are forwarded.
     #[default]
     Open,
-    /// They wait until the way is open again: what a network does that loses packets for a while.
+    /// They wait until the flow is open again, as in a network that loses packets for a while.
     Held,
-    /// They vanish, and so does everything on this connection from then on, also when the way is mended: what a firewall
-    /// does that has forgotten a connection. Connections made later are not touched.
+    /// They are lost, and so is everything on this connection from then on, even after [`Relay::mend`], as with a
+    /// firewall that has forgotten a connection. Later connections are not affected.
     Dropped,
-    /// They pass this much later, one piece after the other.
+    /// They are forwarded after this delay, one piece after the other.
     Delayed(Duration),
 }
 
-/// How the way is, there and back.
+/// The state of a relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Way {
-    questions: Flow,
-    answers: Flow,
-    /// Nobody listens, and what was connected is closed.
+struct State {
+    /// The flow from clients to the service.
+    to_service: Flow,
+    /// The flow from the service to clients.
+    to_client: Flow,
+    /// The port does not listen, and connections are closed.
     cut: bool,
 }
 
-/// Passes on what it is given; on a port of its own, which it keeps.
+/// Forwards connections from a port of its own, which it keeps.
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
     url: Url,
-    way: Arc<watch::Sender<Way>>,
+    state: Arc<watch::Sender<State>>,
     passed: Arc<AtomicUsize>,
-    /// After so many pieces of questions everything is held.
+    /// After this many pieces from clients, everything is held.
     stop_at: Arc<AtomicUsize>,
     listening: Option<JoinHandle<()>>,
     target: Target,
@@ -64,15 +66,15 @@ enum Target {
 }
 
 impl Relay {
-    /// A way to the service at `url`: `http://…`, `redis://…`, or `postgres://…`, the last also with `?host=` of a
-    /// directory with a socket in it.
+    /// Creates a relay to the service at `url`: `http://…`, `redis://…`, or `postgres://…`. The last may have `?host=`
+    /// with a directory that contains a socket.
     ///
     /// # Panics
-    /// When `url` names no service, or no port can be bound.
+    /// If `url` names no supported service, or no port can be bound.
     pub async fn to(url: &str) -> Self {
         let mut url: Url = url.parse().unwrap_or_else(|error| panic!("{error}: {url}"));
         let target = Target::of(&mut url);
-        let listener = bound(SocketAddr::from(([127, 0, 0, 1], 0))).await;
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await;
         let address = listener
             .local_addr()
             .unwrap_or_else(|error| panic!("no address: {error}"));
@@ -80,15 +82,15 @@ impl Relay {
             .set_ip_host(address.ip())
             .and_then(|()| url.set_port(Some(address.port())));
         changed.unwrap_or_else(|()| panic!("no host and port can be put into {url}"));
-        let (way, passed, stop_at) = (
-            Arc::new(watch::Sender::new(Way::default())),
+        let (state, passed, stop_at) = (
+            Arc::new(watch::Sender::new(State::default())),
             Arc::default(),
             Arc::new(AtomicUsize::new(usize::MAX)),
         );
         let mut relay = Self {
             address,
             url,
-            way,
+            state,
             passed,
             stop_at,
             listening: None,
@@ -98,87 +100,87 @@ impl Relay {
         relay
     }
 
-    /// The URL of the service by this way.
+    /// The URL of the service through this relay.
     pub fn url(&self) -> String {
         self.url.as_str().trim_end_matches('/').to_owned()
     }
 
-    /// How many pieces of questions have gone through.
+    /// The number of pieces that clients have sent.
     pub fn passed(&self) -> usize {
         self.passed.load(Ordering::SeqCst)
     }
 
-    /// Refuses connections from now on, and closes those there are.
+    /// Refuses new connections and closes existing ones.
     pub async fn cut(&mut self) {
-        self.way.send_modify(|way| way.cut = true);
+        self.state.send_modify(|state| state.cut = true);
         if let Some(listening) = self.listening.take() {
             listening.abort();
             let _ = listening.await;
         }
     }
 
-    /// Lets no answer through from now on.
+    /// Holds all bytes from the service to clients.
     pub fn hold(&self) {
-        self.way.send_modify(|way| way.answers = Flow::Held);
+        self.state.send_modify(|state| state.to_client = Flow::Held);
     }
 
-    /// Lets nothing through, either way.
+    /// Holds everything in both directions.
     pub fn pause(&self) {
         self.flow(Flow::Held, Flow::Held);
     }
 
-    /// Loses everything, either way; connections that carried something meanwhile stay silent for ever.
+    /// Drops everything in both directions. Connections that carry bytes meanwhile stay silent for ever.
     pub fn drop_all(&self) {
         self.flow(Flow::Dropped, Flow::Dropped);
     }
 
-    /// Lets everything through this much later.
-    pub fn delay(&self, by: Duration) {
-        self.flow(Flow::Open, Flow::Delayed(by));
+    /// Delays all bytes from the service to clients by this time.
+    pub fn delay(&self, duration: Duration) {
+        self.flow(Flow::Open, Flow::Delayed(duration));
     }
 
-    /// What becomes of questions and of answers from now on.
-    pub fn flow(&self, questions: Flow, answers: Flow) {
-        self.way
-            .send_modify(|way| (way.questions, way.answers) = (questions, answers));
+    /// Sets the flow from clients to the service and the flow from the service to clients.
+    pub fn flow(&self, to_service: Flow, to_client: Flow) {
+        self.state
+            .send_modify(|state| (state.to_service, state.to_client) = (to_service, to_client));
     }
 
-    /// Lets so many more pieces of questions through, and then nothing, either way; until [`Relay::mend`]. With it a
-    /// process can be killed at each message that it exchanges with a service, one after the other.
+    /// Forwards this many more pieces from clients and then holds everything in both directions, until [`Relay::mend`].
+    /// This lets a test kill a process at each message that it exchanges with a service, one after the other.
     pub fn stop_after(&self, pieces: usize) {
         self.stop_at
             .store(self.passed().saturating_add(pieces), Ordering::SeqCst);
     }
 
-    /// Waits until [`Relay::stop_after`] has stopped everything.
+    /// Waits until [`Relay::stop_after`] holds everything.
     pub async fn stopped(&self) {
-        let mut way = self.way.subscribe();
-        let _ = way.wait_for(|way| way.questions == Flow::Held).await;
+        let mut state = self.state.subscribe();
+        let _ = state.wait_for(|state| state.to_service == Flow::Held).await;
     }
 
-    /// Works again, on the same port.
+    /// Restores the relay, on the same port.
     ///
     /// # Panics
-    /// When somebody else has taken it.
+    /// If another process has taken the port.
     pub async fn mend(&mut self) {
         self.stop_at.store(usize::MAX, Ordering::SeqCst);
-        self.way.send_replace(Way::default());
+        self.state.send_replace(State::default());
         if self.listening.is_none() {
-            let listener = bound(self.address).await;
+            let listener = bind(self.address).await;
             self.listen(listener);
         }
     }
 
     fn listen(&mut self, listener: TcpListener) {
-        let pass = Pass {
-            way: Arc::clone(&self.way),
+        let context = ConnectionContext {
+            state: Arc::clone(&self.state),
             passed: Arc::clone(&self.passed),
             stop_at: Arc::clone(&self.stop_at),
             target: self.target.clone(),
         };
         self.listening = Some(tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(pass.clone().run(client));
+                tokio::spawn(context.clone().run(client));
             }
         }));
     }
@@ -186,7 +188,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.way.send_modify(|way| way.cut = true);
+        self.state.send_modify(|state| state.cut = true);
         if let Some(listening) = self.listening.take() {
             listening.abort();
         }
@@ -194,7 +196,7 @@ impl Drop for Relay {
 }
 
 impl Target {
-    /// Where the service is. A directory in the query goes: the way has a host.
+    /// The address of the service. Removes a socket directory from the query, because the relay has a host.
     fn of(url: &mut Url) -> Self {
         let query: Vec<(String, String)> = url.query_pairs().into_owned().collect();
         let port = url.port().or(match url.scheme() {
@@ -218,28 +220,28 @@ impl Target {
     }
 }
 
-async fn bound(address: SocketAddr) -> TcpListener {
+async fn bind(address: SocketAddr) -> TcpListener {
     match TcpListener::bind(address).await {
         Ok(listener) => listener,
         Err(error) => panic!("cannot listen on {address}: {error}"),
     }
 }
 
-/// What a connection needs of its relay.
+/// The state that a connection shares with its relay.
 #[derive(Clone)]
-struct Pass {
-    way: Arc<watch::Sender<Way>>,
+struct ConnectionContext {
+    state: Arc<watch::Sender<State>>,
     passed: Arc<AtomicUsize>,
     stop_at: Arc<AtomicUsize>,
     target: Target,
 }
 
-impl Pass {
+impl ConnectionContext {
     async fn run(self, client: TcpStream) {
-        let mut way = self.way.subscribe();
+        let mut state = self.state.subscribe();
         tokio::select! {
             () = self.connect(client) => {}
-            _ = way.wait_for(|way| way.cut) => {}
+            _ = state.wait_for(|state| state.cut) => {}
         }
     }
 
@@ -250,52 +252,56 @@ impl Pass {
                 let Ok(service) = TcpStream::connect(address).await else {
                     return;
                 };
-                self.both(client, service.into_split()).await;
+                self.forward(client, service.into_split()).await;
             }
             Target::Unix(path) => {
                 let Ok(service) = UnixStream::connect(path).await else {
                     return;
                 };
-                self.both(client, service.into_split()).await;
+                self.forward(client, service.into_split()).await;
             }
         }
     }
 
-    async fn both(
+    async fn forward(
         &self,
-        (asks, hears): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
-        (answers, asked): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+        (from_client, to_client): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+        (from_service, to_service): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
     ) {
         tokio::select! {
-            () = self.pieces(asks, asked, |way| way.questions, true) => {}
-            () = self.pieces(answers, hears, |way| way.answers, false) => {}
+            () = self.forward_direction(from_client, to_service, |state| state.to_service, true) => {}
+            () = self.forward_direction(from_service, to_client, |state| state.to_client, false) => {}
         }
     }
 
-    async fn pieces(
+    async fn forward_direction(
         &self,
         mut from: impl AsyncRead + Unpin,
         mut to: impl AsyncWrite + Unpin,
-        flow: impl Fn(&Way) -> Flow,
-        questions: bool,
+        flow: impl Fn(&State) -> Flow,
+        is_from_client: bool,
     ) {
-        let mut way = self.way.subscribe();
+        let mut state = self.state.subscribe();
         let mut chunk = vec![0; 64 * 1024];
-        let mut lost = false;
+        let mut is_dropped = false;
         while let Ok(read @ 1..) = from.read(&mut chunk).await {
-            if questions && self.passed.fetch_add(1, Ordering::SeqCst) >= self.stop_at.load(Ordering::SeqCst) {
-                self.way
-                    .send_modify(|way| (way.questions, way.answers) = (Flow::Held, Flow::Held));
+            if is_from_client && self.passed.fetch_add(1, Ordering::SeqCst) >= self.stop_at.load(Ordering::SeqCst) {
+                self.state
+                    .send_modify(|state| (state.to_service, state.to_client) = (Flow::Held, Flow::Held));
             }
-            let Ok(now) = way.wait_for(|way| flow(way) != Flow::Held).await.map(|way| flow(&way)) else {
+            let Ok(current) = state
+                .wait_for(|state| flow(state) != Flow::Held)
+                .await
+                .map(|state| flow(&state))
+            else {
                 return;
             };
-            lost |= now == Flow::Dropped;
-            if lost {
+            is_dropped |= current == Flow::Dropped;
+            if is_dropped {
                 continue;
             }
-            if let Flow::Delayed(by) = now {
-                tokio::time::sleep(by).await;
+            if let Flow::Delayed(duration) = current {
+                tokio::time::sleep(duration).await;
             }
             if to.write_all(chunk.get(..read).unwrap_or_default()).await.is_err() {
                 return;
@@ -308,9 +314,9 @@ impl Pass {
 mod tests {
     use super::*;
 
-    /// A service that says back what it hears, and a connection to it by a way.
+    /// A service that echoes what it receives, and a connection to it through a relay.
     async fn echo() -> (Relay, TcpStream) {
-        let listener = bound(SocketAddr::from(([127, 0, 0, 1], 0))).await;
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await;
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
@@ -326,13 +332,13 @@ mod tests {
         (relay, client)
     }
 
-    async fn says(client: &mut TcpStream, byte: u8) -> Option<u8> {
+    async fn echo_byte(client: &mut TcpStream, byte: u8) -> Option<u8> {
         client.write_all(&[byte]).await.ok()?;
-        hears(client).await
+        next_byte(client).await
     }
 
-    /// What comes within a moment; a moment too short for a loaded machine would only hide a fault of the relay.
-    async fn hears(client: &mut TcpStream) -> Option<u8> {
+    /// The next byte within 300 ms. On a loaded machine a shorter time could only hide a fault of the relay.
+    async fn next_byte(client: &mut TcpStream) -> Option<u8> {
         tokio::time::timeout(Duration::from_millis(300), client.read_u8())
             .await
             .ok()?
@@ -340,17 +346,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_held_comes_later_and_what_is_dropped_never() {
+    async fn held_bytes_arrive_later_and_dropped_bytes_never() {
         let (mut relay, mut client) = echo().await;
-        assert_eq!(says(&mut client, 1).await, Some(1));
+        assert_eq!(echo_byte(&mut client, 1).await, Some(1));
         relay.pause();
-        assert_eq!(says(&mut client, 2).await, None);
+        assert_eq!(echo_byte(&mut client, 2).await, None);
         relay.mend().await;
         assert_eq!(client.read_u8().await.unwrap(), 2);
         relay.drop_all();
-        assert_eq!(says(&mut client, 3).await, None);
+        assert_eq!(echo_byte(&mut client, 3).await, None);
         relay.mend().await;
-        assert_eq!(says(&mut client, 4).await, None, "a forgotten connection stays silent");
+        assert_eq!(
+            echo_byte(&mut client, 4).await,
+            None,
+            "a forgotten connection stays silent"
+        );
         let mut next = TcpStream::connect(relay.address).await.unwrap();
         next.write_all(&[5]).await.unwrap();
         assert_eq!(next.read_u8().await.unwrap(), 5);
@@ -362,14 +372,14 @@ mod tests {
         relay.stop_after(1);
         client.write_all(&[1]).await.unwrap();
         assert_eq!(client.read_u8().await.unwrap(), 1);
-        assert_eq!(says(&mut client, 2).await, None);
+        assert_eq!(echo_byte(&mut client, 2).await, None);
         relay.stopped().await;
         relay.mend().await;
         assert_eq!(client.read_u8().await.unwrap(), 2);
     }
 
     #[tokio::test]
-    async fn a_cut_way_closes_and_comes_back_on_its_port() {
+    async fn a_cut_relay_closes_and_mends_on_its_port() {
         let (mut relay, mut client) = echo().await;
         relay.cut().await;
         assert!(matches!(client.read(&mut [0]).await, Ok(0) | Err(_)));

@@ -14,7 +14,7 @@ pub enum Claim {
     Upgrade,
 }
 
-/// A text that names no claim.
+/// Error for a text that is not a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown claim `{0}`: expected one of admin, upgrade, deploy")]
 pub struct UnknownClaim(pub String);
@@ -32,7 +32,7 @@ impl core::str::FromStr for Claim {
 }
 
 impl Claim {
-    /// The wire name.
+    /// Returns the wire name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -60,12 +60,12 @@ impl Claims {
     /// Every claim.
     pub const ALL: Self = Self(0b111);
 
-    /// Whether the set holds `claim`.
+    /// Whether the set contains `claim`.
     pub const fn has(self, claim: Claim) -> bool {
         self.0 & claim.bit() != 0
     }
 
-    /// The set with `claim` and what it implies.
+    /// Returns the set with `claim` and the claims it implies.
     #[must_use]
     pub const fn with(self, claim: Claim) -> Self {
         match claim {
@@ -74,18 +74,18 @@ impl Claims {
         }
     }
 
-    /// Both sets together.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether no claim is held.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The claims in a fixed order.
+    /// Iterates over the claims in a fixed order.
     pub fn iter(self) -> impl Iterator<Item = Claim> {
         [Claim::Admin, Claim::Deploy, Claim::Upgrade]
             .into_iter()

@@ -1,16 +1,16 @@
-//! What a person or machine is called outside: a DID, or `directory:<oid>`.
+//! External ids of people and machines: a DID, or `directory:<oid>`.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The name under which somebody logs in: a DID (`did:method:id`) or `directory:<oid>`.
+/// The identifier of a user at login: a DID (`did:method:id`) or `directory:<oid>`.
 ///
 /// Case-sensitive everywhere (spec/10 DI-3); at most 255 bytes of visible ASCII.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ExternalId(Arc<str>);
 
-/// Why a text is no external id.
+/// Why a text is not an external id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExternalIdError {
     /// Neither `did:method:id` nor `directory:<oid>`.
@@ -22,10 +22,10 @@ pub enum ExternalIdError {
 }
 
 impl ExternalId {
-    /// The longest accepted text in bytes.
+    /// Maximum length of the text in bytes.
     pub const MAX_LEN: usize = 255;
 
-    /// Checks the shape and keeps the text.
+    /// Checks the syntax of a text and wraps it.
     pub fn new(text: &str) -> Result<Self, ExternalIdError> {
         if text.len() > Self::MAX_LEN {
             return Err(ExternalIdError::TooLong);
@@ -44,7 +44,7 @@ impl ExternalId {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -55,7 +55,7 @@ impl ExternalId {
     }
 }
 
-/// The characters of a W3C method-specific id (colon-separated idchars and percent escapes).
+/// Whether a byte may occur in a W3C method-specific id (colon-separated idchars and percent escapes).
 fn is_id_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'%')
 }

@@ -1,4 +1,4 @@
-//! One type per kind of id, so that an organization's id can never be passed for a group's.
+//! One type per kind of id, so that the compiler rejects an organization's id where a group's is expected.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -11,7 +11,7 @@ macro_rules! ids {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// The fixed id whose last digits are `n` and all others zero (spec/20 A2).
+            /// Creates the fixed id whose last digits are `n` and all others zero (spec/20 A2).
             pub const fn fixed(n: u128) -> Self {
                 Self(Uuid::from_u128(n))
             }
@@ -47,7 +47,7 @@ ids! {
     GroupId;
     /// A user's membership in a group.
     MembershipId;
-    /// What an organization noted and decided about a person.
+    /// An organization's record about a person.
     OrgUserRecordId;
     /// A registered contract.
     ContractId;
@@ -59,19 +59,19 @@ ids! {
     ReservationId;
     /// A per-transaction visibility row (`visibleTo`).
     VisibilityId;
-    /// A token family: one login and all its refreshes (`sid`).
+    /// A token family: a first refresh token and all its refreshes (`sid`). A login may have several families.
     SessionId;
     /// One token (`jti`).
     TokenId;
-    /// A user's lost right to send (HD2).
+    /// A user's loss of the right to send (HD2).
     SuspensionId;
-    /// An address whose state nobody reads (HD2).
+    /// An address whose state is closed to readers (HD2).
     QuarantineId;
-    /// A transaction that did, once mined, what its sender may not (HD28).
+    /// A mined transaction that violated its sender's permissions (HD28).
     ConvictionId;
-    /// What a convicted transaction changed of one account (HD28).
+    /// The change of one account by a convicted transaction (HD28).
     WithheldId;
-    /// A send whose mined trace is looked at (HD2).
+    /// A send that is checked after it is mined (HD2).
     WatchId;
     /// A tenant of the enterprise directory (`tid`).
     TenantId;
@@ -83,13 +83,13 @@ ids! {
     ApprovedCodeId;
     /// The override of a system toggle.
     ToggleId;
-    /// A hold on entries of the audit log.
+    /// A legal hold on entries of the audit log.
     LegalHoldId;
     /// A personal RPC URL.
     PersonalUrlId;
 }
 
-/// The version of all policy: every mutation raises it by one (design.md section 2).
+/// The version of all policy: every mutation that changes policy raises it by one (design.md section 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-/// The visibility lattice; the order is the rank, so `max` picks the stronger ground (R2).
+/// The visibility lattice; variants are ordered by rank, so `max` picks the stronger basis (R2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// `[PRIVATE]` beside a visible side, else the row is dropped.
+    /// `[PRIVATE]` if the other side of the row is visible, else the row is dropped.
     Hidden,
     /// `[PRIVATE]`; known to be some organization's contract.
     Redacted,
@@ -28,6 +28,6 @@ pub enum LevelReason {
     RbacGroupMember,
     /// An active disclosure grant.
     DisclosureGrant,
-    /// No ground at all.
+    /// No basis for access.
     NoAccess,
 }

@@ -1,7 +1,7 @@
-//! The words every other crate speaks: ids, addresses, DIDs, time, claims, levels, reasons and secrets.
+//! Basic types of all other crates: ids, addresses, DIDs, time, claims, levels, reasons and secrets.
 //!
-//! Nothing here decides anything or touches the outside world: time and chance are traits ([`Clock`],
-//! [`Entropy`]) whose real implementations live in `gw-server`.
+//! This crate makes no decisions and has no side effects: time and randomness are traits ([`Clock`], [`Entropy`]) whose
+//! real implementations are in `gw-server`.
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
 mod claim;
@@ -10,6 +10,8 @@ mod id;
 mod level;
 mod reason;
 mod secret;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod time;
 
 pub use alloy_primitives::{Address, B256, Bytes, U256, address, b256};

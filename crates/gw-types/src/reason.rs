@@ -1,4 +1,4 @@
-//! Why a call was refused: the one list of decision 49. For the access log only, never for the caller.
+//! Reasons for denying a call: the single list of decision 49. For the access log only, never for the caller.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ macro_rules! reasons {
             /// Every reason, in declaration order.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The stable code written to the access log.
+            /// Returns the stable code written to the access log.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
@@ -27,7 +27,7 @@ reasons! {
     AuthRequired = "auth_required",
     /// The caller's groups do not list the method, or it is blocked.
     MethodNotAllowed = "method_not_allowed",
-    /// The method is in no table.
+    /// The method is unknown.
     MethodUnknown = "method_unknown",
     /// `from` is not linked to the caller.
     SenderNotLinked = "sender_not_linked",
@@ -37,21 +37,21 @@ reasons! {
     InvalidRequestShape = "invalid_request_shape",
     /// The target belongs to an organization the caller is not in, found in a trace.
     CrossOrg = "cross_org",
-    /// The trace is deeper than judged.
+    /// The trace is deeper than the evaluated maximum.
     TraceDepthExceeded = "trace_depth_exceeded",
     /// The node gave no usable trace.
     TracingUnavailable = "tracing_unavailable",
     /// A creation without the deploy claim.
     DeployClaimRequired = "deploy_claim_required",
-    /// Compliance refused.
+    /// The compliance check denied the call.
     ComplianceBlocked = "compliance_blocked",
-    /// A rate limit.
+    /// A rate limit was exceeded.
     RateLimited = "rate_limited",
     /// Too many calls in flight.
     ConcurrencyLimited = "concurrency_limited",
     /// The node failed or could not be reached.
     UpstreamError = "upstream_error",
-    /// A fault of ours.
+    /// An error of the gateway.
     InternalError = "internal_error",
     /// KYC is not completed.
     KycRequired = "kyc_required",
@@ -59,13 +59,13 @@ reasons! {
     Banned = "banned",
     /// The token's subject has no user row.
     UnknownUser = "unknown_user",
-    /// Several organizations and none named.
+    /// The caller has several organizations and named none.
     OrgAmbiguous = "org_ambiguous",
     /// The named organization is unknown, not the caller's, or not the target's.
     OrgMismatch = "org_mismatch",
     /// The target belongs to an organization the caller is not in.
     ForeignOrg = "foreign_org",
-    /// The target is registered nowhere.
+    /// The target is not registered.
     Unregistered = "unregistered",
     /// The caller holds no grant on the contract.
     ContractNotPermitted = "contract_not_permitted",
@@ -73,17 +73,17 @@ reasons! {
     FunctionNotPermitted = "function_not_permitted",
     /// A parameter rule did not hold.
     ParamRule = "param_rule",
-    /// A historical block was asked for.
+    /// The call reads a historical block.
     HistoryNotPermitted = "history_not_permitted",
-    /// A known multicall aggregator.
+    /// The target is a known multicall aggregator.
     Multicall = "multicall",
-    /// An upgrade without the claim.
+    /// An upgrade without the upgrade claim.
     UpgradeClaimRequired = "upgrade_claim_required",
-    /// A pinned code hash differs.
+    /// The code hash differs from the pinned one.
     CodehashMismatch = "codehash_mismatch",
-    /// A delegate call into shared infrastructure.
+    /// A delegatecall into shared infrastructure.
     DelegateSharedInfra = "delegate_shared_infra",
-    /// Trace and request do not belong together.
+    /// The trace does not match the request.
     TraceMismatch = "trace_mismatch",
     /// The policy snapshot is stale.
     PolicyStale = "policy_stale",
@@ -94,8 +94,8 @@ reasons! {
 }
 
 impl DenyReason {
-    /// The reason as metrics count it. Who reads them may be anybody on the inside: what tells one target from another is one
-    /// class (HD40).
+    /// Returns the reason for metrics. Anybody inside may read metrics, so reasons that distinguish one target from
+    /// another share one class (HD40).
     pub const fn class(self) -> &'static str {
         match self {
             Self::SenderNotLinked
@@ -146,7 +146,7 @@ impl core::fmt::Display for DenyReason {
 mod tests {
     use super::*;
 
-    /// HD40: metrics tell nobody whose contract a denied call was about.
+    /// HD40: metrics do not reveal whose contract a denied call was about.
     #[test]
     fn hd40_metrics_count_targets_alike() {
         for reason in [

@@ -1,9 +1,9 @@
-//! A value that cannot be printed by accident.
+//! Text values that cannot be printed by accident.
 
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// A secret text: redacted `Debug`, no `Display` or `Serialize`, constant-time equality, wiped when dropped.
+/// A secret text: redacted `Debug`, no `Display` or `Serialize`, constant-time equality, zeroized on drop.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
@@ -13,7 +13,7 @@ impl Secret {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// The secret itself; each call site is a place to look at.
+    /// Returns the secret itself; each call site deserves review.
     pub fn expose(&self) -> &str {
         &self.0
     }

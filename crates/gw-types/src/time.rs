@@ -1,4 +1,4 @@
-//! Time and chance as arguments.
+//! Time and entropy, passed as arguments.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
@@ -12,45 +12,45 @@ pub struct Timestamp(i64);
 #[serde(transparent)]
 pub struct Seconds(pub u32);
 
-/// A text that is no RFC 3339 time.
+/// Error for a text that is not an RFC 3339 time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an RFC 3339 time")]
 pub struct TimestampError;
 
 impl Timestamp {
-    /// From microseconds since 1970.
+    /// Creates a time from microseconds since 1970.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// From whole seconds since 1970.
+    /// Creates a time from whole seconds since 1970.
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs.saturating_mul(1_000_000))
     }
 
-    /// Microseconds since 1970.
+    /// Returns the microseconds since 1970.
     pub const fn micros(self) -> i64 {
         self.0
     }
 
-    /// Whole seconds since 1970, rounded down.
+    /// Returns the whole seconds since 1970, rounded down.
     pub const fn secs(self) -> i64 {
         self.0.div_euclid(1_000_000)
     }
 
-    /// This time and `span` more.
+    /// Returns this time plus `span`, saturating.
     #[must_use]
     pub const fn plus(self, span: Seconds) -> Self {
         Self(self.0.saturating_add(span.0 as i64 * 1_000_000))
     }
 
-    /// This time less `span`.
+    /// Returns this time minus `span`, saturating.
     #[must_use]
     pub const fn minus(self, span: Seconds) -> Self {
         Self(self.0.saturating_sub(span.0 as i64 * 1_000_000))
     }
 
-    /// Reads an RFC 3339 text.
+    /// Parses an RFC 3339 text.
     pub fn parse(text: &str) -> Result<Self, TimestampError> {
         let at = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| TimestampError)?;
         i64::try_from(at.unix_timestamp_nanos() / 1000)
@@ -58,7 +58,7 @@ impl Timestamp {
             .map_err(|_| TimestampError)
     }
 
-    /// The RFC 3339 text, in UTC.
+    /// Returns the RFC 3339 text in UTC; `9999-12-31T23:59:59Z` for a time that cannot be formatted.
     pub fn to_rfc3339(self) -> String {
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1000)
             .ok()
@@ -80,18 +80,18 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Where the present comes from. `now` never decreases (HD23 E-5).
+/// Source of the current time. `now` never decreases (HD23 E-5).
 pub trait Clock: Send + Sync + core::fmt::Debug {
-    /// The present time.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// Where chance comes from.
+/// Source of entropy.
 pub trait Entropy: Send + Sync + core::fmt::Debug {
     /// Fills the buffer with unpredictable bytes.
     fn fill(&self, bytes: &mut [u8]);
 
-    /// A fresh random UUID (version 4).
+    /// Returns a new random UUID (version 4).
     fn uuid(&self) -> uuid::Uuid {
         let mut bytes = [0u8; 16];
         self.fill(&mut bytes);

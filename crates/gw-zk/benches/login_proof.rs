@@ -1,4 +1,4 @@
-//! What a login costs beside its pairing check (design §10: at most 1.3 times).
+//! The cost of a login check compared with its pairing check alone (design §10: at most 1.3 times).
 #![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
 use ark_bn254::{Bn254, Fr, G1Affine, G2Affine};
@@ -38,7 +38,8 @@ fn login_proof(c: &mut Criterion) {
         b.iter(|| response::check(black_box(&token), &request, keys, Timestamp::from_secs(0)).unwrap());
     });
 
-    // What no check can do without: three Miller loops, one of them over a point nobody could prepare, and the power.
+    // The minimum of any check: three Miller loops, one of them over a point that cannot be prepared, and the final
+    // exponentiation.
     let (first, second) = (G1Affine::generator(), G2Affine::generator());
     let prepared = <Bn254 as Pairing>::G2Prepared::from(second);
     c.bench_function("bare pairing check", |b| {

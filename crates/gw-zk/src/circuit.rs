@@ -1,33 +1,33 @@
-//! The circuits wallets prove with, and their verification keys.
+//! The circuits of wallets' proofs, and their verification keys.
 
 use crate::groth16::{Key, KeyError};
 use alloy_primitives::hex;
 use sha2::{Digest, Sha256};
 use std::sync::OnceLock;
 
-/// A circuit this crate holds the key of.
+/// A circuit whose verification key this crate contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Circuit {
-    /// Holding an identity: the envelope every wallet makes.
+    /// Proves control of an identity: the envelope that every wallet makes.
     AuthV2,
-    /// The same, third version.
+    /// AuthV2's third version.
     AuthV3,
-    /// The third version with smaller trees.
+    /// AuthV3 with smaller trees.
     AuthV3Small,
-    /// A credential in the issuer's tree meets one predicate.
+    /// A credential in the issuer's tree satisfies one predicate.
     MtpV2,
-    /// A credential the issuer signed meets one predicate.
+    /// A credential signed by the issuer satisfies one predicate.
     SigV2,
     /// Either kind of credential, with nullifier and link.
     V3,
-    /// Its first public form.
+    /// The first public version of V3.
     V3Beta1,
-    /// Its sub-version with smaller trees.
+    /// V3 with smaller trees.
     V3Small,
     /// Ten further predicates on a linked credential.
     Linked10,
-    /// Its first public form.
+    /// The first public version of Linked10.
     Linked10Beta1,
     /// Five further predicates.
     Linked5,
@@ -35,20 +35,20 @@ pub enum Circuit {
     Linked3,
 }
 
-/// What is fixed about a circuit.
+/// The constants of a circuit.
 struct Facts {
     id: &'static str,
     signals: usize,
-    /// `keys/README.md` says how to read it.
+    /// The key in the format of `keys/README.md`.
     key: &'static [u8],
-    /// Of `key`.
+    /// Hash of `key`.
     sha256: [u8; 32],
-    /// Of the published JSON file the numbers were taken from.
+    /// Hash of the published JSON file that the numbers were taken from.
     published: [u8; 32],
 }
 
 impl Circuit {
-    /// All of them.
+    /// All circuits.
     pub const ALL: [Self; 12] = [
         Self::AuthV2,
         Self::AuthV3,
@@ -69,27 +69,28 @@ impl Circuit {
         self.facts().id
     }
 
-    /// The circuit of this name.
+    /// The circuit with this name.
     pub fn of_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|circuit| circuit.id() == id)
     }
 
-    /// How many public signals a proof has.
+    /// The number of public signals of a proof.
     pub fn signals(self) -> usize {
         self.facts().signals
     }
 
-    /// Whether it proves the holding of an identity, and may thus sign a message.
+    /// Whether the circuit proves control of an identity, so that it can sign a message.
     pub fn is_auth(self) -> bool {
         matches!(self, Self::AuthV2 | Self::AuthV3 | Self::AuthV3Small)
     }
 
-    /// SHA-256 of the published JSON form of its key.
+    /// SHA-256 of the published JSON form of the key.
     pub fn published_sha256(self) -> [u8; 32] {
         self.facts().published
     }
 
-    /// The official key, read once. The error is lasting: nothing verifies under a key that is not the pinned one.
+    /// The official key, parsed once. An error is permanent: no proof is accepted with a key that is not the pinned
+    /// one.
     pub fn key(self) -> Result<&'static Key, KeyError> {
         static KEYS: [OnceLock<Result<Key, KeyError>>; Circuit::ALL.len()] =
             [const { OnceLock::new() }; Circuit::ALL.len()];

@@ -1,6 +1,6 @@
-//! Identifiers of identities and their DIDs (DI-1 to DI-4).
+//! Identifiers and DIDs of identities (DI-1 to DI-4).
 //!
-//! Invariant: a [`Did`] is the one text of its id: method, chain and network in the text are those the bytes say.
+//! Invariant: a [`Did`] is the only text of its id: method, chain and network in the text match the id's bytes.
 
 use crate::number;
 use ark_bn254::Fr;
@@ -9,7 +9,7 @@ use gw_types::{ExternalId, U256};
 
 const LEN: usize = 31;
 
-/// Who an identity is: two bytes of type, 27 of its genesis, two of checksum.
+/// The identifier of an identity: two bytes of type, 27 of genesis, two of checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id([u8; LEN]);
 
@@ -20,7 +20,7 @@ pub struct Did {
     text: ExternalId,
 }
 
-/// A network identities live on.
+/// A network that identities belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     /// The second byte of an id.
@@ -29,45 +29,46 @@ pub struct Network {
     pub blockchain: &'static str,
     /// The DID's fourth part.
     pub name: &'static str,
-    /// What the chain itself answers to `eth_chainId`.
+    /// The chain id: the chain's answer to `eth_chainId`.
     pub chain_id: u64,
 }
 
-/// Why something is no identifier.
+/// Why something is not an identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// Not base58, or not 31 bytes of it.
+    /// Not base58, or not of 31 bytes.
     #[error("not the base58 text of 31 bytes")]
     Base58,
-    /// A number of more than 31 bytes.
+    /// The number has more than 31 bytes.
     #[error("wider than 31 bytes")]
     Wide,
-    /// The checksum is zero or does not fit.
+    /// The checksum is zero or wrong.
     #[error("the checksum does not fit")]
     Checksum,
-    /// A method that does not log in here.
+    /// An unsupported DID method.
     #[error("the method is not supported")]
     Method,
 }
 
-/// Why something is no DID of ours.
+/// Why something is not a supported DID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DidError {
     /// Not `did:<method>:<blockchain>:<network>:<base58>`.
     #[error("not of the form `did:<method>:<blockchain>:<network>:<id>`")]
     Shape,
-    /// The last part is no identifier.
+    /// The last part is not an identifier.
     #[error("the identifier is none")]
     Id(#[from] IdError),
-    /// The identifier's network is in no table.
+    /// The identifier's network is not in the table.
     #[error("the network is unknown")]
     Network,
-    /// The text says another method, chain or network than the identifier.
+    /// The text has another method, chain or network than the identifier.
     #[error("the text differs from the identifier")]
     Differs,
 }
 
-/// All networks by their byte (DI-2). Byte 0, identities without a network, is left out: nothing can be read of them.
+/// All networks by their byte (DI-2). Byte 0, for identities without a network, is not included: there is no contract
+/// to read their state from.
 pub const NETWORKS: &[Network] = &[
     network(0xa1, "privado", "main", 21000),
     network(0xa2, "privado", "test", 21001),
@@ -99,12 +100,12 @@ const fn network(byte: u8, blockchain: &'static str, name: &'static str, chain_i
 }
 
 impl Network {
-    /// The network of this byte.
+    /// The network with this byte.
     pub fn of_byte(byte: u8) -> Option<&'static Self> {
         NETWORKS.iter().find(|network| network.byte == byte)
     }
 
-    /// The network written `<blockchain>:<network>`.
+    /// The network with the key `<blockchain>:<network>`.
     pub fn of_key(key: &str) -> Option<&'static Self> {
         let (blockchain, name) = key.split_once(':')?;
         NETWORKS
@@ -119,7 +120,7 @@ impl Network {
 }
 
 impl Id {
-    /// Checks the bytes.
+    /// Checks type and checksum of the bytes.
     pub fn new(bytes: [u8; LEN]) -> Result<Self, IdError> {
         let (body, checksum) = split(&bytes);
         if checksum == [0, 0] || checksum != checksum_of(body) {
@@ -133,7 +134,7 @@ impl Id {
         }
     }
 
-    /// The id in a signal: little-endian.
+    /// Decodes an id from a signal: little-endian.
     pub fn of_scalar(scalar: &Fr) -> Result<Self, IdError> {
         match scalar.into_bigint().to_bytes_le().as_slice() {
             [bytes @ .., 0] => Self::new(bytes.try_into().map_err(|_| IdError::Wide)?),
@@ -141,14 +142,14 @@ impl Id {
         }
     }
 
-    /// The id in a contract's word.
+    /// Decodes an id from a contract's word.
     pub fn of_word(word: U256) -> Result<Self, IdError> {
         Self::of_scalar(&number::of_word(word).ok_or(IdError::Wide)?)
     }
 
-    /// The id in its text.
+    /// Decodes an id from base58.
     pub fn of_base58(text: &str) -> Result<Self, IdError> {
-        // 31 bytes need at most 43 characters; what is longer is not decoded at all.
+        // 31 bytes need at most 43 characters; longer texts are not decoded.
         if text.len() > 43 {
             return Err(IdError::Base58);
         }
@@ -161,12 +162,12 @@ impl Id {
         Self::new(id)
     }
 
-    /// As a signal.
+    /// The id as a signal.
     pub fn scalar(&self) -> Fr {
         Fr::from_le_bytes_mod_order(&self.0)
     }
 
-    /// As a contract's word.
+    /// The id as a contract's word.
     pub fn word(&self) -> U256 {
         number::word(&self.scalar())
     }
@@ -182,12 +183,12 @@ impl Id {
         network
     }
 
-    /// The network, if it is one of the table.
+    /// The network, if it is in the table.
     pub fn network(&self) -> Option<&'static Network> {
         Network::of_byte(self.network_byte())
     }
 
-    /// The id an identity with this first state has, of the same type as this one (DI-4).
+    /// The id of an identity of the same type that begins with this state (DI-4).
     pub fn genesis_of(&self, state: &Fr) -> Self {
         let [kind, network, ..] = self.0;
         let mut bytes = [0u8; LEN];
@@ -206,7 +207,7 @@ impl Id {
         Self(bytes)
     }
 
-    /// Whether `state` is the state this identity began with.
+    /// Whether `state` is the genesis state of this identity.
     pub fn is_genesis(&self, state: &Fr) -> bool {
         !state.is_zero() && self.genesis_of(state) == *self
     }
@@ -239,7 +240,7 @@ impl Did {
             .map_err(|_| DidError::Shape)
     }
 
-    /// Reads a DID: exactly the canonical text, with no fragment (DI-3).
+    /// Parses a DID. Accepts only the canonical text, without a fragment (DI-3).
     pub fn parse(text: &str) -> Result<Self, DidError> {
         let mut parts = text.split(':');
         let (Some("did"), Some(_), Some(_), Some(_), Some(id), None) = (
@@ -270,7 +271,7 @@ impl Did {
         self.text.as_str()
     }
 
-    /// As the name somebody logs in under.
+    /// The DID as an external id.
     pub fn external_id(&self) -> &ExternalId {
         &self.text
     }
@@ -282,7 +283,7 @@ impl core::fmt::Display for Did {
     }
 }
 
-/// The method of an id's first byte.
+/// The DID method of an id's first byte.
 fn method(byte: u8) -> Option<&'static str> {
     match byte {
         0x01 => Some("iden3"),

@@ -1,5 +1,5 @@
-//! Values of a claim as field elements, by the data type the schema gives their field (spec/10 section 2.7, table
-//! "Encodings").
+//! Encodes values of a claim as field elements, by the data type that the schema gives their field (spec/10 section
+//! 2.7, table "Encodings").
 
 use ark_bn254::Fr;
 use serde_json::Value;
@@ -11,23 +11,23 @@ use crate::{hash, poseidon};
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// What a field holds.
+/// The data type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Datatype {
     /// `xsd:boolean`.
     Boolean,
-    /// `xsd:integer` and its non-negative relatives.
+    /// `xsd:integer`, and its non-negative, positive, non-positive and negative subtypes.
     Integer,
     /// `xsd:dateTime`.
     DateTime,
     /// `xsd:double`.
     Double,
-    /// `xsd:string`, anything else, or nothing said.
+    /// `xsd:string`, any other type, or no type.
     Text,
 }
 
 impl Datatype {
-    /// The type behind an IRI.
+    /// The data type with this IRI.
     #[must_use]
     pub fn of(iri: Option<&str>) -> Self {
         match iri.and_then(|iri| iri.strip_prefix(XSD)) {
@@ -41,7 +41,7 @@ impl Datatype {
         }
     }
 
-    /// How messages call it.
+    /// The name of the data type in error messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,29 +57,29 @@ impl Datatype {
 /// Why a value has no encoding.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// Not a value of the field's type.
+    /// The value is not of the field's type.
     #[error("`{value}` is no {datatype}", datatype = .datatype.name())]
     NotA {
         /// The value as written.
         value: String,
-        /// What the schema asks for.
+        /// The type that the schema requires.
         datatype: Datatype,
     },
     /// Circuits compare non-negative numbers only.
     #[error("`{0}` is negative: circuits compare non-negative numbers only")]
     Negative(String),
-    /// Does not fit the field.
+    /// The number does not fit into the scalar field.
     #[error("`{0}` is too large")]
     TooLarge(String),
-    /// Nothing to hash.
+    /// The text is empty and cannot be hashed.
     #[error("an empty text cannot be compared with")]
     Empty,
 }
 
-/// The value as the circuits compare it.
+/// Encodes a value as the circuits compare it.
 ///
 /// # Errors
-/// [`EncodeError`], when the value is not of the type.
+/// [`EncodeError`] if the value is not of the type, negative, too large or empty.
 pub fn value(value: &Value, datatype: Datatype) -> Result<Fr, EncodeError> {
     let not_a = || EncodeError::NotA {
         value: plain(value),
@@ -116,7 +116,7 @@ pub fn value(value: &Value, datatype: Datatype) -> Result<Fr, EncodeError> {
     }
 }
 
-/// The truth behind the forms JSON-LD knows.
+/// Reads a boolean in any of the forms that JSON-LD accepts.
 #[must_use]
 pub fn boolean(value: &Value) -> Option<bool> {
     match value {
@@ -135,11 +135,11 @@ pub fn boolean(value: &Value) -> Option<bool> {
     }
 }
 
-/// `None`: not an integer at all.
+/// Returns `None` if the value is not an integer.
 fn integer(value: &Value) -> Option<Result<Fr, EncodeError>> {
     let text = match value {
         Value::String(text) => text.clone(),
-        // A JSON number beyond 64 bits has lost digits already: it must be written as text.
+        // A JSON number beyond 64 bits has lost digits already, so it must be written as a string.
         Value::Number(number) if number.is_u64() || number.is_i64() => number.to_string(),
         Value::Number(_) | Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
     };
@@ -151,7 +151,8 @@ fn integer(value: &Value) -> Option<Result<Fr, EncodeError>> {
         return Some(Err(EncodeError::Negative(text)));
     }
     let significant = digits.trim_start_matches('0');
-    // 76 digits always fit; more would be reduced, and compare as another number.
+    // 76 digits always fit. A longer number could be reduced modulo the field's order, and would compare as another
+    // number.
     if significant.len() > 76 {
         return Some(Err(EncodeError::TooLarge(text)));
     }
@@ -170,7 +171,7 @@ fn nanoseconds(text: &str) -> Option<i128> {
         .map(OffsetDateTime::unix_timestamp_nanos)
 }
 
-/// The form JSON-LD turns doubles into: at most 15 digits behind the point, at least one.
+/// The canonical JSON-LD form of a double: at most 15 digits after the point, at least one.
 fn canonical_double(number: f64) -> String {
     let text = format!("{number:.15e}");
     let Some((mantissa, exponent)) = text.split_once('e') else {
@@ -181,7 +182,7 @@ fn canonical_double(number: f64) -> String {
     format!("{trimmed}{zero}E{exponent}")
 }
 
-/// A scalar as people write it: text without its quotes.
+/// A scalar for error messages: a string without its quotes.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

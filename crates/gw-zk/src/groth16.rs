@@ -1,7 +1,7 @@
-//! Groth16 over BN254: reading keys and proofs, and the pairing check (ZK-33, ZK-34).
+//! Groth16 over BN254: parsing of keys and proofs, and the pairing check (ZK-33, ZK-34).
 //!
-//! Invariant: a [`Proof`] holds points of the right group, none of them infinity, read from their one text form. Only
-//! then is the pairing equation what the security proof is about.
+//! Invariant: the points of a [`Proof`] are in the right group, are not infinity, and were parsed from their only text
+//! form. The security proof of the pairing equation requires this.
 
 use crate::number::{NumberError, coordinate};
 use ark_bn254::{Bn254, Fq, Fq2, Fr, G1Affine, G1Projective, G2Affine};
@@ -10,7 +10,7 @@ use ark_ff::{BigInteger256, PrimeField, Zero};
 use ark_groth16::{Groth16, PreparedVerifyingKey, VerifyingKey, prepare_verifying_key};
 use serde::Deserialize;
 
-/// A proof as wallets write it: decimal texts.
+/// A proof as wallets write it, with decimal texts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RawProof {
     /// A point of the first group, projective.
@@ -21,29 +21,29 @@ pub struct RawProof {
     pub pi_c: [String; 3],
     /// `groth16`.
     pub protocol: String,
-    /// `bn128`, where it is named.
+    /// `bn128`, if it is given.
     #[serde(default)]
     pub curve: Option<String>,
 }
 
-/// A proof whose points are what they must be.
+/// A proof whose points are checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof(ark_groth16::Proof<Bn254>);
 
-/// A verification key, made ready.
+/// A prepared verification key.
 #[derive(Clone, Debug)]
 pub struct Key(PreparedVerifyingKey<Bn254>);
 
-/// Why a proof proves nothing.
+/// Why a proof is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// Another protocol or curve.
     #[error("not a groth16 proof over bn128")]
     Protocol,
-    /// A coordinate is no canonical number.
+    /// A coordinate is not a canonical number.
     #[error("a coordinate is not canonical")]
     Coordinate(#[source] NumberError),
-    /// A third coordinate other than one: infinity, or a second form of the same point.
+    /// A third coordinate other than one: the point at infinity, or a second form of the same point.
     #[error("a third coordinate is not one")]
     Projective,
     /// A point that is not on its curve.
@@ -52,13 +52,13 @@ pub enum ProofError {
     /// A point of the curve outside the group of prime order.
     #[error("a point is not in the subgroup")]
     Subgroup,
-    /// Another number of signals than the key takes.
+    /// The number of signals does not match the key.
     #[error("the number of public signals is wrong")]
     Signals,
-    /// The equation does not hold.
+    /// The pairing equation does not hold.
     #[error("the pairing check failed")]
     Pairing,
-    /// There is no usable key.
+    /// The key is not usable.
     #[error("the verification key is unusable")]
     Key(#[from] KeyError),
 }
@@ -66,13 +66,13 @@ pub enum ProofError {
 /// Why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The bytes are not those that were pinned.
+    /// The bytes do not have the pinned hash.
     #[error("the key is not the pinned one")]
     Pin,
-    /// Not as long as a key for so many signals.
+    /// The length does not match the number of signals.
     #[error("the key has the wrong length")]
     Length,
-    /// A number or point that cannot be.
+    /// An invalid number or point.
     #[error("the key holds a point that is none")]
     Point,
     /// Not the JSON form of a key.
@@ -81,7 +81,7 @@ pub enum KeyError {
 }
 
 impl Proof {
-    /// Reads a proof.
+    /// Parses a proof and checks its points.
     pub fn read(raw: &RawProof) -> Result<Self, ProofError> {
         if raw.protocol != "groth16" || raw.curve.as_deref().is_some_and(|curve| curve != "bn128") {
             return Err(ProofError::Protocol);
@@ -95,12 +95,12 @@ impl Proof {
 }
 
 impl Key {
-    /// How many public signals it takes.
+    /// The number of public signals that the key takes.
     pub fn signals(&self) -> usize {
         self.0.vk.gamma_abc_g1.len().saturating_sub(1)
     }
 
-    /// Reads the compact form of `keys/README.md`.
+    /// Parses the compact form described in `keys/README.md`.
     pub fn from_bytes(bytes: &[u8], signals: usize) -> Result<Self, KeyError> {
         let (numbers, rest) = bytes.as_chunks::<32>();
         if !rest.is_empty() || numbers.len() != 14 + 2 * (signals + 1) {
@@ -128,7 +128,7 @@ impl Key {
         })
     }
 
-    /// Reads the JSON form that set-up tools write.
+    /// Parses the JSON form that setup tools write.
     pub fn from_json(json: &[u8]) -> Result<Self, KeyError> {
         let json: KeyJson = serde_json::from_slice(json).map_err(|_| KeyError::Json)?;
         let signals = json.ic.len().checked_sub(1);
@@ -160,7 +160,7 @@ impl Key {
         }
     }
 
-    /// The compact form.
+    /// The compact form described in `keys/README.md`.
     pub fn to_bytes(&self) -> Vec<u8> {
         let key = &self.0.vk;
         let first = |point: &G1Affine| [point.x, point.y];
@@ -178,7 +178,7 @@ impl Key {
             .collect()
     }
 
-    /// Whether the proof holds for these signals.
+    /// Checks the proof for these signals.
     pub fn verify(&self, proof: &Proof, signals: &[Fr]) -> Result<(), ProofError> {
         let inputs = self.inputs(signals)?;
         match Groth16::<Bn254>::verify_proof_with_prepared_inputs(&self.0, &proof.0, &inputs) {
@@ -187,7 +187,7 @@ impl Key {
         }
     }
 
-    /// The signals folded into one point. Most signals of a credential proof are zero.
+    /// Combines the signals into one point. Skips zeros, since most signals of a credential proof are zero.
     fn inputs(&self, signals: &[Fr]) -> Result<G1Projective, ProofError> {
         let [constant, points @ ..] = self.0.vk.gamma_abc_g1.as_slice() else {
             return Err(ProofError::Signals);
@@ -202,7 +202,7 @@ impl Key {
     }
 }
 
-/// The JSON form of a key; what can be computed from the rest is not read.
+/// The JSON form of a key. Members that can be computed from the others are not read.
 #[derive(Deserialize)]
 struct KeyJson {
     protocol: String,
@@ -248,7 +248,7 @@ fn g2([x, y, z]: &[[String; 2]; 3]) -> Result<G2Affine, ProofError> {
     check_g2(point)
 }
 
-/// The first curve has no points outside its group.
+/// On the first curve every point is in the group of prime order, so there is no subgroup check.
 fn check_g1(point: G1Affine) -> Result<G1Affine, ProofError> {
     if point.is_on_curve() && !point.is_zero() {
         Ok(point)

@@ -1,4 +1,4 @@
-//! Hashes over more than field elements: byte strings, long lists, schema names, claim paths, queries (spec/10 section
+//! Hashes of more than field elements: byte strings, long lists, schema names, claim paths, queries (spec/10 section
 //! 2.7, table "Encodings").
 
 use alloy_primitives::keccak256;
@@ -7,16 +7,16 @@ use ark_ff::{AdditiveGroup, PrimeField};
 
 use crate::poseidon;
 
-/// Bytes that fit one field element for certain.
+/// Number of bytes that always fit into one field element.
 const CHUNK: usize = 31;
 
-/// How many values one query holds; shorter lists are padded with zeros.
+/// Number of values of one query; shorter lists are padded with zeros.
 pub const QUERY_VALUES: usize = 64;
 
 /// First part of every claim path.
 pub const CREDENTIAL_SUBJECT: &str = "https://www.w3.org/2018/credentials#credentialSubject";
 
-/// Hash of a byte string: 31-byte chunks in frames of 16. The empty string has none.
+/// Hash of a byte string: 31-byte chunks in frames of 16. `None` for the empty string.
 #[must_use]
 pub fn bytes(message: &[u8]) -> Option<Fr> {
     let chunks = message.chunks(CHUNK).map(|chunk| {
@@ -29,13 +29,14 @@ pub fn bytes(message: &[u8]) -> Option<Fr> {
     frames::<{ poseidon::MAX_INPUTS }>(chunks)
 }
 
-/// Hash of a list of field elements in frames of six. The empty list has none.
+/// Hash of a list of field elements in frames of six. `None` for the empty list.
 #[must_use]
 pub fn sponge(values: impl IntoIterator<Item = Fr>) -> Option<Fr> {
     frames::<6>(values)
 }
 
-/// Fills frames of `N`, zero-padded at the end; each later frame starts with the hash of the one before.
+/// Hashes frames of `N` elements, of which the last is padded with zeros. Each later frame starts with the hash of the
+/// previous one.
 fn frames<const N: usize>(elements: impl IntoIterator<Item = Fr>) -> Option<Fr> {
     let mut elements = elements.into_iter().peekable();
     let mut last = None;
@@ -52,7 +53,7 @@ fn frames<const N: usize>(elements: impl IntoIterator<Item = Fr>) -> Option<Fr> 
     last
 }
 
-/// What a claim holds as its schema: the last 16 bytes of the keccak hash of the type's IRI, as a little-endian integer.
+/// The schema hash in a claim: the last 16 bytes of the keccak hash of the type's IRI, as a little-endian integer.
 #[must_use]
 pub fn schema(type_iri: &str) -> u128 {
     let [_, .., a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = keccak256(type_iri).0;
@@ -64,13 +65,14 @@ pub fn schema(type_iri: &str) -> u128 {
 pub enum PathPart {
     /// IRI of a field.
     Iri(String),
-    /// Place in a list.
+    /// Index in a list.
     Index(u64),
 }
 
-/// Key of a value in the Merkle tree of a claim, below the credential's subject; without parts, the subject itself.
+/// Key of a value in the Merkle tree of a claim, below the credential's subject; without parts, the key of the subject
+/// itself.
 ///
-/// `None` for a path that has too many parts or an empty one.
+/// `None` for a path that has too many parts or an empty part.
 #[must_use]
 pub fn claim_path(parts: &[PathPart]) -> Option<Fr> {
     let hashed: Option<Vec<Fr>> = std::iter::once(bytes(CREDENTIAL_SUBJECT.as_bytes()))
@@ -82,7 +84,7 @@ pub fn claim_path(parts: &[PathPart]) -> Option<Fr> {
     poseidon::hash(&hashed?)
 }
 
-/// What a linked query proof says it answered.
+/// The query that a linked query proof answers.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkedQuery<'a> {
     /// Schema hash.
@@ -100,7 +102,7 @@ pub struct LinkedQuery<'a> {
 }
 
 impl LinkedQuery<'_> {
-    /// The hash that stands among the signals of the proof; `None` for more than 64 values.
+    /// The query hash in the signals of the proof; `None` for more than 64 values.
     #[must_use]
     pub fn hash(&self) -> Option<Fr> {
         let padding = QUERY_VALUES.checked_sub(self.values.len())?;

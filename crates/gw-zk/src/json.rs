@@ -1,16 +1,16 @@
-//! JSON without a second reading: an object that names a member twice is refused, at every depth.
+//! JSON with unique member names: an object that has two members of the same name is rejected, at every depth.
 //!
-//! Parsers differ in which of two equal names wins; what a wallet signed must mean one thing to everybody.
+//! Parsers differ in which of two members wins; a signed message must mean the same to everybody.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Why bytes are not taken as JSON.
+/// Why bytes are rejected.
 #[derive(Debug, thiserror::Error)]
 #[error("not JSON, or an object with a member named twice")]
 pub struct JsonError(#[source] serde_json::Error);
 
-/// Reads one JSON text.
+/// Parses one JSON text.
 pub fn read(bytes: &[u8]) -> Result<Value, JsonError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Unique.deserialize(&mut deserializer).map_err(JsonError)?;

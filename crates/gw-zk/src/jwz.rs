@@ -1,7 +1,8 @@
-//! The token a wallet posts: a message, and a proof that the holder of an identity signed it (ZK-21, ZK-30 to ZK-32).
+//! The JWZ token that a wallet posts: a message, and a proof that the holder of an identity signed it (ZK-21, ZK-30 to
+//! ZK-32).
 //!
-//! Only the compact form is read. Invariant: the hash the proof must answer for is over the bytes that were sent, since
-//! the header has one spelling.
+//! Only the compact form is accepted. Invariant: the hash in the proof is over the bytes that were sent, because the
+//! header has only one accepted spelling.
 
 use crate::{
     circuit::Circuit,
@@ -18,7 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// A token whose parts are well-formed and belong together. Its proof has not been checked.
+/// A token whose parts are well-formed and match each other. Its proof has not been verified.
 #[derive(Clone, Debug)]
 pub struct Token {
     circuit: Circuit,
@@ -29,45 +30,45 @@ pub struct Token {
     proof: Proof,
 }
 
-/// Why a text is no token.
+/// Why a text is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// Not three segments.
     #[error("not three segments")]
     Segments,
-    /// A segment is not base64url, or not its one text.
+    /// A segment is not base64url, or not its canonical text.
     #[error("a segment is not canonical base64url")]
     Base64,
-    /// A header other than the one its circuit has.
+    /// The header is not the one of a supported circuit.
     #[error("the header is not the canonical one of a supported circuit")]
     Header,
-    /// The message is no JSON, or is ambiguous.
+    /// The message is not JSON, or is ambiguous.
     #[error("the message cannot be read")]
     Message(#[source] JsonError),
-    /// The third segment is no JSON, or is ambiguous.
+    /// The third segment is not JSON, or is ambiguous.
     #[error("the proof segment cannot be read")]
     Segment(#[source] JsonError),
-    /// The third segment holds no proof with signals.
+    /// The third segment is not a proof with signals.
     #[error("the proof segment has another shape")]
     Shape(#[source] serde_json::Error),
-    /// Another number of public signals than the circuit has.
+    /// The number of public signals is not that of the circuit.
     #[error("the number of public signals is wrong")]
     SignalCount,
-    /// A public signal is no canonical number.
+    /// A public signal is not a canonical number.
     #[error("a public signal is not canonical")]
     Signal(#[from] NumberError),
-    /// The proof answers for another message.
+    /// The proof is about another message.
     #[error("the proof is about another message")]
     Challenge,
-    /// The user signal is no identifier.
+    /// The user signal is not an identifier.
     #[error("the user signal is no identifier")]
     User(#[from] IdError),
-    /// The points of the proof are not what they must be.
+    /// The points of the proof are invalid.
     #[error("the proof is malformed")]
     Proof(#[from] ProofError),
 }
 
-/// The third segment.
+/// The content of the third segment.
 #[derive(Deserialize)]
 struct Signed {
     proof: RawProof,
@@ -75,7 +76,7 @@ struct Signed {
 }
 
 impl Token {
-    /// Reads a compact token, without blanks or quotes around it. Everything but the pairing is checked.
+    /// Parses a compact token, without blanks or quotes around it. Checks everything but the pairing.
     pub fn read(text: &str) -> Result<Self, TokenError> {
         let mut segments = text.split('.');
         let (Some(header), Some(message), Some(signed), None) =
@@ -111,43 +112,43 @@ impl Token {
         })
     }
 
-    /// Whether the proof holds under the official key of its circuit.
+    /// Verifies the proof with the official key of its circuit.
     pub fn verify(&self) -> Result<(), ProofError> {
         self.verify_under(self.circuit.key()?)
     }
 
-    /// Whether the proof holds under this key.
+    /// Verifies the proof with this key.
     pub fn verify_under(&self, key: &Key) -> Result<(), ProofError> {
         key.verify(&self.proof, &[self.user.scalar(), self.hash, self.gist_root])
     }
 
-    /// What the proof was made with.
+    /// The circuit of the proof.
     pub fn circuit(&self) -> Circuit {
         self.circuit
     }
 
-    /// What was signed.
+    /// The signed message.
     pub fn message(&self) -> &Value {
         &self.message
     }
 
-    /// The hash of what was signed; the same in every token that carries this message under this header.
+    /// The hash of the signed message; the same in every token that has this message and this header.
     pub fn hash(&self) -> Fr {
         self.hash
     }
 
-    /// Who signed.
+    /// The signer's identifier.
     pub fn user(&self) -> Id {
         self.user
     }
 
-    /// The root of the tree of all identities under which the signer's keys stood.
+    /// The root of the tree of all identities (GIST) that contains the signer's keys.
     pub fn gist_root(&self) -> Fr {
         self.gist_root
     }
 }
 
-/// The token in what was posted: blanks and one pair of quotes around it are dropped (ZK-20).
+/// The token in a posted text, without outer blanks and one pair of quotes (ZK-20).
 pub fn trimmed(posted: &str) -> &str {
     let text = posted.trim();
     text.strip_prefix('"')
@@ -155,9 +156,9 @@ pub fn trimmed(posted: &str) -> &str {
         .map_or(text, str::trim)
 }
 
-/// Whether a text looks like a token at all: segments of base64url, whatever is in them.
+/// Whether a text looks like a token: segments of base64url, whatever their content.
 ///
-/// What does not is no proof that failed, but a body nobody can read.
+/// A text that does not counts as an unreadable body, not as a failed proof.
 pub fn looks_like_token(text: &str) -> bool {
     text.contains('.')
         && text
@@ -165,7 +166,7 @@ pub fn looks_like_token(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.=".contains(&byte))
 }
 
-/// The hash a proof over these segments answers for (ZK-31).
+/// The hash that a proof over these segments must contain (ZK-31).
 pub fn message_hash(header: &str, message: &str) -> Fr {
     let digest = Sha256::new()
         .chain_update(header)
@@ -184,12 +185,12 @@ fn hash_of_digest(digest: &[u8]) -> Fr {
     poseidon::hash_one(Fr::from_le_bytes_mod_order(digest))
 }
 
-/// Base64url without padding; a last character with bits to spare is refused.
+/// Decodes base64url without padding; unused bits in the last character must be zero.
 fn decode(segment: &str) -> Result<Vec<u8>, TokenError> {
     BASE64_URL_SAFE_NO_PAD.decode(segment).map_err(|_| TokenError::Base64)
 }
 
-/// The one spelling of a header: members sorted, no blanks, none beside these.
+/// The circuit in a header. Accepts one spelling only: sorted members, no blanks, no other members.
 ///
 /// Libraries hash the header as they would write it, not as it was sent; with one spelling both are the same.
 fn circuit_of(header: &[u8]) -> Option<Circuit> {

@@ -1,7 +1,7 @@
-//! Zero-knowledge logins, the pure part: identifiers, the token a wallet sends, the proof in it, and what the message it
-//! signs must say (spec/10 sections 2.3 to 3).
+//! The pure part of zero-knowledge logins: identifiers, the token that a wallet sends, its proof, and the checks of the
+//! signed message (spec/10 sections 2.3 to 3).
 //!
-//! Not here: reading identity state from a chain, sessions, and what a proved name may do. No IO, no clock: time is an
+//! Not here: reading identity state from a chain, sessions, and what a user may do. No IO and no clock: time is an
 //! argument.
 #![warn(missing_docs)]
 

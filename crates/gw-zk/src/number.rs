@@ -1,45 +1,45 @@
-//! Numbers as proofs carry them: decimal texts that stand for elements of BN254's fields (ZK-33).
+//! Numbers in proofs: decimal texts that stand for elements of BN254's fields (ZK-33).
 //!
-//! Invariant: one number has one text. A leading zero, a sign, a blank, or a text as large as the modulus is refused, so
-//! that nobody can give two faces to one signal.
+//! Invariant: each number has exactly one text. A leading zero, a sign, a blank, or a number not below the modulus is
+//! rejected, so that one signal cannot be written in two ways.
 
 use ark_bn254::{Fq, Fr};
 use ark_ff::{BigInteger256, PrimeField};
 use gw_types::U256;
 
-/// Digits of the largest element.
+/// Number of digits of the largest element.
 const MAX_DIGITS: usize = 77;
 
-/// Why a text is no canonical number.
+/// Why a text is not a canonical number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NumberError {
-    /// Something other than decimal digits, or none.
+    /// Empty, or something other than decimal digits.
     #[error("not a decimal number")]
     Digits,
-    /// A zero in front.
+    /// A leading zero.
     #[error("a leading zero")]
     LeadingZero,
-    /// The modulus or more.
+    /// Not below the modulus.
     #[error("not below the modulus")]
     Range,
 }
 
-/// A public signal: below the order of the group.
+/// Parses a public signal: a number below the order of the group.
 pub fn scalar(text: &str) -> Result<Fr, NumberError> {
     Fr::from_bigint(limbs(text)?).ok_or(NumberError::Range)
 }
 
-/// A coordinate: below the base field's modulus.
+/// Parses a coordinate: a number below the modulus of the base field.
 pub fn coordinate(text: &str) -> Result<Fq, NumberError> {
     Fq::from_bigint(limbs(text)?).ok_or(NumberError::Range)
 }
 
-/// The same number as a contract's word.
+/// Converts a scalar to a contract's 256-bit word.
 pub fn word(scalar: &Fr) -> U256 {
     U256::from_limbs(scalar.into_bigint().0)
 }
 
-/// The number in a contract's word, where it is one of the field.
+/// Converts a contract's word to a scalar. `None` if it is not below the order.
 pub fn of_word(word: U256) -> Option<Fr> {
     Fr::from_bigint(BigInteger256::new(word.into_limbs()))
 }
@@ -63,7 +63,7 @@ mod tests {
     const R: &str = "21888242871839275222246405745257275088548364400416034343698204186575808495617";
     const Q: &str = "21888242871839275222246405745257275088696311157297823662689037894645226208583";
 
-    /// The last digit lowered by one.
+    /// Decrements the last digit.
     fn below(text: &str) -> String {
         let (rest, last) = text.split_at(text.len() - 1);
         format!("{rest}{}", last.parse::<u8>().unwrap() - 1)

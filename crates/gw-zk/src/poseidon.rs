@@ -1,15 +1,16 @@
 //! The Poseidon hash with the parameters of the circom library, over BN254's scalar field, for 1 to 16 inputs.
 //!
 //! Round constants and matrices come from the Grain generator of the Poseidon paper (its reference script, field 1,
-//! S-box x^5), made once per width at first use: a few milliseconds instead of 700 kB of tables nobody can review.
-//! What is published for circom starts with the same numbers; the tests hold the hashes.
+//! S-box x^5). They are generated once per width at first use, which takes a few milliseconds and avoids 700 kB of
+//! tables that nobody can review. The constants published for circom begin with the same numbers; the tests compare
+//! hashes.
 
 use std::sync::OnceLock;
 
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, BigInteger256, Field, PrimeField};
 
-/// Most inputs one call takes.
+/// Maximum number of inputs of one call.
 pub const MAX_INPUTS: usize = 16;
 
 const FULL_ROUNDS: usize = 8;
@@ -51,7 +52,7 @@ pub fn hash_sixteen(inputs: &[Fr; MAX_INPUTS]) -> Fr {
         .hash(inputs)
 }
 
-/// What one width needs.
+/// The parameters of one width.
 struct Parameters {
     partial_rounds: usize,
     /// One row of `width` constants per round.
@@ -98,7 +99,7 @@ impl Parameters {
     }
 }
 
-/// The 80-bit Grain LFSR in self-shrinking mode, seeded with the parameters it makes numbers for.
+/// The 80-bit Grain LFSR in self-shrinking mode, seeded with the parameters of the hash.
 struct Grain {
     /// Oldest bit first.
     state: std::collections::VecDeque<bool>,
@@ -138,7 +139,7 @@ impl Grain {
         next
     }
 
-    /// Of each pair of bits, the second counts if the first is set.
+    /// Reads bits in pairs: returns the second if the first is set, otherwise reads the next pair.
     fn bit(&mut self) -> bool {
         loop {
             let keep = self.step();
@@ -161,7 +162,7 @@ impl Grain {
         BigInteger256::new(limbs)
     }
 
-    /// Numbers at or above the order are thrown away.
+    /// Rejects numbers at or above the field's order.
     fn field_element(&mut self) -> Fr {
         loop {
             if let Some(element) = Fr::from_bigint(self.number()) {
@@ -170,13 +171,13 @@ impl Grain {
         }
     }
 
-    /// Here numbers are reduced instead, as the reference script does.
+    /// Reduces the number modulo the order instead, as the reference script does for the matrix.
     fn reduced(&mut self) -> Fr {
         let [a, b, c, d] = self.number().0.map(u64::to_le_bytes);
         Fr::from_le_bytes_mod_order([a, b, c, d].as_flattened())
     }
 
-    /// A Cauchy matrix: `1 / (x_i + y_j)` for distinct numbers with no zero among the sums.
+    /// A Cauchy matrix: `1 / (x_i + y_j)` for distinct numbers of which no sum is zero.
     fn matrix(&mut self, width: usize) -> Vec<Vec<Fr>> {
         loop {
             let numbers: Vec<Fr> = (0..width.saturating_mul(2)).map(|_| self.reduced()).collect();

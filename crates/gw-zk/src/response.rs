@@ -1,7 +1,7 @@
-//! What a wallet's answer must say to be the answer to one request (ZK-40 to ZK-47).
+//! Checks that a wallet's answer belongs to a request (ZK-40 to ZK-47).
 //!
-//! One function over the token, the stored request and the time. What follows from a valid answer is a name and the facts
-//! still to be judged: the state of identities (`state`) and the credential proofs that were asked for.
+//! One function of the token, the stored request and the time. A valid answer yields a DID and what the caller must
+//! still check: the state of the identity (`state`) and the requested credential proofs.
 
 use crate::{
     circuit::Circuit,
@@ -13,105 +13,105 @@ use ark_bn254::Fr;
 use gw_types::{Seconds, Timestamp};
 use serde_json::Value;
 
-/// The type of an answer.
+/// The message type of an answer.
 pub const RESPONSE_TYPE: &str = "https://iden3-communication.io/authorization/1.0/response";
 
 /// How far a wallet's clock may be ahead.
 const AHEAD: Seconds = Seconds(300);
 
-/// What was asked, as far as the answer depends on it.
+/// The parts of a request that the answer is checked against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Its thread id.
     pub thread: String,
-    /// Who asked.
+    /// The verifier that sent it.
     pub from: String,
-    /// What is to be signed beside; empty for nothing.
+    /// The additional message to sign; empty if there is none.
     pub message: String,
-    /// Until when it may be answered.
+    /// The time until which it may be answered.
     pub expires: Option<Timestamp>,
-    /// The envelopes it takes, as written; none listed means all.
+    /// The accepted envelopes, as written; an empty list accepts all.
     pub accept: Vec<String>,
     /// The ids of the credential queries.
     pub scope: Vec<u64>,
 }
 
-/// Whose keys proofs are checked under.
+/// The keys that proofs are verified with.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys<'a> {
-    /// The official ones.
+    /// The official keys.
     Official,
-    /// One other for every envelope: a set-up of one's own, for tests of what stands around the proof.
+    /// One other key for every envelope, from a custom setup. For tests of the code around the proof.
     Own(&'a Key),
 }
 
-/// A valid answer: who is named, and what is still to be judged.
+/// A valid answer, and what is still to be checked.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Who answers; the subject of the login, once the state is judged.
+    /// The DID that answers. It is the subject of the login once the state is checked.
     pub subject: Did,
-    /// The root of the tree of all identities the proof stands on.
+    /// The root of the tree of all identities (GIST) that the proof uses.
     pub gist_root: Fr,
-    /// What the envelope was made with.
+    /// The circuit of the envelope.
     pub circuit: Circuit,
-    /// The hash of what was signed.
+    /// The hash of the signed message.
     pub hash: Fr,
-    /// The entries for the requested queries, in the answer's order, none of them checked. Others are dropped (ZK-47).
+    /// The entries for the requested queries, in the answer's order and not checked. Other entries are dropped (ZK-47).
     pub scope: Vec<Value>,
 }
 
 impl Answer {
-    /// The identifier of who answers.
+    /// The identifier that answers.
     pub fn user(&self) -> Id {
         self.subject.id()
     }
 }
 
-/// Why an answer is none.
+/// Why an answer is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum ResponseError {
-    /// It is no well-formed token.
+    /// The token is malformed.
     #[error("the token is malformed")]
     Token(#[from] TokenError),
-    /// The envelope is not among those the request takes.
+    /// The request does not accept the envelope's circuit.
     #[error("the request does not take envelopes of this circuit")]
     Accept,
-    /// Another type of message, or none.
+    /// The message has another type, or none.
     #[error("not an authorization response")]
     Type,
     /// The message names another sender than the proof.
     #[error("the sender is not the one who proved")]
     From,
-    /// The one who proved lives on a network of no table.
+    /// The network of the sender's identifier is not in the table.
     #[error("the network is unknown")]
     Network,
-    /// Addressed to somebody else.
+    /// Addressed to another verifier.
     #[error("the answer is for another verifier")]
     To,
-    /// It answers another request.
+    /// Answers another request.
     #[error("the answer belongs to another thread")]
     Thread,
-    /// Another message was signed than asked.
+    /// The signed message is not the requested one.
     #[error("the signed message differs")]
     Message,
-    /// The request or the answer is too old.
+    /// The request or the answer has expired.
     #[error("the request or the answer has expired")]
     Expired,
-    /// Made in the future.
+    /// The answer was created in the future.
     #[error("the answer is from the future")]
     Future,
-    /// A member has a type it cannot have.
+    /// A member of the message has an invalid type.
     #[error("a member of the answer is malformed")]
     Malformed,
-    /// The proof does not hold.
+    /// The proof is invalid.
     #[error("the proof does not hold")]
     Proof(#[source] ProofError),
 }
 
-/// Judges a token as the answer to `request`.
+/// Checks a token as the answer to `request`.
 ///
-/// The pairing comes last although the specification lists it first: all checks must pass, and this order gives strangers
-/// the least work to cause.
+/// The pairing is checked last although the specification lists it first. All checks must pass, and in this order
+/// unauthenticated clients cause the least work.
 pub fn check(token: &str, request: &Request, keys: Keys<'_>, now: Timestamp) -> Result<Answer, ResponseError> {
     let token = Token::read(token)?;
     if !request.accept.is_empty() && !request.accept.iter().any(|profile| accepts(profile, token.circuit())) {
@@ -137,8 +137,7 @@ pub fn check(token: &str, request: &Request, keys: Keys<'_>, now: Timestamp) -> 
     })
 }
 
-/// Judges what was signed and gives the entries that were asked for. Also what the checks of a message without envelope
-/// come to.
+/// Checks the signed message and returns the requested entries. Also usable for a message without an envelope.
 pub fn check_message(
     message: &Value,
     subject: &Did,
@@ -188,7 +187,7 @@ fn asked(entry: &Value, request: &Request) -> bool {
         .is_some_and(|id| request.scope.contains(&id))
 }
 
-/// Seconds since 1970; absent and null are alike.
+/// Reads a time in seconds since 1970; absent and null are the same.
 fn time_in(message: &Value, name: &str) -> Result<Option<Timestamp>, ResponseError> {
     match message.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -200,8 +199,8 @@ fn time_in(message: &Value, name: &str) -> Result<Option<Timestamp>, ResponseErr
     }
 }
 
-/// Whether a profile like `iden3comm/v1;env=…;circuitId=authV2,authV3;alg=groth16` takes a proof of this circuit. One
-/// that cannot be read takes nothing.
+/// Whether a profile like `iden3comm/v1;env=…;circuitId=authV2,authV3;alg=groth16` accepts a proof of this circuit. An
+/// unreadable profile accepts none.
 fn accepts(profile: &str, circuit: Circuit) -> bool {
     let mut parts = profile.split(';').map(str::trim);
     if parts.next() != Some("iden3comm/v1") {

@@ -1,16 +1,16 @@
-//! What the State contract is asked, how its answers are read, and how old a fact may be (ZK-51, ZK-70, ZK-71, DI-5 to
+//! Calls to the State contract, parsing of its answers, and how old an answer may be (ZK-51, ZK-70, ZK-71, DI-5 to
 //! DI-7).
 //!
-//! Not here: the call itself. Invariant: what cannot be read is a fault, never "not found"; only the contract's own words
-//! say that something is not there.
+//! Not here: the call itself. Invariant: an unreadable answer is a fault, never "not found"; only the contract's own
+//! error says that something does not exist.
 
 use crate::{did::Id, number};
 use ark_bn254::Fr;
 use gw_types::{Seconds, Timestamp, U256};
 
-/// How long after its replacement a root still proves (ZK-51).
+/// How long a replaced root is still accepted (ZK-51).
 pub const ROOT_DELAY: Seconds = Seconds(300);
-/// How long after its replacement a state still proves that a credential was not revoked (ZK-71).
+/// How long a replaced state still shows that a credential was not revoked (ZK-71).
 pub const STATE_DELAY: Seconds = Seconds(3600);
 
 const GET_ROOT: [u8; 4] = [0x7c, 0x1a, 0x66, 0xde];
@@ -19,72 +19,72 @@ const ERROR_STRING: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
 const ROOT_DOES_NOT_EXIST: [u8; 4] = [0xf9, 0x54, 0x11, 0xd2];
 const STATE_DOES_NOT_EXIST: [u8; 4] = [0x92, 0x23, 0xdc, 0x39];
 
-/// How a call of the contract ended.
+/// The outcome of a contract call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
     /// It returned these bytes.
     Returned(&'a [u8]),
     /// It reverted.
     Reverted {
-        /// The revert data; empty where the node gave none.
+        /// The revert data; empty if the node gave none.
         data: &'a [u8],
-        /// The node's words.
+        /// The node's error message.
         message: &'a str,
     },
 }
 
-/// The root of the tree of all identities, as the contract knows it.
+/// The status of a root of the tree of all identities (GIST).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
-    /// The newest.
+    /// The root is the newest.
     Current,
-    /// Replaced at this time.
+    /// The root was replaced at this time.
     Replaced(Timestamp),
 }
 
-/// The state of one identity, as the contract knows it.
+/// The status of a state of one identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// When it was replaced; `None` for the newest.
+    /// When the state was replaced; `None` for the newest.
     pub replaced: Option<Timestamp>,
-    /// Whether the identity began with it.
+    /// Whether this is the identity's genesis state.
     pub genesis: bool,
 }
 
-/// Why an answer gives no fact.
+/// Why an answer gives no status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// The contract does not know it.
+    /// The contract does not know the root or state.
     #[error("the contract does not know it")]
     Unknown,
-    /// The answer is about something else.
+    /// The answer is about another root or state.
     #[error("the answer is about something else")]
     Other,
-    /// Replaced, with no time of that.
+    /// Replaced, but without a time.
     #[error("replaced at an unknown time")]
     NoTime,
-    /// Another revert, or bytes that are no answer.
+    /// Another revert, or an unreadable answer.
     #[error("the contract's answer cannot be read")]
     Fault,
 }
 
-/// Why a fact is not fresh enough.
+/// Why a status is too old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Outdated {
-    /// It was replaced too long ago.
+    /// The root or state was replaced too long ago.
     #[error("replaced too long ago")]
     Replaced,
-    /// It was read too long ago.
+    /// The contract was asked too long ago.
     #[error("read too long ago")]
     Read,
 }
 
-/// What to ask about a root.
+/// Encodes the call that asks about a root.
 pub fn root_call(root: &Fr) -> Vec<u8> {
     [&GET_ROOT[..], &number::word(root).to_be_bytes::<32>()].concat()
 }
 
-/// What to ask about a state.
+/// Encodes the call that asks about a state.
 pub fn state_call(id: &Id, state: &Fr) -> Vec<u8> {
     [
         &GET_STATE[..],
@@ -94,7 +94,7 @@ pub fn state_call(id: &Id, state: &Fr) -> Vec<u8> {
     .concat()
 }
 
-/// Reads the answer about a root.
+/// Parses the answer about a root.
 pub fn read_root(root: &Fr, outcome: Outcome<'_>) -> Result<Root, StateError> {
     let bytes = match outcome {
         Outcome::Returned(bytes) => bytes,
@@ -120,9 +120,10 @@ pub fn read_root(root: &Fr, outcome: Outcome<'_>) -> Result<Root, StateError> {
     Ok(Root::Replaced(time(replaced_at)?))
 }
 
-/// Reads the answer about a state. One the contract does not know is current if the identity began with it (DI-6).
+/// Parses the answer about a state. A state that the contract does not know is current if it is the identity's genesis
+/// state (DI-6).
 ///
-/// That there is an answer is all that ZK-70 asks of the state a credential was issued under.
+/// For the state under which a credential was issued, ZK-70 requires only that there is an answer.
 pub fn read_state(id: &Id, state: &Fr, outcome: Outcome<'_>) -> Result<State, StateError> {
     let genesis = id.is_genesis(state);
     let bytes = match outcome {
@@ -156,8 +157,8 @@ pub fn read_state(id: &Id, state: &Fr, outcome: Outcome<'_>) -> Result<State, St
     }
 }
 
-/// Whether a proof may stand on this root (ZK-51). `read` is when the contract said so: a root that was current then may
-/// have been replaced the moment after (ZK-52).
+/// Checks that a proof may use this root (ZK-51). `read` is when the contract was asked: a root that was current then
+/// may have been replaced immediately after (ZK-52).
 pub fn judge_root(root: Root, read: Timestamp, now: Timestamp) -> Result<(), Outdated> {
     match root {
         Root::Current if older(read, ROOT_DELAY, now) => Err(Outdated::Read),
@@ -166,7 +167,7 @@ pub fn judge_root(root: Root, read: Timestamp, now: Timestamp) -> Result<(), Out
     }
 }
 
-/// Whether this state shows that a credential was not revoked (ZK-71).
+/// Checks that this state shows that a credential was not revoked (ZK-71).
 pub fn judge_non_revocation(state: State, read: Timestamp, now: Timestamp) -> Result<(), Outdated> {
     match state.replaced {
         None if older(read, STATE_DELAY, now) => Err(Outdated::Read),
@@ -179,7 +180,7 @@ fn older(than: Timestamp, span: Seconds, now: Timestamp) -> bool {
     than.plus(span) < now
 }
 
-/// A time in seconds. One that no clock shows is nothing to reckon with.
+/// Parses a time in seconds. Rejects values that no clock can show.
 fn time(word: U256) -> Result<Timestamp, StateError> {
     i64::try_from(word)
         .ok()
@@ -188,14 +189,15 @@ fn time(word: U256) -> Result<Timestamp, StateError> {
         .ok_or(StateError::Fault)
 }
 
-/// Exactly `N` words.
+/// Splits the bytes into exactly `N` words.
 fn words<const N: usize>(bytes: &[u8]) -> Option<[U256; N]> {
     let (words, rest) = bytes.as_chunks::<32>();
     let words: &[[u8; 32]; N] = words.try_into().ok()?;
     rest.is_empty().then(|| words.map(U256::from_be_bytes))
 }
 
-/// Whether a revert says `error` or `text`: the data if there is any, else the node's words (DI-6).
+/// Whether a revert has this `error` selector or `text`. Reads the data if there is any, else the node's message
+/// (DI-6).
 fn reverted_with(data: &[u8], message: &str, error: [u8; 4], text: &str) -> bool {
     match data.split_first_chunk::<4>() {
         Some((selector, rest)) if *selector == ERROR_STRING => error_text(rest) == Some(text.as_bytes()),
@@ -204,7 +206,7 @@ fn reverted_with(data: &[u8], message: &str, error: [u8; 4], text: &str) -> bool
     }
 }
 
-/// The text of `Error(string)`.
+/// Parses the text of `Error(string)`.
 fn error_text(bytes: &[u8]) -> Option<&[u8]> {
     let (offset, rest) = bytes.split_first_chunk::<32>()?;
     let (length, text) = rest.split_first_chunk::<32>()?;
@@ -280,7 +282,7 @@ mod tests {
         assert_eq!(read(&text("Root does not exist"), ""), unknown);
         assert_eq!(read(&ROOT_DOES_NOT_EXIST, "execution reverted"), unknown);
         assert_eq!(read(&[], "execution reverted: Root does not exist"), unknown);
-        // Data wins over words.
+        // Revert data takes precedence over the message.
         assert_eq!(
             read(&text("any reason"), "execution reverted: Root does not exist"),
             fault

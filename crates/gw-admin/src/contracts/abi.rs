@@ -1,7 +1,7 @@
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     scope::Admin,
     wire::{Contract, ContractAbiUpdateRequest},
 };
@@ -11,7 +11,7 @@ use axum::{
 };
 use gw_store::record::{AbiText, ContractPatch};
 
-/// Sets the ABI that parameter rules and log masking go by; `null` clears it.
+/// Sets the ABI used by parameter rules and log masking; `null` clears it.
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/abi", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
     request_body = ContractAbiUpdateRequest,
@@ -21,12 +21,12 @@ pub(crate) async fn set_abi(
     State(state): State<AdminState>,
     Path((org, address)): Path<(String, String)>,
     JsonBody(body): JsonBody<ContractAbiUpdateRequest>,
-) -> Result<Json<Contract>, Failure> {
+) -> Result<Json<Contract>, AdminError> {
     let abi = body
         .abi
         .map(AbiText::parse)
         .transpose()
-        .map_err(|why| Failure::bad(why.to_string()))?;
+        .map_err(|error| AdminError::bad_request(error.to_string()))?;
     let patch = ContractPatch {
         abi: Some(abi),
         ..ContractPatch::default()

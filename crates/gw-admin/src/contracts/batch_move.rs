@@ -1,7 +1,7 @@
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{ContractBatchMoveAccess, ContractBatchMoveNewGroup, ContractBatchMoveRequest, ContractBatchMoveResponse},
@@ -17,10 +17,10 @@ use gw_store::{
 use gw_types::{Claim, Claims, GroupId};
 use std::sync::Arc;
 
-/// Moves contracts to a group: grants it each of them, and drops the grants of groups that the gateway made for
-/// deployers. All or nothing.
+/// Moves contracts to a group. The group is granted each contract, and the grants of groups that the gateway created
+/// for deployers are deleted. All or nothing.
 ///
-/// A new group may use every grantable method and deploy, unless `access` says less.
+/// A new group may use every grantable method and deploy, unless `access` restricts it.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/contracts/batch-move", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid)), request_body = ContractBatchMoveRequest,
     responses((status = 200, body = ContractBatchMoveResponse), (status = 400), (status = 401), (status = 403),
@@ -30,26 +30,28 @@ pub(crate) async fn batch_move(
     State(state): State<AdminState>,
     Path(org): Path<String>,
     JsonBody(body): JsonBody<ContractBatchMoveRequest>,
-) -> Result<Json<ContractBatchMoveResponse>, Failure> {
+) -> Result<Json<ContractBatchMoveResponse>, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     let ids = input::ids(&body.contract_ids, "contract_ids", "contracts")?;
     let mut tx = admin.begin(&state).await?;
     let rows = tx.read().contracts_by_id(&ids).await?;
     if rows.len() != ids.len() || rows.iter().any(|row| row.org != org.id) {
-        return Err(Failure::bad("contract_ids must all name contracts of the organization"));
+        return Err(AdminError::bad_request(
+            "contract_ids must all name contracts of the organization",
+        ));
     }
     let (target, access) = match (&body.target_group_id, &body.new_group) {
         (Some(group), None) => {
-            let found = admin.group_of(&tx.read(), &org, group).await?;
-            admin.may_touch(&found)?;
-            (found.group.id, None)
+            let group_access = admin.group_of(&tx.read(), &org, group).await?;
+            admin.require_super_for_admin_group(&group_access)?;
+            (group_access.group.id, None)
         }
-        (None, Some(new)) => {
-            let (group, access) = new_group(&admin, &state, &mut tx, &org, new).await?;
+        (None, Some(new_group_input)) => {
+            let (group, access) = new_group(&admin, &state, &mut tx, &org, new_group_input).await?;
             (group, Some(access))
         }
         (Some(_), Some(_)) | (None, None) => {
-            return Err(Failure::bad(
+            return Err(AdminError::bad_request(
                 "exactly one of target_group_id and new_group must be given",
             ));
         }
@@ -96,23 +98,23 @@ pub(crate) async fn batch_move(
     }))
 }
 
-/// K6, G3: `*` reaches grantable methods only, whatever it is later called on.
+/// Creates the group. Without `access` it gets `*`, which reaches grantable methods only (K6, G3).
 async fn new_group(
     admin: &Admin,
     state: &AdminState,
     tx: &mut Tx,
     org: &Organization,
     new: &ContractBatchMoveNewGroup,
-) -> Result<(GroupId, ContractBatchMoveAccess), Failure> {
+) -> Result<(GroupId, ContractBatchMoveAccess), AdminError> {
     let access = match &new.access {
         None => AccessInput {
             allowed_methods: vec!["*".to_owned()],
             claims: Claims::NONE.with(Claim::Deploy),
             ..AccessInput::default()
         },
-        Some(said) => AccessInput {
-            allowed_methods: input::methods(&said.allowed_methods, &state.extras)?,
-            claims: input::claims(&said.claims)?,
+        Some(requested) => AccessInput {
+            allowed_methods: input::methods(&requested.allowed_methods, &state.extras)?,
+            claims: input::claims(&requested.claims)?,
             extras: Arc::clone(&state.extras),
             ..AccessInput::default()
         },
@@ -127,10 +129,10 @@ async fn new_group(
             input::name(&new.name)?,
         ))
         .await?;
-    let set = tx.set_access(group.id, access).await?;
-    let said = ContractBatchMoveAccess {
-        allowed_methods: set.allowed_methods,
-        claims: set.claims.iter().map(|claim| claim.as_str().to_owned()).collect(),
+    let stored = tx.set_access(group.id, access).await?;
+    let access_response = ContractBatchMoveAccess {
+        allowed_methods: stored.allowed_methods,
+        claims: stored.claims.iter().map(|claim| claim.as_str().to_owned()).collect(),
     };
-    Ok((group.id, said))
+    Ok((group.id, access_response))
 }

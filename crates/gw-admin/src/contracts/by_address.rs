@@ -1,6 +1,6 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{ContractLookupFullResponse, ContractLookupGrantInfo, GroupAccess},
@@ -20,30 +20,30 @@ pub(crate) async fn lookup_contract(
     admin: Admin,
     State(state): State<AdminState>,
     Path(address): Path<String>,
-) -> Result<Json<ContractLookupFullResponse>, Failure> {
+) -> Result<Json<ContractLookupFullResponse>, AdminError> {
     let scope = admin.scope()?;
     let address = input::address(&address)?;
     let reads = state.store.read();
-    // RT17: the foreign and the unknown are one answer.
-    let found = reads
+    // RT17: a contract of another organization and an unregistered address get the same answer.
+    let contract = reads
         .find_contract(address)
         .await?
         .filter(|contract| crate::scope::covers(&scope, contract.org));
-    let contract = found.ok_or_else(|| Failure::not_found("contract not found"))?;
+    let contract = contract.ok_or_else(|| AdminError::not_found("contract not found"))?;
     let Some(organization) = reads.find_organization(contract.org).await? else {
-        return Err(Failure::not_found("contract not found"));
+        return Err(AdminError::not_found("contract not found"));
     };
     let mut grants = Vec::new();
     for grant in reads.list_grants(contract.id).await? {
-        let Some(found) = reads.find_access(grant.group).await? else {
+        let Some(group_access) = reads.find_access(grant.group).await? else {
             continue;
         };
-        // Spec/80 §8 rule 7: no key material here, masked or not.
-        let mut access = found.access;
+        // Spec/80 §8 rule 7: the answer contains no key material, masked or not.
+        let mut access = group_access.access;
         access.rpc_api_key = None;
         grants.push(ContractLookupGrantInfo {
             grant: grant.into(),
-            group: found.group.into(),
+            group: group_access.group.into(),
             access: GroupAccess::new(access, None),
         });
     }

@@ -5,24 +5,21 @@ use super::{
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{Contract, ContractCreateRequest},
 };
-use axum::{
-    Json,
-    extract::{Path, State},
-};
-use gw_http::{ApiError, ErrorCode};
+use axum::extract::{Path, State};
+use gw_http::{ApiError, Created, ErrorCode};
 use gw_store::{Conflict, StoreError, record::NewContract};
-use http::StatusCode;
 
 /// Registers a contract for an organization.
 ///
 /// Super registers any address. An organization's administrator names the transaction that created the contract, unless
-/// the organization reserved the address by sending it through the gateway (K3, decision 48): mined with success, sent by
-/// a member of the organization, code at the address, and nobody's wallet. Every miss is one refusal.
+/// the organization reserved the address by sending that transaction through the gateway (K3, decision 48). The
+/// transaction must have succeeded and must have been sent by a member of the organization; the address must hold code
+/// and must not be a linked wallet. Every failed check gets the same 400.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/contracts", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid)), request_body = ContractCreateRequest,
     responses((status = 201, body = Contract), (status = 400), (status = 401), (status = 403), (status = 404),
@@ -32,41 +29,41 @@ pub(crate) async fn create_contract(
     State(state): State<AdminState>,
     Path(org): Path<String>,
     JsonBody(body): JsonBody<ContractCreateRequest>,
-) -> Result<(StatusCode, Json<Contract>), Failure> {
+) -> Result<Created<Contract>, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     let address = input::address(&body.address)?;
     if !admin.is_super() {
-        // Its own contract is taken, whether what reserved it is still known or not.
+        // An own contract gets the conflict, whether the transaction that reserved it is still known or not.
         if state
             .store
             .read()
             .find_contract(address)
             .await?
-            .is_some_and(|found| found.org == org.id)
+            .is_some_and(|contract| contract.org == org.id)
         {
             return Err(StoreError::Conflict(Conflict::ContractAddress).into());
         }
-        let named = body
+        let named_tx = body
             .deployment_tx_hash
             .as_deref()
             .map(|hash| input::hash(hash, "deployment_tx_hash"))
             .transpose()?;
-        let proof = match named {
+        let proof_tx = match named_tx {
             Some(hash) => Some(hash),
             None => state.store.read().reserving_transaction(org.id, address).await?,
         };
-        let proved = match proof {
+        let is_proven = match proof_tx {
             Some(hash) => deployed_by_member(&state, &org, address, hash).await.map_err(|error| {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "a registration could not be checked"
+                    "the proof of a contract registration could not be checked: the registration is refused"
                 );
-                Failure::Api(ApiError::new(ErrorCode::BadGateway, "the node did not answer"))
+                AdminError::Api(ApiError::new(ErrorCode::BadGateway, "the node did not answer"))
             })?,
             None => false,
         };
-        if !proved {
-            return Err(Failure::bad(FAILED));
+        if !is_proven {
+            return Err(AdminError::bad_request(FAILED));
         }
     }
     let name = if body.name.is_empty() {
@@ -81,7 +78,10 @@ pub(crate) async fn create_contract(
         ..NewContract::plain(org.id, address, name)
     };
     let mut tx = admin.begin(&state).await?;
-    let made = tx.create_contract(new).await?;
+    let created = tx.create_contract(new).await?;
     tx.commit().await?;
-    Ok((StatusCode::CREATED, Json(made.into())))
+    Ok(Created(
+        format!("/api/v1/admin/orgs/{}/contracts/{:#x}", created.org, created.address),
+        created.into(),
+    ))
 }

@@ -1,6 +1,6 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     scope::Admin,
     wire::{ContractEventsResponse, EventInput, EventSignature},
 };
@@ -10,7 +10,7 @@ use axum::{
 };
 use gw_store::record::{MustBe, ParamRule};
 
-/// The events of the contract's ABI, ready for event rules.
+/// Lists the events of the contract's ABI, in the form that event rules use.
 #[utoipa::path(get, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/events", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
     responses((status = 200, body = ContractEventsResponse), (status = 400), (status = 401), (status = 403),
@@ -19,10 +19,10 @@ pub(crate) async fn list_events(
     admin: Admin,
     State(state): State<AdminState>,
     Path((org, address)): Path<(String, String)>,
-) -> Result<Json<ContractEventsResponse>, Failure> {
+) -> Result<Json<ContractEventsResponse>, AdminError> {
     let org = admin.readable_org(&state, &org).await?;
     let contract = admin.contract_of(&state.store.read(), &org, &address).await?;
-    // The snapshot holds the effective ABI: uploaded, else built in by token type (K1).
+    // The snapshot has the effective ABI: the uploaded one, or else the built-in one of the token type (K1).
     let Some(abi) = state
         .feed
         .pin()
@@ -42,10 +42,10 @@ pub(crate) async fn list_events(
         inputs: event
             .inputs
             .iter()
-            .map(|i| EventInput {
-                name: i.name.clone(),
-                kind: i.ty.clone(),
-                indexed: i.indexed,
+            .map(|input| EventInput {
+                name: input.name.clone(),
+                kind: input.ty.clone(),
+                indexed: input.indexed,
             })
             .collect(),
         default_param_rules: (0u16..)

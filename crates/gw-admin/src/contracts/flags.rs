@@ -1,7 +1,7 @@
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     scope::Admin,
     wire::{
         Contract, ContractEventsAllowDynamicPayloadRequest, ContractTrustedRouterRequest,
@@ -14,7 +14,8 @@ use axum::{
 };
 use gw_store::record::ContractPatch;
 
-/// Lets grant holders named in `visibleTo` see the contract's events of that transaction unmasked (R29).
+/// Lets grant holders named in `visibleTo` see events unmasked. This applies to the contract's events of the
+/// transaction that names them (R29).
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/visibleto-unlock", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
     request_body = ContractVisibleToUnlockRequest,
@@ -24,7 +25,7 @@ pub(crate) async fn set_visibleto_unlock(
     State(state): State<AdminState>,
     Path((org, address)): Path<(String, String)>,
     JsonBody(body): JsonBody<ContractVisibleToUnlockRequest>,
-) -> Result<Json<Contract>, Failure> {
+) -> Result<Json<Contract>, AdminError> {
     let patch = ContractPatch {
         allow_visibleto_unlock: Some(body.allow_visibleto_unlock),
         ..ContractPatch::default()
@@ -32,7 +33,7 @@ pub(crate) async fn set_visibleto_unlock(
     super::update::change(&admin, &state, &org, &address, patch).await
 }
 
-/// Attests that dynamic event payloads carry no addresses; super only (spec/80 §8).
+/// Attests that dynamic event payloads contain no addresses; super only (spec/80 §8).
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/events-allow-dynamic-payload",
     tag = "contracts", params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
     request_body = ContractEventsAllowDynamicPayloadRequest,
@@ -42,7 +43,7 @@ pub(crate) async fn set_events_allow_dynamic_payload(
     State(state): State<AdminState>,
     Path((org, address)): Path<(String, String)>,
     JsonBody(body): JsonBody<ContractEventsAllowDynamicPayloadRequest>,
-) -> Result<Json<Contract>, Failure> {
+) -> Result<Json<Contract>, AdminError> {
     admin.require_super()?;
     let patch = ContractPatch {
         events_allow_dynamic_payload: Some(body.events_allow_dynamic_payload),
@@ -51,8 +52,8 @@ pub(crate) async fn set_events_allow_dynamic_payload(
     super::update::change(&admin, &state, &org, &address, patch).await
 }
 
-/// Marks a contract as a router whose calls into contracts of the organization are not judged by function rules (F5,
-/// HD4). Its administrators vouch that it passes on only what callers may do.
+/// Marks a contract as a trusted router. Function rules do not apply to its calls into contracts of the organization
+/// (F5, HD4). Its administrators vouch that it forwards only what callers may do.
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/trusted-router", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
     request_body = ContractTrustedRouterRequest,
@@ -62,7 +63,7 @@ pub(crate) async fn set_trusted_router(
     State(state): State<AdminState>,
     Path((org, address)): Path<(String, String)>,
     JsonBody(body): JsonBody<ContractTrustedRouterRequest>,
-) -> Result<Json<Contract>, Failure> {
+) -> Result<Json<Contract>, AdminError> {
     let patch = ContractPatch {
         trusted_router: Some(body.trusted_router),
         ..ContractPatch::default()

@@ -1,10 +1,10 @@
-use crate::{AdminState, error::Failure, scope::Admin, wire::Contract};
+use crate::{AdminState, error::AdminError, scope::Admin, wire::Contract};
 use axum::{
     Json,
     extract::{Path, State},
 };
 
-/// One contract of the organization.
+/// Returns one contract of the organization.
 #[utoipa::path(get, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
     responses((status = 200, body = Contract), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -12,7 +12,7 @@ pub(crate) async fn get_contract(
     admin: Admin,
     State(state): State<AdminState>,
     Path((org, address)): Path<(String, String)>,
-) -> Result<Json<Contract>, Failure> {
+) -> Result<Json<Contract>, AdminError> {
     let org = admin.readable_org(&state, &org).await?;
     Ok(Json(
         admin.contract_of(&state.store.read(), &org, &address).await?.into(),

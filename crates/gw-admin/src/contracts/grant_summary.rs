@@ -1,4 +1,4 @@
-use crate::{AdminState, error::Failure, scope::Admin};
+use crate::{AdminState, error::AdminError, scope::Admin};
 use axum::{
     Json,
     extract::{Path, State},
@@ -8,14 +8,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// Who holds grants on a contract.
+/// The groups that hold grants on a contract.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContractGrantSummary {
     count: usize,
     groups: Vec<GroupSummary>,
 }
 
-/// A group by name.
+/// A group's id and name.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct GroupSummary {
     #[schema(value_type = String, format = Uuid)]
@@ -23,7 +23,7 @@ pub(crate) struct GroupSummary {
     name: String,
 }
 
-/// Contract id to the groups that hold grants on it.
+/// Maps contract ids to the groups that hold grants on the contract.
 #[utoipa::path(get, path = "/api/v1/admin/orgs/{org_id}/contracts/grant-summary", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid)),
     responses((status = 200, body = BTreeMap<String, ContractGrantSummary>), (status = 401), (status = 403),
@@ -32,10 +32,10 @@ pub(crate) async fn grant_summary(
     admin: Admin,
     State(state): State<AdminState>,
     Path(org): Path<String>,
-) -> Result<Json<BTreeMap<String, ContractGrantSummary>>, Failure> {
+) -> Result<Json<BTreeMap<String, ContractGrantSummary>>, AdminError> {
     let org = admin.readable_org(&state, &org).await?;
-    let found = state.store.read().grant_summary(org.id).await?;
-    let summary = found.into_iter().map(|row| {
+    let rows = state.store.read().grant_summary(org.id).await?;
+    let summary = rows.into_iter().map(|row| {
         let groups: Vec<_> = row
             .groups
             .into_iter()

@@ -1,6 +1,6 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     input,
     scope::{Admin, paging},
     wire::Contract,
@@ -30,7 +30,7 @@ pub(crate) struct Filter {
     created_before: Option<String>,
 }
 
-/// The contracts of an organization, by name.
+/// Lists the contracts of an organization by name.
 #[utoipa::path(get, path = "/api/v1/admin/orgs/{org_id}/contracts", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid), Filter, PageQuery),
     responses((status = 200, body = Paged<Contract>), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -40,15 +40,16 @@ pub(crate) async fn list_contracts(
     Path(org): Path<String>,
     QueryParams(filter): QueryParams<Filter>,
     page: Page,
-) -> Result<Json<Paged<Contract>>, Failure> {
+) -> Result<Json<Paged<Contract>>, AdminError> {
     let org = admin.readable_org(&state, &org).await?;
     let filter = ContractFilter {
         created_after: input::time(filter.created_after.as_deref(), "created_after")?,
         created_before: input::time(filter.created_before.as_deref(), "created_before")?,
         search: filter.search,
     };
-    let found = state.store.read().list_contracts(org.id, &filter, paging(page)).await?;
-    Ok(Json(
-        page.of(found.rows.into_iter().map(Contract::from).collect(), found.total),
-    ))
+    let contracts = state.store.read().list_contracts(org.id, &filter, paging(page)).await?;
+    Ok(Json(page.of(
+        contracts.rows.into_iter().map(Contract::from).collect(),
+        contracts.total,
+    )))
 }

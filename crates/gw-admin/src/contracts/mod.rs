@@ -1,4 +1,4 @@
-//! `/orgs/{org_id}/contracts` and `/contracts/by-address/{address}`
+//! `/orgs/{org_id}/contracts` and `/contracts/by-address/{address}`: contracts.
 pub(crate) mod abi;
 pub(crate) mod batch_move;
 pub(crate) mod by_address;

@@ -1,9 +1,10 @@
-//! Whether registered contracts are still on the chain (K5): after a development chain was reset, most are not.
+//! Comparison of registered contracts with the chain (K5): after the reset of a development chain, most of them are
+//! gone.
 
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{
@@ -22,14 +23,14 @@ use gw_store::{
 use gw_types::{Address, Seconds};
 use std::collections::HashMap;
 
-/// How many contracts one exchange asks about.
-const TOGETHER: usize = 16;
-/// How long the whole may take.
-const PATIENCE: Seconds = Seconds(25);
+/// Most contracts in one request to the node.
+const MAX_ADDRESSES_PER_BATCH: usize = 16;
+/// The time limit for all requests together.
+const TIME_LIMIT: Seconds = Seconds(25);
 
-/// What the chain says of one address.
+/// Whether the chain has code at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum ProxyLookup {
     Exists,
     Missing,
     Error(&'static str),
@@ -43,31 +44,34 @@ pub(crate) async fn sync_check(
     admin: Admin,
     State(state): State<AdminState>,
     Path(org): Path<String>,
-) -> Result<Json<ContractSyncCheckResponse>, Failure> {
+) -> Result<Json<ContractSyncCheckResponse>, AdminError> {
     let org = admin.readable_org(&state, &org).await?;
-    let everything = Paging {
+    let all_rows = Paging {
         limit: u64::from(u32::MAX),
         offset: 0,
     };
     let rows = state
         .store
         .read()
-        .list_contracts(org.id, &ContractFilter::default(), everything)
+        .list_contracts(org.id, &ContractFilter::default(), all_rows)
         .await?
         .rows;
-    let found = look(&state, &rows).await;
-    let mut answer = ContractSyncCheckResponse {
+    let lookups = chain_statuses(&state, &rows).await;
+    let mut response = ContractSyncCheckResponse {
         total: rows.len(),
         existing: Vec::new(),
         missing: Vec::new(),
         errors: Vec::new(),
     };
     for row in rows {
-        let found = found.get(&row.address).copied().unwrap_or(Found::Error("timeout"));
-        let (list, status, error) = match found {
-            Found::Exists => (&mut answer.existing, "exists", None),
-            Found::Missing => (&mut answer.missing, "missing", None),
-            Found::Error(why) => (&mut answer.errors, "error", Some(why)),
+        let lookup = lookups
+            .get(&row.address)
+            .copied()
+            .unwrap_or(ProxyLookup::Error("timeout"));
+        let (list, status, error) = match lookup {
+            ProxyLookup::Exists => (&mut response.existing, "exists", None),
+            ProxyLookup::Missing => (&mut response.missing, "missing", None),
+            ProxyLookup::Error(why) => (&mut response.errors, "error", Some(why)),
         };
         list.push(ContractSyncStatus {
             id: row.id,
@@ -77,11 +81,11 @@ pub(crate) async fn sync_check(
             error,
         });
     }
-    Ok(Json(answer))
+    Ok(Json(response))
 }
 
-/// Deletes registrations of contracts that are not on the chain, each looked at once more. Unknown and foreign ids are
-/// skipped for one and the same reason.
+/// Deletes registrations of contracts that are not on the chain; each one is checked again first. Unknown ids and ids
+/// of other organizations are skipped with the same reason.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/contracts/sync-delete", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid)), request_body = ContractSyncDeleteRequest,
     responses((status = 200, body = ContractSyncDeleteResponse), (status = 400), (status = 401), (status = 403),
@@ -91,76 +95,78 @@ pub(crate) async fn sync_delete(
     State(state): State<AdminState>,
     Path(org): Path<String>,
     JsonBody(body): JsonBody<ContractSyncDeleteRequest>,
-) -> Result<Json<ContractSyncDeleteResponse>, Failure> {
+) -> Result<Json<ContractSyncDeleteResponse>, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     let ids = input::ids(&body.contract_ids, "contract_ids", "contracts")?;
-    let own = |rows: Vec<Contract>| rows.into_iter().filter(|row| row.org == org.id).collect::<Vec<_>>();
-    let rows = own(state.store.read().contracts_by_id(&ids).await?);
-    let found = look(&state, &rows).await;
+    let of_this_org = |rows: Vec<Contract>| rows.into_iter().filter(|row| row.org == org.id).collect::<Vec<_>>();
+    let rows = of_this_org(state.store.read().contracts_by_id(&ids).await?);
+    let lookups = chain_statuses(&state, &rows).await;
     let last_block = state.node.head().map(|head| head.number);
     let mut tx = admin.begin(&state).await?;
-    // As they stand now, under lock.
-    let rows = own(tx.read().contracts_by_id(&ids).await?);
-    let mut answer = ContractSyncDeleteResponse {
+    // Read again within the transaction.
+    let rows = of_this_org(tx.read().contracts_by_id(&ids).await?);
+    let mut response = ContractSyncDeleteResponse {
         deleted_count: 0,
         deleted_addresses: Vec::new(),
         skipped: Vec::new(),
     };
     for id in ids {
         let row = rows.iter().find(|row| row.id == id);
-        let reason = match row.map(|row| (row, found.get(&row.address))) {
+        let reason = match row.map(|row| (row, lookups.get(&row.address))) {
             None => "not found",
-            Some((row, Some(Found::Missing))) => {
+            Some((row, Some(ProxyLookup::Missing))) => {
                 tx.delete_contract(id, last_block).await?;
-                answer.deleted_addresses.push(lower(row.address));
+                response.deleted_addresses.push(lower(row.address));
                 continue;
             }
-            Some((_, Some(Found::Exists))) => "exists on chain",
-            Some((_, Some(Found::Error(why)))) => why,
+            Some((_, Some(ProxyLookup::Exists))) => "exists on chain",
+            Some((_, Some(ProxyLookup::Error(why)))) => why,
             Some((_, None)) => "timeout",
         };
-        answer.skipped.push(ContractSyncDeleteSkipped { id, reason });
+        response.skipped.push(ContractSyncDeleteSkipped { id, reason });
     }
-    answer.deleted_count = answer.deleted_addresses.len();
+    response.deleted_count = response.deleted_addresses.len();
     tx.commit().await?;
-    Ok(Json(answer))
+    Ok(Json(response))
 }
 
-/// What the head of the chain shows at each address; what is not reached in time is left out.
-async fn look(state: &AdminState, rows: &[Contract]) -> HashMap<Address, Found> {
+/// The status of each contract at the head of the chain. Addresses not reached within the time limit are left out.
+async fn chain_statuses(state: &AdminState, rows: &[Contract]) -> HashMap<Address, ProxyLookup> {
     let addresses: Vec<Address> = rows.iter().map(|row| row.address).collect();
-    let end = state.clock.now().plus(PATIENCE);
-    let mut found = HashMap::with_capacity(addresses.len());
-    for some in addresses.chunks(TOGETHER) {
-        if state.clock.now() >= end {
+    let deadline = state.clock.now().plus(TIME_LIMIT);
+    let mut statuses = HashMap::with_capacity(addresses.len());
+    for batch in addresses.chunks(MAX_ADDRESSES_PER_BATCH) {
+        if state.clock.now() >= deadline {
             break;
         }
-        match state.node.have_code(some).await {
+        match state.node.have_code(batch).await {
             Ok(codes) => {
-                // HD28: what a withheld transaction made is not there, and what it removed is, by the policy of the newest block.
+                // HD28: by the policy of the newest block, a contract that a withheld transaction created does not
+                // exist, and one that it removed still does.
                 let snapshot = state.feed.pin().snapshot;
                 let shown = |address| snapshot.shown_code(address, u64::MAX).map(|code| !code.is_empty());
                 let status = |(address, code): (&Address, Option<bool>)| {
                     let status = match shown(*address).or(code) {
-                        Some(true) => Found::Exists,
-                        Some(false) => Found::Missing,
-                        None => Found::Error("the node could not tell"),
+                        Some(true) => ProxyLookup::Exists,
+                        Some(false) => ProxyLookup::Missing,
+                        None => ProxyLookup::Error("the node could not tell"),
                     };
                     (*address, status)
                 };
-                found.extend(some.iter().zip(codes).map(status));
+                statuses.extend(batch.iter().zip(codes).map(status));
             }
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "contracts could not be looked up"
+                    "the node did not answer whether registered contracts still have code"
                 );
-                found.extend(
-                    some.iter()
-                        .map(|address| (*address, Found::Error("the node did not answer"))),
+                statuses.extend(
+                    batch
+                        .iter()
+                        .map(|address| (*address, ProxyLookup::Error("the node did not answer"))),
                 );
             }
         }
     }
-    found
+    statuses
 }

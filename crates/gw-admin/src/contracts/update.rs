@@ -1,7 +1,7 @@
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{Contract, ContractUpdateRequest},
@@ -21,7 +21,7 @@ pub(crate) async fn update_contract(
     State(state): State<AdminState>,
     Path((org, address)): Path<(String, String)>,
     JsonBody(body): JsonBody<ContractUpdateRequest>,
-) -> Result<Json<Contract>, Failure> {
+) -> Result<Json<Contract>, AdminError> {
     let name = body.name.as_deref().map(input::name).transpose()?;
     let metadata = input::object(body.metadata, "metadata")?;
     let patch = ContractPatch {
@@ -32,18 +32,18 @@ pub(crate) async fn update_contract(
     change(&admin, &state, &org, &address, patch).await
 }
 
-/// One partial change of a contract of the organization, for every route that makes one.
+/// Applies a partial change to a contract of the organization, for all operations that change contracts.
 pub(super) async fn change(
     admin: &Admin,
     state: &AdminState,
     org: &str,
     address: &str,
     patch: ContractPatch,
-) -> Result<Json<Contract>, Failure> {
+) -> Result<Json<Contract>, AdminError> {
     let org = admin.writable_org(state, org).await?;
     let mut tx = admin.begin(state).await?;
-    let found = admin.contract_of(&tx.read(), &org, address).await?;
-    let changed = tx.update_contract(found.id, patch).await?;
+    let contract = admin.contract_of(&tx.read(), &org, address).await?;
+    let changed = tx.update_contract(contract.id, patch).await?;
     tx.commit().await?;
     Ok(Json(changed.into()))
 }

@@ -1,2 +1,2 @@
-//! `/dev`: help for development; refused in production.
+//! `/dev`: development tools; refused in production.
 pub(crate) mod deploy_demo_erc20;

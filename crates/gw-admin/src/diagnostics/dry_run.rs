@@ -1,11 +1,8 @@
-use super::{
-    BadRehearsal, Rehearsal, Rehearsed,
-    shoulder::{Shoulder, Way},
-};
+use super::impersonation::{Impersonation, Impersonator, MemberCall, Purpose};
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     scope::Admin,
     wire::{DryRunRequest, DryRunResponseDoc, Explanation, StoppedFrame, lower, words},
 };
@@ -14,19 +11,19 @@ use axum::{
     extract::{Path, State},
 };
 use gw_evm::{
-    Class, Lookup, Method, ParamError, VisibleTo,
+    Class, Method, MethodLookup, ParamError, VisibleTo,
     call::{self, ChainRules},
 };
-use gw_http::ApiError;
+use gw_http::{ApiError, simulation::ImpersonatedResult};
 use gw_policy::{
     Snapshot,
-    access::{self, Beside, Caller, HeadFacts, NamedOrg, Question, Rule},
+    access::{self, AccessRequest, Caller, DecidingCheck, HeadFacts, NamedOrg},
 };
 use gw_types::DenyReason;
 use serde_json::{Value, value::to_raw_value};
 use std::sync::Arc;
 
-/// What may be dry-run: reads of accounts, contracts and transactions, and sends, which end at their trace.
+/// The methods of a dry-run: reads of accounts, contracts and transactions, and sends, which end at their trace.
 const METHODS: [Method; 11] = [
     Method::Call,
     Method::EstimateGas,
@@ -41,12 +38,12 @@ const METHODS: [Method; 11] = [
     Method::SendRawTransaction,
 ];
 
-/// What would come of a call of this member, through everything that calls of theirs go through; sends end before anything
-/// happens. Said is why, and where an execution was stopped.
+/// Simulates a call of a member through the pipeline of all calls, and explains the decision. A send ends at its trace:
+/// nothing takes effect.
 ///
-/// For administrators of the organization, in person, and recorded before it is answered. Shown is what the administrator
-/// may see too; what only the member sees is not there, or masked. A send without `from`, or
-/// signed by somebody else, runs from a fixed address that has no key, no links and no funds.
+/// For administrators of the organization, in person. The call is recorded before it is answered. The answer holds what
+/// the administrator may see too; what only the member sees is left out or masked. A send without `from`, or signed by
+/// somebody else, runs from a fixed address that has no key, no links and no funds.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/dry-run", tag = "diagnostics", request_body = DryRunRequest,
     params(("org_id" = String, Path, format = Uuid)),
     responses((status = 200, body = DryRunResponseDoc), (status = 400), (status = 401), (status = 403),
@@ -56,76 +53,74 @@ pub(crate) async fn dry_run(
     State(state): State<AdminState>,
     Path(org): Path<String>,
     body: Result<JsonBody<DryRunRequest>, ApiError>,
-) -> Result<Json<DryRunResponseDoc>, Failure> {
-    let operator = Shoulder::operator(&admin, &org)?;
+) -> Result<Json<DryRunResponseDoc>, AdminError> {
+    let impersonator = Impersonator::authorize(&admin, &org)?;
     let JsonBody(body) = body?;
-    let (shoulder, snapshot) = Shoulder::of(&state, operator, &body.user_did)?;
+    let (impersonation, snapshot) = impersonator.impersonate(&state, &body.user_did)?;
     let lookup = Method::lookup(body.rpc.method.trim());
     let method = match lookup {
-        Lookup::Known(method) if METHODS.contains(&method) => method,
+        MethodLookup::Registered(method) if METHODS.contains(&method) => method,
         _ => {
             let names: Vec<_> = METHODS.iter().map(|method| method.as_str()).collect();
-            return Err(Failure::bad(format!("a dry-run takes one of: {}", names.join(", "))));
+            return Err(AdminError::bad_request(format!(
+                "a dry-run takes one of: {}",
+                names.join(", ")
+            )));
         }
     };
     let params = body.rpc.params;
-    shoulder
-        .record(&state, &admin, Way::DryRun, method.as_str(), &params)
-        .await?;
-    let call = Rehearsal {
-        operator: shoulder.operator,
-        target: shoulder.target.id,
-        org: shoulder.org,
+    let call = MemberCall {
+        purpose: Purpose::DryRun,
         method: method.as_str().to_owned(),
+        recorded_as: method.as_str(),
         params: params.clone(),
-        client: admin.ip(),
     };
-    let said = state
-        .tester
-        .rehearse(call)
-        .await
-        .map_err(|BadRehearsal(why)| Failure::bad(why))?;
-    refused(&said)?;
-    let explanation = explain(&state, &snapshot, &shoulder, method, &params, &said);
-    Ok(Json(document(&admin, method, said, explanation)))
+    let simulated = impersonation.simulate(&state, &admin, call).await?;
+    require_decision(&simulated)?;
+    let explanation = explain(&state, &snapshot, &impersonation, method, &params, &simulated);
+    Ok(Json(document(&admin, method, simulated, explanation)))
 }
 
-/// What is no decision about the member is an error of the request, the node or the gateway.
-fn refused(said: &Rehearsed) -> Result<(), Failure> {
-    let text = || {
-        said.answer
+/// Checks that the result decides about the member.
+///
+/// # Errors
+/// The error of the request, the node or the gateway that came instead.
+fn require_decision(simulated: &ImpersonatedResult) -> Result<(), AdminError> {
+    let message = || {
+        simulated
+            .answer
             .pointer("/error/message")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned()
     };
-    match said.status {
-        400 if said.reason == Some(DenyReason::InvalidRequestShape) => Err(Failure::bad(text())),
+    match simulated.status {
+        400 if simulated.reason == Some(DenyReason::InvalidRequestShape) => Err(AdminError::bad_request(message())),
         429 => Err(ApiError::new(gw_http::ErrorCode::RateLimited, "too many requests").into()),
         502 => Err(ApiError::new(gw_http::ErrorCode::BadGateway, "the node did not answer").into()),
-        503 => Err(ApiError::unavailable(text()).into()),
+        503 => Err(ApiError::unavailable(message()).into()),
         500 => Err(ApiError::internal().into()),
         _ => Ok(()),
     }
 }
 
-/// Read off the policy; what settled it is what the pipeline said.
+/// Explains the decision by the policy; the check that decided is the one that the pipeline named.
 fn explain(
     state: &AdminState,
     snapshot: &Snapshot,
-    shoulder: &Shoulder,
+    impersonation: &Impersonation,
     method: Method,
     params: &[Value],
-    said: &Rehearsed,
+    simulated: &ImpersonatedResult,
 ) -> Explanation {
     let mut params = params.to_vec();
-    let mut beside = Beside::new(shoulder.operator, shoulder.org);
-    // What it ran from.
+    let mut restriction = access::Impersonation::new(impersonation.impersonator, impersonation.org);
+    // The pipeline ran it from this address.
     if let (Method::SendTransaction, Some(Value::Object(object))) = (method, params.first_mut())
         && !object.contains_key("from")
     {
-        object.insert("from".to_owned(), lower(Beside::NOBODY).into());
-        beside = beside.sending_from(Beside::NOBODY);
+        object.insert("from".to_owned(), lower(access::Impersonation::NOBODY).into());
+        restriction = restriction.sending_from(access::Impersonation::NOBODY);
     }
     let raw = to_raw_value(&params).ok();
     let chain = ChainRules {
@@ -136,69 +131,74 @@ fn explain(
         None => Err(ParamError::invalid("not parsed")),
     };
     if let Ok(call) = &mut call {
-        beside.hide_signer(snapshot, call);
+        restriction.hide_signer(snapshot, call);
     }
-    let caller = Caller::Beside(Arc::clone(&shoulder.target), beside);
-    let question = Question {
+    let caller = Caller::Impersonated(Arc::clone(&impersonation.target), restriction);
+    let request = AccessRequest {
         caller: &caller,
-        lookup: Lookup::Known(method),
+        lookup: MethodLookup::Registered(method),
         call: call.as_ref(),
         visible_to: &VisibleTo::default(),
-        named_org: NamedOrg::Org(shoulder.org),
+        named_org: NamedOrg::Org(impersonation.org),
         now: state.clock.now(),
         head: HeadFacts {
             number: state.node.head().map_or(0, |head| head.number),
         },
         knobs: &state.knobs,
     };
-    let decision = access::decide(snapshot, &question);
+    let decision = access::decide(snapshot, &request);
     let plan = match &decision {
-        access::Decision::Allow(permit) if said.reason.is_none() => Some(permit.plan_name()),
+        access::Decision::Allow(permit) if simulated.reason.is_none() => Some(permit.plan_name()),
         access::Decision::Allow(_) | access::Decision::Deny(_) | access::Decision::Invalid(_) => None,
     };
-    let mut explanation = Explanation::of(&access::explain(snapshot, &question, &decision), plan);
-    let rule = match (said.reason, &said.stopped) {
-        (Some(_), Some(_)) => Rule::Trace,
-        // The node ran it, and it failed: nothing of policy.
-        (None | Some(DenyReason::UpstreamError), _) => Rule::Passed,
-        (Some(reason), None) => Rule::of(reason, &question.lookup),
+    let mut explanation = Explanation::of(&access::explain(snapshot, &request, &decision), plan);
+    let rule = match (simulated.reason, &simulated.denied_frame) {
+        (Some(_), Some(_)) => DecidingCheck::Trace,
+        // The execution failed at the node: no check decided.
+        (None | Some(DenyReason::UpstreamError), _) => DecidingCheck::Passed,
+        (Some(reason), None) => DecidingCheck::of(reason, &request.lookup),
     };
     explanation.rule = rule.as_str();
     explanation.text = words(rule).into();
     explanation
 }
 
-fn document(admin: &Admin, method: Method, said: Rehearsed, explanation: Explanation) -> DryRunResponseDoc {
-    // The node ran it, and it failed: that is an answer.
-    let failed = said.reason == Some(DenyReason::UpstreamError);
-    let reason = said
+fn document(
+    admin: &Admin,
+    method: Method,
+    simulated: ImpersonatedResult,
+    explanation: Explanation,
+) -> DryRunResponseDoc {
+    // An execution that failed at the node is an answer.
+    let execution_failed = simulated.reason == Some(DenyReason::UpstreamError);
+    let reason = simulated
         .reason
-        .filter(|_| !failed)
+        .filter(|_| !execution_failed)
         .map(|reason| admin.visible_reason(reason));
     let allowed = reason.is_none();
-    let (trace, logs) = said
+    let (trace, logs) = simulated
         .effects
-        .map_or((None, None), |(trace, logs)| (Some(trace), Some(logs)));
+        .map_or((None, None), |effects| (Some(effects.trace), Some(effects.logs)));
     let visible = logs.as_ref().map(|logs| {
         logs.iter()
-            .filter(|(_, seen)| *seen)
-            .map(|(log, _)| log.clone())
+            .filter(|log| log.visible_to_user)
+            .map(|log| log.log.clone())
             .collect()
     });
-    let response = match said.answer.get("error") {
-        Some(error) if failed => Some(serde_json::json!({"error": error})),
+    let response = match simulated.answer.get("error") {
+        Some(error) if execution_failed => Some(serde_json::json!({"error": error})),
         Some(_) => None,
         None if method.class() == Class::Write => None,
-        None => said.answer.get("result").cloned(),
+        None => simulated.answer.get("result").cloned(),
     };
     DryRunResponseDoc {
         decision: if allowed { "allowed" } else { "denied" },
         reason: reason.map(DenyReason::as_str),
         response,
         trace,
-        logs_emitted: logs.map(|logs| logs.into_iter().map(|(log, _)| log).collect()),
+        logs_emitted: logs.map(|logs| logs.into_iter().map(|log| log.log).collect()),
         logs_visible_to_user: visible,
-        stopped_at: said.stopped.filter(|_| !allowed).map(StoppedFrame::from),
+        stopped_at: simulated.denied_frame.filter(|_| !allowed).map(StoppedFrame::from),
         explanation,
     }
 }

@@ -1,11 +1,8 @@
-use super::{
-    BadRehearsal, Rehearsal,
-    shoulder::{Shoulder, Way},
-};
+use super::impersonation::{Impersonator, MemberCall, Purpose};
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     scope::Admin,
     wire::{ViewAsAnswer, ViewAsRequest},
 };
@@ -15,15 +12,15 @@ use axum::{
     http::StatusCode,
     routing::{any, get},
 };
-use gw_evm::{Class, Lookup, Method};
+use gw_evm::{Class, Method, MethodLookup};
 use gw_http::ApiError;
 use serde_json::Value;
 
-/// One read, as this member would make it (V2): answered as far as the administrator may see it too. What only the member
-/// sees is not there, or masked.
+/// Makes one read as this member. The response contains only what the administrator may see, too; everything else is
+/// left out or masked (V2).
 ///
-/// For administrators of the organization, in person, and recorded before it is answered. A denial is the one that the
-/// member would meet.
+/// Only for administrators of the organization, in person. The read is recorded before it is answered. A denial is the
+/// one that the member would get.
 #[utoipa::path(post, path = "/api/v1/admin/impersonate/{did}/in/{org_id}/rpc", tag = "diagnostics",
     request_body = ViewAsRequest,
     params(("did" = String, Path, description = "The member"), ("org_id" = String, Path, format = Uuid)),
@@ -34,19 +31,22 @@ pub(crate) async fn view_as(
     State(state): State<AdminState>,
     Path((did, org)): Path<(String, String)>,
     body: Result<JsonBody<ViewAsRequest>, ApiError>,
-) -> Result<(StatusCode, Json<ViewAsAnswer>), Failure> {
-    let operator = Shoulder::operator(&admin, &org)?;
-    let (shoulder, _) = Shoulder::of(&state, operator, &did)?;
+) -> Result<(StatusCode, Json<ViewAsAnswer>), AdminError> {
+    let (impersonation, _) = Impersonator::authorize(&admin, &org)?.impersonate(&state, &did)?;
     let JsonBody(body) = body?;
     let method = body.method.trim();
     if method.is_empty() || method.len() > Method::NAME_MAX {
-        return Err(Failure::bad("method must have 1 to 128 characters"));
+        return Err(AdminError::bad_request("method must have 1 to 128 characters"));
     }
-    let name = match Method::lookup(method) {
-        Lookup::Known(known) => match known.class() {
-            Class::Write => return Err(Failure::bad("view-as only reads: a dry-run shows what a send would do")),
-            Class::Live => {
-                return Err(Failure::bad(
+    let recorded_as = match Method::lookup(method) {
+        MethodLookup::Registered(registered) => match registered.class() {
+            Class::Write => {
+                return Err(AdminError::bad_request(
+                    "view-as only reads: a dry-run shows what a send would do",
+                ));
+            }
+            Class::Subscription => {
+                return Err(AdminError::bad_request(
                     "view-as only reads: filters and subscriptions are their owner's",
                 ));
             }
@@ -57,67 +57,60 @@ pub(crate) async fn view_as(
             | Class::Log
             | Class::Tx
             | Class::Block
-            | Class::Trace => known.as_str(),
+            | Class::Trace => registered.as_str(),
         },
-        // What operators name beside the registry is not examined, so nobody else sees it.
-        Lookup::Extra(_) | Lookup::Blocked | Lookup::Unknown => "unknown method",
+        // The gateway does not examine custom methods, so it shows them only to their caller.
+        MethodLookup::Custom(_) | MethodLookup::Blocked | MethodLookup::Unknown => "unknown method",
     };
-    shoulder.record(&state, &admin, Way::ViewAs, name, &body.params).await?;
-    let call = Rehearsal {
-        operator: shoulder.operator,
-        target: shoulder.target.id,
-        org: shoulder.org,
+    let call = MemberCall {
+        purpose: Purpose::ViewAs,
         method: method.to_owned(),
+        recorded_as,
         params: body.params,
-        client: admin.ip(),
     };
-    let said = state
-        .tester
-        .rehearse(call)
-        .await
-        .map_err(|BadRehearsal(why)| Failure::bad(why))?;
-    let status = match said.status {
+    let simulated = impersonation.simulate(&state, &admin, call).await?;
+    let status = match simulated.status {
         429 => StatusCode::TOO_MANY_REQUESTS,
         500 => StatusCode::INTERNAL_SERVER_ERROR,
         502 => StatusCode::BAD_GATEWAY,
         503 => StatusCode::SERVICE_UNAVAILABLE,
-        // The member's answer, error or result, is what was asked for.
+        // The member's JSON-RPC response, a result or an error, is the content of the answer.
         _ => StatusCode::OK,
     };
-    let part = |name: &str| said.answer.get(name).cloned();
+    let member_of = |name: &str| simulated.answer.get(name).cloned();
     let id = body.id.unwrap_or(Value::Null);
     Ok((
         status,
         Json(ViewAsAnswer {
             jsonrpc: "2.0",
             id,
-            result: part("result"),
-            error: part("error"),
+            result: member_of("result"),
+            error: member_of("error"),
         }),
     ))
 }
 
-/// Where the reads of the explorer are mirrored, once there is one: the way in and its refusals, and nothing behind them.
-/// What is mounted here records with [`Shoulder::record`] before it answers, and shows what a viewer with the
-/// administrator beside sees.
-pub(crate) fn mirror() -> Router<AdminState> {
+/// The place of the explorer's reads under impersonation, once there is an explorer. It checks the caller, and finds
+/// nothing.
+pub(crate) fn explorer_mirror() -> Router<AdminState> {
     let base = "/api/v1/admin/impersonate/{did}";
     Router::new()
-        .route(&format!("{base}/in/{{org_id}}/{{*rest}}"), get(nothing_there))
-        .route(&format!("{base}/{{*rest}}"), any(nowhere))
+        .route(&format!("{base}/in/{{org_id}}/{{*rest}}"), get(unknown_view))
+        .route(&format!("{base}/{{*rest}}"), any(missing_org))
 }
 
-async fn nothing_there(
+async fn unknown_view(
     admin: Admin,
     State(state): State<AdminState>,
     Path((did, org, _)): Path<(String, String, String)>,
-) -> Result<(), Failure> {
-    let operator = Shoulder::operator(&admin, &org)?;
-    let (_shoulder, _) = Shoulder::of(&state, operator, &did)?;
-    Err(Failure::not_found("nothing of this name can be viewed"))
+) -> Result<(), AdminError> {
+    let _ = Impersonator::authorize(&admin, &org)?.impersonate(&state, &did)?;
+    Err(AdminError::not_found("nothing of this name can be viewed"))
 }
 
-async fn nowhere(admin: Admin) -> Result<(), Failure> {
+async fn missing_org(admin: Admin) -> Result<(), AdminError> {
     admin.require_person()?;
-    Err(Failure::bad("name the organization: /impersonate/{did}/in/{org_id}/…"))
+    Err(AdminError::bad_request(
+        "name the organization: /impersonate/{did}/in/{org_id}/…",
+    ))
 }

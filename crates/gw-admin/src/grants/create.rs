@@ -2,19 +2,16 @@ use super::rules;
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{ContractGrant, ContractGrantCreateRequest},
 };
-use axum::{
-    Json,
-    extract::{Path, State},
-};
+use axum::extract::{Path, State};
+use gw_http::Created;
 use gw_store::record::NewGrant;
-use http::StatusCode;
 
-/// Grants a group of the organization rights on one of its contracts (F1-F4).
+/// Grants a group of the organization rights on one of its contracts. The rules must fit the contract's ABI (F1-F4).
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/grants", tag = "grants",
     params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
     request_body = ContractGrantCreateRequest,
@@ -25,7 +22,7 @@ pub(crate) async fn create_grant(
     State(state): State<AdminState>,
     Path((org, address)): Path<(String, String)>,
     JsonBody(body): JsonBody<ContractGrantCreateRequest>,
-) -> Result<(StatusCode, Json<ContractGrant>), Failure> {
+) -> Result<Created<ContractGrant>, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     let mut tx = admin.begin(&state).await?;
     let contract = admin.contract_of(&tx.read(), &org, &address).await?;
@@ -35,7 +32,9 @@ pub(crate) async fn create_grant(
         .await?
         .filter(|g| g.org == org.id)
     else {
-        return Err(Failure::bad("group_id must name a group of the organization"));
+        return Err(AdminError::bad_request(
+            "group_id must name a group of the organization",
+        ));
     };
     let (mut functions, mut event_rules) = (body.functions, body.event_rules.into());
     let abi = rules::effective_abi(&contract)?;
@@ -48,7 +47,11 @@ pub(crate) async fn create_grant(
         functions,
         event_rules,
     };
-    let made = tx.create_grant(new).await?;
+    let created = tx.create_grant(new).await?;
     tx.commit().await?;
-    Ok((StatusCode::CREATED, Json(made.into())))
+    let location = format!(
+        "/api/v1/admin/orgs/{}/contracts/{:#x}/grants/{}",
+        contract.org, contract.address, created.group
+    );
+    Ok(Created(location, created.into()))
 }

@@ -1,8 +1,8 @@
-use crate::{AdminState, error::Failure, scope::Admin};
+use crate::{AdminState, error::AdminError, scope::Admin};
 use axum::extract::{Path, State};
 use gw_http::Message;
 
-/// Takes a group's rights on a contract away.
+/// Deletes a group's grant on a contract.
 #[utoipa::path(delete, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/grants/{group_id}", tag = "grants",
     params(("org_id" = String, Path, format = Uuid), ("address" = String, Path), ("group_id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -10,7 +10,7 @@ pub(crate) async fn delete_grant(
     admin: Admin,
     State(state): State<AdminState>,
     Path((org, address, group)): Path<(String, String, String)>,
-) -> Result<Message, Failure> {
+) -> Result<Message, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     let mut tx = admin.begin(&state).await?;
     let contract = admin.contract_of(&tx.read(), &org, &address).await?;

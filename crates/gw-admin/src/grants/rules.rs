@@ -1,7 +1,7 @@
-//! Whether the rules of a grant can ever be judged (F2-F4): a rule that the ABI does not bear is refused when it is
-//! written, because it would deny everything when it is used.
+//! Validation of the rules of a grant (F2-F4). A rule that does not fit the ABI is rejected when it is written, because
+//! it would deny every call when it is applied.
 
-use crate::{AdminState, error::Failure};
+use crate::{AdminState, error::AdminError};
 use gw_evm::abi::{ContractAbi, WordKind};
 use gw_policy::access::belongs;
 use gw_store::record::{
@@ -14,35 +14,38 @@ use std::sync::Arc;
 const WORD: usize = 32;
 
 /// Most bytes of the function rules of one grant, as JSON.
-const MOST_FUNCTIONS: usize = 64 * 1024;
+const MAX_FUNCTIONS_BYTES: usize = 64 * 1024;
 
 /// Most literal rules of one grant (F4).
-const MOST_LITERALS: usize = 100;
+const MAX_LITERALS: usize = 100;
 
 /// The uploaded ABI, else the built-in one of `metadata.token_type` (K1).
-pub(super) fn effective_abi(contract: &Contract) -> Result<Option<Arc<ContractAbi>>, Failure> {
+pub(super) fn effective_abi(contract: &Contract) -> Result<Option<Arc<ContractAbi>>, AdminError> {
     if let Some(text) = &contract.abi {
-        let abi =
-            ContractAbi::parse(text).map_err(|why| Failure::bad(format!("the stored abi cannot be used: {why}")))?;
+        let abi = ContractAbi::parse(text)
+            .map_err(|error| AdminError::bad_request(format!("the stored abi cannot be used: {error}")))?;
         return Ok(Some(Arc::new(abi)));
     }
     let token_type = contract.metadata.get("token_type").and_then(serde_json::Value::as_str);
     Ok(token_type.and_then(gw_evm::abi::builtin))
 }
 
-/// Refuses rules that every list of grants would carry along for everybody.
-fn check_size(rules: &[FunctionRule]) -> Result<(), Failure> {
-    let text = serde_json::to_string(rules).map_err(|_| Failure::bad("functions cannot be read"))?;
-    if text.len() <= MOST_FUNCTIONS {
+/// Limits the size of the rules: every list of grants returns them.
+fn check_size(rules: &[FunctionRule]) -> Result<(), AdminError> {
+    let text = serde_json::to_string(rules).map_err(|_| AdminError::bad_request("functions cannot be read"))?;
+    if text.len() <= MAX_FUNCTIONS_BYTES {
         return Ok(());
     }
-    Err(Failure::bad(format!(
-        "functions must have at most {MOST_FUNCTIONS} bytes as JSON"
+    Err(AdminError::bad_request(format!(
+        "functions must have at most {MAX_FUNCTIONS_BYTES} bytes as JSON"
     )))
 }
 
-/// F3: every parameter rule names an input of the function that fits one word, and `self` an address.
-pub(super) fn check_functions(rules: Option<&mut Vec<FunctionRule>>, abi: Option<&ContractAbi>) -> Result<(), Failure> {
+/// F3: every parameter rule names a one-word input of the function, and the input of `self` is an address.
+pub(super) fn check_functions(
+    rules: Option<&mut Vec<FunctionRule>>,
+    abi: Option<&ContractAbi>,
+) -> Result<(), AdminError> {
     let Some(rules) = rules else { return Ok(()) };
     check_size(rules)?;
     for rule in rules {
@@ -50,11 +53,13 @@ pub(super) fn check_functions(rules: Option<&mut Vec<FunctionRule>>, abi: Option
             continue;
         }
         let Some(abi) = abi else {
-            return Err(Failure::bad("parameter rules need an ABI: upload it first"));
+            return Err(AdminError::bad_request("parameter rules need an ABI: upload it first"));
         };
         let selector = hex::encode(rule.selector);
         if !abi.has_function(rule.selector) {
-            return Err(Failure::bad(format!("selector 0x{selector} is not in the ABI")));
+            return Err(AdminError::bad_request(format!(
+                "selector 0x{selector} is not in the ABI"
+            )));
         }
         for param in &mut rule.param_rules {
             let kind = abi.function_input(rule.selector, usize::from(param.index));
@@ -64,14 +69,14 @@ pub(super) fn check_functions(rules: Option<&mut Vec<FunctionRule>>, abi: Option
     Ok(())
 }
 
-/// F4: topics are in the ABI, parameters fit, literal addresses are the organization's own contracts or reservations;
-/// whose wallet an address is makes no difference (RT26).
+/// F4: topics are in the ABI, parameters fit their type, and literal addresses are contracts or reservations of the
+/// organization. Whether an address is a user's wallet makes no difference (RT26).
 pub(super) fn check_events(
     state: &AdminState,
     org: &Organization,
     rules: &mut EventRules,
     abi: Option<&ContractAbi>,
-) -> Result<(), Failure> {
+) -> Result<(), AdminError> {
     let list = match rules {
         EventRules::Unset => return Ok(()),
         EventRules::List(list) if list.is_empty() => return Ok(()),
@@ -79,37 +84,43 @@ pub(super) fn check_events(
         EventRules::List(list) => list,
     };
     let Some(abi) = abi else {
-        return Err(Failure::bad("event rules need an ABI: upload it first"));
+        return Err(AdminError::bad_request("event rules need an ABI: upload it first"));
     };
     let mut literals = 0;
     for rule in list {
         let Some(event) = abi.declared(&rule.topic0).first() else {
-            return Err(Failure::bad(format!("topic0 {} is not in the ABI", rule.topic0)));
+            return Err(AdminError::bad_request(format!(
+                "topic0 {} is not in the ABI",
+                rule.topic0
+            )));
         };
         for param in &mut rule.param_rules {
             let kind = event.input_kind(usize::from(param.index));
             check_param(param, kind, "the event")?;
             for literal in param.must_be.literals() {
                 literals += 1;
-                if kind == Some(WordKind::Address) && !owned(state, org, literal.word) {
-                    return Err(Failure::forbidden(
+                if kind == Some(WordKind::Address) && !belongs_to_org(state, org, literal.word) {
+                    return Err(AdminError::forbidden(
                         "a listed address does not belong to the organization",
                     ));
                 }
             }
         }
     }
-    if literals > MOST_LITERALS {
-        return Err(Failure::bad(format!("at most {MOST_LITERALS} literal rules")));
+    if literals > MAX_LITERALS {
+        return Err(AdminError::bad_request(format!("at most {MAX_LITERALS} literal rules")));
     }
     Ok(())
 }
 
-fn check_param(rule: &mut ParamRule, kind: Option<WordKind>, of: &str) -> Result<(), Failure> {
+fn check_param(rule: &mut ParamRule, kind: Option<WordKind>, owner: &str) -> Result<(), AdminError> {
     let Some(kind) = kind else {
-        return Err(Failure::bad(format!("{of} has no one-word parameter {}", rule.index)));
+        return Err(AdminError::bad_request(format!(
+            "{owner} has no one-word parameter {}",
+            rule.index
+        )));
     };
-    let bound = matches!(
+    let is_bound = matches!(
         &rule.must_be,
         MustBe::Compare(
             Comparison::Less | Comparison::AtMost | Comparison::More | Comparison::AtLeast,
@@ -117,64 +128,70 @@ fn check_param(rule: &mut ParamRule, kind: Option<WordKind>, of: &str) -> Result
         )
     );
     for literal in rule.must_be.literals_mut() {
-        fit(literal, kind, bound).map_err(|why| Failure::bad(format!("parameter {} of {of} {why}", rule.index)))?;
+        check_literal(literal, kind, is_bound)
+            .map_err(|problem| AdminError::bad_request(format!("parameter {} of {owner} {problem}", rule.index)))?;
     }
-    let ordered = match rule.must_be {
+    let is_ordered = match rule.must_be {
         MustBe::Own | MustBe::Org if kind != WordKind::Address => {
             let text = "is no address: neither `self` nor `org` can hold";
-            return Err(Failure::bad(format!("parameter {} of {of} {text}", rule.index)));
+            return Err(AdminError::bad_request(format!(
+                "parameter {} of {owner} {text}",
+                rule.index
+            )));
         }
         MustBe::Own | MustBe::Org | MustBe::Literal(_) | MustBe::OneOf(_) => false,
         MustBe::Compare(Comparison::NotEqual, _) => false,
         MustBe::Compare(_, _) => true,
     };
-    if ordered && !matches!(kind, WordKind::Uint(_) | WordKind::Int(_)) {
-        return Err(Failure::bad(format!(
-            "parameter {} of {of} is no number: it is neither less nor more",
+    if is_ordered && !matches!(kind, WordKind::Uint(_) | WordKind::Int(_)) {
+        return Err(AdminError::bad_request(format!(
+            "parameter {} of {owner} is no number: it is neither less nor more",
             rule.index
         )));
     }
     Ok(())
 }
 
-/// The literal as the word it means (F4): it has the length of its type, or is the whole word. What is compared with by
-/// order is a number and may be written as one.
-fn fit(literal: &mut Literal, kind: WordKind, bound: bool) -> Result<(), String> {
-    if bound
+/// Checks that the literal has the length of its type or is a whole word, and replaces it by the whole word (F4). The
+/// literal of an ordering comparison is a number, so a whole word that holds a number is accepted.
+fn check_literal(literal: &mut Literal, kind: WordKind, is_bound: bool) -> Result<(), String> {
+    if is_bound
         && matches!(kind, WordKind::Uint(_) | WordKind::Int(_))
         && literal.word.first().is_some_and(|byte| byte & 0x80 == 0)
     {
-        let (name, _) = described(kind);
+        let (name, _) = type_of(kind);
         return if kind.is_clean(&literal.word) {
             Ok(())
         } else {
             Err(format!("is `{name}`: the literal is too large"))
         };
     }
-    let given = literal.bytes();
-    match given.as_deref().and_then(|bytes| kind.literal(bytes)) {
+    let bytes = literal.bytes();
+    match bytes.as_deref().and_then(|bytes| kind.literal(bytes)) {
         Some(word) if word == literal.word => Ok(()),
         Some(word) => {
             *literal = Literal::whole(word);
             Ok(())
         }
         None => {
-            let ((name, own), digits) = (described(kind), literal.text.len().saturating_sub(2));
-            Err(if given.is_none_or(|bytes| bytes.len() != own && bytes.len() != WORD) {
-                format!(
-                    "is `{name}`: its literal has {} hex digits, or {} as a whole word, not {digits}",
-                    own * 2,
-                    WORD * 2
-                )
-            } else {
-                format!("is `{name}`: the literal is none, its padding or its value is wrong")
-            })
+            let ((name, type_bytes), digits) = (type_of(kind), literal.text.len().saturating_sub(2));
+            Err(
+                if bytes.is_none_or(|bytes| bytes.len() != type_bytes && bytes.len() != WORD) {
+                    format!(
+                        "is `{name}`: its literal has {} hex digits, or {} as a whole word, not {digits}",
+                        type_bytes * 2,
+                        WORD * 2
+                    )
+                } else {
+                    format!("is `{name}`: the literal is none, its padding or its value is wrong")
+                },
+            )
         }
     }
 }
 
-/// The name of a type, and the bytes its values have.
-fn described(kind: WordKind) -> (String, usize) {
+/// The Solidity name of a type, and the number of bytes of its values.
+fn type_of(kind: WordKind) -> (String, usize) {
     match kind {
         WordKind::Address => ("address".to_owned(), 20),
         WordKind::Uint(bits) => (format!("uint{bits}"), bits / 8),
@@ -186,7 +203,7 @@ fn described(kind: WordKind) -> (String, usize) {
 }
 
 /// Whether the word is an address of the organization.
-fn owned(state: &AdminState, org: &Organization, word: B256) -> bool {
+fn belongs_to_org(state: &AdminState, org: &Organization, word: B256) -> bool {
     belongs(
         &state.feed.pin().snapshot,
         org.id,
@@ -248,7 +265,7 @@ mod tests {
         assert!(check(&unknown, None).is_ok(), "a bare selector needs no ABI");
     }
 
-    /// F3, F4: a literal that is shorter or longer than its type means something else than was meant.
+    /// F3, F4: a literal that is shorter or longer than its type would have another value than intended.
     #[test]
     fn f3_f4_literals_have_the_length_of_their_type() {
         let abi = r#"[{"type":"function","name":"f","stateMutability":"view","outputs":[],"inputs":[
@@ -256,7 +273,7 @@ mod tests {
             {"name":"d","type":"int16"},{"name":"e","type":"bool"}]}]"#;
         let abi = ContractAbi::parse(abi).unwrap();
         let selector = abi.json().functions().next().unwrap().selector().0;
-        let given = |index: u16, must_be: &str| {
+        let check_literal_at = |index: u16, must_be: &str| {
             let must_be = serde_json::from_str(must_be).unwrap();
             let rules = [FunctionRule {
                 selector,
@@ -276,7 +293,7 @@ mod tests {
         let word = |digits: &str| format!("0x{digits}").parse::<B256>().unwrap();
         let padded = |digits: &str| format!("{digits:0>64}");
         let address = "f39fd6e51aad88f6f4ce6ab8827279cfffb92266";
-        for (index, good, means) in [
+        for (index, good, expected) in [
             (0, address.to_owned(), padded(address)),
             (0, padded(address), padded(address)),
             (1, "12345678".to_owned(), format!("12345678{}", "0".repeat(56))),
@@ -284,7 +301,11 @@ mod tests {
             (3, "fffe".to_owned(), format!("{}fffe", "f".repeat(60))),
             (4, "01".to_owned(), padded("1")),
         ] {
-            assert_eq!(given(index, &text(&good)), Ok(vec![word(&means)]), "{index}: {good}");
+            assert_eq!(
+                check_literal_at(index, &text(&good)),
+                Ok(vec![word(&expected)]),
+                "{index}: {good}"
+            );
         }
         for (index, bad) in [
             (0, address.trim_start_matches("f3").to_owned()),
@@ -300,28 +321,28 @@ mod tests {
             (4, "1".to_owned()),
             (4, "02".to_owned()),
         ] {
-            let why = given(index, &text(&bad)).unwrap_err();
+            let why = check_literal_at(index, &text(&bad)).unwrap_err();
             assert!(
                 why.contains(&format!("parameter {index} of function")),
                 "{index}: {bad}: {why}"
             );
         }
-        let short = given(0, &text(address.trim_start_matches("f3"))).unwrap_err();
+        let short = check_literal_at(0, &text(address.trim_start_matches("f3"))).unwrap_err();
         assert!(
             short.contains("is `address`: its literal has 40 hex digits, or 64 as a whole word, not 38"),
             "{short}"
         );
-        // Each of several, and what is compared with; a bound is a number.
-        let list = |one: &str, other: &str| format!(r#"{{"op":"in","value":["0x{one}","0x{other}"]}}"#);
-        assert!(given(0, &list(address, address)).is_ok());
-        assert!(given(0, &list(address, "12")).is_err());
-        assert!(given(2, r#"{"op":"ne","value":"0x64"}"#).is_err());
+        // Every literal of a list is checked, and so is a literal of a comparison; a bound is a number.
+        let list = |first: &str, second: &str| format!(r#"{{"op":"in","value":["0x{first}","0x{second}"]}}"#);
+        assert!(check_literal_at(0, &list(address, address)).is_ok());
+        assert!(check_literal_at(0, &list(address, "12")).is_err());
+        assert!(check_literal_at(2, r#"{"op":"ne","value":"0x64"}"#).is_err());
         assert_eq!(
-            given(2, r#"{"op":"gte","value":"0x64"}"#),
+            check_literal_at(2, r#"{"op":"gte","value":"0x64"}"#),
             Ok(vec![word(&padded("64"))])
         );
         assert!(
-            given(3, r#"{"op":"lt","value":"0x10000"}"#)
+            check_literal_at(3, r#"{"op":"lt","value":"0x10000"}"#)
                 .unwrap_err()
                 .contains("too large")
         );

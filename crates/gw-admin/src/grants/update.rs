@@ -2,7 +2,7 @@ use super::rules;
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{ContractGrant, ContractGrantUpdateRequest, EventRulesField},
@@ -13,7 +13,8 @@ use axum::{
 };
 use gw_store::record::{EventRules, GrantPatch};
 
-/// Changes a grant: an absent member is kept, `null` lifts a restriction and takes claims away (F1, C3, decision 19).
+/// Changes a grant. An absent member keeps its value; `null` removes a restriction, and for `claims` it removes all
+/// claims (F1, C3, decision 19).
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/grants/{group_id}", tag = "grants",
     params(("org_id" = String, Path, format = Uuid), ("address" = String, Path), ("group_id" = String, Path, format = Uuid)),
     request_body = ContractGrantUpdateRequest,
@@ -23,7 +24,7 @@ pub(crate) async fn update_grant(
     State(state): State<AdminState>,
     Path((org, address, group)): Path<(String, String, String)>,
     JsonBody(body): JsonBody<ContractGrantUpdateRequest>,
-) -> Result<Json<ContractGrant>, Failure> {
+) -> Result<Json<ContractGrant>, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     let mut tx = admin.begin(&state).await?;
     let contract = admin.contract_of(&tx.read(), &org, &address).await?;
@@ -31,17 +32,17 @@ pub(crate) async fn update_grant(
     let mut functions = body.functions;
     let mut event_rules: Option<EventRules> = body
         .event_rules
-        .map(|given| given.map_or(EventRules::Unset, |field: EventRulesField| field.into()));
+        .map(|rules| rules.map_or(EventRules::Unset, |field: EventRulesField| field.into()));
     let abi = rules::effective_abi(&contract)?;
     rules::check_functions(functions.as_mut().and_then(Option::as_mut), abi.as_deref())?;
     if let Some(rules) = &mut event_rules {
         rules::check_events(&state, &org, rules, abi.as_deref())?;
     }
     let patch = GrantPatch {
-        // `null` clears as an empty list does.
+        // `null` clears the claims, as an empty list does.
         claims: body
             .claims
-            .map(|given| input::claims(given.as_deref().unwrap_or_default()))
+            .map(|claims| input::claims(claims.as_deref().unwrap_or_default()))
             .transpose()?,
         functions,
         event_rules,

@@ -1,19 +1,16 @@
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{Group, GroupCreateRequest},
 };
-use axum::{
-    Json,
-    extract::{Path, State},
-};
+use axum::extract::{Path, State};
+use gw_http::Created;
 use gw_store::record::NewGroup;
-use http::StatusCode;
 
-/// Makes a group without any access. Only super makes administrator groups (C4).
+/// Creates a group without any access. Only super creates administrator groups (C4).
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/groups", tag = "groups",
     params(("org_id" = String, Path, format = Uuid)), request_body = GroupCreateRequest,
     responses((status = 201, body = Group), (status = 400), (status = 401), (status = 403), (status = 404),
@@ -23,12 +20,12 @@ pub(crate) async fn create_group(
     State(state): State<AdminState>,
     Path(org): Path<String>,
     JsonBody(body): JsonBody<GroupCreateRequest>,
-) -> Result<(StatusCode, Json<Group>), Failure> {
+) -> Result<Created<Group>, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     if body.is_org_admin {
         admin.require_super()?;
     }
-    super::update::exclusive(body.is_org_admin, body.is_org_readonly_admin)?;
+    super::update::check_admin_flags(body.is_org_admin, body.is_org_readonly_admin)?;
     let new = NewGroup {
         description: input::text(&body.description, "description", 1000)?,
         is_org_admin: body.is_org_admin,
@@ -36,7 +33,10 @@ pub(crate) async fn create_group(
         ..NewGroup::plain(org.id, input::slug(&body.slug)?, input::name(&body.name)?)
     };
     let mut tx = admin.begin(&state).await?;
-    let made = tx.create_group(new).await?;
+    let created = tx.create_group(new).await?;
     tx.commit().await?;
-    Ok((StatusCode::CREATED, Json(made.into())))
+    Ok(Created(
+        format!("/api/v1/admin/orgs/{}/groups/{}", created.org, created.id),
+        created.into(),
+    ))
 }

@@ -1,6 +1,6 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     scope::{Admin, paging},
     wire::{GroupAccess, GroupWithAccess},
 };
@@ -20,7 +20,7 @@ pub(crate) struct Filter {
     search: Option<String>,
 }
 
-/// The groups of an organization with their access, by name.
+/// Lists the groups of an organization with their access, by name.
 #[utoipa::path(get, path = "/api/v1/admin/orgs/{org_id}/groups", tag = "groups",
     params(("org_id" = String, Path, format = Uuid), Filter, PageQuery),
     responses((status = 200, body = Paged<GroupWithAccess>), (status = 401), (status = 403), (status = 404)))]
@@ -30,16 +30,16 @@ pub(crate) async fn list_groups(
     Path(org): Path<String>,
     QueryParams(filter): QueryParams<Filter>,
     page: Page,
-) -> Result<Json<Paged<GroupWithAccess>>, Failure> {
+) -> Result<Json<Paged<GroupWithAccess>>, AdminError> {
     let org = admin.readable_org(&state, &org).await?;
-    let found = state
+    let groups = state
         .store
         .read()
         .list_groups(org.id, filter.search.as_deref(), paging(page))
         .await?;
-    let rows = found.rows.into_iter().map(|row| GroupWithAccess {
+    let rows = groups.rows.into_iter().map(|row| GroupWithAccess {
         group: row.group.into(),
         access: GroupAccess::new(row.access, None),
     });
-    Ok(Json(page.of(rows.collect(), found.total)))
+    Ok(Json(page.of(rows.collect(), groups.total)))
 }

@@ -1,4 +1,4 @@
-//! `/orgs/{org_id}/groups`
+//! `/orgs/{org_id}/groups`: groups and their access.
 pub(crate) mod access;
 pub(crate) mod batch_delete;
 pub(crate) mod create;

@@ -1,7 +1,7 @@
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     last_admin::LastAdmin,
     scope::Admin,
@@ -13,18 +13,18 @@ use axum::{
 };
 use gw_store::record::GroupPatch;
 
-/// A5: nobody is administrator and read-only administrator by one group.
-pub(super) fn exclusive(admin: bool, readonly: bool) -> Result<(), Failure> {
+/// A5: a group cannot make its members administrators and read-only administrators at once.
+pub(super) fn check_admin_flags(admin: bool, readonly: bool) -> Result<(), AdminError> {
     if admin && readonly {
-        return Err(Failure::bad(
+        return Err(AdminError::bad_request(
             "is_org_admin and is_org_readonly_admin exclude each other",
         ));
     }
     Ok(())
 }
 
-/// Changes a group. Only super touches administrator groups, and ends that a group with members makes read-only
-/// administrators (C4).
+/// Changes a group. Only super changes administrator groups, and only super removes the read-only administrator flag of
+/// a group with members (C4).
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/groups/{group_id}", tag = "groups",
     params(("org_id" = String, Path, format = Uuid), ("group_id" = String, Path, format = Uuid)),
     request_body = GroupUpdateRequest,
@@ -35,7 +35,7 @@ pub(crate) async fn update_group(
     State(state): State<AdminState>,
     Path((org, group)): Path<(String, String)>,
     JsonBody(body): JsonBody<GroupUpdateRequest>,
-) -> Result<Json<Group>, Failure> {
+) -> Result<Json<Group>, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     let patch = GroupPatch {
         name: body.name.as_deref().map(input::name).transpose()?,
@@ -48,26 +48,27 @@ pub(crate) async fn update_group(
         is_org_readonly_admin: body.is_org_readonly_admin,
     };
     let mut tx = admin.begin(&state).await?;
-    let found = admin.group_of(&tx.read(), &org, &group).await?;
+    let group_access = admin.group_of(&tx.read(), &org, &group).await?;
     if body.is_org_readonly_admin == Some(false) {
-        admin.may_disempower_all(&tx.read(), &found).await?;
+        admin.may_disempower_all(&tx.read(), &group_access).await?;
     }
-    admin.may_touch(&found)?;
+    admin.require_super_for_admin_group(&group_access)?;
     if body.is_org_admin == Some(true) {
         admin.require_super()?;
-        if found.access.claims.iter().next().is_some() {
-            return Err(Failure::bad(
+        if group_access.access.claims.iter().next().is_some() {
+            return Err(AdminError::bad_request(
                 "an administrator group has no claims of its own: clear them first",
             ));
         }
     }
-    exclusive(
-        body.is_org_admin.unwrap_or(found.group.is_org_admin),
-        body.is_org_readonly_admin.unwrap_or(found.group.is_org_readonly_admin),
+    check_admin_flags(
+        body.is_org_admin.unwrap_or(group_access.group.is_org_admin),
+        body.is_org_readonly_admin
+            .unwrap_or(group_access.group.is_org_readonly_admin),
     )?;
-    let before = LastAdmin::of(&tx, &[org.id]).await?;
-    let changed = tx.update_group(found.group.id, patch).await?;
-    before.keep(&admin, &mut tx).await?;
+    let last_admin = LastAdmin::of(&tx, &[org.id]).await?;
+    let changed = tx.update_group(group_access.group.id, patch).await?;
+    last_admin.keep(&admin, &mut tx).await?;
     tx.commit().await?;
     Ok(Json(changed.into()))
 }

@@ -2,7 +2,7 @@ use super::reason;
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{LegalHold, LegalHoldRequest},
@@ -12,26 +12,24 @@ use gw_http::ApiError;
 use gw_store::record::HoldScope;
 use http::StatusCode;
 
-/// Places a legal hold on an organization's entries in all streams, or on all entries of one stream; super only. What is
-/// held is neither pruned nor erased, and as only the beginning of a log can be pruned, nothing behind it is pruned either.
-/// The organization need not exist any more.
+/// Places a legal hold on an organization's entries in all streams, or on all entries of one stream; super only. Held
+/// entries are neither pruned nor erased. Because only the beginning of a log can be pruned, entries after a held one
+/// are not pruned either. The organization need not exist any more.
 #[utoipa::path(post, path = "/api/v1/admin/legal-holds", tag = "logs", request_body = LegalHoldRequest,
     responses((status = 201, body = LegalHold), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn place_legal_hold(
     admin: Admin,
     State(state): State<AdminState>,
     body: Result<JsonBody<LegalHoldRequest>, ApiError>,
-) -> Result<(StatusCode, Json<LegalHold>), Failure> {
+) -> Result<(StatusCode, Json<LegalHold>), AdminError> {
     admin.require_super()?;
     let JsonBody(body) = body?;
     let scope = match (body.org_id.as_deref(), body.stream.as_deref()) {
         (Some(org), None) => HoldScope::Organization(input::id(org, "org_id")?),
-        (None, Some(stream)) => HoldScope::Stream(
-            stream
-                .parse()
-                .map_err(|_| Failure::bad("stream must be one of: admin, access, compliance, disclosure, security"))?,
-        ),
-        (Some(_), Some(_)) | (None, None) => return Err(Failure::bad("use org_id OR stream")),
+        (None, Some(stream)) => HoldScope::Stream(stream.parse().map_err(|_| {
+            AdminError::bad_request("stream must be one of: admin, access, compliance, disclosure, security")
+        })?),
+        (Some(_), Some(_)) | (None, None) => return Err(AdminError::bad_request("use org_id OR stream")),
     };
     let reason = reason(&body.reason)?;
     let mut tx = admin.begin(&state).await?;

@@ -1,10 +1,11 @@
 use super::{reason, require_clearance};
-use crate::{AdminState, body::JsonBody, error::Failure, scope::Admin, wire::ClearMinedRequest};
+use crate::{AdminState, body::JsonBody, error::AdminError, scope::Admin, wire::ClearMinedRequest};
 use axum::extract::{Path, State};
 use gw_http::Message;
 use gw_types::ConvictionId;
 
-/// Shows a withheld transaction again; super, or an administrator of every organization that was wronged. The reason stands in the audit log.
+/// Shows a withheld transaction again; super, or administrators of every affected organization. The reason is kept in
+/// the audit log.
 #[utoipa::path(post, path = "/api/v1/admin/mined/convictions/{id}/clear", tag = "mined",
     params(("id" = String, Path, format = Uuid)), request_body = ClearMinedRequest,
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -13,22 +14,22 @@ pub(crate) async fn clear_conviction(
     State(state): State<AdminState>,
     Path(id): Path<String>,
     body: Result<JsonBody<ClearMinedRequest>, gw_http::ApiError>,
-) -> Result<Message, Failure> {
+) -> Result<Message, AdminError> {
     const UNKNOWN: &str = "conviction not found";
     admin.require_writer()?;
     let JsonBody(body) = body?;
     let id: ConvictionId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
-    let found = state
+    let conviction = state
         .store
         .read()
         .find_conviction(id)
         .await?
         .ok_or_else(|| admin.unknown_target(UNKNOWN))?;
-    require_clearance(&admin, &state, Some(found.id), UNKNOWN).await?;
+    require_clearance(&admin, &state, Some(conviction.id), UNKNOWN).await?;
     let reason = reason(&body)?;
     let mut tx = admin.begin(&state).await?;
-    // Filed where its administrators find it, if it wronged one organization only.
-    let org = if let [only] = found.wronged.as_slice() {
+    // If one organization is affected, the audit entry is filed under it, so that its administrators find it.
+    let org = if let [only] = conviction.wronged.as_slice() {
         Some(*only)
     } else {
         None

@@ -1,10 +1,11 @@
 use super::{reason, require_clearance};
-use crate::{AdminState, body::JsonBody, error::Failure, scope::Admin, wire::ClearMinedRequest};
+use crate::{AdminState, body::JsonBody, error::AdminError, scope::Admin, wire::ClearMinedRequest};
 use axum::extract::{Path, State};
 use gw_http::Message;
 use gw_types::SuspensionId;
 
-/// Gives a person the right to send back; super, or an administrator of every organization that was wronged. The reason stands in the audit log.
+/// Lets a suspended user send transactions again; super, or administrators of every affected organization. The reason
+/// is kept in the audit log.
 #[utoipa::path(post, path = "/api/v1/admin/mined/suspensions/{id}/clear", tag = "mined",
     params(("id" = String, Path, format = Uuid)), request_body = ClearMinedRequest,
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -13,21 +14,21 @@ pub(crate) async fn clear_suspension(
     State(state): State<AdminState>,
     Path(id): Path<String>,
     body: Result<JsonBody<ClearMinedRequest>, gw_http::ApiError>,
-) -> Result<Message, Failure> {
+) -> Result<Message, AdminError> {
     const UNKNOWN: &str = "suspension not found";
     admin.require_writer()?;
     let JsonBody(body) = body?;
     let id: SuspensionId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
-    let found = state
+    let suspension = state
         .store
         .read()
         .find_suspension(id)
         .await?
         .ok_or_else(|| admin.unknown_target(UNKNOWN))?;
-    require_clearance(&admin, &state, found.conviction, UNKNOWN).await?;
+    require_clearance(&admin, &state, suspension.conviction, UNKNOWN).await?;
     let reason = reason(&body)?;
     let mut tx = admin.begin(&state).await?;
-    tx.lift_suspension(id, reason).await?;
+    tx.clear_suspension(id, reason).await?;
     tx.commit().await?;
     Ok(Message::new("suspension cleared"))
 }

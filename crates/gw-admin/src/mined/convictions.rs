@@ -1,46 +1,44 @@
 use super::Findings;
-use crate::{
-    AdminState,
-    error::Failure,
-    scope::Admin,
-    wire::{MinedConviction, MinedConvictionListResponse},
-};
+use crate::{AdminState, error::AdminError, scope::Admin, wire::MinedConviction};
 use axum::{Json, extract::State};
+use gw_http::{Page, PageQuery, Paged};
 
-/// Transactions that are withheld, the newest first: all for super, those that concern their organizations for administrators.
-#[utoipa::path(get, path = "/api/v1/admin/mined/convictions", tag = "mined",
-    responses((status = 200, body = MinedConvictionListResponse), (status = 401), (status = 403)))]
+/// Lists withheld transactions, the newest first. Super sees all of them, administrators those that concern their
+/// organizations.
+#[utoipa::path(get, path = "/api/v1/admin/mined/convictions", tag = "mined", params(PageQuery),
+    responses((status = 200, body = Paged<MinedConviction>), (status = 401), (status = 403)))]
 pub(crate) async fn list_convictions(
     admin: Admin,
     State(state): State<AdminState>,
-) -> Result<Json<MinedConvictionListResponse>, Failure> {
+    page: Page<1000>,
+) -> Result<Json<Paged<MinedConviction>>, AdminError> {
     let findings = Findings::load(&admin, &state).await?;
-    let mut found: Vec<_> = findings
+    let mut convictions: Vec<_> = findings
         .convictions
         .values()
-        .filter(|found| found.cleared_at.is_none())
+        .filter(|conviction| conviction.cleared_at.is_none())
         .collect();
-    found.retain(|found| findings.is_theirs(found.org, Some(*found)));
-    found.sort_by_key(|found| (std::cmp::Reverse(found.created_at), found.id));
-    let data = found.into_iter().map(|found| {
-        let knows_sender = admin.is_super() || found.org.is_some_and(|org| findings.concerns(&[org]));
-        let theirs = |orgs: &[gw_types::OrgId]| orgs.iter().copied().filter(|org| findings.concerns(&[*org])).collect();
+    convictions.retain(|conviction| findings.is_theirs(conviction.org, Some(*conviction)));
+    convictions.sort_by_key(|conviction| (std::cmp::Reverse(conviction.created_at), conviction.id));
+    let data = convictions.into_iter().map(|conviction| {
+        let knows_sender = admin.is_super() || conviction.org.is_some_and(|org| findings.concerns(&[org]));
+        let own_orgs =
+            |orgs: &[gw_types::OrgId]| orgs.iter().copied().filter(|org| findings.concerns(&[*org])).collect();
         MinedConviction {
-            id: found.id,
-            tx_hash: found.tx_hash,
-            block_hash: found.block_hash,
-            external_id: knows_sender.then(|| found.external_id.clone()),
-            sender: found.sender.filter(|_| admin.is_super()),
-            wronged_org_ids: if findings.may_see_details(&found.wronged) {
-                theirs(&found.wronged)
+            id: conviction.id,
+            tx_hash: conviction.tx_hash,
+            block_hash: conviction.block_hash,
+            external_id: knows_sender.then(|| conviction.external_id.clone()),
+            sender: conviction.sender.filter(|_| admin.is_super()),
+            wronged_org_ids: if findings.may_see_details(&conviction.wronged) {
+                own_orgs(&conviction.wronged)
             } else {
                 Vec::new()
             },
-            clearable: findings.may_clear(Some(found)),
-            reason: findings.shown_reason(found.wronged.as_slice(), &found.reason),
-            created_at: found.created_at,
+            clearable: findings.may_clear(Some(conviction)),
+            reason: findings.shown_reason(conviction.wronged.as_slice(), &conviction.reason),
+            created_at: conviction.created_at,
         }
     });
-    let data = data.collect();
-    Ok(Json(MinedConvictionListResponse { data }))
+    Ok(Json(page.of_all(data.collect())))
 }

@@ -1,9 +1,9 @@
-//! `/mined`: what mined transactions were found to have done, and clearing it (spec/02 HD2, HD28, HD38).
+//! `/mined`: the violations found in mined transactions, and how they are cleared (spec/02 HD2, HD28, HD38).
 //!
-//! A super admin sees and clears everything. An organization's administrators see that there was something if it was sent under
-//! it. What such a transaction did and changed, whom it wronged, and that they may clear it, is for who administers every
-//! organization that it wronged: anybody else may be the one who gains by it, an administrator of the sender's organization, or
-//! of a third one that the loot was carried to.
+//! A super administrator sees and clears everything. An organization's administrators see that there is a violation if
+//! the transaction was sent under their organization. Its effects, the affected organizations, and the right to clear
+//! it are only for administrators of every affected organization. Anybody else could be the one who gains by the
+//! violation: an administrator of the sender's organization, or of a third organization that received the assets.
 pub(crate) mod clear_conviction;
 pub(crate) mod clear_quarantine;
 pub(crate) mod clear_suspension;
@@ -13,7 +13,7 @@ pub(crate) mod suspensions;
 
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     scope::{Admin, covers},
     wire::ClearMinedRequest,
 };
@@ -21,16 +21,16 @@ use gw_store::{read::Scope, record::Conviction};
 use gw_types::{ConvictionId, OrgId};
 use std::collections::HashMap;
 
-/// Why something is cleared.
-fn reason(body: &ClearMinedRequest) -> Result<&str, Failure> {
+/// The reason for clearing, trimmed; 1 to 500 characters.
+fn reason(body: &ClearMinedRequest) -> Result<&str, AdminError> {
     let reason = body.reason.trim();
     if reason.is_empty() || reason.chars().count() > 500 {
-        return Err(Failure::bad("reason must have 1 to 500 characters"));
+        return Err(AdminError::bad_request("reason must have 1 to 500 characters"));
     }
     Ok(reason)
 }
 
-/// What one administrator sees of what was found, and may clear of it.
+/// The violations, with the rules for what one administrator may see and clear.
 struct Findings<'a> {
     admin: &'a Admin,
     scope: Scope,
@@ -38,7 +38,7 @@ struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    async fn load(admin: &'a Admin, state: &AdminState) -> Result<Self, Failure> {
+    async fn load(admin: &'a Admin, state: &AdminState) -> Result<Self, AdminError> {
         let scope = admin.scope()?;
         let convictions = state.store.read().list_convictions().await?;
         let convictions = convictions
@@ -52,34 +52,34 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// Whether an organization of the administrator's is among these.
+    /// Whether the administrator reads for one of these organizations.
     fn concerns(&self, orgs: &[OrgId]) -> bool {
         orgs.iter().any(|org| covers(&self.scope, *org))
     }
 
-    /// Whether it was sent under an organization of theirs, or wronged theirs and no other one: which others it touched besides
-    /// tells what it did.
+    /// Whether the administrator sees the violation: it was sent under one of their organizations, or all affected
+    /// organizations are theirs. The other affected organizations would reveal what the transaction did.
     fn is_theirs(&self, sent_under: Option<OrgId>, conviction: Option<&Conviction>) -> bool {
         self.admin.is_super()
             || sent_under.is_some_and(|org| covers(&self.scope, org))
-            || conviction.is_some_and(|found| self.may_see_details(&found.wronged))
+            || conviction.is_some_and(|conviction| self.may_see_details(&conviction.wronged))
     }
 
     fn conviction(&self, id: Option<ConvictionId>) -> Option<&Conviction> {
         id.and_then(|id| self.convictions.get(&id))
     }
 
-    /// Whether the administrator reads for all organizations that were wronged: to others it is not told what was done.
+    /// Whether the administrator reads for all affected organizations; others do not learn what the transaction did.
     fn may_see_details(&self, wronged: &[OrgId]) -> bool {
-        self.admin.is_super() || all_theirs(wronged, |org| covers(&self.scope, org))
+        self.admin.is_super() || administers_all(wronged, |org| covers(&self.scope, org))
     }
 
     fn shown_reason(&self, wronged: &[OrgId], reason: &str) -> String {
-        const UNTOLD: &str = "mined_trace_violation";
+        const HIDDEN_REASON: &str = "mined_trace_violation";
         if self.may_see_details(wronged) {
             reason.to_owned()
         } else {
-            UNTOLD.to_owned()
+            HIDDEN_REASON.to_owned()
         }
     }
 
@@ -88,24 +88,27 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Whether the administrator may clear what follows from a conviction. Only super clears rows from before convictions were
-/// kept, and convictions that name no wronged organization.
+/// Whether the administrator may clear what follows from a conviction. Only super clears rows that are older than
+/// convictions, and convictions without an affected organization.
 fn may_clear(admin: &Admin, conviction: Option<&Conviction>) -> bool {
     let wronged = conviction.map_or(&[][..], |conviction| conviction.wronged.as_slice());
-    admin.is_super() || all_theirs(wronged, |org| admin.require_writer_of(org).is_ok())
+    admin.is_super() || administers_all(wronged, |org| admin.require_writer_of(org).is_ok())
 }
 
-fn all_theirs(wronged: &[OrgId], administers: impl Fn(OrgId) -> bool) -> bool {
+fn administers_all(wronged: &[OrgId], administers: impl Fn(OrgId) -> bool) -> bool {
     !wronged.is_empty() && wronged.iter().all(|org| administers(*org))
 }
 
-/// Lets somebody in who may clear what follows from this conviction.
+/// Requires an administrator who may clear what follows from this conviction.
+///
+/// # Errors
+/// The error for an unknown object, with `not_found` as the text for super.
 async fn require_clearance(
     admin: &Admin,
     state: &AdminState,
     conviction: Option<ConvictionId>,
-    what: &'static str,
-) -> Result<(), Failure> {
+    not_found: &'static str,
+) -> Result<(), AdminError> {
     let conviction = match conviction {
         Some(id) => state.store.read().find_conviction(id).await?,
         None => None,
@@ -113,7 +116,7 @@ async fn require_clearance(
     if may_clear(admin, conviction.as_ref()) {
         Ok(())
     } else {
-        Err(admin.unknown_target(what))
+        Err(admin.unknown_target(not_found))
     }
 }
 
@@ -121,15 +124,24 @@ async fn require_clearance(
 mod tests {
     use super::*;
 
-    /// RT23, HD38: who administers the sender's organization alone lifts nothing that wronged another one; nobody but super
-    /// lifts what wronged somebody unknown.
+    /// RT23, HD38: an administrator of the sender's organization alone clears no violation of another organization.
+    /// Only super clears a violation without a known affected organization.
     #[test]
-    fn rt23_all_that_were_wronged_clear_together() {
-        let [own, robbed, third] = [1, 2, 3].map(OrgId::fixed);
-        let clears = |wronged: &[OrgId], administered: &[OrgId]| all_theirs(wronged, |org| administered.contains(&org));
-        assert!(clears(&[robbed], &[robbed]) && clears(&[robbed], &[own, robbed]) && clears(&[own], &[own]));
-        assert!(!clears(&[robbed], &[own]) && !clears(&[own, robbed], &[own]) && !clears(&[own, robbed], &[robbed]));
-        assert!(!clears(&[robbed, third], &[robbed]));
-        assert!(!clears(&[], &[own, robbed, third]));
+    fn rt23_administrators_of_all_affected_organizations_clear_together() {
+        let [sender_org, affected, third_org] = [1, 2, 3].map(OrgId::fixed);
+        let may_clear =
+            |wronged: &[OrgId], administered: &[OrgId]| administers_all(wronged, |org| administered.contains(&org));
+        assert!(
+            may_clear(&[affected], &[affected])
+                && may_clear(&[affected], &[sender_org, affected])
+                && may_clear(&[sender_org], &[sender_org])
+        );
+        assert!(
+            !may_clear(&[affected], &[sender_org])
+                && !may_clear(&[sender_org, affected], &[sender_org])
+                && !may_clear(&[sender_org, affected], &[affected])
+        );
+        assert!(!may_clear(&[affected, third_org], &[affected]));
+        assert!(!may_clear(&[], &[sender_org, affected, third_org]));
     }
 }

@@ -1,25 +1,23 @@
 use super::Findings;
-use crate::{
-    AdminState,
-    error::Failure,
-    scope::Admin,
-    wire::{MinedQuarantine, MinedQuarantineListResponse},
-};
+use crate::{AdminState, error::AdminError, scope::Admin, wire::MinedQuarantine};
 use axum::{Json, extract::State};
+use gw_http::{Page, PageQuery, Paged};
 use gw_types::QuarantineId;
 
-/// Contracts of their organizations that a withheld transaction changed, for administrators of all the organizations that it
-/// wronged, the newest first; for super all accounts with withheld changes, and closed addresses.
-#[utoipa::path(get, path = "/api/v1/admin/mined/quarantines", tag = "mined",
-    responses((status = 200, body = MinedQuarantineListResponse), (status = 401), (status = 403)))]
+/// Lists contracts that a withheld transaction changed, the newest first. An administrator sees contracts of their own
+/// organizations if they administer all affected organizations. Super sees all accounts with withheld changes, and
+/// closed addresses.
+#[utoipa::path(get, path = "/api/v1/admin/mined/quarantines", tag = "mined", params(PageQuery),
+    responses((status = 200, body = Paged<MinedQuarantine>), (status = 401), (status = 403)))]
 pub(crate) async fn list_quarantines(
     admin: Admin,
     State(state): State<AdminState>,
-) -> Result<Json<MinedQuarantineListResponse>, Failure> {
+    page: Page<1000>,
+) -> Result<Json<Paged<MinedQuarantine>>, AdminError> {
     let findings = Findings::load(&admin, &state).await?;
     let mut data = Vec::new();
-    // HD40: the list of changed contracts reveals what the transaction did. Only administrators of all wronged organizations
-    // see it.
+    // HD40: the list of changed contracts reveals what the transaction did. Only administrators of all affected
+    // organizations see it.
     for row in state.store.read().list_withheld().await? {
         let Some(conviction) = findings.conviction(Some(row.conviction)) else {
             continue;
@@ -56,5 +54,5 @@ pub(crate) async fn list_quarantines(
             });
         }
     }
-    Ok(Json(MinedQuarantineListResponse { data }))
+    Ok(Json(page.of_all(data)))
 }

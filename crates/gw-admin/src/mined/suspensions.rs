@@ -1,19 +1,18 @@
 use super::Findings;
-use crate::{
-    AdminState,
-    error::Failure,
-    scope::Admin,
-    wire::{MinedSuspension, MinedSuspensionListResponse},
-};
+use crate::{AdminState, error::AdminError, scope::Admin, wire::MinedSuspension};
 use axum::{Json, extract::State};
+use gw_http::{Page, PageQuery, Paged};
 
-/// People who lost the right to send, the newest first: all for super, those that concern their organizations for administrators. Whose it is shows where it was sent under an organization of theirs.
-#[utoipa::path(get, path = "/api/v1/admin/mined/suspensions", tag = "mined",
-    responses((status = 200, body = MinedSuspensionListResponse), (status = 401), (status = 403)))]
+/// Lists users whose right to send is suspended, the newest first. Super sees all of them, administrators those that
+/// concern their organizations. An administrator sees the user only if the transaction was sent under one of their
+/// organizations.
+#[utoipa::path(get, path = "/api/v1/admin/mined/suspensions", tag = "mined", params(PageQuery),
+    responses((status = 200, body = Paged<MinedSuspension>), (status = 401), (status = 403)))]
 pub(crate) async fn list_suspensions(
     admin: Admin,
     State(state): State<AdminState>,
-) -> Result<Json<MinedSuspensionListResponse>, Failure> {
+    page: Page<1000>,
+) -> Result<Json<Paged<MinedSuspension>>, AdminError> {
     let findings = Findings::load(&admin, &state).await?;
     let mut data = Vec::new();
     for row in state.store.read().list_suspensions().await? {
@@ -27,10 +26,13 @@ pub(crate) async fn list_suspensions(
                 tx_hash: row.tx_hash,
                 block_hash: row.block_hash,
                 clearable: findings.may_clear(conviction),
-                reason: findings.shown_reason(conviction.map_or(&[], |found| found.wronged.as_slice()), &row.reason),
+                reason: findings.shown_reason(
+                    conviction.map_or(&[], |conviction| conviction.wronged.as_slice()),
+                    &row.reason,
+                ),
                 created_at: row.created_at,
             });
         }
     }
-    Ok(Json(MinedSuspensionListResponse { data }))
+    Ok(Json(page.of_all(data)))
 }

@@ -1,4 +1,4 @@
-use crate::{AdminState, error::Failure, scope::Admin, wire::Organization};
+use crate::{AdminState, error::AdminError, scope::Admin, wire::Organization};
 use axum::{Json, extract::State};
 use gw_http::{Page, PageQuery, Paged, QueryParams};
 use gw_store::read::OrganizationFilter;
@@ -13,7 +13,7 @@ pub(crate) struct Filter {
     include_system: bool,
 }
 
-/// The organizations in the caller's scope, by name.
+/// Lists the organizations in the caller's scope by name.
 #[utoipa::path(get, path = "/api/v1/admin/orgs", tag = "organizations", params(Filter, PageQuery),
     responses((status = 200, body = Paged<Organization>), (status = 401), (status = 403)))]
 pub(crate) async fn list_orgs(
@@ -21,18 +21,18 @@ pub(crate) async fn list_orgs(
     State(state): State<AdminState>,
     QueryParams(filter): QueryParams<Filter>,
     page: Page,
-) -> Result<Json<Paged<Organization>>, Failure> {
+) -> Result<Json<Paged<Organization>>, AdminError> {
     let filter = OrganizationFilter {
         scope: admin.scope_or_operator(),
         include_system: filter.include_system && admin.is_super(),
     };
-    let found = state
+    let organizations = state
         .store
         .read()
         .list_organizations(&filter, crate::scope::paging(page))
         .await?;
     Ok(Json(page.of(
-        found.rows.into_iter().map(Organization::from).collect(),
-        found.total,
+        organizations.rows.into_iter().map(Organization::from).collect(),
+        organizations.total,
     )))
 }

@@ -1,4 +1,4 @@
-//! `/orgs`
+//! `/orgs`: organizations.
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod get;

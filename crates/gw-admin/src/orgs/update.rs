@@ -1,7 +1,7 @@
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{OrgUpdateRequest, Organization},
@@ -13,7 +13,7 @@ use axum::{
 use gw_http::ApiError;
 use gw_store::record::OrganizationPatch;
 
-/// Changes an organization's name, slug or settings; the slug is super's to change.
+/// Changes an organization's name, slug or settings. Only super changes the slug.
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}", tag = "organizations",
     params(("org_id" = String, Path, format = Uuid)), request_body = OrgUpdateRequest,
     responses((status = 200, body = Organization), (status = 400), (status = 401), (status = 403), (status = 404),
@@ -23,7 +23,7 @@ pub(crate) async fn update_org(
     State(state): State<AdminState>,
     Path(org): Path<String>,
     JsonBody(body): JsonBody<OrgUpdateRequest>,
-) -> Result<Json<Organization>, Failure> {
+) -> Result<Json<Organization>, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     let slug = body
         .slug
@@ -31,9 +31,9 @@ pub(crate) async fn update_org(
         .map(input::slug)
         .transpose()?
         .filter(|slug| *slug != org.slug);
-    // HD40: whether a name is free would tell which other organizations there are.
+    // HD40: a conflict would reveal the slugs of other organizations.
     if slug.is_some() && admin.require_super_or_operator().is_err() {
-        return Err(Failure::Api(ApiError::forbidden(
+        return Err(AdminError::Api(ApiError::forbidden(
             "an organization's slug is changed by a super administrator",
         )));
     }

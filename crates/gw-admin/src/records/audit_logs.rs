@@ -1,6 +1,6 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     input,
     scope::{Admin, paging},
     wire::AuditLogRow,
@@ -18,7 +18,7 @@ pub(crate) struct Filter {
     /// `organization`, `group`, `user`, …
     #[param(required = false)]
     resource_type: Option<String>,
-    /// The touched record.
+    /// The changed record.
     #[param(required = false)]
     resource_id: Option<String>,
     /// The acting user's id.
@@ -38,8 +38,9 @@ pub(crate) struct Filter {
     to: Option<String>,
 }
 
-/// Mutations, newest first, with the values before and after; also those whose sealing is still under way.
-/// `X-Total-Count` counts the whole list. A sealed entry that is not what was sealed says so (`tampered`) and nothing else.
+/// Lists mutations, the newest first, with the values before and after. Entries that are not sealed yet are included.
+/// `X-Total-Count` is the size of the whole list. For a sealed entry that was changed, only its id, `tampered` and,
+/// where proven, its time are returned.
 #[utoipa::path(get, path = "/api/v1/admin/audit-logs", tag = "logs", params(Filter, PageQuery),
     responses((status = 200, body = [AuditLogRow]), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn list_audit_logs(
@@ -47,7 +48,7 @@ pub(crate) async fn list_audit_logs(
     State(state): State<AdminState>,
     QueryParams(query): QueryParams<Filter>,
     page: Page<100>,
-) -> Result<(AppendHeaders<[(&'static str, String); 1]>, Json<Vec<AuditLogRow>>), Failure> {
+) -> Result<(AppendHeaders<[(&'static str, String); 1]>, Json<Vec<AuditLogRow>>), AdminError> {
     let org = match query.org_id.as_deref() {
         Some(org) => Some(admin.readable_org(&state, org).await?.id),
         None => None,
@@ -66,18 +67,14 @@ pub(crate) async fn list_audit_logs(
         to: input::time(query.to.as_deref(), "to")?,
         ..AuditFilter::all(admin.scope()?)
     };
-    let found = state.audit.list_audit_logs(&state.store, &filter, paging(page)).await?;
-    let total = AppendHeaders([("x-total-count", found.total.to_string())]);
-    let rows = found
-        .rows
-        .into_iter()
-        .map(|row| AuditLogRow::new(row, &admin))
-        .collect();
+    let logs = state.audit.list_audit_logs(&state.store, &filter, paging(page)).await?;
+    let total = AppendHeaders([("x-total-count", logs.total.to_string())]);
+    let rows = logs.rows.into_iter().map(|row| AuditLogRow::new(row, &admin)).collect();
     Ok((total, Json(fitting(rows))))
 }
 
-fn code<T: FromStr>(text: Option<&str>, what: &str) -> Result<Option<T>, Failure> {
+fn code<T: FromStr>(text: Option<&str>, what: &str) -> Result<Option<T>, AdminError> {
     text.map(str::parse)
         .transpose()
-        .map_err(|_| Failure::bad(format!("invalid {what}")))
+        .map_err(|_| AdminError::bad_request(format!("invalid {what}")))
 }

@@ -1,6 +1,6 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     input,
     scope::{Admin, paging},
     wire::{AccessLogRow, AdminLogsResponse},
@@ -41,13 +41,14 @@ pub(crate) struct Filter {
     to: Option<String>,
 }
 
-/// Calls and retrievals, newest first, with their true outcome and, for denials, the reason.
+/// Lists calls and retrievals, the newest first, with their true outcome and, for denials, the reason.
 ///
-/// An administrator of an organization sees records filed under it; parameters are for super only (HD12). They read
-/// `unregistered` for denied calls to another organization's contract and to an unregistered address (HD30).
+/// An administrator of an organization sees records filed under it. Only super sees parameters (HD12). Administrators
+/// of organizations read `unregistered` for denied calls to another organization's contract and to an unregistered
+/// address (HD30).
 ///
-/// Every row is compared with its hash and its place in the log. One that is not what was sealed says so (`tampered`) and
-/// nothing else.
+/// Every row is verified against its hash and its place in the log. For a row that was changed, only its id, `tampered`
+/// and, where proven, its time are returned.
 #[utoipa::path(get, path = "/api/v1/admin/logs", tag = "logs", params(Filter, PageQuery),
     responses((status = 200, body = AdminLogsResponse), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn list_logs(
@@ -55,7 +56,7 @@ pub(crate) async fn list_logs(
     State(state): State<AdminState>,
     QueryParams(query): QueryParams<Filter>,
     page: Page<100>,
-) -> Result<Json<AdminLogsResponse>, Failure> {
+) -> Result<Json<AdminLogsResponse>, AdminError> {
     let filter = AccessFilter {
         external_id: query.external_id.filter(|text| !text.is_empty()),
         method: query.method.filter(|text| !text.is_empty()),
@@ -70,8 +71,8 @@ pub(crate) async fn list_logs(
         to: input::time(query.to.as_deref(), "to")?,
         ..AccessFilter::all(admin.scope()?)
     };
-    let found = state.audit.list_access_logs(&filter, paging(page)).await?;
-    let rows = found
+    let logs = state.audit.list_access_logs(&filter, paging(page)).await?;
+    let rows = logs
         .rows
         .into_iter()
         .map(|row| AccessLogRow::new(row, &admin))
@@ -81,7 +82,7 @@ pub(crate) async fn list_logs(
         total,
         limit,
         offset,
-    } = page.of(rows, found.total);
+    } = page.of(rows, logs.total);
     Ok(Json(AdminLogsResponse {
         data,
         total,
@@ -90,37 +91,37 @@ pub(crate) async fn list_logs(
     }))
 }
 
-/// Spec/70 rule 26.
-fn status(code: Option<&str>, outcome: Option<&str>) -> Result<StatusFilter, Failure> {
+/// The filter by status code or by outcome (spec/70 rule 26).
+fn status(code: Option<&str>, outcome: Option<&str>) -> Result<StatusFilter, AdminError> {
     match (code, outcome) {
-        (Some(_), Some(_)) => Err(Failure::bad("use status_code OR outcome, not both")),
+        (Some(_), Some(_)) => Err(AdminError::bad_request("use status_code OR outcome, not both")),
         (Some(code), None) => match code.parse::<u16>() {
             Ok(code) if code > 0 => Ok(StatusFilter::Code(code)),
-            Ok(_) | Err(_) => Err(Failure::bad("invalid status_code")),
+            Ok(_) | Err(_) => Err(AdminError::bad_request("invalid status_code")),
         },
         (None, None | Some("all")) => Ok(StatusFilter::Any),
         (None, Some("success")) => Ok(StatusFilter::Success),
         (None, Some("denied")) => Ok(StatusFilter::Denied),
         (None, Some("error")) => Ok(StatusFilter::Error),
-        (None, Some(_)) => Err(Failure::bad(
+        (None, Some(_)) => Err(AdminError::bad_request(
             "invalid outcome; expected one of: success, denied, error, all",
         )),
     }
 }
 
-/// The reasons that this administrator reads as the one that is asked for (HD30).
-fn reasons(admin: &Admin, text: &str) -> Result<Vec<DenyReason>, Failure> {
-    let asked = reason(text)?;
+/// The denial reasons that this administrator reads as the requested one (HD30).
+fn reasons(admin: &Admin, text: &str) -> Result<Vec<DenyReason>, AdminError> {
+    let requested = reason(text)?;
     Ok(DenyReason::ALL
         .iter()
         .copied()
-        .filter(|reason| admin.visible_reason(*reason) == asked)
+        .filter(|reason| admin.visible_reason(*reason) == requested)
         .collect())
 }
 
-fn reason(text: &str) -> Result<DenyReason, Failure> {
+fn reason(text: &str) -> Result<DenyReason, AdminError> {
     let known = DenyReason::ALL.iter().copied().find(|reason| reason.as_str() == text);
-    known.ok_or_else(|| Failure::bad("invalid denial_reason"))
+    known.ok_or_else(|| AdminError::bad_request("invalid denial_reason"))
 }
 
 #[cfg(test)]

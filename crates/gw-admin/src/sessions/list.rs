@@ -1,7 +1,7 @@
 use super::LoginSession;
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     scope::Admin,
     wire::{SessionInfoResponse, SessionListResponse},
 };
@@ -22,19 +22,21 @@ pub(crate) struct Filter {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum StateFilter {
     Pending,
     Failed,
     Completed,
 }
 
-impl Wanted {
-    fn parse(text: &str) -> Result<Self, Failure> {
+impl StateFilter {
+    fn parse(text: &str) -> Result<Self, AdminError> {
         match text {
             "pending" => Ok(Self::Pending),
             "failed" => Ok(Self::Failed),
             "completed" => Ok(Self::Completed),
-            _ => Err(Failure::bad("state must be `pending`, `failed` or `completed`")),
+            _ => Err(AdminError::bad_request(
+                "state must be `pending`, `failed` or `completed`",
+            )),
         }
     }
 
@@ -47,9 +49,10 @@ impl Wanted {
     }
 }
 
-/// Logins of the last ten minutes, with the exact reason of a refusal. Never their tokens.
+/// Lists the login sessions of the last ten minutes, with the exact reason of a refusal and without their tokens.
 ///
-/// An administrator of an organization sees those of its users; whose login an open session will be is not known.
+/// An administrator of an organization sees the sessions of its users. The user of a session without a proof is not
+/// known.
 #[utoipa::path(get, path = "/api/v1/admin/sessions", tag = "sessions", params(Filter, PageQuery),
     responses((status = 200, body = SessionListResponse), (status = 400), (status = 401), (status = 403), (status = 503)))]
 pub(crate) async fn list_sessions(
@@ -57,27 +60,28 @@ pub(crate) async fn list_sessions(
     State(state): State<AdminState>,
     QueryParams(filter): QueryParams<Filter>,
     page: Page<1000>,
-) -> Result<Json<SessionListResponse>, Failure> {
+) -> Result<Json<SessionListResponse>, AdminError> {
     let scope = admin.scope()?;
-    let wanted = filter
+    let state_filter = filter
         .state
         .as_deref()
         .filter(|text| !text.is_empty())
-        .map(Wanted::parse)
+        .map(StateFilter::parse)
         .transpose()?;
     let (snapshot, now) = (state.feed.pin().snapshot, state.clock.now());
-    let mut found = state.sessions.list().await?;
-    found
-        .retain(|session| is_shown(&snapshot, &scope, now, session) && wanted.is_none_or(|w| w == Wanted::of(session)));
-    let total = found.len();
+    let mut sessions = state.sessions.list().await?;
+    sessions.retain(|session| {
+        is_shown(&snapshot, &scope, now, session) && state_filter.is_none_or(|state| state == StateFilter::of(session))
+    });
+    let total = sessions.len();
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
-    let shown = found
+    let page_rows = sessions
         .into_iter()
         .skip(skipped)
         .take(usize::try_from(page.limit).unwrap_or(usize::MAX));
     let super_admin = admin.is_super();
     Ok(Json(SessionListResponse {
-        sessions: shown.map(|s| SessionInfoResponse::new(s, super_admin)).collect(),
+        sessions: page_rows.map(|s| SessionInfoResponse::new(s, super_admin)).collect(),
         total,
     }))
 }

@@ -1,7 +1,7 @@
-//! `/sessions`: logins on their way (decision 22; spec/80 §11).
+//! `/sessions`: pending and recent login sessions (decision 22; spec/80 §11).
 //!
-//! Super sees all of them; an administrator those of users of own organizations. Tokens, secrets and requests never
-//! come here: they stay with whoever keeps the sessions.
+//! Super sees all of them, an administrator the sessions of users of their organizations. Tokens, secrets and requests
+//! stay in the session store and never reach this crate.
 
 pub(crate) mod delete;
 pub(crate) mod list;
@@ -10,41 +10,41 @@ use gw_types::{ExternalId, Timestamp};
 use std::{net::IpAddr, pin::Pin};
 use uuid::Uuid;
 
-/// Where login sessions are; wired to who keeps them.
+/// The login session store; the server implements it.
 pub trait LoginSessions: Send + Sync + core::fmt::Debug {
-    /// All of them, the next to end first.
+    /// All sessions, the next to expire first.
     fn list(&self) -> Answer<'_, Vec<LoginSession>>;
-    /// One of them.
+    /// The session with this id.
     fn find(&self, id: Uuid) -> Answer<'_, Option<LoginSession>>;
-    /// Ends one; says whether there was one.
+    /// Ends a session; returns whether there was one.
     fn end(&self, id: Uuid) -> Answer<'_, bool>;
 }
 
-/// What comes back from [`LoginSessions`].
+/// The future that methods of [`LoginSessions`] return.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionsAway>> + Send + 'a>>;
 
-/// The sessions cannot be reached.
+/// The session store is not reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the login sessions cannot be reached")]
+#[error("the login session store is not reachable")]
 pub struct SessionsAway;
 
-/// A login on its way.
+/// A login session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoginSession {
-    /// Its id.
+    /// The public id, which ends the session and polls nothing.
     pub id: Uuid,
-    /// When it was opened.
+    /// When the session was opened.
     pub opened_at: Timestamp,
-    /// When it ends.
+    /// When the session expires.
     pub expires_at: Timestamp,
-    /// From where it was opened.
+    /// The client address that opened the session.
     pub client: IpAddr,
-    /// When it was completed.
+    /// When the login was completed.
     pub completed_at: Option<Timestamp>,
-    /// Why its last proof was refused, exactly.
+    /// The exact reason why the last proof was refused.
     pub failure: Option<String>,
-    /// Whose it is, if that is known.
+    /// The user, if a proof has named them.
     pub subject: Option<ExternalId>,
-    /// How it was proved.
+    /// The login provider of the proof.
     pub provider: Option<String>,
 }

@@ -1,10 +1,10 @@
-use crate::{AdminState, error::Failure, input, scope::Admin, wire::SharedInfrastructure};
+use crate::{AdminState, error::AdminError, input, scope::Admin, wire::SharedInfrastructure};
 use axum::{
     Json,
     extract::{Path, State},
 };
 
-/// One shared contract; super only.
+/// Returns one shared contract; super only.
 #[utoipa::path(get, path = "/api/v1/admin/shared-infrastructure/{address}", tag = "shared infrastructure",
     params(("address" = String, Path)),
     responses((status = 200, body = SharedInfrastructure), (status = 400), (status = 401), (status = 403),
@@ -13,12 +13,12 @@ pub(crate) async fn get_shared_infra(
     admin: Admin,
     State(state): State<AdminState>,
     Path(address): Path<String>,
-) -> Result<Json<SharedInfrastructure>, Failure> {
+) -> Result<Json<SharedInfrastructure>, AdminError> {
     admin.require_super()?;
-    let found = state.store.read().find_shared_infra(input::address(&address)?).await?;
+    let shared = state.store.read().find_shared_infra(input::address(&address)?).await?;
     Ok(Json(
-        found
-            .ok_or_else(|| Failure::not_found("shared contract not found"))?
+        shared
+            .ok_or_else(|| AdminError::not_found("shared contract not found"))?
             .into(),
     ))
 }

@@ -1,8 +1,8 @@
-use super::said;
+use super::parse_input;
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{SharedInfraInput, SharedInfrastructure},
@@ -13,7 +13,7 @@ use axum::{
 };
 use gw_http::ApiError;
 
-/// Replaces what is said of a shared contract; super only. The address cannot change.
+/// Replaces the properties of a shared contract; super only. The address cannot change.
 #[utoipa::path(put, path = "/api/v1/admin/shared-infrastructure/{address}", tag = "shared infrastructure",
     params(("address" = String, Path)), request_body = SharedInfraInput,
     responses((status = 200, body = SharedInfrastructure), (status = 400), (status = 401), (status = 403),
@@ -23,18 +23,18 @@ pub(crate) async fn update_shared_infra(
     State(state): State<AdminState>,
     Path(address): Path<String>,
     body: Result<JsonBody<SharedInfraInput>, ApiError>,
-) -> Result<Json<SharedInfrastructure>, Failure> {
+) -> Result<Json<SharedInfrastructure>, AdminError> {
     admin.require_super()?;
     let JsonBody(body) = body?;
     let address = input::address(&address)?;
-    if let Some(other) = body.address.as_deref()
-        && input::address(other)? != address
+    if let Some(requested) = body.address.as_deref()
+        && input::address(requested)? != address
     {
-        return Err(Failure::bad(
+        return Err(AdminError::bad_request(
             "the address of a shared contract cannot change: delete it and tag the other",
         ));
     }
-    let input = said(&body)?;
+    let input = parse_input(&body)?;
     let mut tx = admin.begin(&state).await?;
     let changed = tx.update_shared_infra(address, input).await?;
     tx.commit().await?;

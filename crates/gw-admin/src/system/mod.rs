@@ -1,6 +1,6 @@
-//! `/status` and `/system`: how it is, and toggles of tracing (spec/80 §11, spec/20 N4, X9). Any administrator reads them,
-//! super turns them.
+//! `/status` and `/system`: the instance status and the tracing toggles (spec/80 §11, spec/20 N4, X9). Every
+//! administrator reads them, super changes them.
 //!
-//! A change is a row of policy: it holds on every instance with the next snapshot, and ends by itself.
+//! A toggle change is a policy row: every instance applies it with its next snapshot, and it expires by itself.
 pub(crate) mod status;
 pub(crate) mod toggles;

@@ -1,20 +1,21 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     scope::Admin,
     wire::{MethodsStatus, NodeStatus, ProxyStatus, SecurityStatus, StatusResponse},
 };
 use axum::{Json, extract::State};
 use gw_evm::wire;
-use gw_node::{Answer, Budget};
+use gw_node::{Answer, RequestBudget};
 
-/// How this instance is, how far away its node is, and which methods the operator added to the registry.
+/// Returns the status of this instance: the latency of its node, and the methods that the operator added to the
+/// registry.
 #[utoipa::path(get, path = "/api/v1/admin/status", tag = "system",
     responses((status = 200, body = StatusResponse), (status = 401), (status = 403)))]
 pub(crate) async fn get_status(
     _admin: Admin,
     State(state): State<AdminState>,
-) -> Result<Json<StatusResponse>, Failure> {
+) -> Result<Json<StatusResponse>, AdminError> {
     Ok(Json(StatusResponse {
         proxy: ProxyStatus {
             status: "ok",
@@ -28,10 +29,10 @@ pub(crate) async fn get_status(
     }))
 }
 
-/// Asked now, for something that costs the node next to nothing.
+/// Queries the node in use for its chain id, a call that costs the node almost nothing.
 async fn node(state: &AdminState) -> NodeStatus {
-    let began = state.clock.now();
-    let error = match state.node.call(&wire::chain_id(), Budget::Fact).await {
+    let started_at = state.clock.now();
+    let error = match state.node.call(&wire::chain_id(), RequestBudget::Fact).await {
         Ok(Answer::Result(_)) => None,
         Ok(Answer::Error(_)) => Some("the node answers with an error"),
         Err(error) => {
@@ -39,7 +40,7 @@ async fn node(state: &AdminState) -> NodeStatus {
             Some("the node does not answer")
         }
     };
-    let latency_ms = state.clock.now().micros().saturating_sub(began.micros()).max(0) / 1000;
+    let latency_ms = state.clock.now().micros().saturating_sub(started_at.micros()).max(0) / 1000;
     let status = if error.is_none() { "ok" } else { "error" };
     let active = state
         .node

@@ -1,7 +1,7 @@
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{SystemToggleRequest, SystemToggleResponse},
@@ -11,20 +11,20 @@ use gw_http::ApiError;
 use gw_policy::snapshot::SystemToggle;
 use gw_types::{Seconds, Timestamp};
 
-/// The longest an override lasts, and how long it lasts unless said (X9).
-const LONGEST: Seconds = Seconds(24 * 60 * 60);
+/// The longest and the default duration of an override (X9).
+const MAX_DURATION: Seconds = Seconds(24 * 60 * 60);
 
-/// Whether calls of `eth_call` are traced and judged frame by frame.
+/// Returns whether `eth_call` is traced and authorized frame by frame.
 #[utoipa::path(get, path = "/api/v1/admin/system/eth-call-tracing", tag = "system",
     responses((status = 200, body = SystemToggleResponse), (status = 401), (status = 403)))]
 pub(crate) async fn get_eth_call_tracing(
     _admin: Admin,
     State(state): State<AdminState>,
-) -> Result<Json<SystemToggleResponse>, Failure> {
-    shown(&state, SystemToggle::EthCallTracing).await
+) -> Result<Json<SystemToggleResponse>, AdminError> {
+    current(&state, SystemToggle::EthCallTracing).await
 }
 
-/// Switches tracing of `eth_call` for at most a day; super only. Sends are traced whatever this says.
+/// Switches tracing of `eth_call` for at most a day; super only. Sends are always traced.
 #[utoipa::path(post, path = "/api/v1/admin/system/eth-call-tracing", tag = "system",
     request_body = SystemToggleRequest,
     responses((status = 200, body = SystemToggleResponse), (status = 400), (status = 401), (status = 403)))]
@@ -32,18 +32,18 @@ pub(crate) async fn set_eth_call_tracing(
     admin: Admin,
     State(state): State<AdminState>,
     body: Result<JsonBody<SystemToggleRequest>, ApiError>,
-) -> Result<Json<SystemToggleResponse>, Failure> {
-    turn(&admin, &state, SystemToggle::EthCallTracing, body).await
+) -> Result<Json<SystemToggleResponse>, AdminError> {
+    change(&admin, &state, SystemToggle::EthCallTracing, body).await
 }
 
-/// Whether frames into contracts of the caller's own organization need a grant, too.
+/// Returns whether frames into contracts of the caller's own organization need a grant, too.
 #[utoipa::path(get, path = "/api/v1/admin/system/intra-org-grant-tracing", tag = "system",
     responses((status = 200, body = SystemToggleResponse), (status = 401), (status = 403)))]
 pub(crate) async fn get_intra_org_grant_tracing(
     _admin: Admin,
     State(state): State<AdminState>,
-) -> Result<Json<SystemToggleResponse>, Failure> {
-    shown(&state, SystemToggle::IntraOrgGrantTracing).await
+) -> Result<Json<SystemToggleResponse>, AdminError> {
+    current(&state, SystemToggle::IntraOrgGrantTracing).await
 }
 
 /// Switches the need of grants inside executions for at most a day; super only.
@@ -54,39 +54,39 @@ pub(crate) async fn set_intra_org_grant_tracing(
     admin: Admin,
     State(state): State<AdminState>,
     body: Result<JsonBody<SystemToggleRequest>, ApiError>,
-) -> Result<Json<SystemToggleResponse>, Failure> {
-    turn(&admin, &state, SystemToggle::IntraOrgGrantTracing, body).await
+) -> Result<Json<SystemToggleResponse>, AdminError> {
+    change(&admin, &state, SystemToggle::IntraOrgGrantTracing, body).await
 }
 
-async fn turn(
+async fn change(
     admin: &Admin,
     state: &AdminState,
     toggle: SystemToggle,
     body: Result<JsonBody<SystemToggleRequest>, ApiError>,
-) -> Result<Json<SystemToggleResponse>, Failure> {
+) -> Result<Json<SystemToggleResponse>, AdminError> {
     admin.require_super()?;
     let JsonBody(body) = body?;
     let reason = input::text(body.reason.trim(), "reason", 500)?;
     if reason.is_empty() {
-        return Err(Failure::bad("reason must have 1 to 500 characters"));
+        return Err(AdminError::bad_request("reason must have 1 to 500 characters"));
     }
     let mut tx = admin.begin(state).await?;
-    let until = until(body.expires_at.as_deref(), tx.now())?;
-    tx.set_toggle(toggle, body.enabled, reason, until).await?;
+    let expires_at = expiry(body.expires_at.as_deref(), tx.now())?;
+    tx.set_toggle(toggle, body.enabled, reason, expires_at).await?;
     tx.commit().await?;
-    shown(state, toggle).await
+    current(state, toggle).await
 }
 
-fn until(text: Option<&str>, now: Timestamp) -> Result<Timestamp, Failure> {
-    let latest = now.plus(LONGEST);
+fn expiry(text: Option<&str>, now: Timestamp) -> Result<Timestamp, AdminError> {
+    let latest = now.plus(MAX_DURATION);
     match input::expiry(text, now)? {
         None => Ok(latest),
         Some(end) if end <= latest => Ok(end),
-        Some(_) => Err(Failure::bad("expires_at must be at most 24 hours ahead")),
+        Some(_) => Err(AdminError::bad_request("expires_at must be at most 24 hours ahead")),
     }
 }
 
-async fn shown(state: &AdminState, toggle: SystemToggle) -> Result<Json<SystemToggleResponse>, Failure> {
+async fn current(state: &AdminState, toggle: SystemToggle) -> Result<Json<SystemToggleResponse>, AdminError> {
     let env_default = state.knobs.configured(toggle);
     let now = state.clock.now();
     let change = state

@@ -2,17 +2,17 @@ use super::{reference, tenant};
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{AllowedDirectoryTenant, DirectoryTenantCreateRequest},
 };
-use axum::{Json, extract::State};
+use axum::extract::State;
+use gw_http::Created;
 use gw_store::record::NewTenant;
-use http::StatusCode;
 
-/// Lets the users of a directory tenant log in; super only. New users join the group, which must not be one of
-/// administrators; without one the default group.
+/// Lets the users of a directory tenant log in; super only. New users join the default group given here, which must not
+/// be a group of administrators, or else the default group of the gateway.
 #[utoipa::path(post, path = "/api/v1/admin/directory-tenants", tag = "directory",
     request_body = DirectoryTenantCreateRequest,
     responses((status = 201, body = AllowedDirectoryTenant), (status = 400), (status = 401), (status = 403),
@@ -21,7 +21,7 @@ pub(crate) async fn create_tenant(
     admin: Admin,
     State(state): State<AdminState>,
     body: Result<JsonBody<DirectoryTenantCreateRequest>, gw_http::ApiError>,
-) -> Result<(StatusCode, Json<AllowedDirectoryTenant>), Failure> {
+) -> Result<Created<AllowedDirectoryTenant>, AdminError> {
     admin.require_super()?;
     let JsonBody(body) = body?;
     let new = NewTenant {
@@ -33,7 +33,10 @@ pub(crate) async fn create_tenant(
         default_group: reference(body.default_group_id.as_deref(), "default_group_id")?,
     };
     let mut tx = admin.begin(&state).await?;
-    let made = tx.create_tenant(new).await?;
+    let created = tx.create_tenant(new).await?;
     tx.commit().await?;
-    Ok((StatusCode::CREATED, Json(made.into())))
+    Ok(Created(
+        format!("/api/v1/admin/directory-tenants/{}", created.id),
+        created.into(),
+    ))
 }

@@ -1,11 +1,11 @@
 use super::row;
-use crate::{AdminState, error::Failure, scope::Admin, wire::AllowedDirectoryTenant};
+use crate::{AdminState, error::AdminError, scope::Admin, wire::AllowedDirectoryTenant};
 use axum::{
     Json,
     extract::{Path, State},
 };
 
-/// One directory tenant; super only.
+/// Returns one directory tenant; super only.
 #[utoipa::path(get, path = "/api/v1/admin/directory-tenants/{id}", tag = "directory",
     params(("id" = String, Path, format = Uuid)),
     responses((status = 200, body = AllowedDirectoryTenant), (status = 401), (status = 403), (status = 404)))]
@@ -13,10 +13,10 @@ pub(crate) async fn get_tenant(
     admin: Admin,
     State(state): State<AdminState>,
     Path(id): Path<String>,
-) -> Result<Json<AllowedDirectoryTenant>, Failure> {
+) -> Result<Json<AllowedDirectoryTenant>, AdminError> {
     admin.require_super()?;
-    let found = state.store.read().find_allowed_tenant(row(&id)?).await?;
+    let tenant = state.store.read().find_allowed_tenant(row(&id)?).await?;
     Ok(Json(
-        found.ok_or_else(|| Failure::not_found("tenant not found"))?.into(),
+        tenant.ok_or_else(|| AdminError::not_found("tenant not found"))?.into(),
     ))
 }

@@ -1,21 +1,18 @@
-use crate::{
-    AdminState,
-    error::Failure,
-    scope::Admin,
-    wire::{AllowedDirectoryTenant, DirectoryTenantListResponse},
-};
+use crate::{AdminState, error::AdminError, scope::Admin, wire::AllowedDirectoryTenant};
 use axum::{Json, extract::State};
+use gw_http::{Page, PageQuery, Paged};
 
-/// The directory tenants whose users may log in, by label; super only.
-#[utoipa::path(get, path = "/api/v1/admin/directory-tenants", tag = "directory",
-    responses((status = 200, body = DirectoryTenantListResponse), (status = 401), (status = 403)))]
+/// Lists the directory tenants whose users may log in, by label; super only.
+#[utoipa::path(get, path = "/api/v1/admin/directory-tenants", tag = "directory", params(PageQuery),
+    responses((status = 200, body = Paged<AllowedDirectoryTenant>), (status = 401), (status = 403)))]
 pub(crate) async fn list_tenants(
     admin: Admin,
     State(state): State<AdminState>,
-) -> Result<Json<DirectoryTenantListResponse>, Failure> {
+    page: Page<1000>,
+) -> Result<Json<Paged<AllowedDirectoryTenant>>, AdminError> {
     admin.require_super()?;
     let data = state.store.read().list_tenants().await?;
-    Ok(Json(DirectoryTenantListResponse {
-        data: data.into_iter().map(AllowedDirectoryTenant::from).collect(),
-    }))
+    Ok(Json(
+        page.of_all(data.into_iter().map(AllowedDirectoryTenant::from).collect()),
+    ))
 }

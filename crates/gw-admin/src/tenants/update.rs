@@ -2,7 +2,7 @@ use super::{reference, row, tenant};
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{AllowedDirectoryTenant, DirectoryTenantUpdateRequest},
@@ -13,8 +13,8 @@ use axum::{
 };
 use gw_store::record::TenantPatch;
 
-/// Changes a directory tenant; super only. `disabled` shuts its users out at their next request and lets them in
-/// again: the reversible form of deletion.
+/// Changes a directory tenant; super only. `disabled` locks its users out at their next request, and can be reverted,
+/// unlike a deletion.
 #[utoipa::path(put, path = "/api/v1/admin/directory-tenants/{id}", tag = "directory",
     params(("id" = String, Path, format = Uuid)), request_body = DirectoryTenantUpdateRequest,
     responses((status = 200, body = AllowedDirectoryTenant), (status = 400), (status = 401), (status = 403),
@@ -24,7 +24,7 @@ pub(crate) async fn update_tenant(
     State(state): State<AdminState>,
     Path(id): Path<String>,
     body: Result<JsonBody<DirectoryTenantUpdateRequest>, gw_http::ApiError>,
-) -> Result<Json<AllowedDirectoryTenant>, Failure> {
+) -> Result<Json<AllowedDirectoryTenant>, AdminError> {
     admin.require_super()?;
     let id = row(&id)?;
     let JsonBody(body) = body?;

@@ -1,23 +1,19 @@
 use crate::{
     AdminState,
     body::JsonBody,
-    error::Failure,
+    error::AdminError,
     input,
     last_admin::LastAdmin,
     scope::{Admin, TARGET_DENIED},
     wire::{MembershipByDidRemovalRequest, MembershipByDidRequest, MembershipByDidResponse},
 };
-use axum::{
-    Json,
-    extract::{Path, State},
-};
-use gw_http::Message;
+use axum::extract::{Path, State};
+use gw_http::{Created, Message};
 use gw_store::record::{NewMembership, NewUser};
-use http::StatusCode;
 
-/// Puts whoever logs in as `did` into a group of the organization, creating the user (without the default group) if
-/// need be. The answer is the same whether the user existed, belongs elsewhere or is banned (C5, HD40): it waits for the
-/// user's agreement. Somebody who belongs to nobody else has the rights of the group at once.
+/// Adds the user with this DID to a group of the organization, and creates the user (without the default group) if
+/// needed. The membership waits until the user accepts it. The answer does not reveal whether the user existed, belongs
+/// to other organizations or is banned (C5, HD40). A user of no other organization has the rights of the group at once.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/memberships/by-did", tag = "memberships",
     params(("org_id" = String, Path, format = Uuid)), request_body = MembershipByDidRequest,
     responses((status = 201, body = MembershipByDidResponse), (status = 400), (status = 401), (status = 403),
@@ -27,16 +23,16 @@ pub(crate) async fn add_by_did(
     State(state): State<AdminState>,
     Path(org): Path<String>,
     JsonBody(body): JsonBody<MembershipByDidRequest>,
-) -> Result<(StatusCode, Json<MembershipByDidResponse>), Failure> {
+) -> Result<Created<MembershipByDidResponse>, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     let did = input::did(&body.did)?;
     let mut tx = admin.begin(&state).await?;
     let group = admin.group_of(&tx.read(), &org, &body.group_id).await?;
-    admin.may_touch(&group)?;
+    admin.require_super_for_admin_group(&group)?;
     let expires_at = input::expiry(body.expires_at.as_deref(), tx.now())?;
-    let known = tx.read().find_user_by_external_id(&did).await?;
-    let user = match known {
-        Some(user) => user,
+    let user = tx.read().find_user_by_external_id(&did).await?;
+    let user = match user {
+        Some(existing) => existing,
         None => {
             let new = NewUser {
                 external_id: did,
@@ -52,22 +48,23 @@ pub(crate) async fn add_by_did(
         group: group.group.id,
         expires_at,
     };
-    let made = if admin.is_super() {
+    let membership = if admin.is_super() {
         tx.add_membership(new).await?
     } else {
         tx.offer_membership(new).await?
     };
     tx.commit().await?;
-    Ok((
-        StatusCode::CREATED,
-        Json(MembershipByDidResponse {
+    let location = format!("/api/v1/admin/users/{}/memberships/{}", user.id, membership.id);
+    Ok(Created(
+        location,
+        MembershipByDidResponse {
             user_id: user.id,
-            membership: made.into(),
-        }),
+            membership: membership.into(),
+        },
     ))
 }
 
-/// Takes whoever logs in as `did` out of a group. Unknown DID, user or membership: one refusal.
+/// Removes the user with this DID from a group. An unknown DID, user or membership gets the same 403.
 #[utoipa::path(delete, path = "/api/v1/admin/orgs/{org_id}/memberships/by-did", tag = "memberships",
     params(("org_id" = String, Path, format = Uuid)), request_body = MembershipByDidRemovalRequest,
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -76,22 +73,22 @@ pub(crate) async fn remove_by_did(
     State(state): State<AdminState>,
     Path(org): Path<String>,
     JsonBody(body): JsonBody<MembershipByDidRemovalRequest>,
-) -> Result<Message, Failure> {
+) -> Result<Message, AdminError> {
     let org = admin.writable_org(&state, &org).await?;
     let did = input::did(&body.did)?;
     let mut tx = admin.begin(&state).await?;
     let group = admin.group_of(&tx.read(), &org, &body.group_id).await?;
     admin.may_disempower(&group)?;
-    let found = match tx.read().find_user_by_external_id(&did).await? {
+    let membership = match tx.read().find_user_by_external_id(&did).await? {
         Some(user) => tx.read().find_membership_of(user.id, group.group.id).await?,
         None => None,
     };
-    let Some(membership) = found else {
-        return Err(Failure::forbidden(TARGET_DENIED));
+    let Some(membership) = membership else {
+        return Err(AdminError::forbidden(TARGET_DENIED));
     };
-    let before = LastAdmin::of(&tx, &[org.id]).await?;
+    let last_admin = LastAdmin::of(&tx, &[org.id]).await?;
     tx.remove_membership(membership.id).await?;
-    before.keep(&admin, &mut tx).await?;
+    last_admin.keep(&admin, &mut tx).await?;
     tx.commit().await?;
     Ok(Message::new("membership removed"))
 }

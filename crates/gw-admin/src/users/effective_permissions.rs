@@ -1,6 +1,6 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     scope::{Admin, covers},
     wire::EffectivePermissions,
 };
@@ -12,7 +12,7 @@ use gw_http::{ApiError, QueryParams};
 use gw_policy::access;
 use serde::Deserialize;
 
-/// Which organization.
+/// The organization to evaluate.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct InOrg {
@@ -26,7 +26,8 @@ fn default_slug() -> String {
     "default".to_owned()
 }
 
-/// All that the user may do in one organization: the union of the live groups there, as decisions take it.
+/// Returns everything the user may do in one organization. It is the union of the user's active groups there, as
+/// decisions compute it.
 #[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/effective-permissions", tag = "diagnostics",
     params(("user_id" = String, Path, format = Uuid), InOrg),
     responses((status = 200, body = EffectivePermissions), (status = 401), (status = 403),
@@ -36,27 +37,28 @@ pub(crate) async fn effective_permissions(
     State(state): State<AdminState>,
     Path(user): Path<String>,
     QueryParams(InOrg { org }): QueryParams<InOrg>,
-) -> Result<Json<EffectivePermissions>, Failure> {
+) -> Result<Json<EffectivePermissions>, AdminError> {
     let scope = admin.scope()?;
     let user = admin.readable_user(&state.store.read(), &user).await?;
     let pinned = state.feed.pin();
     if !pinned.fresh {
         return Err(ApiError::policy_unavailable().into());
     }
-    let named = |known: &&std::sync::Arc<gw_policy::snapshot::Organization>| *known.slug == *org;
-    // The unknown and the foreign are one answer.
+    let has_slug = |candidate: &&std::sync::Arc<gw_policy::snapshot::Organization>| *candidate.slug == *org;
+    // An unknown slug and the slug of another organization get the same answer.
     let org = pinned
         .snapshot
         .organizations()
-        .find(named)
+        .find(has_slug)
         .map(|org| org.id)
         .filter(|org| covers(&scope, *org));
-    let org = org.ok_or_else(|| Failure::not_found("organization not found"))?;
+    let org = org.ok_or_else(|| AdminError::not_found("organization not found"))?;
     let now = state.clock.now();
-    // Until the user agreed, what a membership gives is not told: it would tell whether they belong elsewhere.
+    // Before the user accepted a membership, its effect is hidden: it would reveal whether the user belongs to other
+    // organizations.
     if !admin.is_super() && !pinned.snapshot.has_accepted(user.id, org, now) {
-        return Err(Failure::not_found("organization not found"));
+        return Err(AdminError::not_found("organization not found"));
     }
-    let found = access::effective(&pinned.snapshot, user.id, org, now, &state.knobs);
-    Ok(Json(EffectivePermissions::of(user.id, org, &found, now)))
+    let effective = access::effective(&pinned.snapshot, user.id, org, now, &state.knobs);
+    Ok(Json(EffectivePermissions::of(user.id, org, &effective, now)))
 }

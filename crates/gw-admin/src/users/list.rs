@@ -1,6 +1,6 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     input,
     scope::{Admin, paging},
     wire::{User, UserGroupMembership, UserListItem},
@@ -32,7 +32,7 @@ pub(crate) struct Filter {
     role: Option<String>,
 }
 
-/// The users in the caller's scope, by external id; `groups` holds only groups of that scope.
+/// Lists the users in the caller's scope by external id. `groups` contains only groups of that scope.
 #[utoipa::path(get, path = "/api/v1/admin/users", tag = "users", params(Filter, PageQuery),
     responses((status = 200, body = Paged<UserListItem>), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn list_users(
@@ -40,7 +40,7 @@ pub(crate) async fn list_users(
     State(state): State<AdminState>,
     RawQuery(query): RawQuery,
     page: Page,
-) -> Result<Json<Paged<UserListItem>>, Failure> {
+) -> Result<Json<Paged<UserListItem>>, AdminError> {
     let scope = admin.scope()?;
     let pinned = state.feed.pin();
     let mut filter = UserFilter {
@@ -67,14 +67,14 @@ pub(crate) async fn list_users(
                     "org_admin" => Role::OrgAdmin,
                     "admin" => Role::Admin,
                     "member" => Role::Member,
-                    _ => return Err(Failure::bad("role must be org_admin, admin or member")),
+                    _ => return Err(AdminError::bad_request("role must be org_admin, admin or member")),
                 });
             }
             _ => {}
         }
     }
-    let found = state.store.read().list_users(&filter, paging(page)).await?;
-    let rows = found.rows.into_iter().map(|row| UserListItem {
+    let users = state.store.read().list_users(&filter, paging(page)).await?;
+    let rows = users.rows.into_iter().map(|row| UserListItem {
         user: if admin.is_super() {
             row.user.into()
         } else {
@@ -92,10 +92,10 @@ pub(crate) async fn list_users(
             })
             .collect(),
     });
-    Ok(Json(page.of(rows.collect(), found.total)))
+    Ok(Json(page.of(rows.collect(), users.total)))
 }
 
-/// Whom a search names (HD30): an address that the caller may not be told is one that nobody holds.
+/// The search for an external id or an address (HD30). An address that the caller may not see matches nobody.
 fn search(text: &str, shows: impl Fn(Address) -> bool) -> UserSearch {
     match input::address(text) {
         Ok(address) if shows(address) => UserSearch::Holder(address),

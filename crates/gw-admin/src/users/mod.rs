@@ -1,4 +1,4 @@
-//! `/users`, memberships by user and by DID, linked addresses
+//! `/users`: users, their memberships (by user and by DID), linked addresses, sessions and personal RPC URLs.
 pub(crate) mod by_did;
 pub(crate) mod delete;
 pub(crate) mod effective_permissions;

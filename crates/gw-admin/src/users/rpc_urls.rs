@@ -1,6 +1,6 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     scope::Admin,
     wire::{RpcUrlEntry, UserRpcUrlsResponse},
 };
@@ -21,15 +21,15 @@ fn covers(scope: &Scope, org: OrgId) -> bool {
     }
 }
 
-/// A user's live personal RPC URLs, of organizations in scope. Never their addresses.
+/// Lists a user's active personal RPC URLs for organizations in scope, without the secret addresses.
 #[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/rpc-urls", tag = "users",
     params(("user_id" = String, Path, format = Uuid)),
     responses((status = 200, body = UserRpcUrlsResponse), (status = 401), (status = 403), (status = 404)))]
-pub(crate) async fn list_rpc_urls(
+pub(crate) async fn list_user_rpc_urls(
     admin: Admin,
     State(state): State<AdminState>,
     Path(user): Path<String>,
-) -> Result<Json<UserRpcUrlsResponse>, Failure> {
+) -> Result<Json<UserRpcUrlsResponse>, AdminError> {
     let scope = admin.scope()?;
     let user = admin.readable_user(&state.store.read(), &user).await?;
     let rows = state
@@ -37,32 +37,32 @@ pub(crate) async fn list_rpc_urls(
         .read()
         .list_personal_urls(user.id, state.clock.now())
         .await?;
-    let shown = rows
+    let rpc_urls = rows
         .into_iter()
         .filter(|row| covers(&scope, row.org))
         .map(RpcUrlEntry::from)
         .collect();
-    Ok(Json(UserRpcUrlsResponse { rpc_urls: shown }))
+    Ok(Json(UserRpcUrlsResponse { rpc_urls }))
 }
 
-/// Ends a user's personal RPC URL of an organization that the caller may change.
+/// Ends a user's personal RPC URL for an organization that the caller may change.
 #[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/rpc-urls/{id}", tag = "users",
     params(("user_id" = String, Path, format = Uuid), ("id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404)))]
-pub(crate) async fn end_rpc_url(
+pub(crate) async fn end_user_rpc_url(
     admin: Admin,
     State(state): State<AdminState>,
     Path((user, id)): Path<(String, String)>,
-) -> Result<Message, Failure> {
+) -> Result<Message, AdminError> {
     admin.require_writer()?;
     let scope = admin.scope()?;
     let mut tx = admin.begin(&state).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;
-    let id: PersonalUrlId = id.parse().map_err(|_| Failure::not_found(UNKNOWN))?;
-    // Another organization's is not there.
+    let id: PersonalUrlId = id.parse().map_err(|_| AdminError::not_found(UNKNOWN))?;
+    // A URL of another organization counts as unknown.
     let org = tx.find_personal_url(user.id, id).await?.org;
     if !covers(&scope, org) {
-        return Err(Failure::not_found(UNKNOWN));
+        return Err(AdminError::not_found(UNKNOWN));
     }
     admin.require_writer_of(org)?;
     tx.revoke_personal_url(user.id, id).await?;

@@ -1,6 +1,6 @@
 use crate::{
     AdminState,
-    error::Failure,
+    error::AdminError,
     input,
     scope::Admin,
     wire::{UserSession, UserSessionsResponse},
@@ -12,7 +12,7 @@ use axum::{
 use gw_http::Message;
 use gw_types::SessionId;
 
-/// A user's logins that can still refresh their tokens, the newest first. Never their tokens.
+/// Lists a user's logins that can still refresh their tokens, the newest first, without their tokens.
 #[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/sessions", tag = "sessions",
     params(("user_id" = String, Path, format = Uuid)),
     responses((status = 200, body = UserSessionsResponse), (status = 401), (status = 403), (status = 404)))]
@@ -20,7 +20,7 @@ pub(crate) async fn list_user_sessions(
     admin: Admin,
     State(state): State<AdminState>,
     Path(user): Path<String>,
-) -> Result<Json<UserSessionsResponse>, Failure> {
+) -> Result<Json<UserSessionsResponse>, AdminError> {
     let reads = state.store.read();
     let user = admin.readable_user(&reads, &user).await?;
     let logins = reads.list_logins(user.id, state.clock.now()).await?;
@@ -31,8 +31,7 @@ pub(crate) async fn list_user_sessions(
     }))
 }
 
-/// Ends one login of a user with all it made: its refresh tokens and its access tokens are dead at once, and its personal
-/// URLs end (HD35).
+/// Ends one login of a user. Its refresh and access tokens are revoked at once, and its personal URLs end (HD35).
 #[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/sessions/{session_id}", tag = "sessions",
     params(("user_id" = String, Path, format = Uuid), ("session_id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -40,7 +39,7 @@ pub(crate) async fn end_user_session(
     admin: Admin,
     State(state): State<AdminState>,
     Path((user, session)): Path<(String, String)>,
-) -> Result<Message, Failure> {
+) -> Result<Message, AdminError> {
     admin.require_writer()?;
     let mut tx = admin.begin(&state).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;
@@ -51,7 +50,7 @@ pub(crate) async fn end_user_session(
     Ok(Message::new("session ended"))
 }
 
-/// Ends all logins of a user, wherever they are signed in; they may sign in anew.
+/// Ends all logins of a user on all devices. The user may log in again.
 #[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/sessions", tag = "sessions",
     params(("user_id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404)))]
@@ -59,7 +58,7 @@ pub(crate) async fn end_user_sessions(
     admin: Admin,
     State(state): State<AdminState>,
     Path(user): Path<String>,
-) -> Result<Message, Failure> {
+) -> Result<Message, AdminError> {
     admin.require_writer()?;
     let mut tx = admin.begin(&state).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;

@@ -17,14 +17,14 @@ pub(crate) struct Contract {
     /// JSON ABI text, if one was uploaded.
     abi: Option<String>,
     #[schema(value_type = Object)]
-    metadata: record::Object,
+    metadata: record::JsonObject,
     #[schema(value_type = Option<String>, format = DateTime)]
     deployed_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = Uuid)]
     deployed_by_user_id: Option<UserId>,
     allow_visibleto_unlock: bool,
     events_allow_dynamic_payload: bool,
-    /// Calls it passes on are not judged by function rules.
+    /// Function rules do not apply to calls that this contract forwards.
     trusted_router: bool,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -52,7 +52,7 @@ impl From<record::Contract> for Contract {
     }
 }
 
-/// The address as the admin API writes it.
+/// The address in lower-case hex, the form of the admin API.
 pub(crate) fn lower(address: Address) -> String {
     format!("{address:#x}")
 }
@@ -66,8 +66,8 @@ pub(crate) struct ContractCreateRequest {
     /// At most 16 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub(crate) metadata: Option<record::Object>,
-    /// Proof for callers without the super token: the transaction that created the contract (decision 48).
+    pub(crate) metadata: Option<record::JsonObject>,
+    /// The transaction that created the contract: the proof for callers without the super token (decision 48).
     #[serde(default)]
     pub(crate) deployment_tx_hash: Option<String>,
 }
@@ -80,29 +80,29 @@ pub(crate) struct ContractUpdateRequest {
     /// At most 16 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub(crate) metadata: Option<record::Object>,
+    pub(crate) metadata: Option<record::JsonObject>,
 }
 
-/// Sets or, with `null`, clears the ABI.
+/// Sets the ABI; `null` clears it.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractAbiUpdateRequest {
-    /// A JSON array as text.
+    /// The ABI as JSON text.
     pub(crate) abi: Option<String>,
 }
 
-/// Switches the unlock of shared transactions (R29).
+/// Switches whether `visibleTo` unmasks the contract's events (R29).
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractVisibleToUnlockRequest {
     pub(crate) allow_visibleto_unlock: bool,
 }
 
-/// Attests that the contract's events carry no addresses in dynamic payloads.
+/// Attests that dynamic payloads of the contract's events contain no addresses.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractEventsAllowDynamicPayloadRequest {
     pub(crate) events_allow_dynamic_payload: bool,
 }
 
-/// Marks a router whose administrators vouch for the calls it passes on.
+/// Marks a router; its administrators vouch for the calls that it forwards.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractTrustedRouterRequest {
     pub(crate) trusted_router: bool,
@@ -123,8 +123,8 @@ pub(crate) struct EventSignature {
     pub(crate) signature: String,
     pub(crate) topic0: String,
     pub(crate) inputs: Vec<EventInput>,
-    /// `self` on each address parameter: what most rules want.
-    #[schema(value_type = Vec<Object>)]
+    /// A `self` rule for each address parameter, as a starting point.
+    #[schema(value_type = Vec<super::rules::ParamRule>)]
     pub(crate) default_param_rules: Vec<record::ParamRule>,
 }
 

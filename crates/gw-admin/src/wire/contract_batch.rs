@@ -4,11 +4,11 @@ use gw_types::{ContractId, GroupId, OrgId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Claims a contract that a member deployed past the gateway.
+/// Claims a contract that a member deployed without the gateway.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractClaimRequest {
     pub(crate) address: String,
-    /// The transaction that created it.
+    /// The transaction that created the contract.
     pub(crate) deployment_tx_hash: String,
     #[serde(default)]
     pub(crate) name: String,
@@ -36,7 +36,7 @@ impl From<record::Contract> for ContractClaimResponse {
     }
 }
 
-/// The organization's contracts, by what the chain shows of them.
+/// The organization's contracts, grouped by whether they are on the chain.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContractSyncCheckResponse {
     pub(crate) total: usize,
@@ -45,7 +45,7 @@ pub(crate) struct ContractSyncCheckResponse {
     pub(crate) errors: Vec<ContractSyncStatus>,
 }
 
-/// One contract and the chain.
+/// Whether one contract is on the chain.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContractSyncStatus {
     #[schema(value_type = String, format = Uuid)]
@@ -65,7 +65,7 @@ pub(crate) struct ContractSyncDeleteRequest {
     pub(crate) contract_ids: Vec<String>,
 }
 
-/// What was deleted.
+/// The result of a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContractSyncDeleteResponse {
     pub(crate) deleted_count: usize,
@@ -73,7 +73,7 @@ pub(crate) struct ContractSyncDeleteResponse {
     pub(crate) skipped: Vec<ContractSyncDeleteSkipped>,
 }
 
-/// What was not, and why.
+/// A contract that was not deleted, and the reason.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContractSyncDeleteSkipped {
     #[schema(value_type = String, format = Uuid)]
@@ -81,7 +81,7 @@ pub(crate) struct ContractSyncDeleteSkipped {
     pub(crate) reason: &'static str,
 }
 
-/// Moves contracts to one group: a present one, or a new one.
+/// Moves contracts to one group, an existing or a new one.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractBatchMoveRequest {
     /// 1 to 200 ids.
@@ -90,22 +90,22 @@ pub(crate) struct ContractBatchMoveRequest {
     pub(crate) target_group_id: Option<String>,
     #[serde(default)]
     pub(crate) new_group: Option<ContractBatchMoveNewGroup>,
-    /// Deletes groups the gateway made for deployers that hold no grant any more.
+    /// Whether to delete groups that the gateway created for deployers and that hold no grant any more.
     #[serde(default)]
     pub(crate) delete_empty_auto_groups: bool,
 }
 
-/// The group to make.
+/// The group to create.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractBatchMoveNewGroup {
     pub(crate) name: String,
     pub(crate) slug: String,
-    /// Without it: every grantable method, and the claim `deploy`.
+    /// The access of the group; if absent, every grantable method and the claim `deploy`.
     #[serde(default)]
     pub(crate) access: Option<ContractBatchMoveAccess>,
 }
 
-/// What a new group may do.
+/// The access of a new group.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ContractBatchMoveAccess {
     #[serde(default)]
@@ -122,7 +122,7 @@ pub(crate) struct ContractBatchMoveResponse {
     pub(crate) moved_count: usize,
     #[schema(value_type = Vec<String>)]
     pub(crate) deleted_group_ids: Vec<GroupId>,
-    /// What a new group may do.
+    /// The access of the new group; absent for an existing group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) access: Option<ContractBatchMoveAccess>,
 }

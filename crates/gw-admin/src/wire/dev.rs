@@ -8,19 +8,19 @@ pub(crate) struct DeployDemoErc20Request {
     /// Up to 64 characters; `DemoERC20` if absent.
     #[serde(default)]
     pub(crate) name: Option<String>,
-    /// Who owns it; may be absent for administrators of one organization.
+    /// The organization of the contract; administrators of exactly one organization may leave it out.
     #[serde(default)]
     #[schema(format = Uuid)]
     pub(crate) org_id: Option<String>,
 }
 
-/// The token.
+/// The deployed token.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DeployDemoERC20Response)]
 pub(crate) struct DeployDemoErc20Response {
     pub(crate) address: String,
     pub(crate) name: String,
     pub(crate) tx_hash: String,
-    /// Whether it is registered to the organization already.
+    /// Whether the contract is registered to the organization already.
     pub(crate) registered: bool,
 }

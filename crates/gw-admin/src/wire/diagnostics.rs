@@ -6,41 +6,41 @@ use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeMap};
 use utoipa::ToSchema;
 
-/// A call to try.
+/// A call to test.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct TestRequestInput {
-    /// An access token of whom the call is tried as; without one it is an anonymous caller's.
+    /// The access token of the caller to test as; an anonymous caller if absent.
     pub(crate) jwt_token: Option<String>,
     pub(crate) method: String,
     /// The organization the call names; required for administrators of organizations.
     pub(crate) org_id: Option<String>,
     #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<Value>)]
     pub(crate) params: Vec<Value>,
-    /// Sends take effect: they run only with this, and for super administrators.
+    /// Allows sends, which take effect; super only.
     #[serde(default)]
     pub(crate) allow_write: bool,
 }
 
-/// What came of it.
+/// The outcome of a tested call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TestRequestResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(crate) result: Option<Value>,
-    /// What the caller is told, and in parentheses why.
+    /// The error message that the caller gets, and the denial reason in parentheses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
-    /// Who the call was tried as.
+    /// The DID of the caller, or a placeholder for an anonymous caller.
     pub(crate) identity: String,
     pub(crate) latency_ms: i64,
 }
 
-/// May somebody do this? The organization is named by id or slug.
+/// A call to check for a user. The organization is named by id or slug.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct AccessCheckRequest {
     pub(crate) method: String,
-    /// Whose right is asked about; without it an anonymous caller's.
+    /// The user whose access is checked; an anonymous caller if absent.
     #[serde(default)]
     pub(crate) user_external_id: Option<String>,
     #[serde(default)]
@@ -49,31 +49,31 @@ pub(crate) struct AccessCheckRequest {
     pub(crate) org_slug: Option<String>,
     /// The parameters of the call, as a client would send them.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<Value>>)]
     pub(crate) params: Option<Vec<Value>>,
-    /// In place of `params`: the address the call is about.
+    /// Instead of `params`: the address that the call is about.
     #[serde(default)]
     pub(crate) target_address: Option<String>,
-    /// With `target_address`: the function, as four bytes of hex.
+    /// With `target_address`: the function selector, four bytes of hex.
     #[serde(default)]
     pub(crate) function_selector: Option<String>,
-    /// Claims that must be held besides.
+    /// Further claims that the user must hold.
     #[serde(default)]
     pub(crate) required_claims: Vec<String>,
 }
 
-/// The decision, by the function that serves callers, and what it stood on.
+/// The decision for a checked call, and its explanation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccessCheckResult {
     pub(crate) allowed: bool,
-    /// Denied for want of a login.
+    /// Whether the call was denied because nobody is logged in.
     pub(crate) auth_required: bool,
-    /// The claims held: on the target, or in the organization.
+    /// The claims that the user holds, on the target or in the organization.
     pub(crate) claims: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     pub(crate) org_id: Option<OrgId>,
-    /// Why not: a code of the access log, or `missing_claim`.
+    /// The denial reason: a code of the access log, or `missing_claim`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,23 +82,23 @@ pub(crate) struct AccessCheckResult {
     pub(crate) explanation: Explanation,
 }
 
-/// What a decision stood on; nothing of other organizations.
+/// The basis of a decision. It contains nothing about other organizations.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Explanation {
-    /// The check that settled it, `passed` if all were passed.
+    /// The deciding check; `passed` if all checks passed.
     pub(crate) rule: &'static str,
-    /// What that check says, in words.
+    /// The deciding check in words.
     pub(crate) text: Cow<'static, str>,
-    /// How a call that may go on is answered: `forward`, `trace`, `constant_zero` and so on.
+    /// How an allowed call is answered: `forward`, `trace`, `constant_zero` and so on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<&'static str>,
     /// The user's groups in the organization.
     pub(crate) groups: Vec<ExplainedGroup>,
-    /// What the call is about.
+    /// The addresses that the call is about.
     pub(crate) targets: Vec<ExplainedTarget>,
 }
 
-/// What one of the user's groups contributes.
+/// One of the user's groups, and what it allows.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ExplainedGroup {
     #[schema(value_type = String, format = Uuid)]
@@ -109,30 +109,30 @@ pub(crate) struct ExplainedGroup {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
-    /// Whether membership and access count now.
+    /// Whether the membership and the access are effective now.
     active: bool,
     lists_method: bool,
     claims: Vec<&'static str>,
 }
 
-/// What an address is to the user.
+/// An address, and how the user may access it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ExplainedTarget {
     #[schema(value_type = String)]
     address: String,
     /// `org_admin`, `grant`, `deployer`, `own_address`, `public`, `shared_infrastructure`, `reservation` or `none`.
     reached_by: &'static str,
-    /// The contract there, if it is the organization's.
+    /// The contract at the address, if it is the organization's.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     contract_id: Option<ContractId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     contract_name: Option<String>,
-    /// The grants on the contract, held by the user or not.
+    /// The grants on the contract, of the user and of others.
     grants: Vec<ExplainedGrant>,
 }
 
-/// What one grant contributes.
+/// A grant, and what it allows.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ExplainedGrant {
     #[schema(value_type = String, format = Uuid)]
@@ -142,83 +142,85 @@ pub(crate) struct ExplainedGrant {
     group_slug: String,
     /// Whether the user holds it through an active membership.
     held: bool,
-    /// Whether it opens the function that is called, parameters aside.
+    /// Whether the grant allows the called function, apart from its parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     opens_function: Option<bool>,
     claims: Vec<&'static str>,
 }
 
 impl Explanation {
-    pub(crate) fn of(found: &access::Explanation<'_>, plan: Option<&'static str>) -> Self {
+    pub(crate) fn of(explanation: &access::Explanation<'_>, plan: Option<&'static str>) -> Self {
         let names = |claims: Claims| claims.iter().map(Claim::as_str).collect();
-        let group = |says: &access::GroupSays<'_>| ExplainedGroup {
-            group_id: says.group.id,
-            slug: says.group.slug.to_string(),
-            membership_id: says.membership.id,
-            expires_at: says.membership.expires_at,
-            active: says.active,
-            lists_method: says.lists_method,
-            claims: names(says.claims),
+        let group = |explained: &access::GroupExplanation<'_>| ExplainedGroup {
+            group_id: explained.group.id,
+            slug: explained.group.slug.to_string(),
+            membership_id: explained.membership.id,
+            expires_at: explained.membership.expires_at,
+            active: explained.active,
+            lists_method: explained.lists_method,
+            claims: names(explained.claims),
         };
-        let grant = |says: &access::GrantSays<'_>| ExplainedGrant {
-            grant_id: says.grant.id,
-            group_id: says.group.id,
-            group_slug: says.group.slug.to_string(),
-            held: says.held,
-            opens_function: says.opens_function,
-            claims: names(says.grant.claims),
+        let grant = |explained: &access::GrantExplanation<'_>| ExplainedGrant {
+            grant_id: explained.grant.id,
+            group_id: explained.group.id,
+            group_slug: explained.group.slug.to_string(),
+            held: explained.held,
+            opens_function: explained.opens_function,
+            claims: names(explained.grant.claims),
         };
-        let target = |says: &access::TargetSays<'_>| ExplainedTarget {
-            address: super::lower(says.address),
-            reached_by: says.way.as_str(),
-            contract_id: says.contract.map(|contract| contract.id),
-            contract_name: says.contract.map(|contract| contract.name.to_string()),
-            grants: says.grants.iter().map(grant).collect(),
+        let target = |explained: &access::TargetExplanation<'_>| ExplainedTarget {
+            address: super::lower(explained.address),
+            reached_by: explained.way.as_str(),
+            contract_id: explained.contract.map(|contract| contract.id),
+            contract_name: explained.contract.map(|contract| contract.name.to_string()),
+            grants: explained.grants.iter().map(grant).collect(),
         };
         Self {
-            rule: found.rule.as_str(),
-            text: words(found.rule).into(),
+            rule: explanation.rule.as_str(),
+            text: words(explanation.rule).into(),
             plan,
-            groups: found.groups.iter().map(group).collect(),
-            targets: found.targets.iter().map(target).collect(),
+            groups: explanation.groups.iter().map(group).collect(),
+            targets: explanation.targets.iter().map(target).collect(),
         }
     }
 }
 
-/// The rule in words.
-pub(crate) const fn words(rule: access::Rule) -> &'static str {
-    use access::Rule;
+/// The deciding check in words.
+pub(crate) const fn words(rule: access::DecidingCheck) -> &'static str {
+    use access::DecidingCheck;
     match rule {
-        Rule::Method => "the method is not served",
-        Rule::Identity => "nobody is logged in, the account is unknown, or it is banned",
-        Rule::Kyc => "KYC is not completed",
-        Rule::Suspension => "sends of this user are suspended until an administrator clears it",
-        Rule::Organization => "the organization is not one the user is an active member of, or not the target's",
-        Rule::MethodList => "no active group of the user in the organization lists the method",
-        Rule::Parameters => "the parameters are not what the method takes",
-        Rule::Multicall => "calls through multicall contracts are not judged",
-        Rule::History => "blocks of the past are for administrators of the organization",
-        Rule::Target => "the address is not within the user's reach",
-        Rule::Grant => "no active group of the user holds a grant on the contract",
-        Rule::Function => "no grant of the user opens the function",
-        Rule::ParamRule => {
+        DecidingCheck::Method => "the method is not served",
+        DecidingCheck::Identity => "nobody is logged in, the account is unknown, or it is banned",
+        DecidingCheck::Kyc => "KYC is not completed",
+        DecidingCheck::Suspension => "sends of this user are suspended until an administrator clears it",
+        DecidingCheck::Organization => {
+            "the organization is not one the user is an active member of, or not the target's"
+        }
+        DecidingCheck::MethodList => "no active group of the user in the organization lists the method",
+        DecidingCheck::Parameters => "the parameters are not what the method takes",
+        DecidingCheck::Multicall => "calls through multicall contracts are not judged",
+        DecidingCheck::History => "blocks of the past are for administrators of the organization",
+        DecidingCheck::Target => "the address is not within the user's reach",
+        DecidingCheck::Grant => "no active group of the user holds a grant on the contract",
+        DecidingCheck::Function => "no grant of the user opens the function",
+        DecidingCheck::ParamRule => {
             "a parameter is not what the grants demand (an address of the user counts only where it is known to you), or the storage slot is not a standard one"
         }
-        Rule::Claim => "the user lacks the claim",
-        Rule::Sender => "the sender is not linked to the user, or not known to you as the user's",
-        Rule::Pin => "the code of the shared contract is not the pinned one",
-        Rule::Trace => "something the execution enters or reads is not within the user's reach",
-        Rule::Compliance => "compliance refuses",
-        Rule::Limit => "a limit is reached",
-        Rule::Service => "node, policy or journal is not available",
-        Rule::Passed => "every check is passed",
+        DecidingCheck::Claim => "the user lacks the claim",
+        DecidingCheck::Sender => "the sender is not linked to the user, or not known to you as the user's",
+        DecidingCheck::Pin => "the code of the shared contract is not the pinned one",
+        DecidingCheck::Trace => "something the execution enters or reads is not within the user's reach",
+        DecidingCheck::Compliance => "compliance refuses",
+        DecidingCheck::Limit => "a limit is reached",
+        DecidingCheck::Service => "node, policy or journal is not available",
+        DecidingCheck::Passed => "every check is passed",
     }
 }
 
-/// All that somebody may do in one organization.
+/// Everything that a user may do in one organization.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EffectivePermissions {
-    /// User and organization.
+    /// The user's and the organization's id, joined by a colon.
     id: String,
     #[schema(value_type = String, format = Uuid)]
     user_id: UserId,
@@ -226,11 +228,11 @@ pub(crate) struct EffectivePermissions {
     org_id: OrgId,
     allowed_methods: Vec<String>,
     claims: Vec<&'static str>,
-    /// By address of the contract.
+    /// Access by contract address.
     contract_access: BTreeMap<String, ContractAccess>,
     #[schema(value_type = String, format = DateTime)]
     computed_at: Timestamp,
-    /// When the first membership it stands on ends; `null` if none does.
+    /// When the first underlying membership ends; `null` if none ends.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
 }
@@ -239,23 +241,28 @@ pub(crate) struct EffectivePermissions {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContractAccess {
     claims: Vec<&'static str>,
-    /// `null`: every function.
-    #[schema(value_type = Option<Vec<Object>>)]
+    /// The allowed functions; `null` means every function.
+    #[schema(value_type = Option<Vec<super::rules::FunctionRule>>)]
     functions: Option<Vec<record::FunctionRule>>,
     event_rules: ContractEventRules,
 }
 
-/// Which events show.
+/// The events that are visible.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContractEventRules {
-    /// Every event.
+    /// Whether every event is visible.
     wildcard: bool,
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<super::rules::EventRule>)]
     rules: Vec<record::EventRule>,
 }
 
 impl EffectivePermissions {
-    pub(crate) fn of(user_id: UserId, org_id: OrgId, found: &access::Effective<'_>, computed_at: Timestamp) -> Self {
+    pub(crate) fn of(
+        user_id: UserId,
+        org_id: OrgId,
+        effective: &access::Effective<'_>,
+        computed_at: Timestamp,
+    ) -> Self {
         let names = |claims: Claims| claims.iter().map(Claim::as_str).collect();
         let access = |rights: &access::ContractRights<'_>| ContractAccess {
             claims: names(rights.claims),
@@ -272,22 +279,22 @@ impl EffectivePermissions {
             id: format!("{user_id}:{org_id}"),
             user_id,
             org_id,
-            allowed_methods: found
+            allowed_methods: effective
                 .permissions
                 .methods
                 .names()
                 .iter()
-                .chain(&found.extras)
+                .chain(&effective.extras)
                 .map(ToString::to_string)
                 .collect(),
-            claims: names(found.permissions.claims),
-            contract_access: found
+            claims: names(effective.permissions.claims),
+            contract_access: effective
                 .contracts
                 .iter()
                 .map(|c| (super::lower(c.contract.address), access(c)))
                 .collect(),
             computed_at,
-            expires_at: found.expires_at,
+            expires_at: effective.expires_at,
         }
     }
 }
@@ -314,11 +321,11 @@ fn param(rule: &snapshot::ParamRule) -> record::ParamRule {
         word: *word,
     };
     let must_be = match &rule.must_be {
-        snapshot::MustBe::Own => record::MustBe::Own,
-        snapshot::MustBe::Org => record::MustBe::Org,
-        snapshot::MustBe::Word(word) => record::MustBe::Literal(literal(word)),
-        snapshot::MustBe::OneOf(words) => record::MustBe::OneOf(words.iter().map(literal).collect()),
-        snapshot::MustBe::Compare(comparison, word) => record::MustBe::Compare(*comparison, literal(word)),
+        snapshot::Constraint::Own => record::MustBe::Own,
+        snapshot::Constraint::Org => record::MustBe::Org,
+        snapshot::Constraint::Word(word) => record::MustBe::Literal(literal(word)),
+        snapshot::Constraint::OneOf(words) => record::MustBe::OneOf(words.iter().map(literal).collect()),
+        snapshot::Constraint::Compare(comparison, word) => record::MustBe::Compare(*comparison, literal(word)),
     };
     record::ParamRule {
         index: u16::try_from(rule.index).unwrap_or(u16::MAX),
@@ -326,104 +333,105 @@ fn param(rule: &snapshot::ParamRule) -> record::ParamRule {
     }
 }
 
-/// A call to be run as a member, without effect.
+/// A call to simulate as a member, without effects.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct DryRunRequest {
-    /// Whose call it would be.
+    /// The DID of the member.
     pub(crate) user_did: String,
     pub(crate) rpc: DryRunRpcBlock,
 }
 
-/// The call.
+/// The call of a dry run.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = DryRunRPCBlock)]
 pub(crate) struct DryRunRpcBlock {
     pub(crate) method: String,
     #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<Value>)]
     pub(crate) params: Vec<Value>,
 }
 
-/// What would come of it.
+/// The outcome of a dry run.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DryRunResponseDoc {
     /// `allowed` or `denied`.
     pub(crate) decision: &'static str,
-    /// Why not: a code of the access log.
+    /// The denial reason: a code of the access log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<&'static str>,
-    /// What a read answers, or how its execution failed. What only the member sees is not there, or masked.
+    /// The response of a read, or the error of its execution. Content that the administrator may not see is left out or
+    /// masked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(crate) response: Option<Value>,
-    /// The call tree of a send, frames out of the member's reach cut.
+    /// The call tree of a send, without frames that the member may not see.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(crate) trace: Option<Value>,
-    /// The events of a send.
+    /// All events of a send.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<Value>>)]
     pub(crate) logs_emitted: Option<Vec<Value>>,
-    /// Those of them that the member would see.
+    /// The events of a send that the member would see.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<Value>>)]
     pub(crate) logs_visible_to_user: Option<Vec<Value>>,
-    /// Where the execution was stopped.
+    /// The frame at which the execution was denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stopped_at: Option<StoppedFrame>,
     pub(crate) explanation: Explanation,
 }
 
-/// A place in an execution.
+/// A frame of an execution.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StoppedFrame {
-    /// The frame, counted from 0 in the order they are entered; absent if an account was only looked at.
+    /// The index of the frame, from 0, in the order in which frames are entered; absent if an account was only read.
     #[serde(skip_serializing_if = "Option::is_none")]
     frame: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     depth: Option<u32>,
-    /// What it is about, if both of you may know.
+    /// The address, if both the member and the administrator may know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<String>,
 }
 
-impl From<access::StoppedAt> for StoppedFrame {
-    fn from(found: access::StoppedAt) -> Self {
+impl From<access::DeniedFrame> for StoppedFrame {
+    fn from(denied: access::DeniedFrame) -> Self {
         Self {
-            frame: found.frame,
-            depth: found.depth,
-            address: found.address.map(super::lower),
+            frame: denied.frame,
+            depth: denied.depth,
+            address: denied.address.map(super::lower),
         }
     }
 }
 
-/// A read to be made as a member, in the form of a JSON-RPC request.
+/// A read to make as a member, in the form of a JSON-RPC request.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ViewAsRequest {
     pub(crate) method: String,
     #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<Value>)]
     pub(crate) params: Vec<Value>,
-    /// Echoed.
+    /// Returned unchanged in the response.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(crate) id: Option<Value>,
-    /// `2.0`, as clients of JSON-RPC write it.
+    /// `2.0`; accepted because JSON-RPC clients send it.
     #[serde(default, rename = "jsonrpc")]
     #[schema(value_type = Option<String>)]
     pub(crate) _jsonrpc: Option<IgnoredAny>,
 }
 
-/// The JSON-RPC answer.
+/// A JSON-RPC response.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ViewAsAnswer {
     pub(crate) jsonrpc: &'static str,
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(crate) id: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(crate) result: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(crate) error: Option<Value>,
 }

@@ -18,11 +18,11 @@ pub(crate) struct ContractGrant {
     group_id: GroupId,
     /// Claims on this contract only.
     claims: Vec<&'static str>,
-    /// `null`: every function; otherwise only those listed.
-    #[schema(value_type = Option<Vec<Object>>)]
+    /// The allowed functions; `null` means every function.
+    #[schema(value_type = Option<Vec<super::rules::FunctionRule>>)]
     functions: Option<Vec<FunctionRule>>,
-    /// `null` and `"*"`: every event, masked; `[]`: none; otherwise only those listed.
-    #[schema(value_type = Object)]
+    /// The visible events. `null` and `"*"` mean every event, masked; `[]` means none.
+    #[schema(value_type = Option<super::rules::EventRulesField>)]
     event_rules: EventRules,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -50,32 +50,33 @@ impl From<record::Grant> for ContractGrant {
 pub(crate) struct ContractGrantCreateRequest {
     #[schema(value_type = String, format = Uuid)]
     pub(crate) group_id: String,
-    /// On this contract only; `null` is none.
+    /// Claims on this contract only; `null` means none.
     #[serde(default)]
     pub(crate) claims: Option<Vec<String>>,
     #[serde(default)]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<super::rules::FunctionRule>>)]
     pub(crate) functions: Option<Vec<FunctionRule>>,
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<super::rules::EventRulesField>)]
     pub(crate) event_rules: EventRulesField,
 }
 
-/// Changes a grant: an absent member is kept, `null` lifts a restriction and takes claims away (F1, C3, decision 19).
+/// Changes a grant. An absent member keeps its value; `null` removes a restriction, and for `claims` it removes all
+/// claims (F1, C3, decision 19).
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractGrantUpdateRequest {
     #[serde(default, deserialize_with = "super::present")]
     #[schema(value_type = Option<Vec<String>>)]
     pub(crate) claims: Option<Option<Vec<String>>>,
     #[serde(default, deserialize_with = "super::present")]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<super::rules::FunctionRule>>)]
     pub(crate) functions: Option<Option<Vec<FunctionRule>>>,
     #[serde(default, deserialize_with = "super::present")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<super::rules::EventRulesField>)]
     pub(crate) event_rules: Option<Option<EventRulesField>>,
 }
 
-/// Event rules as given: `null`, `"*"`, a list, or `{wildcard, rules}` (decision 48).
+/// Event rules in a request: `null`, `"*"`, a list, or `{wildcard, rules}` (decision 48).
 #[derive(Debug, Default)]
 pub(crate) enum EventRulesField {
     Object {
@@ -87,12 +88,13 @@ pub(crate) enum EventRulesField {
     Absent,
 }
 
-/// By hand: a derived untagged enum buffers what it reads, and members unknown below it would pass unseen (HD33).
+/// Implemented by hand: a derived untagged enum buffers its input, and unknown members inside of it would be accepted
+/// (HD33).
 impl<'de> Deserialize<'de> for EventRulesField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Shapes;
+        struct EventRulesVisitor;
 
-        impl<'de> Visitor<'de> for Shapes {
+        impl<'de> Visitor<'de> for EventRulesVisitor {
             type Value = EventRulesField;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,14 +123,14 @@ impl<'de> Deserialize<'de> for EventRulesField {
             fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<EventRulesField, A::Error> {
                 let (mut wildcard, mut rules) = (None, None);
                 while let Some(name) = members.next_key::<String>()? {
-                    let twice = match name.as_str() {
+                    let is_duplicate = match name.as_str() {
                         "wildcard" => wildcard.replace(members.next_value()?).is_some(),
                         "rules" => rules
                             .replace(members.next_value::<Option<_>>()?.unwrap_or_default())
                             .is_some(),
                         unknown => return Err(A::Error::unknown_field(unknown, &["wildcard", "rules"])),
                     };
-                    if twice {
+                    if is_duplicate {
                         return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
                     }
                 }
@@ -137,7 +139,7 @@ impl<'de> Deserialize<'de> for EventRulesField {
             }
         }
 
-        deserializer.deserialize_any(Shapes)
+        deserializer.deserialize_any(EventRulesVisitor)
     }
 }
 
@@ -158,21 +160,21 @@ mod tests {
 
     #[test]
     fn f1_an_absent_member_is_not_null() {
-        let read = |text| serde_json::from_str::<ContractGrantUpdateRequest>(text).unwrap();
-        assert!(read("{}").functions.is_none() && read("{}").event_rules.is_none());
-        assert!(matches!(read(r#"{"functions":null}"#).functions, Some(None)));
-        assert!(matches!(read(r#"{"event_rules":null}"#).event_rules, Some(None)));
-        assert!(read("{}").claims.is_none());
+        let parse = |text| serde_json::from_str::<ContractGrantUpdateRequest>(text).unwrap();
+        assert!(parse("{}").functions.is_none() && parse("{}").event_rules.is_none());
+        assert!(matches!(parse(r#"{"functions":null}"#).functions, Some(None)));
+        assert!(matches!(parse(r#"{"event_rules":null}"#).event_rules, Some(None)));
+        assert!(parse("{}").claims.is_none());
         assert!(
-            matches!(read(r#"{"claims":null}"#).claims, Some(None)),
+            matches!(parse(r#"{"claims":null}"#).claims, Some(None)),
             "C3: cleared, not kept"
         );
-        assert!(matches!(read(r#"{"functions":[]}"#).functions, Some(Some(list)) if list.is_empty()));
+        assert!(matches!(parse(r#"{"functions":[]}"#).functions, Some(Some(list)) if list.is_empty()));
     }
 
     #[test]
     fn decision_48_event_rules_come_in_four_shapes() {
-        let read = |text: &str| {
+        let parse = |text: &str| {
             let text = format!(r#"{{"group_id":"x","event_rules":{text}}}"#);
             EventRules::from(
                 serde_json::from_str::<ContractGrantCreateRequest>(&text)
@@ -180,10 +182,10 @@ mod tests {
                     .event_rules,
             )
         };
-        assert_eq!(read("null"), EventRules::Unset);
-        assert_eq!(read("\"*\""), EventRules::Wildcard);
-        assert_eq!(read("[]"), EventRules::List(vec![]));
-        assert_eq!(read(r#"{"wildcard":true}"#), EventRules::Wildcard);
-        assert_eq!(read(r#"{"rules":[]}"#), EventRules::List(vec![]));
+        assert_eq!(parse("null"), EventRules::Unset);
+        assert_eq!(parse("\"*\""), EventRules::Wildcard);
+        assert_eq!(parse("[]"), EventRules::List(vec![]));
+        assert_eq!(parse(r#"{"wildcard":true}"#), EventRules::Wildcard);
+        assert_eq!(parse(r#"{"rules":[]}"#), EventRules::List(vec![]));
     }
 }

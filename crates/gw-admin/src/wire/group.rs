@@ -3,7 +3,7 @@ use gw_types::{GroupId, OrgId, Timestamp};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use utoipa::ToSchema;
 
-/// A group of an organization. `parent_id`, `path` and `depth` are stored for old clients and have no effect.
+/// A group of an organization. `parent_id`, `path` and `depth` exist for old clients and have no effect.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Group {
     #[schema(value_type = String, format = Uuid)]
@@ -49,29 +49,29 @@ impl From<record::Group> for Group {
     }
 }
 
-/// What the members of a group may do.
+/// The access of a group's members: methods and claims.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct GroupAccess {
-    /// The group's id once more: a group has one access record.
+    /// The group's id: a group has exactly one access record.
     #[schema(value_type = String, format = Uuid)]
     id: GroupId,
     #[schema(value_type = String, format = Uuid)]
     group_id: GroupId,
-    /// Canonical method names; `*` stands for every grantable method.
+    /// Canonical method names; `*` means every grantable method.
     allowed_methods: Vec<String>,
     claims: Vec<&'static str>,
-    /// `claims` and what they imply (C1).
+    /// The claims and the claims that they imply (C1).
     effective_claims: Vec<&'static str>,
     narrowed_by_parent: bool,
-    /// Masked; see `rpc_api_key_set`.
+    /// A mask if a key is stored; see `rpc_api_key_set`.
     rpc_api_key: String,
     rpc_api_key_set: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     rpc_api_key_hint: Option<String>,
     verbose_errors: bool,
-    /// Methods taken out of `allowed_methods`.
+    /// Methods excluded from `allowed_methods`.
     denied_methods: Vec<String>,
-    /// From then on methods and claims count for nothing.
+    /// The time from which the methods and claims have no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
@@ -82,12 +82,12 @@ pub(crate) struct GroupAccess {
 }
 
 impl GroupAccess {
-    /// What a stored key reads like; sending it back keeps the key (spec/80 §6).
+    /// The mask shown for a stored key; sending it back keeps the key (spec/80 §6).
     pub(crate) const MASK: &'static str = "********";
 
     pub(crate) fn new(row: record::GroupAccess, hint: Option<String>) -> Self {
         let claims: Vec<_> = row.claims.iter().map(gw_types::Claim::as_str).collect();
-        let set = row.rpc_api_key.is_some();
+        let is_key_set = row.rpc_api_key.is_some();
         Self {
             id: row.group,
             group_id: row.group,
@@ -95,8 +95,12 @@ impl GroupAccess {
             effective_claims: claims.clone(),
             claims,
             narrowed_by_parent: false,
-            rpc_api_key: if set { Self::MASK.to_owned() } else { String::new() },
-            rpc_api_key_set: set,
+            rpc_api_key: if is_key_set {
+                Self::MASK.to_owned()
+            } else {
+                String::new()
+            },
+            rpc_api_key_set: is_key_set,
             rpc_api_key_hint: hint,
             verbose_errors: row.verbose_errors,
             denied_methods: row.denied_methods,
@@ -125,7 +129,7 @@ pub(crate) struct GroupCreateRequest {
     pub(crate) is_org_admin: bool,
     #[serde(default)]
     pub(crate) is_org_readonly_admin: bool,
-    /// Taken from old clients and ignored: groups are flat.
+    /// Accepted from old clients and ignored: groups are not nested.
     #[serde(default, rename = "parent_id")]
     #[schema(value_type = Option<String>)]
     pub(crate) _parent_id: Option<IgnoredAny>,
@@ -144,7 +148,7 @@ pub(crate) struct GroupUpdateRequest {
     pub(crate) is_org_readonly_admin: Option<bool>,
 }
 
-/// Replaces a group's access as a whole; only the upstream key is kept when absent or masked.
+/// Replaces a group's whole access. Only the upstream key is kept when absent or masked.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct GroupAccessRequest {
     #[serde(default)]
@@ -156,29 +160,29 @@ pub(crate) struct GroupAccessRequest {
     pub(crate) rpc_api_key: Option<Option<String>>,
     #[serde(default)]
     pub(crate) verbose_errors: bool,
-    /// Methods taken out of `allowed_methods`; other groups of a member may still allow them.
+    /// Methods excluded from `allowed_methods`; other groups of a member may still allow them.
     #[serde(default)]
     pub(crate) denied_methods: Vec<String>,
-    /// RFC 3339: from then on the group's methods and claims count for nothing.
+    /// RFC 3339; from this time on the group's methods and claims have no effect.
     #[serde(default)]
     pub(crate) expires_at: Option<String>,
 }
 
-/// Groups to delete together.
+/// The groups to delete.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct GroupBatchDeleteRequest {
-    /// 1 to 200.
+    /// 1 to 200 ids.
     #[schema(value_type = Vec<String>)]
     pub(crate) group_ids: Vec<String>,
 }
 
-/// What a deletion would take along.
+/// The effects of a deletion of groups.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct GroupBatchDeletePreviewResponse {
     pub(crate) groups: Vec<GroupBatchDeletePreviewEntry>,
 }
 
-/// One group of it.
+/// The effects of the deletion of one group.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct GroupBatchDeletePreviewEntry {
     #[schema(value_type = String, format = Uuid)]
@@ -187,7 +191,7 @@ pub(crate) struct GroupBatchDeletePreviewEntry {
     slug: String,
     member_count: u64,
     contract_count: usize,
-    /// The addresses its grants are on.
+    /// The addresses of the contracts that the group holds grants on.
     contracts: Vec<String>,
 }
 
@@ -204,7 +208,7 @@ impl From<GroupImpact> for GroupBatchDeletePreviewEntry {
     }
 }
 
-/// How many groups went.
+/// The number of deleted groups.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct GroupBatchDeleteResponse {
     pub(crate) deleted_count: usize,

@@ -4,7 +4,7 @@ use gw_types::{LegalHoldId, OrgId, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What keeps entries of the audit log from being pruned or erased.
+/// A hold that keeps entries of the audit log from being pruned or erased.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LegalHold {
     #[schema(value_type = String, format = Uuid)]
@@ -18,7 +18,7 @@ pub(crate) struct LegalHold {
     #[schema(value_type = Option<String>)]
     stream: Option<Stream>,
     reason: String,
-    /// The DID of who placed it, or the name of a token.
+    /// The DID of the administrator who placed the hold, or the name of a token.
     placed_by: String,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -48,26 +48,20 @@ impl From<record::LegalHold> for LegalHold {
     }
 }
 
-/// All legal holds.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LegalHoldListResponse {
-    pub(crate) data: Vec<LegalHold>,
-}
-
-/// A legal hold to place: on an organization or on a stream.
+/// A legal hold to place, on an organization or on a stream.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct LegalHoldRequest {
     #[schema(format = Uuid)]
     pub(crate) org_id: Option<String>,
     /// `admin`, `access`, `compliance`, `disclosure` or `security`.
     pub(crate) stream: Option<String>,
-    /// Why, for the audit log; up to 500 characters.
+    /// The reason, for the audit log; 1 to 500 characters.
     pub(crate) reason: String,
 }
 
 /// Lifts a legal hold.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct LiftHoldRequest {
-    /// Why, for the audit log; up to 500 characters.
+    /// The reason, for the audit log; 1 to 500 characters.
     pub(crate) reason: String,
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::{borrow::Cow, net::IpAddr};
 use utoipa::ToSchema;
 
-/// Calls and retrievals.
+/// A page of the access log.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AdminLogsResponse {
     pub(crate) data: Vec<AccessLogRow>,
@@ -20,14 +20,14 @@ pub(crate) struct AdminLogsResponse {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum AccessLogRow {
-    /// As it was sealed.
+    /// An unchanged row.
     Sealed(Box<AccessLog>),
-    /// Not as it was sealed.
+    /// A row that was changed after sealing.
     Tampered(TamperedRow),
 }
 
 impl AccessLogRow {
-    /// As this administrator reads it.
+    /// The row as this administrator may read it.
     pub(crate) fn new(row: audit::LogRow<audit::AccessLog>, admin: &Admin) -> Self {
         match row {
             audit::LogRow::Entry(row) => Self::Sealed(Box::new(AccessLog::new(row, admin))),
@@ -40,14 +40,14 @@ impl AccessLogRow {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum AuditLogRow {
-    /// As it was sealed, or as it waits to be.
+    /// An unchanged row, sealed or waiting to be sealed.
     Entry(Box<AuditLogEntry>),
-    /// Not as it was sealed.
+    /// A row that was changed after sealing.
     Tampered(TamperedRow),
 }
 
 impl AuditLogRow {
-    /// As this administrator reads it.
+    /// The row as this administrator may read it.
     pub(crate) fn new(row: audit::LogRow<audit::AuditLog>, admin: &Admin) -> Self {
         match row {
             audit::LogRow::Entry(row) => Self::Entry(Box::new(AuditLogEntry::new(row, admin))),
@@ -56,25 +56,27 @@ impl AuditLogRow {
     }
 }
 
-/// A row that was changed in the audit database: its bytes do not make the stored hash, it is not in its place in the chain,
-/// or its columns differ from its bytes. `audit verify` names the change.
+/// A row that was changed in the audit database: its bytes do not match the stored hash, it is not in its place in the
+/// chain, or its columns differ from its bytes. `audit verify` reports the change.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct TamperedRow {
-    /// Names the row; it may have been changed, too.
+    /// The row's id, which may have been changed, too.
     id: i64,
     /// Always true.
     tampered: bool,
-    /// Only where the entry's own bytes still prove it.
+    /// The time, present only if the entry's own bytes still prove it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     created_at: Option<Timestamp>,
 }
 
 impl TamperedRow {
-    /// Who may not know how many rows there are is told a name that does not count (HD40).
+    /// Administrators other than super get an id without an order, because row numbers reveal how many rows there are
+    /// (HD40).
     fn new(row: audit::TamperedRow, admin: &Admin) -> Self {
-        let opaque = || row.hash.map_or(0, |hash| opaque(hash.as_ref()));
-        let id = if admin.is_super() { row.id } else { opaque() };
+        let unordered_id = || row.hash.map_or(0, |hash| opaque_id(hash.as_ref()));
+        let id = if admin.is_super() { row.id } else { unordered_id() };
         Self {
             id,
             tampered: true,
@@ -83,25 +85,25 @@ impl TamperedRow {
     }
 }
 
-/// One call or retrieval, as sealed.
+/// A call or retrieval, as sealed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccessLog {
-    /// Names the record; super: in the order of their sealing. To others it says nothing: not how many calls the platform
-    /// had between two of them.
+    /// The id of the record. For super, ids follow the order of sealing. For others, ids have no order, so that they do
+    /// not reveal how many calls the platform had.
     id: i64,
     /// Empty for anonymous callers and for administrative tokens.
     external_id: String,
     method: Cow<'static, str>,
-    /// The true outcome.
+    /// The true HTTP status of the outcome.
     status_code: u16,
-    /// What the caller was told, where that differs.
+    /// The HTTP status sent to the caller, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     response_status: Option<u16>,
     #[schema(value_type = Option<String>)]
     ip_address: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<Cow<'static, str>>,
-    /// Redacted parameters; super only (HD12).
+    /// The redacted parameters; super only (HD12).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     request_params: Option<Box<RawValue>>,
@@ -113,7 +115,7 @@ pub(crate) struct AccessLog {
     denial_reason: Option<DenyReason>,
     #[schema(value_type = String)]
     auth_method: AuthMethod,
-    /// The personal RPC URL the call came by.
+    /// The personal RPC URL that the caller used.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     rpc_url_id: Option<PersonalUrlId>,
@@ -121,7 +123,7 @@ pub(crate) struct AccessLog {
     node_called: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream_ms: Option<u32>,
-    /// Which policy it was judged by, counted over the platform; super only.
+    /// The policy epoch of the decision, a platform-wide counter; super only.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy_epoch: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,7 +132,7 @@ pub(crate) struct AccessLog {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     trace_kind: Option<TraceKind>,
-    /// SHA-256 over the entry's bytes.
+    /// SHA-256 of the entry's bytes.
     entry_hash: String,
     hash_format_version: u64,
     #[schema(value_type = String, format = DateTime)]
@@ -138,21 +140,22 @@ pub(crate) struct AccessLog {
 }
 
 impl AccessLog {
-    /// As this administrator reads it: only super learns what others do and have (HD12, HD18, HD40).
+    /// The record as this administrator may read it: only super learns about other organizations (HD12, HD18, HD40).
     pub(crate) fn new(row: audit::AccessLog, admin: &Admin) -> Self {
         if admin.is_super() {
-            return Self::whole(row);
+            return Self::unredacted(row);
         }
-        let id = opaque(row.hash.as_ref());
+        let id = opaque_id(row.hash.as_ref());
         let mut shown = Self {
             id,
             request_params: None,
             policy_epoch: None,
-            ..Self::whole(row)
+            ..Self::unredacted(row)
         };
         if let Some(reason) = shown.denial_reason.map(|reason| admin.visible_reason(reason)) {
             shown.denial_reason = Some(reason);
-            // The gateway asks the node for some foreign contracts and for no unregistered address.
+            // For some contracts of other organizations the gateway queries the node, for unregistered addresses never:
+            // these members would tell the two apart.
             if reason == DenyReason::Unregistered {
                 (
                     shown.node_called,
@@ -165,8 +168,8 @@ impl AccessLog {
         shown
     }
 
-    /// As super reads it.
-    fn whole(row: audit::AccessLog) -> Self {
+    /// The whole record, for super.
+    fn unredacted(row: audit::AccessLog) -> Self {
         let record = row.record;
         Self {
             id: row.id,
@@ -196,16 +199,16 @@ impl AccessLog {
     }
 }
 
-/// A number that names an entry and nothing else: the first 52 bits of its hash, which every reader of JSON takes exactly.
-fn opaque(hash: &[u8]) -> i64 {
+/// An id without meaning: the first 52 bits of the entry's hash, which every JSON reader represents exactly.
+fn opaque_id(hash: &[u8]) -> i64 {
     hash.first_chunk::<8>()
         .map_or(0, |first| i64::try_from(u64::from_be_bytes(*first) >> 12).unwrap_or(0))
 }
 
-/// One mutation.
+/// A mutation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditLogEntry {
-    /// The number of the entry: among those of its organization, from 1; for super among all.
+    /// The number of the entry: from 1 within its organization; for super, among all entries.
     id: i64,
     #[schema(value_type = String)]
     action: Action,
@@ -230,30 +233,30 @@ pub(crate) struct AuditLogEntry {
     old_value: Option<Box<RawValue>>,
     #[schema(value_type = Option<Object>)]
     new_value: Option<Box<RawValue>>,
-    /// Absent until the entry is sealed.
+    /// SHA-256 of the entry's bytes; absent until the entry is sealed.
     #[serde(skip_serializing_if = "Option::is_none")]
     entry_hash: Option<String>,
-    /// True if no mutation wrote the row so: what the entry says is what was found. Absent otherwise.
+    /// `true` if the row differs from what a mutation wrote: the entry shows what was found. Absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     tampered: Option<bool>,
-    /// What is wrong with the row, where `tampered` says so: `unauthenticated` (changed or forged), `replaced` (another row
-    /// than was committed), `id_reused` (another entry was sealed under its id before), `missing` (there is none; the entry
-    /// stands for it).
+    /// The fault of a row with `tampered`: `unauthenticated` (changed or forged), `replaced` (not the row that was
+    /// committed), `id_reused` (another entry was sealed under its id before), `missing` (the row is gone, and this
+    /// entry takes its place).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     outbox_fault: Option<OutboxFault>,
 }
 
 impl AuditLogEntry {
-    /// As this administrator reads it (HD18, HD40).
+    /// The entry as this administrator may read it (HD18, HD40).
     pub(crate) fn new(row: audit::AuditLog, admin: &Admin) -> Self {
-        let own = row
+        let number_in_org = row
             .org_seq
             .map_or(0, |seq| i64::try_from(seq.saturating_add(1)).unwrap_or(i64::MAX));
         let entry = row.entry;
         let json = |text: Option<String>| text.and_then(|text| RawValue::from_string(text).ok());
         Self {
-            id: if admin.is_super() { row.id } else { own },
+            id: if admin.is_super() { row.id } else { number_in_org },
             action: entry.action,
             actor_id: entry.actor_id,
             actor_external_id: entry.actor_external_id.map(String::from).unwrap_or_default(),

@@ -2,7 +2,7 @@ use gw_types::{Address, B256, ConvictionId, ExternalId, OrgId, QuarantineId, Sus
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A transaction that did, once mined, what its trace had not shown: it is withheld from everybody, and so is what it changed.
+/// A transaction whose effects, once mined, differed from its trace. It and its effects are withheld from everybody.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedConviction {
     #[schema(value_type = String, format = Uuid)]
@@ -11,18 +11,19 @@ pub(crate) struct MinedConviction {
     pub(crate) tx_hash: B256,
     #[schema(value_type = String)]
     pub(crate) block_hash: B256,
-    /// Who sent it; for super, and where it was sent under an organization of the reader's.
+    /// The user who sent it; shown to super, and to administrators of the organization that it was sent under.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) external_id: Option<ExternalId>,
-    /// Its sender; for super only.
+    /// The sender's address; super only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) sender: Option<Address>,
-    /// The organizations whose administrators may clear it together, of those the reader administers.
+    /// The affected organizations that the reader administers. Administrators of all affected organizations may clear
+    /// the conviction.
     #[schema(value_type = Vec<String>)]
     pub(crate) wronged_org_ids: Vec<OrgId>,
-    /// Whether the reader may clear what follows from it.
+    /// Whether the reader may clear the conviction.
     pub(crate) clearable: bool,
     /// Why the transaction would have been denied.
     pub(crate) reason: String,
@@ -30,12 +31,13 @@ pub(crate) struct MinedConviction {
     pub(crate) created_at: Timestamp,
 }
 
-/// A person who lost the right to send: a transaction of theirs did, once mined, what its trace had not shown.
+/// A user whose right to send is suspended, because the effects of their transaction, once mined, differed from its
+/// trace.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedSuspension {
     #[schema(value_type = String, format = Uuid)]
     pub(crate) id: SuspensionId,
-    /// Whose right; for super, and where it was sent under an organization of the reader's.
+    /// The user; shown to super, and to administrators of the organization that the transaction was sent under.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) external_id: Option<ExternalId>,
@@ -54,22 +56,22 @@ pub(crate) struct MinedSuspension {
     pub(crate) created_at: Timestamp,
 }
 
-/// An account that such a transaction changed: everybody is shown it as before. Or an address that is closed because what the
-/// transaction changed cannot be known.
+/// An account that a withheld transaction changed: everybody sees its earlier state. Or an address that is closed
+/// because the changes of the transaction are not known.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedQuarantine {
     #[schema(value_type = String, format = Uuid)]
     pub(crate) id: QuarantineId,
-    /// For super, and where it is a contract of an organization of the reader's.
+    /// The address; shown to super, and to administrators of the contract's organization.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) address: Option<Address>,
-    /// The organization of the contract there.
+    /// The organization of the contract at the address.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     pub(crate) org_id: Option<OrgId>,
-    /// `withheld`: nothing is closed, what was changed is not shown. Else `everybody`, or `sender_side`: the sender and the
-    /// members of the sender's organizations.
+    /// `withheld`: the address is open, but the changes are hidden. Otherwise the address is closed, to `everybody` or
+    /// to the `sender_side`: the sender and the members of the sender's organizations.
     pub(crate) closed_to: &'static str,
     #[schema(value_type = String)]
     pub(crate) tx_hash: B256,
@@ -83,27 +85,9 @@ pub(crate) struct MinedQuarantine {
     pub(crate) created_at: Timestamp,
 }
 
-/// Withheld transactions.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MinedConvictionListResponse {
-    pub(crate) data: Vec<MinedConviction>,
-}
-
-/// People who lost the right to send.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MinedSuspensionListResponse {
-    pub(crate) data: Vec<MinedSuspension>,
-}
-
-/// Closed addresses.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MinedQuarantineListResponse {
-    pub(crate) data: Vec<MinedQuarantine>,
-}
-
-/// Clears a finding.
+/// Clears a conviction, suspension or quarantine.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ClearMinedRequest {
-    /// Why, for the audit log; up to 500 characters.
+    /// The reason, for the audit log; 1 to 500 characters.
     pub(crate) reason: String,
 }

@@ -1,4 +1,5 @@
-//! The records of the admin API, named and shaped as clients know them (`spec/95`), converted here and nowhere else.
+//! The JSON types of the admin API, with the names and shapes of `spec/95`. Conversions to and from store records are
+//! only here.
 
 mod approved_code;
 mod contract;
@@ -11,6 +12,7 @@ mod hold;
 mod log;
 mod mined;
 mod organization;
+mod rules;
 mod session;
 mod shared;
 mod system;
@@ -18,7 +20,7 @@ mod tenant;
 mod url;
 mod user;
 
-pub(crate) use approved_code::{ApprovedCode, ApprovedCodeInput, ApprovedCodeListResponse};
+pub(crate) use approved_code::{ApprovedCode, ApprovedCodeInput};
 pub(crate) use contract::{
     Contract, ContractAbiUpdateRequest, ContractCreateRequest, ContractEventsAllowDynamicPayloadRequest,
     ContractEventsResponse, ContractLookupFullResponse, ContractLookupGrantInfo, ContractTrustedRouterRequest,
@@ -39,21 +41,16 @@ pub(crate) use group::{
     Group, GroupAccess, GroupAccessRequest, GroupBatchDeletePreviewEntry, GroupBatchDeletePreviewResponse,
     GroupBatchDeleteRequest, GroupBatchDeleteResponse, GroupCreateRequest, GroupUpdateRequest, GroupWithAccess,
 };
-pub(crate) use hold::{LegalHold, LegalHoldListResponse, LegalHoldRequest, LiftHoldRequest};
+pub(crate) use hold::{LegalHold, LegalHoldRequest, LiftHoldRequest};
 pub(crate) use log::{AccessLogRow, AdminLogsResponse, AuditLogRow};
-pub(crate) use mined::{
-    ClearMinedRequest, MinedConviction, MinedConvictionListResponse, MinedQuarantine, MinedQuarantineListResponse,
-    MinedSuspension, MinedSuspensionListResponse,
-};
+pub(crate) use mined::{ClearMinedRequest, MinedConviction, MinedQuarantine, MinedSuspension};
 pub(crate) use organization::{OrgCreateRequest, OrgUpdateRequest, Organization};
 pub(crate) use session::{SessionInfoResponse, SessionListResponse, UserSession, UserSessionsResponse};
-pub(crate) use shared::{SharedInfraInput, SharedInfraListResponse, SharedInfrastructure};
+pub(crate) use shared::{SharedInfraInput, SharedInfrastructure};
 pub(crate) use system::{
     MethodsStatus, NodeStatus, ProxyStatus, SecurityStatus, StatusResponse, SystemToggleRequest, SystemToggleResponse,
 };
-pub(crate) use tenant::{
-    AllowedDirectoryTenant, DirectoryTenantCreateRequest, DirectoryTenantListResponse, DirectoryTenantUpdateRequest,
-};
+pub(crate) use tenant::{AllowedDirectoryTenant, DirectoryTenantCreateRequest, DirectoryTenantUpdateRequest};
 pub(crate) use url::{RpcUrlEntry, UserRpcUrlsResponse};
 pub(crate) use user::{
     AddressLinkCollision, EthAddressCollisionsResponse, LinkedAddressEntry, MembershipByDidRemovalRequest,

@@ -11,7 +11,7 @@ pub(crate) struct Organization {
     name: String,
     slug: String,
     #[schema(value_type = Object)]
-    settings: record::Object,
+    settings: record::JsonObject,
     is_system: bool,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -41,7 +41,7 @@ pub(crate) struct OrgCreateRequest {
     /// At most 16 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub(crate) settings: Option<record::Object>,
+    pub(crate) settings: Option<record::JsonObject>,
 }
 
 /// Changes an organization; absent members keep their value.
@@ -54,5 +54,5 @@ pub(crate) struct OrgUpdateRequest {
     /// At most 16 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub(crate) settings: Option<record::Object>,
+    pub(crate) settings: Option<record::JsonObject>,
 }

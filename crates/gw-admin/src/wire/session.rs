@@ -6,17 +6,17 @@ use std::net::IpAddr;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Logins on their way.
+/// A page of login sessions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionListResponse {
     pub(crate) sessions: Vec<SessionInfoResponse>,
     pub(crate) total: usize,
 }
 
-/// A login on its way.
+/// A login session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionInfoResponse {
-    /// A handle that ends the session and polls nothing.
+    /// The public id, which ends the session and polls nothing.
     id: Uuid,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -28,17 +28,17 @@ pub(crate) struct SessionInfoResponse {
     completed_at: Option<Timestamp>,
     /// Whether the last proof was refused.
     failed: bool,
-    /// Why, exactly.
+    /// The exact reason why the last proof was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Whose login it is, if that is known.
+    /// The user, if a proof has named them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     did: Option<ExternalId>,
-    /// How it was proved.
+    /// The login provider of the proof.
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
-    /// From where it was opened; super only.
+    /// The client address that opened the session; super only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     client_address: Option<IpAddr>,
@@ -68,15 +68,15 @@ pub(crate) struct UserSessionsResponse {
     pub(crate) total: usize,
 }
 
-/// A login of a user.
+/// A completed login of a user.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserSession {
     id: Uuid,
-    /// How it was proved: `zk`, `directory`, `sp` or `mock`.
+    /// The login provider: `zk`, `directory`, `sp` or `mock`.
     provider: String,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// When its newest refresh token ends.
+    /// When the newest refresh token expires.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
 }

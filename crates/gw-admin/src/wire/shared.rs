@@ -11,11 +11,12 @@ pub(crate) struct SharedInfrastructure {
     address: String,
     name: String,
     description: String,
-    /// keccak256 of the code it must hold; empty: any.
+    /// keccak256 of the required code; empty means any code.
     codehash: String,
-    /// For a proxy, keccak256 of the code it must delegate to.
+    /// For a proxy, keccak256 of the required implementation code.
     implementation_codehash: String,
-    /// Other code was found there: the tag counts for nothing until it is pinned anew.
+    /// Whether the address was found with other code. If so, the contract cannot be called as shared infrastructure
+    /// until it is pinned again.
     codehash_mismatch: bool,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -39,13 +40,7 @@ impl From<record::SharedInfra> for SharedInfrastructure {
     }
 }
 
-/// All shared contracts.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SharedInfraListResponse {
-    pub(crate) data: Vec<SharedInfrastructure>,
-}
-
-/// Tags a contract, or replaces what is said of one.
+/// Adds a contract to the shared infrastructure, or replaces its properties.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct SharedInfraInput {
     #[serde(default)]
@@ -53,10 +48,10 @@ pub(crate) struct SharedInfraInput {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) description: Option<String>,
-    /// 32 bytes in hex; empty or absent: no pin.
+    /// The pin, 32 bytes in hex; empty or absent means no pin.
     #[serde(default)]
     pub(crate) codehash: Option<String>,
-    /// The same for what a proxy delegates to.
+    /// The pin of a proxy's implementation, in the same form.
     #[serde(default)]
     pub(crate) implementation_codehash: Option<String>,
 }

@@ -1,16 +1,16 @@
-use gw_evm::Extras;
+use gw_evm::CustomMethods;
 use gw_types::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// How a system toggle stands.
+/// The state of a system toggle.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SystemToggleResponse {
     pub(crate) enabled: bool,
-    /// What the configuration says.
+    /// The configured value.
     pub(crate) env_default: bool,
-    /// `env` or `runtime`.
+    /// The origin of the value: `env` (configuration) or `runtime` (override).
     pub(crate) source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -19,13 +19,13 @@ pub(crate) struct SystemToggleResponse {
     pub(crate) changed_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// When the configuration decides again.
+    /// When the override expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) expires_at: Option<Timestamp>,
 }
 
-/// Turns a system toggle for a while.
+/// Overrides a system toggle for a limited time.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct SystemToggleRequest {
     pub(crate) enabled: bool,
@@ -37,7 +37,7 @@ pub(crate) struct SystemToggleRequest {
     pub(crate) expires_at: Option<String>,
 }
 
-/// How an instance is.
+/// The status of an instance.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatusResponse {
     pub(crate) proxy: ProxyStatus,
@@ -46,14 +46,14 @@ pub(crate) struct StatusResponse {
     pub(crate) methods: MethodsStatus,
 }
 
-/// The gateway itself.
+/// The status of the gateway itself.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ProxyStatus {
     pub(crate) status: &'static str,
     pub(crate) port: String,
 }
 
-/// The node in use.
+/// The status of the node in use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeStatus {
     /// Scheme, host and port.
@@ -65,22 +65,22 @@ pub(crate) struct NodeStatus {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Compliance, which is not part of this version.
+/// Compliance features, which are not part of this version.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SecurityStatus {
     pub(crate) travel_rule_enabled: bool,
 }
 
-/// Methods beside the registry (N4).
+/// Methods that the operator added to the registry (N4).
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MethodsStatus {
-    /// By namespace, the methods that stand for one of the registry.
+    /// By namespace, the methods that are handled like one of the registry.
     extra_namespaces: BTreeMap<String, Vec<String>>,
     /// By namespace, the prefix whose methods pass through unexamined.
     extra_wildcards: BTreeMap<String, ExtraWildcardInfo>,
 }
 
-/// A prefix, and what of it does not pass.
+/// A prefix of passthrough methods, and the methods excluded from it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ExtraWildcardInfo {
     prefix: String,
@@ -88,7 +88,7 @@ pub(crate) struct ExtraWildcardInfo {
 }
 
 impl MethodsStatus {
-    pub(crate) fn of(extras: &Extras) -> Self {
+    pub(crate) fn of(extras: &CustomMethods) -> Self {
         let namespaces = extras.namespaces().iter();
         let names = namespaces.clone().map(|(name, namespace)| {
             (

@@ -12,7 +12,7 @@ pub(crate) struct AllowedDirectoryTenant {
     tenant_id: TenantId,
     label: String,
     auto_provision: bool,
-    /// Shut out for the time being.
+    /// Whether the tenant's users are locked out for now.
     disabled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
@@ -42,13 +42,7 @@ impl From<record::AllowedTenant> for AllowedDirectoryTenant {
     }
 }
 
-/// All tenants on the list.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DirectoryTenantListResponse {
-    pub(crate) data: Vec<AllowedDirectoryTenant>,
-}
-
-/// Puts a tenant on the list.
+/// Adds a tenant to the list.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct DirectoryTenantCreateRequest {
     #[schema(format = Uuid)]
@@ -60,7 +54,7 @@ pub(crate) struct DirectoryTenantCreateRequest {
     pub(crate) auto_provision: Option<bool>,
     #[serde(default)]
     pub(crate) disabled: Option<bool>,
-    /// Owner of the group that new users join.
+    /// The organization of the group that new users join.
     #[serde(default)]
     pub(crate) default_org_id: Option<String>,
     /// The group that new users join; without it the default group.

@@ -5,7 +5,7 @@ use gw_types::{OrgId, PersonalUrlId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A personal RPC URL: everything but where it is.
+/// A personal RPC URL without its secret address.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RpcUrlEntry {
     #[schema(value_type = String, format = Uuid)]
@@ -21,7 +21,7 @@ pub(crate) struct RpcUrlEntry {
     expires_at: Timestamp,
 }
 
-/// A user's live personal RPC URLs.
+/// A user's active personal RPC URLs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserRpcUrlsResponse {
     pub(crate) rpc_urls: Vec<RpcUrlEntry>,

@@ -16,7 +16,7 @@ pub(crate) struct User {
     banned: bool,
     note: String,
     #[schema(value_type = Object)]
-    metadata: record::Object,
+    metadata: record::JsonObject,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     auth_tenant_id: Option<TenantId>,
@@ -27,23 +27,25 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// The user as organizations know them that hold these memberships and records: their own notes, their KYC mark and
-    /// ban. What the platform knows beside that shows once the user agreed to one of the memberships; before, an answer
-    /// about somebody who is known elsewhere must read like one about somebody new (HD40).
+    /// The user as organizations with these memberships and records know them: their own notes, their KYC mark and ban.
+    /// What the platform knows about the user is included only if the user accepted one of the memberships. Otherwise
+    /// the answer about a user of another organization must equal the answer about a new user (HD40).
     pub(crate) fn in_orgs(
         row: record::User,
         memberships: &[record::Membership],
         records: &[record::OrgUserRecord],
     ) -> Self {
-        let agreed = memberships.iter().any(|held| held.state == MembershipState::Accepted);
-        let text = records.iter().map(|record| &record.note).find(|note| !note.is_empty());
+        let has_accepted = memberships
+            .iter()
+            .any(|membership| membership.state == MembershipState::Accepted);
+        let note = records.iter().map(|record| &record.note).find(|note| !note.is_empty());
         let metadata = records
             .iter()
             .map(|record| &record.metadata)
             .find(|object| !object.is_empty());
         let created_at = memberships
             .iter()
-            .map(|held| held.created_at)
+            .map(|membership| membership.created_at)
             .min()
             .unwrap_or(row.created_at);
         let updated_at = records
@@ -54,11 +56,11 @@ impl User {
         Self {
             id: row.id,
             external_id: row.external_id,
-            kyc: (agreed && row.kyc) || records.iter().any(|record| record.kyc),
-            banned: (agreed && row.banned) || records.iter().any(|record| record.banned),
-            note: text.cloned().unwrap_or_default(),
+            kyc: (has_accepted && row.kyc) || records.iter().any(|record| record.kyc),
+            banned: (has_accepted && row.banned) || records.iter().any(|record| record.banned),
+            note: note.cloned().unwrap_or_default(),
             metadata: metadata.cloned().unwrap_or_default(),
-            auth_tenant_id: row.auth_tenant_id.filter(|_| agreed),
+            auth_tenant_id: row.auth_tenant_id.filter(|_| has_accepted),
             created_at,
             updated_at,
         }
@@ -81,7 +83,7 @@ impl From<record::User> for User {
     }
 }
 
-/// A user in a list, with the groups that the caller may see.
+/// A user in a list, with the groups that the caller sees.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserListItem {
     #[serde(flatten)]
@@ -113,7 +115,7 @@ pub(crate) struct RbacUserUpdateRequest {
     /// At most 16 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub(crate) metadata: Option<record::Object>,
+    pub(crate) metadata: Option<record::JsonObject>,
 }
 
 /// A membership.
@@ -127,7 +129,7 @@ pub(crate) struct UserMembership {
     group_id: GroupId,
     /// `admin` or `zk_attested`.
     source: &'static str,
-    /// `active`, or `pending` until the member agreed; what it gives the member meanwhile is not told.
+    /// `active`, or `pending` until the member accepts it. It does not tell whether a pending membership is effective.
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     zk_credential_ref: Option<String>,
@@ -164,7 +166,7 @@ pub(crate) struct MembershipListItem {
     pub(crate) expired: bool,
 }
 
-/// Puts a user into a group.
+/// Adds a user to a group.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct MembershipCreateRequest {
     #[schema(value_type = String, format = Uuid)]
@@ -174,7 +176,7 @@ pub(crate) struct MembershipCreateRequest {
     pub(crate) expires_at: Option<String>,
 }
 
-/// Puts whoever logs in as `did` into a group, creating the user if need be.
+/// Adds the user with this DID to a group, and creates the user if needed.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct MembershipByDidRequest {
     pub(crate) did: String,
@@ -185,7 +187,7 @@ pub(crate) struct MembershipByDidRequest {
     pub(crate) expires_at: Option<String>,
 }
 
-/// Takes whoever logs in as `did` out of a group.
+/// Removes the user with this DID from a group.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct MembershipByDidRemovalRequest {
     pub(crate) did: String,
@@ -193,7 +195,7 @@ pub(crate) struct MembershipByDidRemovalRequest {
     pub(crate) group_id: String,
 }
 
-/// The membership made, the same whether the user existed or not.
+/// The new membership. It does not tell whether the user existed before.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MembershipByDidResponse {
     #[schema(value_type = String, format = Uuid)]
@@ -201,7 +203,7 @@ pub(crate) struct MembershipByDidResponse {
     pub(crate) membership: UserMembership,
 }
 
-/// The live links of a user.
+/// The active links of a user.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserLinkedAddressesResponse {
     pub(crate) addresses: Vec<LinkedAddressEntry>,
@@ -210,7 +212,7 @@ pub(crate) struct UserLinkedAddressesResponse {
 /// A linked address; `[PRIVATE]` for administrators without the right to see wallets (HD12).
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LinkedAddressEntry {
-    /// Names the link, whatever shows of its address.
+    /// The id of the link, shown even if the address is hidden.
     #[schema(value_type = String, format = Uuid)]
     pub(crate) id: LinkId,
     pub(crate) address: String,
@@ -230,7 +232,7 @@ pub(crate) struct LinkedAddressEntry {
     pub(crate) revoked_at: Option<Timestamp>,
 }
 
-/// Why an administrator ends a link.
+/// The reason why an administrator ends a link.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct RevokeLinkRequest {
     /// 1 to 500 characters.
@@ -244,7 +246,8 @@ pub(crate) struct EthAddressCollisionsResponse {
     pub(crate) count: usize,
 }
 
-/// One such address; an address that is not Full for the caller, and names outside the scope, read `[PRIVATE]`.
+/// An address that several users hold. An address that is not Full for the caller, and names outside of the caller's
+/// scope, read `[PRIVATE]`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AddressLinkCollision {
     pub(crate) eth_address: String,

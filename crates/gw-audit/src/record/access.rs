@@ -6,17 +6,17 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 codes! {
-    /// How the caller proved who calls.
+    /// How the caller was authenticated.
     AuthMethod {
-        /// No token.
+        /// Without credentials.
         Anonymous = "anonymous",
         /// A token in the Authorization header.
         Bearer = "bearer",
         /// The session cookie of our own pages.
         Cookie = "cookie",
-        /// The operator's token.
+        /// The platform administrator's token.
         AdminToken = "admin_token",
-        /// A key of another of our services.
+        /// The key of another service of this installation.
         ServiceKey = "service_key",
         /// A personal RPC URL.
         PersonalUrl = "personal_url",
@@ -24,7 +24,7 @@ codes! {
 }
 
 codes! {
-    /// What let the method through.
+    /// The rule that allowed the method.
     MatchedVia {
         /// One of the six metadata methods.
         Metadata = "metadata",
@@ -40,7 +40,7 @@ codes! {
 }
 
 codes! {
-    /// For what the call was traced before it was answered.
+    /// Why the call was traced before it was answered.
     TraceKind {
         /// A simulation.
         Simulation = "simulation",
@@ -54,44 +54,44 @@ codes! {
 /// One call or data retrieval, denials included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRecord {
-    /// Who called; absent for anonymous callers. Personal.
+    /// The DID of the caller; absent for anonymous callers. Personal.
     pub external_id: Option<ExternalId>,
-    /// The method, or what stands for it on other surfaces.
+    /// The RPC method, or the name of the operation on other surfaces.
     pub method: Cow<'static, str>,
-    /// The true outcome.
+    /// The HTTP status of the true outcome.
     pub status_code: u16,
-    /// What the caller was told, where that differs.
+    /// The HTTP status that the caller received, if it differs from `status_code`.
     pub response_status: Option<u16>,
-    /// Where the call came from. Personal.
+    /// The caller's IP address. Personal.
     pub ip_address: Option<IpAddr>,
-    /// The caller's or our own correlation id.
+    /// The correlation id from the caller or, without one, from the gateway.
     pub correlation_id: Option<Cow<'static, str>>,
-    /// The redacted parameters, JSON text, if they are recorded at all. Personal.
+    /// The redacted parameters as JSON text, if recording them is enabled. Personal.
     pub request_params: Option<String>,
     /// The organization the decision resolved to.
     pub org_id: Option<OrgId>,
     /// Why the call was denied.
     pub denial_reason: Option<DenyReason>,
-    /// How the caller proved who calls.
+    /// How the caller was authenticated.
     pub auth_method: AuthMethod,
-    /// The personal URL the call came by (HD17 PU-4).
+    /// The personal URL that received the call (HD17 PU-4).
     pub rpc_url_id: Option<PersonalUrlId>,
-    /// From the first byte to the answer, in microseconds.
+    /// The time from the first byte to the answer, in microseconds.
     pub duration_us: u64,
-    /// Whether the node was asked.
+    /// Whether the node was called.
     pub node_called: bool,
-    /// How long the node took, in milliseconds.
+    /// The time the node took, in milliseconds.
     pub upstream_ms: Option<u32>,
-    /// The policy the call was judged by.
+    /// The epoch of the policy that decided the call.
     pub policy_epoch: Option<Epoch>,
-    /// What let the method through.
+    /// The rule that allowed the method.
     pub matched_via: Option<MatchedVia>,
-    /// For what the call was traced.
+    /// Why the call was traced.
     pub trace_kind: Option<TraceKind>,
 }
 
 impl AccessRecord {
-    /// A record of `method` ending with `status_code`; everything else absent.
+    /// A record of `method` with outcome `status_code`; all other fields are absent, zero or false.
     pub fn new(method: impl Into<Cow<'static, str>>, status_code: u16) -> Self {
         Self {
             external_id: None,

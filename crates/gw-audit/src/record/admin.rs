@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-/// What `actor_external_id` says for the holder of the operator's token.
+/// The `actor_external_id` of the platform administrator, who holds the admin token.
 pub const SUPER_ADMIN: &str = "__super_admin__";
 
-/// What `actor_external_id` says for retention sweeps.
+/// The `actor_external_id` of retention sweeps.
 pub const SYSTEM_RETENTION: &str = "system:retention";
 
 codes! {
-    /// What was done.
+    /// The kind of mutation.
     Action {
-        /// Something came into being.
+        /// A resource was created.
         Create = "create",
-        /// Something changed.
+        /// A resource was changed.
         Update = "update",
-        /// Something was removed.
+        /// A resource was removed.
         Delete = "delete",
-        /// A right or a role was given.
+        /// A right or a role was granted.
         Assign = "assign",
-        /// A right or a role was taken.
+        /// A right or a role was revoked.
         Revoke = "revoke",
         /// An elevated read.
         Access = "access",
@@ -42,7 +42,7 @@ codes! {
 }
 
 codes! {
-    /// What it was done to.
+    /// The type of the mutated resource.
     ResourceType {
         /// An organization.
         Organization = "organization",
@@ -90,11 +90,11 @@ codes! {
         ExplorerUserTxs = "explorer_user_txs",
         /// A personal RPC URL.
         PersonalRpcUrl = "personal_rpc_url",
-        /// A user's lost right to send.
+        /// The suspension of a user's right to send.
         Suspension = "suspension",
-        /// An address whose state nobody reads.
+        /// An address whose state is hidden from all readers.
         Quarantine = "quarantine",
-        /// A transaction withheld because of what it did once mined.
+        /// A transaction withheld because of its effects once mined.
         Conviction = "conviction",
         /// The service's own settings and keys.
         Setting = "setting",
@@ -104,58 +104,59 @@ codes! {
 }
 
 codes! {
-    /// Why the outbox row of an entry is not what a mutation wrote, as far as can be told.
+    /// Why the outbox row of an entry is not the row that the mutation wrote.
     OutboxFault {
-        /// The row's message authentication code does not fit its content.
+        /// The row's message authentication code does not match its content.
         Unauthenticated = "unauthenticated",
-        /// Another entry was sealed under the row's id before: the policy database was restored from a backup, or changed.
+        /// Another entry was sealed under the row's id earlier: the policy database was restored from a backup, or
+        /// changed.
         IdReused = "id_reused",
-        /// The row's code is genuine, and not the one of the mutation that was committed under this id: a row that was rolled
-        /// back stands in the place of the one that was kept.
+        /// The row's authentication code is valid, but it is not the code of the mutation that was committed under this
+        /// id: a row that was rolled back has replaced the committed one.
         Replaced = "replaced",
-        /// There is no row: the entry is the gateway's own and stands for ids that were given out and whose rows are gone.
+        /// There is no row: the gateway made the entry for ids that were issued and whose rows are gone.
         Missing = "missing",
     }
 }
 
-/// One mutation of one resource. Kept as an outbox row by the policy store until it is chained.
+/// One mutation of one resource. The policy store holds it as an outbox row until it is appended to the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdminEntry {
-    /// What was done.
+    /// The kind of mutation.
     pub action: Action,
-    /// The acting user's row, if it has one.
+    /// The user id of the actor, if the actor is a user.
     pub actor_id: Option<UserId>,
-    /// The acting user's DID, [`SUPER_ADMIN`] or a `system:` name. Personal.
+    /// The DID of the actor, [`SUPER_ADMIN`] or a `system:` name. Personal.
     pub actor_external_id: Option<Cow<'static, str>>,
-    /// Where the call came from. Personal.
+    /// The IP address of the call. Personal.
     pub ip_address: Option<IpAddr>,
     /// The correlation id of the call.
     pub correlation_id: Option<Cow<'static, str>>,
     /// The organization the resource belongs to.
     pub org_id: Option<OrgId>,
-    /// What it was done to.
+    /// The type of the mutated resource.
     pub resource_type: ResourceType,
     /// The resource's id; never an address or a DID, which are personal.
     pub resource_id: Option<String>,
     /// The resource's name. Personal: a user's name is a DID.
     pub resource_name: Option<String>,
-    /// JSON text of what was; past the resource's allowlist. Personal.
+    /// The value before the mutation as JSON text, with only the fields on the resource's allowlist. Personal.
     pub old_value: Option<String>,
-    /// JSON text of what is; past the resource's allowlist. Personal.
+    /// The value after the mutation as JSON text, with only the fields on the resource's allowlist. Personal.
     pub new_value: Option<String>,
-    /// The policy store whose outbox held the entry; absent in entries of before this was recorded.
+    /// The policy store whose outbox held the entry; absent in entries that are older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_id: Option<StoreId>,
-    /// The id of the outbox row, without gaps within one store; absent in entries of before this was recorded.
+    /// The id of the outbox row, without gaps within one store; absent in entries that are older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outbox_id: Option<u64>,
-    /// What is wrong with the row the entry was made of; absent if nothing is.
+    /// The fault of the entry's outbox row; absent if the row has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outbox_fault: Option<OutboxFault>,
 }
 
 impl AdminEntry {
-    /// An entry of this action on this kind of resource, with everything else absent.
+    /// An entry of this action on this type of resource; all other fields are absent.
     pub const fn new(action: Action, resource_type: ResourceType) -> Self {
         Self {
             action,

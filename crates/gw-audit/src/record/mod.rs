@@ -1,8 +1,8 @@
-//! What is recorded: one type per kind of record.
+//! The records: one type per kind of record.
 //!
-//! A record says what happened; when it happened and where it stands in its chain belongs to the
-//! entry made of it. Fields that concern a person are optional even where a caller always
-//! sets them: an entry read back after an erasure no longer knows them.
+//! A record describes an event. The time of the event and its position in a chain belong to the entry that holds the
+//! record. Fields with personal values are optional even if callers always set them, because an entry that is read
+//! after an erasure no longer has them.
 
 mod access;
 mod admin;
@@ -22,19 +22,19 @@ codes! {
     Stream {
         /// Mutations by administrators: one cluster-wide shard, fed from the policy store.
         Admin = "admin",
-        /// RPC calls and data retrievals, sends with intent and outcome included.
+        /// RPC calls and data retrievals, including the intents and outcomes of sends.
         Access = "access",
-        /// Decisions of compliance.
+        /// Compliance decisions.
         Compliance = "compliance",
-        /// Reads and transitions of disclosure.
+        /// Reads and state transitions of disclosures.
         Disclosure = "disclosure",
-        /// Logins, bans, links, findings.
+        /// Logins, bans, address links and verification findings.
         Security = "security",
     }
 }
 
 codes! {
-    /// What kind of record an entry holds.
+    /// The kind of record that an entry holds.
     Kind {
         /// The first entry of a chain.
         Genesis = "genesis",
@@ -51,10 +51,10 @@ codes! {
     }
 }
 
-/// One thing that happened.
+/// One recorded event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A call or a retrieval.
+    /// An RPC call or a data retrieval.
     Access(AccessRecord),
     /// A mutation by an administrator.
     Admin(AdminEntry),
@@ -62,7 +62,7 @@ pub enum Record {
     Security(SecurityEvent),
     /// A send about to be forwarded (HD22).
     SendIntent(SendIntent),
-    /// What became of a send (HD22).
+    /// The outcome of a send (HD22).
     SendOutcome(SendOutcome),
 }
 
@@ -87,7 +87,7 @@ impl Record {
         }
     }
 
-    /// The organization under which the record is filed.
+    /// The organization that the record belongs to.
     pub const fn org_id(&self) -> Option<OrgId> {
         match self {
             Self::Access(record) => record.org_id,

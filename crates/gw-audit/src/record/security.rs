@@ -1,4 +1,4 @@
-//! Security events (spec/70 section 1, stream security).
+//! Security events (spec/70 section 1, stream `security`).
 
 use crate::code::codes;
 use gw_types::{Address, ExternalId, OrgId, SessionId, UserId};
@@ -6,13 +6,13 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 codes! {
-    /// What happened.
+    /// The kind of security event.
     SecurityKind {
         /// A login succeeded.
         Login = "login",
-        /// A login was refused.
+        /// A login was rejected.
         LoginRefused = "login_refused",
-        /// A token was issued silently to one of our own applications.
+        /// A token was issued to an application of this installation without a login.
         SilentSso = "silent_sso",
         /// A refresh token was presented twice.
         RefreshTokenReuse = "refresh_token_reuse",
@@ -24,27 +24,27 @@ codes! {
         UserUnbanned = "user_unbanned",
         /// An address was linked to a user.
         EthAddressLinked = "eth_address_linked",
-        /// The address was already linked to others.
+        /// An address that was linked is already linked to other users.
         EthAddressLinkedCollision = "eth_address_linked_collision",
-        /// An address link ended.
+        /// An address link was removed.
         EthAddressUnlinked = "eth_address_unlinked",
-        /// An administrator looked through a user's eyes.
+        /// An administrator impersonated a user.
         ViewAs = "view_as",
-        /// A mined transaction did what its trace had not shown (HD2).
+        /// A mined transaction had effects that its trace had not shown (HD2).
         MinedTraceViolation = "mined_trace_violation",
-        /// A contract's code is not the code that was approved.
+        /// A contract's code is not the approved code.
         CodehashMismatch = "codehash_mismatch",
-        /// A verification of the log found something.
+        /// A verification of the audit log had a finding.
         TamperDetected = "audit.chain.tamper_detected",
         /// Records at the journal's torn end were lost (HD25).
         JournalTorn = "journal_torn",
-        /// Records once numbered are not in the journal any more (HD25).
+        /// Records that already had numbers are missing from the journal (HD25).
         JournalLost = "journal_lost",
-        /// A writer found its shard taken and opened another (HD24).
+        /// Another writer uses the shard, so this writer opened a new one (HD24).
         ShardFenced = "shard_fenced",
-        /// Records have waited too long to be sealed: the audit store, or one chain in it, does not take them.
+        /// Records have waited too long to be sealed: the audit store, or one chain in it, does not accept them.
         SealingStalled = "audit.sealing_stalled",
-        /// The local clock jumped away from the database's and came back.
+        /// The local clock jumped away from the database's clock and came back.
         ClockJump = "clock_jump",
         /// The journal is nearly full.
         AuditBacklog = "audit.backlog",
@@ -53,35 +53,35 @@ codes! {
     }
 }
 
-/// One event. What is not known or does not apply is absent.
+/// A security event. Fields that are unknown or do not apply are absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecurityEvent {
-    /// What happened.
+    /// The kind of event.
     pub kind: SecurityKind,
-    /// Whom it concerns. Personal.
+    /// The DID of the affected user. Personal.
     pub external_id: Option<ExternalId>,
-    /// The user row it concerns.
+    /// The id of the affected user.
     pub user_id: Option<UserId>,
-    /// The organization it concerns.
+    /// The affected organization.
     pub org_id: Option<OrgId>,
-    /// The token family it concerns.
+    /// The affected token family.
     pub session_id: Option<SessionId>,
-    /// The address it concerns. Personal.
+    /// The affected address. Personal.
     pub address: Option<Address>,
-    /// Where the request came from. Personal.
+    /// The IP address of the request. Personal.
     pub ip_address: Option<IpAddr>,
     /// The correlation id of the request.
     pub correlation_id: Option<Cow<'static, str>>,
     /// The login provider (`zk`, `directory`, `sp`, `mock`).
     pub provider: Option<Cow<'static, str>>,
-    /// A code saying why; never text of a database, a node or a caller.
+    /// A code for the reason; never text from a database, a node or a caller.
     pub reason: Option<Cow<'static, str>>,
-    /// How many: other DIDs on a collision, lost records on a torn journal.
+    /// A number that depends on the kind: other DIDs of a collision, lost records of a torn journal.
     pub count: Option<u64>,
 }
 
 impl SecurityEvent {
-    /// An event of this kind with everything else absent.
+    /// An event of this kind; all other fields are absent.
     pub const fn new(kind: SecurityKind) -> Self {
         Self {
             kind,

@@ -1,27 +1,28 @@
-//! What a verification reports (spec/70 section 5).
+//! Findings of a verification (spec/70 section 5).
 
 use crate::code::codes;
 use crate::entry::Hash;
 use gw_types::Timestamp;
 
 codes! {
-    /// What a verification reports (spec/70 section 5). Some are found by those who read the rows, not here.
+    /// The kind of finding (spec/70 section 5). Some kinds are reported by the callers that read the rows, not by this
+    /// crate.
     FindingKind {
-        /// A row, or its link to the one before, is not what was hashed.
+        /// A row, or its link to the previous row, does not match the hash.
         HashMismatch = "hash_mismatch",
-        /// A row without a hash.
+        /// A row has no hash.
         NullEntryHash = "null_entry_hash",
         /// The schema version is unknown.
         UnknownHashFormatVersion = "unknown_hash_format_version",
-        /// The rows do not fit an anchor kept outside.
+        /// The rows do not match an anchor or a checkpoint kept outside the store.
         AnchorMismatch = "anchor_mismatch",
-        /// Rows at the end are gone.
+        /// Rows at the end of the chain are missing.
         ChainTruncated = "chain_truncated",
-        /// A checkpoint that no known key signed.
+        /// No known key signed the checkpoint.
         CheckpointSignatureInvalid = "checkpoint_signature_invalid",
         /// Checkpoints could not be read.
         CheckpointReadFailed = "checkpoint_read_failed",
-        /// The state to start from could not be read.
+        /// The state to resume from could not be read.
         SeedReadFailed = "seed_read_failed",
         /// A row could not be read.
         RowReadFailed = "row_read_failed",
@@ -29,60 +30,60 @@ codes! {
         ContextCanceled = "context_canceled",
         /// Numbers are missing.
         SeqGap = "seq_gap",
-        /// A number stands twice.
+        /// A number occurs twice.
         SeqDuplicate = "seq_duplicate",
-        /// Two different entries with one number.
+        /// Two different entries have the same number.
         Fork = "fork",
-        /// The rows do not make the root that was signed.
+        /// The rows do not have the signed root.
         RootMismatch = "root_mismatch",
         /// Checkpoints contradict each other.
         InconsistentCheckpoints = "inconsistent_checkpoints",
-        /// A row older than the one before.
+        /// A row is older than the previous row.
         TimeRegression = "time_regression",
-        /// A personal value is not what was committed to.
+        /// A personal value does not match its commitment.
         CommitmentMismatch = "commitment_mismatch",
-        /// A whole shard is gone.
+        /// A whole shard is missing.
         ShardMissing = "shard_missing",
         /// Records at the journal's torn end were lost.
         JournalTorn = "journal_torn",
-        /// An organization's own rows are not complete.
+        /// Rows of an organization are missing.
         OrgGap = "org_gap",
-        /// Numbers that were given out are neither sealed nor in a journal.
+        /// Numbers that a writer issued are neither sealed nor in a journal.
         JournalLost = "journal_lost",
-        /// A chain with entries that was never signed, or whose signed notes are gone.
+        /// A chain with entries was never signed, or its signed notes are missing.
         CheckpointMissing = "checkpoint_missing",
-        /// A personal value is gone without a record of its erasure.
+        /// A personal value is missing without a record of its erasure.
         OpeningMissing = "opening_missing",
-        /// Outbox rows that were never sealed.
+        /// Outbox rows were never sealed.
         OutboxGap = "outbox_gap",
-        /// A column beside signed bytes, or beside what was sealed, does not say what they say.
+        /// A column does not match the signed bytes or the sealed entry in the same row.
         ColumnMismatch = "column_mismatch",
-        /// The ids of a table's rows leave no room for further ones.
+        /// The ids of a table's rows leave no room for further rows.
         IdsExhausted = "ids_exhausted",
-        /// An entry that was made of an outbox row which no mutation wrote so.
+        /// An entry was made from an outbox row that no mutation wrote in this form.
         OutboxFault = "outbox_fault",
-        /// Something is attached to a table, or stands in its place, that no migration made.
+        /// A table has an attachment that no migration made, or was replaced by another object.
         SchemaChanged = "schema_changed",
     }
 }
 
-/// One finding.
+/// A finding of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is wrong.
+    /// The kind of finding.
     pub kind: FindingKind,
-    /// The row, if one is concerned.
+    /// The number of the affected row, if there is one.
     pub seq: Option<u64>,
-    /// The row's time, as far as it can be read.
+    /// The row's time, if it can be read.
     pub time: Option<Timestamp>,
-    /// The hash that is stored.
+    /// The stored hash.
     pub stored: Option<Hash>,
-    /// The hash that belongs there.
+    /// The expected hash.
     pub expected: Option<Hash>,
 }
 
 impl Finding {
-    /// A finding of which nothing but the row is known.
+    /// A finding with only a kind and a row number.
     pub const fn of(kind: FindingKind, seq: Option<u64>) -> Self {
         Self {
             kind,

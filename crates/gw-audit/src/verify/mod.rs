@@ -1,8 +1,8 @@
-//! Verification of stored chains: what was changed, removed, added or signed wrongly (spec/70 section 5).
+//! Verification of stored chains: finds rows that were changed, removed, added or wrongly signed (spec/70 section 5).
 //!
-//! A [`ChainVerifier`] is fed the rows of one chain in order of their numbers and goes on after a finding, so that one
-//! fault does not hide the next. It reads nothing itself: what lies outside the rows (notes kept elsewhere, which
-//! entries were erased, which numbers were given out) is handed to it.
+//! A [`ChainVerifier`] takes the rows of one chain in order of their numbers and continues after a finding, so that one
+//! fault does not hide the next. It reads nothing itself: the caller passes everything outside the rows, such as notes
+//! kept elsewhere, erased entries and issued numbers.
 
 mod finding;
 mod notes;
@@ -24,34 +24,35 @@ use crate::tree::{self, Frontier};
 use gw_types::{OrgId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Findings kept of one chain: a history rewritten from its beginning has one an entry, and the first ones say it.
+/// The largest number of findings in the report of one chain. A history that was rewritten from its beginning has one
+/// finding per entry, and the first ones are enough.
 pub const MAX_FINDINGS: usize = 1000;
-/// Ids from here on leave no room for the rows that follow; no store comes near it by counting.
+/// Ids from this one on leave no room for further rows. A store that only counts up never reaches it.
 pub const EXHAUSTED_ID: i64 = 1 << 62;
 
-/// One row as it is stored.
+/// A stored row.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// The number under which it is stored.
+    /// The entry's number in the row.
     pub seq: u64,
-    /// The hash stored with it.
+    /// The entry's hash in the row.
     pub hash: Option<Hash>,
-    /// The entry.
+    /// The bytes of the entry.
     pub bytes: &'a [u8],
-    /// What lies beside it.
+    /// The openings of the entry.
     pub openings: &'a [u8],
-    /// The entry as the columns of the row have it, to be compared.
+    /// The entry as built from the columns of the row, to be compared with the bytes.
     pub columns: Option<&'a Entry>,
-    /// The id under which the row is listed, if it has one: ids grow with the numbers.
+    /// The database id of the row, if it has one. Ids grow with the numbers.
     pub id: Option<i64>,
-    /// Whether a signed record says that the entry's personal values were erased.
+    /// Whether a signed erasure record covers the entry.
     pub erased: bool,
-    /// Whether the columns to find it by say what the entry says, as the store compared them.
+    /// Whether the row's search columns match the entry; the store compares them.
     pub columns_agree: bool,
 }
 
 impl<'a> Row<'a> {
-    /// A row of which nothing is known beside the entry.
+    /// A row with only an entry; nothing is compared with its columns, and it has no id and no erasure.
     pub const fn new(seq: u64, hash: Option<Hash>, bytes: &'a [u8], openings: &'a [u8]) -> Self {
         Self {
             seq,
@@ -66,36 +67,38 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What is known apart from the rows.
+/// The cluster and the keys that a verification trusts.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustedKeys<'a> {
-    /// The cluster the chain must belong to.
+    /// The cluster that the chain must belong to.
     pub cluster: &'a str,
-    /// The keys that may have signed, old ones included.
+    /// The keys that may have signed the chain, old ones included.
     pub keys: &'a [CheckpointPublicKey],
 }
 
-/// A verification under way.
+/// The verification of one chain.
 #[derive(Debug)]
 pub struct ChainVerifier<'a> {
     id: ChainId,
     trust: TrustedKeys<'a>,
     head: Option<Head>,
     orgs: HashMap<OrgId, OrgHead>,
-    /// False where rows before were not looked at: then an organization's first row may have any place.
+    /// False after rows of which only the hash is known: then an organization's first row may have any position.
     orgs_known: bool,
     outbox: OutboxIds,
     last_id: Option<i64>,
-    /// Whether the time of the chain's end was read of an entry or an anchor.
+    /// Whether the time of `head` comes from an entry or an anchor.
     is_time_known: bool,
     frontier: Frontier,
-    /// False after a gap: the tree over what is left says nothing any more.
-    whole: bool,
+    /// False after a gap that no re-anchoring covers: the tree is then not comparable with signed roots.
+    is_complete: bool,
+    /// The signed roots in the store, by size.
     signed: BTreeMap<u64, Hash>,
-    /// What was signed and kept outside the store.
+    /// The signed roots kept outside the store, by size.
     anchors: BTreeMap<u64, Hash>,
-    /// Era and size of every note in the store, and of those that must be.
+    /// Era and size of every note in the store.
     noted: BTreeSet<(u64, u64)>,
+    /// Era and size of every note that must be in the store.
     expected: BTreeSet<(u64, u64)>,
     discontinuities: Vec<Discontinuity>,
     findings: Vec<Finding>,
@@ -104,19 +107,20 @@ pub struct ChainVerifier<'a> {
     scanned: u64,
     null_hashes: u64,
     signed_edge: Option<ChainEdge>,
-    /// What an earlier verification found signed.
+    /// The signed size that an earlier verification reported.
     signed_before: u64,
     /// The time of the oldest record that no note covers.
     oldest_unsigned: Option<Timestamp>,
 }
 
 impl<'a> ChainVerifier<'a> {
-    /// Starts at the beginning of a chain. `checkpoints` are its signed notes in the order they were made.
+    /// Starts at the beginning of a chain. `checkpoints` are the chain's signed notes, oldest first.
     pub fn new<'n>(id: ChainId, trust: TrustedKeys<'a>, checkpoints: impl IntoIterator<Item = &'n str>) -> Self {
         Self::with_discontinuities(id, trust, [], checkpoints)
     }
 
-    /// Starts at the beginning of a chain that was re-anchored: `discontinuities` are the signed notes about that.
+    /// Starts at the beginning of a chain that was re-anchored. `discontinuities` are the signed notes of its
+    /// re-anchorings, oldest first.
     pub fn with_discontinuities<'n>(
         id: ChainId,
         trust: TrustedKeys<'a>,
@@ -130,7 +134,7 @@ impl<'a> ChainVerifier<'a> {
         verifier
     }
 
-    /// Goes on where an earlier verification ended without a finding.
+    /// Continues where an earlier verification ended without a finding.
     pub fn resume<'n>(
         chain: &Chain,
         frontier: Frontier,
@@ -141,21 +145,22 @@ impl<'a> ChainVerifier<'a> {
         verifier.head = Some(chain.head());
         verifier.is_time_known = true;
         verifier.orgs = chain.orgs().collect();
-        verifier.whole = frontier.size() == chain.head().size;
+        verifier.is_complete = frontier.size() == chain.head().size;
         verifier.frontier = frontier;
         verifier.take_checkpoints(checkpoints);
         verifier.check_root();
         verifier
     }
 
-    /// Takes over what an earlier verification, which this one resumes, knew beside the end of the chain.
+    /// Takes over the outbox ids, the signed size and the re-anchorings from the report of the verification that this
+    /// one resumes.
     #[must_use]
     pub fn continuing(mut self, earlier: &Report) -> Self {
         self.outbox = earlier.outbox.clone();
         self.signed_before = earlier.signed;
-        // A newer note covers it, if there is one at all.
-        let covered = self.signed_size() > earlier.signed;
-        self.oldest_unsigned = earlier.oldest_unsigned.filter(|_| !covered);
+        // A note that is newer than the report covers the oldest unsigned record.
+        let is_covered = self.signed_size() > earlier.signed;
+        self.oldest_unsigned = earlier.oldest_unsigned.filter(|_| !is_covered);
         self.discontinuities.clone_from(&earlier.discontinuities);
         self
     }
@@ -171,7 +176,7 @@ impl<'a> ChainVerifier<'a> {
             last_id: None,
             is_time_known: false,
             frontier: Frontier::default(),
-            whole: true,
+            is_complete: true,
             signed: BTreeMap::new(),
             anchors: BTreeMap::new(),
             noted: BTreeSet::new(),
@@ -193,18 +198,18 @@ impl<'a> ChainVerifier<'a> {
         &self.frontier
     }
 
-    /// Steps over a row that retention removed and of which only the hash is left (rule 24).
+    /// Takes the hash of the next row, which retention removed (rule 24).
     pub fn pruned(&mut self, seq: u64, hash: Hash) {
         self.orgs_known = false;
         self.outbox.forget();
-        if self.place(seq, Some(hash), None) {
+        if self.check_seq(seq, Some(hash), None) {
             let time = self.head.map_or(Timestamp::from_micros(i64::MIN), |head| head.time);
             self.advance(seq, hash, time);
             self.is_time_known = false;
         }
     }
 
-    /// Looks at the next row.
+    /// Verifies the next row.
     pub fn row(&mut self, row: &Row<'_>) {
         self.scanned += 1;
         let computed = tree::leaf(row.bytes);
@@ -237,11 +242,11 @@ impl<'a> ChainVerifier<'a> {
             }
             self.last_id = Some(id);
         }
-        if !self.place(row.seq, Some(computed), time) {
+        if !self.check_seq(row.seq, Some(computed), time) {
             return;
         }
         match header {
-            Ok(header) => self.follow(row, &header, computed),
+            Ok(header) => self.check_entry(row, &header, computed),
             Err(EntryError::Version(_)) => self.report(finding(FindingKind::UnknownHashFormatVersion)),
             Err(_) => self.report(finding(FindingKind::HashMismatch)),
         }
@@ -253,7 +258,7 @@ impl<'a> ChainVerifier<'a> {
         self.advance(row.seq, computed, time);
     }
 
-    /// Ends the verification. `stored` is the chain's end as the store remembers it.
+    /// Ends the verification. `stored` is the end of the chain according to the store's own record of it.
     pub fn finish(mut self, stored: Option<Head>) -> Report {
         let size = self.size();
         let truncated = Some(self.signed_size()).filter(|signed| *signed > size);
@@ -261,28 +266,36 @@ impl<'a> ChainVerifier<'a> {
             .max(stored.map(|head| head.size))
             .filter(|expected| *expected > size)
         {
-            self.find(FindingKind::ChainTruncated, expected.checked_sub(1), None, None);
+            self.report_hashes(FindingKind::ChainTruncated, expected.checked_sub(1), None, None);
         } else if let Some(stored) = stored {
-            let found = self.head.map_or(Hash::ZERO, |head| head.hash);
-            if stored.size < size || stored.hash != found {
-                self.find(
+            let computed = self.head.map_or(Hash::ZERO, |head| head.hash);
+            if stored.size < size || stored.hash != computed {
+                self.report_hashes(
                     FindingKind::HashMismatch,
                     size.checked_sub(1),
                     Some(stored.hash),
-                    Some(found),
+                    Some(computed),
                 );
             } else if self.is_time_known && self.head.is_some_and(|head| head.time != stored.time) {
-                self.find(FindingKind::ColumnMismatch, size.checked_sub(1), None, None);
+                self.report_hashes(FindingKind::ColumnMismatch, size.checked_sub(1), None, None);
             }
         }
         for (kind, seq) in self.outbox.gaps() {
-            self.find(kind, Some(seq), None, None);
+            self.report_hashes(kind, Some(seq), None, None);
         }
-        // A note of before a re-anchoring may have been for what is not there any more.
-        let decided = self.discontinuities.iter().map(|one| one.from.0).max().unwrap_or(0);
-        let missing: Vec<_> = self.expected.difference(&self.noted).map(|(_, noted)| *noted).collect();
-        for noted in missing.into_iter().filter(|noted| (decided + 1..=size).contains(noted)) {
-            self.find(FindingKind::CheckpointMissing, noted.checked_sub(1), None, None);
+        // A note from before a re-anchoring may have covered entries that are no longer in the store.
+        let re_anchored = self
+            .discontinuities
+            .iter()
+            .map(|discontinuity| discontinuity.from.0)
+            .max()
+            .unwrap_or(0);
+        let missing: Vec<_> = self.expected.difference(&self.noted).map(|(_, size)| *size).collect();
+        for noted in missing
+            .into_iter()
+            .filter(|noted| (re_anchored + 1..=size).contains(noted))
+        {
+            self.report_hashes(FindingKind::CheckpointMissing, noted.checked_sub(1), None, None);
         }
         let covered = self
             .signed
@@ -307,20 +320,21 @@ impl<'a> ChainVerifier<'a> {
         }
     }
 
-    /// Whether the row with this number is the next one to look at; says what is wrong if another is due.
-    fn place(&mut self, seq: u64, hash: Option<Hash>, time: Option<Timestamp>) -> bool {
+    /// Whether the row with this number is to be verified next: true for the next number, and for a later one after a
+    /// reported gap. A number that was already seen is reported, too.
+    fn check_seq(&mut self, seq: u64, hash: Option<Hash>, time: Option<Timestamp>) -> bool {
         let next = self.size();
         if seq > next {
             let covered = self
                 .discontinuities
                 .iter()
-                .any(|one| one.covers(next) && one.covers(seq - 1));
+                .any(|discontinuity| discontinuity.covers(next) && discontinuity.covers(seq - 1));
             self.report(Finding {
                 time,
                 ..Finding::of(FindingKind::SeqGap, Some(next))
             });
             if covered {
-                // As the re-anchoring counted them.
+                // The root of a re-anchoring counts missing numbers as leaves of zeros.
                 for missing in next..seq {
                     self.advance(
                         missing,
@@ -329,7 +343,7 @@ impl<'a> ChainVerifier<'a> {
                     );
                 }
             } else {
-                self.whole = false;
+                self.is_complete = false;
             }
         } else if seq < next {
             let last = self.head.filter(|head| head.size == seq + 1).map(|head| head.hash);
@@ -349,8 +363,8 @@ impl<'a> ChainVerifier<'a> {
         seq >= next
     }
 
-    /// Compares a row with what went before and with its own columns and openings.
-    fn follow(&mut self, row: &Row<'_>, header: &Header, computed: Hash) {
+    /// Compares an entry with the end of the chain and with the row's columns and openings.
+    fn check_entry(&mut self, row: &Row<'_>, header: &Header, computed: Hash) {
         let finding = |kind, stored, expected| Finding {
             kind,
             seq: Some(row.seq),
@@ -358,28 +372,28 @@ impl<'a> ChainVerifier<'a> {
             stored,
             expected,
         };
-        let before = self.head.filter(|head| head.size == row.seq);
-        let prev = before.map_or(Hash::ZERO, |head| head.hash);
+        let previous = self.head.filter(|head| head.size == row.seq);
+        let prev = previous.map_or(Hash::ZERO, |head| head.hash);
         if header.chain != self.id || header.seq != row.seq || (header.kind == Kind::Genesis) != (row.seq == 0) {
             self.report(finding(FindingKind::HashMismatch, row.hash, None));
         }
-        // After a gap the row before is not known, and the gap is reported already.
-        if (before.is_some() || row.seq == 0) && header.prev != prev {
+        // After a gap the previous row is unknown, and the gap is already reported.
+        if (previous.is_some() || row.seq == 0) && header.prev != prev {
             self.report(finding(FindingKind::HashMismatch, Some(header.prev), Some(prev)));
         }
         if self.head.is_some_and(|head| header.time < head.time) {
             self.report(finding(FindingKind::TimeRegression, row.hash, None));
         }
         if let Some(org) = header.org {
-            let known = self.orgs.get(&org.id).copied();
-            let due = known.or_else(|| {
+            let org_head = self.orgs.get(&org.id).copied();
+            let expected = org_head.or_else(|| {
                 self.orgs_known.then_some(OrgHead {
                     size: 0,
                     hash: Hash::ZERO,
                 })
             });
-            if let Some(due) = due.filter(|due| (org.seq, org.prev) != (due.size, due.hash)) {
-                self.report(finding(FindingKind::OrgGap, Some(org.prev), Some(due.hash)));
+            if let Some(expected) = expected.filter(|head| (org.seq, org.prev) != (head.size, head.hash)) {
+                self.report(finding(FindingKind::OrgGap, Some(org.prev), Some(expected.hash)));
             }
             self.orgs.insert(
                 org.id,
@@ -399,11 +413,11 @@ impl<'a> ChainVerifier<'a> {
                 }
                 match &entry.content {
                     Content::Genesis(genesis) => {
-                        if let Some(kind) = self.trust.refuses(&self.id, genesis) {
+                        if let Some(kind) = self.trust.check_genesis(&self.id, genesis) {
                             self.report(finding(kind, row.hash, None));
                         }
                     }
-                    Content::Record(Record::Admin(entry)) => self.follow_outbox(row.seq, entry),
+                    Content::Record(Record::Admin(entry)) => self.check_outbox(row.seq, entry),
                     Content::Record(Record::Security(event)) => {
                         if outbox_rules::is_alarm(event) {
                             self.report(finding(FindingKind::OutboxFault, row.hash, None));
@@ -421,7 +435,7 @@ impl<'a> ChainVerifier<'a> {
         }
     }
 
-    fn follow_outbox(&mut self, seq: u64, entry: &AdminEntry) {
+    fn check_outbox(&mut self, seq: u64, entry: &AdminEntry) {
         if let Some(kind) = self.outbox.see(seq, entry) {
             self.report(Finding::of(kind, Some(seq)));
         }
@@ -441,7 +455,8 @@ impl<'a> ChainVerifier<'a> {
         self.head.map_or(0, |head| head.size)
     }
 
-    fn find(&mut self, kind: FindingKind, seq: Option<u64>, stored: Option<Hash>, expected: Option<Hash>) {
+    /// Adds a finding without a time.
+    fn report_hashes(&mut self, kind: FindingKind, seq: Option<u64>, stored: Option<Hash>, expected: Option<Hash>) {
         self.report(Finding {
             kind,
             seq,
@@ -451,24 +466,26 @@ impl<'a> ChainVerifier<'a> {
         });
     }
 
-    /// Adds a finding of the caller, who reads the rows.
+    /// Adds a finding, also one of the caller that reads the rows. A finding that a re-anchoring covers counts as
+    /// authorized.
     pub fn report(&mut self, finding: Finding) {
-        // Roots and signatures are never excused: what a re-anchoring covers has a root of its own.
-        let of_row = !matches!(
+        // A re-anchoring has a root of its own, so it never covers findings about roots and signatures.
+        let is_about_row = !matches!(
             finding.kind,
             FindingKind::RootMismatch
                 | FindingKind::AnchorMismatch
                 | FindingKind::CheckpointSignatureInvalid
                 | FindingKind::InconsistentCheckpoints
         );
-        // What the gateway itself wrote of the outbox is as it was signed: a re-anchoring accepts all of it that it saw.
-        let of_outbox = matches!(finding.kind, FindingKind::OutboxGap | FindingKind::OutboxFault);
-        let covered = |seq| {
+        // Entries about the outbox are intact and signed by the gateway itself. Therefore a re-anchoring also covers
+        // those below its `intact` size.
+        let is_about_outbox = matches!(finding.kind, FindingKind::OutboxGap | FindingKind::OutboxFault);
+        let is_covered = |seq| {
             self.discontinuities
                 .iter()
-                .any(|one| one.covers(seq) || (of_outbox && seq < one.to.0))
+                .any(|discontinuity| discontinuity.covers(seq) || (is_about_outbox && seq < discontinuity.to.0))
         };
-        if of_row && finding.seq.is_some_and(covered) {
+        if is_about_row && finding.seq.is_some_and(is_covered) {
             if self.authorized.len() < MAX_FINDINGS {
                 self.authorized.push(finding);
             }
@@ -481,12 +498,12 @@ impl<'a> ChainVerifier<'a> {
 }
 
 impl TrustedKeys<'_> {
-    /// Why a genesis does not belong to what is trusted.
-    fn refuses(&self, id: &ChainId, genesis: &Genesis) -> Option<FindingKind> {
-        let known = |key: &CheckpointPublicKey| key.to_bytes() == *genesis.checkpoint_key;
+    /// The finding about a genesis of another shard or cluster, or with an unknown key.
+    fn check_genesis(&self, id: &ChainId, genesis: &Genesis) -> Option<FindingKind> {
+        let is_genesis_key = |key: &CheckpointPublicKey| key.to_bytes() == *genesis.checkpoint_key;
         if genesis.shard != id.shard || genesis.cluster != self.cluster {
             Some(FindingKind::HashMismatch)
-        } else if !self.keys.is_empty() && !self.keys.iter().any(known) {
+        } else if !self.keys.is_empty() && !self.keys.iter().any(is_genesis_key) {
             Some(FindingKind::CheckpointSignatureInvalid)
         } else {
             None

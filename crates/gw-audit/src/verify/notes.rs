@@ -1,5 +1,5 @@
-//! What was signed of a chain: notes in the store, notes kept elsewhere, re-anchorings and anchors, and the roots they
-//! hold the rows to.
+//! The signed evidence about a chain: notes in the store, notes kept elsewhere, re-anchorings and anchors, and the
+//! comparison of their roots with the rows.
 
 use super::{ChainVerifier, Finding, FindingKind};
 use crate::anchor::Anchor;
@@ -10,7 +10,7 @@ use crate::heads::ChainEdge;
 use std::collections::BTreeMap;
 
 impl ChainVerifier<'_> {
-    /// Compares the chain with a checkpoint that is kept outside the store and whose signature was checked.
+    /// Compares the chain with a checkpoint that is kept outside the store. The caller has checked its signature.
     pub fn anchor(&mut self, checkpoint: &Checkpoint) {
         let Checkpoint { size, root, .. } = *checkpoint;
         if size > self.valid_below(checkpoint.era()) {
@@ -18,7 +18,7 @@ impl ChainVerifier<'_> {
         }
         let first = *self.anchors.entry(size).or_insert(root);
         if first != root || checkpoint.origin != self.id.origin(self.trust.cluster) {
-            self.find(
+            self.report_hashes(
                 FindingKind::InconsistentCheckpoints,
                 size.checked_sub(1),
                 Some(root),
@@ -30,13 +30,14 @@ impl ChainVerifier<'_> {
         }
     }
 
-    /// Says that a note kept outside the store must be in it, too. For verifications from the beginning.
+    /// Requires that a note kept outside the store is in the store, too. Only for verifications from the beginning of
+    /// the chain.
     pub fn expect_note(&mut self, checkpoint: &Checkpoint) {
         self.expected.insert((checkpoint.era(), checkpoint.size));
     }
 
-    /// Takes notes that were signed while the rows were read. What they cover was not overdue; they are compared by the
-    /// next verification.
+    /// Takes notes that were signed while the rows were read. The rows they cover are not overdue. The next
+    /// verification compares their roots.
     pub fn signed_meanwhile<'n>(&mut self, notes: impl IntoIterator<Item = &'n str>) {
         for note in notes {
             let opened = Checkpoint::open(note, self.trust.keys);
@@ -47,19 +48,19 @@ impl ChainVerifier<'_> {
                     self.oldest_unsigned = None;
                 }
                 Ok(_) => {}
-                Err(_) => self.find(FindingKind::CheckpointSignatureInvalid, None, None, None),
+                Err(_) => self.report_hashes(FindingKind::CheckpointSignatureInvalid, None, None, None),
             }
         }
     }
 
-    /// The largest size that a note or an anchor speaks of.
+    /// The largest size of a note or an anchor.
     pub fn signed_size(&self) -> u64 {
         let last = |notes: &BTreeMap<u64, Hash>| notes.last_key_value().map_or(0, |(size, _)| *size);
         last(&self.signed).max(last(&self.anchors))
     }
 
-    /// Takes a signed anchor after the hashes of all entries below it: from here on rows are complete, organizations' own
-    /// ones included.
+    /// Takes a signed anchor after the hashes of all entries below it. From there on the rows are complete, also those
+    /// of each organization.
     pub fn anchored(&mut self, anchor: &Anchor) {
         let root = anchor.frontier().map(|frontier| frontier.root());
         let size = anchor.head.size;
@@ -70,7 +71,7 @@ impl ChainVerifier<'_> {
                 expected: root,
                 ..Finding::of(FindingKind::AnchorMismatch, size.checked_sub(1))
             });
-            // The anchor is signed: the rows behind it are compared all the same.
+            // The anchor is signed, so the rows behind it are compared with it anyway.
             let Some(frontier) = anchor.frontier() else { return };
             self.frontier = frontier;
         }
@@ -85,25 +86,25 @@ impl ChainVerifier<'_> {
         let (mut last, mut last_era) = (0, 0);
         for note in notes {
             match Checkpoint::open(note, self.trust.keys) {
-                Err(_) => self.find(FindingKind::CheckpointSignatureInvalid, None, None, None),
+                Err(_) => self.report_hashes(FindingKind::CheckpointSignatureInvalid, None, None, None),
                 Ok(checkpoint) => {
                     let Checkpoint { size, root, .. } = checkpoint;
                     let era = checkpoint.era();
                     self.noted.insert((era, size));
-                    let known = u64::try_from(self.discontinuities.len()).unwrap_or(u64::MAX);
+                    let known_eras = u64::try_from(self.discontinuities.len()).unwrap_or(u64::MAX);
                     if era > last_era {
                         (last, last_era) = (0, era);
                     }
-                    // What was signed before a re-anchoring, and is not so any more, is what that was about.
-                    if era == last_era && era <= known && size > self.valid_below(era) {
+                    // A later re-anchoring replaced this note, so its root no longer has to match.
+                    if era == last_era && era <= known_eras && size > self.valid_below(era) {
                         last = last.max(size);
                         continue;
                     }
                     let first = *self.signed.entry(size).or_insert(root);
-                    let unknown_era = era != last_era || era > known;
-                    if size < last || unknown_era || first != root || checkpoint.origin != origin {
+                    let is_unknown_era = era != last_era || era > known_eras;
+                    if size < last || is_unknown_era || first != root || checkpoint.origin != origin {
                         let seq = size.checked_sub(1);
-                        self.find(FindingKind::InconsistentCheckpoints, seq, Some(root), Some(first));
+                        self.report_hashes(FindingKind::InconsistentCheckpoints, seq, Some(root), Some(first));
                     }
                     last = last.max(size);
                 }
@@ -114,18 +115,18 @@ impl ChainVerifier<'_> {
     pub(super) fn take_discontinuities<'n>(&mut self, notes: impl IntoIterator<Item = &'n str>) {
         for note in notes {
             match Discontinuity::open(note, self.trust.cluster, self.trust.keys) {
-                Err(_) => self.find(FindingKind::CheckpointSignatureInvalid, None, None, None),
-                Ok(one) if self.discontinuities.contains(&one) => {}
-                Ok(one) => {
-                    let due = u64::try_from(self.discontinuities.len())
+                Err(_) => self.report_hashes(FindingKind::CheckpointSignatureInvalid, None, None, None),
+                Ok(discontinuity) if self.discontinuities.contains(&discontinuity) => {}
+                Ok(discontinuity) => {
+                    let next_era = u64::try_from(self.discontinuities.len())
                         .unwrap_or(u64::MAX)
                         .saturating_add(1);
-                    if one.chain == self.id && one.era == due {
-                        self.discontinuities.push(one);
+                    if discontinuity.chain == self.id && discontinuity.era == next_era {
+                        self.discontinuities.push(discontinuity);
                     } else {
-                        self.find(
+                        self.report_hashes(
                             FindingKind::InconsistentCheckpoints,
-                            one.to.0.checked_sub(1),
+                            discontinuity.to.0.checked_sub(1),
                             None,
                             None,
                         );
@@ -133,24 +134,31 @@ impl ChainVerifier<'_> {
                 }
             }
         }
-        for one in self.discontinuities.clone() {
-            if one.to.0 <= self.valid_below(one.era) {
-                self.signed.insert(one.to.0, one.to.1);
+        for discontinuity in self.discontinuities.clone() {
+            let (size, root) = discontinuity.to;
+            if size <= self.valid_below(discontinuity.era) {
+                self.signed.insert(size, root);
             }
         }
     }
 
-    /// Up to which size a note of this era still has to hold.
+    /// The largest size of a note of this era that is still valid after the later re-anchorings.
     fn valid_below(&self, era: u64) -> u64 {
-        let later = self.discontinuities.iter().filter(|one| one.era > era);
-        later.map(|one| one.intact).min().unwrap_or(u64::MAX)
+        let later = self
+            .discontinuities
+            .iter()
+            .filter(|discontinuity| discontinuity.era > era);
+        later
+            .map(|discontinuity| discontinuity.intact)
+            .min()
+            .unwrap_or(u64::MAX)
     }
 
-    /// Compares the tree with what was signed at this size.
+    /// Compares the root with the ones signed at this size.
     pub(super) fn check_root(&mut self) {
         let size = self.frontier.size();
         let (signed, anchor) = (self.signed.get(&size).copied(), self.anchors.get(&size).copied());
-        if !self.whole || (signed.is_none() && anchor.is_none()) {
+        if !self.is_complete || (signed.is_none() && anchor.is_none()) {
             return;
         }
         let root = self.frontier.root();
@@ -163,7 +171,7 @@ impl ChainVerifier<'_> {
             (anchor, FindingKind::AnchorMismatch),
         ] {
             if let Some(expected) = expected.filter(|expected| *expected != root) {
-                self.find(kind, size.checked_sub(1), Some(root), Some(expected));
+                self.report_hashes(kind, size.checked_sub(1), Some(root), Some(expected));
             }
         }
     }

@@ -1,14 +1,15 @@
-//! Which outbox rows the entries of the admin chain were made of: none may be missing (spec/70 rule 15).
+//! The outbox rows that the entries of the admin chain were made from: none may be missing (spec/70 rule 15).
 
 use super::FindingKind;
 use crate::entry::StoreId;
 use crate::record::{AdminEntry, OutboxFault};
 use std::collections::{BTreeMap, HashMap};
 
-/// Gaps remembered of one store; more are one finding each all the same.
+/// The largest number of gaps recorded for one store.
 const MAX_GAPS: usize = 1000;
 
-/// The outbox ids seen, by policy store. Rows are sealed in their order but for late ones, which fill the gap they left.
+/// The outbox ids of the verified entries, by policy store. Rows are sealed in the order of their ids, except late
+/// rows, which fill an earlier gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutboxIds {
     stores: HashMap<StoreId, Ids>,
@@ -18,12 +19,12 @@ pub struct OutboxIds {
 struct Ids {
     /// The highest id.
     last: u64,
-    /// Missing ids: first to last of each gap, and the entry behind it.
+    /// The gaps: first missing id to last missing id and the number of the entry behind the gap.
     gaps: BTreeMap<u64, (u64, u64)>,
 }
 
 impl OutboxIds {
-    /// Takes the row of an entry; what is wrong with it.
+    /// Adds the outbox row of an entry; returns the finding about the row, if there is one.
     pub fn see(&mut self, seq: u64, entry: &AdminEntry) -> Option<FindingKind> {
         let is_gap = entry.outbox_fault == Some(OutboxFault::Missing);
         let fault = match entry.outbox_fault {
@@ -35,7 +36,7 @@ impl OutboxIds {
             return fault;
         };
         let Some(ids) = self.stores.get_mut(&store) else {
-            // Rows of before ids were recorded are not known, so the first one may have any id.
+            // Entries from before ids were recorded have none, so the first id of a store may be any.
             self.stores.insert(
                 store,
                 Ids {
@@ -46,7 +47,7 @@ impl OutboxIds {
             return fault;
         };
         if id > ids.last {
-            // The entry of a gap tells of it.
+            // An entry about missing rows is itself the finding, so the ids before it are not a further gap.
             if !is_gap && id > ids.last.saturating_add(1) && ids.gaps.len() < MAX_GAPS {
                 ids.gaps.insert(ids.last.saturating_add(1), (id - 1, seq));
             }
@@ -73,16 +74,16 @@ impl OutboxIds {
         }
     }
 
-    /// Rows before were not looked at.
+    /// Forgets all ids, because the entries before the next one were not verified.
     pub(super) fn forget(&mut self) {
         self.stores.clear();
     }
 
-    /// The gaps that nothing filled, each with the entry behind it.
+    /// The gaps that no late row filled, each with the number of the entry behind it.
     pub fn gaps(&self) -> Vec<(FindingKind, u64)> {
         let gaps = self.stores.values().flat_map(|ids| ids.gaps.values());
-        let mut found: Vec<_> = gaps.map(|(_, seq)| (FindingKind::OutboxGap, *seq)).collect();
-        found.sort_unstable();
-        found
+        let mut findings: Vec<_> = gaps.map(|(_, seq)| (FindingKind::OutboxGap, *seq)).collect();
+        findings.sort_unstable();
+        findings
     }
 }

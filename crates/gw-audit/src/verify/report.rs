@@ -1,4 +1,4 @@
-//! What a verification came to.
+//! The result of a verification.
 
 use super::{Finding, FindingKind, MAX_FINDINGS, OutboxIds};
 use crate::chain::{Head, OrgHead};
@@ -7,44 +7,44 @@ use crate::heads::ChainEdge;
 use crate::tree::Frontier;
 use gw_types::{OrgId, Timestamp};
 
-/// What a verification came to.
+/// The result of the verification of one chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What was found, in the order it was found; at most [`MAX_FINDINGS`].
+    /// The findings in the order they were made; at most [`MAX_FINDINGS`].
     pub findings: Vec<Finding>,
-    /// How many findings were not kept.
+    /// The number of findings beyond [`MAX_FINDINGS`].
     pub omitted: u64,
-    /// The edge of the chain at the largest size that was signed and is as it was signed.
+    /// The edge of the chain at the largest size whose root matches the signed one.
     pub signed_edge: Option<ChainEdge>,
-    /// What was found and is covered by a signed re-anchoring (rule 22).
+    /// The findings that a signed re-anchoring covers (rule 22).
     pub authorized: Vec<Finding>,
     /// The re-anchorings of the chain.
     pub discontinuities: Vec<Discontinuity>,
-    /// The largest size that is signed and was compared; 0 if none is.
+    /// The largest signed size that was compared with the rows; 0 if there is none.
     pub signed: u64,
     /// The time of the oldest record that no note covers, if there is one.
     pub oldest_unsigned: Option<Timestamp>,
-    /// How many rows were looked at.
+    /// The number of verified rows.
     pub scanned: u64,
-    /// The end of the chain as the rows have it.
+    /// The end of the chain according to the rows.
     pub head: Option<Head>,
-    /// The tree over the rows: where a later verification goes on.
+    /// The tree over the rows, from which a later verification can resume.
     pub frontier: Frontier,
-    /// The last entry of each organization, for the same purpose.
+    /// The last entry of each organization, from which a later verification can resume.
     pub orgs: Vec<(OrgId, OrgHead)>,
-    /// The outbox rows seen, for the same purpose.
+    /// The outbox ids of the entries, from which a later verification can resume.
     pub outbox: OutboxIds,
-    /// Rows without a hash.
+    /// The number of rows without a hash.
     pub null_hashes: u64,
 }
 
 impl Report {
-    /// Whether nothing was found, but for what was authorized.
+    /// Whether there are no findings apart from the authorized ones.
     pub const fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
 
-    /// Adds what was found apart from the rows.
+    /// Adds a finding that is not about the rows.
     pub fn add(&mut self, finding: Finding) {
         if self.findings.len() < MAX_FINDINGS {
             self.findings.push(finding)
@@ -53,14 +53,20 @@ impl Report {
         }
     }
 
-    /// Adds numbers that were given out to records which are nowhere: `issued` is the number after the highest one, of a
-    /// chain that no living writer holds.
+    /// Adds a finding if a writer issued numbers to records that are neither sealed nor in a journal. `issued` is the
+    /// number after the highest issued one. Only for a chain that no running writer uses. The finding is authorized if
+    /// a re-anchoring covers the numbers.
     pub fn add_lost(&mut self, issued: u64) {
-        let known = self.discontinuities.iter().map(|one| one.issued).max().unwrap_or(0);
+        let covered = self
+            .discontinuities
+            .iter()
+            .map(|discontinuity| discontinuity.issued)
+            .max()
+            .unwrap_or(0);
         let sealed = self.head.map_or(0, |head| head.size);
         if issued > sealed {
             let lost = Finding::of(FindingKind::JournalLost, Some(sealed));
-            if issued > known {
+            if issued > covered {
                 self.add(lost)
             } else {
                 self.authorized.push(lost)
@@ -68,9 +74,9 @@ impl Report {
         }
     }
 
-    /// Adds what says that a chain was not signed when it should have been: a record older by three intervals than the
-    /// newest one without a note over it; older than that now, where nothing at all is signed, or where the writer
-    /// `is_gone`: no journal is left to compare the entries with.
+    /// Adds a finding if the chain's signature is overdue: the oldest record without a note over it is more than three
+    /// intervals older than the newest record. If nothing is signed, or if the writer `is_gone` and so no journal can
+    /// be compared with the entries, the record's age at `now` counts instead.
     pub fn add_unsigned(&mut self, interval_micros: i64, now: Timestamp, is_gone: bool) {
         let Some((oldest, head)) = self.oldest_unsigned.zip(self.head) else {
             return;

@@ -1,9 +1,10 @@
-//! RL13: a chain whose beginning was pruned verifies as if nothing had happened, and only where it was pruned by the rules.
+//! RL13: a chain whose beginning was pruned according to the rules verifies like an unpruned one; any other removal is
+//! found.
 
 use crate::world::{CLUSTER, Counter, at, chain_id};
 use gw_audit::{
-    AccessRecord, Anchor, AnchorError, Chain, Checkpoint, CheckpointKey, Draft, Genesis, Hash, Removal, RemovalError,
-    StoredEntry, Stream, tree,
+    AccessRecord, Anchor, AnchorError, Chain, Checkpoint, CheckpointKey, EncodedRecord, Genesis, Hash, Removal,
+    RemovalError, StoredEntry, Stream, tree,
     verify::{ChainVerifier, Report, Row, TrustedKeys},
 };
 use gw_types::{ExternalId, OrgId};
@@ -13,7 +14,7 @@ fn key() -> CheckpointKey {
     CheckpointKey::from_seed(&[9; 32])
 }
 
-/// A chain of calls: of three organizations, and without organization.
+/// A chain of calls: some of three organizations, some without an organization.
 fn calls(count: usize) -> Vec<StoredEntry> {
     let id = chain_id(Stream::Access);
     let mut first = Vec::new();
@@ -33,7 +34,11 @@ fn calls(count: usize) -> Vec<StoredEntry> {
             external_id,
             ..AccessRecord::new("eth_call", 200)
         };
-        entries.push(chain.entry(Draft::new(&record.into(), &salts), at(n as i64)).unwrap());
+        entries.push(
+            chain
+                .entry(EncodedRecord::new(&record.into(), &salts), at(n as i64))
+                .unwrap(),
+        );
     }
     entries
 }
@@ -44,7 +49,7 @@ fn signed_note(entries: &[StoredEntry], size: usize) -> String {
     Checkpoint::new(origin, size as u64, tree::root(&leaves)).sign(&key())
 }
 
-/// Removes what is before `end`, going on from an anchor.
+/// Removes the entries from the anchor `from`, or from the start, up to `end`.
 fn prune(entries: &[StoredEntry], from: Option<&Anchor>, end: usize) -> Result<Anchor, RemovalError> {
     let start = from.map_or(0, |anchor| usize::try_from(anchor.head.size).unwrap());
     let mut removal = Removal::after(chain_id(Stream::Access), from).unwrap();
@@ -72,7 +77,7 @@ fn verify(anchor: &Anchor, rest: &[StoredEntry], notes: &[String]) -> Report {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// AU-24: whatever was pruned, every later checkpoint and every inclusion proof still verifies.
+    /// AU-24: at every prune point, all later checkpoints and inclusion proofs still verify.
     #[test]
     fn rl13_random_prune_points_keep_every_later_checkpoint_and_proof(
         count in 1_usize..160,
@@ -90,14 +95,15 @@ proptest! {
         for end in points {
             let next = prune(&entries, anchor.as_ref(), end).unwrap();
             prop_assert_eq!(&next, &prune(&entries, None, end).unwrap(), "in steps or at once");
-            let kept = Anchor::open(&next.bytes(), &next.sign(CLUSTER, &key()), next.chain, CLUSTER, &[key().public()]);
-            prop_assert_eq!(kept.as_ref(), Ok(&next));
+            let (note, keys) = (next.sign(CLUSTER, &key()), [key().public()]);
+            let opened = Anchor::open(&next.bytes(), &note, next.chain, CLUSTER, &keys);
+            prop_assert_eq!(opened.as_ref(), Ok(&next));
             let rest = &entries[end..];
             let report = verify(&next, rest, &notes);
             prop_assert_eq!(&report.findings, &[]);
             prop_assert_eq!(report.frontier.size(), entries.len() as u64);
 
-            // The hashes of removed entries are kept, so everything can be proved as before.
+            // The hashes of removed entries stay in the store, so all proofs can still be made.
             let leaves: Vec<Hash> = entries.iter().map(|entry| entry.hash).collect();
             let mut frontier = next.frontier().unwrap();
             frontier.extend(rest.iter().map(|entry| entry.hash));
@@ -113,7 +119,7 @@ proptest! {
                 prop_assert!(tree::verify_consistency(end as u64, &old, *size as u64, &new, &proof));
             }
 
-            // A prefix that was removed too much of, or of which a part came back, is no clean chain.
+            // A chain from which too much was removed, or in which a removed entry reappeared, is not clean.
             prop_assert!(!verify(&next, &rest[1.min(rest.len())..], &notes).findings.is_empty() || rest.len() < 2);
             prop_assert!(!verify(&next, &entries[end - 1..], &notes).findings.is_empty());
             anchor = Some(next);
@@ -133,24 +139,24 @@ fn rl13_every_changed_byte_of_an_anchor_is_noticed() {
             "byte {at}"
         );
     }
-    let other = chain_id(Stream::Security);
+    let another_chain = chain_id(Stream::Security);
     assert_eq!(
-        Anchor::open(&bytes, &note, other, CLUSTER, &keys),
+        Anchor::open(&bytes, &note, another_chain, CLUSTER, &keys),
         Err(AnchorError::Mismatch)
     );
     assert_eq!(
         Anchor::open(&bytes, &note, anchor.chain, "else", &keys),
         Err(AnchorError::Mismatch)
     );
-    let stranger = [CheckpointKey::from_seed(&[8; 32]).public()];
+    let unrelated_keys = [CheckpointKey::from_seed(&[8; 32]).public()];
     assert!(matches!(
-        Anchor::open(&bytes, &note, anchor.chain, CLUSTER, &stranger),
+        Anchor::open(&bytes, &note, anchor.chain, CLUSTER, &unrelated_keys),
         Err(AnchorError::Note(_))
     ));
 }
 
 #[test]
-fn rl13_a_changed_entry_is_evidence_and_stays() {
+fn rl13_a_changed_entry_is_evidence_and_is_not_removed() {
     let entries = calls(9);
     let mut changed = entries.clone();
     changed[4].openings = entries[5].openings.clone();

@@ -1,4 +1,4 @@
-//! Entries as bytes, and what verification finds when they are tampered with.
+//! The encoding of entries, and the findings of a verification after tampering.
 
 #[cfg(test)]
 mod anchor;

@@ -1,10 +1,10 @@
-//! Records to bytes and back.
+//! Encoding and decoding of records.
 
 use crate::world::{Counter, any_record, at, chain, chain_id, full_access};
-use gw_audit::{Chain, Content, Draft, Entry, EntryError, Record, Stream, cbor, erased, tree};
+use gw_audit::{Chain, Content, EncodedRecord, Entry, EntryError, Record, Stream, cbor, erased, tree};
 use proptest::prelude::*;
 
-/// The entry of [`full_access`], written out by hand from RFC 8949, so that a change of format is a decision.
+/// The entry of [`full_access`], written out by hand from RFC 8949, so that the format does not change by accident.
 #[test]
 fn rule_4_the_bytes_of_an_entry_are_fixed() {
     let entries = chain(Stream::Access, [9; 32], &[full_access().into()]);
@@ -12,14 +12,14 @@ fn rule_4_the_bytes_of_an_entry_are_fixed() {
     let expected = format!(
         "{{\"v\": 1, \"seq\": 1, \"body\": {{\"method\": \"eth_call\", \"ip_address\": h'{ip}', \
          \"trace_kind\": \"simulation\", \"auth_method\": \"bearer\", \"duration_us\": 1234, \
-         \"external_id\": h'{who}', \"matched_via\": \"method\", \"node_called\": true, \"status_code\": 403, \
+         \"external_id\": h'{external_id}', \"matched_via\": \"method\", \"node_called\": true, \"status_code\": 403, \
          \"upstream_ms\": 3, \"policy_epoch\": 77, \"denial_reason\": \"method_not_allowed\", \
          \"correlation_id\": \"c0ffee\", \"request_params\": h'{params}', \"response_status\": 404}}, \
          \"kind\": \"access\", \"prev\": h'{prev}', \"time\": 1700000000000010, \
          \"shard\": h'00000000000000000000000000000007', \"org_id\": h'00000000000000000000000000000005', \
          \"stream\": \"access\", \"org_seq\": 0, \"org_prev\": h'{zero}'}}",
         ip = commitment(0, "192.0.2.7"),
-        who = commitment(2, "did:test:alice"),
+        external_id = commitment(2, "did:test:alice"),
         params = commitment(4, r#"["0x1"]"#),
         prev = hex::encode(entries[0].hash),
         zero = "00".repeat(32),
@@ -34,14 +34,14 @@ fn rule_4_the_bytes_of_an_entry_are_fixed() {
     );
 }
 
-/// Rule 5: SHA-256(salt16 ‖ value), the salt being two numbers of the test's counter.
+/// Rule 5: SHA-256(salt16 ‖ value), where the salt is two consecutive numbers of [`Counter`].
 fn commitment(counter: u64, value: &str) -> String {
     use sha2::Digest;
     let salt = [counter.to_le_bytes(), (counter + 1).to_le_bytes()].concat();
     hex::encode(sha2::Sha256::digest([&salt, value.as_bytes()].concat()))
 }
 
-/// CBOR's diagnostic notation, by a reader that shares nothing with the one under test.
+/// CBOR diagnostic notation, from a reader that shares no code with the reader under test.
 fn diagnose(bytes: &[u8]) -> String {
     fn item(value: &ciborium::Value) -> String {
         match value {
@@ -72,27 +72,27 @@ proptest! {
         prop_assert_eq!(entry.header, entries[1].header);
     }
 
-    /// Rule 4: the bytes are the one deterministic encoding, by the judgement of another implementation.
+    /// Rule 4: the bytes are the deterministic encoding according to another implementation.
     #[test]
     fn rule_4_keys_are_sorted_and_lengths_definite(record in any_record()) {
         let entries = chain(record.stream(), [9; 32], &[record]);
         let value: ciborium::Value = ciborium::from_reader(&entries[1].bytes[..]).unwrap();
         assert_sorted(&value);
-        let mut again = Vec::new();
-        ciborium::into_writer(&value, &mut again).unwrap();
-        prop_assert_eq!(&again, &entries[1].bytes, "shortest heads, definite lengths");
+        let mut reencoded = Vec::new();
+        ciborium::into_writer(&value, &mut reencoded).unwrap();
+        prop_assert_eq!(&reencoded, &entries[1].bytes, "shortest heads, definite lengths");
     }
 
-    /// Rule 5: erasing every personal value leaves hash and chain as they were.
+    /// Rule 5: erasing every personal value changes neither the hash nor the chain.
     #[test]
     fn rule_5_personal_values_can_be_erased(record in any_record()) {
         let entries = chain(record.stream(), [9; 32], &[record]);
         let entry = &entries[1];
-        let nothing = erased(&entry.openings).unwrap();
-        prop_assert!(nothing.iter().all(|byte| *byte == 0xf6), "nothing but nulls is left");
-        let read = Entry::decode(&entry.bytes, &nothing).unwrap();
-        prop_assert_eq!(read.erased as usize, nothing.len());
-        prop_assert_eq!(read.header, entry.header);
+        let openings = erased(&entry.openings).unwrap();
+        prop_assert!(openings.iter().all(|byte| *byte == 0xf6), "only nulls are left");
+        let decoded = Entry::decode(&entry.bytes, &openings).unwrap();
+        prop_assert_eq!(decoded.erased as usize, openings.len());
+        prop_assert_eq!(decoded.header, entry.header);
     }
 
     #[test]
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_entry_are_refused_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn bytes_that_are_not_an_entry_are_rejected_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(Entry::decode(&bytes, &bytes).is_err());
         let _ = cbor::Reader::new(&bytes).skip();
     }
@@ -131,7 +131,7 @@ fn assert_sorted(value: &ciborium::Value) {
 #[test]
 fn rule_5_equal_values_have_different_commitments() {
     let entries = chain(Stream::Access, [9; 32], &[full_access().into(), full_access().into()]);
-    let find = |n: usize| {
+    let external_id = |n: usize| {
         let value: ciborium::Value = ciborium::from_reader(&entries[n].bytes[..]).unwrap();
         let body = value
             .as_map()
@@ -149,7 +149,7 @@ fn rule_5_equal_values_have_different_commitments() {
             .1
             .clone()
     };
-    assert_ne!(find(1), find(2));
+    assert_ne!(external_id(1), external_id(2));
 }
 
 #[test]
@@ -159,14 +159,18 @@ fn rule_16_time_never_decreases_in_a_chain() {
     assert_eq!(header.time, at(0));
     let record: Record = full_access().into();
     let entry = chain
-        .entry(Draft::new(&record, &Counter::default()), at(-5_000_000))
+        .entry(EncodedRecord::new(&record, &Counter::default()), at(-5_000_000))
         .unwrap();
-    assert_eq!(entry.header.time, at(0), "the clock went back, the log did not");
+    assert_eq!(
+        entry.header.time,
+        at(0),
+        "the clock went back, the time in the chain did not"
+    );
 }
 
 #[test]
 fn rule_4_organizations_have_their_own_chain_within_the_chain() {
-    let of = |org| {
+    let access = |org| {
         let mut record = full_access();
         record.org_id = org;
         Record::from(record)
@@ -175,7 +179,7 @@ fn rule_4_organizations_have_their_own_chain_within_the_chain() {
     let entries = chain(
         Stream::Access,
         [9; 32],
-        &[of(Some(a)), of(Some(b)), of(None), of(Some(a))],
+        &[access(Some(a)), access(Some(b)), access(None), access(Some(a))],
     );
     let org = |n: usize| entries[n].header.org;
     assert_eq!((org(1).unwrap().seq, org(1).unwrap().prev), (0, gw_audit::Hash::ZERO));
@@ -185,7 +189,7 @@ fn rule_4_organizations_have_their_own_chain_within_the_chain() {
 }
 
 #[test]
-fn what_is_replayed_goes_on_where_it_ended() {
+fn a_replayed_chain_continues_where_it_ended() {
     let records: Vec<Record> = (0..5).map(|_| full_access().into()).collect();
     let entries = chain(Stream::Access, [9; 32], &records);
     let (mut chain, ..) = Chain::replay(chain_id(Stream::Access), &entries[0].bytes).unwrap();
@@ -193,12 +197,12 @@ fn what_is_replayed_goes_on_where_it_ended() {
         let (header, hash) = chain.accept(&entry.bytes).unwrap();
         assert_eq!((header, hash), (entry.header, entry.hash));
     }
-    let again = chain.clone().accept(&entries[5].bytes).unwrap_err();
-    assert_eq!(again, gw_audit::ChainError::Seq { expected: 6, found: 5 });
+    let error = chain.clone().accept(&entries[5].bytes).unwrap_err();
+    assert_eq!(error, gw_audit::ChainError::Seq { expected: 6, actual: 5 });
     let resumed = Chain::resume(chain.id(), chain.head(), chain.orgs());
     let next = |mut chain: Chain| {
         chain
-            .entry(Draft::new(&records[0], &Counter::default()), at(100))
+            .entry(EncodedRecord::new(&records[0], &Counter::default()), at(100))
             .unwrap()
     };
     assert_eq!(next(resumed), next(chain));

@@ -1,4 +1,4 @@
-//! Rule 18: what verification must detect, done to a stored chain.
+//! Rule 18: the kinds of tampering with a stored chain that verification must detect.
 
 use crate::world::{CLUSTER, access_records, at, chain, chain_id, full_access};
 use gw_audit::verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 type StoredRow = (u64, Option<Hash>, Vec<u8>, Vec<u8>);
 
-/// A chain as a store keeps it, with a checkpoint after every fourth entry and at the end.
+/// A stored chain with a checkpoint after every fourth entry and at the end.
 #[derive(Clone)]
 struct Stored {
     rows: Vec<StoredRow>,
@@ -88,7 +88,7 @@ fn an_untouched_chain_is_clean() {
 }
 
 #[test]
-fn rule_18_a_changed_row_is_named_with_both_hashes() {
+fn rule_18_a_changed_row_is_reported_with_both_hashes() {
     let mut stored = stored(&entries(10));
     let at = stored.rows[5]
         .2
@@ -111,13 +111,16 @@ fn rule_18_a_changed_row_is_named_with_both_hashes() {
 }
 
 #[test]
-fn rule_18_removed_rows_are_found_wherever_they_stood() {
+fn rule_18_removed_rows_are_found_at_every_position() {
     for at in 0..10 {
         let mut stored = stored(&entries(10));
         stored.rows.remove(at);
-        let found = kinds(&stored);
-        assert_eq!(found[0], FindingKind::SeqGap, "row {at}");
-        assert!(found.contains(&FindingKind::OrgGap) == (at > 0), "row {at}: {found:?}");
+        let findings = kinds(&stored);
+        assert_eq!(findings[0], FindingKind::SeqGap, "row {at}");
+        assert!(
+            findings.contains(&FindingKind::OrgGap) == (at > 0),
+            "row {at}: {findings:?}"
+        );
     }
     let mut stored = stored(&entries(10));
     stored.rows.pop();
@@ -126,38 +129,38 @@ fn rule_18_removed_rows_are_found_wherever_they_stood() {
     assert_eq!(
         kinds(&stored),
         [FindingKind::ChainTruncated],
-        "the checkpoint alone tells as well"
+        "the checkpoint alone is enough"
     );
 }
 
 #[test]
-fn rule_18_a_tail_deleted_and_grown_again_contradicts_what_was_signed() {
-    let before = entries(10);
-    let mut after = chain(Stream::Access, key().public().to_bytes(), &records(6));
+fn rule_18_a_tail_deleted_and_grown_again_contradicts_the_signed_roots() {
+    let honest = entries(10);
+    let mut regrown = chain(Stream::Access, key().public().to_bytes(), &records(6));
     let mut tail = records(4);
     tail.reverse();
-    after = [after, chain_after(&entries(6), &tail)].concat();
-    let mut stored = stored(&after);
-    stored.notes = self::stored(&before).notes;
+    regrown = [regrown, chain_after(&entries(6), &tail)].concat();
+    let mut stored = stored(&regrown);
+    stored.notes = self::stored(&honest).notes;
     assert_eq!(kinds(&stored), [FindingKind::RootMismatch, FindingKind::RootMismatch]);
 }
 
-/// Further entries behind a chain.
+/// Further entries at the end of a chain.
 fn chain_after(entries: &[StoredEntry], records: &[Record]) -> Vec<StoredEntry> {
     let (mut chain, ..) = gw_audit::Chain::replay(chain_id(Stream::Access), &entries[0].bytes).unwrap();
     entries[1..]
         .iter()
         .for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
     let salts = crate::world::Counter::default();
-    let draft = |record| gw_audit::Draft::new(record, &salts);
+    let encode = |record| gw_audit::EncodedRecord::new(record, &salts);
     records
         .iter()
-        .map(|record| chain.entry(draft(record), at(1_000)).unwrap())
+        .map(|record| chain.entry(encode(record), at(1_000)).unwrap())
         .collect()
 }
 
 #[test]
-fn rule_18_a_rewritten_history_and_a_rewritten_suffix_contradict_what_was_signed() {
+fn rule_18_a_rewritten_history_and_a_rewritten_suffix_contradict_the_signed_roots() {
     for kept in [1, 5, 9] {
         let honest = entries(10);
         let mut forged_records = records(10 - (kept - 1));
@@ -165,10 +168,10 @@ fn rule_18_a_rewritten_history_and_a_rewritten_suffix_contradict_what_was_signed
         let forged = [&honest[..kept], &chain_after(&honest[..kept], &forged_records)].concat();
         let mut stored = stored(&forged);
         stored.notes = self::stored(&honest).notes;
-        let found = kinds(&stored);
+        let findings = kinds(&stored);
         assert!(
-            !found.is_empty() && found.iter().all(|kind| *kind == FindingKind::RootMismatch),
-            "{found:?}"
+            !findings.is_empty() && findings.iter().all(|kind| *kind == FindingKind::RootMismatch),
+            "{findings:?}"
         );
     }
 }
@@ -178,25 +181,25 @@ fn rule_18_inserted_swapped_doubled_and_forked_rows_are_found() {
     let honest = stored(&entries(10));
     let mut swapped = honest.clone();
     swapped.rows.swap(4, 5);
-    let found = kinds(&swapped);
-    assert_eq!(found[0], FindingKind::SeqGap);
-    assert!(found.contains(&FindingKind::SeqDuplicate));
+    let findings = kinds(&swapped);
+    assert_eq!(findings[0], FindingKind::SeqGap);
+    assert!(findings.contains(&FindingKind::SeqDuplicate));
     let mut renumbered = swapped.clone();
     (renumbered.rows[4].0, renumbered.rows[5].0) = (4, 5);
     assert!(kinds(&renumbered).contains(&FindingKind::HashMismatch));
     let mut doubled = honest.clone();
     doubled.rows.insert(5, honest.rows[4].clone());
     assert_eq!(kinds(&doubled), [FindingKind::SeqDuplicate]);
-    let other = &chain_after(&entries(4), &records(2)[1..])[0];
+    let forged = &chain_after(&entries(4), &records(2)[1..])[0];
     let mut forked = honest.clone();
     forked
         .rows
-        .insert(6, (5, Some(other.hash), other.bytes.clone(), other.openings.clone()));
+        .insert(6, (5, Some(forged.hash), forged.bytes.clone(), forged.openings.clone()));
     assert_eq!(kinds(&forked), [FindingKind::Fork]);
     let mut inserted = honest;
     inserted
         .rows
-        .push((11, Some(other.hash), other.bytes.clone(), other.openings.clone()));
+        .push((11, Some(forged.hash), forged.bytes.clone(), forged.openings.clone()));
     assert!(kinds(&inserted).contains(&FindingKind::HashMismatch));
 }
 
@@ -211,21 +214,23 @@ fn rule_18_forged_replayed_and_foreign_checkpoints_are_found() {
     forged.notes[1] = forged.notes[1].replace("\n8\n", "\n9\n");
     assert_eq!(kinds(&forged), [FindingKind::CheckpointSignatureInvalid]);
     let mut contradicting = honest.clone();
-    let other = chain_after(&entries[..9], &records(2));
-    contradicting.notes.push(note(&[&entries[..9], &other].concat(), 11));
-    let found = kinds(&contradicting);
-    assert_eq!(found, [FindingKind::InconsistentCheckpoints]);
+    let other_tail = chain_after(&entries[..9], &records(2));
+    contradicting
+        .notes
+        .push(note(&[&entries[..9], &other_tail].concat(), 11));
+    let findings = kinds(&contradicting);
+    assert_eq!(findings, [FindingKind::InconsistentCheckpoints]);
 }
 
-/// Rule 18, "swapped key": chain and checkpoints made anew under another key.
+/// Rule 18, "swapped key": chain and checkpoints are rewritten under another key.
 #[test]
 fn rule_18_a_swapped_key_is_found() {
-    let other = CheckpointKey::from_seed(&[4; 32]);
-    let entries = chain(Stream::Access, other.public().to_bytes(), &records(3));
+    let other_key = CheckpointKey::from_seed(&[4; 32]);
+    let entries = chain(Stream::Access, other_key.public().to_bytes(), &records(3));
     let mut stored = stored(&entries);
     let leaves: Vec<Hash> = entries.iter().map(|entry| entry.hash).collect();
     let origin = chain_id(Stream::Access).origin(CLUSTER);
-    stored.notes = vec![Checkpoint::new(origin, 4, tree::root(&leaves)).sign(&other)];
+    stored.notes = vec![Checkpoint::new(origin, 4, tree::root(&leaves)).sign(&other_key)];
     assert_eq!(
         kinds(&stored),
         [FindingKind::CheckpointSignatureInvalid; 2],
@@ -242,7 +247,7 @@ fn rule_18_changed_columns_are_found() {
         cluster: CLUSTER,
         keys: &keys,
     };
-    let look = |columns: &Entry| {
+    let verify = |columns: &Entry| {
         let mut verifier = ChainVerifier::new(chain_id(Stream::Access), trust, []);
         for (entry, columns) in entries.iter().zip([None, Some(columns)]) {
             let (seq, hash) = (entry.header.seq, Some(entry.hash));
@@ -253,18 +258,18 @@ fn rule_18_changed_columns_are_found() {
         }
         verifier.finish(None).findings
     };
-    assert_eq!(look(&columns), []);
+    assert_eq!(verify(&columns), []);
     if let gw_audit::Content::Record(Record::Access(record)) = &mut columns.content {
         record.status_code = 200;
     }
-    assert_eq!(look(&columns)[0].kind, FindingKind::HashMismatch);
+    assert_eq!(verify(&columns)[0].kind, FindingKind::HashMismatch);
 }
 
 #[test]
 fn rule_18_a_row_without_hash_and_a_row_back_in_time_are_found() {
-    let mut nameless = stored(&entries(4));
-    nameless.rows[2].1 = None;
-    assert_eq!(kinds(&nameless), [FindingKind::NullEntryHash]);
+    let mut without_hash = stored(&entries(4));
+    without_hash.rows[2].1 = None;
+    assert_eq!(kinds(&without_hash), [FindingKind::NullEntryHash]);
     let base = entries(2);
     let (chain, ..) = gw_audit::Chain::replay(chain_id(Stream::Access), &base[0].bytes).unwrap();
     let head = Head {
@@ -274,12 +279,12 @@ fn rule_18_a_row_without_hash_and_a_row_back_in_time_are_found() {
     let mut earlier = gw_audit::Chain::resume(chain.id(), head, chain.orgs());
     let salts = crate::world::Counter::default();
     let entry = earlier
-        .entry(gw_audit::Draft::new(&records(1)[0], &salts), at(-900_000))
+        .entry(gw_audit::EncodedRecord::new(&records(1)[0], &salts), at(-900_000))
         .unwrap();
     assert_eq!(kinds(&stored(&[base[0].clone(), entry])), [FindingKind::TimeRegression]);
 }
 
-/// Rule 24: of pruned rows the hashes stay, and with them roots and proofs of the later rows.
+/// Rule 24: the hashes of pruned rows stay, so roots and proofs of the later rows still verify.
 #[test]
 fn rule_24_a_pruned_prefix_still_verifies() {
     let entries = entries(10);
@@ -292,18 +297,18 @@ fn rule_24_a_pruned_prefix_still_verifies() {
     let prune = |hashes: &[Hash]| {
         let mut verifier = ChainVerifier::new(chain_id(Stream::Access), trust, honest.notes.iter().map(String::as_str));
         (0..).zip(hashes).for_each(|(seq, hash)| verifier.pruned(seq, *hash));
-        let mut rest = Vec::new();
+        let mut kinds = Vec::new();
         for (seq, hash, bytes, openings) in &honest.rows[hashes.len()..] {
             verifier.row(&Row::new(*seq, *hash, bytes, openings));
         }
-        rest.extend(verifier.finish(honest.head).findings.iter().map(|finding| finding.kind));
-        rest
+        kinds.extend(verifier.finish(honest.head).findings.iter().map(|finding| finding.kind));
+        kinds
     };
     let hashes: Vec<Hash> = entries[..6].iter().map(|entry| entry.hash).collect();
     assert_eq!(
         prune(&hashes),
         [],
-        "what an organization had in the removed rows is not known"
+        "the entries of an organization in the removed rows are unknown"
     );
     let mut forged = hashes;
     forged[2] = Hash::ZERO;
@@ -311,17 +316,17 @@ fn rule_24_a_pruned_prefix_still_verifies() {
 }
 
 #[test]
-fn rule_19_a_verification_goes_on_where_the_last_one_ended() {
-    let all = entries(10);
+fn rule_19_a_verification_resumes_where_the_last_one_ended() {
+    let entries = entries(10);
     let keys = [key().public()];
     let trust = TrustedKeys {
         cluster: CLUSTER,
         keys: &keys,
     };
-    let first = verify(&stored(&all[..7]));
+    let first = verify(&stored(&entries[..7]));
     let id = chain_id(Stream::Access);
     let chain = gw_audit::Chain::resume(id, first.head.unwrap(), first.orgs);
-    let honest = stored(&all);
+    let honest = stored(&entries);
     let mut verifier = ChainVerifier::resume(&chain, first.frontier, trust, honest.notes.iter().map(String::as_str));
     for (seq, hash, bytes, openings) in &honest.rows[7..] {
         verifier.row(&Row::new(*seq, *hash, bytes, openings));
@@ -331,7 +336,7 @@ fn rule_19_a_verification_goes_on_where_the_last_one_ended() {
 }
 
 proptest! {
-    /// Rule 18: any change of any byte of what is stored is a finding.
+    /// Rule 18: a change of any stored byte is a finding.
     #[test]
     fn rule_18_every_single_byte_mutation_is_detected(
         records in access_records(),

@@ -1,11 +1,11 @@
-//! RL2: what is known outside the database, and the table of rule 18 over it.
+//! RL2: trusted heads outside the database, and the table of rule 18 with and without them.
 
 use crate::world::{CLUSTER, at, chain, chain_id, full_access};
 use gw_audit::verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys};
 use gw_audit::{
-    Action, AdminEntry, Chain, ChainEdge, ChainId, ChainList, Checkpoint, CheckpointKey, Discontinuity, Draft, Hash,
-    Head, Record, ResourceType, SecurityEvent, SecurityKind, SigningGuard, StoreId, StoredChain, StoredEntry, Stream,
-    TrustedHead, TrustedHeads, erased, outbox::gap_entry, tree,
+    Action, AdminEntry, Chain, ChainEdge, ChainId, ChainList, Checkpoint, CheckpointKey, Discontinuity, EncodedRecord,
+    Hash, Head, Record, ResourceType, SecurityEvent, SecurityKind, SigningGuard, StoreId, StoredChain, StoredEntry,
+    Stream, TrustedHead, TrustedHeads, erased, outbox::gap_entry, tree,
 };
 use gw_types::Timestamp;
 
@@ -42,7 +42,7 @@ fn continued(before: &[StoredEntry], records: &[Record]) -> Vec<StoredEntry> {
     let salts = crate::world::Counter::default();
     let more = records
         .iter()
-        .map(|record| chain.entry(Draft::new(record, &salts), at(1_000_000)).unwrap());
+        .map(|record| chain.entry(EncodedRecord::new(record, &salts), at(1_000_000)).unwrap());
     before.iter().cloned().chain(more.collect::<Vec<_>>()).collect()
 }
 
@@ -73,7 +73,7 @@ struct StoredRow {
     columns_agree: bool,
 }
 
-/// One chain as the database has it.
+/// One chain in the database.
 #[derive(Clone)]
 struct Database {
     rows: Vec<StoredRow>,
@@ -102,12 +102,12 @@ impl Database {
             .iter()
             .map(|size| checkpoint(&entries[..*size]).sign(key))
             .collect();
-        database.end();
+        database.set_head();
         database
     }
 
-    /// The end as the attacker leaves it: where the rows end.
-    fn end(&mut self) {
+    /// Sets the recorded end of the chain to the last row, as an attacker does.
+    fn set_head(&mut self) {
         self.head = self.rows.last().map(|row| {
             let time = gw_audit::Header::read(&row.bytes).unwrap().0.time;
             Head {
@@ -124,10 +124,14 @@ impl Database {
             cluster: CLUSTER,
             keys: &keys,
         };
-        let (of, notes) = (self.discontinuities.iter(), self.notes.iter());
+        let (discontinuities, notes) = (self.discontinuities.iter(), self.notes.iter());
         let id = chain_id(Stream::Access);
-        let mut verifier =
-            ChainVerifier::with_discontinuities(id, trust, of.map(String::as_str), notes.map(String::as_str));
+        let mut verifier = ChainVerifier::with_discontinuities(
+            id,
+            trust,
+            discontinuities.map(String::as_str),
+            notes.map(String::as_str),
+        );
         for anchor in anchors {
             verifier.anchor(anchor);
             verifier.expect_note(anchor);
@@ -147,7 +151,7 @@ impl Database {
     }
 }
 
-/// One microsecond: every record of these chains is long overdue.
+/// The checkpoint interval, one microsecond: every record of these chains is overdue.
 const INTERVAL: i64 = 1;
 const SIGNED: [usize; 3] = [4, 8, 20];
 
@@ -155,10 +159,10 @@ type Tamper = fn(&mut Database, &[StoredEntry]);
 
 fn remove(database: &mut Database, at: usize) {
     database.rows.remove(at);
-    database.end();
+    database.set_head();
 }
 
-/// An insider makes the chain anew from a row on, with links, hashes, columns and end as they would be.
+/// An insider rewrites the chain from one row on, with valid links, hashes, columns and end.
 fn rehash(database: &mut Database, entries: &[StoredEntry], from: usize) {
     let forged = match from {
         0 => self::entries(&key(), &records(100, entries.len() as u64 - 1)),
@@ -169,8 +173,8 @@ fn rehash(database: &mut Database, entries: &[StoredEntry], from: usize) {
     database.notes = notes;
 }
 
-/// Rule 18: what is done to the database; what is found by its own signatures under the public key; what is found with
-/// notes that were kept outside. `None` where the database alone cannot tell: then the outside must.
+/// Rule 18. Each row has a name, the tampering, a finding from the database and the public key alone, and a finding
+/// with a note that was kept outside. `None` if the database alone is not enough; then the note outside must be.
 const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
     use FindingKind as F;
     &[
@@ -219,9 +223,9 @@ const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
         (
             "swapped",
             |d, _| {
-                let (one, other) = (d.rows[6].clone(), d.rows[7].clone());
-                (d.rows[6].bytes, d.rows[6].hash) = (other.bytes, other.hash);
-                (d.rows[7].bytes, d.rows[7].hash) = (one.bytes, one.hash);
+                let (first, second) = (d.rows[6].clone(), d.rows[7].clone());
+                (d.rows[6].bytes, d.rows[6].hash) = (second.bytes, second.hash);
+                (d.rows[7].bytes, d.rows[7].hash) = (first.bytes, first.hash);
             },
             Some(F::HashMismatch),
             F::HashMismatch,
@@ -270,7 +274,7 @@ const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
             "tail deleted",
             |d, _| {
                 d.rows.truncate(8);
-                d.end();
+                d.set_head();
             },
             Some(F::ChainTruncated),
             F::ChainTruncated,
@@ -280,7 +284,7 @@ const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
             |d, _| {
                 d.rows.truncate(8);
                 d.notes.truncate(2);
-                d.end();
+                d.set_head();
             },
             None,
             F::ChainTruncated,
@@ -337,15 +341,15 @@ const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
     ]
 };
 
-/// RL2, AU-18: the table. The kind named is among the findings, and with what is kept outside no kind is found clean.
+/// RL2, AU-18: the findings of the table are among those reported. With the note kept outside, no tampering is clean.
 #[test]
 fn rl2_18_every_kind_of_tampering_is_found() {
     let entries = entries(&key(), &records(0, 19));
     let honest = Database::new(&entries, &SIGNED, &key());
     let now = at(3_600_000_000);
     let outside = [checkpoint(&entries)];
-    assert_eq!(honest.verify(&outside, now).findings, [], "nobody touched it");
-    for (what, tamper, alone, with_notes) in TABLE {
+    assert_eq!(honest.verify(&outside, now).findings, [], "an unchanged chain");
+    for (name, tamper, alone, with_note) in TABLE {
         let mut database = honest.clone();
         tamper(&mut database, &entries);
         let kinds = |anchors: &[Checkpoint]| -> Vec<FindingKind> {
@@ -356,36 +360,36 @@ fn rl2_18_every_kind_of_tampering_is_found() {
                 .map(|finding| finding.kind)
                 .collect()
         };
-        let found = kinds(&[]);
+        let findings = kinds(&[]);
         match alone {
-            Some(kind) => assert!(found.contains(kind), "{what}, the database alone: {found:?}"),
+            Some(kind) => assert!(findings.contains(kind), "{name}, the database alone: {findings:?}"),
             None => assert!(
-                found.is_empty(),
-                "{what}: the table says that the database alone cannot tell: {found:?}"
+                findings.is_empty(),
+                "{name}: the table expects no finding from the database alone: {findings:?}"
             ),
         }
-        let found = kinds(&outside);
+        let findings = kinds(&outside);
         assert!(
-            found.contains(with_notes),
-            "{what}, with a note kept outside: {found:?}"
+            findings.contains(with_note),
+            "{name}, with a note kept outside: {findings:?}"
         );
         let mut guard = SigningGuard::from_trusted(&TrustedHead::new(None, &edge(&entries), 0)).unwrap();
-        let more = match database.rows.len() {
-            20 => return_next(&database, &entries),
+        let appended = match database.rows.len() {
+            20 => next_sealed(&database, &entries),
             _ => Vec::new(),
         };
-        // Whatever is appended to a forged end does not continue the trusted head.
-        for row in more {
+        // An entry appended to a forged end does not continue the trusted head.
+        for row in appended {
             assert!(
                 guard.push(row.header.seq, row.hash, &row.bytes).is_err(),
-                "{what}: it would be signed over"
+                "{name}: the forged chain would be signed"
             );
         }
     }
 }
 
-/// What the sealer would append to the end the database has, if that is another end than the trusted one.
-fn return_next(database: &Database, entries: &[StoredEntry]) -> Vec<StoredEntry> {
+/// The entry that the sealer would append to the database's end, if that end is not the trusted one.
+fn next_sealed(database: &Database, entries: &[StoredEntry]) -> Vec<StoredEntry> {
     let head = database.head.unwrap();
     if head.hash == entries.last().unwrap().hash {
         return Vec::new();
@@ -394,7 +398,7 @@ fn return_next(database: &Database, entries: &[StoredEntry]) -> Vec<StoredEntry>
     let mut chain = Chain::resume(chain_id(Stream::Access), head, []);
     vec![
         chain
-            .entry(Draft::new(&records(7, 1)[0], &salts), at(9_000_000))
+            .entry(EncodedRecord::new(&records(7, 1)[0], &salts), at(9_000_000))
             .unwrap(),
     ]
 }
@@ -416,7 +420,7 @@ fn stored(entries: &[StoredEntry], trusted: u64) -> StoredChain {
     }
 }
 
-/// RL2, spec/85 section 3 step 4: what a start finds missing.
+/// RL2, spec/85 section 3 step 4.
 #[test]
 fn rl2_a_start_compares_the_store_with_the_trusted_heads() {
     let entries = entries(&key(), &records(0, 19));
@@ -427,9 +431,9 @@ fn rl2_a_start_compares_the_store_with_the_trusted_heads() {
         !heads.advance(id, TrustedHead::new(None, &edge(&entries[..8]), 0)),
         "a head never goes back"
     );
-    let kinds = |stored: &[StoredChain], restores: u64| -> Vec<FindingKind> {
+    let kinds = |stored: &[StoredChain], restorable: u64| -> Vec<FindingKind> {
         heads
-            .missing_from(stored, |_| restores)
+            .missing_from(stored, |_| restorable)
             .iter()
             .map(|(_, finding)| finding.kind)
             .collect()
@@ -440,16 +444,17 @@ fn rl2_a_start_compares_the_store_with_the_trusted_heads() {
     assert_eq!(
         kinds(&[stored(&entries[..11], 12)], 12),
         [],
-        "the journal seals it again"
+        "the journal restores the missing entry"
     );
     assert_eq!(kinds(&[], 0), [FindingKind::ShardMissing]);
     let forged = continued(&entries[..6], &records(60, 14));
     assert_eq!(kinds(&[stored(&forged, 12)], 0), [FindingKind::AnchorMismatch]);
 }
 
-/// RL2: the sealer signs what continues the trusted head and nothing else; what the journal restores is signed again.
+/// RL2: the sealer signs only a chain that continues the trusted head; entries that the journal restores are signed
+/// again.
 #[test]
-fn rl2_nothing_is_signed_that_does_not_continue_what_was_signed() {
+fn rl2_only_a_chain_that_continues_the_trusted_head_is_signed() {
     let entries = entries(&key(), &records(0, 19));
     let origin = chain_id(Stream::Access).origin(CLUSTER);
     let push = |guard: &mut SigningGuard, entry: &StoredEntry| guard.push(entry.header.seq, entry.hash, &entry.bytes);
@@ -468,41 +473,41 @@ fn rl2_nothing_is_signed_that_does_not_continue_what_was_signed() {
     assert_eq!(
         short.checkpoint(&origin).unwrap_err().kind,
         FindingKind::ChainTruncated,
-        "shorter than what was signed"
+        "shorter than the signed size"
     );
     let mut regrown = short.clone();
-    let last = forged[7..10].iter().find_map(|entry| push(&mut regrown, entry).err());
-    assert!(last.is_some(), "a tail that grew again is another one");
+    let finding = forged[7..10].iter().find_map(|entry| push(&mut regrown, entry).err());
+    assert!(finding.is_some(), "a tail that grew again differs from the signed one");
     entries[7..].iter().for_each(|entry| push(&mut short, entry).unwrap());
     assert_eq!(
         short.checkpoint(&origin).unwrap(),
         checkpoint(&entries),
-        "the journal brought it back"
+        "the journal restored the tail"
     );
-    let mut by_note = SigningGuard::from_checkpoint(&checkpoint(&entries[..8]));
-    entries[..8].iter().for_each(|entry| push(&mut by_note, entry).unwrap());
-    assert!(by_note.checkpoint(&origin).is_ok());
-    let mut by_note = SigningGuard::from_checkpoint(&checkpoint(&entries[..8]));
-    assert!(forged[..8].iter().any(|entry| push(&mut by_note, entry).is_err()));
+    let mut guard = SigningGuard::from_checkpoint(&checkpoint(&entries[..8]));
+    entries[..8].iter().for_each(|entry| push(&mut guard, entry).unwrap());
+    assert!(guard.checkpoint(&origin).is_ok());
+    let mut guard = SigningGuard::from_checkpoint(&checkpoint(&entries[..8]));
+    assert!(forged[..8].iter().any(|entry| push(&mut guard, entry).is_err()));
 }
 
 /// Rule 8: the signed list of chains.
 #[test]
 fn rl2_8_a_list_of_chains_is_signed_and_strict() {
-    let (one, other) = (chain_id(Stream::Access), chain_id(Stream::Admin));
+    let (access, admin) = (chain_id(Stream::Access), chain_id(Stream::Admin));
     let entries = entries(&key(), &records(0, 4));
     let mut heads = TrustedHeads::default();
-    heads.advance(one, TrustedHead::new(None, &edge(&entries), 0));
-    heads.advance(other, TrustedHead::new(None, &edge(&entries[..2]), 2));
+    heads.advance(access, TrustedHead::new(None, &edge(&entries), 0));
+    heads.advance(admin, TrustedHead::new(None, &edge(&entries[..2]), 2));
     let note = heads.sign_list(CLUSTER, 77, &key());
     let opened = Checkpoint::open(&note, &[key().public()]).unwrap();
     let list = ChainList::read(&opened, CLUSTER).unwrap();
-    let found: Vec<_> = list
+    let listed: Vec<_> = list
         .heads
         .iter()
         .map(|head| (head.origin.clone(), head.size, head.era()))
         .collect();
-    assert_eq!(found, [(one.origin(CLUSTER), 5, 0), (other.origin(CLUSTER), 2, 2)]);
+    assert_eq!(listed, [(access.origin(CLUSTER), 5, 0), (admin.origin(CLUSTER), 2, 2)]);
     assert_eq!((opened.size, opened.origin.as_str()), (77, "test/chains"));
     let mut shorter = opened.clone();
     shorter.extensions.pop();
@@ -527,9 +532,9 @@ fn re_anchored(from: &[StoredEntry], to: &[StoredEntry], intact: u64) -> Discont
     }
 }
 
-/// Rule 22: a re-anchored chain verifies, says so for ever, and nothing but what was decided is excused.
+/// Rule 22: a re-anchored chain verifies, always lists its re-anchoring, and only what was decided is covered.
 #[test]
-fn rl2_22_a_re_anchored_chain_goes_on_and_its_gap_stays_listed() {
+fn rl2_22_a_re_anchored_chain_continues_and_its_gap_stays_listed() {
     let entries = entries(&key(), &records(0, 19));
     let restored = &entries[..10];
     let decision = re_anchored(&entries, restored, 8);
@@ -546,20 +551,26 @@ fn rl2_22_a_re_anchored_chain_goes_on_and_its_gap_stays_listed() {
     let mut database = Database::new(&grown, &[4, 8], &key());
     database.notes.push(checkpoint(&entries).sign(&key()));
     let outside = [checkpoint(&entries)];
-    assert!(!database.verify(&outside, now).is_clean(), "nobody decided it yet");
+    assert!(!database.verify(&outside, now).is_clean(), "not re-anchored yet");
     database.discontinuities.push(note.clone());
     database.notes.push(checkpoint(restored).in_era(1).sign(&key()));
     database.notes.push(checkpoint(&grown).in_era(1).sign(&key()));
     let report = database.verify(&outside, now);
     assert_eq!(report.findings, []);
-    assert_eq!(report.discontinuities, std::slice::from_ref(&decision), "it is listed");
+    assert_eq!(report.discontinuities, std::slice::from_ref(&decision));
     let mut forged = database.clone();
     forged.rows[3].bytes[40] ^= 1;
-    assert!(!forged.verify(&outside, now).is_clean(), "below it nothing is excused");
+    assert!(
+        !forged.verify(&outside, now).is_clean(),
+        "a change below the re-anchoring is not covered"
+    );
     let mut cut = database.clone();
     cut.rows.truncate(20);
-    cut.end();
-    assert!(!cut.verify(&outside, now).is_clean(), "nor behind it");
+    cut.set_head();
+    assert!(
+        !cut.verify(&outside, now).is_clean(),
+        "a truncation behind the re-anchoring is not covered"
+    );
     let mut forged = database;
     forged.discontinuities[0] = decision.sign(CLUSTER, &other_key());
     assert!(!forged.verify(&outside, now).is_clean());
@@ -569,7 +580,10 @@ fn rl2_22_a_re_anchored_chain_goes_on_and_its_gap_stays_listed() {
     heads.advance(id, TrustedHead::new(None, &edge(&entries), 0));
     assert!(heads.re_anchor(&note, &decision));
     assert_eq!(heads.head(id).map(|head| (head.size, head.era)), Some((10, 1)));
-    assert!(!heads.re_anchor(&note, &decision), "once");
+    assert!(
+        !heads.re_anchor(&note, &decision),
+        "a re-anchoring is applied only once"
+    );
     let mut further = TrustedHeads::default();
     let longer = continued(&entries, &records(90, 3));
     further.advance(id, TrustedHead::new(None, &edge(&longer), 0));
@@ -577,11 +591,11 @@ fn rl2_22_a_re_anchored_chain_goes_on_and_its_gap_stays_listed() {
     assert_eq!(
         further.head(id).map(|head| head.size),
         Some(23),
-        "an old decision excuses nothing signed since"
+        "an old re-anchoring does not replace a head signed after it"
     );
 }
 
-/// Rule 22: what was lost in the middle, and what was changed there, is listed as authorized.
+/// Rule 22: rows that were lost or changed in the middle of the chain are listed as authorized.
 #[test]
 fn rl2_22_missing_and_changed_rows_are_listed_as_authorized() {
     let entries = entries(&key(), &records(0, 19));
@@ -610,9 +624,9 @@ fn rl2_22_missing_and_changed_rows_are_listed_as_authorized() {
     assert!(kinds.contains(&(FindingKind::HashMismatch, Some(13))), "{kinds:?}");
 }
 
-/// RL5, HD25: numbers given out to records that are nowhere.
+/// RL5, HD25.
 #[test]
-fn rl5_numbers_given_out_and_never_sealed_are_reported() {
+fn rl5_issued_numbers_that_were_never_sealed_are_reported() {
     let entries = entries(&key(), &records(0, 5));
     let database = Database::new(&entries, &[6], &key());
     let lost = |issued: u64| {
@@ -624,12 +638,13 @@ fn rl5_numbers_given_out_and_never_sealed_are_reported() {
     assert_eq!(lost(9), [Finding::of(FindingKind::JournalLost, Some(6))]);
 }
 
-/// The writer compares and signs the tail behind the last note, however late; without the writer the tail is a finding.
+/// A running writer compares and signs the tail behind the last note, even if it is late. Without the writer, the tail
+/// is a finding.
 #[test]
-fn rl2_a_tail_without_note_is_told_when_its_writer_is_gone() {
+fn rl2_a_tail_without_note_is_reported_when_its_writer_is_gone() {
     let entries = entries(&key(), &records(0, 5));
     let database = Database::new(&entries, &[4], &key());
-    let look = |now: Timestamp, is_gone: bool| {
+    let findings = |now: Timestamp, is_gone: bool| {
         let mut report = database.verify(&[], at(0));
         assert_eq!(report.signed, 4);
         report.findings.clear();
@@ -640,27 +655,27 @@ fn rl2_a_tail_without_note_is_told_when_its_writer_is_gone() {
             .map(|finding| (finding.kind, finding.seq))
             .collect::<Vec<_>>()
     };
-    assert_eq!(look(at(6_000_000_000), false), []);
-    assert_eq!(look(at(60_000_000), true), []);
+    assert_eq!(findings(at(6_000_000_000), false), []);
+    assert_eq!(findings(at(60_000_000), true), []);
     assert_eq!(
-        look(at(6_000_000_000), true),
+        findings(at(6_000_000_000), true),
         [(FindingKind::CheckpointMissing, Some(4))]
     );
 }
 
-/// A chain in its first minute, and one whose writer was stopped at once, are clean without a note.
+/// A chain in its first minute and a chain whose writer stopped right after the start are clean without a note.
 #[test]
 fn rl2_a_fresh_chain_without_note_is_clean() {
     let entries = entries(&key(), &records(0, 5));
     let database = Database::new(&entries, &[], &key());
-    let look = |interval: i64, now: Timestamp| {
+    let kinds = |interval: i64, now: Timestamp| {
         let mut report = database.verify(&[], at(0));
         report.findings.clear();
         report.add_unsigned(interval, now, false);
         report.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>()
     };
-    assert_eq!(look(60_000_000, at(60_000_000)), []);
-    assert_eq!(look(60_000_000, at(600_000_000)), [FindingKind::CheckpointMissing]);
+    assert_eq!(kinds(60_000_000, at(60_000_000)), []);
+    assert_eq!(kinds(60_000_000, at(600_000_000)), [FindingKind::CheckpointMissing]);
 }
 
 fn admin(store: u128, id: u64, fault: Option<gw_audit::OutboxFault>) -> Record {
@@ -683,10 +698,10 @@ fn admin(store: u128, id: u64, fault: Option<gw_audit::OutboxFault>) -> Record {
     .into()
 }
 
-/// RL3, RL9: the outbox rows of one policy store have no gap, and a fault of one is a finding.
+/// RL3, RL9: the outbox rows of a policy store must have no gap, and a fault of a row is a finding.
 #[test]
 fn rl3_gaps_and_faults_of_outbox_rows_are_found() {
-    let look = |rows: &[(u128, u64)], fault: Option<usize>| {
+    let findings = |rows: &[(u128, u64)], fault: Option<usize>| {
         let fault = |n: usize| (fault == Some(n)).then_some(gw_audit::OutboxFault::Unauthenticated);
         let records: Vec<_> = rows
             .iter()
@@ -718,21 +733,25 @@ fn rl3_gaps_and_faults_of_outbox_rows_are_found() {
             .map(|finding| (finding.kind, finding.seq.unwrap()))
             .collect::<Vec<_>>()
     };
-    assert_eq!(look(&[(1, 5), (1, 6), (1, 7)], None), []);
-    assert_eq!(look(&[(1, 5), (1, 7)], None), [(FindingKind::OutboxGap, 2)]);
-    assert_eq!(look(&[(1, 5), (1, 7), (1, 6)], None), [], "a late one fills its gap");
+    assert_eq!(findings(&[(1, 5), (1, 6), (1, 7)], None), []);
+    assert_eq!(findings(&[(1, 5), (1, 7)], None), [(FindingKind::OutboxGap, 2)]);
     assert_eq!(
-        look(&[(1, 5), (2, 1), (1, 6), (2, 2)], None),
+        findings(&[(1, 5), (1, 7), (1, 6)], None),
         [],
-        "each store counts for itself"
+        "a late row fills its gap"
     );
-    assert_eq!(look(&[(1, 5), (1, 5)], None), [(FindingKind::OutboxFault, 2)]);
-    assert_eq!(look(&[(1, 5), (1, 6)], Some(1)), [(FindingKind::OutboxFault, 2)]);
+    assert_eq!(
+        findings(&[(1, 5), (2, 1), (1, 6), (2, 2)], None),
+        [],
+        "each store has its own ids"
+    );
+    assert_eq!(findings(&[(1, 5), (1, 5)], None), [(FindingKind::OutboxFault, 2)]);
+    assert_eq!(findings(&[(1, 5), (1, 6)], Some(1)), [(FindingKind::OutboxFault, 2)]);
 }
 
-/// What the gateway wrote of its outbox stays a finding, whatever came after, until somebody accepts it.
+/// RL9: entries and events about the outbox stay findings, regardless of later entries, until the chain is re-anchored.
 #[test]
-fn rl9_what_is_told_of_the_outbox_stays_found_until_the_chain_is_re_anchored() {
+fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
     let store = StoreId(uuid::Uuid::from_u128(7));
     let row = |id: u64| AdminEntry {
         store_id: Some(store),
@@ -744,7 +763,7 @@ fn rl9_what_is_told_of_the_outbox_stays_found_until_the_chain_is_re_anchored() {
         reason: Some(reason.into()),
         ..SecurityEvent::new(SecurityKind::TamperDetected)
     };
-    // What a verification found is told as an event, too, and is no finding of its own.
+    // The first and the last event only repeat a finding of a verification, so they are not findings themselves.
     let events = [
         "outbox_gap admin/0",
         "outbox_row:altered:2",
@@ -798,13 +817,16 @@ fn rl9_what_is_told_of_the_outbox_stays_found_until_the_chain_is_re_anchored() {
             }
             verifier.finish(None)
         };
-        let told = |findings: &[Finding]| -> Vec<_> {
-            findings.iter().map(|found| (found.kind, found.seq.unwrap())).collect()
+        let kinds = |findings: &[Finding]| -> Vec<_> {
+            findings
+                .iter()
+                .map(|finding| (finding.kind, finding.seq.unwrap()))
+                .collect()
         };
-        assert_eq!(told(&verify(&[]).findings), expected);
+        assert_eq!(kinds(&verify(&[]).findings), expected);
         let accepted = verify(&[re_anchored.sign(CLUSTER, &key)]);
         assert_eq!(
-            (accepted.findings.len(), told(&accepted.authorized)),
+            (accepted.findings.len(), kinds(&accepted.authorized)),
             (0, expected),
             "{:?}",
             accepted.findings

@@ -1,7 +1,7 @@
-//! Chains to test with.
+//! Chains and random records for tests.
 
 use gw_audit::{
-    AccessRecord, Action, AdminEntry, AuthMethod, Chain, ChainId, Draft, Genesis, MatchedVia, Outcome, Record,
+    AccessRecord, Action, AdminEntry, AuthMethod, Chain, ChainId, EncodedRecord, Genesis, MatchedVia, Outcome, Record,
     ResourceType, SecurityEvent, SecurityKind, SendIntent, SendOutcome, ShardId, StoredEntry, Stream, TraceKind,
 };
 use gw_types::{Address, B256, Claim, Claims, DenyReason, Entropy, Epoch, ExternalId, OrgId, Timestamp, UserId};
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use uuid::Uuid;
 
-/// Salts that are all different and the same in every run.
+/// Entropy from a counter: all salts differ, and every run draws the same ones.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -36,7 +36,7 @@ pub(crate) fn at(micros: i64) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000 + micros)
 }
 
-/// A chain over these records, its genesis first.
+/// A chain of a genesis and these records.
 pub(crate) fn chain(stream: Stream, key: [u8; 32], records: &[Record]) -> Vec<StoredEntry> {
     let id = chain_id(stream);
     let mut first = Vec::new();
@@ -44,8 +44,8 @@ pub(crate) fn chain(stream: Stream, key: [u8; 32], records: &[Record]) -> Vec<St
     let mut entries = vec![StoredEntry::new(first, Vec::new()).unwrap()];
     let salts = Counter::default();
     for (n, record) in records.iter().enumerate() {
-        let draft = Draft::new(record, &salts);
-        entries.push(chain.entry(draft, at(10 * (n as i64 + 1))).unwrap());
+        let encoded = EncodedRecord::new(record, &salts);
+        entries.push(chain.entry(encoded, at(10 * (n as i64 + 1))).unwrap());
     }
     entries
 }
@@ -91,54 +91,54 @@ fn hash() -> impl Strategy<Value = B256> {
     any::<[u8; 32]>().prop_map(B256::new)
 }
 
-fn one_of<T: Copy + std::fmt::Debug + 'static>(all: &'static [T]) -> impl Strategy<Value = T> {
-    proptest::sample::select(all)
+fn one_of<T: Copy + std::fmt::Debug + 'static>(values: &'static [T]) -> impl Strategy<Value = T> {
+    proptest::sample::select(values)
 }
 
 fn access() -> impl Strategy<Value = Record> {
-    let who = (
+    let caller = (
         prop::option::of(external_id()),
         prop::option::of(any::<IpAddr>()),
         prop::option::of(text()),
     );
-    let what = (
+    let call = (
         "[a-zA-Z_]{1,128}",
         any::<u16>(),
         prop::option::of(any::<u16>()),
         prop::option::of(text()),
     );
-    let judged = (
+    let decision = (
         prop::option::of(org()),
         prop::option::of(one_of(DenyReason::ALL)),
         one_of(AuthMethod::ALL),
         prop::option::of(one_of(MatchedVia::ALL)),
         prop::option::of(one_of(TraceKind::ALL)),
     );
-    let measured = (
+    let measurements = (
         any::<u64>(),
         any::<bool>(),
         prop::option::of(any::<u32>()),
         prop::option::of(any::<u64>()),
     );
-    (who, what, judged, measured).prop_map(|(who, what, judged, measured)| {
+    (caller, call, decision, measurements).prop_map(|(caller, call, decision, measurements)| {
         Record::Access(AccessRecord {
-            external_id: who.0,
-            ip_address: who.1,
-            request_params: who.2,
-            method: what.0.into(),
-            status_code: what.1,
-            response_status: what.2,
-            correlation_id: what.3.map(Into::into),
-            org_id: judged.0,
-            denial_reason: judged.1,
-            auth_method: judged.2,
-            rpc_url_id: judged.0.map(|org| gw_types::PersonalUrlId(org.0)),
-            matched_via: judged.3,
-            trace_kind: judged.4,
-            duration_us: measured.0,
-            node_called: measured.1,
-            upstream_ms: measured.2,
-            policy_epoch: measured.3.map(Epoch),
+            external_id: caller.0,
+            ip_address: caller.1,
+            request_params: caller.2,
+            method: call.0.into(),
+            status_code: call.1,
+            response_status: call.2,
+            correlation_id: call.3.map(Into::into),
+            org_id: decision.0,
+            denial_reason: decision.1,
+            auth_method: decision.2,
+            rpc_url_id: decision.0.map(|org| gw_types::PersonalUrlId(org.0)),
+            matched_via: decision.3,
+            trace_kind: decision.4,
+            duration_us: measurements.0,
+            node_called: measurements.1,
+            upstream_ms: measurements.2,
+            policy_epoch: measurements.3.map(Epoch),
         })
     })
 }
@@ -181,32 +181,38 @@ fn admin() -> impl Strategy<Value = Record> {
 }
 
 fn security() -> impl Strategy<Value = Record> {
-    let whom = (
+    let concerned = (
         prop::option::of(external_id()),
         any::<Option<u128>>(),
         prop::option::of(address()),
     );
-    let why = (
+    let details = (
         prop::option::of(text()),
         prop::option::of(text()),
         any::<Option<u64>>(),
         prop::option::of(org()),
     );
-    (one_of(SecurityKind::ALL), whom, why, prop::option::of(any::<IpAddr>())).prop_map(|(kind, whom, why, ip)| {
-        Record::Security(SecurityEvent {
-            external_id: whom.0,
-            user_id: whom.1.map(UserId::fixed),
-            session_id: whom.1.map(|id| Uuid::from_u128(id).into()),
-            address: whom.2,
-            provider: why.0.map(Into::into),
-            reason: why.1.clone().map(Into::into),
-            correlation_id: why.1.map(Into::into),
-            count: why.2,
-            org_id: why.3,
-            ip_address: ip,
-            ..SecurityEvent::new(kind)
+    (
+        one_of(SecurityKind::ALL),
+        concerned,
+        details,
+        prop::option::of(any::<IpAddr>()),
+    )
+        .prop_map(|(kind, concerned, details, ip)| {
+            Record::Security(SecurityEvent {
+                external_id: concerned.0,
+                user_id: concerned.1.map(UserId::fixed),
+                session_id: concerned.1.map(|id| Uuid::from_u128(id).into()),
+                address: concerned.2,
+                provider: details.0.map(Into::into),
+                reason: details.1.clone().map(Into::into),
+                correlation_id: details.1.map(Into::into),
+                count: details.2,
+                org_id: details.3,
+                ip_address: ip,
+                ..SecurityEvent::new(kind)
+            })
         })
-    })
 }
 
 fn send() -> impl Strategy<Value = Record> {
@@ -217,7 +223,7 @@ fn send() -> impl Strategy<Value = Record> {
         prop::collection::vec(address(), 0..3),
     );
     (hash(), org(), any::<u64>(), intent, any::<[bool; 3]>()).prop_map(|(hash, org_id, nonce, intent, claims)| {
-        let all = [Claim::Admin, Claim::Deploy, Claim::Upgrade];
+        let names = [Claim::Admin, Claim::Deploy, Claim::Upgrade];
         Record::SendIntent(SendIntent {
             hash,
             org_id,
@@ -226,10 +232,10 @@ fn send() -> impl Strategy<Value = Record> {
             sender: intent.1,
             visible_to: intent.2,
             creates: intent.3,
-            claims: all
+            claims: names
                 .into_iter()
                 .zip(claims)
-                .filter_map(|(claim, held)| held.then_some(claim))
+                .filter_map(|(claim, is_held)| is_held.then_some(claim))
                 .collect::<Claims>(),
         })
     })
@@ -247,12 +253,12 @@ fn outcome() -> impl Strategy<Value = Record> {
     })
 }
 
-/// Any record.
+/// A random record of any kind.
 pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     prop_oneof![access(), admin(), security(), send(), outcome()]
 }
 
-/// Records of the access stream.
+/// Random records of the access stream.
 pub(crate) fn access_records() -> impl Strategy<Value = Vec<Record>> {
     prop::collection::vec(prop_oneof![4 => access(), 1 => send(), 1 => outcome()], 1..6)
 }

@@ -1,4 +1,5 @@
-//! Stops asking a server that does not answer, so that an outage costs each caller nothing (spec/85 section 2).
+//! Circuit breaker: stops calls to a server that does not answer, so that callers do not wait during an outage (spec/85
+//! section 2).
 
 use gw_types::{Clock, Seconds, Timestamp};
 use std::sync::{
@@ -6,12 +7,12 @@ use std::sync::{
     atomic::{AtomicI64, AtomicU32, Ordering},
 };
 
-/// So many failures in a row open it.
+/// Failures in a row that open it.
 const FAILURES: u32 = 5;
-/// For so long; then one call at a time finds out.
+/// How long it stays open; then one call at a time tries the server.
 const REST: Seconds = Seconds(10);
 
-/// Open while the server is thought to be away.
+/// Open while the server is assumed to be unreachable.
 #[derive(Debug)]
 pub(super) struct Breaker {
     clock: Arc<dyn Clock>,
@@ -35,7 +36,7 @@ impl Breaker {
         }
         let now = self.clock.now();
         let until = self.open_until.load(Ordering::Relaxed);
-        // The one who moves the end tries; the others wait for what it finds.
+        // The caller that extends the time tries; the others wait for its result.
         let next = now.plus(REST).micros();
         now >= Timestamp::from_micros(until)
             && self
@@ -44,14 +45,14 @@ impl Breaker {
                 .is_ok()
     }
 
-    /// Notes an answer, or a new connection.
+    /// Records an answer, or a new connection.
     pub(super) fn close(&self) {
         if self.failures.swap(0, Ordering::Relaxed) >= FAILURES {
             tracing::info!("the shared cache answers again");
         }
     }
 
-    /// Notes that there was no answer.
+    /// Records a missing answer.
     pub(super) fn fail(&self) {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if failures >= FAILURES {
@@ -72,28 +73,20 @@ impl Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[derive(Debug)]
-    struct At(AtomicI64);
-
-    impl Clock for At {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_secs(self.0.load(Ordering::SeqCst))
-        }
-    }
+    use gw_types::testing::ManualClock;
 
     #[test]
     fn five_failures_open_it_for_ten_seconds_and_then_one_tries() {
-        let clock = Arc::new(At(AtomicI64::new(1000)));
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1000)));
         let breaker = Breaker::new(clock.clone());
         for _ in 0..FAILURES {
             assert!(breaker.admits());
             breaker.fail();
         }
         assert!(!breaker.admits() && !breaker.is_closed());
-        clock.0.store(1009, Ordering::SeqCst);
+        clock.set(Timestamp::from_secs(1009));
         assert!(!breaker.admits());
-        clock.0.store(1010, Ordering::SeqCst);
+        clock.set(Timestamp::from_secs(1010));
         assert!(breaker.admits());
         assert!(!breaker.admits(), "one tries");
         breaker.fail();

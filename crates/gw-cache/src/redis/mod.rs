@@ -1,14 +1,14 @@
-//! The cache all instances share: Redis or Valkey, one server, a cluster or behind sentinels.
+//! The cache shared by all instances: Redis or Valkey, as one server, a cluster or behind sentinels.
 //!
-//! Ends and counts are by the server's clock, the one clock all instances have in common.
+//! Ends and counts use the server's clock, the one clock that all instances have in common.
 //!
-//! Invariant: a command is sent at most once; whether one that got no answer took place is unknown, and its caller is
-//! told that the cache is unavailable.
+//! Invariant: a command is sent at most once; if it gets no answer, its effect is unknown, and the caller gets
+//! [`Unavailable`].
 
 mod breaker;
 mod scripts;
 
-use crate::{Bytes, Change, Entry, Hits, Listed, PutError, Rate, Space, Unavailable, Window, pace};
+use crate::{Bytes, Change, CounterKind, Entry, Hits, Listed, Namespace, PutError, Rate, Unavailable, rate_limit};
 use breaker::Breaker;
 use fred::{
     clients::Client,
@@ -33,32 +33,32 @@ use std::{
 };
 use tokio::{task::AbortHandle, time::sleep};
 
-/// For one answer; with the way back, under a second.
+/// Timeout for one answer; the whole call takes under a second.
 const ANSWER: Duration = Duration::from_millis(700);
-/// For a connection, TLS included.
+/// Timeout for a connection, including TLS.
 const CONNECT: Duration = Duration::from_secs(3);
-/// A connection on which nothing comes back for so long is given up.
+/// A connection without any response for this long is closed.
 const UNRESPONSIVE: Duration = Duration::from_secs(2);
-/// Between two tries to connect again, milliseconds.
+/// Minimum and maximum time between attempts to reconnect, in milliseconds.
 const RECONNECT: (u32, u32) = (100, 1_000);
-/// So often another writer may come in between before an update gives up.
+/// How often an update is retried because of other writers before it fails.
 const UPDATES: usize = 1_000;
-/// How often a small write finds out whether the server takes any.
+/// How often a small write checks whether the server accepts writes.
 const PROBE: Duration = Duration::from_secs(1);
 const PROBE_KEY: &str = "gw:probe";
-/// Longer keys are kept under their digest.
+/// Longer keys are replaced by their digest.
 const LONGEST_KEY: usize = 200;
 
-/// Why there is no connection to a shared cache.
+/// Why the connection to a shared cache failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The URL makes no sense.
+    /// The URL is invalid.
     #[error("the URL of the cache is not one")]
     Url,
-    /// Nobody answers, or not as a cache does.
+    /// The server does not answer, or not like a cache.
     #[error("the cache cannot be reached: {0}")]
     Unreachable(Cow<'static, str>),
-    /// The password is wrong, or there is none.
+    /// The user name or password is missing or wrong.
     #[error("the cache refuses our name or password")]
     Refused,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Redis {
     probe: AbortHandle,
 }
 
-/// Whether the server takes writes: it may answer, and refuse them, because its memory or its disk is full.
+/// Whether the server accepts writes: it may answer and still refuse them because its memory or disk is full.
 #[derive(Debug, Default)]
 struct Writes {
     are_refused: AtomicBool,
@@ -83,7 +83,7 @@ impl Writes {
         let is_refused = match done {
             Ok(()) => false,
             Err(error) if is_write_refusal(error) => true,
-            // Nothing is known of writes while the server is away.
+            // While the server is unreachable, nothing is known about writes.
             Err(_) => return,
         };
         match (self.are_refused.swap(is_refused, Ordering::Relaxed), is_refused) {
@@ -96,7 +96,7 @@ impl Writes {
     }
 }
 
-/// The server's words for a write that it does not take.
+/// Error prefixes of a server that refuses a write.
 fn is_write_refusal(error: &Error) -> bool {
     ["OOM ", "MISCONF ", "READONLY ", "NOREPLICAS "]
         .iter()
@@ -105,8 +105,8 @@ fn is_write_refusal(error: &Error) -> bool {
 
 async fn keep_probing(client: Client, writes: Arc<Writes>) {
     loop {
-        let life = Some(Expiration::PX(60_000));
-        let done: Result<(), Error> = client.set(PROBE_KEY, 1, life, None, false).await;
+        let ttl = Some(Expiration::PX(60_000));
+        let done: Result<(), Error> = client.set(PROBE_KEY, 1, ttl, None, false).await;
         writes.observe(done.as_ref().copied());
         sleep(PROBE).await;
     }
@@ -159,26 +159,26 @@ impl Redis {
     }
 
     pub(crate) async fn put(&self, entry: &Entry<'_>, only_new: bool) -> Result<bool, PutError> {
-        let life = u64::try_from(entry.life.as_millis()).unwrap_or(u64::MAX);
-        if life == 0 {
+        let ttl = u64::try_from(entry.ttl.as_millis()).unwrap_or(u64::MAX);
+        if ttl == 0 {
             return Ok(true);
         }
-        let place = Place::new(entry.space, entry.key);
+        let place = Place::new(entry.namespace, entry.key);
         let mut args = vec![
             place.tag.into(),
             place.member.into(),
-            life.to_string().into(),
+            ttl.to_string().into(),
             stored(&[], entry.value),
             Value::from(if only_new { "1" } else { "0" }),
-            entry.space.most().to_string().into(),
+            entry.namespace.capacity().to_string().into(),
         ];
         for group in entry.groups {
-            args.extend([bounded(group.name).into_owned().into(), group.most.to_string().into()]);
+            args.extend([bounded(group.name).into_owned().into(), group.limit.to_string().into()]);
         }
         let (said, millis): (i64, u64) = self
             .run(&self.scripts.put, vec![place.value, place.index], args)
             .await?;
-        let wait = pace::wait(millis.saturating_mul(1_000));
+        let wait = rate_limit::wait(millis.saturating_mul(1_000));
         match said {
             1 => Ok(true),
             0 => Ok(false),
@@ -187,28 +187,28 @@ impl Redis {
         }
     }
 
-    pub(crate) async fn get(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
-        Ok(self.stored(&Place::new(space, key)).await?.map(payload))
+    pub(crate) async fn get(&self, namespace: Namespace, key: &str) -> Result<Option<Bytes>, Unavailable> {
+        Ok(self.stored(&Place::new(namespace, key)).await?.map(payload))
     }
 
-    pub(crate) async fn take(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
+    pub(crate) async fn take(&self, namespace: Namespace, key: &str) -> Result<Option<Bytes>, Unavailable> {
         let Place {
             tag,
             member,
             value,
             index,
-        } = Place::new(space, key);
+        } = Place::new(namespace, key);
         self.run(&self.scripts.take, vec![value, index], vec![tag.into(), member.into()])
             .await
     }
 
     pub(crate) async fn update<R: Send>(
         &self,
-        space: Space,
+        namespace: Namespace,
         key: &str,
         mut work: impl FnMut(&[u8]) -> (Change, R) + Send,
     ) -> Result<Option<R>, Unavailable> {
-        let place = Place::new(space, key);
+        let place = Place::new(namespace, key);
         for _ in 0..UPDATES {
             let Some(seen) = self.stored(&place).await? else {
                 return Ok(None);
@@ -239,11 +239,11 @@ impl Redis {
         Err(Unavailable)
     }
 
-    pub(crate) async fn list(&self, space: Space, offset: usize, limit: usize) -> Result<Listed, Unavailable> {
-        let place = Place::new(space, "");
+    pub(crate) async fn list(&self, namespace: Namespace, offset: usize, limit: usize) -> Result<Listed, Unavailable> {
+        let place = Place::new(namespace, "");
         let (first, last) = match offset.saturating_add(limit).checked_sub(1) {
             Some(last) if limit > 0 => (offset, last),
-            // From behind the end: none.
+            // An empty range.
             _ => (1, 0),
         };
         let args = vec![
@@ -252,31 +252,31 @@ impl Redis {
             last.to_string().into(),
             place.tag.into(),
         ];
-        let found: Vec<Bytes> = self.run(&self.scripts.list, vec![place.index], args).await?;
-        let mut found = found.into_iter();
-        let total = found
+        let items: Vec<Bytes> = self.run(&self.scripts.list, vec![place.index], args).await?;
+        let mut items = items.into_iter();
+        let total = items
             .next()
             .and_then(|total| str::from_utf8(&total).ok()?.parse().ok())
             .unwrap_or_default();
         let mut entries = Vec::new();
-        while let (Some(key), Some(value)) = (found.next(), found.next()) {
+        while let (Some(key), Some(value)) = (items.next(), items.next()) {
             entries.push((String::from_utf8_lossy(&key).into_owned(), value));
         }
         Ok(Listed { entries, total })
     }
 
-    pub(crate) async fn hit(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
-        let args = vec![window.life().as_millis().to_string().into()];
-        let (count, rest): (u64, i64) = self.run(&self.scripts.hit, vec![window_key(window, key)], args).await?;
+    pub(crate) async fn hit(&self, kind: CounterKind, key: &str) -> Result<Hits, Unavailable> {
+        let args = vec![kind.ttl().as_millis().to_string().into()];
+        let (count, rest): (u64, i64) = self.run(&self.scripts.hit, vec![window_key(kind, key)], args).await?;
         Ok(Hits {
             count,
             ends_in: Duration::from_millis(u64::try_from(rest).unwrap_or(0)),
         })
     }
 
-    pub(crate) async fn hits(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
+    pub(crate) async fn hits(&self, kind: CounterKind, key: &str) -> Result<Hits, Unavailable> {
         let (count, rest): (u64, i64) = self
-            .run(&self.scripts.hits, vec![window_key(window, key)], Vec::new())
+            .run(&self.scripts.hits, vec![window_key(kind, key)], Vec::new())
             .await?;
         Ok(Hits {
             count,
@@ -284,28 +284,28 @@ impl Redis {
         })
     }
 
-    pub(crate) async fn pace(&self, rate: Rate, key: &str) -> Result<Result<(), Seconds>, Unavailable> {
+    pub(crate) async fn check_rate(&self, rate: Rate, key: &str) -> Result<Result<(), Seconds>, Unavailable> {
         let key = format!("gw:pace:{}:{}", rate.name, bounded(key));
         let args = vec![rate.interval().to_string().into(), rate.ahead().to_string().into()];
         let wait: u64 = self.run(&self.scripts.pace, vec![key], args).await?;
-        Ok(if wait == 0 { Ok(()) } else { Err(pace::wait(wait)) })
+        Ok(if wait == 0 { Ok(()) } else { Err(rate_limit::wait(wait)) })
     }
 
-    /// Whether it answered when it was last asked, and takes writes.
+    /// Whether the client is connected, the circuit breaker is closed and the server accepts writes, as far as known.
     pub(crate) fn is_up(&self) -> bool {
         let takes_writes = !self.writes.are_refused.load(Ordering::Relaxed);
         takes_writes && self.breaker.is_closed() && self.client.is_connected()
     }
 
-    /// Asks for nothing but an answer.
+    /// Checks that the server answers.
     pub(crate) async fn ping(&self) -> Result<(), Unavailable> {
         self.guarded(self.client.ping::<Value>(None)).await.map(|_| ())
     }
 
-    /// What the server does when its memory is full, unless it refuses then.
+    /// Returns the server's eviction policy; `None` if it refuses writes instead when its memory is full.
     pub(crate) async fn eviction_policy(&self) -> Result<Option<String>, Unavailable> {
         let memory: String = self.guarded(self.client.info(Some(InfoKind::Memory))).await?;
-        // Of a cluster or behind sentinels, the answer of one server: they are set up alike.
+        // For a cluster or sentinels, one server answers: all have the same configuration.
         let policy = memory
             .lines()
             .find_map(|line| line.trim().strip_prefix("maxmemory_policy:"))
@@ -317,7 +317,7 @@ impl Redis {
         self.guarded(self.client.get(place.value.as_str())).await
     }
 
-    /// Runs a script by its digest; a server that was started anew is told it again.
+    /// Runs a script by its digest; sends it again to a restarted server.
     async fn run<R: FromValue>(&self, script: &Script, keys: Vec<String>, args: Vec<Value>) -> Result<R, Unavailable> {
         let known = async {
             match self
@@ -357,7 +357,7 @@ impl Redis {
     }
 }
 
-/// Where a value stands.
+/// The server's keys for a value.
 struct Place {
     tag: String,
     member: String,
@@ -366,8 +366,8 @@ struct Place {
 }
 
 impl Place {
-    fn new(space: Space, key: &str) -> Self {
-        let tag = format!("{{gw:{}}}", space.name());
+    fn new(namespace: Namespace, key: &str) -> Self {
+        let tag = format!("{{gw:{}}}", namespace.name());
         let member = bounded(key).into_owned();
         Self {
             value: format!("{tag}:v:{member}"),
@@ -378,8 +378,8 @@ impl Place {
     }
 }
 
-fn window_key(window: Window, key: &str) -> String {
-    format!("gw:hits:{}:{}", window.name(), bounded(key))
+fn window_key(kind: CounterKind, key: &str) -> String {
+    format!("gw:hits:{}:{}", kind.name(), bounded(key))
 }
 
 fn bounded(key: &str) -> Cow<'_, str> {
@@ -390,8 +390,8 @@ fn bounded(key: &str) -> Cow<'_, str> {
     }
 }
 
-/// A value as it is stored: behind two bytes of length and as many of a prefix. Earlier versions kept the value's group
-/// there; nothing reads it any more.
+/// Encodes a value: two bytes of prefix length, the prefix, the value. Earlier versions stored the value's group in the
+/// prefix; it is no longer read.
 fn stored(prefix: &[u8], value: &[u8]) -> Value {
     let len = u16::try_from(prefix.len()).unwrap_or(0);
     Value::Bytes([&len.to_be_bytes()[..], prefix, value].concat().into())

@@ -1,17 +1,18 @@
-//! What is done in one step, in the server's own language and by its own clock.
+//! Lua scripts: atomic operations, with the server's clock.
 //!
-//! Of a space the server holds each value under its key, an index of the keys by their end (for room and for lists),
-//! one such index per group, the groups of each key (`m`), and how many values each network holds (`n`). All of them carry
-//! the space's name as their hash tag, so that in a cluster they lie on one node.
+//! For a namespace the server holds each value under its key, an index of the keys by their end (for capacity and
+//! lists), one such index per group, the groups of each key (`m`), and the number of values of each network (`n`). All
+//! these keys have the namespace's name as their hash tag, so that in a cluster they are on one node.
 //!
-//! A key expires a millisecond before the end noted in the index: the server keeps a key to the end of the millisecond
-//! named as its expiry, but at its end nothing may find a value any more.
+//! A key expires one millisecond before the end in the index: the server keeps a key to the end of its expiry
+//! millisecond, but from its end on no call may find a value.
 
 use fred::types::scripts::Script;
 
-/// Common to the scripts of spaces: the time in milliseconds, the groups of a key, and joining and leaving an index.
+/// Functions shared by the scripts of namespaces: the time in milliseconds, the groups of a key, and joining and
+/// leaving an index.
 ///
-/// Groups stand packed under their key, each as its length, a colon and its name; the last one is the network.
+/// The groups of a key are packed in one value, each as its length, a colon and its name; the last one is the network.
 macro_rules! of_space {
     ($body:literal) => {
         concat!(
@@ -72,8 +73,9 @@ end
     };
 }
 
-/// KEYS value, index; ARGV tag, member, life, stored, new only, most, then each group and how many it may hold.
-/// 1 kept, 0 there already, -1 full, -2 group full; and when there will be room, in milliseconds.
+/// KEYS: value, index. ARGV: tag, member, lifetime, stored value, whether only new, capacity, then each group and its
+/// limit. Returns 1 stored, 0 already exists, -1 full, -2 group full; and the time until there is room, in
+/// milliseconds.
 const PUT: &str = of_space!(
     r"
 local tag, member = ARGV[1], ARGV[2]
@@ -113,7 +115,7 @@ return { 1, 0 }
 "
 );
 
-/// KEYS value, index; ARGV tag, member. The payload, once.
+/// KEYS: value, index. ARGV: tag, member. Returns the payload, once.
 const TAKE: &str = of_space!(
     r"
 local stored = redis.call('GET', KEYS[1])
@@ -124,8 +126,8 @@ return payload(stored)
 "
 );
 
-/// KEYS value, index; ARGV tag, member, what was seen, what shall be (empty: nothing).
-/// 1 done, 0 something else is there, -1 nothing is there.
+/// KEYS: value, index. ARGV: tag, member, expected value, new value (empty: remove). Returns 1 done, 0 another value is
+/// stored, -1 no value is stored.
 const CHANGE: &str = of_space!(
     r"
 local stored = redis.call('GET', KEYS[1])
@@ -141,7 +143,8 @@ return 1
 "
 );
 
-/// KEYS index; ARGV prefix of the values' keys, first, last, tag. How many there are, then keys and payloads in turn.
+/// KEYS: index. ARGV: prefix of the values' keys, first, last, tag. Returns the number of values, then keys and
+/// payloads in turn.
 const LIST: &str = of_space!(
     r"
 prune(ARGV[4], KEYS[1], ms())
@@ -157,20 +160,20 @@ return found
 "
 );
 
-/// KEYS count; ARGV length of the window. The count, and the rest of the window in milliseconds.
+/// KEYS: count. ARGV: length of the window. Returns the count, and the rest of the window in milliseconds.
 const HIT: &str = r"
 local count = redis.call('INCR', KEYS[1])
 if count == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return { count, redis.call('PTTL', KEYS[1]) }
 ";
 
-/// KEYS count. How often, and the milliseconds until it ends, without counting.
+/// KEYS: count. Returns the count and the rest of the window in milliseconds, without counting.
 const HITS: &str = r"
 return { tonumber(redis.call('GET', KEYS[1]) or '0'), redis.call('PTTL', KEYS[1]) }
 ";
 
-/// KEYS when all so far would have been due; ARGV microseconds between two, microseconds one may be ahead.
-/// How many microseconds to wait; 0: allowed and counted. The arithmetic of `Rate::judge`.
+/// KEYS: the time when all previous requests would have been due. ARGV: microseconds between two requests, microseconds
+/// a key may be ahead. Returns the microseconds to wait; 0: allowed and counted. Computes the same as `Rate::judge`.
 const PACE: &str = r"
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

@@ -1,6 +1,6 @@
-//! What the cache promises, wherever it keeps things.
+//! The guarantees of the cache, for every implementation.
 
-// `cfg(test)` although this is a test already: clippy grants its exemptions to what is marked so.
+// `cfg(test)` although this is a test crate: clippy applies its test exemptions only to items with this attribute.
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What happens when the shared cache is away, and after.
+//! Behaviour while the shared cache is unreachable, and afterwards.
 
 use crate::conformance::clock;
 use fred::{
@@ -6,7 +6,7 @@ use fred::{
     interfaces::ClientLike as _,
     types::{CustomCommand, Value, config::Config},
 };
-use gw_cache::{Cache, Change, ConnectError, Entry, Group, PutError, Rate, Space, Unavailable, Window};
+use gw_cache::{Cache, Change, ConnectError, CounterKind, Entry, Group, Namespace, PutError, Rate, Unavailable};
 use gw_testkit::RedisServer;
 use gw_types::{Seconds, Secret};
 use std::{
@@ -28,49 +28,57 @@ async fn connect(server: &RedisServer) -> Cache {
     Cache::connect(&Secret::new(server.url()), clock()).await.unwrap()
 }
 
-/// Every operation says so within a second; limits go on.
+/// Checks that every operation fails within a second, and that rate limits still work.
 async fn is_away(cache: &Cache) {
     async fn soon<T>(what: impl Future<Output = T>) -> T {
         tokio::time::timeout(SECOND, what).await.expect("within a second")
     }
     assert_eq!(
-        soon(cache.put(Entry::new(Space::OauthCode, "a", b""))).await,
+        soon(cache.put(Entry::new(Namespace::OauthCode, "a", b""))).await,
         Err(PutError::Unavailable(Unavailable))
     );
     assert_eq!(
-        soon(cache.put_new(Entry::new(Space::OauthCode, "a", b""))).await,
+        soon(cache.put_new(Entry::new(Namespace::OauthCode, "a", b""))).await,
         Err(Unavailable.into())
     );
-    assert_eq!(soon(cache.get(Space::OauthCode, "a")).await, Err(Unavailable));
-    assert_eq!(soon(cache.take(Space::OauthCode, "a")).await, Err(Unavailable));
+    assert_eq!(soon(cache.get(Namespace::OauthCode, "a")).await, Err(Unavailable));
+    assert_eq!(soon(cache.take(Namespace::OauthCode, "a")).await, Err(Unavailable));
     assert_eq!(
-        soon(cache.update(Space::OauthCode, "a", |_| (Change::Keep, ()))).await,
+        soon(cache.update(Namespace::OauthCode, "a", |_| (Change::Keep, ()))).await,
         Err(Unavailable)
     );
     assert_eq!(
-        soon(cache.list(Space::OauthCode, 0, 1)).await.map(|page| page.total),
+        soon(cache.list(Namespace::OauthCode, 0, 1))
+            .await
+            .map(|page| page.total),
         Err(Unavailable)
     );
-    assert_eq!(soon(cache.hit(Window::ClientFailures, "a")).await, Err(Unavailable));
-    assert_eq!(soon(cache.hits(Window::ClientFailures, "a")).await, Err(Unavailable));
+    assert_eq!(
+        soon(cache.hit(CounterKind::ClientFailures, "a")).await,
+        Err(Unavailable)
+    );
+    assert_eq!(
+        soon(cache.hits(CounterKind::ClientFailures, "a")).await,
+        Err(Unavailable)
+    );
     assert_eq!(soon(cache.check()).await, Err(Unavailable));
     assert!(!cache.is_up());
     let rate = Rate::per_minute("away", NonZeroU32::MIN);
-    assert_eq!(soon(cache.pace(rate, "a")).await, Ok(()), "counted here");
-    assert_eq!(soon(cache.pace(rate, "a")).await, Err(Seconds(60)));
+    assert_eq!(soon(cache.check_rate(rate, "a")).await, Ok(()), "counted here");
+    assert_eq!(soon(cache.check_rate(rate, "a")).await, Err(Seconds(60)));
 }
 
 async fn comes_back(cache: &Cache) {
     let start = Instant::now();
-    // The breaker rests for ten seconds if the connection never broke; a new connection ends its rest at once.
+    // The breaker stays open for ten seconds if the connection never broke; a new connection closes it at once.
     while cache.check().await.is_err() {
         assert!(start.elapsed() < 15 * SECOND, "still away");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(cache.is_up());
-    cache.put(Entry::new(Space::OauthCode, "b", b"1")).await.unwrap();
-    assert!(cache.take(Space::OauthCode, "b").await.unwrap().is_some());
-    assert_eq!(cache.hit(Window::ClientFailures, "b").await.unwrap().count, 1);
+    cache.put(Entry::new(Namespace::OauthCode, "b", b"1")).await.unwrap();
+    assert!(cache.take(Namespace::OauthCode, "b").await.unwrap().is_some());
+    assert_eq!(cache.hit(CounterKind::ClientFailures, "b").await.unwrap().count, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,11 +107,11 @@ async fn a_server_that_hangs_is_reported_and_found_again() {
 async fn a_server_started_anew_learns_the_scripts_again() {
     let Some(mut server) = server() else { return };
     let cache = connect(&server).await;
-    cache.put(Entry::new(Space::OauthCode, "a", b"1")).await.unwrap();
+    cache.put(Entry::new(Namespace::OauthCode, "a", b"1")).await.unwrap();
     server.stop();
     server.start_again().unwrap();
     comes_back(&cache).await;
-    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(None), "it kept nothing");
+    assert_eq!(cache.get(Namespace::OauthCode, "a").await, Ok(None), "it kept nothing");
 }
 
 #[tokio::test]
@@ -125,7 +133,7 @@ async fn what_cannot_be_connected_to_is_told_apart() {
     ));
 }
 
-/// RL14: what is thrown away to make room are logins, single-use marks and limits; the operator is told of it.
+/// RL14: eviction would remove logins, single-use marks and limits; the operator is warned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl14_a_server_that_evicts_is_told_from_one_that_does_not() {
     assert_eq!(
@@ -153,25 +161,25 @@ async fn rl14_a_server_that_evicts_is_told_from_one_that_does_not() {
 async fn two_instances_share_everything() {
     let Some(server) = server() else { return };
     let (one, other) = (connect(&server).await, connect(&server).await);
-    one.put(Entry::new(Space::OauthCode, "a", b"1").with_group_limits(&[Group::new("g", 1)]))
+    one.put(Entry::new(Namespace::OauthCode, "a", b"1").with_group_limits(&[Group::new("g", 1)]))
         .await
         .unwrap();
     let full = other
-        .put(Entry::new(Space::OauthCode, "b", b"1").with_group_limits(&[Group::new("g", 1)]))
+        .put(Entry::new(Namespace::OauthCode, "b", b"1").with_group_limits(&[Group::new("g", 1)]))
         .await;
     assert!(matches!(full, Err(PutError::GroupFull { .. })), "{full:?}");
-    assert!(other.take(Space::OauthCode, "a").await.unwrap().is_some());
-    assert_eq!(one.take(Space::OauthCode, "a").await, Ok(None));
-    one.hit(Window::ClientFailures, "a").await.unwrap();
-    assert_eq!(other.hits(Window::ClientFailures, "a").await.unwrap().count, 1);
+    assert!(other.take(Namespace::OauthCode, "a").await.unwrap().is_some());
+    assert_eq!(one.take(Namespace::OauthCode, "a").await, Ok(None));
+    one.hit(CounterKind::ClientFailures, "a").await.unwrap();
+    assert_eq!(other.hits(CounterKind::ClientFailures, "a").await.unwrap().count, 1);
     let rate = Rate::per_minute("two", NonZeroU32::new(2).unwrap());
-    assert_eq!(one.pace(rate, "a").await, Ok(()));
-    assert_eq!(other.pace(rate, "a").await, Ok(()));
-    assert_eq!(one.pace(rate, "a").await, Err(Seconds(30)));
+    assert_eq!(one.check_rate(rate, "a").await, Ok(()));
+    assert_eq!(other.check_rate(rate, "a").await, Ok(()));
+    assert_eq!(one.check_rate(rate, "a").await, Err(Seconds(30)));
 }
 
-/// A server whose memory is full answers reads, and is of no use for logins: that is told without anybody's login, and its
-/// end, too.
+/// A server whose memory is full answers reads, but cannot serve logins: both this state and its end are detected
+/// without a login.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl14_a_cache_that_takes_no_writes_is_not_up() {
     let Some(server) = server() else { return };

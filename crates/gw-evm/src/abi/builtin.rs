@@ -13,7 +13,7 @@ fn read(text: &str) -> Option<Arc<ContractAbi>> {
     ContractAbi::parse(text).ok().map(Arc::new)
 }
 
-/// The ABI of a token type, in any case.
+/// The ABI of a token type, compared without ASCII case; `None` for an unknown type.
 pub fn builtin(token_type: &str) -> Option<Arc<ContractAbi>> {
     let abi = match token_type.to_ascii_uppercase().as_str() {
         "ERC20" => &ERC20,

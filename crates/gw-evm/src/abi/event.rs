@@ -5,28 +5,28 @@ use super::{
     function::Word,
     possible_address,
     types::{Type, WordKind},
-    walk::{Layout, Walk, WalkError, walk},
+    walk::{DecodedAbi, Layout, WalkError, walk},
 };
 use alloy_json_abi::Event;
 use alloy_primitives::{Address, B256};
 
-/// What a word outside the data may hold.
+/// The address that a topic may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// No address.
-    Nothing,
-    /// An address.
+pub enum AddressCandidate {
+    /// Not an address.
+    None,
+    /// Declared as an address.
     Address(Address),
-    /// Declared as something else, or not at all, but shaped like an address (R22, HD31).
-    Perhaps(Address),
-    /// Something in the place of an address that is none; to be zeroed.
-    Dirty,
+    /// Not declared as an address, but its value has the form of one (R22, HD31).
+    Possible(Address),
+    /// Declared as an address, but its encoding is not canonical. It must be zeroed.
+    NonCanonical,
 }
 
-impl Held {
-    /// A word that nobody declared an address (R20, HD31): an address by its shape.
+impl AddressCandidate {
+    /// Classifies a word that is not declared as an address, by the form of its value (R20, HD31).
     pub fn undeclared(word: &B256) -> Self {
-        possible_address(word).map_or(Self::Nothing, Self::Perhaps)
+        possible_address(word).map_or(Self::None, Self::Possible)
     }
 }
 
@@ -34,16 +34,16 @@ impl Held {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventShape {
     anonymous: bool,
-    /// Indexed inputs, in order; `None` for those of which only a hash is stored.
+    /// Indexed inputs, in order; `None` for types of which the topic holds only a hash.
     indexed: Vec<Option<WordKind>>,
     /// The other inputs, in order.
     data: Vec<Type>,
-    /// Where each input is found.
-    inputs: Vec<Place>,
+    /// Location of each input.
+    inputs: Vec<AbiLocation>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum AbiLocation {
     /// Position among the indexed inputs.
     Indexed(usize),
     /// Position among the others, and the offset of its head.
@@ -51,16 +51,16 @@ enum Place {
 }
 
 impl EventShape {
-    /// `None` if an input has a type that is none.
+    /// Resolves the types of an event; `None` if an input has an unknown type.
     pub(super) fn new(event: &Event) -> Option<Self> {
         let (mut indexed, mut data, mut inputs, mut head) = (Vec::new(), Vec::new(), Vec::new(), 0_usize);
         for input in &event.inputs {
             let ty = Type::of_event_param(input)?;
             if input.indexed {
-                inputs.push(Place::Indexed(indexed.len()));
+                inputs.push(AbiLocation::Indexed(indexed.len()));
                 indexed.push(ty.word_kind());
             } else {
-                inputs.push(Place::Data(data.len(), head));
+                inputs.push(AbiLocation::Data(data.len(), head));
                 head = head.checked_add(ty.head)?;
                 data.push(ty);
             }
@@ -73,7 +73,7 @@ impl EventShape {
         })
     }
 
-    /// Whether the event has no topic0 of its own; it then matches no event rule.
+    /// Whether the event is anonymous, so that topic0 is not its signature. An anonymous event matches no event rule.
     pub fn is_anonymous(&self) -> bool {
         self.anonymous
     }
@@ -86,41 +86,48 @@ impl EventShape {
         topics.len() == self.indexed.len() + self.signature_topics()
     }
 
-    /// What the topic at `position` of the log holds (R19, R20). A declared type may only add to what is taken for an
-    /// address: which inputs are indexed is what the author of the ABI says (HD31).
-    pub fn topic(&self, position: usize, topic: &B256) -> Held {
+    /// Classifies the topic at `position` of the log (R19, R20). A word with the form of an address counts as a
+    /// possible address even if another type is declared, because the author of the ABI chooses the declared types
+    /// (HD31).
+    pub fn topic(&self, position: usize, topic: &B256) -> AddressCandidate {
         let Some(index) = position.checked_sub(self.signature_topics()) else {
-            return Held::Nothing;
+            return AddressCandidate::None;
         };
         match self.indexed.get(index).copied().flatten() {
-            Some(WordKind::Address) => clean_address(topic).map_or(Held::Dirty, Held::Address),
-            Some(WordKind::Function) => topic
-                .first_chunk()
-                .map_or(Held::Dirty, |bytes| Held::Address(bytes.into())),
+            Some(WordKind::Address) => {
+                clean_address(topic).map_or(AddressCandidate::NonCanonical, AddressCandidate::Address)
+            }
+            Some(WordKind::Function) => topic.first_chunk().map_or(AddressCandidate::NonCanonical, |bytes| {
+                AddressCandidate::Address(bytes.into())
+            }),
             Some(WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_)) | None => {
-                Held::undeclared(topic)
+                AddressCandidate::undeclared(topic)
             }
         }
     }
 
-    /// Walks the log's data. An error means that all of it has to be zeroed (R22).
-    pub fn data(&self, data: &[u8]) -> Result<Walk, WalkError> {
+    /// Decodes the data of a log.
+    ///
+    /// # Errors
+    ///
+    /// A [`WalkError`] if the data does not match the types; all data must then be zeroed (R22).
+    pub fn data(&self, data: &[u8]) -> Result<DecodedAbi, WalkError> {
         walk(&self.data, data, Layout::Any)
     }
 
-    /// Whether an input that is not indexed holds `bytes` or `string` anywhere (K5).
+    /// Whether an input that is not indexed contains `bytes` or `string` (K5).
     pub fn has_opaque(&self) -> bool {
         self.data.iter().any(Type::is_opaque)
     }
 
-    /// The input at `index`, if it is one word and the log holds a clean one there (F4).
+    /// The input at `index`; `None` if its type is not a single word or its encoding is not canonical (F4).
     pub fn input(&self, index: usize, topics: &[B256], data: &[u8]) -> Option<Word> {
         let (kind, word) = match *self.inputs.get(index)? {
-            Place::Indexed(position) => (
+            AbiLocation::Indexed(position) => (
                 self.indexed.get(position).copied().flatten()?,
                 *topics.get(position + self.signature_topics())?,
             ),
-            Place::Data(position, head) => {
+            AbiLocation::Data(position, head) => {
                 let bytes = data.get(head..)?.first_chunk::<32>()?;
                 (self.data.get(position)?.word_kind()?, B256::from(bytes))
             }
@@ -130,24 +137,26 @@ impl EventShape {
 
     /// Whether the input at `index` is a topic.
     pub fn is_indexed(&self, index: usize) -> bool {
-        matches!(self.inputs.get(index), Some(Place::Indexed(_)))
+        matches!(self.inputs.get(index), Some(AbiLocation::Indexed(_)))
     }
 
-    /// The type of the input at `index`, if it is one word: what a parameter rule can be about.
+    /// The type of the input at `index`; `None` if it is not a single word. Parameter rules apply to single words
+    /// only.
     pub fn input_kind(&self, index: usize) -> Option<WordKind> {
         match *self.inputs.get(index)? {
-            Place::Indexed(position) => self.indexed.get(position).copied().flatten(),
-            Place::Data(position, _) => self.data.get(position)?.word_kind(),
+            AbiLocation::Indexed(position) => self.indexed.get(position).copied().flatten(),
+            AbiLocation::Data(position, _) => self.data.get(position)?.word_kind(),
         }
     }
 }
 
 impl ContractAbi {
-    /// The event of a log: the one with its topic0 and as many indexed inputs, else the only anonymous one with as
-    /// many. `None` means the log is to be treated as without ABI.
+    /// The event of a log. Among the events with its topic0, this is the first with the right number of indexed
+    /// inputs; if there is no event with its topic0, the only anonymous event with that number. `None` means that the
+    /// log must be treated as a log without ABI.
     pub fn event(&self, topics: &[B256]) -> Option<&EventShape> {
-        let named = topics.first().and_then(|topic0| self.events.get(topic0));
-        if let Some(shapes) = named {
+        let candidates = topics.first().and_then(|topic0| self.events.get(topic0));
+        if let Some(shapes) = candidates {
             return shapes.iter().find(|shape| shape.matches(topics));
         }
         let mut anonymous = self.anonymous.iter().filter(|shape| shape.matches(topics));
@@ -155,7 +164,7 @@ impl ContractAbi {
         anonymous.next().is_none().then_some(only)
     }
 
-    /// The events declared with this topic0; more than one if they differ in what is indexed.
+    /// The declared events with this topic0. They differ in the indexed inputs.
     pub fn declared(&self, topic0: &B256) -> &[EventShape] {
         self.events.get(topic0).map_or(&[], Vec::as_slice)
     }

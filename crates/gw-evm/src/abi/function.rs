@@ -1,4 +1,4 @@
-//! Arguments of calls (F3).
+//! Decodes the arguments of calls (F3).
 
 use super::{
     ContractAbi,
@@ -13,12 +13,12 @@ use alloy_primitives::{Address, B256};
 pub struct Word {
     /// Its type.
     pub kind: WordKind,
-    /// Its encoding, clean for that type.
+    /// Its canonical encoding.
     pub word: B256,
 }
 
 impl Word {
-    /// The address, if it is one by type.
+    /// The address, if the type is `address`.
     pub fn address(&self) -> Option<Address> {
         (self.kind == WordKind::Address)
             .then(|| super::clean_address(&self.word))
@@ -26,14 +26,14 @@ impl Word {
     }
 }
 
-/// The arguments of a call whose data is the one encoding of them.
+/// The arguments of a call with canonically encoded calldata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
     words: Vec<Option<Word>>,
 }
 
 impl Arguments {
-    /// The argument at `index` of the ABI's inputs, if it is one word.
+    /// The argument at `index`; `None` if its type is not a single word.
     pub fn word(&self, index: usize) -> Option<Word> {
         self.words.get(index).copied().flatten()
     }
@@ -49,7 +49,7 @@ impl Arguments {
     }
 }
 
-/// Why calldata cannot be judged; the rule that needed it denies.
+/// Why calldata cannot be decoded; a rule that depends on it denies the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallDataError {
     /// Shorter than a selector.
@@ -58,7 +58,7 @@ pub enum CallDataError {
     /// The ABI has no such function.
     #[error("function is not in the abi")]
     UnknownFunction,
-    /// Not what an encoder would write for its own values: dirty padding, trailing or missing bytes.
+    /// Not the canonical encoding of its values: padding that is not zero, trailing or missing bytes.
     #[error("calldata is not canonical")]
     NotCanonical,
 }
@@ -69,7 +69,8 @@ pub(super) struct FunctionShape {
 }
 
 impl FunctionShape {
-    /// `None` if an input has no encoding of its own (library functions take storage pointers).
+    /// Resolves the input types; `None` if a type has no ABI encoding, such as the storage pointers of library
+    /// functions.
     pub(super) fn new(function: &Function) -> Option<Self> {
         function
             .inputs
@@ -81,7 +82,11 @@ impl FunctionShape {
 }
 
 impl ContractAbi {
-    /// The arguments of a call.
+    /// Decodes the arguments of a call.
+    ///
+    /// # Errors
+    ///
+    /// A [`CallDataError`] if the calldata has no known selector or is not canonical.
     pub fn arguments(&self, input: &[u8]) -> Result<Arguments, CallDataError> {
         let (selector, data) = input.split_first_chunk::<4>().ok_or(CallDataError::NoSelector)?;
         let function = self.functions.get(selector).ok_or(CallDataError::UnknownFunction)?;
@@ -98,12 +103,12 @@ impl ContractAbi {
         Ok(Arguments { words: words.collect() })
     }
 
-    /// Whether a function with this selector can be judged.
+    /// Whether the arguments of a function with this selector can be decoded.
     pub fn has_function(&self, selector: [u8; 4]) -> bool {
         self.functions.contains_key(&selector)
     }
 
-    /// The type of a function's input, if it is one word: what a parameter rule can be about.
+    /// The type of a function input; `None` if it is not a single word. Parameter rules apply to single words only.
     pub fn function_input(&self, selector: [u8; 4], index: usize) -> Option<WordKind> {
         self.functions.get(&selector)?.inputs.get(index)?.word_kind()
     }

@@ -1,7 +1,7 @@
-//! Contract ABIs: arguments of calls (F3) and address slots of logs (R19-R22).
+//! Contract ABIs: decodes the arguments of calls (F3) and finds the addresses in logs (R19-R22).
 //!
-//! Not for deciding who sees which slot. Invariant: what a [`ContractAbi`] reports about bytes it proved by walking
-//! all of them; bytes it cannot explain are an error, never silence.
+//! Which viewer sees which address is decided in `gw-policy`. Invariant: a [`ContractAbi`] reports results only after
+//! it has accounted for all bytes; bytes that no type accounts for are an error.
 
 mod builtin;
 mod event;
@@ -11,10 +11,10 @@ mod walk;
 mod well_known;
 
 pub use builtin::builtin;
-pub use event::{EventShape, Held};
+pub use event::{AddressCandidate, EventShape};
 pub use function::{Arguments, CallDataError, Word};
 pub use types::WordKind;
-pub use walk::{Opaque, Slot, Walk, WalkError, zero_opaque, zero_word};
+pub use walk::{AbiWord, DecodedAbi, Opaque, WalkError, zero_opaque, zero_word};
 pub use well_known::well_known;
 
 use alloy_json_abi::JsonAbi;
@@ -22,20 +22,22 @@ use alloy_primitives::{Address, B256};
 use function::FunctionShape;
 use std::collections::BTreeMap;
 
-/// The most array suffixes of a type. Type parsers recurse once for each suffix, and a long type overflows the stack (HD36).
+/// Maximum number of array suffixes of a type. Type parsers recurse once for each suffix, so a longer type could
+/// overflow the stack (HD36).
 pub const MAX_ARRAYS: usize = 16;
 
-/// Whether any text of an ABI has more array suffixes. The depth of the JSON itself is bounded by its parser.
-fn nests_arrays_deeper_than(value: &serde_json::Value, most: usize) -> bool {
+/// Whether any string of an ABI has more than `limit` array suffixes. The JSON parser limits the depth of the JSON
+/// itself.
+fn nests_arrays_deeper_than(value: &serde_json::Value, limit: usize) -> bool {
     match value {
-        serde_json::Value::String(text) => text.bytes().filter(|byte| *byte == b'[').count() > most,
-        serde_json::Value::Array(values) => values.iter().any(|value| nests_arrays_deeper_than(value, most)),
-        serde_json::Value::Object(members) => members.values().any(|value| nests_arrays_deeper_than(value, most)),
+        serde_json::Value::String(text) => text.bytes().filter(|byte| *byte == b'[').count() > limit,
+        serde_json::Value::Array(values) => values.iter().any(|value| nests_arrays_deeper_than(value, limit)),
+        serde_json::Value::Object(members) => members.values().any(|value| nests_arrays_deeper_than(value, limit)),
         serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => false,
     }
 }
 
-/// An ABI with its selectors and types resolved once.
+/// An ABI with resolved selectors and types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractAbi {
     json: JsonAbi,
@@ -44,25 +46,29 @@ pub struct ContractAbi {
     anonymous: Vec<EventShape>,
 }
 
-/// Why a text is not an ABI.
+/// Why a text is not a valid ABI.
 #[derive(Debug, thiserror::Error)]
 pub enum AbiTextError {
-    /// Not an array, as compilers write it.
+    /// Not a JSON array.
     #[error("an abi is a json array")]
     NotAnArray,
-    /// Not an ABI.
+    /// Not in the format of an ABI.
     #[error("malformed abi")]
     Malformed(#[source] serde_json::Error),
     /// A type has more array suffixes than [`MAX_ARRAYS`].
     #[error("a type has more than {MAX_ARRAYS} array suffixes")]
     TooDeep,
-    /// An event has an input of a type that is none.
+    /// An event has an input of an unknown type.
     #[error("event `{0}` has an unknown type")]
     UnknownType(String),
 }
 
 impl ContractAbi {
-    /// Reads the JSON text of an ABI.
+    /// Parses the JSON text of an ABI.
+    ///
+    /// # Errors
+    ///
+    /// An [`AbiTextError`] if the text is not an ABI, nests arrays too deep, or has an event with an unknown type.
     pub fn parse(text: &str) -> Result<Self, AbiTextError> {
         if !text.trim_start().starts_with('[') {
             return Err(AbiTextError::NotAnArray);
@@ -74,8 +80,11 @@ impl ContractAbi {
         Self::new(serde_json::from_str(text).map_err(AbiTextError::Malformed)?)
     }
 
-    /// Resolves an ABI. A function that cannot be resolved is left out, so that calling it cannot be judged; an event
-    /// that cannot be resolved is an error, for leaving it out would show its data.
+    /// Resolves an ABI. A function that cannot be resolved is omitted, so that rules on its arguments deny the call.
+    ///
+    /// # Errors
+    ///
+    /// [`AbiTextError::UnknownType`] if an event cannot be resolved: without the event, its data would be shown.
     pub fn new(json: JsonAbi) -> Result<Self, AbiTextError> {
         let functions = json
             .functions()
@@ -98,7 +107,7 @@ impl ContractAbi {
         })
     }
 
-    /// The ABI as its author wrote it.
+    /// The ABI as its author provided it.
     pub fn json(&self) -> &JsonAbi {
         &self.json
     }
@@ -110,19 +119,19 @@ pub fn clean_address(word: &B256) -> Option<Address> {
     (high == &[0; 12]).then(|| Address::from_slice(low))
 }
 
-/// The address a word may hold, whatever its declared type: the upper 12 bytes are zero and the value is above 2^64.
-/// Smaller values are numbers: no key and no deployment gives such an address (HD31).
+/// The address that a word may contain, regardless of its declared type: the upper 12 bytes are zero and the value is
+/// at least 2^64. Smaller values are numbers, because no key and no deployment yields such an address (HD31).
 pub fn possible_address(word: &B256) -> Option<Address> {
     clean_address(word).filter(|address| address.iter().take(12).any(|byte| *byte != 0))
 }
 
-/// The address-shaped words of log data, by their offsets, whatever their declared types. Data that is no list of words
-/// has none.
-pub fn possible_addresses(data: &[u8]) -> impl Iterator<Item = Slot> {
+/// The words of log data that may contain an address, regardless of their declared types. Trailing bytes that are not
+/// a whole word are ignored.
+pub fn possible_addresses(data: &[u8]) -> impl Iterator<Item = AbiWord> {
     let (words, _) = data.as_chunks::<32>();
     let slot = |(index, word): (usize, &[u8; 32])| {
         let address = possible_address(&B256::from(word))?;
-        Some(Slot {
+        Some(AbiWord {
             offset: index * types::WORD,
             address,
         })

@@ -1,22 +1,22 @@
-//! ABI types with their layout resolved once.
+//! ABI types with their resolved layout.
 
 use alloy_dyn_abi::{DynSolType, Specifier};
 use alloy_json_abi::{EventParam, Param};
 use alloy_primitives::B256;
 
-/// The bytes of one ABI word.
+/// Size of one ABI word in bytes.
 pub(super) const WORD: usize = 32;
 
-/// Deeper types are refused; no compiler writes them.
+/// Maximum nesting of a type; deeper types are rejected. No compiler emits them.
 const MAX_NESTING: usize = 32;
 
-/// A type and its place in a head.
+/// A type and its layout in the head of an encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Type {
     pub(super) shape: Shape,
     /// Whether the head holds an offset to the value.
     pub(super) dynamic: bool,
-    /// Bytes in the head.
+    /// Size in the head in bytes.
     pub(super) head: usize,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Shape {
     Array(Box<Type>),
 }
 
-/// What one ABI word holds.
+/// The type of a value that takes one ABI word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WordKind {
     /// `address`
@@ -54,17 +54,17 @@ pub enum WordKind {
 }
 
 impl WordKind {
-    /// Whether `word` is the one encoding of its value: no dirty padding (F3).
+    /// Whether `word` is the canonical encoding of its value, so that the padding is correct (F3).
     pub fn is_clean(self, word: &B256) -> bool {
         let size = self.bits() / 8;
         let padding = WORD.saturating_sub(size);
-        let left = |filler: u8| word.iter().take(padding).all(|byte| *byte == filler);
+        let left_padding_is = |filler: u8| word.iter().take(padding).all(|byte| *byte == filler);
         match self {
-            Self::Address | Self::Uint(_) => left(0),
-            Self::Bool => left(0) && word.last().is_some_and(|byte| *byte <= 1),
+            Self::Address | Self::Uint(_) => left_padding_is(0),
+            Self::Bool => left_padding_is(0) && word.last().is_some_and(|byte| *byte <= 1),
             Self::Int(_) => {
                 let negative = word.get(padding).is_some_and(|byte| byte & 0x80 != 0);
-                left(if negative { 0xff } else { 0 })
+                left_padding_is(if negative { 0xff } else { 0 })
             }
             Self::FixedBytes(_) | Self::Function => word.iter().skip(size).all(|byte| *byte == 0),
         }
@@ -80,7 +80,8 @@ impl WordKind {
         }
     }
 
-    /// The word a hex literal means for this kind: its own length, or a whole clean word (F4).
+    /// Encodes a hex literal as a word of this kind (F4). `None` unless the literal has exactly the size of the kind,
+    /// or is a whole canonical word.
     pub fn literal(self, literal: &[u8]) -> Option<B256> {
         let word = match self {
             _ if literal.len() == WORD => B256::from_slice(literal),
@@ -93,7 +94,7 @@ impl WordKind {
                 word.iter_mut()
                     .rev()
                     .zip(literal.iter().rev())
-                    .for_each(|(to, from)| *to = *from);
+                    .for_each(|(target, byte)| *target = *byte);
                 word
             }
         };
@@ -163,7 +164,7 @@ impl Type {
         }
     }
 
-    /// Whether the type holds `bytes` or `string` anywhere.
+    /// Whether the type contains `bytes` or `string`.
     pub(super) fn is_opaque(&self) -> bool {
         match &self.shape {
             Shape::Word(_) => false,
@@ -173,7 +174,7 @@ impl Type {
         }
     }
 
-    /// What the type holds if it is one word.
+    /// The kind of the type; `None` if it is not a single word.
     pub(super) fn word_kind(&self) -> Option<WordKind> {
         match self.shape {
             Shape::Word(kind) => Some(kind),
@@ -182,7 +183,7 @@ impl Type {
     }
 }
 
-/// The bytes of all heads together.
+/// Total size of the heads in bytes.
 pub(super) fn heads(types: &[Type]) -> Option<usize> {
     types.iter().try_fold(0_usize, |sum, ty| sum.checked_add(ty.head))
 }

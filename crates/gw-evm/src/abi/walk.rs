@@ -1,4 +1,4 @@
-//! The walk over ABI-encoded bytes: every head, offset, length and element (R22), in time linear in the data.
+//! Decodes ABI-encoded bytes: every head, offset, length and element (R22), in time linear in the size of the data.
 
 use super::{
     clean_address, possible_address,
@@ -7,36 +7,36 @@ use super::{
 use alloy_primitives::{Address, B256, U256};
 use std::ops::Range;
 
-/// What a walk found.
+/// The addresses and opaque contents of decoded data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Walk {
+pub struct DecodedAbi {
     /// Words of type `address` (or `function`), in order.
-    pub addresses: Vec<Slot>,
-    /// Words of other types that are shaped like an address (R22, HD31).
-    pub perhaps: Vec<Slot>,
+    pub addresses: Vec<AbiWord>,
+    /// Words of other types whose value has the form of an address (R22, HD31).
+    pub perhaps: Vec<AbiWord>,
     /// Contents of `bytes` and `string` (K5).
     pub opaque: Vec<Opaque>,
 }
 
 /// An address in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slot {
-    /// Where its word begins.
+pub struct AbiWord {
+    /// Offset of its word in bytes.
     pub offset: usize,
     /// The address.
     pub address: Address,
 }
 
-/// A field whose content no type explains.
+/// The content of a `bytes` or `string` field, which no type describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Opaque {
-    /// Where the content begins.
+    /// Offset of the content in bytes.
     pub offset: usize,
-    /// Its length.
+    /// Length in bytes.
     pub len: usize,
 }
 
-/// Why data is not what its type says; nothing in it can be trusted to be anything.
+/// Why data does not match its types; no part of such data can be interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WalkError {
     /// A word, element or content lies outside the data.
@@ -45,49 +45,49 @@ pub enum WalkError {
     /// The upper 12 bytes of an address word are not zero.
     #[error("an address word is not clean")]
     DirtyAddress,
-    /// Bytes that no offset leads to are not zero.
+    /// Bytes to which no offset leads are not zero.
     #[error("data holds more than its type")]
     Unexplained,
-    /// Offsets lead to the same bytes again and again.
+    /// Too many offsets lead to the same bytes.
     #[error("offsets overlap")]
     Tangled,
-    /// Not the one canonical encoding of its value.
+    /// Not the canonical encoding of its value.
     #[error("encoding is not canonical")]
     NotCanonical,
 }
 
-/// Which encodings are accepted.
+/// The encodings that are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// Only what an encoder writes: tails in order, no gaps, clean padding (F3).
+    /// The canonical encoding only: tails in order, no gaps, correct padding (F3).
     Canonical,
-    /// Whatever a decoder can read, as long as every byte is accounted for (R22).
+    /// Every encoding that a decoder can read, if all bytes are accounted for (R22).
     Any,
 }
 
-/// Zeroes the word at `offset`; the length stays.
+/// Zeroes the word at `offset`; the length of the data does not change.
 pub fn zero_word(data: &mut [u8], offset: usize) {
     if let Some(word) = data.get_mut(offset..offset.saturating_add(WORD)) {
         word.fill(0);
     }
 }
 
-/// Zeroes an opaque content; the length stays.
+/// Zeroes an opaque content; its length does not change.
 pub fn zero_opaque(data: &mut [u8], opaque: Opaque) {
     if let Some(content) = data.get_mut(opaque.offset..opaque.offset.saturating_add(opaque.len)) {
         content.fill(0);
     }
 }
 
-pub(super) fn walk(types: &[Type], data: &[u8], layout: Layout) -> Result<Walk, WalkError> {
+pub(super) fn walk(types: &[Type], data: &[u8], layout: Layout) -> Result<DecodedAbi, WalkError> {
     let words = data.len() / WORD;
     let mut walker = Walker {
         data,
         layout,
-        found: Walk::default(),
+        decoded: DecodedAbi::default(),
         next_tail: 0,
         covered: Covered::default(),
-        // An honest encoding reads each word once; twice leaves room for encoders that share tails.
+        // An ordinary encoding needs one read for each word. The double budget allows encoders that share tails.
         budget: 2 * words + 2,
     };
     walker.sequence(types.iter(), heads(types).ok_or(WalkError::Short)?, 0)?;
@@ -97,19 +97,19 @@ pub(super) fn walk(types: &[Type], data: &[u8], layout: Layout) -> Result<Walk, 
 struct Walker<'d> {
     data: &'d [u8],
     layout: Layout,
-    found: Walk,
-    /// Where the next tail of a canonical encoding begins.
+    decoded: DecodedAbi,
+    /// Offset at which the next tail of a canonical encoding must begin.
     next_tail: usize,
     covered: Covered,
     budget: usize,
 }
 
-type Done = Result<(), WalkError>;
+type WalkResult = Result<(), WalkError>;
 
 impl Walker<'_> {
-    /// Consecutive heads at `base` with their tails; `size` is the length of the heads.
-    fn sequence<'t>(&mut self, types: impl Iterator<Item = &'t Type>, size: usize, base: usize) -> Done {
-        let end = self.place(base, size)?;
+    /// Decodes consecutive heads at `base` and their tails; `size` is the total size of the heads.
+    fn sequence<'t>(&mut self, types: impl Iterator<Item = &'t Type>, size: usize, base: usize) -> WalkResult {
+        let end = self.cover(base, size)?;
         if self.layout == Layout::Canonical {
             if base != self.next_tail {
                 return Err(WalkError::NotCanonical);
@@ -119,7 +119,7 @@ impl Walker<'_> {
         let mut position = base;
         for ty in types {
             if ty.dynamic {
-                let offset = self.length(position)?;
+                let offset = self.read_usize(position)?;
                 self.tail(ty, base.checked_add(offset).ok_or(WalkError::Short)?)?;
             } else {
                 self.inline(ty, position)?;
@@ -129,34 +129,34 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// A dynamic value at the end of its offset.
-    fn tail(&mut self, ty: &Type, at: usize) -> Done {
+    /// Decodes a dynamic value to which an offset leads.
+    fn tail(&mut self, ty: &Type, offset: usize) -> WalkResult {
         match &ty.shape {
-            Shape::Bytes | Shape::String => self.content(at),
-            Shape::Tuple(members) => self.sequence(members.iter(), heads(members).ok_or(WalkError::Short)?, at),
-            Shape::Fixed(element, count) => self.elements(element, *count, at),
+            Shape::Bytes | Shape::String => self.content(offset),
+            Shape::Tuple(members) => self.sequence(members.iter(), heads(members).ok_or(WalkError::Short)?, offset),
+            Shape::Fixed(element, count) => self.elements(element, *count, offset),
             Shape::Array(element) => {
-                self.begin(at)?;
-                let count = self.length(at)?;
-                self.elements(element, count, at + WORD)
+                self.enter_tail(offset)?;
+                let count = self.read_usize(offset)?;
+                self.elements(element, count, offset + WORD)
             }
-            Shape::Word(_) => self.inline(ty, at),
+            Shape::Word(_) => self.inline(ty, offset),
         }
     }
 
-    fn elements(&mut self, element: &Type, count: usize, at: usize) -> Done {
-        // Elements without bytes hold nothing, however many there are said to be.
+    fn elements(&mut self, element: &Type, count: usize, offset: usize) -> WalkResult {
+        // Elements of size zero contain nothing, so an encoded count must not cause work.
         let count = if element.head == 0 { 0 } else { count };
         let size = element.head.checked_mul(count).ok_or(WalkError::Short)?;
-        self.sequence(std::iter::repeat_n(element, count), size, at)
+        self.sequence(std::iter::repeat_n(element, count), size, offset)
     }
 
-    /// A value that lies in the head itself.
-    fn inline(&mut self, ty: &Type, at: usize) -> Done {
+    /// Decodes a static value, which lies in the head.
+    fn inline(&mut self, ty: &Type, offset: usize) -> WalkResult {
         match &ty.shape {
-            Shape::Word(kind) => self.word(*kind, at),
+            Shape::Word(kind) => self.word(*kind, offset),
             Shape::Tuple(members) => {
-                let mut position = at;
+                let mut position = offset;
                 for member in members {
                     self.inline(member, position)?;
                     position += member.head;
@@ -164,30 +164,30 @@ impl Walker<'_> {
                 Ok(())
             }
             Shape::Fixed(element, count) if element.head > 0 => {
-                (0..*count).try_for_each(|index| self.inline(element, at + index * element.head))
+                (0..*count).try_for_each(|index| self.inline(element, offset + index * element.head))
             }
             Shape::Fixed(..) => Ok(()),
             Shape::Bytes | Shape::String | Shape::Array(_) => Err(WalkError::NotCanonical),
         }
     }
 
-    fn word(&mut self, kind: WordKind, at: usize) -> Done {
-        let word = self.read(at)?;
+    fn word(&mut self, kind: WordKind, offset: usize) -> WalkResult {
+        let word = self.read_word(offset)?;
         match kind {
             WordKind::Address => {
                 let address = clean_address(&word).ok_or(WalkError::DirtyAddress)?;
-                self.found.addresses.push(Slot { offset: at, address });
+                self.decoded.addresses.push(AbiWord { offset, address });
             }
             WordKind::Function => {
                 let address = word.first_chunk::<20>().ok_or(WalkError::Short)?;
-                self.found.addresses.push(Slot {
-                    offset: at,
+                self.decoded.addresses.push(AbiWord {
+                    offset,
                     address: Address::from(address),
                 });
             }
             WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_) => {
                 if let Some(address) = possible_address(&word) {
-                    self.found.perhaps.push(Slot { offset: at, address });
+                    self.decoded.perhaps.push(AbiWord { offset, address });
                 }
             }
         }
@@ -197,16 +197,16 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// `bytes` or `string` at its length word.
-    fn content(&mut self, at: usize) -> Done {
-        self.begin(at)?;
-        let len = self.length(at)?;
-        let start = at + WORD;
+    /// Decodes `bytes` or `string` from its length word.
+    fn content(&mut self, offset: usize) -> WalkResult {
+        self.enter_tail(offset)?;
+        let len = self.read_usize(offset)?;
+        let start = offset + WORD;
         let end = start
             .checked_add(len)
             .filter(|end| *end <= self.data.len())
             .ok_or(WalkError::Short)?;
-        // A last content may lack its padding: some emitters cut it off.
+        // The last content may lack its padding, because some emitters omit it.
         let padded = end.next_multiple_of(WORD).min(self.data.len());
         let padding = padded - end;
         self.covered.add(start..padded);
@@ -220,15 +220,15 @@ impl Walker<'_> {
             }
             self.next_tail = padded;
         }
-        self.found.opaque.push(Opaque { offset: start, len });
+        self.decoded.opaque.push(Opaque { offset: start, len });
         Ok(())
     }
 
-    /// Enters a tail that begins with a length word.
-    fn begin(&mut self, at: usize) -> Done {
-        let end = self.place(at, WORD)?;
+    /// Accounts for the length word at the start of a tail.
+    fn enter_tail(&mut self, offset: usize) -> WalkResult {
+        let end = self.cover(offset, WORD)?;
         if self.layout == Layout::Canonical {
-            if at != self.next_tail {
+            if offset != self.next_tail {
                 return Err(WalkError::NotCanonical);
             }
             self.next_tail = end;
@@ -236,32 +236,32 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Accounts for `size` bytes at `at`; their end.
-    fn place(&mut self, at: usize, size: usize) -> Result<usize, WalkError> {
-        let end = at
+    /// Accounts for `size` bytes at `offset` and returns the offset of their end.
+    fn cover(&mut self, offset: usize, size: usize) -> Result<usize, WalkError> {
+        let end = offset
             .checked_add(size)
             .filter(|end| *end <= self.data.len())
             .ok_or(WalkError::Short)?;
-        self.covered.add(at..end);
+        self.covered.add(offset..end);
         Ok(end)
     }
 
-    fn read(&mut self, at: usize) -> Result<B256, WalkError> {
+    fn read_word(&mut self, offset: usize) -> Result<B256, WalkError> {
         self.budget = self.budget.checked_sub(1).ok_or(WalkError::Tangled)?;
         let word = self
             .data
-            .get(at..)
+            .get(offset..)
             .and_then(<[u8]>::first_chunk::<WORD>)
             .ok_or(WalkError::Short)?;
         Ok(B256::from(word))
     }
 
-    /// An offset or length; one beyond memory is beyond the data.
-    fn length(&mut self, at: usize) -> Result<usize, WalkError> {
-        usize::try_from(U256::from_be_bytes(self.read(at)?.0)).map_err(|_| WalkError::Short)
+    /// Reads an offset or length. A value that exceeds `usize` is outside the data.
+    fn read_usize(&mut self, offset: usize) -> Result<usize, WalkError> {
+        usize::try_from(U256::from_be_bytes(self.read_word(offset)?.0)).map_err(|_| WalkError::Short)
     }
 
-    fn finish(mut self) -> Result<Walk, WalkError> {
+    fn finish(mut self) -> Result<DecodedAbi, WalkError> {
         match self.layout {
             Layout::Canonical if self.next_tail != self.data.len() => return Err(WalkError::NotCanonical),
             Layout::Canonical => {}
@@ -271,19 +271,19 @@ impl Walker<'_> {
                     return Err(WalkError::Unexplained);
                 }
                 // Shared tails report their slots once.
-                self.found.addresses.sort_unstable();
-                self.found.addresses.dedup();
-                self.found.perhaps.sort_unstable();
-                self.found.perhaps.dedup();
-                self.found.opaque.sort_unstable();
-                self.found.opaque.dedup();
+                self.decoded.addresses.sort_unstable();
+                self.decoded.addresses.dedup();
+                self.decoded.perhaps.sort_unstable();
+                self.decoded.perhaps.dedup();
+                self.decoded.opaque.sort_unstable();
+                self.decoded.opaque.dedup();
             }
         }
-        Ok(self.found)
+        Ok(self.decoded)
     }
 }
 
-/// The bytes some type explained.
+/// The byte ranges that types account for.
 #[derive(Default)]
 struct Covered(Vec<Range<usize>>);
 

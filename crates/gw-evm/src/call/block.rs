@@ -63,14 +63,14 @@ mod tests {
         assert_eq!(state_block(None).unwrap(), BlockId::LATEST);
         assert_eq!(read("\"pending\"").unwrap(), BlockId::Tag(BlockTag::Pending));
         assert_eq!(read("\"0x10\"").unwrap(), BlockId::Number(16));
-        let by_hash = |require_canonical| BlockId::Hash {
+        let hash_block = |require_canonical| BlockId::Hash {
             hash,
             require_canonical,
         };
-        assert_eq!(read(&format!("\"{hash}\"")).unwrap(), by_hash(false));
+        assert_eq!(read(&format!("\"{hash}\"")).unwrap(), hash_block(false));
         assert_eq!(
             read(&format!("{{\"blockHash\":\"{hash}\",\"requireCanonical\":true}}")).unwrap(),
-            by_hash(true)
+            hash_block(true)
         );
         assert_eq!(read(r#"{"blockNumber":"0x1"}"#).unwrap(), BlockId::Number(1));
         assert_eq!(read(r#"{"blockNumber":"latest"}"#).unwrap(), BlockId::LATEST);
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn j5_anything_else_is_refused() {
-        let both = format!(r#"{{"blockNumber":"0x1","blockHash":"{}"}}"#, B256::ZERO);
+        let number_and_hash = format!(r#"{{"blockNumber":"0x1","blockHash":"{}"}}"#, B256::ZERO);
         for bad in [
             "1",
             "\"\"",
@@ -89,7 +89,7 @@ mod tests {
             "{}",
             "true",
             "\"12\"",
-            &both,
+            &number_and_hash,
             r#"{"BLOCKHASH":"0x1"}"#,
         ] {
             assert!(read(bad).is_err(), "{bad}");

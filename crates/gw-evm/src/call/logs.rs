@@ -9,10 +9,10 @@ use crate::error::ParamError;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
-/// The most distinct emitters one filter may name (J9).
+/// Maximum number of distinct emitters in one filter (J9).
 const MAX_ADDRESSES: usize = 64;
 const MAX_POSITIONS: usize = 4;
-/// As nodes do.
+/// Maximum number of alternatives for one topic; nodes have the same limit.
 const MAX_ALTERNATIVES: usize = 1000;
 
 pub(super) fn filter(raw: &RawValue) -> Result<LogFilter> {
@@ -25,8 +25,8 @@ pub(super) fn filter(raw: &RawValue) -> Result<LogFilter> {
     })
 }
 
-/// The criteria of a call that names none.
-pub(super) fn none() -> LogFilter {
+/// The filter of a call without criteria.
+pub(super) fn unrestricted() -> LogFilter {
     let range = LogRange::Range {
         from: BlockId::LATEST,
         to: BlockId::LATEST,
@@ -42,8 +42,8 @@ fn range(from: Option<&RawValue>, to: Option<&RawValue>, hash: Option<&RawValue>
     match (from, to, hash) {
         (None, None, Some(hash)) => Ok(LogRange::Hash(word(hash, "blockHash")?)),
         (from, to, None) => {
-            let end = |raw: Option<_>| raw.map_or(Ok(BlockId::LATEST), block_number);
-            let (from, to) = (end(from)?, end(to)?);
+            let bound = |raw: Option<_>| raw.map_or(Ok(BlockId::LATEST), block_number);
+            let (from, to) = (bound(from)?, bound(to)?);
             match (from, to) {
                 (BlockId::Number(first), BlockId::Number(last)) if first > last => {
                     Err(ParamError::invalid("invalid block range"))
@@ -96,7 +96,7 @@ fn position(raw: &RawValue) -> Result<TopicFilter> {
         .filter(|raw| !is_null(raw))
         .map(|raw| word(raw, "topic"))
         .collect::<Result<_>>()?;
-    // As nodes do: an empty list, or null among the alternatives, matches anything.
+    // As on nodes, an empty list or a null among the alternatives matches anything.
     Ok(if words.is_empty() || words.len() < alternatives.len() {
         TopicFilter::Any
     } else {

@@ -1,16 +1,16 @@
-//! A call as the gateway understands it: typed, complete, and the only thing an upstream body is built from.
+//! Typed calls: the complete meaning of a request, and the only source of upstream requests.
 
 mod block;
-mod live;
 mod logs;
 mod object;
 mod params;
 mod parse;
-mod unexamined;
+mod passthrough;
+mod subscription;
 
-pub use live::{Live, LiveId, Topic};
 pub use parse::{ChainRules, ParsedCall, parse};
-pub use unexamined::{Mention, Unexamined, unexamined};
+pub use passthrough::{AddressInParams, Passthrough, passthrough};
+pub use subscription::{SubscriptionCall, SubscriptionId, Topic};
 
 use crate::method::Method;
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -18,9 +18,9 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 /// A block named by tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockTag {
-    /// The followed head; also an absent block parameter (decision 41).
+    /// The head that the gateway follows; also the default for an absent block parameter (decision 41).
     Latest,
-    /// The node's pending state; means `latest` in simulations (HD11).
+    /// The pending state of the node; means `latest` in simulations (HD11).
     Pending,
     /// The newest safe block.
     Safe,
@@ -60,19 +60,19 @@ pub enum BlockId {
 }
 
 impl BlockId {
-    /// The followed head.
+    /// The head that the gateway follows.
     pub const LATEST: Self = Self::Tag(BlockTag::Latest);
 }
 
-/// The execution-relevant members of a call object (spec/20 X2). `from` is `None` for absent, null and zero
-/// (decision 38); `data` and `input` were equal or one of them (J5).
+/// The members of a call object that affect execution (spec/20 X2). `from` is `None` if absent, null or zero
+/// (decision 38). `input` is the value of `input`, of `data`, or of both if they are equal (J5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallRequest {
-    /// The sender, if one is named.
+    /// The sender, if the caller names one.
     pub from: Option<Address>,
     /// The target; `None` creates a contract.
     pub to: Option<Address>,
-    /// Wei sent along.
+    /// Value in wei.
     pub value: Option<U256>,
     /// Calldata or init code.
     pub input: Bytes,
@@ -88,20 +88,20 @@ pub struct CallRequest {
     pub nonce: Option<u64>,
     /// EIP-2930 access list.
     pub access_list: Option<alloy_eips::eip2930::AccessList>,
-    /// Chain id, if named.
+    /// Chain id, if the caller names one.
     pub chain_id: Option<u64>,
     /// EIP-7702 authorizations.
     pub authorization_list: Vec<alloy_eips::eip7702::SignedAuthorization>,
 }
 
 impl CallRequest {
-    /// The function selector of the effective calldata, if it is long enough (F2).
+    /// The function selector; `None` if the calldata has fewer than four bytes (F2).
     pub fn selector(&self) -> Option<[u8; 4]> {
         self.input.first_chunk::<4>().copied()
     }
 }
 
-/// Which execution without effect.
+/// The kind of an execution without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SimulationKind {
     /// `eth_call`
@@ -114,10 +114,10 @@ pub enum SimulationKind {
     TraceCall,
 }
 
-/// `eth_call` and its kin.
+/// An execution without effect, such as `eth_call`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simulation {
-    /// Which method.
+    /// The method.
     pub kind: SimulationKind,
     /// The call object.
     pub request: CallRequest,
@@ -126,8 +126,8 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Whether it asks what a plain payment would cost or do. As `eth_call` a call without data is none: its answer is that
-    /// of code.
+    /// Whether this estimates or traces a plain payment. An `eth_call` without data is not a payment, because its
+    /// result is the output of code.
     pub fn is_payment(&self) -> bool {
         let is_run = match self.kind {
             SimulationKind::EstimateGas | SimulationKind::TraceCall => true,
@@ -157,7 +157,7 @@ pub struct LogFilter {
     pub range: LogRange,
 }
 
-/// Which blocks a log filter covers.
+/// The blocks that a log filter covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRange {
     /// One block by hash.
@@ -171,7 +171,7 @@ pub enum LogRange {
     },
 }
 
-/// One transaction, named in one of three ways.
+/// A reference to one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionRef {
     /// By its hash.
@@ -187,7 +187,7 @@ pub enum TransactionRef {
 /// A decoded, canonical signed transaction with its recovered sender (W1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedTransaction {
-    /// The bytes as they are forwarded.
+    /// The bytes that are forwarded.
     pub raw: Bytes,
     /// keccak256 of the bytes.
     pub hash: B256,
@@ -197,11 +197,11 @@ pub struct SignedTransaction {
     pub sender: Address,
     /// Its nonce.
     pub nonce: u64,
-    /// The same fields as a call object, `from` and `nonce` set.
+    /// The fields of the transaction as a call object, with `from` and `nonce`.
     pub request: CallRequest,
 }
 
-/// `eth_sendTransaction`: the node holds the key.
+/// `eth_sendTransaction`: the node signs with its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendRequest {
     /// The mandatory sender.
@@ -210,10 +210,10 @@ pub struct SendRequest {
     pub request: CallRequest,
 }
 
-/// A parsed call: the closed set of things the gateway can do.
+/// A parsed call. The variants are the closed set of operations of the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
-    /// Methods without parameters: META, and CHAIN but for the two below.
+    /// Methods without parameters: class META, and class CHAIN except the next two variants.
     Plain(Method),
     /// `eth_feeHistory`
     FeeHistory {
@@ -221,7 +221,7 @@ pub enum Call {
         count: u64,
         /// Newest block of the range.
         newest: BlockId,
-        /// Reward percentiles, if asked for.
+        /// Reward percentiles, if requested.
         percentiles: Option<Vec<f64>>,
     },
     /// `web3_sha3`, answered locally.
@@ -232,13 +232,13 @@ pub enum Call {
     Nonce(Address, BlockId),
     /// `eth_getCode`
     Code(Address, BlockId),
-    /// `eth_getStorageAt`; `full_word` tells whether the slot came as 32 bytes.
+    /// `eth_getStorageAt`
     Storage {
         /// The account.
         address: Address,
         /// The slot.
         slot: B256,
-        /// Whether the caller wrote all 32 bytes.
+        /// Whether the caller wrote the slot with all 32 bytes.
         full_word: bool,
         /// The block.
         block: BlockId,
@@ -264,7 +264,7 @@ pub enum Call {
     Block {
         /// Which block.
         block: BlockId,
-        /// Whole transactions or hashes.
+        /// Whether the caller requests whole transactions instead of hashes.
         full: bool,
     },
     /// The two transaction counts.
@@ -282,7 +282,7 @@ pub enum Call {
     /// `debug_traceTransaction`
     TraceTransaction(B256),
     /// Filters and subscriptions
-    Live(Live),
-    /// A method beside the registry that passes through (spec/20 N3).
-    Unexamined(Box<Unexamined>),
+    Subscription(SubscriptionCall),
+    /// A custom method that passes through unexamined (spec/20 N3).
+    Passthrough(Box<Passthrough>),
 }

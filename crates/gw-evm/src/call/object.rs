@@ -12,7 +12,7 @@ use alloy_eips::{
 use alloy_primitives::Bytes;
 use serde_json::value::RawValue;
 
-/// Reads a call object and takes `visibleTo` and `privateFor` out of it.
+/// Reads a call object; `visibleTo` and `privateFor` are returned separately.
 pub(super) fn call_object(raw: &RawValue, chain_id: u64) -> Result<(CallRequest, VisibleTo)> {
     let [
         from,
@@ -66,11 +66,11 @@ pub(super) fn call_object(raw: &RawValue, chain_id: u64) -> Result<(CallRequest,
         tx::check_type(number(raw, "type")?)?;
     }
     let chain = chain.map(|raw| number(raw, "chainId")).transpose()?;
-    if chain.is_some_and(|named| named != chain_id) {
+    if chain.is_some_and(|id| id != chain_id) {
         return Err(ParamError::invalid("chainId is not this chain's"));
     }
     let request = CallRequest {
-        // Decision 38: clients send zero for "nobody".
+        // Decision 38: clients send the zero address to name no sender.
         from: from
             .map(|raw| address(raw, "from"))
             .transpose()?
@@ -98,7 +98,7 @@ pub(super) fn call_object(raw: &RawValue, chain_id: u64) -> Result<(CallRequest,
     Ok((request, recipients.fold(VisibleTo::default(), VisibleTo::union)))
 }
 
-/// B2: nodes disagree on which of the two runs, so they must agree with each other.
+/// B2: nodes disagree on whether `data` or `input` takes precedence, so both must be equal.
 fn calldata(data: Option<&RawValue>, input: Option<&RawValue>) -> Result<Bytes> {
     let data = data.map(|raw| bytes(raw, "data")).transpose()?;
     let input = input.map(|raw| bytes(raw, "input")).transpose()?;

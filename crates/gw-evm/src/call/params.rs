@@ -1,6 +1,6 @@
-//! The pieces parameters are made of: positions, members, quantities, words and bytes.
+//! Reads the parts of parameters: positions, members, quantities, words and bytes.
 //!
-//! Values are read from borrowed text; an error names the member, never its value.
+//! Values are read from borrowed text. An error names the member, never its value.
 
 use crate::error::ParamError;
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
@@ -23,10 +23,10 @@ pub(super) fn is_null(raw: &RawValue) -> bool {
 pub(super) struct Args<'a>([Option<&'a RawValue>; Args::MAX]);
 
 impl<'a> Args<'a> {
-    /// No method takes more.
+    /// The most positions of any method.
     const MAX: usize = 4;
 
-    /// Reads the array; anything but `null` at or after position `arity` is refused.
+    /// Reads the array. Values other than `null` at or after position `arity` are rejected.
     pub(super) fn read(params: Option<&'a RawValue>, arity: usize) -> Result<Self> {
         let Some(params) = params.filter(|raw| !is_null(raw)) else {
             return Ok(Self::default());
@@ -78,8 +78,8 @@ impl<'a> Visitor<'a> for ArgsVisitor {
     }
 }
 
-/// The members of an object that `names` lists, in its order; `null` counts as absent, unknown members are ignored,
-/// and a name that differs in case only is refused: some nodes would read it (decision 39, B3).
+/// The members of an object, in the order of `names`. `null` counts as absent, and unknown members are ignored. A
+/// name that differs only in case is rejected, because some nodes would read it (decision 39, B3).
 pub(super) fn members<'a, const N: usize>(
     raw: &'a RawValue,
     what: &str,
@@ -103,21 +103,21 @@ impl<'a, 'n, const N: usize> Visitor<'a> for MembersVisitor<'n, N> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
-        let mut found = [None; N];
+        let mut values = [None; N];
         let mut fault = None;
         while let Some(key) = map.next_key::<Key<'a>>()? {
-            let known = self
+            let entry = self
                 .names
                 .iter()
-                .zip(&mut found)
+                .zip(&mut values)
                 .find(|(name, _)| name.eq_ignore_ascii_case(&key.0));
-            match known {
+            match entry {
                 None => {
                     map.next_value::<IgnoredAny>()?;
                 }
                 Some((name, slot)) => {
-                    let again = slot.replace(map.next_value::<&'a RawValue>()?).is_some();
-                    if again || *name != key.0 {
+                    let is_repeated = slot.replace(map.next_value::<&'a RawValue>()?).is_some();
+                    if is_repeated || *name != key.0 {
                         fault = Some(*name);
                     }
                 }
@@ -125,7 +125,7 @@ impl<'a, 'n, const N: usize> Visitor<'a> for MembersVisitor<'n, N> {
         }
         Ok(match fault {
             Some(name) => Err(name),
-            None => Ok(found.map(|slot| slot.filter(|raw| !is_null(raw)))),
+            None => Ok(values.map(|slot| slot.filter(|raw| !is_null(raw)))),
         })
     }
 }
@@ -138,7 +138,7 @@ pub(super) fn elements<'a>(raw: &'a RawValue, what: &str) -> Result<Vec<&'a RawV
     serde_json::from_str(raw.get()).map_err(|_| must_be(what, "an array"))
 }
 
-/// The text of a string without escapes; nothing the gateway understands needs one.
+/// The text of a string. Strings with escapes are not accepted, because no valid value needs them.
 pub(super) fn text(raw: &RawValue) -> Option<&str> {
     raw.get()
         .strip_prefix('"')?
@@ -152,7 +152,8 @@ fn hex_digits(raw: &RawValue) -> Option<&str> {
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(digits)
 }
 
-/// A hex quantity of at most 32 bytes. Leading zeros are accepted: wallets send them, and the value is written anew.
+/// A hex quantity of at most 32 bytes. Leading zeros are accepted, because wallets send them and the value is encoded
+/// anew.
 pub(super) fn quantity(raw: &RawValue, what: &str) -> Result<U256> {
     hex_digits(raw)
         .filter(|digits| (1..=64).contains(&digits.len()))
@@ -200,10 +201,10 @@ pub(super) fn boolean(raw: &RawValue, what: &str) -> Result<bool> {
     }
 }
 
-/// A storage slot, and whether all 32 bytes were written.
+/// A storage slot, and whether the caller wrote all 32 bytes.
 pub(super) fn slot(raw: &RawValue, what: &str) -> Result<(B256, bool)> {
-    let full = hex_digits(raw).is_some_and(|digits| digits.len() == 64);
-    Ok((B256::from(quantity(raw, what)?), full))
+    let is_full_word = hex_digits(raw).is_some_and(|digits| digits.len() == 64);
+    Ok((B256::from(quantity(raw, what)?), is_full_word))
 }
 
 #[cfg(test)]

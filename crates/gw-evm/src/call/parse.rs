@@ -1,39 +1,44 @@
-//! Parameters to [`Call`], one arm per row of spec/20 section 9.
+//! Parses parameters into a [`Call`], with one match arm per row of spec/20 section 9.
 
 use super::{
-    BlockId, Call, Live, SendRequest, Simulation, SimulationKind, TransactionRef,
+    BlockId, Call, SendRequest, Simulation, SimulationKind, SubscriptionCall, TransactionRef,
     block::{block_number, state_block},
-    live, logs,
+    logs,
     object::call_object,
     params::{Args, Result, address, boolean, bytes, elements, members, must_be, number, slot, text, word},
+    subscription,
 };
 use crate::{error::ParamError, method::Method, tx, visible_to::VisibleTo};
 use serde_json::value::RawValue;
 
-/// What parsing must know about the chain.
+/// Properties of the chain that parsing depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainRules {
     /// The node's chain id.
     pub chain_id: u64,
 }
 
-/// A call, and the recipients named inside its parameters.
+/// A call, and the recipients in its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedCall {
-    /// What to do.
+    /// The call.
     pub call: Call,
-    /// `visibleTo` and `privateFor` found in the parameters (W4); to be united with those of the envelope.
+    /// `visibleTo` and `privateFor` in the parameters (W4). The caller of [`parse`] adds those of the envelope.
     pub visible_to: VisibleTo,
 }
 
-/// The most storage keys of one `eth_getProof`, as nodes allow.
+/// Maximum number of storage keys of one `eth_getProof`; nodes have the same limit.
 const MAX_SLOTS: usize = 1024;
-/// The most reward percentiles of one `eth_feeHistory`, as nodes allow.
+/// Maximum number of reward percentiles of one `eth_feeHistory`; nodes have the same limit.
 const MAX_PERCENTILES: usize = 100;
-/// The longest fee history, as nodes serve.
+/// Maximum number of blocks of a fee history; nodes have the same limit.
 const MAX_FEE_HISTORY: u64 = 1024;
 
 /// Parses the parameters of `method`.
+///
+/// # Errors
+///
+/// A [`ParamError`] for malformed, unsupported or too large parameters.
 pub fn parse(method: Method, params: Option<&RawValue>, chain: ChainRules) -> Result<ParsedCall> {
     let args = Args::read(params, arity(method))?;
     let mut visible_to = VisibleTo::default();
@@ -70,7 +75,7 @@ pub fn parse(method: Method, params: Option<&RawValue>, chain: ChainRules) -> Re
         Method::EstimateGas => simulation(SimulationKind::EstimateGas, &args, chain)?,
         Method::CreateAccessList => simulation(SimulationKind::CreateAccessList, &args, chain)?,
         Method::DebugTraceCall => {
-            tracer(args.optional(2))?;
+            check_tracer(args.optional(2))?;
             simulation(SimulationKind::TraceCall, &args, chain)?
         }
         Method::GetLogs => Call::Logs(logs::filter(args.required(0)?)?),
@@ -78,29 +83,30 @@ pub fn parse(method: Method, params: Option<&RawValue>, chain: ChainRules) -> Re
         Method::GetTransactionByBlockHashAndIndex => {
             Call::Transaction(TransactionRef::BlockHashAndIndex(hash(&args)?, index(&args)?))
         }
-        Method::GetTransactionByBlockNumberAndIndex => {
-            Call::Transaction(TransactionRef::BlockNumberAndIndex(numbered(&args)?, index(&args)?))
-        }
+        Method::GetTransactionByBlockNumberAndIndex => Call::Transaction(TransactionRef::BlockNumberAndIndex(
+            block_by_number(&args)?,
+            index(&args)?,
+        )),
         Method::GetTransactionReceipt => Call::Receipt(hash(&args)?),
         Method::GetTransactionBySenderAndNonce => {
             let nonce = number(args.required(1)?, "nonce")?;
             Call::Transaction(TransactionRef::SenderAndNonce(account(&args)?, nonce))
         }
         Method::GetBlockByHash => Call::Block {
-            block: hashed(&args)?,
-            full: full(&args)?,
+            block: block_by_hash(&args)?,
+            full: full_transactions(&args)?,
         },
         Method::GetBlockByNumber => Call::Block {
-            block: numbered(&args)?,
-            full: full(&args)?,
+            block: block_by_number(&args)?,
+            full: full_transactions(&args)?,
         },
-        Method::GetBlockTransactionCountByHash => Call::BlockTransactionCount(hashed(&args)?),
-        Method::GetBlockTransactionCountByNumber => Call::BlockTransactionCount(numbered(&args)?),
+        Method::GetBlockTransactionCountByHash => Call::BlockTransactionCount(block_by_hash(&args)?),
+        Method::GetBlockTransactionCountByNumber => Call::BlockTransactionCount(block_by_number(&args)?),
         Method::GetBlockReceipts => Call::BlockReceipts(state_block(Some(args.required(0)?))?),
-        Method::GetUncleCountByBlockHash => hashed(&args).map(|_| Call::UncleCount)?,
-        Method::GetUncleCountByBlockNumber => numbered(&args).map(|_| Call::UncleCount)?,
-        Method::GetUncleByBlockHashAndIndex => hashed(&args).and(index(&args)).map(|_| Call::Uncle)?,
-        Method::GetUncleByBlockNumberAndIndex => numbered(&args).and(index(&args)).map(|_| Call::Uncle)?,
+        Method::GetUncleCountByBlockHash => block_by_hash(&args).map(|_| Call::UncleCount)?,
+        Method::GetUncleCountByBlockNumber => block_by_number(&args).map(|_| Call::UncleCount)?,
+        Method::GetUncleByBlockHashAndIndex => block_by_hash(&args).and(index(&args)).map(|_| Call::Uncle)?,
+        Method::GetUncleByBlockNumberAndIndex => block_by_number(&args).and(index(&args)).map(|_| Call::Uncle)?,
         Method::SendTransaction => {
             let (request, recipients) = call_object(args.required(0)?, chain.chain_id)?;
             visible_to = recipients;
@@ -115,21 +121,26 @@ pub fn parse(method: Method, params: Option<&RawValue>, chain: ChainRules) -> Re
             Call::SendRaw(Box::new(tx::decode(raw, chain)?))
         }
         Method::DebugTraceTransaction => {
-            tracer(args.optional(1))?;
+            check_tracer(args.optional(1))?;
             Call::TraceTransaction(hash(&args)?)
         }
-        Method::NewFilter => Call::Live(Live::NewFilter(logs::filter(args.required(0)?)?)),
-        Method::NewBlockFilter => Call::Live(Live::NewBlockFilter),
-        Method::GetFilterChanges => Call::Live(Live::Changes(live::id(args.required(0)?)?)),
-        Method::GetFilterLogs => Call::Live(Live::Logs(live::id(args.required(0)?)?)),
-        Method::UninstallFilter => Call::Live(Live::Uninstall(live::id(args.required(0)?)?)),
-        Method::Subscribe => Call::Live(Live::Subscribe(live::topic(args.required(0)?, args.optional(1))?)),
-        Method::Unsubscribe => Call::Live(Live::Unsubscribe(live::id(args.required(0)?)?)),
+        Method::NewFilter => Call::Subscription(SubscriptionCall::NewFilter(logs::filter(args.required(0)?)?)),
+        Method::NewBlockFilter => Call::Subscription(SubscriptionCall::NewBlockFilter),
+        Method::GetFilterChanges => Call::Subscription(SubscriptionCall::Changes(subscription::id(args.required(0)?)?)),
+        Method::GetFilterLogs => Call::Subscription(SubscriptionCall::Logs(subscription::id(args.required(0)?)?)),
+        Method::UninstallFilter => {
+            Call::Subscription(SubscriptionCall::Uninstall(subscription::id(args.required(0)?)?))
+        }
+        Method::Subscribe => Call::Subscription(SubscriptionCall::Subscribe(subscription::topic(
+            args.required(0)?,
+            args.optional(1),
+        )?)),
+        Method::Unsubscribe => Call::Subscription(SubscriptionCall::Unsubscribe(subscription::id(args.required(0)?)?)),
     };
     Ok(ParsedCall { call, visible_to })
 }
 
-/// How many positions a method has.
+/// The number of positional parameters of a method.
 fn arity(method: Method) -> usize {
     match method {
         Method::BlockNumber
@@ -188,14 +199,14 @@ fn hash(args: &Args<'_>) -> Result<alloy_primitives::B256> {
     word(args.required(0)?, "hash")
 }
 
-fn hashed(args: &Args<'_>) -> Result<BlockId> {
+fn block_by_hash(args: &Args<'_>) -> Result<BlockId> {
     Ok(BlockId::Hash {
         hash: hash(args)?,
         require_canonical: false,
     })
 }
 
-fn numbered(args: &Args<'_>) -> Result<BlockId> {
+fn block_by_number(args: &Args<'_>) -> Result<BlockId> {
     block_number(args.required(0)?)
 }
 
@@ -203,14 +214,14 @@ fn index(args: &Args<'_>) -> Result<u64> {
     number(args.required(1)?, "index")
 }
 
-fn full(args: &Args<'_>) -> Result<bool> {
+fn full_transactions(args: &Args<'_>) -> Result<bool> {
     args.optional(1)
         .map_or(Ok(false), |raw| boolean(raw, "the second parameter"))
 }
 
 fn fee_history(args: &Args<'_>) -> Result<Call> {
     let count = args.required(0)?;
-    // Nodes take a plain number here, and clients send one.
+    // Nodes also accept a JSON number here, and clients send one.
     let count = match serde_json::from_str(count.get()) {
         Ok(count) => count,
         Err(_) => number(count, "block count")?,
@@ -226,8 +237,8 @@ fn fee_history(args: &Args<'_>) -> Result<Call> {
 fn percentiles(raw: &RawValue) -> Result<Vec<f64>> {
     let list: Vec<f64> =
         serde_json::from_str(raw.get()).map_err(|_| must_be("reward percentiles", "an array of numbers"))?;
-    let rising = list.is_sorted() && list.iter().all(|percentile| (0.0..=100.0).contains(percentile));
-    if !rising || list.len() > MAX_PERCENTILES {
+    let is_valid = list.is_sorted() && list.iter().all(|percentile| (0.0..=100.0).contains(percentile));
+    if !is_valid || list.len() > MAX_PERCENTILES {
         return Err(must_be(
             "reward percentiles",
             "at most 100 rising numbers from 0 to 100",
@@ -257,12 +268,12 @@ fn proof(args: &Args<'_>) -> Result<Call> {
 }
 
 fn simulation(kind: SimulationKind, args: &Args<'_>, chain: ChainRules) -> Result<Call> {
-    // B4: state and block overrides; position 2 of debug_traceCall is its own options.
+    // B4: state and block overrides. Position 2 of `debug_traceCall` has the trace options instead.
     let overrides = match kind {
         SimulationKind::Call | SimulationKind::EstimateGas => [args.optional(2), args.optional(3)],
         SimulationKind::CreateAccessList | SimulationKind::TraceCall => [None, None],
     };
-    overrides.into_iter().flatten().try_for_each(no_override)?;
+    overrides.into_iter().flatten().try_for_each(reject_override)?;
     let (request, _) = call_object(args.required(0)?, chain.chain_id)?;
     Ok(Call::Simulate(Box::new(Simulation {
         kind,
@@ -271,35 +282,36 @@ fn simulation(kind: SimulationKind, args: &Args<'_>, chain: ChainRules) -> Resul
     })))
 }
 
-/// Overrides would run state that no rule has judged; an empty one changes nothing.
-fn no_override(raw: &RawValue) -> Result<()> {
-    let empty = raw
+/// Rejects overrides: no rule covers the state that they would execute on. An empty override changes nothing and is
+/// accepted.
+fn reject_override(raw: &RawValue) -> Result<()> {
+    let is_empty = raw
         .get()
         .strip_prefix('{')
         .and_then(|rest| rest.strip_suffix('}'))
         .is_some_and(|body| body.trim_ascii().is_empty());
-    if empty {
+    if is_empty {
         Ok(())
     } else {
         Err(ParamError::invalid("state and block overrides are not supported"))
     }
 }
 
-/// Decision 6: callTracer, and nothing that would run another state.
-fn tracer(config: Option<&RawValue>) -> Result<()> {
-    let only = || ParamError::invalid("only the callTracer is supported");
+/// Accepts only the callTracer, without options that would change the executed state (decision 6).
+fn check_tracer(config: Option<&RawValue>) -> Result<()> {
+    let unsupported_tracer = || ParamError::invalid("only the callTracer is supported");
     let names = &["tracer", "stateOverrides", "blockOverrides", "txIndex"];
-    let [tracer, state, block, tx_index] = members(config.ok_or_else(only)?, "trace options", names)?;
+    let [tracer, state, block, tx_index] = members(config.ok_or_else(unsupported_tracer)?, "trace options", names)?;
     if tracer.and_then(text) != Some("callTracer") {
-        return Err(only());
+        return Err(unsupported_tracer());
     }
     if tx_index.is_some() {
         return Err(ParamError::invalid("txIndex is not supported"));
     }
-    [state, block].into_iter().flatten().try_for_each(no_override)
+    [state, block].into_iter().flatten().try_for_each(reject_override)
 }
 
-/// Back-compatibility (W4): `params[1]` of a raw send may carry the recipients.
+/// Reads the recipients from `params[1]` of a raw send, for backward compatibility (W4).
 fn recipients(options: &RawValue) -> Result<VisibleTo> {
     let lists = members(options, "send options", &["visibleTo", "privateFor"])?;
     Ok(lists

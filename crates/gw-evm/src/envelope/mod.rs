@@ -1,42 +1,43 @@
-//! JSON-RPC envelopes (spec/20 J3, J4, J7): bytes to requests, borrowed from the body.
+//! Parses JSON-RPC envelopes into requests that borrow from the body (spec/20 J3, J4, J7).
 //!
-//! Not for parameters: they stay raw text until [`crate::call::parse`]. Invariant: a [`Request`] comes only from a
-//! body that is one well-formed JSON text, at most [`MAX_DEPTH`] deep, in which no object names a member twice,
-//! whatever the spelling.
+//! Parameters stay raw text until [`crate::call::parse`]. Invariant: a [`Request`] comes only from a body that is one
+//! well-formed JSON text, at most [`MAX_DEPTH`] deep, in which no object repeats a member. Names that differ only in
+//! ASCII case or in escapes count as repeated.
 
-mod audit;
+mod strict_json;
 
-pub use audit::MAX_DEPTH;
+pub use strict_json::MAX_DEPTH;
 
 use crate::{method::Method, visible_to::VisibleTo};
-use audit::audit;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
+use strict_json::check_strict_json;
 
-/// Whether JSON text names no member twice and is not too deep (J3).
-pub(crate) fn unambiguous(json: &str) -> Result<(), EnvelopeError> {
-    audit(json)
+/// Rejects JSON text that is too deep or repeats a member (J3).
+pub(crate) fn reject_duplicate_keys(json: &str) -> Result<(), EnvelopeError> {
+    check_strict_json(json)
 }
 
-/// A whole body.
+/// A parsed body.
 #[derive(Debug)]
 pub enum Incoming<'a> {
     /// One request.
     Single(Request<'a>),
-    /// A batch; each element stands for itself (J7).
+    /// A batch; an invalid element does not affect the others (J7).
     Batch(Vec<Result<Request<'a>, EnvelopeError>>),
 }
 
-/// One request, its envelope checked.
+/// One request with a valid envelope.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// What to echo.
+    /// The id that the response repeats.
     pub id: RequestId<'a>,
-    /// Whether the request has no `id`: a notification, which gets no answer inside a batch (JSON-RPC 2.0 §4.1, §6). Alone
-    /// it is answered with the id `null` (J4), so that HTTP clients read the outcome.
+    /// Whether the request has no `id` and so is a notification. A notification in a batch gets no response (JSON-RPC
+    /// 2.0 §4.1, §6). A single notification gets one with the id `null` (J4), so that HTTP clients learn the outcome.
     pub is_notification: bool,
-    /// The method as written between the quotes: escapes are kept, so that they match no name (J6).
+    /// The raw text of the method between its quotes. Escapes are kept, so that a name with escapes matches no method
+    /// (J6).
     pub method: &'a str,
     /// The parameter array; absent and `null` are `None` (decision 39).
     pub params: Option<&'a RawValue>,
@@ -49,7 +50,7 @@ pub struct Request<'a> {
 pub struct RequestId<'a>(Cow<'a, str>);
 
 impl<'a> RequestId<'a> {
-    /// The id of an answer to something without usable id.
+    /// The id of a response to a request without usable id.
     pub const NULL: RequestId<'static> = RequestId(Cow::Borrowed("null"));
 
     /// The JSON text to put after `"id":`.
@@ -57,7 +58,7 @@ impl<'a> RequestId<'a> {
         &self.0
     }
 
-    /// The id, independent of the body.
+    /// Converts to an id that does not borrow from the body.
     pub fn into_owned(self) -> RequestId<'static> {
         RequestId(Cow::Owned(self.0.into_owned()))
     }
@@ -70,14 +71,14 @@ impl<'a> RequestId<'a> {
     }
 }
 
-/// Which family of envelope error.
+/// Category of an envelope error; it determines the JSON-RPC code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EnvelopeErrorKind {
     /// Not JSON: -32700.
     Parse,
-    /// JSON, but no request: -32600.
+    /// JSON, but not a request: -32600.
     InvalidRequest,
-    /// A request whose members are wrong: -32602.
+    /// A request with invalid members: -32602.
     InvalidParams,
 }
 
@@ -96,11 +97,11 @@ impl EnvelopeErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct EnvelopeError {
-    /// The family.
+    /// The category.
     pub kind: EnvelopeErrorKind,
-    /// The id to echo, `null` where none can be trusted.
+    /// The id for the response; `null` if the request has no usable id.
     pub id: RequestId<'static>,
-    /// For the caller.
+    /// The message for the caller.
     pub message: &'static str,
 }
 
@@ -121,7 +122,7 @@ impl EnvelopeError {
         }
     }
 
-    fn echoing(self, id: &RequestId<'_>) -> Self {
+    fn with_id(self, id: &RequestId<'_>) -> Self {
         Self {
             id: id.clone().into_owned(),
             ..self
@@ -129,13 +130,17 @@ impl EnvelopeError {
     }
 }
 
-/// Reads a body; a batch may hold up to `batch_max` elements, zero refuses batches.
+/// Parses a body. A batch may have up to `batch_max` elements; zero disables batches.
+///
+/// # Errors
+///
+/// An [`EnvelopeError`] for the whole body. Errors in single elements of a batch are part of [`Incoming::Batch`].
 pub fn parse(body: &[u8], batch_max: usize) -> Result<Incoming<'_>, EnvelopeError> {
     let text = std::str::from_utf8(body).map_err(|_| EnvelopeError::parse())?;
     match text.trim_ascii_start().as_bytes().first() {
         Some(b'{') => {
             let members = read(text, |json| json.deserialize_map(MembersVisitor))?;
-            audit(text)?;
+            check_strict_json(text)?;
             request(members).map(Incoming::Single)
         }
         Some(b'[') => batch(text, batch_max).map(Incoming::Batch),
@@ -161,17 +166,17 @@ type Json<'a> = serde_json::Deserializer<serde_json::de::StrRead<'a>>;
 
 fn batch(text: &str, max: usize) -> Result<Vec<Result<Request<'_>, EnvelopeError>>, EnvelopeError> {
     let mut elements = Vec::new();
-    let within = read(text, |json| {
+    let fits = read(text, |json| {
         json.deserialize_seq(Elements {
-            into: &mut elements,
+            elements: &mut elements,
             max,
         })
     })?;
-    audit(text)?;
+    check_strict_json(text)?;
     if max == 0 {
         return Err(EnvelopeError::invalid("batch requests are not accepted"));
     }
-    if !within {
+    if !fits {
         return Err(EnvelopeError::invalid("batch has too many elements"));
     }
     if elements.is_empty() {
@@ -182,15 +187,15 @@ fn batch(text: &str, max: usize) -> Result<Vec<Result<Request<'_>, EnvelopeError
 
 fn element(json: &RawValue) -> Result<Request<'_>, EnvelopeError> {
     let members = read(json.get(), |json| json.deserialize_map(MembersVisitor));
-    // It is JSON, so it can only be something other than an object.
+    // The text is valid JSON, so the only possible error is that it is not an object.
     members
         .map_err(|_| EnvelopeError::invalid("a request is an object"))
         .and_then(request)
 }
 
-/// Collects elements as raw text; tells whether there were at most `max`.
+/// Collects up to `max` elements as raw text. The value is whether there were at most `max`.
 struct Elements<'v, 'a> {
-    into: &'v mut Vec<&'a RawValue>,
+    elements: &'v mut Vec<&'a RawValue>,
     max: usize,
 }
 
@@ -202,19 +207,19 @@ impl<'a> Visitor<'a> for Elements<'_, 'a> {
     }
 
     fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<bool, A::Error> {
-        while self.into.len() < self.max {
+        while self.elements.len() < self.max {
             match seq.next_element()? {
-                Some(element) => self.into.push(element),
+                Some(element) => self.elements.push(element),
                 None => return Ok(true),
             }
         }
-        let more = seq.next_element::<IgnoredAny>()?.is_some();
+        let has_more = seq.next_element::<IgnoredAny>()?.is_some();
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(!more)
+        Ok(!has_more)
     }
 }
 
-/// The members of a request that mean something, still raw.
+/// The known members of a request as raw text.
 #[derive(Default)]
 struct Members<'a> {
     jsonrpc: Option<&'a RawValue>,
@@ -226,7 +231,7 @@ struct Members<'a> {
     misspelled: bool,
 }
 
-const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "visibleTo", "privateFor"];
+const MEMBER_NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "visibleTo", "privateFor"];
 
 fn request(members: Members<'_>) -> Result<Request<'_>, EnvelopeError> {
     let id = match members.id {
@@ -240,19 +245,19 @@ fn request(members: Members<'_>) -> Result<Request<'_>, EnvelopeError> {
         ..EnvelopeError::invalid(message)
     };
     if members.misspelled {
-        return Err(invalid_params("a member is written in the wrong case").echoing(&id));
+        return Err(invalid_params("a member is written in the wrong case").with_id(&id));
     }
     if members.jsonrpc.is_none_or(|raw| raw.get() != "\"2.0\"") {
-        return Err(EnvelopeError::invalid("jsonrpc must be \"2.0\"").echoing(&id));
+        return Err(EnvelopeError::invalid("jsonrpc must be \"2.0\"").with_id(&id));
     }
     let method = members
         .method
         .and_then(|raw| raw.get().strip_prefix('"')?.strip_suffix('"'))
         .filter(|name| name.len() <= Method::NAME_MAX)
-        .ok_or_else(|| EnvelopeError::invalid("method must be a string of at most 128 bytes").echoing(&id))?;
+        .ok_or_else(|| EnvelopeError::invalid("method must be a string of at most 128 bytes").with_id(&id))?;
     let params = members.params.filter(|raw| raw.get() != "null");
     if params.is_some_and(|raw| !raw.get().starts_with('[')) {
-        return Err(invalid_params("params must be an array").echoing(&id));
+        return Err(invalid_params("params must be an array").with_id(&id));
     }
     let visible_to = [members.visible_to, members.private_for]
         .into_iter()
@@ -287,9 +292,9 @@ impl<'a> Visitor<'a> for MembersVisitor {
                 "params" => &mut members.params,
                 "visibleTo" => &mut members.visible_to,
                 "privateFor" => &mut members.private_for,
-                other => {
-                    // Decision 39: nodes that match names without case would read it.
-                    members.misspelled |= KNOWN.iter().any(|known| known.eq_ignore_ascii_case(other));
+                unknown => {
+                    // Decision 39: nodes that ignore case would read this member.
+                    members.misspelled |= MEMBER_NAMES.iter().any(|known| known.eq_ignore_ascii_case(unknown));
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }

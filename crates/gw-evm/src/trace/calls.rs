@@ -1,11 +1,11 @@
-//! The call tree, as the callTracer writes it.
+//! Parses the call tree in the format of the callTracer.
 
 use super::{Frame, FrameKind, FrameLog, MAX_DEPTH, MAX_FRAMES, Outcome, TraceError, json::Reader};
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// Reads the tree in execution order.
+/// Reads the frames in execution order, and the result of the top frame.
 pub(super) fn parse(json: &RawValue) -> Result<(Vec<Frame>, Outcome), TraceError> {
     let drafts = drafts(json)?;
     let mut top = Outcome::default();
@@ -14,16 +14,16 @@ pub(super) fn parse(json: &RawValue) -> Result<(Vec<Frame>, Outcome), TraceError
         if frames.is_empty() {
             top = draft.outcome();
         }
-        let undone_above = draft
+        let parent_undone = draft
             .parent
             .and_then(|parent| frames.get(parent))
             .is_some_and(|parent| parent.undone);
-        frames.push(draft.finish(undone_above)?);
+        frames.push(draft.finish(parent_undone)?);
     }
     Ok((frames, top))
 }
 
-/// A frame while its members are read; nodes write them in any order.
+/// A frame whose members are being read; nodes write them in any order.
 #[derive(Default)]
 struct Draft {
     kind: Option<FrameKind>,
@@ -37,7 +37,7 @@ struct Draft {
     error: Option<String>,
     revert_reason: Option<String>,
     logs: Option<Vec<FrameLog>>,
-    /// Whether its calls were read.
+    /// Set once the member `calls` was read, to detect a second one.
     calls: Option<()>,
     depth: u32,
     parent: Option<usize>,
@@ -46,11 +46,11 @@ struct Draft {
 fn drafts(json: &RawValue) -> Result<Vec<Draft>, TraceError> {
     let mut reader = Reader::new(json);
     let mut drafts = vec![Draft::default()];
-    // The open frames from the top frame down; the last one is being read.
+    // Indices of the open frames, from the top frame down. The members of the last one are being read.
     let mut open = vec![0_usize];
     reader.object()?;
     while let Some(index) = open.last().copied() {
-        let enter = match reader.member()? {
+        let enter_call = match reader.member()? {
             Some("calls") => {
                 let draft = drafts.get_mut(index).ok_or(TraceError::Malformed)?;
                 put(&mut draft.calls, ())?;
@@ -66,7 +66,7 @@ fn drafts(json: &RawValue) -> Result<Vec<Draft>, TraceError> {
                 !open.is_empty() && reader.element()?
             }
         };
-        if enter {
+        if enter_call {
             reader.object()?;
             let depth = u32::try_from(open.len()).map_err(|_| TraceError::TooDeep)?;
             if depth > MAX_DEPTH {
@@ -117,10 +117,10 @@ impl Draft {
         }
     }
 
-    fn finish(self, undone_above: bool) -> Result<Frame, TraceError> {
+    fn finish(self, parent_undone: bool) -> Result<Frame, TraceError> {
         let kind = self.kind.ok_or(TraceError::Malformed)?;
         let failed = self.error.is_some();
-        let undone = failed || undone_above;
+        let undone = failed || parent_undone;
         let creates = matches!(kind, FrameKind::Create | FrameKind::Create2);
         // Only a creation that failed early has no address.
         if self.to.is_none() && !(creates && failed) {
@@ -146,7 +146,7 @@ impl Draft {
     }
 }
 
-/// A member named twice has no meaning.
+/// Sets a member; a repeated member is an error.
 fn put<T>(slot: &mut Option<T>, value: T) -> Result<(), TraceError> {
     if slot.replace(value).is_some() {
         Err(TraceError::Malformed)

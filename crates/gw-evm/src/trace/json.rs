@@ -1,13 +1,14 @@
-//! A reader for the call tree, which nests deeper than a recursive parser's stack may.
+//! A non-recursive JSON reader for the call tree, which may nest too deep for the stack of a recursive parser.
 //!
-//! It only finds its way through text that is JSON already (a [`RawValue`] by type); on anything else it stops.
+//! The text is known to be JSON (a [`RawValue`]), so the reader does not check the syntax completely. It stops with
+//! an error at text that it does not expect.
 
 use super::TraceError;
 use serde_json::value::RawValue;
 
 pub(super) struct Reader<'a> {
     text: &'a str,
-    at: usize,
+    position: usize,
 }
 
 type Read<T> = Result<T, TraceError>;
@@ -16,7 +17,7 @@ impl<'a> Reader<'a> {
     pub(super) fn new(json: &'a RawValue) -> Self {
         Self {
             text: json.get(),
-            at: 0,
+            position: 0,
         }
     }
 
@@ -25,7 +26,8 @@ impl<'a> Reader<'a> {
         self.take(b'{')
     }
 
-    /// The name of the next member, `None` behind the last one. No node escapes a name; one that did could hide it.
+    /// The name of the next member; `None` after the last. A name with escapes is an error: no node writes one, and
+    /// it could hide a member.
     pub(super) fn member(&mut self) -> Read<Option<&'a str>> {
         if self.take(b'}').is_ok() {
             return Ok(None);
@@ -40,7 +42,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Enters an array, or passes `null`; tells which.
+    /// Enters an array or skips `null`. Returns whether it entered an array.
     pub(super) fn array(&mut self) -> Read<bool> {
         if self.take(b'[').is_ok() {
             return Ok(true);
@@ -52,7 +54,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether another element follows; passes the comma, or the end of the array.
+    /// Whether another element follows. Skips the comma or the end of the array.
     pub(super) fn element(&mut self) -> Read<bool> {
         if self.take(b']').is_ok() {
             return Ok(false);
@@ -61,10 +63,10 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Passes any value; its text.
+    /// Skips a value and returns its text.
     pub(super) fn value(&mut self) -> Read<&'a str> {
-        self.space();
-        let start = self.at;
+        self.skip_whitespace();
+        let start = self.position;
         let mut open = 0_usize;
         loop {
             match self.peek() {
@@ -73,83 +75,83 @@ impl<'a> Reader<'a> {
                 }
                 Some(b'{' | b'[') => {
                     open += 1;
-                    self.at += 1;
+                    self.position += 1;
                 }
                 Some(b'}' | b']') => {
                     open = open.checked_sub(1).ok_or(TraceError::Malformed)?;
-                    self.at += 1;
+                    self.position += 1;
                 }
-                Some(b',' | b':') if open > 0 => self.at += 1,
+                Some(b',' | b':') if open > 0 => self.position += 1,
                 Some(_) => self.scalar()?,
                 None => return Err(TraceError::Malformed),
             }
             if open == 0 {
-                return self.since(start);
+                return self.text_since(start);
             }
-            self.space();
+            self.skip_whitespace();
         }
     }
 
-    /// A number or literal.
+    /// Skips a number or literal.
     fn scalar(&mut self) -> Read<()> {
-        let start = self.at;
+        let start = self.position;
         while self
             .peek()
             .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
         {
-            self.at += 1;
+            self.position += 1;
         }
-        if self.at == start {
+        if self.position == start {
             Err(TraceError::Malformed)
         } else {
             Ok(())
         }
     }
 
-    /// A string; the text between its quotes, escapes kept.
+    /// Skips a string and returns the text between its quotes, with escapes.
     fn string(&mut self) -> Read<&'a str> {
         self.take(b'"')?;
-        let start = self.at;
+        let start = self.position;
         loop {
-            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            let found = rest
+            let rest = self.text.as_bytes().get(self.position..).unwrap_or_default();
+            let offset = rest
                 .iter()
                 .position(|byte| matches!(byte, b'"' | b'\\'))
                 .ok_or(TraceError::Malformed)?;
-            self.at += found;
-            if rest.get(found) == Some(&b'"') {
+            self.position += offset;
+            if rest.get(offset) == Some(&b'"') {
                 break;
             }
-            self.at += 2;
+            self.position += 2;
         }
-        let text = self.since(start);
-        self.at += 1;
+        let text = self.text_since(start);
+        self.position += 1;
         text
     }
 
-    fn since(&self, start: usize) -> Read<&'a str> {
-        self.text.get(start..self.at).ok_or(TraceError::Malformed)
+    fn text_since(&self, start: usize) -> Read<&'a str> {
+        self.text.get(start..self.position).ok_or(TraceError::Malformed)
     }
 
     fn take(&mut self, expected: u8) -> Read<()> {
-        self.space();
+        self.skip_whitespace();
         if self.peek() != Some(expected) {
             return Err(TraceError::Malformed);
         }
-        self.at += 1;
+        self.position += 1;
         Ok(())
     }
 
-    fn space(&mut self) {
+    fn skip_whitespace(&mut self) {
         while self
             .peek()
             .is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
         {
-            self.at += 1;
+            self.position += 1;
         }
     }
 
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.as_bytes().get(self.position).copied()
     }
 }

@@ -1,6 +1,7 @@
-//! Traces: what an execution called, touched and changed, as the node's tracers tell it (spec/20 X4, X5).
+//! Parses traces: the calls, touched accounts and state changes that the node's tracers report (spec/20 X4, X5).
 //!
-//! Not for judging it. Invariant: a [`Trace`] is complete; whatever is unknown, cut off or too large is an error.
+//! Decisions about a trace are made in `gw-policy`. Invariant: a [`Trace`] is complete; an unknown, incomplete or too
+//! large trace is an error.
 
 mod calls;
 mod json;
@@ -15,12 +16,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// The deepest call tree (X11).
+/// Maximum depth of a call tree (X11).
 pub const MAX_DEPTH: u32 = 256;
-/// The most frames of one trace (X11).
+/// Maximum number of frames of one trace (X11).
 pub const MAX_FRAMES: usize = 10_000;
 
-/// How a frame was entered.
+/// The instruction that entered a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameKind {
     /// CALL, and the top frame of a call.
@@ -39,36 +40,36 @@ pub enum FrameKind {
     SelfDestruct,
 }
 
-/// One frame.
+/// One frame of the call tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// How it was entered.
+    /// The instruction that entered it.
     pub kind: FrameKind,
-    /// Whose call it is; under DELEGATECALL the contract that delegates.
+    /// The caller; for DELEGATECALL the delegating contract.
     pub from: Address,
-    /// Whose code runs, or what was created; `None` if a creation failed before it had an address.
+    /// The account whose code runs, or the created contract. `None` if a creation failed before it had an address.
     pub to: Option<Address>,
     /// Calldata or init code.
     pub input: Bytes,
-    /// What it returned; the code of a creation.
+    /// The return data; for a creation the deployed code.
     pub output: Bytes,
-    /// Wei moved; zero where the opcode moves none, whatever the node writes there.
+    /// Transferred value in wei. Zero for instructions that transfer none, even if the node reports a value.
     pub value: U256,
-    /// Gas it was given, if the node says so.
+    /// Gas limit of the frame, if the node reports it.
     pub gas: Option<u64>,
-    /// Gas it used, if the node says so.
+    /// Gas used, if the node reports it.
     pub gas_used: Option<u64>,
     /// The node's error text, if it failed.
     pub error: Option<String>,
     /// Zero for the top frame.
     pub depth: u32,
-    /// Index of the calling frame.
+    /// Index of the calling frame; `None` for the top frame.
     pub parent: Option<usize>,
-    /// Whether it was reverted or failed.
+    /// Whether it reverted or failed.
     pub failed: bool,
     /// Whether it has no effect, because it or a frame above failed.
     pub undone: bool,
-    /// Events of this frame; none if it was undone.
+    /// Events of this frame; empty if it was undone.
     pub logs: Vec<FrameLog>,
 }
 
@@ -92,12 +93,12 @@ pub struct Account {
     pub balance: U256,
     /// Its nonce.
     pub nonce: u64,
-    /// The slots read or written with their values; none unless they were asked for ([`TraceScope::AccessList`],
-    /// [`TraceScope::Mined`]).
+    /// The slots that were read or written, with their values before the execution. Empty unless the scope includes
+    /// slots ([`TraceScope::AccessList`], [`TraceScope::Mined`]).
     pub slots: BTreeMap<B256, B256>,
 }
 
-/// What a send changes on one account; `None` and absent slots are unchanged.
+/// The changes of a send to one account. `None` and absent slots are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// The new balance.
@@ -106,31 +107,31 @@ pub struct Change {
     pub nonce: Option<u64>,
     /// Written slots with their new values.
     pub storage: BTreeMap<B256, B256>,
-    /// Whether the account is gone afterwards.
+    /// Whether the send deletes the account.
     pub removed: bool,
-    /// The account as it was, as far as it changed.
+    /// The previous values of what changed.
     pub before: Before,
 }
 
-/// An account before a send changed it.
+/// Values of an account before a send changed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Before {
     /// Its balance.
     pub balance: U256,
     /// Its nonce.
     pub nonce: u64,
-    /// The written slots with their old values; absent ones were zero.
+    /// The written slots with their previous values; absent slots were zero.
     pub storage: BTreeMap<B256, B256>,
 }
 
 impl Change {
-    /// Whether nothing changed: some nodes list accounts that were looked at only.
+    /// Whether nothing changed. Some nodes also list accounts that were only read.
     pub fn is_none(&self) -> bool {
         self.balance.is_none() && self.nonce.is_none() && self.storage.is_empty() && !self.removed
     }
 }
 
-/// How the top frame ended.
+/// The result of the top frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Return or revert data.
@@ -139,30 +140,30 @@ pub struct Outcome {
     pub gas_used: u64,
     /// The node's error text, if it failed.
     pub error: Option<String>,
-    /// The decoded revert reason, if the node gave one.
+    /// The decoded revert reason, if the node reports one.
     pub revert_reason: Option<String>,
 }
 
-/// One execution.
+/// The trace of one execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// The call tree in execution order; the first is the top frame.
     pub frames: Vec<Frame>,
-    /// Every account read or written, as before the execution.
+    /// Every account that was read or written, with its state before the execution.
     pub touched: BTreeMap<Address, Account>,
-    /// What a send changes; `None` when it was not asked for.
+    /// The state changes of a send; `None` if the scope does not include them.
     pub changes: Option<BTreeMap<Address, Change>>,
-    /// How it ended.
+    /// The result of the top frame.
     pub top: Outcome,
 }
 
-/// Why a trace cannot be used; the request is denied (X11).
+/// Why a trace cannot be used; the gateway denies the request (X11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// Not what the tracer is known to write.
+    /// Not in the known format of the tracer.
     #[error("malformed trace")]
     Malformed,
-    /// A frame type the gateway cannot judge.
+    /// A frame type that the gateway does not know.
     #[error("unknown frame type")]
     UnknownFrame,
     /// Deeper than [`MAX_DEPTH`].
@@ -174,11 +175,18 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// Reads the results of [`crate::wire::trace_batch`] and its kin, in their order.
+    /// Parses the results of [`crate::wire::trace_batch`] or [`crate::wire::trace_transaction`], in the order of the
+    /// calls. `scope` and `form` are those of the calls.
+    ///
+    /// # Errors
+    ///
+    /// A [`TraceError`] if a result is malformed, unknown or too large.
     pub fn parse(results: &[&RawValue], scope: TraceScope, form: TraceForm) -> Result<Self, TraceError> {
         let (tree, prestate, diff) = match (form, scope, results) {
-            (TraceForm::Mux, TraceScope::Read | TraceScope::AccessList, [both]) => mux(both, None)?,
-            (TraceForm::Mux, TraceScope::Send | TraceScope::Mined, [both, diff]) => mux(both, Some(diff))?,
+            (TraceForm::Mux, TraceScope::Read | TraceScope::AccessList, [mux_result]) => split_mux(mux_result, None)?,
+            (TraceForm::Mux, TraceScope::Send | TraceScope::Mined, [mux_result, diff]) => {
+                split_mux(mux_result, Some(diff))?
+            }
             (TraceForm::Batch, TraceScope::Read | TraceScope::AccessList, [tree, prestate]) => (*tree, *prestate, None),
             (TraceForm::Batch, TraceScope::Send | TraceScope::Mined, [tree, prestate, diff]) => {
                 (*tree, *prestate, Some(*diff))
@@ -195,7 +203,7 @@ impl Trace {
         })
     }
 
-    /// What the execution creates, in order; creations that are undone do not count.
+    /// The contracts that the execution creates, in order, without creations that are undone.
     pub fn created(&self) -> impl Iterator<Item = Address> {
         self.frames
             .iter()
@@ -205,37 +213,41 @@ impl Trace {
 }
 
 impl Frame {
-    /// CREATE or CREATE2.
+    /// Whether the frame is a CREATE or CREATE2.
     pub fn is_creation(&self) -> bool {
         matches!(self.kind, FrameKind::Create | FrameKind::Create2)
     }
 }
 
-type Parts<'a> = (&'a RawValue, &'a RawValue, Option<&'a RawValue>);
+type TracerResults<'a> = (&'a RawValue, &'a RawValue, Option<&'a RawValue>);
 
-fn mux<'a>(both: &'a RawValue, diff: Option<&'a RawValue>) -> Result<Parts<'a>, TraceError> {
+fn split_mux<'a>(mux_result: &'a RawValue, diff: Option<&'a RawValue>) -> Result<TracerResults<'a>, TraceError> {
     #[derive(Deserialize)]
-    struct Both<'a> {
+    struct MuxResult<'a> {
         #[serde(borrow, rename = "callTracer")]
         tree: &'a RawValue,
         #[serde(borrow, rename = "prestateTracer")]
         prestate: &'a RawValue,
     }
-    let Both { tree, prestate } = serde_json::from_str(both.get()).map_err(|_| TraceError::Malformed)?;
+    let MuxResult { tree, prestate } = serde_json::from_str(mux_result.get()).map_err(|_| TraceError::Malformed)?;
     Ok((tree, prestate, diff))
 }
 
 /// One transaction of a traced block.
 #[derive(Clone, Debug)]
 pub struct Mined<'a> {
-    /// Which transaction.
+    /// The transaction hash.
     pub hash: B256,
-    /// What [`Trace::parse`] takes.
+    /// The tracer results for [`Trace::parse`].
     pub results: Vec<&'a RawValue>,
 }
 
-/// Takes the results of [`crate::wire::trace_block`] apart, in the order of the block. A transaction the node could
-/// not trace is an error.
+/// Splits the results of [`crate::wire::trace_block`] by transaction, in the order of the block.
+///
+/// # Errors
+///
+/// [`TraceError::Malformed`] if the node could not trace a transaction, or if the results list different
+/// transactions.
 pub fn transactions<'a>(results: &[&'a RawValue]) -> Result<Vec<Mined<'a>>, TraceError> {
     #[derive(Deserialize)]
     struct Item<'a> {
@@ -246,7 +258,7 @@ pub fn transactions<'a>(results: &[&'a RawValue]) -> Result<Vec<Mined<'a>>, Trac
     }
     let read =
         |block: &&'a RawValue| serde_json::from_str::<Vec<Item<'a>>>(block.get()).map_err(|_| TraceError::Malformed);
-    let (first, others) = results.split_first().ok_or(TraceError::Malformed)?;
+    let (first, further) = results.split_first().ok_or(TraceError::Malformed)?;
     let mut mined: Vec<_> = read(first)?
         .into_iter()
         .map(|item| Mined {
@@ -254,7 +266,7 @@ pub fn transactions<'a>(results: &[&'a RawValue]) -> Result<Vec<Mined<'a>>, Trac
             results: vec![item.result],
         })
         .collect();
-    for block in others {
+    for block in further {
         let items = read(block)?;
         if !items
             .iter()

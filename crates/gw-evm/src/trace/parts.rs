@@ -1,5 +1,5 @@
-//! What single parts tell of an execution that cannot be read as a whole (HD28): who spoke, what was written, what was made.
-//! A part that says nothing readable says nothing.
+//! Reads single parts of an execution whose trace cannot be read as a whole (HD28): emitters of events, changed
+//! accounts and created accounts. An unreadable part yields an empty result.
 
 use super::{Change, prestate};
 use alloy_primitives::Address;
@@ -21,7 +21,7 @@ struct Emitter {
     address: Address,
 }
 
-/// Of a receipt: the contracts whose events it holds, and the one that a transaction without `to` created.
+/// Reads from a receipt the emitters of its events, and the contract that a transaction without `to` created.
 pub fn emitters(receipt: &RawValue) -> (BTreeSet<Address>, Option<Address>) {
     match serde_json::from_str::<Receipt>(receipt.get()) {
         Ok(receipt) => (
@@ -32,20 +32,20 @@ pub fn emitters(receipt: &RawValue) -> (BTreeSet<Address>, Option<Address>) {
     }
 }
 
-/// Of a diff: the accounts that changed in any way, and how; nothing if it cannot be read.
+/// Reads from a state diff the accounts that changed, with their changes; `None` if the diff is unreadable.
 pub fn changed(diff: &RawValue) -> Option<BTreeMap<Address, Change>> {
     let mut changes = prestate::changes(diff).ok()?;
     changes.retain(|_, change| !change.is_none());
     Some(changes)
 }
 
-/// Of a diff: the accounts that used their first nonce, as a contract does when it is created. A wallet does so too, with its
-/// first transaction: which of them have code, somebody else must tell.
+/// Reads from a state diff the accounts that used their first nonce, as a contract does when it is created. A wallet
+/// does so with its first transaction, so the caller must check which of the accounts have code.
 pub fn made(diff: &RawValue) -> Vec<Address> {
     prestate::first_nonces(diff).unwrap_or_default()
 }
 
-/// Of the touches: the accounts, and whether each had code before.
+/// Reads the touched accounts, and whether each had code before the execution.
 pub fn touched(touches: &RawValue) -> BTreeMap<Address, bool> {
     let touched = prestate::touched(touches).unwrap_or_default();
     touched
@@ -65,10 +65,11 @@ mod tests {
     }
 
     #[test]
-    fn hd28_the_parts_of_an_execution_tell_who_was_in_it() {
-        let [one, two, three, four] = [1, 2, 3, 4].map(Address::repeat_byte);
-        let receipt = raw(json!({"contractAddress": one, "logs": [{"address": two, "topics": []}, {"address": two}]}));
-        assert_eq!(emitters(&receipt), ([two].into(), Some(one)));
+    fn hd28_single_parts_reveal_the_accounts_of_an_execution() {
+        let [first, second, third, fourth] = [1, 2, 3, 4].map(Address::repeat_byte);
+        let receipt =
+            raw(json!({"contractAddress": first, "logs": [{"address": second, "topics": []}, {"address": second}]}));
+        assert_eq!(emitters(&receipt), ([second].into(), Some(first)));
         assert_eq!(
             emitters(&raw(json!({"contractAddress": null, "logs": []}))),
             (BTreeSet::new(), None)
@@ -77,23 +78,26 @@ mod tests {
         let word = B256::ZERO;
         let diff = raw(json!({
             "pre": {
-                // A contract writes, a wallet sends its second transaction, and one its first.
-                one.to_string(): {"balance": "0x0", "nonce": 1, "storage": {word.to_string(): word}},
-                two.to_string(): {"balance": "0x1", "nonce": 1},
-                three.to_string(): {"balance": "0x1"},
+                // A contract writes, one wallet sends its second transaction, and another its first.
+                first.to_string(): {"balance": "0x0", "nonce": 1, "storage": {word.to_string(): word}},
+                second.to_string(): {"balance": "0x1", "nonce": 1},
+                third.to_string(): {"balance": "0x1"},
             },
             "post": {
-                one.to_string(): {}, two.to_string(): {"nonce": 2}, three.to_string(): {"nonce": 1},
-                four.to_string(): {"nonce": "0x1", "balance": "0x0"},
+                first.to_string(): {}, second.to_string(): {"nonce": 2}, third.to_string(): {"nonce": 1},
+                fourth.to_string(): {"nonce": "0x1", "balance": "0x0"},
             },
         }));
         let changes = changed(&diff).unwrap();
-        assert_eq!(changes.keys().copied().collect::<Vec<_>>(), [one, two, three, four]);
-        assert_eq!(changes[&two].before.nonce, 1);
+        assert_eq!(
+            changes.keys().copied().collect::<Vec<_>>(),
+            [first, second, third, fourth]
+        );
+        assert_eq!(changes[&second].before.nonce, 1);
         assert_eq!(changed(&raw(json!("odd"))), None);
-        assert_eq!(made(&diff), [three, four]);
-        let touches = raw(json!({one.to_string(): {"code": "0x60"}, two.to_string(): {}}));
-        assert_eq!(touched(&touches), [(one, true), (two, false)].into());
+        assert_eq!(made(&diff), [third, fourth]);
+        let touches = raw(json!({first.to_string(): {"code": "0x60"}, second.to_string(): {}}));
+        assert_eq!(touched(&touches), [(first, true), (second, false)].into());
         assert!(made(&raw(json!("odd"))).is_empty() && touched(&raw(json!([]))).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Touched accounts and changes, as the prestateTracer writes them.
+//! Parses touched accounts and state changes in the format of the prestateTracer.
 
 use super::{Account, Before, Change, TraceError};
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -17,7 +17,7 @@ struct AccountText {
     storage: BTreeMap<B256, B256>,
 }
 
-/// A number from most nodes, a quantity from some.
+/// Most nodes write a JSON number, some a hex quantity.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Nonce {
@@ -38,7 +38,7 @@ fn nonce(text: Option<Nonce>) -> Result<Option<u64>, TraceError> {
     text.map(Nonce::read).transpose()
 }
 
-/// Every account read or written, as it was before.
+/// Every account that was read or written, with its previous state.
 pub(super) fn touched(json: &RawValue) -> Result<BTreeMap<Address, Account>, TraceError> {
     let accounts: Accounts = serde_json::from_str(json.get()).map_err(|_| TraceError::Malformed)?;
     let account = |(address, text): (Address, AccountText)| {
@@ -53,9 +53,9 @@ pub(super) fn touched(json: &RawValue) -> Result<BTreeMap<Address, Account>, Tra
     accounts.into_iter().map(account).collect()
 }
 
-/// What the execution changes. Nodes list changed accounts only: `pre` with the old values, `post` with the new ones
-/// that differ; a slot that becomes zero is missing from `post`, a slot that was zero from `pre`, and an account that
-/// is gone from `post` altogether.
+/// The state changes of the execution. Nodes list changed accounts only: `pre` has the previous values, `post` the
+/// new values that differ. A slot that becomes zero is missing in `post`, a slot that was zero is missing in `pre`,
+/// and a deleted account is missing in `post`.
 pub(super) fn changes(json: &RawValue) -> Result<BTreeMap<Address, Change>, TraceError> {
     let mut diff: Diff = serde_json::from_str(json.get()).map_err(|_| TraceError::Malformed)?;
     let mut changes = BTreeMap::new();
@@ -80,7 +80,7 @@ pub(super) fn changes(json: &RawValue) -> Result<BTreeMap<Address, Change>, Trac
     Ok(changes)
 }
 
-/// Accounts that had used no nonce before, and have afterwards.
+/// Accounts whose nonce was zero before and is not zero afterwards.
 pub(super) fn first_nonces(json: &RawValue) -> Result<Vec<Address>, TraceError> {
     let Diff { mut pre, post } = serde_json::from_str(json.get()).map_err(|_| TraceError::Malformed)?;
     let mut first = Vec::new();

@@ -1,8 +1,8 @@
 use alloy_dyn_abi::DynSolValue as V;
 use alloy_primitives::{Address, B256, U256, address, hex, keccak256};
 use gw_evm::abi::{
-    AbiTextError, CallDataError, ContractAbi, Held, Opaque, Slot, WalkError, WordKind, builtin, possible_addresses,
-    well_known, zero_opaque, zero_word,
+    AbiTextError, AbiWord, AddressCandidate, CallDataError, ContractAbi, Opaque, WalkError, WordKind, builtin,
+    possible_addresses, well_known, zero_opaque, zero_word,
 };
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn abi(items: Value) -> ContractAbi {
     ContractAbi::parse(&items.to_string()).unwrap()
 }
 
-/// An ABI with one event `E` of unnamed inputs; a leading `indexed ` marks them.
+/// An ABI with one event `E` with unnamed inputs. The prefix `indexed ` marks an indexed input.
 fn event(inputs: &[&str]) -> ContractAbi {
     let inputs: Vec<_> = inputs
         .iter()
@@ -33,7 +33,7 @@ fn encode(values: Vec<V>) -> Vec<u8> {
     V::Tuple(values).abi_encode_params()
 }
 
-fn walk(inputs: &[&str], data: &[u8]) -> Result<gw_evm::abi::Walk, WalkError> {
+fn walk(inputs: &[&str], data: &[u8]) -> Result<gw_evm::abi::DecodedAbi, WalkError> {
     let types: Vec<_> = inputs
         .iter()
         .filter(|input| !input.starts_with("indexed "))
@@ -41,7 +41,7 @@ fn walk(inputs: &[&str], data: &[u8]) -> Result<gw_evm::abi::Walk, WalkError> {
         .collect();
     event(inputs)
         .event(&topics(&format!("E({})", types.join(",")), &[]))
-        .expect("declared")
+        .expect("the event is declared")
         .data(data)
 }
 
@@ -96,13 +96,13 @@ fn r22_static_and_dynamic_tuples() {
         V::Tuple(vec![V::Uint(U256::from(3), 8), V::Address(A)]),
         V::Array(vec![row("a", B), row("a longer text than one word can hold", A)]),
     ]);
-    let found = shape.data(&data).unwrap();
+    let decoded = shape.data(&data).unwrap();
     assert_eq!(
-        found.addresses.iter().map(|slot| slot.address).collect::<Vec<_>>(),
+        decoded.addresses.iter().map(|slot| slot.address).collect::<Vec<_>>(),
         [A, B, A]
     );
     assert_eq!(
-        found.opaque.iter().map(|opaque| opaque.len).collect::<Vec<_>>(),
+        decoded.opaque.iter().map(|opaque| opaque.len).collect::<Vec<_>>(),
         [1, 36]
     );
     assert!(shape.has_opaque());
@@ -115,14 +115,14 @@ fn r22_short_data_and_offsets_out_of_range() {
     for cut in 0..good.len() {
         assert_eq!(walk(&["address[]"], &good[..cut]), Err(WalkError::Short), "{cut}");
     }
-    let with = |position: usize, value: [u8; 32]| {
+    let walk_with = |position: usize, value: [u8; 32]| {
         let mut data = good.clone();
         data[position..position + 32].copy_from_slice(&value);
         walk(&["address[]"], &data)
     };
     for far in [word(97), word(1 << 40), U256::MAX.to_be_bytes(), word(u64::MAX)] {
-        assert_eq!(with(0, far), Err(WalkError::Short), "offset");
-        assert_eq!(with(32, far), Err(WalkError::Short), "length");
+        assert_eq!(walk_with(0, far), Err(WalkError::Short), "offset");
+        assert_eq!(walk_with(32, far), Err(WalkError::Short), "length");
     }
     assert_eq!(
         walk(&["bytes"], &[word(32), word(33), [0; 32]].concat()),
@@ -133,18 +133,18 @@ fn r22_short_data_and_offsets_out_of_range() {
 
 #[test]
 fn r22_dirty_address_words() {
-    for at in 0..12 {
+    for position in 0..12 {
         let mut data = encode(vec![V::Address(A)]);
-        data[at] = 1;
-        assert_eq!(walk(&["address"], &data), Err(WalkError::DirtyAddress), "{at}");
+        data[position] = 1;
+        assert_eq!(walk(&["address"], &data), Err(WalkError::DirtyAddress), "{position}");
     }
 }
 
 #[test]
-fn r22_bytes_that_no_type_explains() {
+fn r22_bytes_that_no_type_accounts_for() {
     let mut data = encode(vec![V::Uint(U256::ONE, 256)]);
     data.extend([0; 32]);
-    assert!(walk(&["uint256"], &data).is_ok(), "zero padding hides nothing");
+    assert!(walk(&["uint256"], &data).is_ok(), "trailing zeros contain no data");
     data.extend(B.into_word());
     assert_eq!(walk(&["uint256"], &data), Err(WalkError::Unexplained));
     // A gap between head and tail.
@@ -153,15 +153,15 @@ fn r22_bytes_that_no_type_explains() {
 }
 
 #[test]
-fn r22_unusual_layouts_are_followed() {
-    // Tails in reverse order, and at an offset that is no multiple of 32.
+fn r22_unusual_layouts_are_decoded() {
+    // Tails in reverse order, and at an offset that is not a multiple of 32.
     let reversed = [word(128), word(64), word(1), A.into_word().0, word(1), B.into_word().0].concat();
-    let found = walk(&["address[]", "address[]"], &reversed).unwrap();
+    let decoded = walk(&["address[]", "address[]"], &reversed).unwrap();
     assert_eq!(
-        found.addresses,
+        decoded.addresses,
         [
-            Slot { offset: 96, address: A },
-            Slot {
+            AbiWord { offset: 96, address: A },
+            AbiWord {
                 offset: 160,
                 address: B
             }
@@ -170,16 +170,16 @@ fn r22_unusual_layouts_are_followed() {
     let shifted = [&word(33)[..], &[0], &word(1), B.into_word().as_slice()].concat();
     assert_eq!(
         walk(&["address[]"], &shifted).unwrap().addresses,
-        [Slot { offset: 65, address: B }]
+        [AbiWord { offset: 65, address: B }]
     );
-    // One tail used twice is told once.
+    // A tail that two offsets share is reported once.
     let shared = [word(64), word(64), word(1), A.into_word().0].concat();
     assert_eq!(walk(&["address[]", "address[]"], &shared).unwrap().addresses.len(), 1);
 }
 
 #[test]
-fn r22_offsets_that_lead_to_the_same_bytes_do_not_cost_time() {
-    // Every level points all its elements at the level below: 2^n visits if followed blindly.
+fn r22_shared_offsets_do_not_cost_exponential_time() {
+    // All elements of each level point to the level below. An unlimited walk would need 2^n reads.
     let ty = format!("address{}", "[]".repeat(12));
     let mut data = [word(32)].concat();
     for _ in 0..11 {
@@ -198,7 +198,7 @@ fn r22_huge_fixed_arrays_do_not_cost_time() {
     ] {
         let input = json!({"name": "", "type": ty, "indexed": false});
         let text = json!([{"type": "event", "name": "E", "anonymous": false, "inputs": [input]}]).to_string();
-        // Either no type at all, or one that no data is long enough for.
+        // The type is either rejected, or too large for any data.
         if let Ok(abi) = ContractAbi::parse(&text) {
             let topic0 = abi.json().events().next().unwrap().selector();
             assert_eq!(
@@ -211,50 +211,54 @@ fn r22_huge_fixed_arrays_do_not_cost_time() {
 }
 
 #[test]
-fn r22_bytes32_in_the_shape_of_an_address_is_told_apart() {
+fn r22_other_words_that_may_be_addresses_are_reported_separately() {
     let data = encode(vec![
         V::FixedBytes(A.into_word(), 32),
         V::FixedBytes(B256::repeat_byte(1), 32),
     ]);
-    let found = walk(&["bytes32", "bytes32"], &data).unwrap();
+    let decoded = walk(&["bytes32", "bytes32"], &data).unwrap();
     assert_eq!(
-        (found.addresses.len(), found.perhaps),
-        (0, vec![Slot { offset: 0, address: A }])
+        (decoded.addresses.len(), decoded.perhaps),
+        (0, vec![AbiWord { offset: 0, address: A }])
     );
     let number = encode(vec![
         V::Uint(U256::from_be_bytes(A.into_word().0), 256),
         V::Uint(U256::from(u64::MAX), 256),
     ]);
-    let found = walk(&["uint256", "uint256"], &number).unwrap();
+    let decoded = walk(&["uint256", "uint256"], &number).unwrap();
     assert_eq!(
-        found.perhaps,
-        [Slot { offset: 0, address: A }],
-        "HD31: whatever the type"
+        decoded.perhaps,
+        [AbiWord { offset: 0, address: A }],
+        "HD31: regardless of the type"
     );
     let zero = encode(vec![V::FixedBytes(B256::ZERO, 32), V::Uint(U256::from(100), 256)]);
     assert!(walk(&["bytes32", "uint256"], &zero).unwrap().perhaps.is_empty());
 }
 
-/// HD31: shapes by signature and count, whatever else was declared.
+/// HD31: standard events are matched by signature and topic count, regardless of the ABI of the contract.
 #[test]
 fn hd31_well_known_events_by_their_topics() {
-    let of = |signature: &str, count: usize| {
+    let candidates_of = |signature: &str, count: usize| {
         let topics = topics(signature, &vec![A.into_word(); count]);
-        well_known(&topics).map(|shape| (0..=count).map(|at| shape.topic(at, &topics[at])).collect::<Vec<_>>())
+        well_known(&topics).map(|shape| {
+            (0..=count)
+                .map(|index| shape.topic(index, &topics[index]))
+                .collect::<Vec<_>>()
+        })
     };
-    let (a, n) = (Held::Address(A), Held::Nothing);
+    let (a, n) = (AddressCandidate::Address(A), AddressCandidate::None);
     let transfer = "Transfer(address,address,uint256)";
     assert_eq!(
-        (of(transfer, 2), of(transfer, 3)),
-        (Some(vec![n, a, a]), Some(vec![n, a, a, Held::Perhaps(A)]))
+        (candidates_of(transfer, 2), candidates_of(transfer, 3)),
+        (Some(vec![n, a, a]), Some(vec![n, a, a, AddressCandidate::Possible(A)]))
     );
-    assert_eq!((of(transfer, 0), of(transfer, 1)), (None, None));
-    assert_eq!(of("Withdrawal(address,uint256)", 1), Some(vec![n, a]));
+    assert_eq!((candidates_of(transfer, 0), candidates_of(transfer, 1)), (None, None));
+    assert_eq!(candidates_of("Withdrawal(address,uint256)", 1), Some(vec![n, a]));
     assert_eq!(
-        of("TransferSingle(address,address,address,uint256,uint256)", 3),
+        candidates_of("TransferSingle(address,address,address,uint256,uint256)", 3),
         Some(vec![n, a, a, a])
     );
-    assert_eq!((of("Other(address)", 1), well_known(&[])), (None, None));
+    assert_eq!((candidates_of("Other(address)", 1), well_known(&[])), (None, None));
     let offsets = |data: &[u8]| possible_addresses(data).map(|slot| slot.offset).collect::<Vec<_>>();
     assert_eq!(
         offsets(&[word(1), A.into_word().0, word(u64::MAX), B.into_word().0].concat()),
@@ -264,15 +268,18 @@ fn hd31_well_known_events_by_their_topics() {
 }
 
 #[test]
-fn r22_zeroing_keeps_every_length() {
+fn r22_zeroing_does_not_change_lengths() {
     let data = encode(vec![V::Address(A), V::Bytes(vec![7; 5]), V::Uint(U256::from(9), 256)]);
-    let found = walk(&["address", "bytes", "uint256"], &data).unwrap();
+    let decoded = walk(&["address", "bytes", "uint256"], &data).unwrap();
     let mut masked = data.clone();
-    found
+    decoded
         .addresses
         .iter()
         .for_each(|slot| zero_word(&mut masked, slot.offset));
-    found.opaque.iter().for_each(|opaque| zero_opaque(&mut masked, *opaque));
+    decoded
+        .opaque
+        .iter()
+        .for_each(|opaque| zero_opaque(&mut masked, *opaque));
     assert_eq!(
         masked,
         encode(vec![
@@ -290,7 +297,7 @@ fn r22_zeroing_keeps_every_length() {
             len: usize::MAX,
         },
     );
-    assert_eq!(masked.len(), data.len(), "out of range does nothing");
+    assert_eq!(masked.len(), data.len(), "offsets out of range have no effect");
 }
 
 #[test]
@@ -299,38 +306,53 @@ fn r19_r20_topics() {
     let hash = keccak256("E(address,uint256,bytes32)");
     let topics = [hash, A.into_word(), B256::from(U256::from(100)), B.into_word()];
     let shape = shape.event(&topics).unwrap();
-    let held: Vec<_> = topics
+    let candidates: Vec<_> = topics
         .iter()
         .enumerate()
         .map(|(position, topic)| shape.topic(position, topic))
         .collect();
     assert_eq!(
-        held,
-        [Held::Nothing, Held::Address(A), Held::Nothing, Held::Perhaps(B)],
-        "an NFT id of 100 stays"
+        candidates,
+        [
+            AddressCandidate::None,
+            AddressCandidate::Address(A),
+            AddressCandidate::None,
+            AddressCandidate::Possible(B)
+        ],
+        "an NFT id of 100 is not an address"
     );
-    assert_eq!(shape.topic(1, &hash), Held::Dirty);
-    assert_eq!(shape.topic(9, &A.into_word()), Held::Perhaps(A), "undeclared (HD31)");
-    assert_eq!(Held::undeclared(&A.into_word()), Held::Perhaps(A));
-    assert_eq!(Held::undeclared(&B256::from(U256::from(u64::MAX))), Held::Nothing);
+    assert_eq!(shape.topic(1, &hash), AddressCandidate::NonCanonical);
     assert_eq!(
-        Held::undeclared(&B256::from(U256::from(1_u128 << 64))),
-        Held::Perhaps(Address::left_padding_from(&[1, 0, 0, 0, 0, 0, 0, 0, 0]))
+        shape.topic(9, &A.into_word()),
+        AddressCandidate::Possible(A),
+        "undeclared (HD31)"
     );
-    assert_eq!(Held::undeclared(&hash), Held::Nothing);
+    assert_eq!(
+        AddressCandidate::undeclared(&A.into_word()),
+        AddressCandidate::Possible(A)
+    );
+    assert_eq!(
+        AddressCandidate::undeclared(&B256::from(U256::from(u64::MAX))),
+        AddressCandidate::None
+    );
+    assert_eq!(
+        AddressCandidate::undeclared(&B256::from(U256::from(1_u128 << 64))),
+        AddressCandidate::Possible(Address::left_padding_from(&[1, 0, 0, 0, 0, 0, 0, 0, 0]))
+    );
+    assert_eq!(AddressCandidate::undeclared(&hash), AddressCandidate::None);
 }
 
 #[test]
-fn r19_indexed_values_of_which_only_a_hash_is_stored_hold_nothing() {
+fn r19_topics_of_hashed_types_may_still_be_addresses() {
     let abi = event(&["indexed string", "indexed address[]"]);
     let topics = [keccak256("E(string,address[])"), A.into_word(), A.into_word()];
     let shape = abi.event(&topics).unwrap();
-    // HD31: that only a hash is stored is what the ABI says.
+    // HD31: the ABI alone declares that the topic is a hash, so its value still counts.
     assert_eq!(
         (shape.topic(1, &topics[1]), shape.topic(2, &topics[2])),
-        (Held::Perhaps(A), Held::Perhaps(A))
+        (AddressCandidate::Possible(A), AddressCandidate::Possible(A))
     );
-    assert_eq!(shape.topic(1, &topics[0]), Held::Nothing);
+    assert_eq!(shape.topic(1, &topics[0]), AddressCandidate::None);
 }
 
 #[test]
@@ -338,13 +360,13 @@ fn r22_an_event_matches_by_topic0_and_indexed_count() {
     // ERC-20 and ERC-721 share the signature of Transfer.
     let transfer = keccak256("Transfer(address,address,uint256)");
     let id = B256::from(U256::from(100));
-    let three = [transfer, A.into_word(), B.into_word()];
-    let four = [transfer, A.into_word(), B.into_word(), id];
-    assert!(builtin("ERC20").unwrap().event(&three).is_some());
-    assert!(builtin("ERC20").unwrap().event(&four).is_none());
-    assert!(builtin("erc721").unwrap().event(&three).is_none());
+    let three_topics = [transfer, A.into_word(), B.into_word()];
+    let four_topics = [transfer, A.into_word(), B.into_word(), id];
+    assert!(builtin("ERC20").unwrap().event(&three_topics).is_some());
+    assert!(builtin("ERC20").unwrap().event(&four_topics).is_none());
+    assert!(builtin("erc721").unwrap().event(&three_topics).is_none());
     let nft = builtin("erc721").unwrap();
-    assert_eq!(nft.event(&four).unwrap().topic(3, &id), Held::Nothing);
+    assert_eq!(nft.event(&four_topics).unwrap().topic(3, &id), AddressCandidate::None);
     assert!(nft.event(&[B256::ZERO, id, id, id]).is_none());
     assert!(nft.event(&[]).is_none());
     assert_eq!(nft.declared(&transfer).len(), 1);
@@ -352,15 +374,16 @@ fn r22_an_event_matches_by_topic0_and_indexed_count() {
 }
 
 #[test]
-fn r22_two_declarations_of_one_signature_are_told_apart() {
+fn r22_two_declarations_of_one_signature_differ_by_indexed_count() {
     let input = |indexed| json!({"name": "", "type": "address", "indexed": indexed});
-    let both = abi(json!([
+    let contract = abi(json!([
         {"type": "event", "name": "E", "anonymous": false, "inputs": [input(true), input(false)]},
         {"type": "event", "name": "E", "anonymous": false, "inputs": [input(false), input(false)]},
     ]));
     let topic0 = keccak256("E(address,address)");
     assert_eq!(
-        both.event(&[topic0])
+        contract
+            .event(&[topic0])
             .unwrap()
             .data(&encode(vec![V::Address(A), V::Address(B)]))
             .unwrap()
@@ -369,7 +392,8 @@ fn r22_two_declarations_of_one_signature_are_told_apart() {
         2
     );
     assert_eq!(
-        both.event(&[topic0, A.into_word()])
+        contract
+            .event(&[topic0, A.into_word()])
             .unwrap()
             .data(&encode(vec![V::Address(B)]))
             .unwrap()
@@ -380,7 +404,7 @@ fn r22_two_declarations_of_one_signature_are_told_apart() {
 }
 
 #[test]
-fn r19_anonymous_events_test_every_topic() {
+fn r19_every_topic_of_an_anonymous_event_is_classified() {
     let inputs = json!([
         {"name": "", "type": "address", "indexed": true},
         {"name": "", "type": "uint256", "indexed": true},
@@ -392,11 +416,11 @@ fn r19_anonymous_events_test_every_topic() {
     assert!(shape.is_anonymous());
     assert_eq!(
         (shape.topic(0, &topics[0]), shape.topic(1, &topics[1])),
-        (Held::Address(A), Held::Perhaps(B))
+        (AddressCandidate::Address(A), AddressCandidate::Possible(B))
     );
     assert_eq!(
         shape.data(&encode(vec![V::Address(A)])).unwrap().addresses,
-        [Slot { offset: 0, address: A }]
+        [AbiWord { offset: 0, address: A }]
     );
     assert!(abi.event(&topics[..1]).is_none());
 }
@@ -451,20 +475,26 @@ fn f3_arguments_by_index() {
     assert_eq!(arguments.word(0).unwrap().address(), Some(A));
     assert_eq!(arguments.word(1).unwrap().address(), Some(B));
     assert_eq!(arguments.word(3).unwrap().word, B256::from(U256::from(2)));
-    assert_eq!(arguments.word(3).unwrap().address(), None, "a number is no address");
+    assert_eq!(arguments.word(3).unwrap().address(), None, "a number is not an address");
     assert_eq!((arguments.word(4), arguments.word(5)), (None, None));
 }
 
 #[test]
-fn f3_calldata_must_re_encode_to_itself() {
+fn f3_calldata_must_be_its_own_re_encoding() {
     let abi = builtin("ERC20").unwrap();
     let good = [&selector("balanceOf(address)")[..], A.into_word().as_slice()].concat();
     assert!(abi.arguments(&good).is_ok());
     let trailing = [&good[..], &[0]].concat();
-    let word_more = [&good[..], &[0; 32]].concat();
+    let trailing_word = [&good[..], &[0; 32]].concat();
     let mut dirty = good.clone();
     dirty[4] = 1;
-    for bad in [&trailing, &word_more, &dirty, &good[..35].to_vec(), &good[..4].to_vec()] {
+    for bad in [
+        &trailing,
+        &trailing_word,
+        &dirty,
+        &good[..35].to_vec(),
+        &good[..4].to_vec(),
+    ] {
         assert_eq!(
             abi.arguments(bad),
             Err(CallDataError::NotCanonical),
@@ -477,7 +507,7 @@ fn f3_calldata_must_re_encode_to_itself() {
 }
 
 #[test]
-fn f3_tails_must_stand_where_an_encoder_puts_them() {
+fn f3_tails_must_be_in_canonical_positions() {
     let abi = abi(
         json!([{"type": "function", "name": "f", "stateMutability": "view", "outputs": [],
         "inputs": [{"name": "", "type": "bytes"}, {"name": "", "type": "address[]"}]}]),
@@ -550,16 +580,16 @@ fn k1_r23_token_types_in_any_case() {
 }
 
 #[test]
-fn abi_texts_that_are_none() {
+fn invalid_abi_texts_are_rejected() {
     let message = |text: &str| ContractAbi::parse(text).unwrap_err().to_string();
     assert_eq!(message("{\"abi\": []}"), "an abi is a json array");
     assert_eq!(message(""), "an abi is a json array");
     assert_eq!(message("[{\"type\":\"event\"}]"), "malformed abi");
     assert_eq!(message("[1"), "malformed abi");
     let input = json!({"name": "", "type": "wonder", "indexed": false});
-    let strange = json!([{"type": "event", "name": "E", "anonymous": false, "inputs": [input]}]);
-    assert_eq!(message(&strange.to_string()), "event `E` has an unknown type");
-    // Such a function cannot be judged, but the rest of the ABI can.
+    let unknown_type = json!([{"type": "event", "name": "E", "anonymous": false, "inputs": [input]}]);
+    assert_eq!(message(&unknown_type.to_string()), "event `E` has an unknown type");
+    // Such a function cannot be decoded, but the rest of the ABI can.
     let input = json!({"name": "", "type": "wonder"});
     let function =
         json!({"type": "function", "name": "f", "stateMutability": "view", "inputs": [input], "outputs": []});
@@ -567,15 +597,15 @@ fn abi_texts_that_are_none() {
     known["name"] = "g".into();
     known["inputs"] = json!([]);
     let abi = abi(json!([function, known]));
-    let judged: Vec<_> = abi
+    let decodable: Vec<_> = abi
         .json()
         .functions()
         .map(|function| abi.has_function(function.selector().0))
         .collect();
-    assert_eq!(judged, [false, true]);
+    assert_eq!(decodable, [false, true]);
 }
 
-/// HD36: a type of a hundred thousand array suffixes is refused before anything follows them, by a call each.
+/// HD36: a type with too many array suffixes is rejected before a parser recurses once for each suffix.
 #[test]
 fn hd36_types_of_many_array_suffixes_are_refused() {
     for (suffix, escaped) in [("[]", "[]"), ("[1]", "[1]"), ("[]", "\\u005b]")] {

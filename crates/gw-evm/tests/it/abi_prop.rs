@@ -1,4 +1,4 @@
-//! The ABI walks against an independent encoder and decoder.
+//! Compares the ABI decoding with an independent encoder and decoder.
 
 use alloy_dyn_abi::{DynSolType as T, DynSolValue as V};
 use alloy_primitives::{Address, B256, I256, U256};
@@ -49,26 +49,26 @@ fn value(ty: &T) -> BoxedStrategy<V> {
     }
 }
 
-fn typed() -> impl Strategy<Value = (Vec<T>, Vec<V>)> {
+fn types_and_values() -> impl Strategy<Value = (Vec<T>, Vec<V>)> {
     vec(ty(), 0..4).prop_flat_map(|types| {
         let values = types.iter().map(value).collect::<Vec<_>>();
         (Just(types), values)
     })
 }
 
-/// The type as a JSON ABI writes it.
+/// The type in the format of a JSON ABI.
 fn param(ty: &T) -> Value {
     match ty {
         T::Tuple(types) => {
             json!({"name": "", "type": "tuple", "components": types.iter().map(param).collect::<Vec<_>>()})
         }
-        T::Array(inner) => suffixed(inner, "[]"),
-        T::FixedArray(inner, size) => suffixed(inner, &format!("[{size}]")),
+        T::Array(inner) => param_with_suffix(inner, "[]"),
+        T::FixedArray(inner, size) => param_with_suffix(inner, &format!("[{size}]")),
         other => json!({"name": "", "type": other.sol_type_name()}),
     }
 }
 
-fn suffixed(inner: &T, suffix: &str) -> Value {
+fn param_with_suffix(inner: &T, suffix: &str) -> Value {
     let mut param = param(inner);
     param["type"] = format!("{}{suffix}", param["type"].as_str().unwrap()).into();
     param
@@ -87,10 +87,12 @@ fn event(types: &[T]) -> ContractAbi {
     ContractAbi::parse(&json!([item]).to_string()).unwrap()
 }
 
-fn collect(value: &V, into: &mut Vec<Address>) {
+fn collect(value: &V, addresses: &mut Vec<Address>) {
     match value {
-        V::Address(address) => into.push(*address),
-        V::Array(values) | V::FixedArray(values) | V::Tuple(values) => values.iter().for_each(|v| collect(v, into)),
+        V::Address(address) => addresses.push(*address),
+        V::Array(values) | V::FixedArray(values) | V::Tuple(values) => {
+            values.iter().for_each(|v| collect(v, addresses))
+        }
         _ => {}
     }
 }
@@ -109,21 +111,21 @@ fn shape(abi: &ContractAbi) -> &EventShape {
     abi.event(&[topic0]).unwrap()
 }
 
-/// The value without what its type has no room for: the decoder keeps dirty padding.
+/// Removes the bits that do not belong to the type, because the decoder keeps wrong padding.
 fn clean(value: V) -> V {
-    let all = |values: Vec<V>| values.into_iter().map(clean).collect();
+    let clean_values = |values: Vec<V>| values.into_iter().map(clean).collect();
     match value {
         V::Uint(n, bits) => V::Uint((n << (256 - bits)) >> (256 - bits), bits),
         V::Int(n, bits) => V::Int((n << (256 - bits)).asr(256 - bits), bits),
         V::FixedBytes(word, size) => V::FixedBytes(B256::right_padding_from(&word[..size]), size),
-        V::Array(values) => V::Array(all(values)),
-        V::FixedArray(values) => V::FixedArray(all(values)),
-        V::Tuple(values) => V::Tuple(all(values)),
+        V::Array(values) => V::Array(clean_values(values)),
+        V::FixedArray(values) => V::FixedArray(clean_values(values)),
+        V::Tuple(values) => V::Tuple(clean_values(values)),
         other => other,
     }
 }
 
-/// The decoder refuses strings that are not UTF-8; contracts do not, and the encoding is the same.
+/// The decoder rejects strings that are not UTF-8, but contracts do not. `bytes` has the same encoding.
 fn bytes_for_strings(ty: &T) -> T {
     match ty {
         T::String => T::Bytes,
@@ -138,45 +140,45 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn r22_the_walk_finds_exactly_the_addresses_inside((types, values) in typed()) {
+    fn r22_decoding_finds_exactly_the_encoded_addresses((types, values) in types_and_values()) {
         let abi = event(&types);
         let shape = shape(&abi);
         let mut data = encode(&values);
-        let found = shape.data(&data).unwrap();
+        let decoded = shape.data(&data).unwrap();
 
-        let mut inside = Vec::new();
-        values.iter().for_each(|value| collect(value, &mut inside));
-        inside.sort();
-        let mut slots: Vec<_> = found.addresses.iter().map(|slot| slot.address).collect();
+        let mut expected = Vec::new();
+        values.iter().for_each(|value| collect(value, &mut expected));
+        expected.sort();
+        let mut slots: Vec<_> = decoded.addresses.iter().map(|slot| slot.address).collect();
         slots.sort();
-        prop_assert_eq!(slots, inside);
+        prop_assert_eq!(slots, expected);
 
-        for slot in &found.addresses {
+        for slot in &decoded.addresses {
             zero_word(&mut data, slot.offset);
         }
         let masked = shape.data(&data).unwrap();
         prop_assert!(masked.addresses.iter().all(|slot| slot.address.is_zero()));
-        prop_assert_eq!(masked.addresses.len(), found.addresses.len());
-        prop_assert_eq!(masked.opaque, found.opaque);
+        prop_assert_eq!(masked.addresses.len(), decoded.addresses.len());
+        prop_assert_eq!(masked.opaque, decoded.opaque);
     }
 
     #[test]
-    fn f3_accepted_calldata_is_what_the_encoder_writes((types, values) in typed()) {
+    fn f3_encoded_calldata_is_accepted((types, values) in types_and_values()) {
         prop_assert!(call(&function(&types), &encode(&values)));
     }
 
     #[test]
-    fn f3_accepted_exactly_if_it_re_encodes_to_itself(
-        (types, values) in typed(),
+    fn f3_calldata_is_accepted_exactly_if_it_is_its_own_re_encoding(
+        (types, values) in types_and_values(),
         changes in vec((any::<prop::sample::Index>(), prop_oneof![Just(0_u8), Just(1), Just(32), Just(64), any::<u8>()]), 0..3),
         cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
         tail in vec(Just(0_u8), 0..2),
     ) {
         let mut data = encode(&values);
-        for (at, byte) in changes {
+        for (index, byte) in changes {
             if !data.is_empty() {
-                let at = at.index(data.len());
-                data[at] = byte;
+                let position = index.index(data.len());
+                data[position] = byte;
             }
         }
         if let Some(cut) = cut {
@@ -184,30 +186,30 @@ proptest! {
         }
         data.extend(tail);
         let tuple = bytes_for_strings(&T::Tuple(types.clone()));
-        let itself = tuple.abi_decode_params(&data).is_ok_and(|value| clean(value).abi_encode_params() == data);
-        prop_assert_eq!(call(&function(&types), &data), itself);
+        let is_canonical = tuple.abi_decode_params(&data).is_ok_and(|value| clean(value).abi_encode_params() == data);
+        prop_assert_eq!(call(&function(&types), &data), is_canonical);
     }
 
     #[test]
-    fn r22_any_data_is_walked_within_its_bounds(
+    fn r22_decoding_any_data_stays_within_its_bounds(
         types in vec(ty(), 0..4),
         data in vec(prop_oneof![3 => Just(0_u8), 1 => Just(32), 1 => Just(64), 1 => any::<u8>()], 0..400),
     ) {
         let abi = event(&types);
         let shape = shape(&abi);
-        if let Ok(found) = shape.data(&data) {
-            for slot in found.addresses.iter().chain(&found.perhaps) {
+        if let Ok(decoded) = shape.data(&data) {
+            for slot in decoded.addresses.iter().chain(&decoded.perhaps) {
                 prop_assert_eq!(&data[slot.offset + 12..slot.offset + 32], slot.address.as_slice());
             }
-            for opaque in found.opaque {
+            for opaque in decoded.opaque {
                 prop_assert!(opaque.offset + opaque.len <= data.len());
             }
         }
     }
 
     #[test]
-    fn r22_words_of_another_type_are_never_read_past(types in vec(ty(), 1..4), data in vec(any::<u8>(), 0..31)) {
-        // Less than one word holds no value of any type.
+    fn r22_data_shorter_than_a_word_is_an_error(types in vec(ty(), 1..4), data in vec(any::<u8>(), 0..31)) {
+        // Data of less than one word cannot encode a value of any type.
         let abi = event(&types);
         let shape = shape(&abi);
         prop_assert_eq!(shape.data(&data), Err(WalkError::Short));

@@ -14,12 +14,12 @@ fn parse(method: Method, params: Value) -> Result<ParsedCall, ParamError> {
 }
 
 #[track_caller]
-fn ok(method: Method, params: Value) -> Call {
+fn parse_call(method: Method, params: Value) -> Call {
     parse(method, params).unwrap().call
 }
 
 #[track_caller]
-fn refused(method: Method, params: Value) -> ParamError {
+fn assert_rejected(method: Method, params: Value) -> ParamError {
     let text = params.to_string();
     let error = parse(method, params).expect_err(&text);
     assert_eq!(
@@ -30,15 +30,15 @@ fn refused(method: Method, params: Value) -> ParamError {
     error
 }
 
-fn simulated(params: Value) -> gw_evm::Simulation {
-    match ok(Method::Call, params) {
+fn parse_simulation(params: Value) -> gw_evm::Simulation {
+    match parse_call(Method::Call, params) {
         Call::Simulate(simulation) => *simulation,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn section_9_every_row_takes_what_real_clients_send() {
+fn section_9_every_row_accepts_the_parameters_of_real_clients() {
     let hash = B256::repeat_byte(7);
     let object = json!({"from": A, "to": B, "data": "0x70a08231"});
     let rows = [
@@ -100,39 +100,41 @@ fn section_9_every_row_takes_what_real_clients_send() {
         (Method::Subscribe, json!(["logs", {"address": B}])),
         (Method::Unsubscribe, json!(["0x10ff0ed2a3af53b8ee6a3ae1a34efed4"])),
     ];
-    let shown: Vec<_> = rows
+    let covered: Vec<_> = rows
         .iter()
         .map(|(method, _)| *method)
         .chain([Method::SendRawTransaction])
         .collect();
     for method in Method::ALL {
-        assert!(shown.contains(method), "no example for {}", method.as_str());
+        assert!(covered.contains(method), "no example for {}", method.as_str());
     }
     for (method, params) in rows {
         parse(method, params.clone()).unwrap_or_else(|error| panic!("{} {params}: {error}", method.as_str()));
-        // A position more than any method has is refused.
-        let Value::Array(mut more) = params else { unreachable!() };
-        more.resize(5, json!("extra"));
-        assert!(parse(method, more.into()).is_err(), "{}", method.as_str());
+        // A position beyond those of any method is rejected.
+        let Value::Array(mut extended) = params else {
+            unreachable!()
+        };
+        extended.resize(5, json!("extra"));
+        assert!(parse(method, extended.into()).is_err(), "{}", method.as_str());
     }
 }
 
 #[test]
 fn section_9_missing_parameters_are_refused() {
-    let without = [
+    let methods = [
         Method::Sha3,
         Method::GetBalance,
         Method::Call,
         Method::GetLogs,
         Method::SendRawTransaction,
     ];
-    for method in without {
-        refused(method, json!([]));
-        refused(method, json!([null]));
+    for method in methods {
+        assert_rejected(method, json!([]));
+        assert_rejected(method, json!([null]));
         assert!(call::parse(method, None, CHAIN).is_err());
     }
-    refused(Method::GetStorageAt, json!([A]));
-    refused(Method::GetTransactionBySenderAndNonce, json!([A]));
+    assert_rejected(Method::GetStorageAt, json!([A]));
+    assert_rejected(Method::GetTransactionBySenderAndNonce, json!([A]));
     assert_eq!(
         call::parse(Method::ChainId, None, CHAIN).unwrap().call,
         Call::Plain(Method::ChainId)
@@ -140,9 +142,9 @@ fn section_9_missing_parameters_are_refused() {
 }
 
 #[test]
-fn j5_a_call_object_is_read_whole() {
+fn j5_every_member_of_a_call_object_is_read() {
     let key = B256::repeat_byte(1);
-    let simulation = simulated(json!([{
+    let simulation = parse_simulation(json!([{
         "from": A, "to": B, "value": "0x01", "input": "0x1234abcd05", "data": "0x1234ABCD05", "gas": "0x5208",
         "maxFeePerGas": "0x2", "maxPriorityFeePerGas": "0x1", "nonce": "0x9", "chainId": "0x7a69", "type": "0x4",
         "accessList": [{"address": B, "storageKeys": [key]}, {"address": A}],
@@ -180,18 +182,18 @@ fn j5_a_call_object_is_read_whole() {
 
 #[test]
 fn decision_38_a_zero_null_or_absent_sender_is_none() {
-    for from in [
+    for object in [
         json!({"to": B}),
         json!({"to": B, "from": null}),
         json!({"to": B, "from": Address::ZERO}),
     ] {
-        assert_eq!(simulated(json!([from])).request.from, None);
+        assert_eq!(parse_simulation(json!([object])).request.from, None);
     }
 }
 
 #[test]
 fn decision_39_members_of_call_objects() {
-    let request = simulated(json!([{"to": B, "data": null, "unknown": {"x": [1]}, "gasPrice": null}])).request;
+    let request = parse_simulation(json!([{"to": B, "data": null, "unknown": {"x": [1]}, "gasPrice": null}])).request;
     assert_eq!((request.to, request.input.len(), request.gas_price), (Some(B), 0, None));
     for name in [
         "To",
@@ -203,22 +205,22 @@ fn decision_39_members_of_call_objects() {
         "authorizationlist",
         "gasprice",
     ] {
-        refused(Method::Call, json!([{ name: null }]));
+        assert_rejected(Method::Call, json!([{ name: null }]));
     }
 }
 
 #[test]
 fn j5_b2_data_and_input_must_agree() {
-    assert_eq!(simulated(json!([{"data": "0x01"}])).request.input.as_ref(), [1]);
+    assert_eq!(parse_simulation(json!([{"data": "0x01"}])).request.input.as_ref(), [1]);
     assert_eq!(
-        simulated(json!([{"input": "0x01", "data": null}]))
+        parse_simulation(json!([{"input": "0x01", "data": null}]))
             .request
             .input
             .as_ref(),
         [1]
     );
-    refused(Method::Call, json!([{"to": B, "data": "0x01", "input": "0x02"}]));
-    refused(Method::Call, json!([{"to": B, "data": "0x", "input": "0x02"}]));
+    assert_rejected(Method::Call, json!([{"to": B, "data": "0x01", "input": "0x02"}]));
+    assert_rejected(Method::Call, json!([{"to": B, "data": "0x", "input": "0x02"}]));
 }
 
 #[test]
@@ -242,8 +244,8 @@ fn j5_malformed_members_are_refused() {
         json!([]),
         json!("0x"),
     ] {
-        refused(Method::Call, json!([bad]));
-        refused(Method::SendTransaction, json!([bad]));
+        assert_rejected(Method::Call, json!([bad]));
+        assert_rejected(Method::SendTransaction, json!([bad]));
     }
 }
 
@@ -258,7 +260,7 @@ fn decision_47_blobs_and_unknown_types_are_not_supported() {
     ] {
         for method in [Method::Call, Method::SendTransaction] {
             assert_eq!(
-                refused(method, json!([object])).message(),
+                assert_rejected(method, json!([object])).message(),
                 "transaction type not supported"
             );
         }
@@ -269,26 +271,26 @@ fn decision_47_blobs_and_unknown_types_are_not_supported() {
 fn section_9_b4_overrides_are_refused_unless_empty() {
     let object = json!({"to": B});
     for method in [Method::Call, Method::EstimateGas] {
-        for some in [json!({A.to_string(): {"balance": "0x1"}}), json!([]), json!("x")] {
-            refused(method, json!([object, "latest", some]));
-            refused(method, json!([object, "latest", null, some]));
+        for overrides in [json!({A.to_string(): {"balance": "0x1"}}), json!([]), json!("x")] {
+            assert_rejected(method, json!([object, "latest", overrides]));
+            assert_rejected(method, json!([object, "latest", null, overrides]));
         }
-        ok(method, json!([object, "latest", {}, null]));
-        ok(method, json!([object, "latest", null, {}]));
+        parse_call(method, json!([object, "latest", {}, null]));
+        parse_call(method, json!([object, "latest", null, {}]));
     }
-    refused(Method::CreateAccessList, json!([object, "latest", {}]));
+    assert_rejected(Method::CreateAccessList, json!([object, "latest", {}]));
 }
 
 #[test]
 fn decision_6_debug_trace_call_is_call_tracer_without_overrides() {
-    let with = |options| json!([{"to": B}, "latest", options]);
-    ok(
+    let params_with = |options| json!([{"to": B}, "latest", options]);
+    parse_call(
         Method::DebugTraceCall,
-        with(json!({"tracer": "callTracer", "tracerConfig": {"withLog": true}})),
+        params_with(json!({"tracer": "callTracer", "tracerConfig": {"withLog": true}})),
     );
-    ok(
+    parse_call(
         Method::DebugTraceCall,
-        with(json!({"tracer": "callTracer", "stateOverrides": {}, "blockOverrides": null})),
+        params_with(json!({"tracer": "callTracer", "stateOverrides": {}, "blockOverrides": null})),
     );
     for options in [
         json!(null),
@@ -303,32 +305,32 @@ fn decision_6_debug_trace_call_is_call_tracer_without_overrides() {
         json!({"tracer": "callTracer", "blockoverrides": {}}),
         json!({"tracer": "callTracer", "txIndex": "0x0"}),
     ] {
-        refused(Method::DebugTraceCall, with(options.clone()));
-        refused(Method::DebugTraceTransaction, json!([B256::ZERO, options]));
+        assert_rejected(Method::DebugTraceCall, params_with(options.clone()));
+        assert_rejected(Method::DebugTraceTransaction, json!([B256::ZERO, options]));
     }
 }
 
 #[test]
 fn section_9_sends_need_a_sender() {
-    refused(Method::SendTransaction, json!([{"to": B}]));
-    refused(Method::SendTransaction, json!([{"to": B, "from": Address::ZERO}]));
-    let Call::Send(send) = ok(Method::SendTransaction, json!([{"to": B, "from": A}])) else {
-        panic!()
+    assert_rejected(Method::SendTransaction, json!([{"to": B}]));
+    assert_rejected(Method::SendTransaction, json!([{"to": B, "from": Address::ZERO}]));
+    let Call::Send(send) = parse_call(Method::SendTransaction, json!([{"to": B, "from": A}])) else {
+        panic!("not a send")
     };
     assert_eq!((send.from, send.request.from), (A, Some(A)));
 }
 
 #[test]
-fn w4_recipients_inside_the_parameters_are_taken_out() {
+fn w4_recipients_are_extracted_from_the_parameters() {
     let send = parse(
         Method::SendTransaction,
         json!([{"from": A, "visibleTo": ["x"], "privateFor": ["y"]}]),
     )
     .unwrap();
     assert_eq!(send.visible_to.entries().unwrap(), ["x", "y"]);
-    let held = parse(Method::SendTransaction, json!([{"from": A, "visibleTo": "x"}])).unwrap();
-    assert!(held.visible_to.entries().is_err());
-    // Decision 25: without meaning elsewhere.
+    let malformed = parse(Method::SendTransaction, json!([{"from": A, "visibleTo": "x"}])).unwrap();
+    assert!(malformed.visible_to.entries().is_err());
+    // Decision 25: recipients have no meaning for other methods.
     assert!(
         parse(Method::Call, json!([{"to": B, "visibleTo": 5}]))
             .unwrap()
@@ -339,20 +341,20 @@ fn w4_recipients_inside_the_parameters_are_taken_out() {
 
 #[test]
 fn j9_log_filters() {
-    let filter = |object: Value| match ok(Method::GetLogs, json!([object])) {
+    let filter = |object: Value| match parse_call(Method::GetLogs, json!([object])) {
         Call::Logs(filter) => filter,
         other => panic!("{other:?}"),
     };
     let t = B256::repeat_byte(2);
-    let bare = filter(json!({}));
+    let empty = filter(json!({}));
     assert_eq!(
-        bare.range,
+        empty.range,
         LogRange::Range {
             from: BlockId::LATEST,
             to: BlockId::LATEST
         }
     );
-    assert!(bare.addresses.is_empty() && bare.topics.is_empty());
+    assert!(empty.addresses.is_empty() && empty.topics.is_empty());
     assert_eq!(filter(json!({"address": [B, A, B]})).addresses, [B, A], "distinct");
     assert_eq!(filter(json!({"blockHash": t})).range, LogRange::Hash(t));
     assert_eq!(
@@ -382,23 +384,23 @@ fn j9_log_filters() {
         json!({"Address": B}),
         json!({"blockhash": t}),
     ] {
-        refused(Method::GetLogs, json!([bad]));
+        assert_rejected(Method::GetLogs, json!([bad]));
     }
 }
 
 #[test]
-fn j9_more_than_64_distinct_addresses_are_over_the_limit() {
-    let many = |n: u8| (0..n).map(Address::with_last_byte).collect::<Vec<_>>();
-    let mut repeated = many(64);
-    repeated.extend(many(64));
-    ok(Method::GetLogs, json!([{"address": repeated}]));
-    let error = parse(Method::GetLogs, json!([{"address": many(65)}])).unwrap_err();
+fn j9_more_than_64_distinct_addresses_exceed_the_limit() {
+    let addresses = |n: u8| (0..n).map(Address::with_last_byte).collect::<Vec<_>>();
+    let mut repeated = addresses(64);
+    repeated.extend(addresses(64));
+    parse_call(Method::GetLogs, json!([{"address": repeated}]));
+    let error = parse(Method::GetLogs, json!([{"address": addresses(65)}])).unwrap_err();
     assert_eq!((error.kind(), error.code()), (ParamErrorKind::Limit, -32005));
 }
 
 #[test]
-fn section_9_storage_slots_tell_whether_they_came_in_full() {
-    let slot = |text: &str| match ok(Method::GetStorageAt, json!([B, text, "latest"])) {
+fn section_9_storage_slots_report_whether_all_32_bytes_were_written() {
+    let slot = |text: &str| match parse_call(Method::GetStorageAt, json!([B, text, "latest"])) {
         Call::Storage { slot, full_word, .. } => (slot, full_word),
         other => panic!("{other:?}"),
     };
@@ -407,13 +409,13 @@ fn section_9_storage_slots_tell_whether_they_came_in_full() {
         slot(&B256::with_last_byte(1).to_string()),
         (B256::with_last_byte(1), true)
     );
-    refused(Method::GetStorageAt, json!([B, "0x", "latest"]));
-    refused(Method::GetStorageAt, json!([B, format!("0x{}", "0".repeat(65))]));
+    assert_rejected(Method::GetStorageAt, json!([B, "0x", "latest"]));
+    assert_rejected(Method::GetStorageAt, json!([B, format!("0x{}", "0".repeat(65))]));
 }
 
 #[test]
-fn fee_history_takes_numbers_and_quantities() {
-    let history = |params| match ok(Method::FeeHistory, params) {
+fn fee_history_accepts_numbers_and_quantities() {
+    let history = |params| match parse_call(Method::FeeHistory, params) {
         Call::FeeHistory { count, percentiles, .. } => (count, percentiles),
         other => panic!("{other:?}"),
     };
@@ -430,50 +432,53 @@ fn fee_history_takes_numbers_and_quantities() {
         json!([1, "x"]),
         json!([1, "latest", [50, 10]]),
     ] {
-        refused(Method::FeeHistory, bad);
+        assert_rejected(Method::FeeHistory, bad);
     }
-    refused(Method::FeeHistory, json!([1, "latest", [101]]));
-    refused(Method::FeeHistory, json!([1, "latest", vec![1; 101]]));
+    assert_rejected(Method::FeeHistory, json!([1, "latest", [101]]));
+    assert_rejected(Method::FeeHistory, json!([1, "latest", vec![1; 101]]));
 }
 
 #[test]
-fn getters_name_one_thing() {
+fn getters_accept_one_kind_of_reference() {
     let h = B256::repeat_byte(3);
-    let by = |method, params| match ok(method, params) {
-        Call::Transaction(which) => which,
+    let transaction_ref = |method, params| match parse_call(method, params) {
+        Call::Transaction(transaction) => transaction,
         other => panic!("{other:?}"),
     };
-    assert_eq!(by(Method::GetTransactionByHash, json!([h])), TransactionRef::Hash(h));
     assert_eq!(
-        by(Method::GetTransactionByBlockNumberAndIndex, json!(["earliest", "0x2"])),
+        transaction_ref(Method::GetTransactionByHash, json!([h])),
+        TransactionRef::Hash(h)
+    );
+    assert_eq!(
+        transaction_ref(Method::GetTransactionByBlockNumberAndIndex, json!(["earliest", "0x2"])),
         TransactionRef::BlockNumberAndIndex(BlockId::Tag(BlockTag::Earliest), 2)
     );
     assert_eq!(
-        by(Method::GetTransactionBySenderAndNonce, json!([A, "0x2"])),
+        transaction_ref(Method::GetTransactionBySenderAndNonce, json!([A, "0x2"])),
         TransactionRef::SenderAndNonce(A, 2)
     );
     assert_eq!(
-        ok(Method::GetBlockByNumber, json!(["latest"])),
+        parse_call(Method::GetBlockByNumber, json!(["latest"])),
         Call::Block {
             block: BlockId::LATEST,
             full: false
         }
     );
-    refused(Method::GetBlockByNumber, json!([h, true]));
-    refused(Method::GetBlockByHash, json!(["latest", true]));
-    refused(Method::GetBlockByHash, json!([h, "true"]));
-    refused(Method::GetTransactionByHash, json!(["0x01"]));
+    assert_rejected(Method::GetBlockByNumber, json!([h, true]));
+    assert_rejected(Method::GetBlockByHash, json!(["latest", true]));
+    assert_rejected(Method::GetBlockByHash, json!([h, "true"]));
+    assert_rejected(Method::GetTransactionByHash, json!(["0x01"]));
 }
 
 #[test]
-fn errors_never_hold_values() {
+fn errors_never_contain_values() {
     let secret = "0xdeadbeef!";
     for params in [
         json!([{"to": secret}]),
         json!([{"to": B, "gas": [secret]}]),
         json!([{"to": B}, secret]),
     ] {
-        let message = refused(Method::Call, params).to_string();
+        let message = assert_rejected(Method::Call, params).to_string();
         assert!(!message.contains("dead"), "{message}");
     }
 }

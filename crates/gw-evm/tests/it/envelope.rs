@@ -7,7 +7,7 @@ use proptest::prelude::*;
 fn single(body: &str) -> Result<Request<'_>, EnvelopeError> {
     match parse(body.as_bytes(), 100)? {
         Incoming::Single(request) => Ok(request),
-        Incoming::Batch(_) => panic!("a batch"),
+        Incoming::Batch(_) => panic!("the body is a batch"),
     }
 }
 
@@ -19,7 +19,7 @@ fn batch(body: &str) -> Vec<Result<Request<'_>, EnvelopeError>> {
 }
 
 #[track_caller]
-fn refused(body: &str, kind: Kind, id: &str) {
+fn assert_rejected(body: &str, kind: Kind, id: &str) {
     let start: String = body.chars().take(200).collect();
     let error = parse(body.as_bytes(), 3).expect_err(&start);
     assert_eq!((error.kind, error.id.as_json()), (kind, id), "{start}: {error}");
@@ -57,9 +57,9 @@ fn j4_ids_are_echoed_verbatim() {
 }
 
 #[test]
-fn j4_other_ids_are_refused_with_id_null() {
+fn j4_invalid_ids_are_rejected_with_id_null() {
     for id in ["true", "[1]", "{}", "[]"] {
-        refused(
+        assert_rejected(
             &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#),
             Kind::InvalidRequest,
             "null",
@@ -70,7 +70,7 @@ fn j4_other_ids_are_refused_with_id_null() {
 #[test]
 fn j4_version_method_and_params() {
     for version in ["", r#""jsonrpc":"1.0","#, r#""jsonrpc":2.0,"#, r#""jsonrpc":null,"#] {
-        refused(
+        assert_rejected(
             &format!(r#"{{{version}"id":1,"method":"m"}}"#),
             Kind::InvalidRequest,
             "1",
@@ -78,15 +78,15 @@ fn j4_version_method_and_params() {
     }
     let long = format!("\"{}\"", "m".repeat(129));
     for method in ["1", "null", "[\"m\"]", long.as_str()] {
-        refused(
+        assert_rejected(
             &format!(r#"{{"jsonrpc":"2.0","id":"x","method":{method}}}"#),
             Kind::InvalidRequest,
             "\"x\"",
         );
     }
-    refused(r#"{"jsonrpc":"2.0","id":1}"#, Kind::InvalidRequest, "1");
+    assert_rejected(r#"{"jsonrpc":"2.0","id":1}"#, Kind::InvalidRequest, "1");
     for params in ["{}", "1", "\"[]\"", "false"] {
-        refused(
+        assert_rejected(
             &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#),
             Kind::InvalidParams,
             "1",
@@ -113,19 +113,19 @@ fn decision_39_a_known_member_in_another_case_is_refused() {
         ("privatefor", "[]"),
     ] {
         let body = format!(r#"{{"jsonrpc":"2.0","method":"m","{name}":{value}}}"#);
-        // Beside its proper spelling the name is a duplicate as well.
+        // `jsonRPC` and `Method` repeat a member in another case, so the kind differs.
         let kind = if matches!(name, "visibleto" | "privatefor" | "PARAMS" | "Id") {
             Kind::InvalidParams
         } else {
             Kind::InvalidRequest
         };
-        refused(&body, kind, "null");
+        assert_rejected(&body, kind, "null");
     }
-    refused(r#"{"jsonrpc":"2.0","id":5,"METHOD":"m"}"#, Kind::InvalidParams, "5");
+    assert_rejected(r#"{"jsonrpc":"2.0","id":5,"METHOD":"m"}"#, Kind::InvalidParams, "5");
 }
 
 #[test]
-fn j3_duplicate_keys_are_refused_anywhere_whatever_the_spelling() {
+fn j3_duplicate_keys_are_rejected_at_every_level_and_in_every_spelling() {
     for body in [
         r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}"#,
         r#"{"jsonrpc":"2.0","id":1,"ID":1,"method":"m"}"#,
@@ -136,7 +136,7 @@ fn j3_duplicate_keys_are_refused_anywhere_whatever_the_spelling() {
         r#"{"jsonrpc":"2.0","id":1,"method":"m","other":[[{"x":1,"x":2}]]}"#,
         r#"[{"jsonrpc":"2.0","id":1,"method":"m"},{"a":1,"A":1}]"#,
     ] {
-        refused(body, Kind::InvalidRequest, "null");
+        assert_rejected(body, Kind::InvalidRequest, "null");
     }
 }
 
@@ -150,12 +150,12 @@ fn j3_duplicates_are_found_in_large_objects_too() {
         )
     };
     assert!(single(&body("\"fresh\":0")).is_ok());
-    refused(&body("\"K3\":0"), Kind::InvalidRequest, "null");
-    refused(&body("\"K4999\":0"), Kind::InvalidRequest, "null");
+    assert_rejected(&body("\"K3\":0"), Kind::InvalidRequest, "null");
+    assert_rejected(&body("\"K4999\":0"), Kind::InvalidRequest, "null");
 }
 
 #[test]
-fn j3_depth_64_is_the_deepest() {
+fn j3_the_maximum_depth_is_64() {
     let body = |depth: usize| {
         // The request object and the parameter array are two levels.
         let inner = depth - 2;
@@ -166,17 +166,17 @@ fn j3_depth_64_is_the_deepest() {
         )
     };
     assert!(single(&body(64)).is_ok());
-    refused(&body(65), Kind::InvalidRequest, "null");
-    refused(
+    assert_rejected(&body(65), Kind::InvalidRequest, "null");
+    assert_rejected(
         &format!("{}{}", "[".repeat(500_000), "]".repeat(500_000)),
         Kind::InvalidRequest,
         "null",
     );
-    refused(&"[".repeat(500_000), Kind::Parse, "null");
+    assert_rejected(&"[".repeat(500_000), Kind::Parse, "null");
 }
 
 #[test]
-fn j3_what_is_not_json_is_a_parse_error() {
+fn j3_text_that_is_not_json_is_a_parse_error() {
     for body in [
         "",
         " ",
@@ -189,16 +189,16 @@ fn j3_what_is_not_json_is_a_parse_error() {
         "{\"a\":1,}",
         "\u{feff}{}",
     ] {
-        refused(body, Kind::Parse, "null");
+        assert_rejected(body, Kind::Parse, "null");
     }
     assert_eq!(parse(b"{\"\xff\":1}", 3).unwrap_err().kind, Kind::Parse);
-    refused(r#"{"jsonrpc":"2.0","method":"m","\ud800":1}"#, Kind::Parse, "null");
+    assert_rejected(r#"{"jsonrpc":"2.0","method":"m","\ud800":1}"#, Kind::Parse, "null");
 }
 
 #[test]
-fn j3_json_that_is_no_request_is_invalid() {
+fn j3_json_that_is_not_a_request_is_invalid() {
     for body in ["1", "\"x\"", "null", "true", "{}"] {
-        refused(body, Kind::InvalidRequest, "null");
+        assert_rejected(body, Kind::InvalidRequest, "null");
     }
 }
 
@@ -209,7 +209,7 @@ fn j6_an_escaped_method_name_stays_escaped() {
 }
 
 #[test]
-fn j7_batch_elements_are_judged_alone() {
+fn j7_batch_elements_are_checked_independently() {
     let elements = batch(r#"[{"jsonrpc":"2.0","id":1,"method":"m"}, 5, {"jsonrpc":"1.0","id":2,"method":"m"}]"#);
     assert_eq!(elements[0].as_ref().unwrap().id.as_json(), "1");
     let ids: Vec<_> = elements[1..]
@@ -222,21 +222,24 @@ fn j7_batch_elements_are_judged_alone() {
 
 #[test]
 fn j7_batch_limits() {
-    refused("[]", Kind::InvalidRequest, "null");
-    refused("[1,2,3,4]", Kind::InvalidRequest, "null");
+    assert_rejected("[]", Kind::InvalidRequest, "null");
+    assert_rejected("[1,2,3,4]", Kind::InvalidRequest, "null");
     assert_eq!(batch("[1,2,3]").len(), 3);
-    let off = parse(br#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#, 0).unwrap_err();
-    assert!(off.message.contains("batch"), "J7: the text contains `batch`");
+    let error = parse(br#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#, 0).unwrap_err();
+    assert!(error.message.contains("batch"), "J7: the text contains `batch`");
 }
 
 #[test]
-fn w4_recipients_are_taken_out_and_united() {
+fn w4_recipients_of_both_members_are_united() {
     let request =
         single(r#"{"jsonrpc":"2.0","method":"m","visibleTo":["did:a:b"],"privateFor":["0x1"],"params":[]}"#).unwrap();
     assert_eq!(request.visible_to.entries().unwrap(), ["did:a:b", "0x1"]);
-    let held = single(r#"{"jsonrpc":"2.0","method":"m","visibleTo":"did:a:b"}"#).unwrap();
-    assert!(held.visible_to.entries().is_err(), "held, for only sends care");
-    assert_ne!(held.visible_to, VisibleTo::default());
+    let malformed = single(r#"{"jsonrpc":"2.0","method":"m","visibleTo":"did:a:b"}"#).unwrap();
+    assert!(
+        malformed.visible_to.entries().is_err(),
+        "the error is kept, because only sends use the recipients"
+    );
+    assert_ne!(malformed.visible_to, VisibleTo::default());
 }
 
 fn json(depth: u32) -> impl Strategy<Value = serde_json::Value> {
@@ -265,31 +268,31 @@ fn nesting(value: &serde_json::Value) -> usize {
 
 proptest! {
     #[test]
-    fn j3_any_bytes_are_answered_without_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn j3_no_bytes_cause_a_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = parse(&body, 10);
     }
 
     #[test]
-    fn j3_a_parse_error_is_what_serde_json_refuses(text in "[\\[\\]{}\": ,0-9a-z\\\\.-]{0,40}") {
-        let ours = !matches!(parse(text.as_bytes(), 10), Err(EnvelopeError { kind: Kind::Parse, .. }));
-        prop_assert_eq!(ours, serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok());
+    fn j3_parse_errors_agree_with_serde_json(text in "[\\[\\]{}\": ,0-9a-z\\\\.-]{0,40}") {
+        let is_json = !matches!(parse(text.as_bytes(), 10), Err(EnvelopeError { kind: Kind::Parse, .. }));
+        prop_assert_eq!(is_json, serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok());
     }
 
     #[test]
-    fn j3_duplicates_and_depth_are_found_wherever_they_are(
-        value in json(6), name in "[a-z]{1,6}", depth in 0..70_usize, twin in any::<bool>(),
+    fn j3_duplicates_and_excessive_depth_are_found_everywhere(
+        value in json(6), name in "[a-z]{1,6}", depth in 0..70_usize, duplicate in any::<bool>(),
     ) {
         let upper = name.to_ascii_uppercase();
-        let last = if twin { format!(r#"{{"{name}":1,"b c":{value},"{upper}":2}}"#) } else { format!(r#"{{"{name}":{value}}}"#) };
+        let last = if duplicate { format!(r#"{{"{name}":1,"b c":{value},"{upper}":2}}"#) } else { format!(r#"{{"{name}":{value}}}"#) };
         let body = format!(
             r#"{{"jsonrpc":"2.0","method":"m","params":[{value},{}{last}{}]}}"#, "[".repeat(depth), "]".repeat(depth),
         );
-        let whole: serde_json::Value = serde_json::from_str(&body).unwrap();
-        prop_assert_eq!(parse(body.as_bytes(), 10).is_ok(), !twin && nesting(&whole) <= 64);
+        let parsed: serde_json::Value = serde_json::from_str(&body).unwrap();
+        prop_assert_eq!(parse(body.as_bytes(), 10).is_ok(), !duplicate && nesting(&parsed) <= 64);
     }
 
     #[test]
-    fn j4_params_come_out_byte_for_byte(params in prop::collection::vec(json(4), 0..4)) {
+    fn j4_params_are_kept_byte_for_byte(params in prop::collection::vec(json(4), 0..4)) {
         let params = serde_json::to_string(&params).unwrap();
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
         let request = single(&body).unwrap();

@@ -1,8 +1,8 @@
-//! The operator's file (spec/20 §13).
+//! Custom methods of the operator's file (spec/20 §13).
 
 use gw_evm::{
-    Extra, ExtraNames, Extras, Listed, Lookup, Method,
-    extras::{EntryError, ExtrasError},
+    AllowListMatch, CustomMethod, CustomMethodNames, CustomMethods, Method, MethodLookup,
+    custom_methods::{CustomMethodsError, EntryError},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -20,62 +20,71 @@ fn linea() -> Value {
     }}})
 }
 
-fn read(file: &Value) -> Extras {
-    Extras::parse(&file.to_string(), true).unwrap()
+fn read(file: &Value) -> CustomMethods {
+    CustomMethods::parse(&file.to_string(), true).unwrap()
 }
 
-fn extra(extras: &Extras, name: &str) -> Arc<Extra> {
-    match extras.lookup(name) {
-        Lookup::Extra(extra) => extra,
+fn custom(methods: &CustomMethods, name: &str) -> Arc<CustomMethod> {
+    match methods.lookup(name) {
+        MethodLookup::Custom(method) => method,
         other => panic!("{name}: {other:?}"),
     }
 }
 
-fn wrong(file: &Value) -> Vec<String> {
-    problems(&file.to_string(), true)
+fn errors_of(file: &Value) -> Vec<String> {
+    errors_of_text(&file.to_string(), true)
 }
 
-fn problems(text: &str, unfiltered: bool) -> Vec<String> {
-    Extras::parse(text, unfiltered)
+fn errors_of_text(text: &str, allow_unfiltered: bool) -> Vec<String> {
+    CustomMethods::parse(text, allow_unfiltered)
         .unwrap_err()
         .iter()
-        .map(ExtrasError::to_string)
+        .map(CustomMethodsError::to_string)
         .collect()
 }
 
-/// One namespace of explicit methods, version 1.
-fn listing(entries: Value) -> Value {
+/// A version 1 file with one namespace of explicit methods.
+fn explicit_file(entries: Value) -> Value {
     json!({"version": 1, "namespaces": {"linea": entries}})
 }
 
-fn under(prefix: &str, deny: Value) -> Value {
+fn wildcard_file(prefix: &str, deny: Value) -> Value {
     json!({"version": 2, "namespaces": {"x": {"wildcard": {"prefix": prefix, "deny": deny}}}})
 }
 
 #[test]
-fn n1_n2_aliases_stand_for_their_row_and_keep_their_name() {
-    let extras = read(&linea());
-    let found = extra(&extras, "LINEA_ESTIMATEGAS");
+fn n1_n2_aliases_have_the_row_of_the_registry_and_their_own_name() {
+    let methods = read(&linea());
+    let method = custom(&methods, "LINEA_ESTIMATEGAS");
     assert_eq!(
-        (found.name(), found.row()),
+        (method.name(), method.method()),
         ("linea_estimateGas", Some(Method::EstimateGas))
     );
-    assert_eq!(extra(&extras, "linea_sendRaw").row(), Some(Method::SendRawTransaction));
-    assert_eq!(extras.lookup("eth_estimateGas"), Lookup::Known(Method::EstimateGas));
-    let v1 = read(&listing(
+    assert_eq!(
+        custom(&methods, "linea_sendRaw").method(),
+        Some(Method::SendRawTransaction)
+    );
+    assert_eq!(
+        methods.lookup("eth_estimateGas"),
+        MethodLookup::Registered(Method::EstimateGas)
+    );
+    let v1 = read(&explicit_file(
         json!([{"method": "linea_estimateGas", "alias": "eth_estimateGas"}]),
     ));
-    assert_eq!(extra(&v1, "linea_estimateGas").row(), Some(Method::EstimateGas));
-    assert_eq!(v1.lookup("linea_getLogs"), Lookup::Unknown);
-    assert_eq!(Extras::default().lookup("linea_estimateGas"), Lookup::Unknown);
+    assert_eq!(custom(&v1, "linea_estimateGas").method(), Some(Method::EstimateGas));
+    assert_eq!(v1.lookup("linea_getLogs"), MethodLookup::Unknown);
+    assert_eq!(
+        CustomMethods::default().lookup("linea_estimateGas"),
+        MethodLookup::Unknown
+    );
 }
 
 #[test]
-fn n3_a_prefix_lets_names_pass_but_those_denied() {
-    let extras = read(&linea());
-    let found = extra(&extras, "LiNeA_getTransactionExclusionStatusV1");
+fn n3_a_prefix_passes_names_except_denied_ones() {
+    let methods = read(&linea());
+    let method = custom(&methods, "LiNeA_getTransactionExclusionStatusV1");
     assert_eq!(
-        (found.name(), found.row()),
+        (method.name(), method.method()),
         ("linea_getTransactionExclusionStatusV1", None)
     );
     for denied in [
@@ -84,10 +93,10 @@ fn n3_a_prefix_lets_names_pass_but_those_denied() {
         "linea_sign",
         "linea_SignTypedData_v4",
     ] {
-        assert_eq!(extras.lookup(denied), Lookup::Blocked, "{denied}");
+        assert_eq!(methods.lookup(denied), MethodLookup::Blocked, "{denied}");
     }
     let long = format!("linea_{}", "x".repeat(200));
-    for no_name in [
+    for invalid in [
         "linea_",
         "linea",
         "linea_a b",
@@ -99,13 +108,13 @@ fn n3_a_prefix_lets_names_pass_but_those_denied() {
         "linea_*",
         &long,
     ] {
-        assert_eq!(extras.lookup(no_name), Lookup::Unknown, "{no_name:?}");
+        assert_eq!(methods.lookup(invalid), MethodLookup::Unknown, "{invalid:?}");
     }
 }
 
 #[test]
-fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
-    let entry = |method: &str, alias: &str| listing(json!([{"method": method, "alias": alias}]));
+fn n1_an_invalid_file_is_rejected_with_all_its_errors() {
+    let entry = |method: &str, alias: &str| explicit_file(json!([{"method": method, "alias": alias}]));
     let cases: Vec<(Value, &str)> = vec![
         (json!([]), "the file must be an object"),
         (json!({"namespaces": {}}), "`version` must be 1 or 2"),
@@ -122,7 +131,7 @@ fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
         ),
         (
             json!({"version": 1, "namespaces": {"x": {"explicit": []}}}),
-            "namespace `x`: version 1 knows a list of methods only",
+            "namespace `x`: in version 1, a namespace is a list of methods",
         ),
         (
             json!({"version": 2, "namespaces": {"x": 5}}),
@@ -136,22 +145,25 @@ fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
             json!({"version": 2, "namespaces": {"x": {"explicit": {}}}}),
             "namespace `x`: its methods must be a list",
         ),
-        (listing(json!(["a"])), "namespace `linea`: an entry must be an object"),
         (
-            listing(json!([{"alias": "eth_call"}])),
+            explicit_file(json!(["a"])),
+            "namespace `linea`: an entry must be an object",
+        ),
+        (
+            explicit_file(json!([{"alias": "eth_call"}])),
             "namespace `linea`: an entry has no `method`",
         ),
         (
-            listing(json!([{"method": "linea_a"}])),
+            explicit_file(json!([{"method": "linea_a"}])),
             "namespace `linea`, method `linea_a`: `alias` is missing",
         ),
         (
-            listing(json!([{"method": "linea_a", "alias": "eth_call", "x": 1}])),
+            explicit_file(json!([{"method": "linea_a", "alias": "eth_call", "x": 1}])),
             "namespace `linea`: an entry has an unknown member `x`",
         ),
         (
             entry("linea_a", "eth_nope"),
-            "namespace `linea`, method `linea_a`: alias `eth_nope` is in no table",
+            "namespace `linea`, method `linea_a`: alias `eth_nope` is not a registry method",
         ),
         (
             entry("linea_a", "trace_block"),
@@ -159,7 +171,7 @@ fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
         ),
         (
             entry("linea_a", "linea_a"),
-            "namespace `linea`, method `linea_a`: alias `linea_a` is in no table",
+            "namespace `linea`, method `linea_a`: alias `linea_a` is not a registry method",
         ),
         (
             entry("eth_signTypedData_v4", "eth_call"),
@@ -171,70 +183,72 @@ fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
         ),
         (
             entry("ETH_CALL", "eth_call"),
-            "namespace `linea`, method `ETH_CALL`: the name is taken by the registry",
+            "namespace `linea`, method `ETH_CALL`: the name belongs to the registry",
         ),
         (
             entry("gateway_authenticate", "eth_call"),
-            "namespace `linea`, method `gateway_authenticate`: `gateway_` is the gateway's own",
+            "namespace `linea`, method `gateway_authenticate`: `gateway_` is reserved for the gateway",
         ),
         (
             entry("linea x", "eth_call"),
             "namespace `linea`, method `linea x`: a method is a namespace, `_`, and letters, digits or `_`, at most 128 in all",
         ),
         (
-            listing(json!([{"method": "linea_a", "alias": "eth_call"}, {"method": "LINEA_A", "alias": "eth_call"}])),
-            "namespace `linea`, method `LINEA_A`: stands in namespace `linea` already",
+            explicit_file(
+                json!([{"method": "linea_a", "alias": "eth_call"}, {"method": "LINEA_A", "alias": "eth_call"}]),
+            ),
+            "namespace `linea`, method `LINEA_A`: is already defined in namespace `linea`",
         ),
         (
-            under("linea", json!([])),
+            wildcard_file("linea", json!([])),
             "namespace `x`, wildcard `linea`: a prefix is a namespace, `_`, and letters, digits or `_`",
         ),
         (
-            under("", json!([])),
+            wildcard_file("", json!([])),
             "namespace `x`, wildcard ``: a prefix is a namespace, `_`, and letters, digits or `_`",
         ),
         (
-            under("ETH_new", json!([])),
+            wildcard_file("ETH_new", json!([])),
             "namespace `x`, wildcard `ETH_new`: methods of this namespace are the registry's",
         ),
         (
-            under("web3_", json!([])),
+            wildcard_file("web3_", json!([])),
             "namespace `x`, wildcard `web3_`: methods of this namespace are the registry's",
         ),
         (
-            under("net_", json!([])),
+            wildcard_file("net_", json!([])),
             "namespace `x`, wildcard `net_`: methods of this namespace are the registry's",
         ),
         (
-            under("debug_", json!([])),
+            wildcard_file("debug_", json!([])),
             "namespace `x`, wildcard `debug_`: methods of this namespace are the registry's",
         ),
         (
-            under("trace_", json!([])),
-            "namespace `x`, wildcard `trace_`: covers blocked methods",
+            wildcard_file("trace_", json!([])),
+            "namespace `x`, wildcard `trace_`: the prefix covers blocked methods",
         ),
         (
-            under("Personal_un", json!([])),
-            "namespace `x`, wildcard `Personal_un`: covers blocked methods",
+            wildcard_file("Personal_un", json!([])),
+            "namespace `x`, wildcard `Personal_un`: the prefix covers blocked methods",
         ),
         (
-            under("rpc_", json!([])),
-            "namespace `x`, wildcard `rpc_`: covers blocked methods",
+            wildcard_file("rpc_", json!([])),
+            "namespace `x`, wildcard `rpc_`: the prefix covers blocked methods",
         ),
         (
-            under("linea_", json!(["other_x"])),
-            "namespace `x`, wildcard `linea_`: deny `other_x` is no name under the prefix, nor a start of one with `*`",
+            wildcard_file("linea_", json!(["other_x"])),
+            "namespace `x`, wildcard `linea_`: deny `other_x` is neither a name under the prefix nor the start of one with `*`",
         ),
         (
-            under("linea_", json!(["linea_*x"])),
-            "namespace `x`, wildcard `linea_`: deny `linea_*x` is no name under the prefix, nor a start of one with `*`",
+            wildcard_file("linea_", json!(["linea_*x"])),
+            "namespace `x`, wildcard `linea_`: deny `linea_*x` is neither a name under the prefix nor the start of one with `*`",
         ),
         (
-            under("linea_", json!([5])),
-            "namespace `x`, wildcard `linea_`: `deny` holds something that is no name",
+            wildcard_file("linea_", json!([5])),
+            "namespace `x`, wildcard `linea_`: `deny` contains an entry that is not a string",
         ),
         (
-            under("linea_", json!("linea_a")),
+            wildcard_file("linea_", json!("linea_a")),
             "namespace `x`, wildcard `linea_`: `deny` must be a list",
         ),
         (
@@ -254,36 +268,36 @@ fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
         ),
     ];
     for (file, text) in cases {
-        assert_eq!(wrong(&file), [text], "{file}");
+        assert_eq!(errors_of(&file), [text], "{file}");
     }
-    assert!(problems("{", true)[0].starts_with("is no JSON: "));
+    assert!(errors_of_text("{", true)[0].starts_with("is not JSON: "));
     assert_eq!(
-        problems(r#"{"version":1,"namespaces":{},"Version":1}"#, true),
+        errors_of_text(r#"{"version":1,"namespaces":{},"Version":1}"#, true),
         ["a member is named twice"]
     );
-    let two = listing(json!([{"method": "linea_a"}, {"method": "eth_sign", "alias": "eth_nope"}]));
-    assert_eq!(wrong(&two).len(), 3, "all of it at once");
+    let two_invalid = explicit_file(json!([{"method": "linea_a"}, {"method": "eth_sign", "alias": "eth_nope"}]));
+    assert_eq!(errors_of(&two_invalid).len(), 3, "all errors are reported");
 }
 
 #[test]
-fn n3_a_prefix_needs_the_operators_word() {
+fn n3_a_prefix_requires_allow_unfiltered() {
     let text = linea().to_string();
-    let said = "namespace `linea`, wildcard `linea_`: lets calls pass unexamined, and ALLOW_UNFILTERED_WILDCARDS is not `true`";
-    assert_eq!(problems(&text, false), [said]);
-    assert!(Extras::parse(&listing(json!([])).to_string(), false).is_ok());
+    let error = "namespace `linea`, wildcard `linea_`: its calls pass unexamined, which requires ALLOW_UNFILTERED_WILDCARDS=true";
+    assert_eq!(errors_of_text(&text, false), [error]);
+    assert!(CustomMethods::parse(&explicit_file(json!([])).to_string(), false).is_ok());
 }
 
 #[test]
-fn g3_g4_lists_name_what_the_file_registers_and_nothing_else() {
-    let extras = read(&linea());
-    for (given, stored) in [
+fn g3_g4_list_entries_name_registered_or_configured_methods_only() {
+    let methods = read(&linea());
+    for (entry, stored) in [
         ("ETH_CALL", "eth_call"),
         ("*", "*"),
         ("LINEA_estimategas", "linea_estimateGas"),
         ("LINEA_*", "linea_*"),
         ("linea_getSomething", "linea_getSomething"),
     ] {
-        assert_eq!(extras.entry(given).as_deref(), Ok(stored));
+        assert_eq!(methods.entry(entry).as_deref(), Ok(stored));
     }
     for (unknown, error) in [
         ("linea*", EntryError::Unknown),
@@ -294,42 +308,45 @@ fn g3_g4_lists_name_what_the_file_registers_and_nothing_else() {
         ("linea_signX", EntryError::Blocked),
         ("trace_block", EntryError::Blocked),
     ] {
-        assert_eq!(extras.entry(unknown), Err(error), "{unknown}");
+        assert_eq!(methods.entry(unknown), Err(error), "{unknown}");
     }
-    assert_eq!(Extras::default().entry("linea_*"), Err(EntryError::Unknown));
+    assert_eq!(CustomMethods::default().entry("linea_*"), Err(EntryError::Unknown));
 }
 
 #[test]
-fn g1_g3_g4_what_a_list_lets_through() {
-    let extras = read(&linea());
+fn g1_g3_g4_methods_that_a_list_lets_through() {
+    let methods = read(&linea());
     let lists = |allowed: &[&str], denied: &[&str], name: &str| {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        ExtraNames::of(&owned(allowed), &owned(denied)).lists(&extra(&extras, name))
+        CustomMethodNames::of(&owned(allowed), &owned(denied)).lists(&custom(&methods, name))
     };
     assert_eq!(
         lists(&["*"], &[], "linea_estimateGas"),
         None,
-        "`*` is every method of the registry"
+        "`*` means the methods of the registry only"
     );
     assert_eq!(lists(&["*"], &[], "linea_other"), None);
     assert_eq!(
         lists(&["eth_estimateGas"], &[], "linea_estimateGas"),
         None,
-        "the row's name is not the method's"
+        "the name of the alias target does not grant the custom method"
     );
     assert_eq!(
         lists(&["linea_estimateGas"], &[], "linea_estimateGas"),
-        Some(Listed::ByName)
+        Some(AllowListMatch::ByName)
     );
-    assert_eq!(lists(&["linea_*"], &[], "linea_estimateGas"), Some(Listed::ByPrefix));
-    assert_eq!(lists(&["linea_*"], &[], "linea_other"), Some(Listed::ByPrefix));
+    assert_eq!(
+        lists(&["linea_*"], &[], "linea_estimateGas"),
+        Some(AllowListMatch::ByPrefix)
+    );
+    assert_eq!(lists(&["linea_*"], &[], "linea_other"), Some(AllowListMatch::ByPrefix));
     assert_eq!(lists(&["linea_*"], &["linea_other"], "LINEA_OTHER"), None);
     assert_eq!(lists(&["linea_*", "linea_other"], &["linea_*"], "linea_other"), None);
     assert_eq!(lists(&["other_*"], &[], "linea_other"), None);
 }
 
-/// Names of everything that must stay out of reach, in many cases.
-fn closed_name() -> impl Strategy<Value = String> {
+/// Names of blocked methods, in random case.
+fn blocked_name() -> impl Strategy<Value = String> {
     let whole = prop::sample::select(vec![
         "eth_sign",
         "eth_simulateV1",
@@ -367,8 +384,8 @@ fn closed_name() -> impl Strategy<Value = String> {
         (family, "[a-zA-Z0-9]{1,6}").prop_map(|(family, rest)| format!("{family}{rest}"))
     ];
     (name, any::<u64>()).prop_map(|(name, cases)| {
-        let upper = |(at, letter): (usize, char)| {
-            if cases >> (at % 64) & 1 == 1 {
+        let upper = |(index, letter): (usize, char)| {
+            if cases >> (index % 64) & 1 == 1 {
                 letter.to_ascii_uppercase()
             } else {
                 letter
@@ -380,7 +397,7 @@ fn closed_name() -> impl Strategy<Value = String> {
 
 fn any_name() -> impl Strategy<Value = String> {
     prop_oneof![
-        closed_name(),
+        blocked_name(),
         prop::sample::select(Method::ALL).prop_map(|method| method.as_str().to_owned()),
         "[a-z]{1,8}_[a-zA-Z0-9_]{0,8}",
         "(t|tr|trace|p|e|eth|debug|d|r|rpc|m)_?",
@@ -397,36 +414,36 @@ fn any_file() -> impl Strategy<Value = Value> {
     );
     let wildcard = prop::option::of(any_name().prop_map(|prefix| json!({"prefix": prefix, "deny": []})));
     prop::collection::btree_map("[a-z]{1,3}", (explicit, wildcard), 0..3).prop_map(|namespaces| {
-        let shaped = namespaces.into_iter().map(|(name, (explicit, wildcard))| {
+        let entries = namespaces.into_iter().map(|(name, (explicit, wildcard))| {
             let mut namespace = json!({"explicit": explicit});
             if let Some(wildcard) = wildcard {
                 namespace["wildcard"] = wildcard;
             }
             (name, namespace)
         });
-        json!({"version": 2, "namespaces": serde_json::Map::from_iter(shaped)})
+        json!({"version": 2, "namespaces": serde_json::Map::from_iter(entries)})
     })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// N2, N3: whatever the file says, no blocked name is ever a method beside the registry, and every row stays its own.
+    /// N2, N3: no file turns a blocked name into a custom method or changes the meaning of a registry method.
     #[test]
-    fn n2_n3_no_file_reaches_what_is_blocked(file in any_file(), names in prop::collection::vec(closed_name(), 8)) {
-        let Ok(extras) = Extras::parse(&file.to_string(), true) else { return Ok(()) };
-        let in_file = extras.namespaces().values().flat_map(|namespace| {
+    fn n2_n3_no_file_reaches_blocked_methods(file in any_file(), names in prop::collection::vec(blocked_name(), 8)) {
+        let Ok(methods) = CustomMethods::parse(&file.to_string(), true) else { return Ok(()) };
+        let in_file = methods.namespaces().values().flat_map(|namespace| {
             let prefixes = namespace.wildcard.iter().map(|wildcard| format!("{}x", wildcard.prefix));
             namespace.methods.iter().map(|method| method.name().to_owned()).chain(prefixes)
         });
         for name in names.into_iter().chain(in_file) {
             match Method::lookup(&name) {
-                Lookup::Unknown => {}
-                registered => prop_assert_eq!(extras.lookup(&name), registered),
+                MethodLookup::Unknown => {}
+                registered => prop_assert_eq!(methods.lookup(&name), registered),
             }
         }
         for method in Method::ALL {
-            prop_assert_eq!(extras.lookup(method.as_str()), Lookup::Known(*method));
+            prop_assert_eq!(methods.lookup(method.as_str()), MethodLookup::Registered(*method));
         }
     }
 }

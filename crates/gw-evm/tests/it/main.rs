@@ -1,4 +1,4 @@
-//! Everything that is proved from outside the crate.
+//! Integration tests of the public interface of the crate.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

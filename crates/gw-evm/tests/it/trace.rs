@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue, value::to_raw_value};
 
-/// What a real node answered; see the README beside the vectors.
+/// The response of a real node; `tests/vectors/README.md` describes the files.
 #[derive(Deserialize)]
 struct Vector {
     from: Address,
@@ -31,7 +31,8 @@ impl Vector {
     }
 }
 
-/// One contract call that creates, calls, fails, delegates, creates again, reads a balance and destroys.
+/// Checks the trace of one contract call that creates, calls, fails, delegates, creates again, reads a balance and
+/// destroys.
 fn check_send(vector: &Vector, trace: &Trace) {
     let kinds: Vec<_> = trace
         .frames
@@ -58,19 +59,19 @@ fn check_send(vector: &Vector, trace: &Trace) {
         (trace.frames[0].from, trace.frames[0].to),
         (vector.from, Some(vector.root))
     );
-    let moved: Vec<u64> = trace.frames.iter().map(|frame| frame.value.to()).collect();
-    assert_eq!(moved, [5, 1, 2, 0, 0, 0, 0, 3], "a delegatecall moves nothing");
+    let values: Vec<u64> = trace.frames.iter().map(|frame| frame.value.to()).collect();
+    assert_eq!(values, [5, 1, 2, 0, 0, 0, 0, 3], "a delegatecall transfers no value");
     assert_eq!((trace.frames[7].from, trace.frames[7].to), (child, Some(vector.other)));
     assert_eq!(
         trace.frames[1].output, trace.frames[5].output,
         "the output of a creation is its code"
     );
 
-    let emitted: Vec<_> = trace.frames.iter().map(|frame| frame.logs.len()).collect();
+    let event_counts: Vec<_> = trace.frames.iter().map(|frame| frame.logs.len()).collect();
     assert_eq!(
-        emitted,
+        event_counts,
         [0, 0, 1, 0, 1, 0, 0, 0],
-        "the failed frame's event never happened"
+        "the event of the failed frame is undone"
     );
     assert_eq!(
         (trace.frames[2].logs[0].address, trace.frames[4].logs[0].address),
@@ -119,7 +120,7 @@ fn x5_mux_form_of_a_real_send() {
 }
 
 #[test]
-fn hd2_a_real_block_is_taken_apart() {
+fn hd2_a_real_block_is_split_by_transaction() {
     let vector = Vector::read(include_str!("../vectors/block-anvil.json"));
     let mined = transactions(&vector.results()).unwrap();
     assert_eq!(mined.len(), 1);
@@ -132,10 +133,10 @@ fn hd2_a_real_block_is_taken_apart() {
         &Trace::parse(&mined[0].results, TraceScope::Send, TraceForm::Batch).unwrap(),
     );
 
-    let swap = |text: &str| to_raw_value(&serde_json::from_str::<Value>(text).unwrap()).unwrap();
+    let to_raw = |text: &str| to_raw_value(&serde_json::from_str::<Value>(text).unwrap()).unwrap();
     let error =
-        swap(r#"[{"txHash":"0xd1ccd8c2cc956adcf672b7e0125f2a06e96bec9f7cd58ca9b21f314ff29d8d96","error":"x"}]"#);
-    let shorter = swap("[]");
+        to_raw(r#"[{"txHash":"0xd1ccd8c2cc956adcf672b7e0125f2a06e96bec9f7cd58ca9b21f314ff29d8d96","error":"x"}]"#);
+    let shorter = to_raw("[]");
     for bad in [&error, &shorter] {
         let results = [vector.results()[0], bad.as_ref(), vector.results()[2]];
         assert_eq!(transactions(&results).unwrap_err(), TraceError::Malformed);
@@ -155,7 +156,7 @@ fn x4_a_real_revert_keeps_data_and_reason() {
 }
 
 #[test]
-fn x5_callcode_and_extcodesize_are_seen() {
+fn x5_callcode_and_extcodesize_are_reported() {
     let vector = Vector::read(include_str!("../vectors/callcode-anvil.json"));
     let trace = vector.parse(TraceScope::Read, TraceForm::Batch);
     assert_eq!(
@@ -166,7 +167,7 @@ fn x5_callcode_and_extcodesize_are_seen() {
     assert!(trace.touched.contains_key(&vector.other), "EXTCODESIZE is a touch");
     assert!(
         !code::probes_accounts(&trace.frames[0].input),
-        "but neither BALANCE nor EXTCODEHASH"
+        "the code has neither BALANCE nor EXTCODEHASH"
     );
 }
 
@@ -220,7 +221,8 @@ fn x5_an_unknown_frame_type_denies() {
     }
 }
 
-/// `depth` frames below the top frame, as text: the builders of a JSON tree would overflow the stack first.
+/// A tree with `depth` frames below the top frame. It is built as text, because a `serde_json::Value` would overflow
+/// the stack.
 fn chain(depth: u32) -> Box<RawValue> {
     let open = format!(r#"{{"from":"{F}","to":"{F}","type":"CALL","input":"0x","calls":["#);
     let depth = depth as usize + 1;
@@ -242,20 +244,20 @@ fn x11_depth_limit() {
 
 #[test]
 fn x11_frame_limit() {
-    let wide = |children: usize| frame("CALL", vec![frame("CALL", vec![]); children]);
-    assert_eq!(parse(&wide(MAX_FRAMES - 1)).unwrap().frames.len(), MAX_FRAMES);
-    assert_eq!(parse(&wide(MAX_FRAMES)), Err(TraceError::TooManyFrames));
+    let tree_with = |children: usize| frame("CALL", vec![frame("CALL", vec![]); children]);
+    assert_eq!(parse(&tree_with(MAX_FRAMES - 1)).unwrap().frames.len(), MAX_FRAMES);
+    assert_eq!(parse(&tree_with(MAX_FRAMES)), Err(TraceError::TooManyFrames));
 }
 
 #[test]
 fn x11_incomplete_or_malformed_traces_are_errors() {
     let good = frame("CALL", vec![]);
-    let without = |name: &str| {
+    let frame_without = |name: &str| {
         let mut frame = good.clone();
         frame.as_object_mut().unwrap().remove(name);
         frame
     };
-    let with = |name: &str, value: Value| {
+    let frame_with = |name: &str, value: Value| {
         let mut frame = good.clone();
         frame[name] = value;
         frame
@@ -266,22 +268,22 @@ fn x11_incomplete_or_malformed_traces_are_errors() {
         json!([]),
         json!("x"),
         json!({}),
-        without("type"),
-        without("from"),
-        without("to"),
-        with("to", json!(null)),
-        with("to", json!("0x01")),
-        with("from", json!(1)),
-        with("input", json!("0x1")),
-        with("input", json!("zz")),
-        with("output", json!(5)),
-        with("value", json!("0xzz")),
-        with("calls", json!({})),
-        with("calls", json!([null])),
-        with("calls", json!([[]])),
-        with("logs", json!({})),
-        with("logs", json!([{"address": F}])),
-        with("gasUsed", json!("0x10000000000000000")),
+        frame_without("type"),
+        frame_without("from"),
+        frame_without("to"),
+        frame_with("to", json!(null)),
+        frame_with("to", json!("0x01")),
+        frame_with("from", json!(1)),
+        frame_with("input", json!("0x1")),
+        frame_with("input", json!("zz")),
+        frame_with("output", json!(5)),
+        frame_with("value", json!("0xzz")),
+        frame_with("calls", json!({})),
+        frame_with("calls", json!([null])),
+        frame_with("calls", json!([[]])),
+        frame_with("logs", json!({})),
+        frame_with("logs", json!([{"address": F}])),
+        frame_with("gasUsed", json!("0x10000000000000000")),
     ] {
         assert_eq!(
             parse(&frame("CALL", vec![bad.clone()])),
@@ -291,17 +293,17 @@ fn x11_incomplete_or_malformed_traces_are_errors() {
         assert_eq!(parse(&bad), Err(TraceError::Malformed), "{bad}");
     }
     // Only a creation may lack its address, and only if it failed.
-    for (kind, error, ok) in [
+    for (kind, has_error, is_valid) in [
         ("CREATE", true, true),
         ("CREATE2", true, true),
         ("CREATE", false, false),
         ("CALL", true, false),
     ] {
         let mut draft = json!({"from": F, "type": kind, "input": "0x"});
-        if error {
+        if has_error {
             draft["error"] = json!("out of gas");
         }
-        assert_eq!(parse(&draft).is_ok(), ok, "{kind} {error}");
+        assert_eq!(parse(&draft).is_ok(), is_valid, "{kind} {has_error}");
     }
     for prestate in [
         json!(null),
@@ -333,18 +335,18 @@ fn x11_incomplete_or_malformed_traces_are_errors() {
 }
 
 #[test]
-fn a_member_named_twice_or_with_escapes_is_malformed() {
+fn a_repeated_or_escaped_member_is_malformed() {
     let prestate = to_raw_value(&json!({})).unwrap();
-    for extra in [
+    for member in [
         r#""to":"0x""#,
         r#""calls":[],"calls":[]"#,
         r#""logs":[],"logs":[]"#,
         r#""c\u0061lls":[]"#,
     ] {
-        let text = format!(r#"{{"from":"{F}","to":"{F}",{extra},"type":"CALL","input":"0x"}}"#);
+        let text = format!(r#"{{"from":"{F}","to":"{F}",{member},"type":"CALL","input":"0x"}}"#);
         let raw = RawValue::from_string(text).unwrap();
-        let parsed = Trace::parse(&[&raw, &prestate], TraceScope::Read, TraceForm::Batch);
-        assert_eq!(parsed, Err(TraceError::Malformed), "{extra}");
+        let result = Trace::parse(&[&raw, &prestate], TraceScope::Read, TraceForm::Batch);
+        assert_eq!(result, Err(TraceError::Malformed), "{member}");
     }
 }
 
@@ -368,14 +370,14 @@ fn effects_below_a_failed_frame_are_undone() {
 }
 
 #[test]
-fn nonces_come_as_numbers_or_quantities_and_removed_accounts_are_told() {
+fn nonces_are_numbers_or_quantities_and_removed_accounts_are_reported() {
     let account =
         |nonce: Value| json!({F.to_string(): {"nonce": nonce, "balance": "0x2", "code": "0xef01", "codeHash": "0x"}});
     for nonce in [json!(7), json!("0x7")] {
         let trace = parse_parts(&[frame("CALL", vec![]), account(nonce)], TraceScope::Read).unwrap();
-        let read = &trace.touched[&F];
+        let touched = &trace.touched[&F];
         assert_eq!(
-            (read.nonce, read.balance, read.code.as_ref()),
+            (touched.nonce, touched.balance, touched.code.as_ref()),
             (7, U256::from(2), &[0xef, 0x01][..])
         );
     }
@@ -412,35 +414,41 @@ fn tree() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The plain recursive reading, as an oracle.
-fn flatten(tree: &Value, depth: u32, parent: Option<usize>, undone: bool, into: &mut Vec<(u32, Option<usize>, bool)>) {
+/// Reads the tree recursively, as an oracle.
+fn flatten(
+    tree: &Value,
+    depth: u32,
+    parent: Option<usize>,
+    undone: bool,
+    frames: &mut Vec<(u32, Option<usize>, bool)>,
+) {
     let undone = undone || tree.get("error").is_some();
-    let index = into.len();
-    into.push((depth, parent, undone));
+    let index = frames.len();
+    frames.push((depth, parent, undone));
     for call in tree["calls"].as_array().into_iter().flatten() {
-        flatten(call, depth + 1, Some(index), undone, into);
+        flatten(call, depth + 1, Some(index), undone, frames);
     }
 }
 
 proptest! {
     #[test]
-    fn the_loop_reads_what_recursion_reads(tree in tree(), pretty in any::<bool>()) {
+    fn the_reader_agrees_with_a_recursive_one(tree in tree(), pretty in any::<bool>()) {
         let text = if pretty { serde_json::to_string_pretty(&tree) } else { serde_json::to_string(&tree) }.unwrap();
         let raw = RawValue::from_string(text).unwrap();
         let prestate = to_raw_value(&json!({})).unwrap();
         let trace = Trace::parse(&[&raw, &prestate], TraceScope::Read, TraceForm::Batch).unwrap();
         let mut expected = Vec::new();
         flatten(&tree, 0, None, false, &mut expected);
-        let read: Vec<_> = trace.frames.iter().map(|f| (f.depth, f.parent, f.undone)).collect();
-        prop_assert_eq!(read, expected);
+        let frames: Vec<_> = trace.frames.iter().map(|f| (f.depth, f.parent, f.undone)).collect();
+        prop_assert_eq!(frames, expected);
     }
 
     #[test]
-    fn cut_or_changed_text_never_panics(at in any::<prop::sample::Index>(), byte in "[\\[\\]{}\":,x0]") {
+    fn cut_or_changed_text_never_panics(index in any::<prop::sample::Index>(), byte in "[\\[\\]{}\":,x0]") {
         let vector = Vector::read(include_str!("../vectors/callcode-anvil.json"));
         let text = vector.results()[0].get();
-        let at = at.index(text.len());
-        let changed = format!("{}{byte}{}", &text[..at], &text[at + 1..]);
+        let position = index.index(text.len());
+        let changed = format!("{}{byte}{}", &text[..position], &text[position + 1..]);
         if let Ok(raw) = RawValue::from_string(changed) {
             let _ = Trace::parse(&[&raw, vector.results()[1]], TraceScope::Read, TraceForm::Batch);
         }

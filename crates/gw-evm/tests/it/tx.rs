@@ -99,7 +99,7 @@ fn decode(raw: &Bytes) -> Result<SignedTransaction, ParamError> {
 }
 
 #[track_caller]
-fn refused(raw: impl Into<Bytes>) -> String {
+fn decode_error(raw: impl Into<Bytes>) -> String {
     let error = decode(&raw.into()).unwrap_err();
     assert_eq!(error.code(), -32602);
     error.to_string()
@@ -136,8 +136,8 @@ fn w1_legacy_is_decoded_with_its_sender() {
 }
 
 #[test]
-fn w1_types_1_2_and_4_carry_every_field_that_executes() {
-    let listed = TxEip2930 {
+fn w1_types_1_2_and_4_contain_every_field_that_affects_execution() {
+    let with_access_list = TxEip2930 {
         chain_id: 31337,
         nonce: 1,
         gas_price: 7,
@@ -147,7 +147,7 @@ fn w1_types_1_2_and_4_carry_every_field_that_executes() {
         access_list: access_list(),
         input: Bytes::new(),
     };
-    let signed = decode(&encode(sign(listed))).unwrap();
+    let signed = decode(&encode(sign(with_access_list))).unwrap();
     assert_eq!(
         (signed.tx_type, signed.request.gas_price, signed.request.max_fee_per_gas),
         (1, Some(7), None)
@@ -174,13 +174,13 @@ fn w1_types_1_2_and_4_carry_every_field_that_executes() {
 fn w1_authorities_are_recovered() {
     assert_eq!(tx::authority(&authorization(31337), CHAIN), Some(signer().address()));
     assert_eq!(tx::authority(&authorization(0), CHAIN), Some(signer().address()));
-    assert_eq!(tx::authority(&authorization(1), CHAIN), None, "of another chain");
+    assert_eq!(tx::authority(&authorization(1), CHAIN), None, "for another chain");
     let inner = authorization(0).inner().clone();
     let parity = SignedAuthorization::new_unchecked(inner.clone(), 2, U256::ONE, U256::ONE);
     assert_eq!(tx::authority(&parity, CHAIN), None);
     let good = authorization(0);
     let high = SignedAuthorization::new_unchecked(inner, 1 - good.y_parity(), good.r(), HALF_ORDER_TIMES_2 - good.s());
-    assert_eq!(tx::authority(&high, CHAIN), None, "EIP-2 holds for authorizations");
+    assert_eq!(tx::authority(&high, CHAIN), None, "EIP-2 applies to authorizations");
 }
 
 #[test]
@@ -191,30 +191,30 @@ fn w1_decision_47_blobs_and_unknown_types_are_not_supported() {
         blob_versioned_hashes: vec![B256::ZERO],
         ..Default::default()
     };
-    assert_eq!(refused(encode(sign(blob))), "transaction type not supported");
+    assert_eq!(decode_error(encode(sign(blob))), "transaction type not supported");
     for byte in [0x05, 0x7f, 0x80, 0xbf] {
-        assert_eq!(refused(vec![byte, 0xc0]), "transaction type not supported");
+        assert_eq!(decode_error(vec![byte, 0xc0]), "transaction type not supported");
     }
 }
 
 #[test]
-fn w1_chain_id_must_be_the_nodes() {
+fn w1_the_chain_id_must_be_that_of_the_node() {
     assert!(
-        refused(encode(sign(TxLegacy {
+        decode_error(encode(sign(TxLegacy {
             chain_id: None,
             ..legacy()
         })))
         .contains("EIP-155")
     );
     assert!(
-        refused(encode(sign(TxLegacy {
+        decode_error(encode(sign(TxLegacy {
             chain_id: Some(1),
             ..legacy()
         })))
         .contains("another chain")
     );
     assert!(
-        refused(encode(sign(TxEip1559 {
+        decode_error(encode(sign(TxEip1559 {
             chain_id: 1,
             ..dynamic()
         })))
@@ -224,7 +224,7 @@ fn w1_chain_id_must_be_the_nodes() {
 
 #[test]
 fn w1_high_s_is_refused() {
-    for (raw, twin) in [
+    for (raw, high_s) in [
         {
             let (tx, sig) = sign(legacy());
             (
@@ -241,7 +241,7 @@ fn w1_high_s_is_refused() {
         },
     ] {
         assert!(decode(&raw).is_ok());
-        assert_eq!(refused(twin), "invalid signature");
+        assert_eq!(decode_error(high_s), "invalid signature");
     }
 }
 
@@ -249,44 +249,46 @@ fn w1_high_s_is_refused() {
 fn w1_only_canonical_bytes_are_accepted() {
     let good = encode(sign(dynamic()));
     let trailing = [&good[..], &[0]].concat();
-    refused(trailing);
-    refused(good[..good.len() - 1].to_vec());
-    refused(Vec::new());
-    refused(vec![0]);
-    refused([&[0][..], &encode(sign(legacy()))].concat());
+    decode_error(trailing);
+    decode_error(good[..good.len() - 1].to_vec());
+    decode_error(Vec::new());
+    decode_error(vec![0]);
+    decode_error([&[0][..], &encode(sign(legacy()))].concat());
 
-    // The list's length written in a longer form than needed: 0xf8 <len> becomes 0xf9 0x00 <len>.
+    // The length of the list in a longer form than necessary: 0xf8 <len> becomes 0xf9 0x00 <len>.
     let legacy = encode(sign(legacy()));
     assert_eq!(legacy[0], 0xf8);
-    refused([&[0xf9, 0x00][..], &legacy[1..]].concat());
+    decode_error([&[0xf9, 0x00][..], &legacy[1..]].concat());
     // A leading zero in the nonce: 0x03 becomes 0x82 0x00 0x03.
     let mut padded = legacy.to_vec();
     assert_eq!(padded[2], 3);
     padded.splice(2..3, [0x82, 0, 3]);
     padded[1] += 2;
-    refused(padded);
+    decode_error(padded);
 }
 
 #[test]
 fn w1_more_than_128_kib_are_refused() {
-    let with = |len: usize| {
+    let raw_with_input = |len: usize| {
         encode(sign(TxLegacy {
             input: vec![1; len].into(),
             ..legacy()
         }))
     };
-    let overhead = with(131_000).len() - 131_000;
-    assert!(decode(&with(tx::MAX_RAW - overhead)).is_ok());
-    assert!(refused(with(tx::MAX_RAW - overhead + 1)).contains("128 KiB"));
+    let overhead = raw_with_input(131_000).len() - 131_000;
+    assert!(decode(&raw_with_input(tx::MAX_RAW - overhead)).is_ok());
+    assert!(decode_error(raw_with_input(tx::MAX_RAW - overhead + 1)).contains("128 KiB"));
 }
 
 #[test]
-fn w1_through_the_method_with_recipients() {
+fn w1_send_raw_transaction_with_recipients() {
     let raw = encode(sign(legacy()));
     let params = to_raw_value(&json!([raw, {"visibleTo": ["did:a:b"]}])).unwrap();
     let parsed = call::parse(Method::SendRawTransaction, Some(&params), CHAIN).unwrap();
     assert_eq!(parsed.visible_to.entries().unwrap(), ["did:a:b"]);
-    let Call::SendRaw(signed) = parsed.call else { panic!() };
+    let Call::SendRaw(signed) = parsed.call else {
+        panic!("not a raw send")
+    };
     assert_eq!(signed.raw, raw);
 }
 
@@ -299,18 +301,18 @@ fn r1_plain_creation_address() {
 
 proptest! {
     #[test]
-    fn w1_any_bytes_are_answered_and_what_is_accepted_is_canonical(
-        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4), which in 0..3_u8,
+    fn w1_any_bytes_are_handled_and_accepted_ones_are_canonical(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4), kind in 0..3_u8,
     ) {
-        let raw = match which {
+        let raw = match kind {
             0 => encode(sign(legacy())),
             1 => encode(sign(dynamic())),
             _ => encode(sign(delegating())),
         };
         let mut bytes = raw.to_vec();
-        for (at, value) in flips {
-            let at = at.index(bytes.len());
-            bytes[at] = value;
+        for (index, value) in flips {
+            let position = index.index(bytes.len());
+            bytes[position] = value;
         }
         if let Ok(signed) = decode(&bytes.clone().into()) {
             prop_assert_eq!(signed.raw.as_ref(), &bytes[..]);

@@ -23,7 +23,7 @@ const H: B256 = B256::repeat_byte(0x11);
 const LATEST: BlockId = BlockId::LATEST;
 const PENDING: BlockId = BlockId::Tag(BlockTag::Pending);
 
-fn pinned() -> Value {
+fn pin_object() -> Value {
     json!({"blockHash": PIN.hash, "requireCanonical": true})
 }
 
@@ -32,8 +32,8 @@ fn params(call: &UpstreamCall) -> Value {
 }
 
 #[track_caller]
-fn sends(call: Call, method: &str, expected: Value) {
-    let upstream = body(&call, PIN).expect("goes to the node");
+fn assert_upstream(call: Call, method: &str, expected: Value) {
+    let upstream = body(&call, PIN).expect("the call is forwarded to the node");
     assert_eq!((&*upstream.method, params(&upstream)), (method, expected));
 }
 
@@ -46,7 +46,7 @@ fn simulation(kind: SimulationKind, request: CallRequest) -> Call {
 }
 
 #[test]
-fn x3_state_calls_run_at_the_pin_whatever_they_named() {
+fn x3_state_calls_run_at_the_pin_whichever_block_they_name() {
     for block in [
         LATEST,
         BlockId::Number(3),
@@ -55,20 +55,20 @@ fn x3_state_calls_run_at_the_pin_whatever_they_named() {
             require_canonical: false,
         },
     ] {
-        sends(
+        assert_upstream(
             Call::Balance(A, block),
             "eth_getBalance",
-            json!([A.to_string().to_lowercase(), pinned()]),
+            json!([A.to_string().to_lowercase(), pin_object()]),
         );
-        sends(
+        assert_upstream(
             Call::Nonce(A, block),
             "eth_getTransactionCount",
-            json!([format!("{A:#x}"), pinned()]),
+            json!([format!("{A:#x}"), pin_object()]),
         );
-        sends(
+        assert_upstream(
             Call::Code(A, block),
             "eth_getCode",
-            json!([format!("{A:#x}"), pinned()]),
+            json!([format!("{A:#x}"), pin_object()]),
         );
         let storage = Call::Storage {
             address: A,
@@ -76,21 +76,21 @@ fn x3_state_calls_run_at_the_pin_whatever_they_named() {
             full_word: false,
             block,
         };
-        sends(storage, "eth_getStorageAt", json!([format!("{A:#x}"), H, pinned()]));
+        assert_upstream(storage, "eth_getStorageAt", json!([format!("{A:#x}"), H, pin_object()]));
         let proof = Call::Proof {
             address: A,
             slots: vec![H],
             block,
         };
-        sends(proof, "eth_getProof", json!([format!("{A:#x}"), [H], pinned()]));
+        assert_upstream(proof, "eth_getProof", json!([format!("{A:#x}"), [H], pin_object()]));
     }
     // HD28: a pending balance would show blocks that are not validated yet.
-    sends(
+    assert_upstream(
         Call::Balance(A, PENDING),
         "eth_getBalance",
-        json!([format!("{A:#x}"), pinned()]),
+        json!([format!("{A:#x}"), pin_object()]),
     );
-    sends(
+    assert_upstream(
         Call::Nonce(A, PENDING),
         "eth_getTransactionCount",
         json!([format!("{A:#x}"), "pending"]),
@@ -106,10 +106,10 @@ fn decision_38_every_execution_names_its_sender() {
             ..Default::default()
         },
     );
-    sends(
+    assert_upstream(
         call,
         "eth_call",
-        json!([{"from": Address::ZERO, "to": format!("{B:#x}"), "input": "0x"}, pinned()]),
+        json!([{"from": Address::ZERO, "to": format!("{B:#x}"), "input": "0x"}, pin_object()]),
     );
     for call in trace_batch(
         &CallRequest::default(),
@@ -165,7 +165,7 @@ fn full_object() -> Value {
 }
 
 #[test]
-fn x2_a_trace_gets_every_field_that_executes() {
+fn x2_a_trace_contains_every_field_that_affects_execution() {
     let calls = trace_batch(
         &full_request(),
         PIN,
@@ -183,14 +183,14 @@ fn x2_a_trace_gets_every_field_that_executes() {
     for (call, tracer) in calls.iter().zip(tracers) {
         assert_eq!(
             (&*call.method, params(call)),
-            ("debug_traceCall", json!([full_object(), pinned(), tracer]))
+            ("debug_traceCall", json!([full_object(), pin_object(), tracer]))
         );
     }
 }
 
-/// HD6: empty accounts are asked for in either form, but not of the diff, where nodes refuse that.
+/// HD6: traces of either form request empty accounts, except for the diff, where nodes reject the option.
 #[test]
-fn hd6_empty_accounts_are_asked_for() {
+fn hd6_traces_request_empty_accounts() {
     for form in [TraceForm::Mux, TraceForm::Batch] {
         for call in trace_batch(
             &CallRequest::default(),
@@ -237,9 +237,9 @@ fn decision_7_forms_and_scopes() {
         ["callTracer", "prestateTracer"]
     );
     for form in [TraceForm::Mux, TraceForm::Batch] {
-        let of_tx = trace_transaction(H, TraceScope::Send, form);
-        let of_block = trace_block(H, TraceScope::Send, form);
-        let of_call = trace_batch(
+        let transaction_calls = trace_transaction(H, TraceScope::Send, form);
+        let block_calls = trace_block(H, TraceScope::Send, form);
+        let simulation_calls = trace_batch(
             &CallRequest::default(),
             PIN,
             TraceScope::Send,
@@ -247,7 +247,7 @@ fn decision_7_forms_and_scopes() {
             None,
             &StateOverrides::default(),
         );
-        for ((tx, block), call) in of_tx.iter().zip(&of_block).zip(&of_call) {
+        for ((tx, block), call) in transaction_calls.iter().zip(&block_calls).zip(&simulation_calls) {
             assert_eq!(
                 (&*tx.method, &*block.method),
                 ("debug_traceTransaction", "debug_traceBlockByHash")
@@ -255,7 +255,10 @@ fn decision_7_forms_and_scopes() {
             assert_eq!(params(tx), json!([H, params(call)[2]]));
             assert_eq!(params(block), params(tx));
         }
-        assert_eq!((of_tx.len(), of_block.len()), (of_call.len(), of_call.len()));
+        assert_eq!(
+            (transaction_calls.len(), block_calls.len()),
+            (simulation_calls.len(), simulation_calls.len())
+        );
     }
 }
 
@@ -292,7 +295,7 @@ fn hd3_estimates_and_access_lists_are_never_forwarded() {
 }
 
 #[test]
-fn what_the_gateway_answers_itself_has_no_body() {
+fn local_answers_have_no_upstream_call() {
     let local = [
         Call::Plain(Method::Accounts),
         Call::Plain(Method::Coinbase),
@@ -302,52 +305,56 @@ fn what_the_gateway_answers_itself_has_no_body() {
         Call::TraceTransaction(H),
     ];
     assert!(local.iter().all(|call| body(call, PIN).is_none()));
-    sends(Call::Plain(Method::GasPrice), "eth_gasPrice", json!([]));
+    assert_upstream(Call::Plain(Method::GasPrice), "eth_gasPrice", json!([]));
 }
 
 #[test]
 fn blocks_are_fetched_whole_and_latest_is_the_pin() {
     let block = |block| Call::Block { block, full: false };
-    let by_hash = |hash| json!([hash, true]);
+    let params_of = |hash| json!([hash, true]);
     for latest in [LATEST, PENDING] {
-        sends(block(latest), "eth_getBlockByHash", by_hash(PIN.hash));
-        sends(
+        assert_upstream(block(latest), "eth_getBlockByHash", params_of(PIN.hash));
+        assert_upstream(
             Call::BlockTransactionCount(latest),
             "eth_getBlockByHash",
-            by_hash(PIN.hash),
+            params_of(PIN.hash),
         );
-        sends(Call::BlockReceipts(latest), "eth_getBlockReceipts", json!([pinned()]));
-        let first = TransactionRef::BlockNumberAndIndex(latest, 2);
-        sends(
-            Call::Transaction(first),
+        assert_upstream(
+            Call::BlockReceipts(latest),
+            "eth_getBlockReceipts",
+            json!([pin_object()]),
+        );
+        let transaction = TransactionRef::BlockNumberAndIndex(latest, 2);
+        assert_upstream(
+            Call::Transaction(transaction),
             "eth_getTransactionByBlockHashAndIndex",
             json!([PIN.hash, "0x2"]),
         );
     }
-    sends(
+    assert_upstream(
         block(BlockId::Hash {
             hash: H,
             require_canonical: false,
         }),
         "eth_getBlockByHash",
-        by_hash(H),
+        params_of(H),
     );
-    sends(
+    assert_upstream(
         block(BlockId::Number(255)),
         "eth_getBlockByNumber",
         json!(["0xff", true]),
     );
-    sends(
+    assert_upstream(
         block(BlockId::Tag(BlockTag::Earliest)),
         "eth_getBlockByNumber",
         json!(["0x0", true]),
     );
-    sends(
+    assert_upstream(
         block(BlockId::Tag(BlockTag::Safe)),
         "eth_getBlockByNumber",
         json!(["safe", true]),
     );
-    sends(
+    assert_upstream(
         Call::BlockReceipts(BlockId::Number(1)),
         "eth_getBlockReceipts",
         json!(["0x1"]),
@@ -356,14 +363,14 @@ fn blocks_are_fetched_whole_and_latest_is_the_pin() {
 
 #[test]
 fn transactions_receipts_and_fees() {
-    sends(Call::Receipt(H), "eth_getTransactionReceipt", json!([H]));
-    sends(
+    assert_upstream(Call::Receipt(H), "eth_getTransactionReceipt", json!([H]));
+    assert_upstream(
         Call::Transaction(TransactionRef::Hash(H)),
         "eth_getTransactionByHash",
         json!([H]),
     );
     let by_nonce = TransactionRef::SenderAndNonce(A, 0);
-    sends(
+    assert_upstream(
         Call::Transaction(by_nonce),
         "eth_getTransactionBySenderAndNonce",
         json!([format!("{A:#x}"), "0x0"]),
@@ -373,12 +380,12 @@ fn transactions_receipts_and_fees() {
         newest,
         percentiles,
     };
-    sends(
+    assert_upstream(
         history(LATEST, Some(vec![10.0, 50.5])),
         "eth_feeHistory",
         json!(["0x4", "0x10", [10, 50.5]]),
     );
-    sends(
+    assert_upstream(
         history(BlockId::Number(99), None),
         "eth_feeHistory",
         json!(["0x4", "0x10", []]),
@@ -397,22 +404,22 @@ fn hd2_no_log_range_ends_above_the_pin() {
     let range = |from, to| LogRange::Range { from, to };
     let expect = |from: &str, to: &str| json!([{"fromBlock": from, "toBlock": to, "topics": []}]);
     let earliest = BlockId::Tag(BlockTag::Earliest);
-    sends(
+    assert_upstream(
         logs(range(LATEST, PENDING), vec![], vec![]),
         "eth_getLogs",
         expect("0x10", "0x10"),
     );
-    sends(
+    assert_upstream(
         logs(range(earliest, BlockId::Number(99)), vec![], vec![]),
         "eth_getLogs",
         expect("0x0", "0x10"),
     );
-    sends(
+    assert_upstream(
         logs(range(BlockId::Number(1), BlockId::Number(2)), vec![], vec![]),
         "eth_getLogs",
         expect("0x1", "0x2"),
     );
-    sends(
+    assert_upstream(
         logs(
             LogRange::Hash(H),
             vec![TopicFilter::Any, TopicFilter::OneOf(vec![H, PIN.hash])],
@@ -426,7 +433,7 @@ fn hd2_no_log_range_ends_above_the_pin() {
 }
 
 #[test]
-fn sends_carry_their_nonce_and_raw_bytes_stay_as_they_were() {
+fn sends_contain_their_nonce_and_raw_bytes_are_unchanged() {
     let mut object = full_object();
     object["nonce"] = json!("0x3");
     let send = SendRequest {
@@ -436,7 +443,7 @@ fn sends_carry_their_nonce_and_raw_bytes_stay_as_they_were() {
             ..full_request()
         },
     };
-    sends(Call::Send(Box::new(send)), "eth_sendTransaction", json!([object]));
+    assert_upstream(Call::Send(Box::new(send)), "eth_sendTransaction", json!([object]));
     let signed = SignedTransaction {
         raw: Bytes::from_static(&[0x02, 0xff]),
         hash: H,
@@ -445,7 +452,7 @@ fn sends_carry_their_nonce_and_raw_bytes_stay_as_they_were() {
         nonce: 0,
         request: CallRequest::default(),
     };
-    sends(
+    assert_upstream(
         Call::SendRaw(Box::new(signed)),
         "eth_sendRawTransaction",
         json!(["0x02ff"]),
@@ -454,7 +461,7 @@ fn sends_carry_their_nonce_and_raw_bytes_stay_as_they_were() {
 
 #[test]
 fn j5_client_bytes_are_never_forwarded() {
-    // Spelling, padding, order, unknown members: nothing of it survives the typed form.
+    // The typed form does not preserve spelling, padding, order or unknown members.
     let text = format!(
         r#"[{{"zzz":"SMUGGLED","data":"0xABCD","value":"0x00ff", "to":"{}","\u0067as":"0x0005208","visibleTo":["SMUGGLED"]}}, "latest"]"#,
         B.to_checksum(None)
@@ -470,7 +477,7 @@ fn j5_client_bytes_are_never_forwarded() {
 }
 
 #[test]
-fn j5_a_written_object_reads_back_as_itself() {
+fn j5_an_encoded_call_object_parses_to_the_same_value() {
     let request = CallRequest {
         gas_price: None,
         chain_id: None,
@@ -480,30 +487,31 @@ fn j5_a_written_object_reads_back_as_itself() {
         from: A,
         request: request.clone(),
     }));
-    let written = params(&body(&call, PIN).unwrap());
-    let raw = to_raw_value(&written).unwrap();
-    let Call::Send(read) = call::parse(Method::SendTransaction, Some(&raw), ChainRules { chain_id: 31337 })
+    let encoded = params(&body(&call, PIN).unwrap());
+    let raw = to_raw_value(&encoded).unwrap();
+    let Call::Send(send) = call::parse(Method::SendTransaction, Some(&raw), ChainRules { chain_id: 31337 })
         .unwrap()
         .call
     else {
-        panic!()
+        panic!("not a send")
     };
-    assert_eq!(read.request, request);
+    assert_eq!(send.request, request);
 }
 
-/// N2: under its own name where the row's own question is asked, at the pinned block whatever the method takes.
+/// N2: the upstream request has the alias name if it uses the row's own method, and names the pinned block in every
+/// case.
 #[test]
-fn n2_an_aliased_method_is_asked_under_its_own_name() {
+fn n2_an_aliased_method_is_forwarded_under_its_own_name() {
     let latest = || BlockId::LATEST;
-    let own = |call: Call, row: Method| {
-        let asked = body_as(&call, PIN, row, "linea_own").unwrap();
+    let aliased = |call: Call, row: Method| {
+        let upstream = body_as(&call, PIN, row, "linea_own").unwrap();
         (
-            asked.method.into_owned(),
-            serde_json::from_str::<Value>(&asked.params).unwrap(),
+            upstream.method.into_owned(),
+            serde_json::from_str::<Value>(&upstream.params).unwrap(),
         )
     };
     assert_eq!(
-        own(
+        aliased(
             Call::Block {
                 block: latest(),
                 full: false
@@ -512,26 +520,29 @@ fn n2_an_aliased_method_is_asked_under_its_own_name() {
         ),
         ("linea_own".to_owned(), json!([format!("{:#x}", PIN.number), true]))
     );
-    let which = TransactionRef::BlockNumberAndIndex(latest(), 3);
+    let transaction = TransactionRef::BlockNumberAndIndex(latest(), 3);
     assert_eq!(
-        own(Call::Transaction(which), Method::GetTransactionByBlockNumberAndIndex),
+        aliased(
+            Call::Transaction(transaction),
+            Method::GetTransactionByBlockNumberAndIndex
+        ),
         ("linea_own".to_owned(), json!([format!("{:#x}", PIN.number), "0x3"]))
     );
-    let (name, _) = own(Call::Balance(Address::ZERO, latest()), Method::GetBalance);
+    let (name, _) = aliased(Call::Balance(Address::ZERO, latest()), Method::GetBalance);
     assert_eq!(name, "linea_own");
-    // The count is taken from the block itself.
-    let (name, _) = own(
+    // The gateway derives the count from the block.
+    let (name, _) = aliased(
         Call::BlockTransactionCount(latest()),
         Method::GetBlockTransactionCountByNumber,
     );
     assert_eq!(name, "eth_getBlockByHash");
 }
 
-/// HD36: a run is told of what is withheld only what it meets, however much that is in all.
+/// HD36: an execution gets overrides only for the withheld state that it reads, so the total amount does not matter.
 #[test]
-fn hd36_overrides_of_a_run_are_added_once() {
+fn hd36_existing_overrides_are_not_replaced() {
     let word = B256::repeat_byte;
-    let with = |slots: &[(u8, u8)]| {
+    let overrides_of = |slots: &[(u8, u8)]| {
         let slots = slots.iter().map(|(slot, value)| (word(*slot), word(*value))).collect();
         StateOverrides::new(
             [(
@@ -544,13 +555,13 @@ fn hd36_overrides_of_a_run_are_added_once() {
             .into(),
         )
     };
-    let mut all = with(&[]);
-    assert!(all.extend(with(&[(1, 5)])) && !all.extend(with(&[(1, 6)])));
+    let mut overrides = overrides_of(&[]);
+    assert!(overrides.extend(overrides_of(&[(1, 5)])) && !overrides.extend(overrides_of(&[(1, 6)])));
     assert_eq!(
-        all,
-        with(&[(1, 5)]),
-        "what a later run finds there is the override itself"
+        overrides,
+        overrides_of(&[(1, 5)]),
+        "a later execution reads the override itself"
     );
-    assert!(all.extend(with(&[(1, 7), (2, 8)])));
-    assert_eq!(all, with(&[(1, 5), (2, 8)]));
+    assert!(overrides.extend(overrides_of(&[(1, 7), (2, 8)])));
+    assert_eq!(overrides, overrides_of(&[(1, 5), (2, 8)]));
 }

@@ -65,7 +65,7 @@ fn payload() -> Value {
     })
 }
 
-/// A token as somebody else would make it: `header` and `payload` as given, signed by HMAC-SHA256 with `key`.
+/// A forged token: `header` and `payload` as given, signed by HMAC-SHA256 with `key`.
 fn forge(header: &Value, payload: &Value, key: &str) -> String {
     let signed = format!(
         "{}.{}",
@@ -84,7 +84,7 @@ fn at_header() -> Value {
     json!({"alg": "HS256", "typ": "at+jwt"})
 }
 
-/// The verdict on a payload that is ours but for `member`.
+/// Checks a valid payload in which `member` is replaced.
 fn with(member: &str, value: Value) -> Result<AccessClaims, TokenError> {
     let mut payload = payload();
     payload[member] = value;
@@ -154,7 +154,7 @@ fn tk1_one_kind_never_passes_for_the_other() {
     let refresh = codec().sign_refresh(&refresh_claims());
     assert_eq!(codec().refresh(access.expose(), NOW), Err(TokenError::Invalid));
     assert_eq!(codec().access(refresh.expose(), NOW), Err(TokenError::Invalid));
-    // Even with the right header, the other kind's key does not do.
+    // Even with the right header, the key of the other kind is not accepted.
     assert_eq!(
         codec().access(&forge(&at_header(), &payload(), REFRESH), NOW),
         Err(TokenError::Invalid)
@@ -189,7 +189,7 @@ fn decision_36_clocks_may_differ_by_five_seconds() {
     assert_eq!(with("iat", at(6)), Err(TokenError::Invalid));
     assert!(with("exp", at(-4)).is_ok());
     assert_eq!(with("exp", at(-5)), Err(TokenError::Expired));
-    // Extremes neither wrap nor panic.
+    // Extreme values neither wrap nor panic.
     assert!(with("exp", json!(i64::MAX)).is_ok(), "and lives as long as any");
     assert_eq!(with("exp", json!(i64::MIN)), Err(TokenError::Expired));
 }
@@ -249,7 +249,7 @@ fn any_changed_byte_is_refused() {
     }
 }
 
-/// HD35: whoever holds a secret that still validates makes no token of a hundred years.
+/// HD35: a holder of a secret that still validates cannot make a token that lives for a hundred years.
 #[test]
 fn rts7_a_token_lives_no_longer_than_is_configured() {
     let end = NOW.plus(LIVES.access);
@@ -280,7 +280,7 @@ fn rts7_a_token_lives_no_longer_than_is_configured() {
     );
 }
 
-/// The moment of issue is read back to the microsecond.
+/// The time of issue is read back to the microsecond.
 #[test]
 fn rts10_the_issue_is_known_within_its_second() {
     let at = |micros: i64| Timestamp::from_micros(NOW.micros() + micros);

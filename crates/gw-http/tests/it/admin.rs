@@ -2,7 +2,7 @@
 
 use crate::edge::{ADMIN_TOKEN, Answer, BANK, FUND, OPERATOR_TOKEN, World, send};
 use axum::{Json, Router, extract::FromRef, routing::get};
-use gw_http::{AdminCaller, ApiError, Edge, TrustedProxies, admin::guard};
+use gw_http::{AdminCaller, ApiError, HttpContext, TrustedProxies, admin::guard};
 use gw_types::OrgId;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -11,9 +11,9 @@ const INSIDE: &str = "10.1.2.3";
 const OUTSIDE: &str = "198.51.100.1";
 
 #[derive(Clone)]
-struct State(Arc<Edge>);
+struct State(Arc<HttpContext>);
 
-impl FromRef<State> for Arc<Edge> {
+impl FromRef<State> for Arc<HttpContext> {
     fn from_ref(state: &State) -> Self {
         Self::clone(&state.0)
     }
@@ -52,7 +52,7 @@ async fn ask(app: &Router, path: &str, headers: &[(&str, &str)]) -> Answer {
     send(app, INSIDE, "GET", path, headers).await
 }
 
-/// Gates 3 to 6: the texts, in their order.
+/// Gates 3 to 6: the error texts, in their order.
 #[tokio::test]
 async fn admin_gates_5_and_6_refuse_in_their_words() {
     let world = World::new();
@@ -82,7 +82,7 @@ async fn admin_gates_5_and_6_refuse_in_their_words() {
     }
 }
 
-/// 80 §2: what each kind of caller reads and writes.
+/// 80 §2: what each kind of caller may read and write.
 #[tokio::test]
 async fn admin_2_principals_and_their_scope() {
     let world = World::new();
@@ -120,7 +120,7 @@ async fn admin_2_principals_and_their_scope() {
     }
 }
 
-/// Gate 4: a wrong token is refused although the JWT beside it would do.
+/// Gate 4: a wrong admin token is rejected although a valid JWT is sent with it.
 #[tokio::test]
 async fn admin_gate_4_decides_alone() {
     let world = World::new();
@@ -139,7 +139,8 @@ async fn admin_gate_4_decides_alone() {
     assert_eq!(ask(&app, "/who", &twice).await.status, 401);
 }
 
-/// Gate 3: ten wrong tokens lock the address out for a minute, even with the right one; others are not touched.
+/// Gate 3: ten wrong tokens lock the address out for a minute, even with the right token; other addresses are not
+/// affected.
 #[tokio::test]
 async fn admin_gate_3_wrong_tokens_lock_the_address() {
     let world = World::new();
@@ -156,7 +157,7 @@ async fn admin_gate_3_wrong_tokens_lock_the_address() {
     assert_eq!(ask(&app, "/who", &[("x-admin-token", ADMIN_TOKEN)]).await.status, 200);
 }
 
-/// Gate 3: it is ten within a minute that lock.
+/// Gate 3: only ten wrong tokens within a minute lock an address.
 #[tokio::test]
 async fn admin_gate_3_forgets_after_a_minute() {
     let world = World::new();
@@ -170,7 +171,7 @@ async fn admin_gate_3_forgets_after_a_minute() {
     assert_eq!(ask(&app, "/who", &[("x-admin-token", ADMIN_TOKEN)]).await.status, 200);
 }
 
-/// Rule 1.1: an empty ADMIN_API_TOKEN opens nothing.
+/// Rule 1.1: an empty ADMIN_API_TOKEN matches nothing.
 #[tokio::test]
 async fn admin_rule_1_1_an_empty_token_opens_nothing() {
     let empty = || gw_types::Secret::new("");
@@ -178,14 +179,15 @@ async fn admin_rule_1_1_an_empty_token_opens_nothing() {
     let gate = gw_http::AdminGate::new(empty(), Some(empty()), Some(empty()), true);
     let edge = Arc::try_unwrap(world.edge).unwrap();
     let world = World {
-        edge: Arc::new(Edge { admin: gate, ..edge }),
+        edge: Arc::new(HttpContext { admin: gate, ..edge }),
         clock: world.clock,
     };
     let answer = ask(&app(&world), "/who", &[("x-admin-token", "")]).await;
     assert_eq!(answer.refusal(), (401, "invalid or missing X-Admin-Token"));
 }
 
-/// Gate 1, HD16, rule 1.2: from outside nothing below the guard answers, known or not, with or without a token.
+/// Gate 1, HD16, rule 1.2: external requests get no answer from any route below the guard, known or not, with or
+/// without a token.
 #[tokio::test]
 async fn admin_gate_1_hd16_nothing_answers_outside() {
     let world = World::new();
@@ -207,7 +209,7 @@ async fn admin_gate_1_hd16_nothing_answers_outside() {
     }
 }
 
-/// Decision 4: the dashboard's cookie counts on our own pages only.
+/// Decision 4: the dashboard's cookie counts for own and listed pages only.
 #[tokio::test]
 async fn decision_4_the_cookie_opens_the_admin_api_to_our_pages_only() {
     let world = World::new();

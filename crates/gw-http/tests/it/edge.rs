@@ -1,28 +1,23 @@
-//! What the tests' routers draw on: an edge over a snapshot with a few users.
+//! The state of the tests' routers: an [`HttpContext`] over a snapshot with a few users.
 
 use axum::{Router, body::Body, extract::ConnectInfo};
 use gw_http::{
-    AccessClaims, AdminGate, Amr, Edge, Origin, OwnOrigins, PolicySource, PrivateNetwork, TokenCodec, TokenSecrets,
-    TrustedProxies,
+    AccessClaims, AdminGate, AllowedOrigins, Amr, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
+    TokenSecrets, TrustedProxies,
 };
 use gw_policy::{
     Change, Snapshot,
     snapshot::{Group, GroupAccess, Membership, Organization, User},
 };
+use gw_types::testing::{FixedEntropy, ManualClock};
 use gw_types::{
-    Claim, Claims, Clock, Entropy, Epoch, ExternalId, GroupId, MembershipId, OrgId, Seconds, Secret, SessionId,
-    Timestamp, TokenId, UserId,
+    Claim, Claims, Clock, Epoch, ExternalId, GroupId, MembershipId, OrgId, Seconds, Secret, SessionId, Timestamp,
+    TokenId, UserId,
 };
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-};
+use std::{net::SocketAddr, sync::Arc};
 use tower::ServiceExt as _;
 
 pub(crate) const BASE: &str = "https://gate.example";
@@ -31,7 +26,7 @@ pub(crate) const OPERATOR_TOKEN: &str = "the operator's token, another one";
 pub(crate) const BANK: OrgId = OrgId::fixed(0xB1);
 pub(crate) const FUND: OrgId = OrgId::fixed(0xF1);
 
-/// Users by name, and what they are.
+/// Users by name, with their ids. The name describes the user's role.
 const USERS: [(&str, u128); 6] = [
     ("nobody", 1),
     ("flagged", 2),
@@ -42,8 +37,8 @@ const USERS: [(&str, u128); 6] = [
 ];
 
 pub(crate) struct World {
-    pub(crate) edge: Arc<Edge>,
-    pub(crate) clock: Arc<TestClock>,
+    pub(crate) edge: Arc<HttpContext>,
+    pub(crate) clock: Arc<ManualClock>,
 }
 
 impl World {
@@ -52,18 +47,18 @@ impl World {
     }
 
     pub(crate) fn with(proxies: TrustedProxies) -> Self {
-        let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000_000)));
+        let clock = Arc::new(ManualClock::default());
         let secrets = |text: &str| TokenSecrets {
             current: Secret::new(text),
             previous: Vec::new(),
         };
         let snapshot = Arc::new(snapshot(clock.now()));
-        let edge = Arc::new(Edge {
+        let edge = Arc::new(HttpContext {
             tokens: TokenCodec::new(BASE, &secrets("access"), &secrets("refresh")).unwrap(),
             policy: PolicySource::new(move || Some(Arc::clone(&snapshot))),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            entropy: Arc::new(Sevens),
-            origins: Arc::new(OwnOrigins {
+            entropy: Arc::new(FixedEntropy(7)),
+            origins: Arc::new(AllowedOrigins {
                 base: Origin::of(BASE).unwrap(),
                 frontend: None,
                 listed: vec![Origin::of("https://explorer.example").unwrap()],
@@ -77,7 +72,7 @@ impl World {
         Self { edge, clock }
     }
 
-    /// An access token of a user, or of a name without a row.
+    /// An access token of a user, or of a name without a user row.
     pub(crate) fn token(&self, name: &str) -> String {
         let now = self.clock.now();
         let claims = AccessClaims {
@@ -93,7 +88,7 @@ impl World {
     }
 }
 
-/// One bank and one fund; who is what says the name.
+/// A snapshot with one bank and one fund. A user's role follows from the name.
 fn snapshot(now: Timestamp) -> Snapshot {
     let mut changes = Vec::new();
     for (id, slug) in [(BANK, "bank"), (FUND, "fund")] {
@@ -134,7 +129,7 @@ fn snapshot(now: Timestamp) -> Snapshot {
         let access = GroupAccess {
             group: group.id,
             methods: gw_evm::MethodSet::EMPTY,
-            extras: gw_evm::ExtraNames::default(),
+            extras: gw_evm::CustomMethodNames::default(),
             claims,
             expires_at: None,
             upstream_key: None,
@@ -189,29 +184,5 @@ pub(crate) async fn send(app: &Router, peer: &str, method: &str, path: &str, hea
         status: parts.status,
         headers: parts.headers,
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct TestClock(AtomicI64);
-
-impl TestClock {
-    pub(crate) fn pass(&self, seconds: i64) {
-        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
-    }
-}
-
-#[derive(Debug)]
-struct Sevens;
-
-impl Entropy for Sevens {
-    fn fill(&self, bytes: &mut [u8]) {
-        bytes.fill(7);
     }
 }

@@ -78,7 +78,7 @@ async fn edge_every_answer_carries_the_security_headers() {
     }
 }
 
-/// 85 §11.7: unlisted origins get nothing, own and listed ones credentials.
+/// 85 §11.7: unlisted origins get no CORS header; own and listed ones get credentials.
 #[tokio::test]
 async fn edge_cors_gives_unlisted_origins_nothing() {
     let app = app(&World::new(), true);

@@ -1,6 +1,6 @@
 //! Layers, gates and extractors in front of small routers.
 
-// `cfg(test)` although this is a test already: clippy grants its exemptions to what is marked so.
+// `cfg(test)` even in a test crate: clippy applies its test exemptions only to modules that are marked so.
 #[cfg(test)]
 mod admin;
 #[cfg(test)]

@@ -1,48 +1,48 @@
-//! Why a directory login fails, and what the client is told (spec/10 section 6).
+//! Why a directory login fails, and the answer to the client (spec/10 section 6).
 
 use super::Fault;
-use crate::security::NotRecorded;
 use gw_http::ApiError;
+use gw_journal::JournalError;
 use gw_store::StoreError;
 use gw_types::Seconds;
 
-/// Why nobody comes in.
+/// Why a directory login is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DirectoryError {
     /// No directory is configured.
     #[error("no directory is configured")]
     NotConfigured,
-    /// The directory, or what we share with other instances, cannot be reached.
+    /// The directory or the shared cache cannot be reached.
     #[error("the directory is not available")]
     Unavailable,
-    /// Too many logins on their way.
+    /// Too many pending logins.
     #[error("too many open directory logins")]
     Busy(Seconds),
-    /// Too many of one address or network; by then one of them has ended.
+    /// Too many pending logins of one address or network; one of them ends after this time.
     #[error("too many open directory logins of one network")]
     TooManyLogins(Seconds),
     /// No redirect was named.
     #[error("no redirect was named")]
     NoRedirect,
-    /// A redirect to somebody else's page.
+    /// The redirect leads to a page that is not allowed.
     #[error("the redirect is not allowed")]
     Redirect,
-    /// No such login, or not this caller's.
+    /// The state is unknown or used, or the caller did not begin this login.
     #[error("the state is unknown, used or not this caller's")]
     State,
     /// The directory gave no token for the code.
     #[error("the directory gave no token")]
     NoToken,
-    /// Its token was found wanting.
+    /// The directory's token was rejected.
     #[error("the token was rejected")]
     Token(#[from] Fault),
     /// The tenant is not on the list.
     #[error("the tenant is not allowed")]
     Tenant,
-    /// The tenant does not make accounts by itself.
+    /// The tenant does not provision accounts automatically.
     #[error("the account is not provisioned")]
     NotProvisioned,
-    /// Another tenant vouched first.
+    /// The account is pinned to another tenant.
     #[error("the account belongs to another tenant")]
     OtherTenant,
     /// The account is banned.
@@ -53,11 +53,11 @@ pub(crate) enum DirectoryError {
     Store(#[from] StoreError),
     /// The login could not be recorded.
     #[error("the login could not be recorded")]
-    Unrecorded(#[from] NotRecorded),
+    Unrecorded(#[from] JournalError),
 }
 
 impl DirectoryError {
-    /// The code in the record of a refused login; nothing where nobody tried to come in.
+    /// The reason in the record of a rejected login; `None` where no login was attempted.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         match self {
             Self::NotConfigured | Self::NoRedirect | Self::Redirect | Self::Busy(_) | Self::TooManyLogins(_) => None,
@@ -190,7 +190,7 @@ mod tests {
                 Some("authentication_failed"),
             ),
             (
-                DirectoryError::Unrecorded(NotRecorded),
+                DirectoryError::Unrecorded(JournalError::Full),
                 503,
                 "audit unavailable",
                 Some("authentication_failed"),

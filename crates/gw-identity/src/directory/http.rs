@@ -1,5 +1,5 @@
-//! Asking the directory: its description, its keys, and tokens for codes. Every answer has a deadline and a size, and
-//! a redirect is an answer like any other, so not the one wanted (DS-6).
+//! HTTP requests to the directory: discovery document, keys, and tokens for codes. Every answer has a deadline and a
+//! size limit, and redirects are errors (DS-6).
 
 use super::{DirectorySettings, KeySet, KeySetError, keyring::Endpoints};
 use gw_types::Secret;
@@ -15,15 +15,15 @@ use std::time::Duration;
 
 type Body = Full<axum::body::Bytes>;
 
-/// The longest wait for one answer.
+/// Maximum time for one answer.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// The largest answer.
+/// Maximum size of an answer in bytes.
 const LARGEST: usize = 1024 * 1024;
 
 /// A client of the directory.
 pub(super) struct Http {
     client: Pool,
-    /// Whether every address must be https: it must unless the authority itself is not.
+    /// Whether every URL must be https. Only a plain-http authority turns this off.
     https_only: bool,
 }
 
@@ -32,39 +32,39 @@ enum Pool {
     Tls(Client<HttpsConnector<HttpConnector>, Body>),
 }
 
-/// Why there is no answer.
+/// Why a request to the directory failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
-    /// No address one may ask.
+    /// The URL is invalid or not allowed.
     #[error("an address that cannot be asked")]
     Address,
-    /// Nobody answers.
+    /// The connection failed.
     #[error("the directory cannot be reached")]
     Unreachable(#[source] hyper_util::client::legacy::Error),
-    /// Too slow.
+    /// The deadline passed.
     #[error("the directory did not answer in time")]
     Timeout,
-    /// Too large, or broken off.
+    /// The answer is too large or was cut off.
     #[error("an answer that cannot be read")]
     TooLarge,
-    /// Another status than 200.
+    /// A status other than 200.
     #[error("the directory answered `{0}`")]
     Refused(StatusCode),
-    /// Not what was asked for.
+    /// The answer has another shape than expected.
     #[error("an answer of another shape")]
     Malformed,
 }
 
-/// Why the directory is not usable.
+/// Why discovery failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DiscoveryError {
-    /// No answer.
+    /// A request failed.
     #[error("no description or no keys")]
     Ask(#[from] AskError),
-    /// It describes somebody else.
+    /// The document names another issuer.
     #[error("a description of another issuer")]
     Issuer,
-    /// No keys.
+    /// The key document is unusable.
     #[error("no usable keys")]
     Keys(#[from] KeySetError),
 }
@@ -104,12 +104,13 @@ impl Http {
         Ok(Self { client, https_only })
     }
 
-    /// Where the directory answers what, and its keys.
+    /// Fetches the discovery document and the keys.
     pub(super) async fn discover(&self, authority: &str, tenant: &str) -> Result<(Endpoints, KeySet), DiscoveryError> {
         let address = format!("{authority}/{tenant}/v2.0/.well-known/openid-configuration");
         let text = self.get(&address).await?;
         let described: Description = serde_json::from_slice(&text).map_err(|_| AskError::Malformed)?;
-        // For one tenant its own issuer, for several a template; tokens are measured by their own tenant.
+        // With one tenant it is that tenant's issuer, with several a template. Each token is checked against its own
+        // tenant's issuer.
         let of_authority = described
             .issuer
             .strip_prefix(authority)
@@ -127,7 +128,7 @@ impl Http {
         Ok((endpoints, keys))
     }
 
-    /// The id token for a code.
+    /// Exchanges a code for an id token.
     pub(super) async fn redeem(
         &self,
         endpoint: &str,

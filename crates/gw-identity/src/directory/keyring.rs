@@ -1,65 +1,66 @@
-//! How long what we know of the directory holds, and when it may be asked again (DS-1, DS-6). Pure: time is an argument.
+//! How long the directory's keys and endpoints are used, and when the directory may be asked again (DS-1, DS-6). Pure:
+//! time is an argument.
 
 use super::KeySet;
 use gw_types::{Seconds, Timestamp};
 use std::{collections::VecDeque, sync::Arc};
 
-/// From this age on the directory is asked again.
+/// The directory is asked again from this age on.
 const FRESH: Seconds = Seconds(86_400);
-/// Until this age a copy serves while the directory does not answer.
+/// Keys and endpoints are used until this age while the directory does not answer.
 const USABLE: Seconds = Seconds(2 * 86_400);
-/// Between attempts while it does not answer.
+/// Time between attempts while the directory does not answer.
 const RETRY: Seconds = Seconds(60);
-/// So long a key is not looked for again that the directory did not know.
+/// How long a key that the directory did not know is not asked for again.
 const ABSENT: Seconds = Seconds(300);
-/// So many of those are remembered.
+/// Maximum number of unknown keys that are remembered.
 const ABSENT_MAX: usize = 256;
-/// Longer names are no key's.
+/// Longer key ids are rejected without a request.
 const LONGEST_ID: usize = 256;
-/// Unknown keys make us ask so often in a row, then once in so long: anybody can invent names, and a new key of the
-/// directory's must be found all the same.
+/// Unknown keys cause this many requests in a row, then one per `INTERVAL`: anybody can invent key ids, and a new key
+/// of the directory must be found all the same.
 const BURST: i64 = 6;
 const INTERVAL: Seconds = Seconds(10);
 
 /// Who named an unknown key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NamedBy {
-    /// The directory itself, in a token it gave us.
+    /// The directory, in a token that it sent.
     Directory,
-    /// A caller, in a token of theirs.
+    /// A caller, in a token that the caller sent.
     Caller,
 }
 
-/// Where the directory answers what.
+/// The endpoints of the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoints {
-    /// Where people log in.
+    /// The endpoint where users log in.
     pub(super) authorization: String,
-    /// Where codes become tokens.
+    /// The endpoint that exchanges codes for tokens.
     pub(super) token: String,
 }
 
-/// What one round of asking told.
+/// The result of one successful discovery.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) endpoints: Endpoints,
     pub(super) keys: KeySet,
 }
 
-/// What is known, since when, and when was asked.
+/// The last discovery and its time, and the time of the last attempt.
 #[derive(Debug, Default)]
 pub(super) struct Keyring {
     known: Option<(Arc<Known>, Timestamp)>,
     tried: Option<Timestamp>,
-    /// Keys that the directory did not know, and until when that counts.
+    /// Keys that the directory did not know, and until when each is remembered.
     absent: VecDeque<(String, Timestamp)>,
-    /// When all that was asked because of unknown keys would have been due at an even pace.
+    /// When the next request for an unknown key would be due if requests were spaced by `INTERVAL`.
     due_for_directory: Option<Timestamp>,
     due_for_callers: Option<Timestamp>,
 }
 
 impl Keyring {
-    /// What may still be used.
+    /// The last discovery, while it may be used.
     pub(super) fn usable(&self, now: Timestamp) -> Option<Arc<Known>> {
         let (known, since) = self.known.as_ref()?;
         (now < since.plus(USABLE)).then(|| Arc::clone(known))
@@ -71,7 +72,7 @@ impl Keyring {
         old && self.tried.is_none_or(|tried| now >= tried.plus(RETRY))
     }
 
-    /// Notes an attempt if one is due; whether it is.
+    /// Records an attempt if one is due. Returns whether it is.
     pub(super) fn begin_refresh(&mut self, now: Timestamp) -> bool {
         let due = self.due(now);
         if due {
@@ -80,7 +81,8 @@ impl Keyring {
         due
     }
 
-    /// The same for an unknown key: not for one that is known to be none, and not without end for ever new ones.
+    /// Records an attempt for an unknown key if one is allowed: not for a key known to be absent, and at a limited rate
+    /// for ever new keys.
     pub(super) fn begin_for_unknown_key(&mut self, id: &str, named_by: NamedBy, now: Timestamp) -> bool {
         self.absent.retain(|(_, until)| *until > now);
         if id.len() > LONGEST_ID || self.absent.iter().any(|(absent, _)| absent == id) {
@@ -99,7 +101,7 @@ impl Keyring {
         may
     }
 
-    /// Notes that the directory was asked and does not know this key.
+    /// Records that the directory was asked and does not know this key.
     pub(super) fn note_absent(&mut self, id: &str, now: Timestamp) {
         if self.absent.len() >= ABSENT_MAX {
             self.absent.pop_front();
@@ -107,7 +109,7 @@ impl Keyring {
         self.absent.push_back((id.to_owned(), now.plus(ABSENT)));
     }
 
-    /// Keeps what the directory told.
+    /// Stores the result of a discovery.
     pub(super) fn keep(&mut self, known: Known, now: Timestamp) {
         self.known = Some((Arc::new(known), now));
     }

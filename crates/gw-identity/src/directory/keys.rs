@@ -1,6 +1,7 @@
-//! The directory's signing keys as its key document lists them (RFC 7517). Pure: fetching is somebody else's.
+//! The directory's signing keys, as listed in its JSON Web Key Set (RFC 7517). Pure: another module fetches the
+//! document.
 //!
-//! Invariant: only keys that may sign our tokens are kept: RSA, for signatures, RS256, at least 2048 bits (DS-6).
+//! Invariant: only keys that may sign accepted tokens are kept: RSA, for signatures, RS256, at least 2048 bits (DS-6).
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
@@ -8,16 +9,16 @@ use serde::Deserialize;
 
 /// The smallest modulus in bytes.
 const MODULUS_MIN: usize = 256;
-/// The largest one: verification must not become a way to keep us busy.
+/// The largest modulus in bytes: verification must not be usable to overload the gateway.
 const MODULUS_MAX: usize = 1024;
 
-/// Why a text is no key set.
+/// Why a document is not a usable key set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
-    /// No JSON of that shape.
+    /// Not JSON, or JSON of another shape.
     #[error("the key document is malformed")]
     Malformed,
-    /// Not one key that may sign our tokens.
+    /// No key that may sign accepted tokens.
     #[error("the key document holds no usable key")]
     Empty,
 }
@@ -32,7 +33,7 @@ pub(super) struct Key {
     id: String,
     modulus: Vec<u8>,
     exponent: Vec<u8>,
-    /// For whom the key signs, `{tenantid}` standing for any tenant; the directory does not always say.
+    /// The issuer for which the key signs, where `{tenantid}` stands for any tenant. Not every directory names it.
     pub(super) issuer: Option<String>,
 }
 
@@ -54,7 +55,7 @@ struct Member {
 }
 
 impl KeySet {
-    /// Reads a key document; keys of other kinds and weak ones are left out.
+    /// Parses a key document. Leaves out keys of other kinds and weak ones.
     pub fn parse(document: &[u8]) -> Result<Self, KeySetError> {
         let document: Document = serde_json::from_slice(document).map_err(|_| KeySetError::Malformed)?;
         let keys: Vec<Key> = document.keys.into_iter().filter_map(Member::usable).collect();
@@ -65,7 +66,7 @@ impl KeySet {
         }
     }
 
-    /// The keys of an id; a directory that gave one id to two keys gets neither preferred.
+    /// The keys with this id. If two keys share an id, either may have signed.
     pub(super) fn named<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a Key> {
         self.0.iter().filter(move |key| key.id == id)
     }
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn ds6_only_strong_rsa_signing_keys_are_kept() {
         assert_eq!(parsed(&[member(|_| ())]).unwrap().0.len(), 1);
-        // A directory may leave out what it takes for granted.
+        // `alg` and `use` are optional.
         let bare = member(|m| {
             m.as_object_mut().unwrap().remove("alg");
             m.as_object_mut().unwrap().remove("use");

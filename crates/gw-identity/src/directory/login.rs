@@ -1,7 +1,7 @@
-//! From an identity the directory vouches for to an account and tokens (DS-7, DS-8, DS-9).
+//! Turns an identity that the directory confirmed into an account and tokens (DS-7, DS-8, DS-9).
 
 use super::{Directory, DirectoryError, Identity};
-use crate::{error::detached, routes::Provenance, security, state::IdentityState, tokens::TokenPair};
+use crate::{error::spawn_tracked, routes::RequestInfo, security, state::IdentityState, tokens::TokenPair};
 use gw_audit::SecurityKind;
 use gw_http::Amr;
 use gw_policy::snapshot::Group;
@@ -12,13 +12,13 @@ use gw_store::{
 };
 use gw_types::{Claim, ExternalId, GroupId, TenantId};
 
-/// Lets an identity in, or says why not. From the first effect on it runs to its end (HD21).
-pub(crate) async fn enter(
+/// Logs an identity in. Runs to its end after the first effect, even if the client disconnects (HD21).
+pub(crate) async fn log_in(
     state: &IdentityState,
     directory: &Directory,
     identity: Identity,
     amr: Amr,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<TokenPair, DirectoryError> {
     let settings = &directory.settings;
     let is_person = amr == Amr::Directory;
@@ -28,12 +28,12 @@ pub(crate) async fn enter(
         settings.auto_kyc_service_principal
     };
     let (tasks, state, provenance) = (&state.tasks, state.clone(), provenance.clone());
-    detached(tasks, async move {
-        let mut room = state.security.reserve(1)?;
-        let actor = provenance.act(Actor::named(identity.subject.as_str()));
+    spawn_tracked(tasks, async move {
+        let mut reservation = state.journal.reserve(1)?;
+        let actor = provenance.actor(Actor::named(identity.subject.as_str()));
         let mut tx = state.store.begin(&actor).await?;
         let user = account(&mut tx, &identity, auto_kyc).await?;
-        // As with wallets.
+        // A login accepts the user's only invitation, as at a login by proof.
         tx.accept_only_offer(user.id).await?;
         let family = state.inner.issuer.new_family(amr, tx.now());
         let (pair, row) = state.inner.issuer.issue(&user, family, tx.now());
@@ -45,18 +45,18 @@ pub(crate) async fn enter(
         event.user_id = Some(user.id);
         event.session_id = Some(family.id);
         event.provider = Some(amr.as_str().into());
-        room.record(event)?;
+        reservation.append(event)?;
         Ok(pair)
     })
     .await
 }
 
-/// Notes a refused login.
+/// Records a rejected login.
 pub(crate) fn note_refusal(
     state: &IdentityState,
     who: Option<ExternalId>,
     amr: Amr,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
     error: &DirectoryError,
 ) {
     let Some(reason) = error.reason() else { return };
@@ -67,10 +67,11 @@ pub(crate) fn note_refusal(
     event.external_id = who;
     event.provider = Some(amr.as_str().into());
     event.reason = Some(reason.into());
-    state.security.note(event);
+    state.record_refusal(event);
 }
 
-/// The account of an identity, made if the tenant provides for it; the tenant of the first login is its tenant.
+/// Finds the account of an identity, or creates it if the tenant provisions accounts automatically. The tenant of the
+/// first login becomes the account's tenant.
 async fn account(tx: &mut Tx, identity: &Identity, auto_kyc: bool) -> Result<User, DirectoryError> {
     let tenant = TenantId(identity.tenant);
     let allowed = tx.read().find_tenant(tenant).await?.filter(|allowed| !allowed.disabled);
@@ -104,7 +105,7 @@ async fn account(tx: &mut Tx, identity: &Identity, auto_kyc: bool) -> Result<Use
             tx.create_user(new).await?
         }
     };
-    // A ban outlives the row: a new one may be banned at once.
+    // A ban outlives the deletion of the user's row, so a new row may be banned at once.
     if user.banned {
         Err(DirectoryError::Banned)
     } else {
@@ -112,14 +113,16 @@ async fn account(tx: &mut Tx, identity: &Identity, auto_kyc: bool) -> Result<Use
     }
 }
 
-/// Whether the tenant's own organization knows the person already; that another one named them provides for nothing.
+/// Whether the user is a member of the tenant's own organization; membership of another organization does not count.
+/// Always true if the tenant has no organization.
 async fn is_placed(tx: &Tx, user: &User, tenant: &AllowedTenant) -> Result<bool, StoreError> {
     let Some(org) = tenant.default_org else { return Ok(true) };
     let held = tx.read().list_memberships(user.id, &Scope::Orgs(vec![org])).await?;
     Ok(!held.is_empty())
 }
 
-/// The tenant's group, unless it is gone or came to make administrators since it was chosen.
+/// The tenant's group, or the default group if the tenant's is deleted, belongs to another organization, or grants
+/// administration.
 async fn group_of(tx: &Tx, tenant: &AllowedTenant) -> Result<GroupId, StoreError> {
     let Some(group) = tenant.default_group else {
         return Ok(Group::DEFAULT);

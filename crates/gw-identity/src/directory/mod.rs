@@ -1,8 +1,8 @@
-//! Logins by an enterprise directory (spec/10 section 6).
+//! Logins through an enterprise directory (spec/10 section 6).
 //!
-//! `token` and `keys` say what a directory's token must say, `keyring` how long what we know of the directory holds:
-//! all pure. `http` asks the directory, `login` turns an identity into an account and tokens. [`Directory`] holds it
-//! together.
+//! `token` and `keys` check a directory's tokens, and `keyring` decides how long the directory's keys and endpoints are
+//! used: all pure. `http` sends requests to the directory, and `login` turns an identity into an account and tokens.
+//! [`Directory`] combines them.
 
 mod error;
 mod http;
@@ -16,7 +16,7 @@ pub use keys::{KeySet, KeySetError};
 pub use token::{Fault, Identity, Rules, id_token, service_principal};
 
 pub(crate) use error::DirectoryError;
-pub(crate) use login::{enter, note_refusal};
+pub(crate) use login::{log_in, note_refusal};
 use state_token::Pending;
 
 use self::http::{AskError, Http};
@@ -29,10 +29,10 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How an application is registered with the directory.
+/// Settings of the directory login.
 #[derive(Clone, Debug)]
 pub struct DirectorySettings {
-    /// What tokens are measured by.
+    /// The rules that tokens are checked against.
     pub rules: Rules,
     /// DIRECTORY_CLIENT_SECRET.
     pub client_secret: Secret,
@@ -44,23 +44,23 @@ pub struct DirectorySettings {
     pub auto_kyc_service_principal: bool,
 }
 
-/// The directory people and machines may log in with.
+/// The enterprise directory that people and service principals log in with.
 pub struct Directory {
     settings: DirectorySettings,
     http: Http,
     keyring: Mutex<Keyring>,
-    /// One asks at a time; who waited finds the answer.
+    /// Held while the directory is asked: only one request at a time, and waiters use its result.
     asking: tokio::sync::Mutex<()>,
     cache: Cache,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 }
 
-/// How often the worker looks whether the directory must be asked.
+/// How often the worker checks whether the directory must be asked.
 const LOOK: Duration = Duration::from_secs(5);
 
 impl Directory {
-    /// A directory that was not asked yet; see [`Directory::watch`]. `cache` keeps logins on their way.
+    /// Creates a directory that was not asked yet; see [`Directory::watch`]. `cache` stores pending logins.
     pub fn new(
         settings: DirectorySettings,
         cache: Cache,
@@ -80,8 +80,8 @@ impl Directory {
         })
     }
 
-    /// Keeps what is known of the directory fresh until `end`: asked at once, again when it grows old, and each minute
-    /// while it does not answer (DS-1, DS-6).
+    /// Keeps the directory's keys and endpoints fresh until `end`: asks at once, again when they are old, and each
+    /// minute while the directory does not answer (DS-1, DS-6).
     pub async fn watch(&self, end: CancellationToken) {
         loop {
             self.refresh_if_due().await;
@@ -92,7 +92,7 @@ impl Directory {
         }
     }
 
-    /// Whether one can log in with it now.
+    /// Whether logins with it are possible now.
     pub fn is_available(&self) -> bool {
         self.known(self.clock.now()).is_some()
     }
@@ -110,7 +110,7 @@ impl Directory {
         }
     }
 
-    /// Asks for keys again because a token named one we do not know. Whether there is a newer set to look at.
+    /// Asks for keys again because a token names an unknown one. Returns the newer key set, if there is one.
     async fn refresh_for_unknown_key(&self, id: &str, named_by: NamedBy, seen: &Arc<Known>) -> Option<Arc<Known>> {
         let _one_at_a_time = self.asking.lock().await;
         let now = self.clock.now();
@@ -148,7 +148,7 @@ impl Directory {
         }
     }
 
-    /// What `judge` says of a token under the known keys; asked again under newer ones if it names an unknown key.
+    /// Calls `judge` with the known keys, and again with newer ones if the token names an unknown key.
     async fn judged(
         &self,
         token: &Secret,
@@ -165,7 +165,7 @@ impl Directory {
         Ok(said?)
     }
 
-    /// Whose login a code completes (DS-3, DS-4).
+    /// Exchanges a code and returns the identity in its id token (DS-3, DS-4).
     pub(crate) async fn redeem(&self, code: &str, pending: &Pending) -> Result<Identity, DirectoryError> {
         let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
         let token = self
@@ -202,8 +202,8 @@ impl Directory {
         self.judged(&token, NamedBy::Directory, judge).await
     }
 
-    /// Which machine a token stands for (DS-5).
-    pub(crate) async fn machine(&self, token: &Secret) -> Result<Identity, DirectoryError> {
+    /// Verifies the token of a service principal and returns its identity (DS-5).
+    pub(crate) async fn verify_service_principal(&self, token: &Secret) -> Result<Identity, DirectoryError> {
         let judge = |keys: &KeySet| service_principal(token.expose(), keys, &self.settings.rules, self.clock.now());
         self.judged(token, NamedBy::Caller, judge).await
     }

@@ -1,10 +1,9 @@
-//! A login on its way to the directory and back (DS-2): known by a random state, used once, bound to the browser that
-//! began it.
+//! A pending directory login (DS-2): found by a random state, used once, bound to the browser that began it.
 
 use super::{Directory, DirectoryError};
 use crate::{error::once_the_cache_answers, login::Places};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use gw_cache::{Entry, PutError, Space};
+use gw_cache::{Entry, Namespace, PutError};
 use gw_http::ClientAddress;
 use gw_types::Entropy;
 use serde::{Deserialize, Serialize};
@@ -12,36 +11,36 @@ use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 
-/// What is kept of a login until its callback.
+/// The stored data of a login between its start and its callback.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Pending {
-    /// What the id token must carry.
+    /// The nonce that the id token must contain.
     pub(crate) nonce: String,
     /// Where the directory sends the browser.
     pub(crate) redirect_uri: String,
-    /// PKCE (RFC 7636): proves to the directory that who redeems the code is who began.
+    /// PKCE verifier (RFC 7636): proves to the directory that the code is redeemed by the party that began the login.
     pub(crate) verifier: String,
     /// SHA-256 of the browser's secret.
     browser: [u8; 32],
-    /// Where it began, for callers that are no browsers.
+    /// The address that began the login, for callers that are not browsers.
     opener: IpAddr,
-    /// Whether a browser began it: then only the secret counts (HD34).
+    /// Whether a browser began it: then only the secret identifies the caller (HD34).
     begun_by_browser: bool,
 }
 
 /// A login that has begun.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// Comes back with the callback.
+    /// Returns with the callback.
     pub(crate) state: String,
-    /// Where the browser goes.
+    /// The URL that the browser goes to.
     pub(crate) url: String,
-    /// What the browser shows with the callback.
+    /// The secret that the browser shows with the callback.
     pub(crate) browser: String,
 }
 
 impl Directory {
-    /// Begins a login that comes back to `redirect_uri`.
+    /// Begins a login whose callback goes to `redirect_uri`.
     pub(crate) async fn open(
         &self,
         redirect_uri: &str,
@@ -78,17 +77,17 @@ impl Directory {
         let groups = places.groups();
         let opened = self
             .cache
-            .put(Entry::new(Space::DirectoryState, &key, &record).with_group_limits(&groups))
+            .put(Entry::new(Namespace::DirectoryState, &key, &record).with_group_limits(&groups))
             .await;
         opened.map_err(|error| match error {
             PutError::Full { wait } => DirectoryError::Busy(wait),
             PutError::GroupFull { wait } => DirectoryError::TooManyLogins(wait),
             PutError::Unavailable(_) => {
-                // Nobody was told of it, yet it may hold a place.
+                // No client got the state, yet the entry may exist and count against the limit.
                 let (cache, key) = (self.cache.clone(), key.clone());
                 once_the_cache_answers(move || {
                     let (cache, key) = (cache.clone(), key.clone());
-                    async move { cache.take(Space::DirectoryState, &key).await.map(|_| ()) }
+                    async move { cache.take(Namespace::DirectoryState, &key).await.map(|_| ()) }
                 });
                 DirectoryError::Unavailable
             }
@@ -100,10 +99,11 @@ impl Directory {
         })
     }
 
-    /// Takes the login of a state: whoever comes second finds nothing.
+    /// Takes the pending login of a state out; a second caller finds none.
     ///
-    /// `secrets` are what the caller shows; a caller that is no browser (`page` false) may instead come from where the
-    /// login began. A browser must show one: otherwise somebody could log their victim in as themselves.
+    /// `secrets` are the secrets that the caller shows. A caller that is not a browser (`page` false) may instead come
+    /// from the address that began the login. A browser must show a secret: otherwise an attacker could log a victim in
+    /// as the attacker.
     pub(crate) async fn take(
         &self,
         state: &str,
@@ -111,7 +111,7 @@ impl Directory {
         caller: ClientAddress,
         page: bool,
     ) -> Result<Pending, DirectoryError> {
-        let record = self.cache.take(Space::DirectoryState, &key(state)).await;
+        let record = self.cache.take(Namespace::DirectoryState, &key(state)).await;
         let record = record
             .map_err(|_| DirectoryError::Unavailable)?
             .ok_or(DirectoryError::State)?;
@@ -128,7 +128,7 @@ impl Directory {
     }
 }
 
-/// Logins on their way of one address: a whole office may stand behind it.
+/// Maximum number of pending logins of one address: a whole office may share it.
 const MAX_PER_ADDRESS: u32 = 100;
 
 fn random(entropy: &dyn Entropy, bytes: usize) -> String {
@@ -142,7 +142,7 @@ fn digest(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// The cache never sees what opens something.
+/// The cache key of a state. It is a hash, so that the cache never holds the state itself.
 fn key(state: &str) -> String {
     hex::encode(digest(state))
 }

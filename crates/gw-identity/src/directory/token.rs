@@ -1,7 +1,7 @@
-//! What a directory's token must say before anybody is let in by it (DS-4, DS-5).
+//! Checks of a directory's tokens (DS-4, DS-5).
 //!
-//! Pure: keys, expectations and time are arguments, and the answer names what was wrong, for our log only. Invariant:
-//! the algorithm is RS256 and the key one of ours to know; neither is ever taken from the token.
+//! Pure: keys, rules and time are arguments. The error says what is wrong, for the log only. Invariant: the algorithm
+//! is RS256 and the key is one of the known keys; neither is ever taken from the token.
 
 use super::keys::KeySet;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -10,88 +10,88 @@ use serde::Deserialize;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
-/// How far the directory's clock may be from ours.
+/// Maximum difference between the directory's clock and the gateway's.
 const SKEW: Seconds = Seconds(60);
-/// Longer texts are no tokens: the directory's own limit on claims keeps them well below.
+/// Longer texts are rejected: the directory's own limit on claims keeps tokens well below this.
 const MAX_LEN: usize = 16 * 1024;
-/// Who signs the older form of access tokens, whatever the authority.
+/// The issuer of v1 access tokens, whatever the authority.
 const V1_ISSUER: &str = "https://sts.windows.net";
 
-/// What tokens are measured by.
+/// The rules that tokens are checked against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// DIRECTORY_AUTHORITY_HOST, without a slash at its end.
     pub authority: String,
-    /// DIRECTORY_CLIENT_ID: for whom id tokens are.
+    /// DIRECTORY_CLIENT_ID: the audience of id tokens.
     pub client_id: String,
-    /// DIRECTORY_SP_AUDIENCE: for whom service principals' tokens are.
+    /// DIRECTORY_SP_AUDIENCE: the audience of service principals' tokens.
     pub sp_audience: String,
-    /// DIRECTORY_SP_CLIENTS: applications that may come; empty lets all of an allowed tenant.
+    /// DIRECTORY_SP_CLIENTS: the applications that may log in; if empty, all of an allowed tenant.
     pub sp_clients: Vec<String>,
-    /// DIRECTORY_SP_ROLE: the application role they must hold.
+    /// DIRECTORY_SP_ROLE: the application role that they must have.
     pub sp_role: Option<String>,
 }
 
-/// Whom a token stands for.
+/// The identity in a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The tenant that vouches.
+    /// The tenant that issued it.
     pub tenant: Uuid,
     /// `directory:<oid>`
     pub subject: ExternalId,
 }
 
-/// What is wrong with a token.
+/// Why a token is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
-    /// No compact JWT with the claims it needs.
+    /// Not a compact JWT with the required claims.
     #[error("malformed")]
     Malformed,
-    /// Another algorithm than RS256, or a header that wants something special.
+    /// An algorithm other than RS256, or a header with critical extensions.
     #[error("another algorithm than RS256")]
     Algorithm,
-    /// Signed with a key we do not know, perhaps a new one.
+    /// Signed with an unknown key, perhaps a new one.
     #[error("an unknown key")]
     UnknownKey,
     /// Not signed with the key it names.
     #[error("a wrong signature")]
     Signature,
-    /// Over.
+    /// Expired.
     #[error("expired")]
     Expired,
     /// Not valid yet.
     #[error("not valid yet")]
     NotYet,
-    /// The tenant id is no UUID (DS-7).
+    /// The tenant id is not a UUID (DS-7).
     #[error("a tenant id that is no UUID")]
     TenantId,
-    /// Not from the tenant it names.
+    /// Not issued by the tenant that it names.
     #[error("another issuer")]
     Issuer,
     /// Signed with a key of another tenant.
     #[error("the key of another issuer")]
     KeyIssuer,
-    /// For somebody else.
+    /// Issued for another audience.
     #[error("another audience")]
     Audience,
-    /// Not of the login it is shown for, or an id token where none belongs.
+    /// Issued for another login, or an id token where an access token is expected.
     #[error("a wrong nonce")]
     Nonce,
-    /// The object id names nobody.
+    /// The object id is missing or invalid.
     #[error("an object id that names nobody")]
     Subject,
-    /// A person's token where a machine's belongs.
+    /// A user's token where an application's own token is expected.
     #[error("not an application's own token")]
     NotAppOnly,
     /// An application that is not listed.
     #[error("an application that is not listed")]
     Client,
-    /// An application without the wanted role.
+    /// An application without the required role.
     #[error("an application without the role")]
     Role,
 }
 
-/// Whose id token of the login with this nonce it is (DS-4).
+/// Verifies the id token of the login with this nonce (DS-4).
 pub fn id_token(text: &str, keys: &KeySet, rules: &Rules, nonce: &str, now: Timestamp) -> Result<Identity, Fault> {
     let (claims, key_issuer) = open(text, keys)?;
     claims.check_time(now)?;
@@ -115,7 +115,7 @@ pub fn id_token(text: &str, keys: &KeySet, rules: &Rules, nonce: &str, now: Time
     })
 }
 
-/// Which application's own access token for us it is (DS-5), in the older (v1) or the newer (v2) form.
+/// Verifies the access token of a service principal (DS-5), in the older (v1) or the newer (v2) form.
 pub fn service_principal(text: &str, keys: &KeySet, rules: &Rules, now: Timestamp) -> Result<Identity, Fault> {
     let (claims, key_issuer) = open(text, keys)?;
     claims.check_time(now)?;
@@ -131,7 +131,7 @@ pub fn service_principal(text: &str, keys: &KeySet, rules: &Rules, now: Timestam
     if !same_audience(claims.audience()?, &rules.sp_audience) {
         return Err(Fault::Audience);
     }
-    // An id token is never a machine's access token, whoever it is for.
+    // An id token never counts as an access token, whatever its audience.
     if claims.nonce.is_some() {
         return Err(Fault::Nonce);
     }
@@ -166,12 +166,12 @@ pub fn service_principal(text: &str, keys: &KeySet, rules: &Rules, now: Timestam
 }
 
 impl Rules {
-    /// The issuer of a tenant's tokens, also where the login went through `common` or `organizations`.
+    /// The issuer of a tenant's tokens, also if the login went through `common` or `organizations`.
     fn v2_issuer(&self, tenant: Uuid) -> String {
         format!("{}/{tenant}/v2.0", self.authority)
     }
 
-    /// A key that says for whom it signs must sign for this tenant.
+    /// Checks that a key that names its issuer may sign for this tenant.
     fn check_key(&self, template: Option<&str>, tenant: Uuid) -> Result<(), Fault> {
         let fits = |template: &str| template.replace("{tenantid}", &tenant.to_string()) == self.v2_issuer(tenant);
         if template.is_none_or(fits) {
@@ -182,7 +182,7 @@ impl Rules {
     }
 }
 
-/// `api://<guid>` and `<guid>` are one audience: older tokens carry the one, newer ones the other.
+/// Whether two audiences are the same: `api://<guid>` (v1 tokens) and `<guid>` (v2 tokens) are equal.
 fn same_audience(one: &str, other: &str) -> bool {
     let guid = |text: &str| Uuid::try_parse(text.strip_prefix("api://").unwrap_or(text)).ok();
     one == other || guid(one).is_some_and(|one| Some(one) == guid(other))
@@ -195,7 +195,7 @@ struct Header {
     crit: Option<serde_json::Value>,
 }
 
-/// The claims we look at; a member that stands twice makes the token malformed.
+/// The claims that are checked. A duplicate member makes the token malformed.
 #[derive(Deserialize)]
 struct Claims {
     iss: String,
@@ -218,11 +218,11 @@ struct Claims {
 #[serde(untagged)]
 enum Audience {
     One(String),
-    /// A token for several services could be shown to us by one of the others.
+    /// Accepted with one entry only: one of several audiences could show the token here.
     List(Vec<String>),
 }
 
-/// The key that a token names, unread otherwise.
+/// Reads the key id in a token's header, without verification.
 pub(super) fn key_id(text: &str) -> Option<String> {
     let header = text.split_once('.')?.0;
     serde_json::from_slice::<Header>(&URL_SAFE_NO_PAD.decode(header).ok()?)
@@ -230,7 +230,7 @@ pub(super) fn key_id(text: &str) -> Option<String> {
         .kid
 }
 
-/// The claims of a token signed with a known key, and for whom that key signs.
+/// Verifies the signature with a known key. Returns the claims, and the issuer for which that key signs.
 fn open(text: &str, keys: &KeySet) -> Result<(Claims, Option<String>), Fault> {
     if text.len() > MAX_LEN {
         return Err(Fault::Malformed);
@@ -256,7 +256,7 @@ fn open(text: &str, keys: &KeySet) -> Result<(Claims, Option<String>), Fault> {
 impl Claims {
     fn check_time(&self, now: Timestamp) -> Result<(), Fault> {
         let soon = now.plus(SKEW).secs();
-        // Compared as numbers: a far-fetched one must not overflow.
+        // Saturating, so that an extreme value does not overflow.
         if self.exp.saturating_add(i64::from(SKEW.0)) <= now.secs() {
             return Err(Fault::Expired);
         }
@@ -268,7 +268,7 @@ impl Claims {
 
     fn tenant(&self) -> Result<Uuid, Fault> {
         let text = self.tid.as_deref().ok_or(Fault::TenantId)?;
-        // Hyphenated only: issuers are compared with the text made of it.
+        // Only the hyphenated form: the expected issuer is built from it.
         let is_plain = text.len() == 36;
         Uuid::try_parse(text)
             .ok()
@@ -286,8 +286,8 @@ impl Claims {
         }
     }
 
-    /// The object id is the same in every application of the tenant; the subject is not. It is a GUID, and has one text, so
-    /// that no spelling makes a second account.
+    /// The subject is the object id, which, unlike `sub`, is the same in every application of the tenant. It is a GUID
+    /// in one canonical spelling, so that another spelling does not create a second account.
     fn subject(&self) -> Result<ExternalId, Fault> {
         let oid = self
             .oid

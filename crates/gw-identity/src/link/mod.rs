@@ -1,22 +1,22 @@
 //! Challenges by which a user proves that an address is theirs (LK-1, LK-2; D6).
 //!
-//! Invariant: a challenge serves the user it was given to, once; five wrong signatures burn it.
+//! Invariant: a challenge can be used once, only by the user it was issued to; five wrong signatures destroy it.
 
 mod chain;
 mod signature;
 
-pub use chain::{Chain, ChainAway, ask_wallet};
+pub use chain::{Chain, ChainUnavailable, ask_wallet};
 pub(crate) use signature::{challenge_hash, parse_address, parse_bytes, signer};
 
-use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable};
+use gw_cache::{Cache, Change, Entry, Namespace, PutError, Unavailable};
 use gw_types::{Entropy, ExternalId, Seconds, Timestamp, UserId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-const LIFE: Seconds = Space::LinkChallenge.seconds();
+const LIFE: Seconds = Namespace::LinkChallenge.seconds();
 const MAX_FAILURES: u8 = 5;
 
-/// What a wallet is asked to sign.
+/// An open challenge: the message that a wallet is asked to sign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Challenge {
     user: UserId,
@@ -25,14 +25,14 @@ pub(crate) struct Challenge {
     pub(crate) message: String,
 }
 
-/// Why a challenge does not serve.
+/// Why a challenge cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    /// Unknown, over, used or burnt.
+    /// Unknown, expired, used or destroyed.
     Gone,
-    /// Somebody else's.
+    /// Issued to another user.
     Foreign,
-    /// Nobody can tell at the moment.
+    /// The cache is unavailable.
     Away,
 }
 
@@ -42,7 +42,7 @@ impl From<Unavailable> for Unusable {
     }
 }
 
-/// What a challenge's text names.
+/// The values that a challenge's text names.
 #[derive(Debug)]
 pub(crate) struct ChallengeFacts<'a> {
     pub(crate) host: &'a str,
@@ -63,7 +63,7 @@ impl Challenges {
         Self { cache }
     }
 
-    /// Opens a challenge: its nonce and its text.
+    /// Opens a challenge. Returns its nonce and its text.
     pub(crate) async fn open(
         &self,
         facts: &ChallengeFacts<'_>,
@@ -81,24 +81,24 @@ impl Challenges {
             message: message.clone(),
         };
         self.cache
-            .put(Entry::new(Space::LinkChallenge, &nonce, &challenge.write()))
+            .put(Entry::new(Namespace::LinkChallenge, &nonce, &challenge.write()))
             .await?;
         Ok((nonce, message))
     }
 
-    /// The text of a challenge that `user` may answer.
+    /// Returns the text of a challenge of this user.
     pub(crate) async fn message(&self, nonce: &str, user: UserId) -> Result<String, Unusable> {
-        let found = self.cache.get(Space::LinkChallenge, nonce).await?;
-        match found.as_deref().and_then(Challenge::read) {
+        let bytes = self.cache.get(Namespace::LinkChallenge, nonce).await?;
+        match bytes.as_deref().and_then(Challenge::read) {
             Some(challenge) if challenge.user == user => Ok(challenge.message),
             Some(_) => Err(Unusable::Foreign),
             None => Err(Unusable::Gone),
         }
     }
 
-    /// Counts a wrong answer of its owner; the fifth burns the challenge.
+    /// Counts a wrong signature of the challenge's owner. The fifth destroys the challenge.
     pub(crate) async fn fail(&self, nonce: &str) -> Result<(), Unusable> {
-        let counted = self.cache.update(Space::LinkChallenge, nonce, |bytes| {
+        let counted = self.cache.update(Namespace::LinkChallenge, nonce, |bytes| {
             let Some(mut challenge) = Challenge::read(bytes) else {
                 return (Change::Remove, ());
             };
@@ -114,22 +114,23 @@ impl Challenges {
         Ok(())
     }
 
-    /// Takes the challenge out, for the one answer that counts.
+    /// Removes the challenge, so that only one answer can use it.
     pub(crate) async fn take(&self, nonce: &str, user: UserId) -> Result<Challenge, Unusable> {
         let taken = self
             .cache
-            .update(Space::LinkChallenge, nonce, |bytes| match Challenge::read(bytes) {
+            .update(Namespace::LinkChallenge, nonce, |bytes| match Challenge::read(bytes) {
                 Some(challenge) if challenge.user == user => (Change::Remove, Some(challenge)),
                 _ => (Change::Keep, None),
             });
         taken.await?.flatten().ok_or(Unusable::Gone)
     }
 
-    /// Puts a challenge back whose right answer could not be used for a fault of ours: only success consumes it.
+    /// Puts a challenge back whose correct answer could not be used because of an internal fault: only success consumes
+    /// it.
     pub(crate) async fn put_back(&self, nonce: &str, taken: &Challenge, now: Timestamp) {
         let left = u64::try_from(taken.until.micros().saturating_sub(now.micros())).unwrap_or(0);
         let bytes = taken.write();
-        let entry = Entry::new(Space::LinkChallenge, nonce, &bytes).living(Duration::from_micros(left));
+        let entry = Entry::new(Namespace::LinkChallenge, nonce, &bytes).with_ttl(Duration::from_micros(left));
         if self.cache.put(entry).await.is_err() {
             tracing::warn!("a challenge could not be put back; its owner needs a new one");
         }
@@ -141,7 +142,7 @@ impl Challenge {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// Texts and numbers: always written.
+    /// Serialization of texts and numbers cannot fail.
     fn write(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }

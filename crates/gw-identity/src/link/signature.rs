@@ -1,4 +1,4 @@
-//! Who signed a text (LK-3): EIP-191, 65 bytes or the 64-byte compact form, low s only.
+//! Recovers the signer of a text (LK-3): EIP-191, 65 bytes or the 64-byte compact form, low s only.
 
 use alloy_primitives::{Signature, eip191_hash_message};
 use gw_types::{Address, B256, U256};
@@ -11,22 +11,22 @@ pub(crate) fn parse_address(text: &str) -> Option<Address> {
     Some(Address::from(bytes))
 }
 
-/// The address whose key signed `message`; nothing for whatever is no canonical signature.
+/// Recovers the address whose key signed `message`. `None` if the signature is not canonical.
 pub(crate) fn signer(message: &str, signature: &str) -> Option<Address> {
     let signature = parse(signature)?;
-    // Each signature has a twin with the other s; taking both would let a stranger alter a seen one.
+    // Each signature has a twin with the other s. Accepting both would let a third party alter a signature it has seen.
     if signature.normalize_s().is_some() {
         return None;
     }
     signature.recover_address_from_prehash(&challenge_hash(message)).ok()
 }
 
-/// What a wallet is asked to sign (EIP-191).
+/// The hash that a wallet signs for `message` (EIP-191).
 pub(crate) fn challenge_hash(message: &str) -> B256 {
     eip191_hash_message(message)
 }
 
-/// A signature as bytes, of whatever form: what a contract wallet takes is its own affair.
+/// Decodes a signature of any form, up to 8 KiB: a contract wallet defines its own format.
 pub(crate) fn parse_bytes(text: &str) -> Option<Vec<u8>> {
     const MAX: usize = 8 * 1024;
     hex::decode(text.strip_prefix("0x").unwrap_or(text))

@@ -1,10 +1,10 @@
-//! From a wallet's proof to tokens (ZK-10, ZK-12, ZK-80, HD19, HD21).
+//! Verifies a wallet's proof and issues tokens (ZK-10, ZK-12, ZK-80, HD19, HD21).
 
-use super::{LoggedIn, LoginError, LoginId, Nullifier, Proved, Reason, Refusal};
+use super::{LoginCompletion, LoginError, LoginId, LoginRejection, Nullifier, Reason, VerifiedLogin};
 use crate::{
     account,
-    error::{detached, once_the_cache_answers},
-    routes::Provenance,
+    error::{once_the_cache_answers, spawn_tracked},
+    routes::RequestInfo,
     security,
     state::IdentityState,
     tokens::{Family, TokenPair},
@@ -14,21 +14,22 @@ use gw_store::{Actor, Tx, record::User};
 
 /// One proof for one session.
 #[derive(Debug)]
-pub(crate) struct Attempt {
+pub(crate) struct LoginAttempt {
     pub(crate) session: LoginId,
     pub(crate) token: Result<String, LoginError>,
-    pub(crate) provenance: Provenance,
+    pub(crate) provenance: RequestInfo,
 }
 
-/// Checks the proof and completes the session. The returned pair is the wallet's; the page's own waits for its poll.
+/// Checks the proof and completes the session. Returns the wallet's token pair; the page gets its own pair from its
+/// poll.
 ///
-/// After a fault of ours the session is open as before, and holds no place of its network.
-pub(crate) async fn complete(state: &IdentityState, attempt: Attempt) -> Result<TokenPair, LoginError> {
+/// After an internal fault the session is open again and no longer counts against its network's limit.
+pub(crate) async fn complete(state: &IdentityState, attempt: LoginAttempt) -> Result<TokenPair, LoginError> {
     let session = attempt.session;
     let completed = try_complete(state, attempt).await;
     if completed.as_ref().is_err_and(LoginError::is_own_fault) {
         let (sessions, now) = (state.inner.sessions.clone(), state.edge.now());
-        // In a task of its own: half of it would leave the session claimed.
+        // Runs in its own task: if it stopped half-way, the session would stay claimed.
         let aside = state.tasks.spawn({
             let sessions = sessions.clone();
             async move { sessions.set_aside(session, now).await }
@@ -43,8 +44,8 @@ pub(crate) async fn complete(state: &IdentityState, attempt: Attempt) -> Result<
     completed
 }
 
-async fn try_complete(state: &IdentityState, attempt: Attempt) -> Result<TokenPair, LoginError> {
-    let Attempt {
+async fn try_complete(state: &IdentityState, attempt: LoginAttempt) -> Result<TokenPair, LoginError> {
+    let LoginAttempt {
         session,
         token,
         provenance,
@@ -76,14 +77,14 @@ async fn try_complete(state: &IdentityState, attempt: Attempt) -> Result<TokenPa
         }
     };
     let (tasks, state) = (&state.tasks, state.clone());
-    detached(tasks, async move {
+    spawn_tracked(tasks, async move {
         if !state.inner.sessions.claim(session).await? {
             return Err(LoginError::SessionOver);
         }
         let issued = issue(&state, session, &proved, &provenance).await;
         if let Err(error) = &issued {
             let reason = error.reason().unwrap_or(Reason::AuthenticationFailed);
-            let refusal = Refusal {
+            let refusal = LoginRejection {
                 reason,
                 exact: error.exact(),
                 subject: Some(proved.subject.clone()),
@@ -98,17 +99,17 @@ async fn try_complete(state: &IdentityState, attempt: Attempt) -> Result<TokenPa
     .await
 }
 
-/// Notes a refusal in the session, in the counter and in the security log.
+/// Records a rejection in the session, in the failure counter and in the security log.
 async fn refuse(
     state: &IdentityState,
     session: LoginId,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
     error: &LoginError,
 ) -> Result<(), LoginError> {
     let Some(reason) = error.reason() else { return Ok(()) };
     note_refusal(state, None, provenance, reason);
     if !error.is_own_fault() {
-        // What cannot be counted is answered as an outage: tries without a count would be tries without end.
+        // If the failure cannot be counted, the login is answered as an outage: uncounted attempts would be unlimited.
         state.inner.failures.count(session, provenance.client).await?;
     }
     Ok(state
@@ -116,7 +117,7 @@ async fn refuse(
         .sessions
         .refuse(
             session,
-            &Refusal {
+            &LoginRejection {
                 reason,
                 exact: error.exact(),
                 subject: None,
@@ -125,24 +126,24 @@ async fn refuse(
         .await?)
 }
 
-fn note_refusal(state: &IdentityState, proved: Option<&Proved>, provenance: &Provenance, reason: Reason) {
+fn note_refusal(state: &IdentityState, proved: Option<&VerifiedLogin>, provenance: &RequestInfo, reason: Reason) {
     let mut event = security::event(SecurityKind::LoginRefused, provenance);
     event.external_id = proved.map(|proved| proved.subject.clone());
     event.provider = proved.map(|proved| proved.amr.as_str().into());
     event.reason = Some(reason.as_str().into());
-    state.security.note(event);
+    state.record_refusal(event);
 }
 
-/// Finds or makes the user and issues two families of the one login: the wallet's tokens and the page's must not kill
-/// each other by rotation (HD19).
+/// Finds or creates the user and issues two token families of the one login: rotation of the wallet's tokens must not
+/// revoke the page's, or the reverse (HD19).
 async fn issue(
     state: &IdentityState,
     session: LoginId,
-    proved: &Proved,
-    provenance: &Provenance,
+    proved: &VerifiedLogin,
+    provenance: &RequestInfo,
 ) -> Result<TokenPair, LoginError> {
-    let actor = provenance.act(Actor::named(proved.subject.as_str()));
-    let mut room = state.security.reserve(1)?;
+    let actor = provenance.actor(Actor::named(proved.subject.as_str()));
+    let mut reservation = state.journal.reserve(1)?;
     let mut tx = state.store.begin(&actor).await?;
     let user = account::find_or_create(&mut tx, proved, state.inner.config.auto_kyc).await?;
     if user.banned {
@@ -153,13 +154,13 @@ async fn issue(
     {
         return Err(LoginError::CredentialTaken);
     }
-    // Who was put into one organization and agreed to none agrees by logging in.
+    // A login accepts the user's invitation if there is exactly one and the user has agreed to no organization.
     tx.accept_only_offer(user.id).await?;
     let family = state.inner.issuer.new_family(proved.amr, tx.now());
     let wallet = start_family(state, &mut tx, &user, family).await?;
     let page = start_family(state, &mut tx, &user, state.inner.issuer.sibling(family)).await?;
     let sealed = state.inner.vault.seal(session, &page).ok_or(LoginError::Unsealed)?;
-    let by = LoggedIn {
+    let by = LoginCompletion {
         at: tx.now(),
         subject: user.external_id.clone(),
         provider: proved.amr.as_str().to_owned(),
@@ -171,7 +172,7 @@ async fn issue(
     event.user_id = Some(user.id);
     event.session_id = Some(family.id);
     event.provider = Some(proved.amr.as_str().into());
-    room.record(event)?;
+    reservation.append(event)?;
     // Without it the page would never learn of this login, so the wallet must not either: its tokens go nowhere.
     state.inner.sessions.complete(session, &sealed, &by).await?;
     Ok(wallet)

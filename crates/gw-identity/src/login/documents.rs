@@ -1,7 +1,7 @@
-//! Schema documents from the web (ZK-76).
+//! Fetches credential schema documents (ZK-76).
 //!
-//! Only what the operator's query names, and what those documents refer to, is ever fetched: nothing a wallet says leads
-//! here.
+//! Fetches only the documents that the operator's query names, and documents that those refer to: never an address that
+//! a wallet sends.
 
 use crate::outbound::{Outbound, OutboundError};
 use axum::body::Bytes;
@@ -13,24 +13,24 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 3;
 
-/// Why a document is not at hand.
+/// Why a document cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// Neither `https://` nor `ipfs://`.
     #[error("the address is neither `https://` nor `ipfs://`")]
     Address,
-    /// The host.
+    /// The host gave no usable answer.
     #[error("the document cannot be fetched")]
     Fetch(#[from] OutboundError),
-    /// Not the document.
+    /// The host answered with a status other than 200.
     #[error("the host answered {0}")]
     Status(StatusCode),
-    /// Redirected too often, or to where we do not go.
+    /// Too many redirects, or a redirect to an address that is not https.
     #[error("the host redirects to an address that is not followed")]
     Redirect,
 }
 
-/// Where documents come from.
+/// Fetches documents over https or from an IPFS gateway.
 #[derive(Debug)]
 pub(crate) struct DocumentSource {
     outbound: Outbound,
@@ -46,7 +46,7 @@ impl DocumentSource {
         }
     }
 
-    /// The document at `url`, at most 1 MiB.
+    /// Fetches the document at `url`, at most 1 MiB.
     pub(crate) async fn fetch(&self, url: &str) -> Result<Bytes, DocumentError> {
         let mut address = self.address(url)?;
         for _ in 0..=MAX_REDIRECTS {

@@ -1,16 +1,16 @@
-//! Why a login fails: one enum, with what the client is told and what the session shows (spec/10 §2.8).
+//! Why a login fails, with the answer to the client and the reason that the session shows (spec/10 §2.8).
 //!
 //! Reasons come from these variants, never from the text of an error (ZK-90).
 
 use super::ProofError;
-use crate::security::NotRecorded;
 use gw_cache::{PutError, Unavailable};
 use gw_http::{ApiError, ErrorCode};
+use gw_journal::JournalError;
 use gw_store::StoreError;
 use gw_types::Seconds;
 use serde::{Deserialize, Serialize};
 
-/// What a session shows of its last rejected proof.
+/// The reason that a session shows for its last rejected proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reason {
@@ -22,12 +22,12 @@ pub(crate) enum Reason {
     InvalidRequest,
     /// The wallet's network has no state resolver.
     NetworkNotSupported,
-    /// A banned account, or a fault of ours.
+    /// A banned account, or an internal fault.
     AuthenticationFailed,
 }
 
 impl Reason {
-    /// The wire word.
+    /// The reason as written in answers and records.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::VerificationFailed => "verification_failed",
@@ -39,43 +39,43 @@ impl Reason {
     }
 }
 
-/// Why a login request or a proof is refused.
+/// Why a login request or a proof is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoginError {
     /// Production without VERIFIER_ID (ZK-5).
     #[error("no verifier id is configured")]
     NoVerifierId,
-    /// The credential is asked for, and its schema is not at hand.
+    /// The credential is required and its schema is not loaded.
     #[error("the credential schema is not at hand")]
     NoSchema,
-    /// Too many open sessions in all; by then one of them has ended.
+    /// Too many open sessions in all; one of them ends after this time.
     #[error("too many open login sessions")]
     Busy(Seconds),
-    /// Too many open sessions of one address or network; by then one of them has ended.
+    /// Too many open sessions of one address or network; one of them ends after this time.
     #[error("too many open login sessions of one network")]
     TooManySessions(Seconds),
     /// No session was named.
     #[error("no session was named")]
     NoSession,
-    /// The named session is unknown, over, or has been completed.
+    /// The named session is unknown, expired or completed.
     #[error("the session is not open")]
     SessionOver,
-    /// Too many rejected proofs for this session from this address; by then there are tries again.
+    /// Too many rejected proofs for this session from this address; attempts are possible again after this time.
     #[error("too many rejected proofs")]
     TooManyFailures(Seconds),
-    /// A body without a proof in it.
+    /// The request body contains no proof.
     #[error("no proof was sent")]
     NoToken,
-    /// The proof was checked and found wanting.
+    /// The proof was checked and rejected.
     #[error("the proof was rejected")]
     Proof {
-        /// How.
+        /// The failed check.
         #[source]
         error: ProofError,
         /// HUMANITY_VERIFY_URL.
         verify_url: Option<String>,
     },
-    /// Another account shows the same person's credential (ZK-77).
+    /// Another account has shown the same person's credential (ZK-77).
     #[error("the credential belongs to another account")]
     CredentialTaken,
     /// The account is banned.
@@ -86,7 +86,7 @@ pub(crate) enum LoginError {
     Store(#[from] StoreError),
     /// The login could not be recorded.
     #[error("the login could not be recorded")]
-    Unrecorded(#[from] NotRecorded),
+    Unrecorded(#[from] JournalError),
     /// The tokens could not be sealed for the poll.
     #[error("the tokens could not be sealed")]
     Unsealed,
@@ -96,7 +96,7 @@ pub(crate) enum LoginError {
 }
 
 impl LoginError {
-    /// What administrators are told: the innermost of our own words, never a store's.
+    /// The error text for administrators: a text of this crate, never one of the store.
     pub(crate) fn exact(&self) -> String {
         match self {
             Self::Proof { error, .. } => error.to_string(),
@@ -104,7 +104,7 @@ impl LoginError {
         }
     }
 
-    /// What the session shows; nothing where the proof was not looked at.
+    /// The reason that the session shows; `None` if no proof was checked.
     pub(crate) fn reason(&self) -> Option<Reason> {
         match self {
             Self::NoVerifierId
@@ -146,7 +146,8 @@ impl LoginError {
 }
 
 impl LoginError {
-    /// Whether the fault was ours: then it counts as no try, and the session holds no place for it (RL14).
+    /// Whether the fault is internal: then it does not count as a failed attempt, and the session no longer counts
+    /// against its network's limit (RL14).
     pub(crate) fn is_own_fault(&self) -> bool {
         match self {
             Self::Proof {
@@ -311,7 +312,7 @@ mod tests {
                 Some("authentication_failed"),
             ),
             (
-                LoginError::Unrecorded(NotRecorded),
+                LoginError::Unrecorded(JournalError::Full),
                 503,
                 "audit unavailable",
                 Some("authentication_failed"),

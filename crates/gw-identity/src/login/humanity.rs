@@ -1,7 +1,7 @@
-//! The credential a login may have to show (Path B: ZK-2, ZK-75, ZK-76).
+//! The credential that a login may have to show (Path B: ZK-2, ZK-75, ZK-76).
 //!
-//! The query is configured; what proofs are compared with is computed from its schema once, when the schema is at hand.
-//! Until then nobody can log in, and the service says so instead of sending requests it could not judge.
+//! The query is configured. What proofs are compared with is computed from the query's schema, once that is loaded.
+//! Until then logins are answered 503, because requests could be sent but not verified.
 
 use super::{
     Nullifier, ProofError,
@@ -10,7 +10,7 @@ use super::{
 use crate::outbound::Outbound;
 use gw_types::Timestamp;
 use gw_zk::{
-    credential::{self, Accepted, CredentialError, Examined, StateAnswers},
+    credential::{self, Accepted, CredentialError, StateAnswers, VerifiedProof},
     did::Id,
     query::{CredentialQuery, QueryError, Requested},
     schema::{Documents, SchemaError},
@@ -21,39 +21,39 @@ use sha2::{Digest, Sha256};
 use std::{sync::OnceLock, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// Between two attempts to get a schema.
+/// Time between two attempts to load a schema.
 const RETRY: Duration = Duration::from_secs(60);
-/// Documents one schema may need.
+/// Maximum number of documents that one schema may need.
 const MAX_DOCUMENTS: usize = 8;
 
-/// What is configured.
+/// Settings of the credential query.
 #[derive(Clone, Debug)]
 pub struct HumanityConfig {
     /// The query of every login.
     pub query: CredentialQuery,
-    /// ALTNET_CREDENTIAL_SCHEMA_FILE, read: stands for the document at the schema's address.
+    /// ALTNET_CREDENTIAL_SCHEMA_FILE: the file's content, used in place of the document at the schema's address.
     pub schema: Option<Vec<u8>>,
-    /// ALTNET_CREDENTIAL_SCHEMA_SHA256: what the schema's document must hash to.
+    /// ALTNET_CREDENTIAL_SCHEMA_SHA256: the hash that the schema document must have.
     pub schema_sha256: Option<[u8; 32]>,
     /// IPFS_GATEWAY.
     pub ipfs_gateway: String,
-    /// IDP_NULLIFIER_SESSION, as the query asks for it.
+    /// IDP_NULLIFIER_SESSION, as the query requests it.
     pub nullifier_session: Option<String>,
 }
 
 /// Why the query cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum HumanityError {
-    /// The schema and the query do not fit: trying again changes nothing.
+    /// The schema and the query do not match. A retry does not help.
     #[error("the credential query cannot be asked")]
     Query(#[source] QueryError),
-    /// The document is another than was pinned.
+    /// The document differs from the pinned one.
     #[error("the document at `{0}` is not the pinned one")]
     Pin(String),
-    /// Documents refer to more documents than anyone needs.
+    /// The documents refer to too many further documents.
     #[error("the credential schema needs more than {MAX_DOCUMENTS} documents")]
     TooMany,
-    /// Not at hand now.
+    /// The document is not available now.
     #[error("the document at `{url}` is not at hand")]
     Document {
         /// Its address.
@@ -65,7 +65,7 @@ pub enum HumanityError {
 }
 
 impl HumanityError {
-    /// Whether another attempt may end better.
+    /// Whether a retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
@@ -87,7 +87,7 @@ pub struct Humanity {
 }
 
 impl Humanity {
-    /// The query, not yet computed.
+    /// Creates the query, not yet computed.
     ///
     /// # Errors
     /// The machine's trusted certificates cannot be read.
@@ -114,13 +114,13 @@ impl Humanity {
         &self.query
     }
 
-    /// What proofs are compared with; `None` while the schema is not at hand.
+    /// What proofs are compared with; `None` until the schema is loaded.
     #[must_use]
     pub fn requested(&self) -> Option<&[Requested]> {
         self.requested.get().map(Vec::as_slice)
     }
 
-    /// Gets what is missing and computes the query; nothing to do once that is done.
+    /// Loads the missing documents and computes the query. Does nothing if the query is computed already.
     ///
     /// # Errors
     /// [`HumanityError`].
@@ -153,8 +153,8 @@ impl Humanity {
         }
     }
 
-    /// Tries until the query is computed or the process ends. A lasting fault is tried again, too: the document behind an
-    /// address may be put right.
+    /// Retries until the query is computed or `end` is cancelled. Lasting errors are retried, too: the document at an
+    /// address may be corrected.
     pub async fn keep_loading(&self, end: &CancellationToken) {
         while let Err(error) = self.load().await {
             tracing::warn!(
@@ -168,25 +168,25 @@ impl Humanity {
         }
     }
 
-    /// Judges the credential proofs of an answer, but for the states they stand on: those must be looked up and judged by
-    /// [`Examined::judge`]. Busy for milliseconds.
+    /// Verifies the credential proofs of an answer, except the issuers' states: the caller looks those up and passes
+    /// them to [`VerifiedProof::judge`]. Takes milliseconds of processor time.
     ///
     /// # Errors
     /// [`ProofError`], as the login answers it.
-    pub fn examine(&self, scope: &[Value], user: Id, now: Timestamp) -> Result<Examined, ProofError> {
+    pub fn examine(&self, scope: &[Value], user: Id, now: Timestamp) -> Result<VerifiedProof, ProofError> {
         let requested = self.requested().ok_or(ProofError::ResolverFault)?;
         credential::examine(requested, scope, user, now).map_err(|error| refused(&error))
     }
 
-    /// The last step: whether the issuers' states carry the proofs.
+    /// Checks the issuers' states, which is the last step of verification.
     ///
     /// # Errors
     /// [`ProofError`], as the login answers it.
-    pub fn judge(examined: Examined, answers: &StateAnswers, now: Timestamp) -> Result<Accepted, ProofError> {
+    pub fn judge(examined: VerifiedProof, answers: &StateAnswers, now: Timestamp) -> Result<Accepted, ProofError> {
         examined.judge(answers, now).map_err(|error| refused(&error))
     }
 
-    /// What the proofs say of who is behind them, where that was asked for (ZK-77).
+    /// The nullifier in the proofs, if the query requests one (ZK-77).
     pub(super) fn nullifier(&self, accepted: &Accepted) -> Option<Nullifier> {
         let session = self.nullifier_session.clone()?;
         Some(Nullifier {
@@ -204,8 +204,8 @@ impl Humanity {
     }
 }
 
-/// What the login answers (spec/10 section 2.8). Only a missing entry means that the credential is absent; which check
-/// failed is for our log.
+/// Maps an error to the login's answer (spec/10 section 2.8). Only a missing entry means that the credential is absent;
+/// only the log says which check failed.
 fn refused(error: &CredentialError) -> ProofError {
     let answer = match error {
         CredentialError::Absent(_) => ProofError::HumanityMissing,
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// A real server in the place of the gateway.
+    /// A real HTTP server in place of the IPFS gateway.
     async fn gateway() -> String {
         let app = Router::new()
             .route("/ipfs/person", get(|| async { PERSON }))

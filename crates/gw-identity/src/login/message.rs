@@ -1,6 +1,6 @@
-//! The authorization request a wallet is asked to answer (ZK-1 to ZK-5).
+//! The authorization request that a wallet answers (ZK-1 to ZK-5).
 
-use gw_http::{Origin, OwnOrigins};
+use gw_http::{AllowedOrigins, Origin};
 use gw_types::{Entropy, Timestamp};
 use gw_zk::circuit::Circuit;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ const TYPE: &str = "https://iden3-communication.io/authorization/1.0/request";
 /// Ten minutes, like the session.
 const LIFE: i64 = 600;
 
-/// Who asks, in a development set-up that names no verifier (ZK-5).
+/// The verifier's DID in a development setup that configures none (ZK-5).
 pub(crate) const PLACEHOLDER_VERIFIER: &str = "did:pkh:eip155:1:0x0000000000000000000000000000000000000000";
 
 /// The request message; the proof must answer exactly this one.
@@ -20,9 +20,9 @@ pub(crate) const PLACEHOLDER_VERIFIER: &str = "did:pkh:eip155:1:0x00000000000000
 pub struct AuthorizationRequest {
     /// Message id.
     pub id: String,
-    /// Thread id; equals `id`. The only tie between a Path A proof and its session.
+    /// Thread id; equals `id`. It alone ties a Path A proof to its session.
     pub thid: String,
-    /// Who asks.
+    /// The verifier's DID.
     pub from: String,
     /// Media type.
     pub typ: Cow<'static, str>,
@@ -37,7 +37,7 @@ pub struct AuthorizationRequest {
     pub expires_time: i64,
 }
 
-/// What is asked.
+/// The body of an authorization request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RequestBody {
     /// Where the wallet posts its proof.
@@ -46,7 +46,7 @@ pub struct RequestBody {
     pub callback_url: String,
     /// Shown to the user: host, time, and a code that the page shows too.
     pub reason: String,
-    /// A message to sign; none.
+    /// A message to sign; always empty.
     pub message: String,
     /// Credential queries; `[]`, never null.
     #[schema(value_type = Vec<Object>)]
@@ -55,14 +55,14 @@ pub struct RequestBody {
     pub accept: Vec<Cow<'static, str>>,
 }
 
-/// What a request is made of.
+/// The values that a request is made of.
 #[derive(Debug)]
 pub(crate) struct RequestFacts<'a> {
     pub(crate) verifier: &'a str,
-    /// Where the wallet reaches us, from [`callback_base`].
+    /// The base URL at which the wallet reaches the gateway, from [`callback_base`].
     pub(crate) base: &'a str,
     pub(crate) session: uuid::Uuid,
-    /// The credential queries; none on Path A.
+    /// The credential queries; empty on Path A.
     pub(crate) scope: &'a [Value],
     /// IDP_AUTH_CIRCUITS.
     pub(crate) circuits: &'a [Circuit],
@@ -92,7 +92,7 @@ impl AuthorizationRequest {
     }
 }
 
-/// The one envelope we take (ZK-3).
+/// The only accepted envelope (ZK-3).
 fn profile(circuits: &[Circuit]) -> String {
     let circuits: Vec<&str> = circuits.iter().map(|circuit| circuit.id()).collect();
     format!(
@@ -101,7 +101,7 @@ fn profile(circuits: &[Circuit]) -> String {
     )
 }
 
-/// Names host, time and a code, so that a stranger's QR code is recognized as such (spec/10 section 10).
+/// Names host, time and a code, so that the user can recognize a stranger's QR code (spec/10 section 10).
 fn reason(facts: &RequestFacts<'_>, entropy: &dyn Entropy) -> String {
     let host = facts.base.split_once("://").map_or(facts.base, |(_, host)| host);
     let minutes = facts.now.secs().rem_euclid(86_400) / 60;
@@ -115,11 +115,11 @@ fn reason(facts: &RequestFacts<'_>, entropy: &dyn Entropy) -> String {
     )
 }
 
-/// Where the wallet is told to post (ZK-4). Headers never say; the page may, within limits.
+/// The base URL of the wallet's callback (ZK-4). It never depends on headers; the page may choose it, within limits.
 ///
-/// In production only an origin of ours counts. In development a loopback page means BASE_URL, since the wallet runs
-/// elsewhere; another host is how the wallet reaches this machine, on the port we listen on.
-pub(crate) fn callback_base(asked: Option<&str>, base_url: &str, own: &OwnOrigins, production: bool) -> String {
+/// In production the page may choose only an allowed origin. In development a loopback page gets BASE_URL, since the
+/// wallet runs on another machine; a page on another host gets that host with the port of BASE_URL.
+pub(crate) fn callback_base(asked: Option<&str>, base_url: &str, own: &AllowedOrigins, production: bool) -> String {
     let Some(origin) = asked.and_then(|asked| Origin::of(asked).ok()) else {
         return base_url.to_owned();
     };
@@ -143,7 +143,7 @@ pub(crate) fn callback_base(asked: Option<&str>, base_url: &str, own: &OwnOrigin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::CountingEntropy;
+    use gw_types::testing::SeededEntropy;
 
     const BASE: &str = "https://gate.example";
 
@@ -156,7 +156,7 @@ mod tests {
             circuits: &[Circuit::AuthV2],
             now: Timestamp::from_secs(1_700_000_040),
         };
-        AuthorizationRequest::new(&facts, &CountingEntropy::default())
+        AuthorizationRequest::new(&facts, &SeededEntropy::default())
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn zk4_only_origins_of_ours_count_in_production() {
-        let own = OwnOrigins {
+        let own = AllowedOrigins {
             base: Origin::of(BASE).unwrap(),
             frontend: Some(Origin::of("https://app.example").unwrap()),
             listed: vec![Origin::of("https://explorer.example").unwrap()],
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn zk4_development_reaches_this_machine_from_elsewhere() {
         let base_url = "http://localhost:8080";
-        let own = OwnOrigins {
+        let own = AllowedOrigins {
             base: Origin::of(base_url).unwrap(),
             frontend: None,
             listed: Vec::new(),

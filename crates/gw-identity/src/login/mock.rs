@@ -1,7 +1,7 @@
-//! Logins without a proof, for development (spec/10 section 8). Everything of it stands in this module, which exists
-//! only with the feature `mock-login`; a release does not contain it.
+//! Logins without a proof, for development (spec/10 section 8). Compiled only with the feature `mock-login`, which no
+//! release has.
 
-use super::{AuthorizationRequest, ProofError, ProofVerifier, Proved};
+use super::{AuthorizationRequest, ProofError, ProofVerifier, VerifiedLogin};
 use futures_util::future::BoxFuture;
 use gw_http::Amr;
 use gw_policy::snapshot::Organization;
@@ -12,21 +12,21 @@ use gw_store::{
 use gw_types::{Claim, ExternalId, GroupId, Timestamp};
 use std::sync::Arc;
 
-/// The longer one first: the shorter is its beginning.
+/// The longer prefix first, because it begins with the shorter one.
 const PREFIXES: [&str; 2] = ["mock.jwz.token.", "mock."];
 /// The group that makes created mock users administrators (decision 24).
 const GROUP: &str = "mock-admin";
-/// Names that get no admin claim (MK-3).
+/// Prefix of the names that get no admin claim (MK-3).
 const PLAIN: &str = "did:test:";
 
-/// Takes `mock.<did>` and `mock.jwz.token.<did>` at their word and leaves everything else to another verifier.
+/// Accepts `mock.<did>` and `mock.jwz.token.<did>` without a proof and passes every other token to another verifier.
 #[derive(Clone, Debug)]
 pub struct MockVerifier {
     otherwise: Arc<dyn ProofVerifier>,
 }
 
 impl MockVerifier {
-    /// Mock tokens here, the rest to `otherwise`.
+    /// Creates a verifier that passes every token without a mock prefix to `otherwise`.
     pub fn before(otherwise: Arc<dyn ProofVerifier>) -> Self {
         Self { otherwise }
     }
@@ -38,12 +38,12 @@ impl ProofVerifier for MockVerifier {
         token: &'a str,
         request: &'a AuthorizationRequest,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<Proved, ProofError>> {
+    ) -> BoxFuture<'a, Result<VerifiedLogin, ProofError>> {
         let Some(name) = PREFIXES.iter().find_map(|prefix| token.strip_prefix(prefix)) else {
             return self.otherwise.verify(token, request, now);
         };
         let proved = match ExternalId::new(name) {
-            Ok(subject) if subject.is_did() => Ok(Proved {
+            Ok(subject) if subject.is_did() => Ok(VerifiedLogin {
                 subject,
                 amr: Amr::Mock,
                 nullifier: None,
@@ -54,8 +54,9 @@ impl ProofVerifier for MockVerifier {
     }
 }
 
-/// The group a user created by this login joins beside the default one (decision 24); made when first needed.
-pub(crate) async fn admin_group(tx: &mut Tx, proved: &Proved) -> Result<Option<GroupId>, StoreError> {
+/// The group that a user created by this login joins in addition to the default one (decision 24). Created when first
+/// needed.
+pub(crate) async fn admin_group(tx: &mut Tx, proved: &VerifiedLogin) -> Result<Option<GroupId>, StoreError> {
     if proved.amr != Amr::Mock || proved.subject.as_str().starts_with(PLAIN) {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! Login by proof: the session between the page that asks and the wallet that proves (spec/10 section 2).
+//! Login by proof: the session between the page that opens a login and the wallet that proves it (spec/10 section 2).
 
 mod complete;
 mod documents;
@@ -14,7 +14,7 @@ mod session;
 mod vault;
 mod verifier;
 
-pub(crate) use complete::{Attempt, complete};
+pub(crate) use complete::{LoginAttempt, complete};
 pub use documents::DocumentError;
 pub(crate) use error::{LoginError, Reason};
 pub use humanity::{Humanity, HumanityConfig, HumanityError};
@@ -22,9 +22,9 @@ pub use message::{AuthorizationRequest, RequestBody};
 pub(crate) use message::{PLACEHOLDER_VERIFIER, RequestFacts, callback_base};
 pub(crate) use opener::{Opener, OpenerEvidence};
 pub(crate) use places::Places;
-pub use proof::{NoVerifier, Nullifier, ProofError, ProofVerifier, Proved};
+pub use proof::{NoVerifier, Nullifier, ProofError, ProofVerifier, VerifiedLogin};
 pub(crate) use session::{
-    Failures, LoggedIn, LoginId, LoginSecret, LoginSession, MAX_OPEN_PER_ADDRESS, Refusal, Status,
+    FailureCounter, LoginCompletion, LoginId, LoginRejection, LoginSecret, LoginSession, MAX_OPEN_PER_ADDRESS, Status,
 };
 pub use session::{LoginSessions, Progress, SessionView};
 pub(crate) use vault::Vault;

@@ -1,9 +1,9 @@
-//! How many logins one network may have on their way (spec/10 §9, HD34).
+//! Limits on the open logins of an address and its networks (spec/10 §9, HD34).
 
 use gw_cache::Group;
 use gw_http::{ClientAddress, Networks};
 
-/// The places of one opener: its address may hold `per_address`, the networks around it some times as many.
+/// The limits of one opener: `per_address` for its address, and a multiple of it for each network around it.
 #[derive(Debug)]
 pub(crate) struct Places {
     networks: Networks,
@@ -11,7 +11,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Of an opener.
+    /// Creates the limits of an opener.
     pub(crate) fn new(opener: ClientAddress, per_address: u32) -> Self {
         Self {
             networks: Networks::from(opener),
@@ -19,8 +19,9 @@ impl Places {
         }
     }
 
-    /// The groups that an open login counts in. An IPv6 site holds three times as much as a subscriber's network, an
-    /// allocation nine times; an IPv4 /24, behind which many unrelated people stand, ten times as much as an address.
+    /// The groups that an open login counts in, with their limits. An IPv6 site may hold three times as many as a
+    /// subscriber's network, and an allocation nine times; an IPv4 /24, which many unrelated people share, ten times as
+    /// many as an address.
     pub(crate) fn groups(&self) -> Vec<Group<'_>> {
         let names = self.networks.names();
         let factors: &[u32] = if names.len() > 2 { &[1, 3, 9] } else { &[1, 10] };
@@ -32,7 +33,8 @@ impl Places {
             .collect()
     }
 
-    /// The same for what is finished: it takes no place of an open one, and yields by network all the same.
+    /// The groups of a finished login, without limits: it does not count as open, but a full cache still evicts entries
+    /// of the fullest network first.
     pub(crate) fn unlimited(&self) -> Vec<Group<'_>> {
         self.networks
             .names()

@@ -1,22 +1,22 @@
-//! The place where a check of proofs plugs in.
+//! The interface of proof verification.
 
 use super::AuthorizationRequest;
 use futures_util::future::BoxFuture;
 use gw_http::Amr;
 use gw_types::{ExternalId, Timestamp};
 
-/// A name somebody proved to hold, and how.
+/// The result of a verified proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proved {
-    /// The name.
+pub struct VerifiedLogin {
+    /// The external id that was proved.
     pub subject: ExternalId,
     /// How it was proved.
     pub amr: Amr,
-    /// What tells the person behind it from all others, where a credential was asked for that says so (ZK-77).
+    /// The number that tells the person from all others, if the credential query requests one (ZK-77).
     pub nullifier: Option<Nullifier>,
 }
 
-/// A number that one person's credential gives to one session of ours, whichever profile shows it.
+/// A number that a person's credential yields for one nullifier session. It is the same for all profiles of the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nullifier {
     /// IDP_NULLIFIER_SESSION.
@@ -25,38 +25,39 @@ pub struct Nullifier {
     pub value: String,
 }
 
-/// Why a proof proves nothing. What exactly is wrong with it is for our log, never for the client (ZK-90).
+/// Why a proof is rejected. The log has the details, the client never gets them (ZK-90).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
-    /// No proof can be read from it.
+    /// The token does not contain a readable proof.
     #[error("the proof is unreadable")]
     Unreadable,
-    /// Read, and found wanting.
+    /// A check failed.
     #[error("the proof does not hold")]
     Failed,
-    /// The humanity credential was asked for and is absent.
+    /// The humanity credential was requested and is absent.
     #[error("the humanity credential is absent")]
     HumanityMissing,
     /// The wallet's network has no state resolver.
     #[error("the network has no state resolver")]
     NetworkNotSupported,
-    /// The check could not be made: the state of the identity, a processor or the memory of messages was not to be had.
+    /// The check could not be made: the identity's state, a processor or the record of accepted messages was
+    /// unavailable.
     #[error("the proof could not be checked")]
     ResolverFault,
 }
 
-/// Checks a wallet's answer against the request it answers. Chosen once, at wiring.
+/// Verifies a wallet's answer against the request that it answers. Chosen once, at startup.
 pub trait ProofVerifier: Send + Sync + core::fmt::Debug {
-    /// Who `token` proves to be the one answering `request`.
+    /// Returns the login that `token` proves as an answer to `request`.
     fn verify<'a>(
         &'a self,
         token: &'a str,
         request: &'a AuthorizationRequest,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<Proved, ProofError>>;
+    ) -> BoxFuture<'a, Result<VerifiedLogin, ProofError>>;
 }
 
-/// The build without a verifier: nothing proves anything.
+/// A verifier that rejects every proof.
 #[derive(Clone, Copy, Debug)]
 pub struct NoVerifier;
 
@@ -66,7 +67,7 @@ impl ProofVerifier for NoVerifier {
         _: &'a str,
         _: &'a AuthorizationRequest,
         _: Timestamp,
-    ) -> BoxFuture<'a, Result<Proved, ProofError>> {
+    ) -> BoxFuture<'a, Result<VerifiedLogin, ProofError>> {
         Box::pin(std::future::ready(Err(ProofError::Failed)))
     }
 }

@@ -1,15 +1,15 @@
 //! Login sessions and what each state allows (ZK-10 to ZK-14, HD19, HD34).
 //!
-//! Invariant: of all proofs for one session at most one leads to tokens: it claims the session first, by a
-//! compare-and-set among all instances, and what is claimed or completed can be neither claimed again nor marked as
-//! refused.
+//! Invariant: of all proofs for one session at most one yields tokens. It claims the session first, by a
+//! compare-and-set across all instances. A claimed or completed session can be neither claimed again nor marked as
+//! rejected.
 //!
-//! An open session holds a place of its opener's network; a completed one waits for its page elsewhere and holds none, and so
-//! does one whose proof met a fault of ours.
+//! An open session counts against the limits of its opener's network. A completed session, and one whose proof met an
+//! internal fault, moves to another cache space, where it no longer counts.
 
 use super::{AuthorizationRequest, Opener, Reason, vault::SealedPair};
 use crate::error::once_the_cache_answers;
-use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable, Window};
+use gw_cache::{Cache, Change, CounterKind, Entry, Namespace, PutError, Unavailable};
 use gw_http::{AddressKey, ClientAddress};
 use gw_types::{Entropy, ExternalId, Seconds, Secret, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};
@@ -19,12 +19,12 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// How long a session lives (ZK-10).
-pub(crate) const LIFE: Seconds = Space::LoginSession.seconds();
+pub(crate) const LIFE: Seconds = Namespace::LoginSession.seconds();
 pub(crate) const MAX_OPEN_PER_ADDRESS: u32 = 20;
 const HANDLE: &[u8] = b"ledger-gateway login handle v1";
 const MAX_FAILURES: u64 = 10;
 
-/// A login session's id. It stands in the QR code, so it opens nothing alone (ZK-13).
+/// A login session's id. It is part of the QR code, so it grants nothing by itself (ZK-13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LoginId(pub(crate) Uuid);
 
@@ -34,7 +34,7 @@ impl LoginId {
     }
 }
 
-/// What the page that opened a session shows to get its tokens.
+/// The secret by which the page that opened a session gets its tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct LoginSecret(Secret);
 
@@ -50,7 +50,7 @@ impl LoginSecret {
     }
 }
 
-/// One login on its way, as the cache holds it: the secret as its hash, the tokens sealed.
+/// One login in progress as stored in the cache: the secret as a hash, the tokens encrypted.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LoginSession {
     request: AuthorizationRequest,
@@ -62,39 +62,39 @@ pub(crate) struct LoginSession {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// Waiting for a proof; the last one may have been refused.
-    Pending { refused: Option<Refusal> },
-    /// A proof held, its tokens are on their way.
+    /// Waiting for a proof; the last one may have been rejected.
+    Pending { refused: Option<LoginRejection> },
+    /// A proof was accepted and its tokens are being issued.
     Claimed,
     /// Tokens for the page are ready.
-    Completed { pair: SealedPair, by: LoggedIn },
+    Completed { pair: SealedPair, by: LoginCompletion },
 }
 
-/// Why the last proof was refused, and whose it was if that is known.
+/// Why the last proof was rejected, and the sender's external id if known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Refusal {
-    /// As the page is told.
+pub(crate) struct LoginRejection {
+    /// The reason that the page sees.
     pub(crate) reason: Reason,
-    /// As administrators are told.
+    /// The exact reason, for administrators.
     pub(crate) exact: String,
-    /// Whose proof it was.
+    /// The external id of the proof's sender, if known.
     pub(crate) subject: Option<ExternalId>,
 }
 
 /// Who completed a session, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LoggedIn {
+pub(crate) struct LoginCompletion {
     pub(crate) at: Timestamp,
     pub(crate) subject: ExternalId,
     pub(crate) provider: String,
 }
 
-/// How far a session is, as a poll sees it.
+/// The state of a session as a poll sees it.
 #[derive(Debug)]
 pub(crate) enum Status {
     /// No tokens, or none for this caller.
     Pending {
-        /// Why the last proof was refused.
+        /// Why the last proof was rejected.
         refused: Option<Reason>,
     },
     /// Tokens for this caller.
@@ -104,28 +104,28 @@ pub(crate) enum Status {
 /// A session as administrators see it: neither request nor secret nor tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionView {
-    /// Its handle: it names the session to administrators and opens nothing, unlike the id in the QR code (HD34).
+    /// The session's handle, by which administrators name it. It grants nothing, unlike the id in the QR code (HD34).
     pub id: Uuid,
     /// When it was opened.
     pub opened_at: Timestamp,
     /// When it ends.
     pub expires_at: Timestamp,
-    /// From where it was opened.
+    /// The address that opened it.
     pub opener: ClientAddress,
-    /// How far it is.
+    /// Its state.
     pub progress: Progress,
 }
 
-/// How far a session is, as administrators see it.
+/// The state of a session as administrators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// No proof has come.
     Open,
-    /// The last proof was refused.
+    /// The last proof was rejected.
     Refused {
-        /// Why, exactly.
+        /// The exact reason.
         exact: String,
-        /// Whose it was, if that is known.
+        /// The external id of the proof's sender, if known.
         subject: Option<ExternalId>,
     },
     /// Completed.
@@ -149,7 +149,7 @@ impl LoginSession {
         }
     }
 
-    /// How far it is, for somebody who is its opener or not.
+    /// The state as its opener sees it, or as others see it.
     pub(crate) fn status(&self, to_opener: bool) -> Status {
         match &self.state {
             State::Pending { refused: Some(refusal) } if to_opener => Status::Pending {
@@ -160,7 +160,7 @@ impl LoginSession {
         }
     }
 
-    /// The request a proof must answer, while one is awaited.
+    /// The request that a proof must answer, while the session is pending.
     pub(crate) fn pending(self) -> Option<AuthorizationRequest> {
         match self.state {
             State::Pending { .. } => Some(self.request),
@@ -168,7 +168,7 @@ impl LoginSession {
         }
     }
 
-    /// What another version wrote and this one cannot read is no session.
+    /// Returns `None` for bytes that another version wrote and this one cannot read.
     fn read(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
@@ -177,10 +177,10 @@ impl LoginSession {
         let progress = match self.state {
             State::Pending { refused: None } | State::Claimed => Progress::Open,
             State::Pending {
-                refused: Some(Refusal { exact, subject, .. }),
+                refused: Some(LoginRejection { exact, subject, .. }),
             } => Progress::Refused { exact, subject },
             State::Completed {
-                by: LoggedIn { at, subject, provider },
+                by: LoginCompletion { at, subject, provider },
                 ..
             } => Progress::Completed { at, subject, provider },
         };
@@ -199,28 +199,28 @@ impl LoginSession {
 #[derive(Clone)]
 pub struct LoginSessions {
     cache: Cache,
-    /// Makes handles of ids.
+    /// Derives handles from ids.
     mac: Option<Hmac<Sha256>>,
 }
 
 impl LoginSessions {
-    /// The sessions in `cache`; instances that share `secret` call them by the same handles.
+    /// Creates the sessions in `cache`. Instances that share `secret` use the same handles.
     pub fn new(cache: Cache, secret: &Secret) -> Self {
-        // HMAC takes keys of every length.
+        // HMAC accepts keys of every length.
         let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(secret.expose().as_bytes()).ok();
         Self { cache, mac }
     }
 
     /// Opens a session.
     pub(crate) async fn open(&self, id: LoginId, session: &LoginSession) -> Result<(), PutError> {
-        // A session of ours can always be written.
+        // Serialization of a session cannot fail.
         let bytes = serde_json::to_vec(session).map_err(|_| Unavailable)?;
         let places = session.opener.places();
         let (key, groups) = (id.key(), places.groups());
-        let entry = Entry::new(Space::LoginSession, &key, &bytes).with_group_limits(&groups);
+        let entry = Entry::new(Namespace::LoginSession, &key, &bytes).with_group_limits(&groups);
         let opened = self.cache.put(entry).await;
         if let Err(PutError::Unavailable(_)) = opened {
-            // Nobody was told of it, yet it may hold a place.
+            // No client got the id, yet the entry may exist and count against the limit.
             self.abandon(id);
         }
         opened
@@ -235,13 +235,13 @@ impl LoginSessions {
         });
     }
 
-    /// The request a proof must answer, while one is awaited.
+    /// The request that a proof must answer, while the session is pending.
     pub(crate) async fn pending(&self, id: LoginId) -> Result<Option<AuthorizationRequest>, Unavailable> {
         Ok(self.find(id).await?.and_then(LoginSession::pending))
     }
 
-    /// Notes a refused proof; the session stays open (ZK-10).
-    pub(crate) async fn refuse(&self, id: LoginId, refusal: &Refusal) -> Result<(), Unavailable> {
+    /// Records a rejected proof; the session stays open (ZK-10).
+    pub(crate) async fn refuse(&self, id: LoginId, refusal: &LoginRejection) -> Result<(), Unavailable> {
         let note = |state| match state {
             State::Pending { .. } => Some(State::Pending {
                 refused: Some(refusal.clone()),
@@ -251,7 +251,7 @@ impl LoginSessions {
         self.change(id, note).await.map(|_| ())
     }
 
-    /// Makes the caller the one who completes the session (ZK-12).
+    /// Claims the session, so that only the caller can complete it. Returns whether it was pending (ZK-12).
     pub(crate) async fn claim(&self, id: LoginId) -> Result<bool, Unavailable> {
         let claim = |state| match state {
             State::Pending { .. } => Some(State::Claimed),
@@ -260,8 +260,8 @@ impl LoginSessions {
         self.change(id, claim).await
     }
 
-    /// Opens a claimed session again, for the reason that it could not be completed.
-    pub(crate) async fn release(&self, id: LoginId, refusal: &Refusal) -> Result<(), Unavailable> {
+    /// Reopens a claimed session that could not be completed, with the reason.
+    pub(crate) async fn release(&self, id: LoginId, refusal: &LoginRejection) -> Result<(), Unavailable> {
         let release = |state| match state {
             State::Claimed => Some(State::Pending {
                 refused: Some(refusal.clone()),
@@ -271,15 +271,16 @@ impl LoginSessions {
         self.change(id, release).await.map(|_| ())
     }
 
-    /// Keeps an open session without its place: what failed for a fault of ours shuts nobody out (RL14, HD34). It waits
-    /// among the completed ones, where the fullest network yields; a proof still completes it.
+    /// Moves an open session out of its network's limit after an internal fault, so that the fault locks nobody out
+    /// (RL14, HD34). The session moves to the space of completed ones, where entries of the fullest network are evicted
+    /// first. A proof can still complete it.
     pub(crate) async fn set_aside(&self, id: LoginId, now: Timestamp) -> Result<(), Unavailable> {
         let key = id.key();
-        let open = self.cache.get(Space::LoginSession, &key).await?;
+        let open = self.cache.get(Namespace::LoginSession, &key).await?;
         let Some(session) = open.as_deref().and_then(LoginSession::read) else {
             return Ok(());
         };
-        // Claimed, so that no proof completes the one that is taken away.
+        // Claimed, so that no proof completes the entry that is removed below.
         if !matches!(session.state, State::Pending { .. }) || !self.claim(id).await? {
             return Ok(());
         }
@@ -288,23 +289,29 @@ impl LoginSessions {
         let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
         let places = session.opener.places();
         let groups = places.unlimited();
-        let aside = Entry::new(Space::FinishedLogin, &key, &bytes)
-            .living(left)
+        let aside = Entry::new(Namespace::FinishedLogin, &key, &bytes)
+            .with_ttl(left)
             .with_group_limits(&groups);
         self.cache.put(aside).await.map_err(|_| Unavailable)?;
-        if self.cache.take(Space::LoginSession, &key).await?.is_none() {
-            // Ended meanwhile by an administrator.
-            self.cache.take(Space::FinishedLogin, &key).await?;
+        if self.cache.take(Namespace::LoginSession, &key).await?.is_none() {
+            // An administrator ended it meanwhile.
+            self.cache.take(Namespace::FinishedLogin, &key).await?;
         }
         Ok(())
     }
 
-    /// Completes a claimed session: it gives its place back and waits for its page, for as long as it would have lived.
-    pub(crate) async fn complete(&self, id: LoginId, pair: &SealedPair, by: &LoggedIn) -> Result<(), Unavailable> {
+    /// Completes a claimed session: it no longer counts against its network's limit, and waits for its page's poll
+    /// until the time at which it would have expired.
+    pub(crate) async fn complete(
+        &self,
+        id: LoginId,
+        pair: &SealedPair,
+        by: &LoginCompletion,
+    ) -> Result<(), Unavailable> {
         let key = id.key();
-        let open = self.cache.get(Space::LoginSession, &key).await?;
+        let open = self.cache.get(Namespace::LoginSession, &key).await?;
         let Some(session) = open.as_deref().and_then(LoginSession::read) else {
-            // One that was set aside holds no place.
+            // A session that was set aside is in the other space.
             let completed = |state| {
                 let by = || State::Completed {
                     pair: pair.clone(),
@@ -326,22 +333,22 @@ impl LoginSessions {
         let bytes = serde_json::to_vec(&LoginSession { state, ..session }).map_err(|_| Unavailable)?;
         let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
         let groups = places.unlimited();
-        let finished = Entry::new(Space::FinishedLogin, &key, &bytes)
-            .living(left)
+        let finished = Entry::new(Namespace::FinishedLogin, &key, &bytes)
+            .with_ttl(left)
             .with_group_limits(&groups);
-        // In this order: a poll in between sees one that is not completed yet, never none.
+        // In this order, so that a poll in between finds a session that is not completed yet, never none.
         self.cache.put(finished).await.map_err(|_| Unavailable)?;
-        if self.cache.take(Space::LoginSession, &key).await?.is_none() {
-            // Ended meanwhile by an administrator.
-            self.cache.take(Space::FinishedLogin, &key).await?;
+        if self.cache.take(Namespace::LoginSession, &key).await?.is_none() {
+            // An administrator ended it meanwhile.
+            self.cache.take(Namespace::FinishedLogin, &key).await?;
         }
         Ok(())
     }
 
-    /// All sessions, the next to end first.
+    /// Lists all sessions, the next to expire first.
     pub async fn list(&self) -> Result<Vec<SessionView>, Unavailable> {
         let mut views: Vec<SessionView> = Vec::new();
-        for space in [Space::LoginSession, Space::FinishedLogin] {
+        for space in [Namespace::LoginSession, Namespace::FinishedLogin] {
             self.each(space, |id, session| {
                 views.push(session.view(self.handle(id)));
                 false
@@ -349,12 +356,12 @@ impl LoginSessions {
             .await?;
         }
         views.sort_by_key(|view| view.expires_at);
-        // One that is being completed stands in both.
+        // A session that is being completed is in both spaces.
         views.dedup_by_key(|view| view.id);
         Ok(views)
     }
 
-    /// The session of a handle.
+    /// Finds the session of a handle.
     pub async fn find_view(&self, handle: Uuid) -> Result<Option<SessionView>, Unavailable> {
         let Some(id) = self.by_handle(handle).await? else {
             return Ok(None);
@@ -362,7 +369,7 @@ impl LoginSessions {
         Ok(self.find(id).await?.map(|session| session.view(handle)))
     }
 
-    /// Ends the session of a handle; says whether there was one.
+    /// Ends the session of a handle. Returns whether there was one.
     pub async fn end(&self, handle: Uuid) -> Result<bool, Unavailable> {
         match self.by_handle(handle).await? {
             Some(id) => self.remove(id).await,
@@ -370,25 +377,25 @@ impl LoginSessions {
         }
     }
 
-    /// Ends a session; says whether there was one.
+    /// Ends a session. Returns whether there was one.
     pub(crate) async fn remove(&self, id: LoginId) -> Result<bool, Unavailable> {
-        let open = self.cache.take(Space::LoginSession, &id.key()).await?;
-        let finished = self.cache.take(Space::FinishedLogin, &id.key()).await?;
+        let open = self.cache.take(Namespace::LoginSession, &id.key()).await?;
+        let finished = self.cache.take(Namespace::FinishedLogin, &id.key()).await?;
         Ok(open.is_some() || finished.is_some())
     }
 
-    /// One session, open or completed.
+    /// Finds a session, open or completed.
     pub(crate) async fn find(&self, id: LoginId) -> Result<Option<LoginSession>, Unavailable> {
-        for space in [Space::LoginSession, Space::FinishedLogin] {
-            let found = self.cache.get(space, &id.key()).await?;
-            if let Some(session) = found.as_deref().and_then(LoginSession::read) {
+        for space in [Namespace::LoginSession, Namespace::FinishedLogin] {
+            let bytes = self.cache.get(space, &id.key()).await?;
+            if let Some(session) = bytes.as_deref().and_then(LoginSession::read) {
                 return Ok(Some(session));
             }
         }
         Ok(None)
     }
 
-    /// What administrators call a session: who knows it cannot poll.
+    /// The handle of a session, for administrators. It does not allow polling.
     fn handle(&self, id: LoginId) -> Uuid {
         let tag = self
             .mac
@@ -400,7 +407,7 @@ impl LoginSessions {
 
     async fn by_handle(&self, handle: Uuid) -> Result<Option<LoginId>, Unavailable> {
         let mut found = None;
-        for space in [Space::LoginSession, Space::FinishedLogin] {
+        for space in [Namespace::LoginSession, Namespace::FinishedLogin] {
             self.each(space, |id, _| {
                 let is = self.handle(id) == handle;
                 found = is.then_some(id).or(found);
@@ -411,8 +418,12 @@ impl LoginSessions {
         Ok(found)
     }
 
-    /// Shows every session of a space to `look` until it says that it has seen enough.
-    async fn each(&self, space: Space, mut look: impl FnMut(LoginId, LoginSession) -> bool) -> Result<(), Unavailable> {
+    /// Calls `look` with every session of a space until it returns `true`.
+    async fn each(
+        &self,
+        space: Namespace,
+        mut look: impl FnMut(LoginId, LoginSession) -> bool,
+    ) -> Result<(), Unavailable> {
         const PAGE: usize = 500;
         let mut offset = 0;
         loop {
@@ -431,15 +442,15 @@ impl LoginSessions {
         }
     }
 
-    /// Moves a session to the state `next` names, if it names one; says whether it did.
+    /// Moves a session to the state that `next` returns, if any. Returns whether it moved.
     async fn change(
         &self,
         id: LoginId,
         mut next: impl FnMut(State) -> Option<State> + Send,
     ) -> Result<bool, Unavailable> {
         let key = id.key();
-        // One that was set aside is open, too.
-        for space in [Space::LoginSession, Space::FinishedLogin] {
+        // A session that was set aside is open, too.
+        for space in [Namespace::LoginSession, Namespace::FinishedLogin] {
             let changed = self.cache.update(space, &key, |bytes| {
                 let moved = LoginSession::read(bytes).and_then(|session| {
                     let LoginSession {
@@ -476,27 +487,27 @@ impl core::fmt::Debug for LoginSessions {
     }
 }
 
-/// Rejected proofs per session and address (spec/10 §9); the session itself lives on.
+/// Counts rejected proofs per session and address (spec/10 §9). The limit does not end the session.
 #[derive(Debug)]
-pub(crate) struct Failures {
+pub(crate) struct FailureCounter {
     cache: Cache,
 }
 
-impl Failures {
+impl FailureCounter {
     pub(crate) fn new(cache: Cache) -> Self {
         Self { cache }
     }
 
-    /// How long this address has to wait, if it has used up its tries.
+    /// How long this address must wait; `None` if it has attempts left.
     pub(crate) async fn exhausted(&self, id: LoginId, client: ClientAddress) -> Result<Option<Seconds>, Unavailable> {
-        let hits = self.cache.hits(Window::LoginFailures, &key(id, client)).await?;
+        let hits = self.cache.hits(CounterKind::LoginFailures, &key(id, client)).await?;
         Ok((hits.count >= MAX_FAILURES).then(|| hits.wait()))
     }
 
     /// Counts a rejected proof.
     pub(crate) async fn count(&self, id: LoginId, client: ClientAddress) -> Result<(), Unavailable> {
         self.cache
-            .hit(Window::LoginFailures, &key(id, client))
+            .hit(CounterKind::LoginFailures, &key(id, client))
             .await
             .map(|_| ())
     }
@@ -509,15 +520,13 @@ fn key(id: LoginId, client: ClientAddress) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        login::{OpenerEvidence, RequestFacts},
-        testing::CountingEntropy,
-    };
+    use crate::login::{OpenerEvidence, RequestFacts};
+    use gw_types::testing::SeededEntropy;
 
-    /// What the cache holds would open nothing for whoever reads it (decision 26).
+    /// A reader of the cache must gain nothing from a stored session (decision 26).
     #[test]
     fn zk11_a_stored_session_names_no_secret() {
-        let entropy = CountingEntropy::default();
+        let entropy = SeededEntropy::default();
         let facts = RequestFacts {
             verifier: "did:test:v",
             base: "https://gate.example",

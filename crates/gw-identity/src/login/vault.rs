@@ -1,4 +1,5 @@
-//! Tokens of completed logins, waiting for the page's poll: sealed, since the cache may be a shared one (decision 26).
+//! Tokens of completed logins, which wait for the page's poll. They are encrypted because the cache may be shared
+//! (decision 26).
 
 use super::LoginId;
 use crate::tokens::TokenPair;
@@ -15,13 +16,13 @@ use std::sync::Arc;
 const LABEL: &[u8] = b"ledger-gateway login tokens v1";
 const NONCE_LEN: usize = 12;
 
-/// Seals and opens token pairs.
+/// Encrypts and decrypts token pairs.
 pub(crate) struct Vault {
     cipher: Option<Aes256Gcm>,
     entropy: Arc<dyn Entropy>,
 }
 
-/// A pair only [`Vault::open`] can read, for the session it was sealed for.
+/// An encrypted pair. Only [`Vault::open`] with the session it was sealed for can decrypt it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SealedPair(#[serde(with = "hex")] Vec<u8>);
 
@@ -34,7 +35,7 @@ struct Plain<'a> {
 
 impl Vault {
     pub(crate) fn new(secret: &Secret, entropy: Arc<dyn Entropy>) -> Self {
-        // HMAC takes keys of every length; without one nothing is ever sealed, and no login completes.
+        // HMAC accepts keys of every length. Without a cipher nothing is sealed, and no login completes.
         let cipher = <Hmac<Sha256> as KeyInit>::new_from_slice(secret.expose().as_bytes())
             .ok()
             .map(|mac| {
@@ -86,11 +87,11 @@ impl core::fmt::Debug for Vault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::CountingEntropy;
+    use gw_types::testing::SeededEntropy;
 
     #[test]
     fn decision_26_a_pair_is_sealed_for_its_session() {
-        let vault = |secret: &str| Vault::new(&Secret::new(secret), Arc::new(CountingEntropy::default()));
+        let vault = |secret: &str| Vault::new(&Secret::new(secret), Arc::new(SeededEntropy::default()));
         let pair = TokenPair {
             access: Secret::new("the-access-token"),
             refresh: Secret::new("the-refresh-token"),

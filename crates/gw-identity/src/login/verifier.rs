@@ -1,12 +1,12 @@
-//! The check of a wallet's proof: the one place where the pure judgement (`gw_zk`), the state of identities and the
-//! memory of accepted messages meet (ZK-30 to ZK-51).
+//! Verification of a wallet's proof. It combines the pure checks (`gw_zk`), the on-chain state of identities and the
+//! record of accepted messages (ZK-30 to ZK-51).
 //!
-//! Invariant: a subject is named only after every check held and after its message was written down as used (ZK-48).
+//! Invariant: a login counts as verified only after every check passed and its message was recorded as used (ZK-48).
 
-use super::{AuthorizationRequest, Humanity, Nullifier, ProofError, ProofVerifier, Proved};
+use super::{AuthorizationRequest, Humanity, Nullifier, ProofError, ProofVerifier, VerifiedLogin};
 use crate::resolver::{LookupError, Resolvers};
 use futures_util::future::BoxFuture;
-use gw_cache::{Cache, Entry, Space};
+use gw_cache::{Cache, Entry, Namespace};
 use gw_http::Amr;
 use gw_types::Timestamp;
 use gw_zk::{
@@ -19,10 +19,10 @@ use gw_zk::{
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 
-/// How long a check may wait for a processor and take there (ZK-34).
+/// Maximum time of a check, the wait for a processor included (ZK-34).
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Believes proofs that hold.
+/// Verifies zero-knowledge proofs.
 #[derive(Debug)]
 pub struct ZkVerifier {
     resolvers: Arc<Resolvers>,
@@ -33,7 +33,7 @@ pub struct ZkVerifier {
 }
 
 impl ZkVerifier {
-    /// Checks under the official keys. Accepted messages are remembered in `cache`.
+    /// Creates a verifier with the official keys. It records accepted messages in `cache`.
     pub fn new(resolvers: Arc<Resolvers>, cache: Cache) -> Self {
         Self {
             resolvers,
@@ -44,15 +44,15 @@ impl ZkVerifier {
         }
     }
 
-    /// The same, and every login must show this credential.
+    /// Requires every login to show this credential.
     #[must_use]
     pub fn with_humanity(mut self, humanity: Option<Arc<Humanity>>) -> Self {
         self.humanity = humanity;
         self
     }
 
-    /// The same under one key of one's own for every envelope, in the place of the official ones. Whoever has the proving
-    /// key can log in as anybody; for development builds only.
+    /// Uses `key` for every envelope, in place of the official keys. Anybody who has the proving key can log in as
+    /// anybody; for development builds only.
     #[cfg(any(test, feature = "mock-login"))]
     #[must_use]
     pub fn with_own_key(mut self, key: Key) -> Self {
@@ -60,12 +60,17 @@ impl ZkVerifier {
         self
     }
 
-    async fn check(&self, token: &str, request: &AuthorizationRequest, now: Timestamp) -> Result<Proved, ProofError> {
+    async fn check(
+        &self,
+        token: &str,
+        request: &AuthorizationRequest,
+        now: Timestamp,
+    ) -> Result<VerifiedLogin, ProofError> {
         let token = jwz::trimmed(token);
         if !jwz::looks_like_token(token) {
             return Err(ProofError::Unreadable);
         }
-        // A credential that was asked for must be judged.
+        // A requested credential must be verified.
         if self.humanity.is_none() && !request.body.scope.is_empty() {
             tracing::error!(
                 stage = "credential",
@@ -94,24 +99,29 @@ impl ZkVerifier {
                 return Err(stage.of("state", &error, answer));
             }
         }
-        // Whatever the request says: a login that was begun before the credential was required must show it, too.
+        // Independent of the request: a login that began before the credential was required must show it, too.
         let nullifier = match &self.humanity {
             Some(humanity) => self.credential(humanity, &answer, now).await?,
             None => None,
         };
-        match self.cache.put_new(Entry::new(Space::AcceptedMessage, &hash, b"")).await {
-            Ok(true) => Ok(Proved {
+        match self
+            .cache
+            .put_new(Entry::new(Namespace::AcceptedMessage, &hash, b""))
+            .await
+        {
+            Ok(true) => Ok(VerifiedLogin {
                 subject: answer.subject.external_id().clone(),
                 amr: Amr::Zk,
                 nullifier,
             }),
             Ok(false) => Err(stage.of("replay", &Replayed, ProofError::Failed)),
-            // What cannot be written down could be shown again.
+            // A message that cannot be recorded could be used again.
             Err(error) => Err(stage.of("replay", &error, ProofError::ResolverFault)),
         }
     }
 
-    /// Whether the answer shows the credential; the proofs on the bounded pool, the issuers' states from their networks.
+    /// Verifies the credential in the answer: the proofs on the bounded pool, the issuers' states through the
+    /// resolvers.
     async fn credential(
         &self,
         humanity: &Arc<Humanity>,
@@ -145,7 +155,7 @@ impl ZkVerifier {
         Ok(humanity.nullifier(&Humanity::judge(examined, &answers, now)?))
     }
 
-    /// What the token answers, its proof included; on the bounded pool, since a pairing takes milliseconds.
+    /// Verifies the token, its proof included. Runs on the bounded pool, since a pairing takes milliseconds.
     async fn answer(&self, token: &str, request: &AuthorizationRequest, now: Timestamp) -> Result<Answer, ProofError> {
         let (token, request, own_key) = (token.to_owned(), asked(request), self.own_key.clone());
         let work = move || {
@@ -186,12 +196,12 @@ impl ProofVerifier for ZkVerifier {
         token: &'a str,
         request: &'a AuthorizationRequest,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<Proved, ProofError>> {
+    ) -> BoxFuture<'a, Result<VerifiedLogin, ProofError>> {
         Box::pin(self.check(token, request, now))
     }
 }
 
-/// The stored request, as far as an answer depends on it.
+/// The parts of the stored request that an answer is checked against.
 fn asked(request: &AuthorizationRequest) -> Request {
     Request {
         thread: request.thid.clone(),
@@ -208,7 +218,7 @@ fn asked(request: &AuthorizationRequest) -> Request {
     }
 }
 
-/// What our log says of a token beside the cause (ZK-90): never the token, never a DID.
+/// What the log says about a rejected token besides the cause (ZK-90): never the token, never a DID.
 struct Refusal<'a> {
     circuit: &'a str,
     network: Option<&'a str>,
@@ -229,7 +239,7 @@ impl Refusal<'_> {
     }
 }
 
-/// A message that was accepted before.
+/// The message was accepted before.
 #[derive(Debug, thiserror::Error)]
 #[error("the message was accepted before")]
 struct Replayed;
@@ -251,7 +261,7 @@ fn stage_of(error: &ResponseError) -> &'static str {
     }
 }
 
-/// As many checks at a time as there are processors but one: logins must not stand in the way of calls.
+/// Limits parallel checks to one less than the number of processors, so that logins do not slow down calls.
 #[derive(Debug)]
 struct Pool(Arc<Semaphore>);
 
@@ -261,7 +271,7 @@ impl Pool {
         Self(Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))))
     }
 
-    /// Runs `work`; `None` if it did not end in time. What has begun keeps its place until it ends.
+    /// Runs `work`; `None` if it did not end in time. Work that has started keeps its permit until it ends.
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let run = async {
             let place = Arc::clone(&self.0).acquire_owned().await.ok()?;

@@ -1,23 +1,23 @@
 //! The applications that may obtain tokens, and their secrets (OA-3, OA-8).
 //!
-//! Invariant: whether a client is known cannot be told from how long a refusal takes: every check computes the same
-//! number of hashes.
+//! Invariant: the time of a rejection does not reveal whether a client exists: every check computes the same number of
+//! hashes.
 
 use super::RedirectUri;
 use std::{collections::BTreeMap, str::FromStr};
 
-/// Costs from 10: below, a leaked hash is guessed; above 16, one check takes seconds.
+/// Accepted bcrypt costs. Below 10 a leaked hash can be guessed; above 16 one check takes seconds.
 const COSTS: core::ops::RangeInclusive<u32> = 10..=16;
 const HASHES_PER_CLIENT: usize = 2;
 const MAX_ID_LEN: usize = 64;
-/// Salt and hash of no secret.
+/// Salt and hash of a secret that does not exist.
 const NOBODY: &str = "abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyz01232";
 
 /// All first-party applications.
 #[derive(Clone, Default)]
 pub struct Clients {
     clients: BTreeMap<String, Client>,
-    /// As many hashes as the best equipped client has, of nobody.
+    /// Padding: as many hashes as the client with the most hashes has, of no secret.
     nobody: Vec<String>,
 }
 
@@ -28,38 +28,38 @@ pub struct Client {
     redirects: Option<Vec<RedirectUri>>,
 }
 
-/// What is wrong with the list of applications. Entries are named by client id, or by their place where they have
+/// What is wrong with the configuration of applications. Messages name entries by client id, or by position if there is
 /// none: never by a hash.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientsError {
-    /// The format before there were secrets.
+    /// The old format, without secrets.
     #[error("entry {0} is a bare client id: write `<client_id>:<bcrypt_hash>`")]
     BareId(usize),
-    /// Not a name we take.
+    /// Not an accepted client id.
     #[error("entry {0} has a client id that is not 1 to 64 letters, digits, `-`, `.`, `_` or `~`")]
     Id(usize),
-    /// Two entries of one name.
+    /// Two entries with the same client id.
     #[error("client `{0}` is listed twice")]
     Duplicate(String),
-    /// Not what bcrypt writes.
+    /// Not a bcrypt hash.
     #[error("client `{0}` has a secret that is no bcrypt hash")]
     Hash(String),
-    /// Too cheap, or too dear.
+    /// The cost is too low or too high.
     #[error("client `{0}` has a hash of cost {1}: from 10 to 16 is needed, 12 is recommended")]
     Cost(String, u32),
-    /// More than a rotation needs.
+    /// More hashes than a rotation needs.
     #[error("client `{0}` has more than two hashes")]
     TooMany(String),
-    /// An entry of the redirect list without its client.
+    /// An entry of the redirect list without a client.
     #[error("entry {0} is not `<client_id>=<uri>|<uri>`")]
     Redirects(usize),
-    /// A redirect list for nobody.
+    /// A redirect list of an unknown client.
     #[error("names client `{0}`, which OAUTH_FIRST_PARTY_CLIENTS does not")]
     UnknownClient(String),
-    /// An address no code can be sent to.
+    /// An invalid redirect URI.
     #[error("an address of client `{client}` {why}")]
     Redirect {
-        /// Whose.
+        /// The client's id.
         client: String,
         /// What is wrong with it.
         why: String,
@@ -67,7 +67,7 @@ pub enum ClientsError {
 }
 
 impl ClientsError {
-    /// Whether it is about OAUTH_REDIRECT_URIS rather than OAUTH_FIRST_PARTY_CLIENTS.
+    /// Whether the error is about OAUTH_REDIRECT_URIS rather than OAUTH_FIRST_PARTY_CLIENTS.
     pub const fn is_about_redirects(&self) -> bool {
         match self {
             Self::Redirects(_) | Self::UnknownClient(_) | Self::Redirect { .. } => true,
@@ -79,8 +79,8 @@ impl ClientsError {
 }
 
 impl Clients {
-    /// Reads OAUTH_FIRST_PARTY_CLIENTS (`<id>:<hash>[|<hash>],…`) and OAUTH_REDIRECT_URIS (`<id>=<uri>[|<uri>],…`), or
-    /// says all that is wrong with them.
+    /// Parses OAUTH_FIRST_PARTY_CLIENTS (`<id>:<hash>[|<hash>],…`) and OAUTH_REDIRECT_URIS (`<id>=<uri>[|<uri>],…`).
+    /// Returns all errors at once.
     pub fn parse(clients: &str, redirect_uris: &str, production: bool) -> Result<Self, Vec<ClientsError>> {
         let (mut found, mut wrong) = (BTreeMap::new(), Vec::new());
         for (at, entry) in entries(clients) {
@@ -138,13 +138,13 @@ impl Clients {
         }
     }
 
-    /// The client of this name.
+    /// The client with this id.
     pub fn get(&self, id: &str) -> Option<&Client> {
         self.clients.get(id)
     }
 
-    /// The hashes one of which the secret of `id` must have, and as many more that nothing has, so that every check
-    /// takes the same time.
+    /// The hashes of the client's secrets, padded with hashes that no secret matches, so that every check takes the
+    /// same time.
     pub fn hashes(&self, id: &str) -> Hashes {
         let own = self
             .clients
@@ -157,23 +157,23 @@ impl Clients {
 }
 
 impl Client {
-    /// The addresses it is bound to, where it is.
+    /// The redirect URIs that the client is restricted to, if any.
     pub fn redirects(&self) -> Option<&[RedirectUri]> {
         self.redirects.as_deref()
     }
 }
 
-/// What a secret is compared with.
+/// The hashes that a secret is compared with.
 pub struct Hashes {
     own: Vec<String>,
     padding: Vec<String>,
 }
 
 impl Hashes {
-    /// Whether one of `secrets` is the client's. Takes a while on purpose: call it where waiting is allowed.
+    /// Whether one of `secrets` is the client's. Slow on purpose: call it where blocking is allowed.
     pub fn verify(&self, secrets: &[String]) -> bool {
         let holds = |hash: &String| {
-            // All of them, whatever the first says: the time must not tell.
+            // Checks all of them, even after a match: the time must not reveal the result.
             secrets
                 .iter()
                 .filter(|secret| bcrypt::verify(secret.as_bytes(), hash).unwrap_or(false))

@@ -1,6 +1,7 @@
-//! First-party OAuth 2.0: other applications of ours obtain tokens by the authorization code flow (spec/10 section 5).
+//! First-party OAuth 2.0: other applications of the operator obtain tokens by the authorization code flow (spec/10
+//! section 5).
 //!
-//! Not here: routes, and proving who the user is, which is the login's matter.
+//! Not here: the routes, and authentication of the user, which the login does.
 
 mod clients;
 mod pkce;
@@ -13,7 +14,7 @@ pub use pkce::Challenge;
 pub use redirect::{RedirectError, RedirectUri};
 pub use secrets::{Busy, ClientSecrets};
 pub(crate) use session::{
-    Asked, CompleteError, GrantedLogin, OauthId, OauthSession, OauthSessions, OpenError, Progress, Redeemed,
+    AuthorizeParams, CompleteError, GrantedLogin, OauthId, OauthSession, OauthSessions, OpenError, Progress, Redeemed,
 };
 
 use gw_cache::Cache;
@@ -26,18 +27,18 @@ pub struct OauthConfig {
     pub clients: Clients,
     /// OAUTH_REQUIRE_PKCE.
     pub require_pkce: bool,
-    /// Where browsers are sent to log in, without a query: a path of ours, or the front end's page.
+    /// Where browsers are sent to log in, without a query: a path of the gateway, or the front end's page.
     pub login_page: String,
     /// Whether mock logins are accepted; always false in a release.
     pub allow_mock: bool,
 }
 
-/// What the OAuth routes draw on.
+/// State of the OAuth routes.
 #[derive(Debug)]
 pub(crate) struct Oauth {
     pub(crate) sessions: OauthSessions,
     pub(crate) secrets: ClientSecrets,
-    /// Counts failures.
+    /// Counts failed authentications of clients.
     pub(crate) cache: Cache,
     pub(crate) require_pkce: bool,
     pub(crate) login_page: String,
@@ -45,7 +46,7 @@ pub(crate) struct Oauth {
 }
 
 impl Oauth {
-    /// Instances that share `code_secret` and the cache act as one.
+    /// Creates the state. Instances that share `code_secret` and the cache act as one.
     pub(crate) fn new(config: &OauthConfig, code_secret: &Secret, cache: Cache, entropy: &dyn Entropy) -> Self {
         Self {
             sessions: OauthSessions::new(cache.clone(), code_secret),

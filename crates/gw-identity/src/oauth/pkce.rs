@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// What an application showed of its verifier when it asked for a code.
+/// The `code_challenge` of an authorization request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Challenge([u8; 32]);
 
 impl Challenge {
-    /// Reads a `code_challenge` of method S256.
+    /// Parses a `code_challenge` of method S256.
     pub fn parse(text: &str) -> Option<Self> {
         let mut hash = [0u8; 32];
         match URL_SAFE_NO_PAD.decode_slice(text, &mut hash) {
@@ -19,12 +19,12 @@ impl Challenge {
         }
     }
 
-    /// As it was given.
+    /// The text of the challenge.
     pub fn to_text(self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)
     }
 
-    /// Whether `verifier` is the one this challenge was made of.
+    /// Whether this challenge was derived from `verifier`.
     pub fn is_met_by(&self, verifier: &str) -> bool {
         let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         let formed = (43..=128).contains(&verifier.len()) && verifier.bytes().all(unreserved);

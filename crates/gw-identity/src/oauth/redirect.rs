@@ -1,17 +1,16 @@
-//! Where a code may be sent, and the address that carries it there (OA-3, OA-6).
+//! Redirect URIs: where a code may be sent, and the URL that delivers it (OA-3, OA-6).
 //!
-//! Invariant: addresses are read and built by the URL library, the way browsers read them; no text is ever pasted
-//! into one.
+//! Invariant: URLs are parsed and built by the URL library, as browsers do it; no text is ever concatenated into one.
 
-use gw_http::{Origin, OwnOrigins};
+use gw_http::{AllowedOrigins, Origin};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 const MAX_LEN: usize = 2048;
-/// What we answer with: an address that brings one of them along would leave the application with two.
+/// Parameters of the answer. A redirect URI that already contains one would give the application two of them.
 const OURS: [&str; 5] = ["code", "state", "iss", "error", "error_description"];
 
-/// An address that is fit to send a code to; whether it is allowed is another question.
+/// A well-formed redirect URI. [`RedirectUri::is_allowed`] decides whether a client may use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RedirectUri {
@@ -19,40 +18,40 @@ pub struct RedirectUri {
     url: Url,
 }
 
-/// Why a text is no address to send a code to.
+/// Why a text is not a redirect URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectError {
-    /// Longer than an address is.
+    /// Longer than 2048 characters.
     #[error("is longer than 2048 characters")]
     TooLong,
     /// Not printable ASCII.
     #[error("holds a blank, a control character or one beyond ASCII")]
     Characters,
-    /// Browsers turn it round.
+    /// Browsers turn a backslash into a slash.
     #[error("holds a backslash")]
     Backslash,
-    /// The answer would land behind it.
+    /// The parameters of the answer would follow the fragment.
     #[error("holds a fragment")]
     Fragment,
-    /// It passes for a host.
+    /// User information can be mistaken for the host.
     #[error("holds user information")]
     UserInfo,
-    /// Nothing a browser goes to.
+    /// Not an http or https URL.
     #[error("is no http or https address")]
     NoWebAddress,
-    /// The application would get two of them.
+    /// The application would get the parameter twice.
     #[error("holds a parameter that the answer will hold")]
     OurParameter,
 }
 
 impl RedirectUri {
-    /// Reads an address.
+    /// Parses a redirect URI.
     pub fn parse(text: &str) -> Result<Self, RedirectError> {
         if text.len() > MAX_LEN {
             return Err(RedirectError::TooLong);
         }
-        // The library, like browsers, drops tabs and turns backslashes round: what was judged would not be what is
-        // compared.
+        // The library, like browsers, drops tabs and turns backslashes into slashes: the URL that is checked would
+        // differ from the text that is compared.
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(RedirectError::Characters);
         }
@@ -80,7 +79,7 @@ impl RedirectUri {
         })
     }
 
-    /// As it was written.
+    /// The text as given.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -90,8 +89,9 @@ impl RedirectUri {
         self.url.scheme() == "https"
     }
 
-    /// Whether a client may be answered there. Addresses listed for the client replace the origins of ours.
-    pub fn is_allowed(&self, listed: Option<&[Self]>, own: &OwnOrigins, production: bool) -> bool {
+    /// Whether a client may be answered there. A list of the client's own redirect URIs replaces the gateway's allowed
+    /// origins.
+    pub fn is_allowed(&self, listed: Option<&[Self]>, own: &AllowedOrigins, production: bool) -> bool {
         if production && !self.is_https() {
             return false;
         }
@@ -104,7 +104,7 @@ impl RedirectUri {
         own.base == origin || own.listed.contains(&origin) || (!production && origin.is_loopback())
     }
 
-    /// The address with the answer in its query (RFC 6749 §4.1.2, RFC 9207).
+    /// The URL with the answer in its query (RFC 6749 §4.1.2, RFC 9207).
     pub fn with_code(&self, code: &str, state: &str, issuer: &str) -> String {
         let mut url = self.url.clone();
         url.query_pairs_mut()
@@ -133,8 +133,8 @@ impl From<RedirectUri> for String {
 mod tests {
     use super::*;
 
-    fn own() -> OwnOrigins {
-        OwnOrigins {
+    fn own() -> AllowedOrigins {
+        AllowedOrigins {
             base: Origin::of("https://gate.example").unwrap(),
             frontend: Some(Origin::of("https://app.example").unwrap()),
             listed: vec![Origin::of("https://explorer.example").unwrap()],

@@ -1,4 +1,4 @@
-//! Whether an application is who it says (OA-7): bcrypt, on a few threads and never in a queue without end.
+//! Authentication of applications (OA-7): bcrypt on a few threads, with a bounded wait.
 
 use super::Clients;
 use gw_types::Entropy;
@@ -12,29 +12,29 @@ use std::{
 use subtle::ConstantTimeEq;
 use tokio::{sync::Semaphore, time::timeout};
 
-/// Checks at a time: they keep a processor busy for a quarter of a second each.
+/// Maximum number of parallel checks: each keeps a processor busy for a quarter of a second.
 const AT_A_TIME: usize = 2;
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 const DIGEST_LEN: usize = 32;
 
-/// Too many checks are waiting.
+/// Too many checks are waiting for a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many checks of client secrets are waiting")]
 pub struct Busy;
 
-/// Checks secrets of applications.
+/// Checks the secrets of applications.
 pub struct ClientSecrets {
     clients: Clients,
     pool: Arc<Semaphore>,
-    /// Keys what is remembered, in this process only.
+    /// Key of the digests in `good`. It never leaves the process.
     key: [u8; DIGEST_LEN],
-    /// The last good secret of each application, as a keyed digest: an application at work costs one hash, not one a
-    /// login.
+    /// The last correct secret of each application, as a keyed digest, so that an active application costs one bcrypt
+    /// hash, not one per login.
     good: Mutex<BTreeMap<String, [u8; DIGEST_LEN]>>,
 }
 
 impl ClientSecrets {
-    /// Checks for these applications.
+    /// Creates checks for these applications.
     pub fn new(clients: Clients, entropy: &dyn Entropy) -> Self {
         let mut key = [0u8; DIGEST_LEN];
         entropy.fill(&mut key);
@@ -51,7 +51,8 @@ impl ClientSecrets {
         &self.clients
     }
 
-    /// Whether one of `secrets`, readings of what was sent, is that of `id`. The unknown costs as much as the wrong.
+    /// Whether one of `secrets`, the possible decodings of the sent secret, is that of client `id`. Takes as long for
+    /// an unknown client as for a wrong secret.
     pub async fn check(&self, id: &str, secrets: Vec<String>) -> Result<bool, Busy> {
         if secrets.iter().any(|secret| self.is_remembered(id, secret)) {
             return Ok(true);
@@ -114,13 +115,13 @@ impl core::fmt::Debug for ClientSecrets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::CountingEntropy;
+    use gw_types::testing::SeededEntropy;
 
     #[tokio::test]
     async fn oa7_a_good_secret_is_remembered_and_nothing_else() {
         let hash = bcrypt::hash_with_salt("the secret", 10, [7; 16]).unwrap().to_string();
         let clients = Clients::parse(&format!("explorer:{hash}"), "", true).unwrap();
-        let secrets = ClientSecrets::new(clients, &CountingEntropy::default());
+        let secrets = ClientSecrets::new(clients, &SeededEntropy::default());
         let check = |id: &'static str, secret: &str| secrets.check(id, vec![secret.to_owned()]);
         assert!(!secrets.is_remembered("explorer", "the secret"));
         assert_eq!(check("explorer", "wrong").await, Ok(false));
@@ -134,7 +135,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn oa7_nobody_waits_without_end() {
-        let secrets = ClientSecrets::new(Clients::default(), &CountingEntropy::default());
+        let secrets = ClientSecrets::new(Clients::default(), &SeededEntropy::default());
         let _taken = secrets.pool.acquire_many(2).await.unwrap();
         assert_eq!(secrets.check("explorer", vec!["x".to_owned()]).await, Err(Busy));
     }

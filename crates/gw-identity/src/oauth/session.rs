@@ -1,14 +1,14 @@
-//! OAuth sessions and codes, in the cache all instances share (OA-2, OA-5, OA-6, OA-9).
+//! OAuth sessions and codes, in the cache that all instances share (OA-2, OA-5, OA-6, OA-9).
 //!
-//! Invariant: a session yields at most one code: it is derived from the session's id, and the code's record is made
-//! once. A code is redeemed at most once: whoever notes it as spent first redeems it.
+//! Invariant: a session yields at most one code: the code is derived from the session's id, and its record is created
+//! once. A code is redeemed at most once: only the caller that marks it as spent redeems it.
 //!
-//! The code itself is stored nowhere, so that who reads the cache cannot redeem it.
+//! The code itself is never stored, so that a reader of the cache cannot redeem it.
 
 use super::{Challenge, RedirectUri};
 use crate::login::Opener;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable};
+use gw_cache::{Cache, Change, Entry, Namespace, PutError, Unavailable};
 use gw_http::Amr;
 use gw_store::record::TokenHash;
 use gw_types::{Entropy, ExternalId, Seconds, Secret, SessionId, Timestamp};
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 const LABEL: &[u8] = b"ledger-gateway oauth code v1";
 
-/// 256 bits that name a session. They stand in the page's address and in the QR code.
+/// 256 bits that name a session. They are part of the page's URL and of the QR code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OauthId(String);
 
@@ -32,7 +32,7 @@ impl OauthId {
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// A text that is no id names no session.
+    /// Parses an id; `None` if the text is not one.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0u8; 32];
         let read = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes);
@@ -44,43 +44,43 @@ impl OauthId {
     }
 }
 
-/// What an application asked for, and how far it has come.
+/// What an application asked for, and the state of the request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct OauthSession {
     pub(crate) client: String,
     pub(crate) redirect_uri: RedirectUri,
     pub(crate) state: String,
     pub(crate) challenge: Option<Challenge>,
-    /// Who was logged in when it began.
+    /// The user who was logged in when the session began.
     pub(crate) initiator: Option<ExternalId>,
-    /// The login that answers it.
+    /// The login session whose completion completes this session.
     pub(crate) login: Uuid,
     /// The message that the login's wallet answers.
     pub(crate) auth_request: Value,
-    /// Who began it: nobody else is told of it (HD34).
+    /// The opener: nobody else learns of the session (HD34).
     pub(crate) opener: Opener,
     /// When it ends.
     expires_at: Timestamp,
-    /// Who logged in.
+    /// The user who logged in.
     #[serde(default)]
     pub(crate) completed_by: Option<ExternalId>,
     pub(crate) progress: Progress,
 }
 
-/// How far a session has come.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Progress {
     /// Waiting for the user.
     Pending,
-    /// There is a code.
+    /// A code was issued.
     Completed,
     /// The code was used.
     Redeemed,
 }
 
-/// What is asked for, without the session around it.
+/// The parameters of an authorization request.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AuthorizeParams {
     pub(crate) client: String,
     pub(crate) redirect_uri: RedirectUri,
     pub(crate) state: String,
@@ -88,8 +88,8 @@ pub(crate) struct Asked {
 }
 
 impl OauthSession {
-    pub(crate) fn new(asked: Asked, initiator: Option<ExternalId>, opener: Opener, now: Timestamp) -> Self {
-        let Asked {
+    pub(crate) fn new(asked: AuthorizeParams, initiator: Option<ExternalId>, opener: Opener, now: Timestamp) -> Self {
+        let AuthorizeParams {
             client,
             redirect_uri,
             state,
@@ -104,13 +104,13 @@ impl OauthSession {
             login: Uuid::nil(),
             auth_request: Value::Null,
             opener,
-            expires_at: now.plus(Space::OauthSession.seconds()),
+            expires_at: now.plus(Namespace::OauthSession.seconds()),
             completed_by: None,
             progress: Progress::Pending,
         }
     }
 
-    /// With the login that answers it.
+    /// Sets the login session whose completion completes this session.
     pub(crate) fn answered_by(self, login: Uuid, auth_request: Value) -> Self {
         Self {
             login,
@@ -120,7 +120,7 @@ impl OauthSession {
     }
 }
 
-/// What a code stands for: a login whose first refresh token nobody holds, and for whom the code was made.
+/// What a code grants, and to whom: a login whose first refresh token no client has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Grant {
     /// The session it came from.
@@ -169,7 +169,7 @@ impl GrantedLogin {
     }
 }
 
-/// Why no session was opened.
+/// Why a session was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OpenError {
     #[error("too many open sessions")]
@@ -189,14 +189,14 @@ pub(crate) enum CompleteError {
     Unavailable,
 }
 
-/// What is known of a code.
+/// The result of redeeming a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Redeemed {
-    /// Nothing.
+    /// The code is unknown.
     Unknown,
-    /// It was used before: the login minted from it is to end.
+    /// The code was used before: the login that it granted must end.
     Again(Box<GrantedLogin>),
-    /// It is used up now, by this caller.
+    /// The code is now used, by this caller.
     Now(Box<Grant>),
 }
 
@@ -207,9 +207,9 @@ pub(crate) struct OauthSessions {
 }
 
 impl OauthSessions {
-    /// Instances that share `secret` make the same codes.
+    /// Creates the sessions. Instances that share `secret` derive the same codes.
     pub(crate) fn new(cache: Cache, secret: &Secret) -> Self {
-        // HMAC takes keys of every length; without one there is no code, and nothing completes.
+        // HMAC accepts keys of every length. Without a MAC there is no code, and nothing completes.
         let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(secret.expose().as_bytes()).ok();
         Self { cache, mac }
     }
@@ -218,7 +218,7 @@ impl OauthSessions {
         let bytes = serde_json::to_vec(session).map_err(|_| OpenError::Unavailable)?;
         let places = session.opener.places();
         let groups = places.groups();
-        let entry = Entry::new(Space::OauthSession, id.as_str(), &bytes).with_group_limits(&groups);
+        let entry = Entry::new(Namespace::OauthSession, id.as_str(), &bytes).with_group_limits(&groups);
         self.cache.put(entry).await.map_err(|error| match error {
             PutError::Full { wait } => OpenError::Full(wait),
             PutError::GroupFull { wait } => OpenError::NetworkFull(wait),
@@ -227,7 +227,7 @@ impl OauthSessions {
     }
 
     pub(crate) async fn find(&self, id: &OauthId) -> Result<Option<OauthSession>, Unavailable> {
-        for space in [Space::OauthSession, Space::FinishedOauth] {
+        for space in [Namespace::OauthSession, Namespace::FinishedOauth] {
             if let Some(found) = self.cache.get(space, id.as_str()).await?.and_then(|bytes| read(&bytes)) {
                 return Ok(Some(found));
             }
@@ -235,7 +235,7 @@ impl OauthSessions {
         Ok(None)
     }
 
-    /// Makes the session's code, once, and gives the address that carries it.
+    /// Creates the session's code, once, and returns the redirect URL that delivers it.
     pub(crate) async fn complete(
         &self,
         id: &OauthId,
@@ -256,13 +256,14 @@ impl OauthSessions {
         let bytes = serde_json::to_vec(&grant).map_err(|_| CompleteError::Unavailable)?;
         let made = self
             .cache
-            .put_new(Entry::new(Space::OauthCode, &key(code.expose()), &bytes))
+            .put_new(Entry::new(Namespace::OauthCode, &key(code.expose()), &bytes))
             .await;
         if !made.map_err(|_| CompleteError::Unavailable)? {
             return Err(CompleteError::Over);
         }
-        // Only now: who polls must not get the code before it counts. It gives its place back; a poll in between sees one
-        // that is not completed yet.
+        // Only after the record of the code exists, so that a poll never delivers a code that does not count yet. The
+        // session then no longer counts against its network's limit; a poll in between finds one that is not completed
+        // yet.
         let done = OauthSession {
             completed_by,
             progress: Progress::Completed,
@@ -278,67 +279,67 @@ impl OauthSessions {
         }
     }
 
-    /// Moves a session to those that are done, if it was open until now.
+    /// Moves a session to the completed ones. Returns whether it was open until now.
     async fn finish(&self, id: &OauthId, done: &OauthSession, now: Timestamp) -> Result<bool, Unavailable> {
         let bytes = serde_json::to_vec(done).map_err(|_| Unavailable)?;
         let left = u64::try_from(done.expires_at.micros().saturating_sub(now.micros())).unwrap_or(0);
         let places = done.opener.places();
         let groups = places.unlimited();
-        let entry = Entry::new(Space::FinishedOauth, id.as_str(), &bytes).living(Duration::from_micros(left));
-        let aside = self.cache.get(Space::FinishedOauth, id.as_str()).await?;
+        let entry = Entry::new(Namespace::FinishedOauth, id.as_str(), &bytes).with_ttl(Duration::from_micros(left));
+        let aside = self.cache.get(Namespace::FinishedOauth, id.as_str()).await?;
         let aside = aside.as_deref().and_then(read::<OauthSession>);
         let was_aside = aside.is_some_and(|session| session.progress == Progress::Pending);
         self.cache
             .put(entry.with_group_limits(&groups))
             .await
             .map_err(|_| Unavailable)?;
-        let was_open = self.cache.take(Space::OauthSession, id.as_str()).await?.is_some() || was_aside;
+        let was_open = self.cache.take(Namespace::OauthSession, id.as_str()).await?.is_some() || was_aside;
         if !was_open {
-            self.cache.take(Space::FinishedOauth, id.as_str()).await?;
+            self.cache.take(Namespace::FinishedOauth, id.as_str()).await?;
         }
         Ok(was_open)
     }
 
-    /// Keeps an open session without its place, after a fault of ours (RL14, HD34). While the cache is away it keeps its
-    /// place.
+    /// Moves an open session out of its network's limit after an internal fault (RL14, HD34). If the cache is
+    /// unavailable it still counts.
     pub(crate) async fn set_aside(&self, id: &OauthId, open: &OauthSession, now: Timestamp) {
         let Ok(bytes) = serde_json::to_vec(open) else { return };
         let left = u64::try_from(open.expires_at.micros().saturating_sub(now.micros())).unwrap_or(0);
         let places = open.opener.places();
         let groups = places.unlimited();
-        let entry = Entry::new(Space::FinishedOauth, id.as_str(), &bytes).living(Duration::from_micros(left));
-        // One that was completed meanwhile stays so.
+        let entry = Entry::new(Namespace::FinishedOauth, id.as_str(), &bytes).with_ttl(Duration::from_micros(left));
+        // A session that was completed meanwhile stays completed.
         if let Ok(true) = self.cache.put_new(entry.with_group_limits(&groups)).await {
-            let _gone = self.cache.take(Space::OauthSession, id.as_str()).await;
+            let _gone = self.cache.take(Namespace::OauthSession, id.as_str()).await;
         }
     }
 
-    /// The address that carries the code of a completed session.
+    /// The redirect URL with the code of a completed session.
     pub(crate) fn redirect_url(&self, id: &OauthId, session: &OauthSession, issuer: &str) -> Option<String> {
         let code = self.code(id)?;
         Some(session.redirect_uri.with_code(code.expose(), &session.state, issuer))
     }
 
-    /// Uses a code up. Of any number of callers one gets what it stands for; the others learn that it was used.
+    /// Redeems a code. Of several parallel callers one gets the grant; the others learn that the code was used.
     pub(crate) async fn redeem(&self, code: &str) -> Result<Redeemed, Unavailable> {
         let key = key(code);
         let grant: Option<Grant> = self
             .cache
-            .get(Space::OauthCode, &key)
+            .get(Namespace::OauthCode, &key)
             .await?
             .and_then(|bytes| read(&bytes));
         let Some(grant) = grant else {
             return self.spent(&key).await;
         };
         let bytes = serde_json::to_vec(&grant.login).map_err(|_| Unavailable)?;
-        match self.cache.put_new(Entry::new(Space::SpentCode, &key, &bytes)).await {
+        match self.cache.put_new(Entry::new(Namespace::SpentCode, &key, &bytes)).await {
             Ok(true) => {}
             Ok(false) => return self.spent(&key).await,
-            // What cannot be noted as spent is not spent.
+            // A code that cannot be marked as spent is not spent.
             Err(_) => return Err(Unavailable),
         }
-        // Spent is spent, whatever becomes of these two.
-        let _gone = self.cache.take(Space::OauthCode, &key).await;
+        // The code is spent even if these two calls fail.
+        let _gone = self.cache.take(Namespace::OauthCode, &key).await;
         let _closed = self
             .advance(&grant.session, Progress::Completed, Progress::Redeemed)
             .await;
@@ -348,14 +349,14 @@ impl OauthSessions {
     async fn spent(&self, key: &str) -> Result<Redeemed, Unavailable> {
         let login = self
             .cache
-            .get(Space::SpentCode, key)
+            .get(Namespace::SpentCode, key)
             .await?
             .and_then(|bytes| read(&bytes));
         Ok(login.map_or(Redeemed::Unknown, |login| Redeemed::Again(Box::new(login))))
     }
 
     async fn advance(&self, id: &str, from: Progress, to: Progress) -> Result<bool, Unavailable> {
-        let moved = self.cache.update(Space::FinishedOauth, id, |bytes| {
+        let moved = self.cache.update(Namespace::FinishedOauth, id, |bytes| {
             let session = read::<OauthSession>(bytes).filter(|session| session.progress == from);
             let next = session.and_then(|session| {
                 serde_json::to_vec(&OauthSession {
@@ -387,7 +388,7 @@ impl core::fmt::Debug for OauthSessions {
     }
 }
 
-/// Under what a code is known.
+/// The cache key of a code.
 fn key(code: &str) -> String {
     hex::encode(Sha256::digest(code.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! What a contract said, for a while.
+//! A cache of contract answers.
 
 use super::Fact;
 use gw_types::{Seconds, Timestamp};
@@ -7,10 +7,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// More is not remembered: an answer costs one call.
+/// Maximum number of cached facts. Beyond it, facts are not cached: an answer costs one call.
 const MAX: usize = 4096;
 
-/// Facts by what they are about.
+/// Facts by key, each with the time until which it is valid.
 #[derive(Debug)]
 pub(super) struct Memory<K, T>(Mutex<BTreeMap<K, (Fact<T>, Timestamp)>>);
 
@@ -26,7 +26,7 @@ impl<K: Ord, T: Copy> Memory<K, T> {
         facts.get(key).filter(|(_, until)| now < *until).map(|(fact, _)| *fact)
     }
 
-    /// Remembers what was said to a question asked at `read`.
+    /// Caches the answer to a question that was asked at `read`.
     pub(super) fn put(&self, key: K, said: T, read: Timestamp, life: Seconds) -> Fact<T> {
         let fact = Fact { said, read };
         let mut facts = self.0.lock().unwrap_or_else(PoisonError::into_inner);

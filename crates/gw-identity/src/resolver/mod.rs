@@ -1,14 +1,14 @@
 //! The state of identities, read from the State contract of their network (spec/10 section 2.6, DI-5 to DI-7).
 //!
-//! Which networks there are is data. What the contract says is read by `gw_zk::state`; here are the calls: deadlines,
-//! fail-over, the chain's id, and what is remembered for how long.
+//! The networks are configuration. `gw_zk::state` reads the contract's answers; this module makes the calls: deadlines,
+//! failover, chain id checks and caching.
 //!
-//! Invariant: an address whose chain id was not confirmed within the hour is never believed.
+//! Invariant: an answer is used only if the chain id of its node was confirmed within the last hour.
 
 mod memory;
 
 use crate::{
-    foreign_node::{self as call, Reply},
+    external_node::{self as call, Reply},
     outbound::Outbound,
 };
 use gw_types::{Address, Clock, Seconds, Timestamp};
@@ -25,19 +25,19 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks at a chain's id (DI-5).
+/// Time between two checks of a node's chain id (DI-5).
 const CHAIN_CHECK: Seconds = Seconds(3600);
 
-/// Where the identities of one network have their state.
+/// The State contract of one network, and the nodes to read it from.
 #[derive(Clone)]
 pub struct ResolverConfig {
-    /// What it is called here: `idp:main`, `altnet:main`, or the network's own key.
+    /// The resolver's name: `idp:main`, `altnet:main`, or the network's own key.
     pub name: String,
     /// The network.
     pub network: &'static Network,
     /// The State contract.
     pub contract: Address,
-    /// The nodes to ask, in this order. Never printed: a path may be a key.
+    /// The nodes, in order of preference. Never printed: the path of a URL may be an API key.
     pub nodes: Vec<Uri>,
 }
 
@@ -51,7 +51,7 @@ impl core::fmt::Debug for ResolverConfig {
 #[derive(Debug)]
 pub struct Resolvers {
     rows: Vec<Resolver>,
-    /// `None` on a machine without trusted certificates: nothing can be read there.
+    /// `None` on a machine without trusted certificates: no state can be read there.
     outbound: Option<Outbound>,
     clock: Arc<dyn Clock>,
 }
@@ -66,7 +66,7 @@ struct Resolver {
 
 struct Node {
     uri: Uri,
-    /// When its chain was found to be the right one.
+    /// When its chain id was last confirmed.
     confirmed: Mutex<Option<Timestamp>>,
 }
 
@@ -76,28 +76,28 @@ impl core::fmt::Debug for Node {
     }
 }
 
-/// What the contract said, and when it was asked.
+/// An answer of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fact<T> {
-    /// What it said.
+    /// The answer.
     pub(crate) said: T,
     /// When it was asked.
     pub(crate) read: Timestamp,
 }
 
-/// Why a look-up gives no fact.
+/// Why a lookup failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LookupError {
     /// No resolver for the network.
     #[error("the network has no state resolver")]
     NoResolver,
-    /// The contract's answer, or the want of one.
+    /// The error that the contract answered, or no usable answer of any node.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
 impl Resolvers {
-    /// The resolvers of `rows`; the first row of a network counts.
+    /// Creates the resolvers of `rows`. If several rows have the same network, the first counts.
     pub fn new(rows: Vec<ResolverConfig>, clock: Arc<dyn Clock>) -> Self {
         let outbound = Outbound::new()
             .inspect_err(|error| {
@@ -128,7 +128,7 @@ impl Resolvers {
         self.rows.iter().map(|row| row.config.name.clone()).collect()
     }
 
-    /// Confirms the chain of every node, at once and then every hour, until the end.
+    /// Confirms the chain id of every node, at once and then every hour, until `end`.
     pub async fn keep_checking(&self, end: &CancellationToken) {
         loop {
             for row in &self.rows {
@@ -145,12 +145,12 @@ impl Resolvers {
         }
     }
 
-    /// The name of the resolver an identity's state is read by.
+    /// The name of the resolver that serves the network of `id`.
     pub(crate) fn name_of(&self, id: Id) -> Option<&str> {
         self.row(id).map(|row| row.config.name.as_str())
     }
 
-    /// The root of the tree of all identities, as the network of `id` knows it (ZK-51, ZK-52).
+    /// Looks up a root of the tree of all identities (GIST) in the network of `id` (ZK-51, ZK-52).
     pub(crate) async fn root(&self, id: Id, root: Fr) -> Result<Fact<Root>, LookupError> {
         let row = self.row(id).ok_or(LookupError::NoResolver)?;
         let now = self.clock.now();
@@ -169,7 +169,7 @@ impl Resolvers {
         Ok(row.roots.put(root, said, now, life))
     }
 
-    /// The state of `id`, as its network knows it (ZK-70, ZK-71, DI-7).
+    /// Looks up the state `of` of identity `id` in its network (ZK-70, ZK-71, DI-7).
     pub(crate) async fn state(&self, id: Id, of: Fr) -> Result<Fact<State>, LookupError> {
         let row = self.row(id).ok_or(LookupError::NoResolver)?;
         let now = self.clock.now();
@@ -195,7 +195,7 @@ impl Resolvers {
             .find(|row| row.config.network.byte == id.network_byte())
     }
 
-    /// Asks one node after the other until one gives something to read.
+    /// Asks the nodes in order until one gives a readable answer.
     async fn ask<T>(
         &self,
         row: &Resolver,
@@ -241,7 +241,7 @@ impl Resolvers {
         };
         let chain = call::chain_id(outbound, &node.uri).await;
         let right = chain.as_ref().is_ok_and(|chain| *chain == row.config.network.chain_id);
-        // A node that cannot be reached now may be on the chain it was on; one on another chain is not.
+        // An unreachable node keeps its confirmation. A node on another chain loses it.
         if right || chain.is_ok() {
             *node.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = right.then_some(now);
         }

@@ -1,23 +1,13 @@
-//! Resolvers against small HTTP servers that answer as told.
+//! Resolvers against small HTTP servers with scripted answers.
 
 use super::*;
 use axum::{Json, Router, extract::State as With, routing::post};
-use gw_types::U256;
+use gw_types::{U256, testing::ManualClock};
 use gw_zk::did::Did;
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Stands still until it is moved.
-#[derive(Debug)]
-pub(crate) struct Clockwork(pub(crate) AtomicI64);
-
-impl Clock for Clockwork {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_secs(self.0.load(Ordering::Relaxed))
-    }
-}
-
-/// What the node says, and how often it was asked for the chain and for the contract.
+/// A scripted node, with counts of its requests for the chain id and for the contract.
 #[derive(Clone)]
 pub(crate) struct Script(Arc<Said>);
 
@@ -45,7 +35,7 @@ impl Script {
         )
     }
 
-    /// From now on the node says this of the contract.
+    /// Sets the node's answer to contract calls.
     pub(crate) fn say(&self, call: Value) {
         *self.0.call.lock().unwrap() = call;
     }
@@ -92,8 +82,8 @@ pub(crate) fn root() -> Fr {
     Fr::from(7u8)
 }
 
-pub(crate) fn resolvers(nodes: Vec<Uri>) -> (Resolvers, Arc<Clockwork>) {
-    let clock = Arc::new(Clockwork(AtomicI64::new(1_700_000_000)));
+pub(crate) fn resolvers(nodes: Vec<Uri>) -> (Resolvers, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
     let row = ResolverConfig {
         name: "idp:main".to_owned(),
         network: Network::of_key("privado:main").unwrap(),
@@ -115,14 +105,14 @@ async fn zk52_a_current_root_is_asked_for_again_after_150_seconds() {
             read: Timestamp::from_secs(1_700_000_000)
         }
     );
-    clock.0.fetch_add(149, Ordering::Relaxed);
+    clock.pass(149);
     assert_eq!(resolvers.root(user(), root()).await, Ok(first));
     assert_eq!(node.asked(), (1, 1));
-    clock.0.fetch_add(1, Ordering::Relaxed);
+    clock.pass(1);
     assert_ne!(resolvers.root(user(), root()).await, Ok(first));
     assert_eq!(node.asked(), (1, 2));
-    // The chain's id is looked at again after an hour.
-    clock.0.fetch_add(3600, Ordering::Relaxed);
+    // The chain id is checked again after an hour.
+    clock.pass(3600);
     resolvers.root(user(), root()).await.unwrap();
     assert_eq!(node.asked(), (2, 3));
 }

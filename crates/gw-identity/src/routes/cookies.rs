@@ -1,11 +1,11 @@
-//! The cookies we set (TK-9, ZK-13, DS-2, HD19).
+//! The cookies that the gateway sets (TK-9, ZK-13, DS-2, HD19).
 //!
-//! Over https their names begin with `__Host-`: browsers then take them from this very host only, so that no neighbour
-//! can plant one (RFC 6265bis). `pp_access` is the agreed name (decision 4) and is set beside it.
+//! Over https their names begin with `__Host-`: browsers then accept them from this host only, so that a sibling host
+//! cannot set one (RFC 6265bis). `pp_access` is the agreed name (decision 4) and is set as well.
 
 use crate::{login::LoginSecret, oauth::OauthId, tokens::AuthResponse};
 use gw_http::{
-    Edge,
+    HttpContext,
     auth::{COOKIE as ACCESS, HOST_COOKIE as HOST_ACCESS, cookie},
 };
 use http::{HeaderMap, HeaderValue, header};
@@ -18,11 +18,11 @@ const HOST_LOGIN: &str = "__Host-pp_login";
 const DIRECTORY: &str = "pp_directory";
 const HOST_DIRECTORY: &str = "__Host-pp_directory";
 
-/// So much of an OAuth session's id tells its cookie from those of other tabs.
+/// How many characters of an OAuth session's id go into its cookie's name, so that several tabs have different cookies.
 const TELLING: usize = 16;
 
-/// Sets the access token's cookies, unless somebody else's page asked: it could log its visitor in as itself.
-pub(crate) fn set_access(edge: &Edge, asked: &HeaderMap, tokens: &AuthResponse) -> HeaderMap {
+/// Sets the access token's cookies, unless a foreign page asked: it could log its visitor in as itself.
+pub(crate) fn set_access(edge: &HttpContext, asked: &HeaderMap, tokens: &AuthResponse) -> HeaderMap {
     if edge.origins.sent_by_foreign_page(asked) {
         return HeaderMap::new();
     }
@@ -30,11 +30,11 @@ pub(crate) fn set_access(edge: &Edge, asked: &HeaderMap, tokens: &AuthResponse) 
 }
 
 /// Clears the access token's cookies.
-pub(crate) fn clear_access(edge: &Edge) -> HeaderMap {
+pub(crate) fn clear_access(edge: &HttpContext) -> HeaderMap {
     access(edge, "", 0)
 }
 
-fn access(edge: &Edge, token: &str, life: u32) -> HeaderMap {
+fn access(edge: &HttpContext, token: &str, life: u32) -> HeaderMap {
     let rest = format!(
         "={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={life}{}",
         secure(is_secure(edge))
@@ -46,39 +46,39 @@ fn access(edge: &Edge, token: &str, life: u32) -> HeaderMap {
     headers
 }
 
-/// Ties the page to its session. Where the page lives on another site, the cookie has to be a third-party one.
-pub(crate) fn set_login(edge: &Edge, secret: &LoginSecret) -> HeaderMap {
+/// Sets the cookie that ties a page to its login session. If the page is on another site, it is a third-party cookie.
+pub(crate) fn set_login(edge: &HttpContext, secret: &LoginSecret) -> HeaderMap {
     let name = if is_secure(edge) { HOST_LOGIN } else { LOGIN };
     set(&format!("{name}={}; Path=/{}", secret.expose(), of_page(edge, 600)))
 }
 
-/// Ties the browser to its directory login, unless somebody else's page asked.
-pub(crate) fn set_directory(edge: &Edge, asked: &HeaderMap, secret: &str) -> HeaderMap {
+/// Sets the cookie that ties a browser to its directory login, unless a foreign page asked.
+pub(crate) fn set_directory(edge: &HttpContext, asked: &HeaderMap, secret: &str) -> HeaderMap {
     if edge.origins.sent_by_foreign_page(asked) {
         return HeaderMap::new();
     }
     set(&directory(edge, secret, 600))
 }
 
-/// Clears the same.
-pub(crate) fn clear_directory(edge: &Edge) -> HeaderMap {
+/// Clears the cookie of [`set_directory`].
+pub(crate) fn clear_directory(edge: &HttpContext) -> HeaderMap {
     set(&directory(edge, "", 0))
 }
 
-/// The secret of a directory login that was sent.
+/// The directory login's secret in the request's cookies.
 pub(crate) fn directory_secret(headers: &HeaderMap) -> Option<&str> {
     cookie(headers, HOST_DIRECTORY).or_else(|| cookie(headers, DIRECTORY))
 }
 
-fn directory(edge: &Edge, secret: &str, life: u32) -> String {
+fn directory(edge: &HttpContext, secret: &str, life: u32) -> String {
     let name = if is_secure(edge) { HOST_DIRECTORY } else { DIRECTORY };
     format!("{name}={secret}; Path=/{}", of_page(edge, life))
 }
 
-/// The same for an OAuth session. Several of them, begun in several tabs, keep apart: by name where names are bound to the
-/// host, elsewhere by the paths of the session and of its login.
+/// Sets the cookie that ties a page to its OAuth session. Sessions in several tabs have different cookies: over https
+/// by name, otherwise by the paths of the session and of its login.
 pub(crate) fn set_oauth_login(
-    edge: &Edge,
+    edge: &HttpContext,
     base: &str,
     id: &OauthId,
     login: uuid::Uuid,
@@ -100,7 +100,8 @@ pub(crate) fn set_oauth_login(
     headers
 }
 
-/// Every secret of a login that was sent: one of a login of ours may stand beside those of OAuth sessions.
+/// Every login secret in the request's cookies. A request may contain one of a plain login and several of OAuth
+/// sessions.
 pub(crate) fn all_logins(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let sent = headers
         .get_all(header::COOKIE)
@@ -117,8 +118,8 @@ fn is_end_of_name(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('_')
 }
 
-/// What cookies of pages have in common.
-fn of_page(edge: &Edge, life: u32) -> String {
+/// The common attributes of cookies for pages.
+fn of_page(edge: &HttpContext, life: u32) -> String {
     let foreign = edge.origins.frontend_is_foreign();
     let site = if foreign { "None" } else { "Lax" };
     format!(
@@ -127,8 +128,8 @@ fn of_page(edge: &Edge, life: u32) -> String {
     )
 }
 
-/// Whether browsers reach us over https.
-fn is_secure(edge: &Edge) -> bool {
+/// Whether browsers reach the gateway over https.
+fn is_secure(edge: &HttpContext) -> bool {
     edge.production || edge.origins.is_https()
 }
 
@@ -143,7 +144,7 @@ fn set(cookie: &str) -> HeaderMap {
 }
 
 fn add(headers: &mut HeaderMap, cookie: &str) {
-    // Tokens and secrets are base64url and hex: always a valid value.
+    // Tokens and secrets are base64url or hex, which is always a valid header value.
     if let Ok(value) = HeaderValue::from_str(cookie) {
         headers.append(header::SET_COOKIE, value);
     }

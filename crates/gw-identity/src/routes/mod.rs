@@ -1,4 +1,4 @@
-//! The HTTP surface. Each operation has its own file; its path mirrors the URL.
+//! The HTTP routes. Each operation has its own file, whose path mirrors the URL.
 
 mod auth;
 pub(crate) mod cookies;
@@ -6,15 +6,15 @@ mod eth;
 mod me;
 mod oauth;
 mod pages;
-mod provenance;
+mod request_info;
 mod tokens;
 
 pub(crate) use auth::request::SECRET_HEADER;
-pub(crate) use provenance::Provenance;
+pub(crate) use request_info::RequestInfo;
 
 use crate::{
     limits::{PerAddress, own_pages_and_links_only, own_pages_only, per_address},
-    security::recorded,
+    security::record,
     state::IdentityState,
 };
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -24,7 +24,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// All routes of this crate. Those of logins, tokens and links exist with and without `/api/v1` (spec/10 §1); the API
-/// description names the versioned ones.
+/// description contains the versioned ones.
 pub fn router(state: IdentityState) -> OpenApiRouter {
     let aliases: axum::Router = both_ways(|routes, of| limited(routes, of, &state))
         .with_state(state.clone())
@@ -35,11 +35,11 @@ pub fn router(state: IdentityState) -> OpenApiRouter {
         versioned_only()
     };
     let own = own.route_layer(from_fn_with_state(state.inner.queries.clone(), known_queries));
-    let own = own.route_layer(from_fn_with_state(state.clone(), recorded));
+    let own = own.route_layer(from_fn_with_state(state.clone(), record));
     let versioned = both_ways(|routes, of| limited(routes, of, &state))
         .merge(own)
         .with_state(state.clone());
-    // Set here too, so that no wiring can let a token reply be kept by a cache (TK-10).
+    // The layer is set here too, so that token responses can never be cached, however the router is mounted (TK-10).
     let oauth = oauth(|routes, of| limited(routes, of, &state)).with_state(state.clone());
     #[cfg(feature = "mock-login")]
     let oauth = oauth.merge(OpenApiRouter::from(mock_only(&state)));
@@ -49,7 +49,7 @@ pub fn router(state: IdentityState) -> OpenApiRouter {
         .layer(SecureHeaders::new(state.edge.production))
 }
 
-/// The description of all routes, without anything behind them.
+/// The API description of all routes, without handlers' state.
 pub fn api() -> OpenApi {
     OpenApiRouter::<IdentityState>::new()
         .nest(
@@ -60,28 +60,29 @@ pub fn api() -> OpenApi {
         .into_openapi()
 }
 
-/// The query parameters of every route. RFC 6749 sections 3.1 and 3.2 have two endpoints ignore what they do not know.
+/// The accepted query parameters of every route. Two endpoints ignore unknown parameters (RFC 6749 sections 3.1 and
+/// 3.2).
 pub(crate) fn queries() -> KnownQueries {
     KnownQueries::of(&api(), &["/oauth/authorize", "/oauth/token"])
 }
 
-/// Routes that share a limit per address, and from whose pages they are taken.
+/// How a group of routes is limited, and which pages may call it.
 #[derive(Clone, Copy, Debug)]
 enum Limited {
-    /// From our own pages.
+    /// Rejects foreign pages. Limited per address.
     Auth,
-    /// From our own pages, and by links of others; browsers are shown a page instead of JSON.
+    /// Rejects foreign pages, except for links from them. Browsers get an error page instead of JSON.
     Navigated,
-    /// From anybody: a wallet may be a web page.
+    /// Accepts every page: a wallet may be a web page.
     Proofs,
     Revocations,
     Polls,
-    /// By session, in their handlers.
+    /// Limited per session, in the handlers.
     OwnPolls,
     Refreshes,
-    /// Limited like refreshes. Pages of other sites are refused before the application's failures are counted.
+    /// Limited like refreshes. Foreign pages are rejected before the application's failures are counted.
     Applications,
-    /// By subject, in their extractor; what is read and changed is the caller's own, and recorded.
+    /// Limited per user, in the extractor. Reads and changes the caller's own data, with an access record.
     Links,
 }
 
@@ -95,7 +96,7 @@ fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentitySt
         ))
     };
     let own = || from_fn_with_state(Arc::clone(&state.edge), own_pages_only);
-    // What is layered last is asked first.
+    // The layer that is added last runs first.
     match of {
         Limited::Auth => counted(routes, limits.auth).route_layer(own()),
         Limited::Navigated => counted(routes, limits.auth)
@@ -107,7 +108,7 @@ fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentitySt
         Limited::OwnPolls => routes,
         Limited::Refreshes => counted(routes, limits.refreshes),
         Limited::Applications => counted(routes, limits.refreshes).route_layer(own()),
-        Limited::Links => routes.route_layer(from_fn_with_state(state.clone(), recorded)),
+        Limited::Links => routes.route_layer(from_fn_with_state(state.clone(), record)),
     }
 }
 
@@ -156,14 +157,14 @@ fn versioned_only() -> OpenApiRouter<IdentityState> {
         .routes(routes!(me::sessions::end))
 }
 
-/// PERSONAL_RPC_URLS: without it these are not there.
+/// Exists only with PERSONAL_RPC_URLS.
 fn rpc_urls() -> OpenApiRouter<IdentityState> {
     OpenApiRouter::new()
         .routes(routes!(me::rpc_urls::list, me::rpc_urls::create))
         .routes(routes!(me::rpc_urls::end))
 }
 
-/// The OAuth routes have one path each: their clients take it from what they were configured with.
+/// The OAuth routes have one path each: clients use the configured URL.
 fn oauth(
     limit: impl Fn(OpenApiRouter<IdentityState>, Limited) -> OpenApiRouter<IdentityState>,
 ) -> OpenApiRouter<IdentityState> {
@@ -176,8 +177,8 @@ fn oauth(
     let own_polls = OpenApiRouter::new()
         .routes(routes!(oauth::info::info))
         .routes(routes!(oauth::status::status));
-    // An application brings all its users' codes from one address, so it is counted like refreshes are (decision 54);
-    // its failures have a limit of their own.
+    // An application exchanges the codes of all its users from one address, so it is limited like refreshes (decision
+    // 54); its failures have a limit of their own.
     let token = OpenApiRouter::new().routes(routes!(oauth::token::token));
     limit(auth, Limited::Auth)
         .merge(limit(navigated, Limited::Navigated))
@@ -187,7 +188,7 @@ fn oauth(
         .merge(limit(token, Limited::Applications))
 }
 
-/// What no release has stands in no description.
+/// Routes that no release has, and that no API description contains.
 #[cfg(feature = "mock-login")]
 fn mock_only(state: &IdentityState) -> axum::Router {
     let path = "/oauth/session/{id}/mock-complete";

@@ -1,4 +1,4 @@
-//! Pages for browsers, where programs get JSON: whoever follows a link of an application and is refused is a person.
+//! Error pages for browsers. A browser that follows an application's link and is rejected gets HTML; programs get JSON.
 
 use axum::{
     body::Body,
@@ -10,10 +10,10 @@ use gw_http::read_body;
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
 
-/// Nothing is loaded, nothing runs, in nobody's frame.
+/// The page loads nothing, runs nothing and cannot be framed.
 const POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; base-uri 'none'");
 
-/// Whether the caller shows pages.
+/// Whether the client accepts HTML.
 pub(super) fn wants_page(headers: &HeaderMap) -> bool {
     let accepted = headers
         .get_all(header::ACCEPT)
@@ -24,7 +24,7 @@ pub(super) fn wants_page(headers: &HeaderMap) -> bool {
         .any(|kind| kind.trim().starts_with("text/html"))
 }
 
-/// Middleware: puts a refusal in JSON into a page.
+/// Middleware: turns a JSON error into an HTML page.
 pub(super) async fn for_browsers(request: Request, next: Next) -> Response {
     let page = wants_page(request.headers());
     let answer = next.run(request).await;
@@ -42,7 +42,7 @@ pub(super) async fn for_browsers(request: Request, next: Next) -> Response {
         .and(text("error"))
         .or_else(|| text("code"))
         .unwrap_or_default();
-    // An error of ours would be written as JSON once more.
+    // The extensions hold an error that would be written as JSON again.
     parts.extensions.clear();
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(

@@ -1,4 +1,4 @@
-//! The API description and the routes agree.
+//! The API description and the routes match.
 
 use crate::world::World;
 use http::{Method, StatusCode};
@@ -39,7 +39,7 @@ const BOTH_WAYS: [(Method, &str); 18] = [
 async fn routes_exist_with_and_without_the_version() {
     let world = World::new().await;
     for (method, path) in BOTH_WAYS {
-        // 405 tells that the path is known, whatever a right request would be answered.
+        // 405 shows that the path exists, whatever a correct request would be answered.
         let wrong = if method == Method::GET {
             Method::PATCH
         } else {
@@ -61,7 +61,7 @@ async fn routes_exist_with_and_without_the_version() {
     );
 }
 
-/// The description names each operation once, under the version.
+/// The description contains each operation once, with the version prefix.
 #[tokio::test]
 async fn the_description_names_every_operation_once() {
     let world = World::new().await;

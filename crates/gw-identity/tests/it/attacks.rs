@@ -1,4 +1,4 @@
-//! What two attacks on the running service got through (HD19, HD34, HD35), each as it was carried out.
+//! Reproductions of two attacks on the running service (HD19, HD34, HD35).
 
 use crate::world::{Answer, BASE, Login, PAGE, Setup, Tokens, WALLET, World};
 use futures_util::FutureExt as _;
@@ -43,7 +43,7 @@ pub(crate) fn is_pending(answer: &Answer) -> bool {
     answer.status == StatusCode::OK && answer.body == json!({ "completed": false }) && answer.cookies().is_empty()
 }
 
-/// HD34: whoever shares the network address of a browser that opened a login collects nothing.
+/// HD34: a client at the same address as the browser that opened a login gets nothing.
 #[tokio::test]
 async fn rts2_hd34_the_address_of_a_browser_collects_nothing() {
     let world = World::new().await;
@@ -69,7 +69,8 @@ async fn rts2_hd34_the_address_of_a_browser_collects_nothing() {
     }
 }
 
-/// HD34, HD19: a program without a browser may poll from where it opened the login; a wrong secret is refused even there.
+/// HD34, HD19: a program that is not a browser may poll from the address that opened the login; a wrong secret is
+/// rejected even there.
 #[tokio::test]
 async fn rts2_hd34_a_wrong_secret_is_refused_from_the_right_address() {
     let world = World::new().await;
@@ -86,7 +87,7 @@ async fn rts2_hd34_a_wrong_secret_is_refused_from_the_right_address() {
     assert_eq!(world.poll(&login, PAGE, &[]).await.body["completed"], true);
 }
 
-/// HD34: what an administrator sees of a session polls nothing, and still ends it.
+/// HD34: the handle that an administrator sees does not allow polling, but can end the session.
 #[tokio::test]
 async fn rts2_hd34_a_listed_session_is_a_handle_that_collects_nothing() {
     let world = World::new().await;
@@ -118,7 +119,7 @@ struct Flow {
     callback: String,
 }
 
-/// A browser begins the flow: what it is sent to, and the secret it keeps.
+/// A browser begins the flow; returns the ids and the secret that it got.
 async fn flow_of_browser(world: &World, from: &'static str, headers: &[(&str, &str)]) -> Flow {
     let ask = world.get(&authorize()).from(from).header("origin", BASE);
     let answer = headers
@@ -147,7 +148,8 @@ async fn prove(world: &World, flow: &Flow, name: &str) {
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
 }
 
-/// HD34: a link to a sign-in that somebody else began shows nothing to sign: no request, no code, no silent answer.
+/// HD34: a link to a sign-in that another browser began shows nothing to sign: no request, no code, no silent
+/// completion.
 #[tokio::test]
 async fn rts3_hd34_a_session_begun_elsewhere_shows_nothing() {
     let world = World::new().await;
@@ -205,7 +207,7 @@ async fn rts3_hd34_a_session_begun_elsewhere_shows_nothing() {
     );
 }
 
-/// HD34: the page can say who goes on to which application, whoever the wallet turned out to be.
+/// HD34: the page can show which user continues to which application, whoever's wallet logged in.
 #[tokio::test]
 async fn rts3_hd34_a_completed_session_says_who_goes_on() {
     let world = World::new().await;
@@ -225,7 +227,7 @@ async fn rts3_hd34_a_completed_session_says_who_goes_on() {
     );
 }
 
-/// HD34: one network opens sessions for as long as it may, and the rest of the world still logs in.
+/// HD34: one network opens as many sessions as it may, and all other networks can still log in.
 async fn one_network_closes_the_login_for_nobody(world: &World) {
     let mut opened = 0;
     for subnet in 0..104 {
@@ -268,12 +270,12 @@ async fn rts4_hd34_one_network_closes_the_login_for_nobody_in_a_shared_cache() {
     .await;
 }
 
-/// HD34: when all places are taken, the network that holds most of them gives one up; nobody else does.
+/// HD34: when all places are taken, the network with the most places loses one; no other network does.
 #[tokio::test]
 async fn rts4_hd34_when_full_the_fullest_network_gives_way() {
     let world = World::new().await;
     let kept = open_from(&world, STRANGER, &[]).await;
-    // 1 000 OAuth sessions, by 100 networks of ten.
+    // 1,000 OAuth sessions: 100 networks with ten each.
     for net in 0..100 {
         for _ in 0..10 {
             let from = peer(format!("2001:db8:{net:x}::1"));
@@ -295,7 +297,7 @@ async fn rts4_hd34_when_full_the_fullest_network_gives_way() {
     );
 }
 
-/// HD34: a finished login holds no place.
+/// HD34: a finished login does not count against the limit.
 #[tokio::test]
 async fn rts4_hd34_finished_logins_give_their_places_back() {
     let world = World::new().await;
@@ -314,7 +316,7 @@ async fn rts4_hd34_finished_logins_give_their_places_back() {
     }
 }
 
-/// HD34: Retry-After names the moment at which a place is free.
+/// HD34: Retry-After is the time after which a place is free.
 #[tokio::test]
 async fn rts4_hd34_retry_after_tells_the_truth() {
     let world = World::new().await;
@@ -342,7 +344,7 @@ async fn rts4_hd34_retry_after_tells_the_truth() {
     open_from(&world, PAGE, &[]).await;
 }
 
-/// HD34: somebody else's page opens nothing in its visitor's name, and uses up none of the visitor's limits.
+/// HD34: a foreign page opens nothing on behalf of its visitor, and uses up none of the visitor's limits.
 #[tokio::test]
 async fn rts8_hd34_a_foreign_page_opens_nothing_and_uses_up_nothing() {
     let world = World::with(Setup {
@@ -370,7 +372,7 @@ async fn rts8_hd34_a_foreign_page_opens_nothing_and_uses_up_nothing() {
             }
             let started = world.get(&authorize()).header(name, value).send().await;
             assert_eq!(started.status, StatusCode::FORBIDDEN, "{name}");
-            // A wallet may be a web page of somebody else: its proofs are taken, and counted by its origin.
+            // A wallet may be a foreign web page: its proofs are accepted, and counted by its origin.
             world
                 .ask(Method::POST, "/auth/callback?session=x")
                 .header(name, value)
@@ -414,7 +416,7 @@ async fn rts8_hd34_a_foreign_page_opens_nothing_and_uses_up_nothing() {
     assert_eq!(proof.status, StatusCode::UNAUTHORIZED, "not counted out by a page's");
 }
 
-/// HD34: a page that sends its visitor to the login again and again leaves places to those who click.
+/// HD34: a page that repeatedly sends its visitor to the login leaves places to users who click.
 #[tokio::test]
 async fn hd34_a_foreign_page_takes_half_of_the_places_at_most() {
     let world = World::new().await;
@@ -450,7 +452,7 @@ async fn hd34_a_foreign_page_takes_half_of_the_places_at_most() {
     );
 }
 
-/// HD34: polls without the secret do not use up the owner's, wherever they come from.
+/// HD34: polls without the secret do not use up the owner's limit, wherever they come from.
 #[tokio::test]
 async fn rts8_hd34_foreign_polls_leave_the_owners_alone() {
     let world = World::new().await;
@@ -470,7 +472,7 @@ async fn rts8_hd34_foreign_polls_leave_the_owners_alone() {
     assert_eq!(own.status, StatusCode::OK, "{}", own.body);
 }
 
-/// A browser's own tokens: those of its poll.
+/// Logs in through a page. Returns the wallet's tokens and the page's.
 pub(crate) async fn log_in_by_page(world: &World, name: &str) -> (Tokens, Tokens) {
     let login = open_from(world, PAGE, &[("origin", BASE)]).await;
     let wallet = Tokens::of(&world.prove(&login, &format!("proof:did:test:{name}")).await.body);
@@ -484,7 +486,7 @@ pub(crate) async fn entry(world: &World, tokens: &Tokens) -> StatusCode {
     world.get("/api/v1/me/orgs").bearer(&tokens.access).send().await.status
 }
 
-/// HD35: logging out ends what the login made: the wallet's tokens, the browser's, and the cookie.
+/// HD35: a logout ends everything that the login made: the wallet's tokens, the browser's, and the cookie.
 #[tokio::test]
 async fn rts5_hd35_logout_ends_the_wallets_tokens_too() {
     let world = World::new().await;
@@ -530,7 +532,7 @@ async fn rts5_hd35_logout_ends_the_wallets_tokens_too() {
     );
 }
 
-/// HD35: people see where they are signed in, and end it.
+/// HD35: users see where they are logged in, and can end those logins.
 #[tokio::test]
 async fn rts5_hd35_own_sessions_are_seen_and_ended() {
     let world = World::new().await;
@@ -581,7 +583,7 @@ async fn rts5_hd35_own_sessions_are_seen_and_ended() {
     assert_eq!(list(&here).await["total"], 1);
 }
 
-/// HD35: after a logout no application signs the browser in silently; what it had from the login ends with it.
+/// HD35: after a logout no application can sign the browser in silently; tokens that it had from the login end with it.
 #[tokio::test]
 async fn rts5_hd35_no_silent_sign_in_after_logout() {
     let world = World::new().await;
@@ -643,7 +645,7 @@ async fn rts5_hd35_no_silent_sign_in_after_logout() {
     assert_eq!(info.send().await.body["silent"], false);
 }
 
-/// HD35: logging out is never refused because somebody at the same address logs in too often, nor the other way round.
+/// HD35: too many logins from an address never block its logouts, nor the reverse.
 #[tokio::test]
 async fn rts5_hd35_revocations_have_their_own_limit() {
     let world = World::with(Setup {
@@ -704,7 +706,7 @@ pub(crate) async fn mint(world: &World, tokens: &Tokens) -> Answer {
         .await
 }
 
-/// HD35: a personal URL is made by somebody who has just logged in, not by whoever holds a token of theirs.
+/// HD35: a personal URL needs a recent login, not just a valid token.
 #[tokio::test]
 async fn rts6_hd35_a_url_is_made_only_just_after_a_login() {
     let world = World::new().await;
@@ -729,7 +731,7 @@ async fn rts6_hd35_a_url_is_made_only_just_after_a_login() {
     assert_eq!(urls(&world).await, 2);
 }
 
-/// HD35: a personal URL ends with the login that made it, by whatever way the login ends.
+/// HD35: a personal URL ends with the login that made it, whatever ends the login.
 #[tokio::test]
 async fn rts6_hd35_a_url_ends_with_its_login() {
     let world = World::new().await;
@@ -790,7 +792,7 @@ async fn rts6_hd35_a_url_ends_with_its_login() {
     assert_eq!(urls(&world).await, 2, "kept, as asked in plain words");
 }
 
-/// A login in the very second of a revocation gives tokens that work, and those of just before it stay dead.
+/// A login in the same second as a revocation gives tokens that work; tokens from just before it stay revoked.
 #[tokio::test]
 async fn rts10_a_login_in_the_second_of_a_revocation_works() {
     let world = World::new().await;
@@ -827,7 +829,7 @@ async fn rts10_a_login_in_the_second_of_a_revocation_works() {
     );
 }
 
-/// A login that was logged out is not handed out again by its poll.
+/// A poll does not return the tokens of a login that was logged out.
 #[tokio::test]
 async fn rts12_a_poll_after_logout_serves_no_tokens() {
     let world = World::new().await;
@@ -841,7 +843,7 @@ async fn rts12_a_poll_after_logout_serves_no_tokens() {
     assert!(after.cookies().is_empty());
 }
 
-/// Cookies of an https service are set for this host alone; a neighbour's cookie does not stand in for ours.
+/// Cookies of an https service are set for this host alone; a sibling host's cookie is not accepted instead.
 #[tokio::test]
 async fn rts12_cookies_belong_to_this_host() {
     let world = World::new().await;
@@ -916,7 +918,7 @@ async fn rts12_every_401_says_how_to_authenticate() {
     assert!(refresh.headers.contains_key("www-authenticate"));
 }
 
-/// A browser at the authorization endpoint is shown a page, not JSON.
+/// A browser at the authorization endpoint gets a page, not JSON.
 #[tokio::test]
 async fn rts12_a_browser_is_shown_a_page_at_authorize() {
     let world = World::with(Setup {
@@ -960,7 +962,7 @@ async fn rts12_a_browser_is_shown_a_page_at_authorize() {
     );
 }
 
-/// A caller by cookie stands in the records as one.
+/// Records show that a caller authenticated by cookie.
 #[tokio::test]
 async fn rts13_records_name_the_way_a_caller_authenticated() {
     let world = World::new().await;
@@ -979,7 +981,7 @@ async fn rts13_records_name_the_way_a_caller_authenticated() {
     assert_eq!(methods, [AuthMethod::Cookie, AuthMethod::Bearer, AuthMethod::Anonymous]);
 }
 
-/// HD21: a request that changed something leaves its record, whenever its client went away.
+/// HD21: a request that changed something leaves its record, whenever its client disconnects.
 #[tokio::test]
 async fn rts13_hd21_an_abandoned_request_leaves_its_record() {
     let world = World::new().await;

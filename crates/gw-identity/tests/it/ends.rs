@@ -1,4 +1,4 @@
-//! What a logout, a removal, a decline or a stolen token ends (HD20, HD32, HD34, HD35), each as an attack on it.
+//! What a logout, a removal, a decline or a stolen token ends (HD20, HD32, HD34, HD35), each tested as an attack.
 
 use crate::{
     attacks::{entry, is_pending, log_in_by_page, mint, open_from, urls},
@@ -90,7 +90,7 @@ async fn refreshed(world: &World, tokens: &Tokens) -> Tokens {
     Tokens::of(&answer.body)
 }
 
-/// HD32, decision 62: who declined or left is not taken back by an invitation and the next refresh or login.
+/// HD32, decision 62: a new invitation followed by a refresh or login does not take back a user who declined or left.
 #[tokio::test]
 async fn hd32_who_declined_or_left_is_not_taken_back() {
     let world = World::new().await;
@@ -127,7 +127,7 @@ async fn hd32_who_declined_or_left_is_not_taken_back() {
     }
 }
 
-/// HD32: of two invitations the first is in force, and neither a login nor a refresh chooses between them.
+/// HD32: of two invitations the first is in force, and neither a login nor a refresh accepts one of them.
 #[tokio::test]
 async fn hd32_of_two_that_wait_a_login_chooses_none() {
     let world = World::new().await;
@@ -145,7 +145,7 @@ async fn hd32_of_two_that_wait_a_login_chooses_none() {
     assert!(!has_accepted(&world, first).await && !has_accepted(&world, second).await);
 }
 
-/// A code that a silent sign-in of this login gave to an application.
+/// A code that a silent sign-in with this login gave to an application.
 async fn silent_code(world: &World, tokens: &Tokens) -> String {
     let flow = Flow::opened_by(world, &tokens.access).await;
     let done = flow
@@ -157,7 +157,7 @@ async fn silent_code(world: &World, tokens: &Tokens) -> String {
     brought(&done.body["redirect_url"])["code"].clone()
 }
 
-/// HD35, TK-5: somebody has a copy of a refresh token: the whole login ends, whatever it made, as by a logout.
+/// HD35, TK-5: reuse of a refresh token ends the whole login and everything it made, as a logout does.
 #[tokio::test]
 async fn hd35_tk5_reuse_ends_the_whole_login() {
     let world = World::new().await;
@@ -203,7 +203,7 @@ async fn hd35_tk5_reuse_ends_the_whole_login() {
     }
 }
 
-/// What only browsers send, each by itself.
+/// Headers that only browsers send, one at a time.
 const OF_BROWSERS: [(&str, &str); 5] = [
     ("origin", BASE),
     ("sec-fetch-site", "same-origin"),
@@ -212,8 +212,8 @@ const OF_BROWSERS: [(&str, &str); 5] = [
     ("cookie", "theme=dark"),
 ];
 
-/// HD34: a script behind the victim's address opens a sign-in; the victim's browser is shown nothing of it to sign, and
-/// nobody is without the secret.
+/// HD34: a script behind the victim's address opens a sign-in. The victim's browser gets nothing of it to sign, nor
+/// does any client without the secret.
 #[tokio::test]
 async fn hd34_a_script_fixes_no_sign_in_of_a_browser() {
     let world = World::new().await;
@@ -260,7 +260,7 @@ async fn hd34_a_script_fixes_no_sign_in_of_a_browser() {
     );
 }
 
-/// HD34: the same for a login that a script opened.
+/// HD34: a browser gets nothing of a login that a script opened at its address.
 #[tokio::test]
 async fn hd34_a_browser_collects_nothing_of_a_scripts_login() {
     let world = World::new().await;
@@ -324,7 +324,7 @@ async fn hd35_a_logout_ends_the_callers_login_and_the_one_named() {
     assert_eq!(nobody.refusal(), (401, "invalid token"));
 }
 
-/// Sends the head and half of the body, then runs `meanwhile`, then sends the rest.
+/// Sends the head and half of the body, then runs `meanwhile`, then sends the rest of the body.
 async fn half_sent(
     world: &World,
     path: &str,
@@ -344,7 +344,7 @@ async fn half_sent(
     let request = Request::post(path).header("authorization", format!("Bearer {}", tokens.access));
     let request = request.body(Body::from_stream(parts)).unwrap();
     let asking = tokio::spawn(ask(world.app.clone(), request, PAGE.parse().unwrap()));
-    // The head is judged, and the body is waited for.
+    // The head is authorized by now, and the server waits for the body.
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert!(!asking.is_finished());
     meanwhile.await;
@@ -352,7 +352,8 @@ async fn half_sent(
     asking.await.unwrap()
 }
 
-/// HD20, 80 section 2 rule 3: whoever may not when the body has come may not, whenever the request began.
+/// HD20, 80 section 2 rule 3: a caller who has lost the right when the body has arrived is rejected, whenever the
+/// request began.
 #[tokio::test]
 async fn hd20_a_request_is_judged_when_its_body_has_come() {
     let world = World::new().await;

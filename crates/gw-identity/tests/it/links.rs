@@ -4,7 +4,7 @@ use crate::world::{Answer, Setup, Tokens, World, did};
 use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use gw_audit::SecurityKind;
-use gw_identity::{ChainAway, Ens};
+use gw_identity::{ChainUnavailable, Ens};
 use gw_store::record::{
     CreationKind, NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewReservation, SendStart,
 };
@@ -44,7 +44,7 @@ async fn answer(world: &World, tokens: &Tokens, nonce: &str, address: &str, sign
         .await
 }
 
-/// Signs a fresh challenge with the wallet and hands it in.
+/// Signs a new challenge with the wallet and submits it.
 async fn link(world: &World, tokens: &Tokens, wallet: &PrivateKeySigner) -> Answer {
     let challenge = challenge(world, tokens).await;
     let signature = sign(wallet, &challenge.message);
@@ -122,7 +122,7 @@ async fn lk1_the_challenge_names_what_it_is_for() {
     }
 }
 
-/// LK-2: the refusals, in their order.
+/// LK-2: the rejections, in their order.
 #[tokio::test]
 async fn lk2_refusals_in_their_order() {
     let world = World::new().await;
@@ -153,7 +153,7 @@ async fn lk2_refusals_in_their_order() {
     assert_eq!(listed(&world, &bob).await, Vec::<String>::new());
 }
 
-/// D6: consumed by success only; five wrong signatures burn it; others cannot.
+/// D6: only success consumes a challenge; five wrong signatures destroy it; other users cannot.
 #[tokio::test]
 async fn d6_five_failures_burn_a_challenge_and_success_consumes_it() {
     let world = World::new().await;
@@ -185,7 +185,7 @@ async fn d6_five_failures_burn_a_challenge_and_success_consumes_it() {
     assert_eq!(burnt.refusal(), (400, "invalid or expired nonce"), "burnt");
 }
 
-/// LK-1: five minutes.
+/// LK-1: a challenge is valid for five minutes.
 #[tokio::test]
 async fn lk1_a_challenge_lasts_five_minutes() {
     let world = World::new().await;
@@ -198,7 +198,8 @@ async fn lk1_a_challenge_lasts_five_minutes() {
     assert_eq!(late.refusal(), (400, "invalid or expired nonce"));
 }
 
-/// LK-5, LK-6, decision 23: a second DID may link the same address, and somebody is told, without names.
+/// LK-5, LK-6, decision 23: a second DID may link the same address; a security event reports it without naming the
+/// first DID.
 #[tokio::test]
 async fn lk6_a_second_did_is_a_collision() {
     let world = World::new().await;
@@ -218,7 +219,7 @@ async fn lk6_a_second_did_is_a_collision() {
     assert_eq!(events[1].external_id, Some(did("bob")));
 }
 
-/// HD10 and LK-2: registered addresses and links an administrator revoked get the same refusal.
+/// HD10 and LK-2: registered addresses and links that an administrator revoked get the same error.
 #[tokio::test]
 async fn hd10_lk2_registered_and_revoked_addresses_are_refused_alike() {
     let world = World::new().await;
@@ -250,7 +251,7 @@ async fn hd10_lk2_registered_and_revoked_addresses_are_refused_alike() {
     assert_eq!(listed(&world, &alice).await, Vec::<String>::new());
 }
 
-/// D6: a refusal after the signature does not use the challenge up.
+/// D6: a rejection after a correct signature does not consume the challenge.
 #[tokio::test]
 async fn d6_only_success_consumes_a_challenge() {
     let world = World::new().await;
@@ -306,7 +307,7 @@ async fn lk5_unlink_and_link_again() {
     assert_eq!(listed(&world, &alice).await, [address]);
 }
 
-/// All of it is for callers with a token, and ten times a minute.
+/// All link routes need a token and are limited to ten requests a minute.
 #[tokio::test]
 async fn links_need_a_token_and_are_limited_per_subject() {
     let world = World::new().await;
@@ -335,7 +336,7 @@ async fn links_need_a_token_and_are_limited_per_subject() {
     challenge(&world, &bob).await;
 }
 
-/// LK-4: where the address's key did not sign, a contract there may take the signature for its own.
+/// LK-4: if the address's key did not sign, a contract at the address may accept the signature.
 #[tokio::test]
 async fn lk4_a_contract_wallet_answers_for_its_address() {
     let world = World::new().await;
@@ -356,7 +357,7 @@ async fn lk4_a_contract_wallet_answers_for_its_address() {
         hand_in("0x1234").await.refusal(),
         (400, "signature verification failed")
     );
-    says(Err(ChainAway));
+    says(Err(ChainUnavailable));
     assert_eq!(hand_in("0x1234").await.refusal(), (503, "node unavailable"));
     says(Ok(true));
     assert_eq!(
@@ -378,7 +379,7 @@ async fn lk4_a_contract_wallet_answers_for_its_address() {
     assert!(link.contract_wallet, "HD10: takes part in nothing that is sent there");
 }
 
-/// HD26: the wallet may say yes; what it looked at to say so makes it a no. All noes are one answer.
+/// HD26: a wallet that says yes counts as no because of what it read. Every "no" gets the same answer.
 #[tokio::test]
 async fn rt1a_hd26_a_wallet_that_looks_around_is_refused_like_a_wrong_signature() {
     let world = World::new().await;
@@ -402,7 +403,7 @@ async fn rt1a_hd26_a_wallet_that_looks_around_is_refused_like_a_wrong_signature(
     assert_eq!(hand_in().await.status, StatusCode::OK);
 }
 
-/// RTS11, HD10: a registered contract is linked by a member who reaches it, and by nobody else; once its registration was
+/// RTS11, HD10: a registered contract can be linked only by a member who has access to it; once its registration is
 /// deleted, by nobody.
 #[tokio::test]
 async fn rts11_hd10_a_registered_contract_is_linked_by_who_reaches_it() {
@@ -464,7 +465,7 @@ async fn rts11_hd10_a_registered_contract_is_linked_by_who_reaches_it() {
     );
 }
 
-/// LK-4, HD14: code that was sent through the gateway and is not registered yet is somebody's.
+/// LK-4, HD14: a contract that was deployed through the gateway and is not registered yet belongs to its organization.
 #[tokio::test]
 async fn lk4_a_reserved_address_is_no_wallet() {
     let world = World::new().await;
@@ -507,7 +508,7 @@ async fn lk4_a_reserved_address_is_no_wallet() {
     assert_eq!(hand_in().await.status, StatusCode::OK, "without the reservation");
 }
 
-/// LK-8: an own address only, and only where a name service is configured.
+/// LK-8: only the caller's own addresses, and only if ENS lookups are configured.
 #[tokio::test]
 async fn lk8_names_are_looked_up_for_own_addresses_where_one_can() {
     let without = World::new().await;
@@ -529,7 +530,7 @@ async fn lk8_names_are_looked_up_for_own_addresses_where_one_can() {
     let foreign = ask(&without, &alice, Address::repeat_byte(9)).await;
     assert_eq!(foreign.refusal(), (404, "address not found"));
 
-    // Nobody listens on this port.
+    // No server listens on this port.
     let ens = Ens::new("http://127.0.0.1:9".parse().unwrap()).unwrap();
     let away = World::with(Setup {
         ens: Some(ens),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const STRANGER: &str = "192.0.2.77";
 
-/// ZK-10, ZK-14, ZK-80, ZK-81: a proof makes the user, in the default group and no other, without KYC.
+/// ZK-10, ZK-14, ZK-80, ZK-81: a proof creates the user, in the default group only, without KYC.
 #[tokio::test]
 async fn zk10_zk80_a_proof_completes_the_session_and_makes_the_user() {
     let world = World::new().await;
@@ -51,7 +51,7 @@ async fn zk10_zk80_a_proof_completes_the_session_and_makes_the_user() {
     assert_eq!(events[0].provider.as_deref(), Some("zk"));
 }
 
-/// ZK-80: what an existing user has, a login leaves alone.
+/// ZK-80: a login does not change an existing user.
 #[tokio::test]
 async fn zk80_a_login_never_alters_kyc() {
     let world = World::new().await;
@@ -73,7 +73,7 @@ async fn zk80_a_login_never_alters_kyc() {
     assert!(world.edge.tokens.access(&tokens.access, world.edge.now()).unwrap().kyc);
 }
 
-/// ZK-80: AUTO_KYC_IDP is for rows that a login makes, never for those it finds.
+/// ZK-80: AUTO_KYC_IDP applies to users that a login creates, never to existing ones.
 #[tokio::test]
 async fn zk80_auto_kyc_is_for_new_rows_only() {
     let world = World::with(Setup {
@@ -96,7 +96,7 @@ async fn zk80_auto_kyc_is_for_new_rows_only() {
     }
 }
 
-/// TK-5, TK-8: directory users need their tenant still allowed, at refresh and wherever their token is shown.
+/// TK-5, TK-8: the tenant of a directory user must still be allowed, at a refresh and wherever the token is used.
 #[tokio::test]
 async fn tk5_tk8_a_user_whose_tenant_is_not_allowed_is_shut_out() {
     let world = World::new().await;
@@ -128,7 +128,7 @@ async fn tk5_tk8_a_user_whose_tenant_is_not_allowed_is_shut_out() {
     );
 }
 
-/// Spec/10 section 1: without a directory its routes are not there, and nobody is told of it.
+/// Spec/10 section 1: without a directory its routes do not exist, and the providers do not list it.
 #[tokio::test]
 async fn ds1_without_a_directory_its_routes_are_not_there() {
     let world = World::new().await;
@@ -155,7 +155,7 @@ async fn ds1_without_a_directory_its_routes_are_not_there() {
     );
 }
 
-/// HD19: wallet and page get two families of one login, so that refreshing one does not kill the other.
+/// HD19: wallet and page get two families of one login, so that refreshing one does not revoke the other.
 #[tokio::test]
 async fn hd19_wallet_and_page_get_two_families() {
     let world = World::new().await;
@@ -174,7 +174,7 @@ async fn hd19_wallet_and_page_get_two_families() {
     };
     assert_ne!(family(&wallet), family(&page));
 
-    // Copies of one pair would kill each other here; a real second use ends the login whole (HD35).
+    // Two copies of one pair would revoke each other here. A real second use ends the whole login (HD35).
     for tokens in [&wallet, &page] {
         world.clock.pass(60);
         assert_eq!(
@@ -184,7 +184,7 @@ async fn hd19_wallet_and_page_get_two_families() {
     }
 }
 
-/// ZK-13, HD19, HD34: the session id stands in the QR code; it opens nothing alone, nor does the address of a browser.
+/// ZK-13, HD19, HD34: the session id in the QR code grants nothing by itself, nor does the address of a browser.
 #[tokio::test]
 async fn zk13_hd19_a_poll_needs_the_openers_secret() {
     let world = World::new().await;
@@ -213,7 +213,7 @@ async fn zk13_hd19_a_poll_needs_the_openers_secret() {
     }
 }
 
-/// Decision 26: the page's tokens are served until the session ends, not once.
+/// Decision 26: the page's tokens are returned by every poll until the session ends.
 #[tokio::test]
 async fn decision_26_a_completed_poll_can_be_repeated_until_the_session_ends() {
     let world = World::new().await;
@@ -231,7 +231,7 @@ async fn decision_26_a_completed_poll_can_be_repeated_until_the_session_ends() {
     );
 }
 
-/// TK-9: a completed poll sets the cookie, but not for somebody else's page.
+/// TK-9: a completed poll sets the cookie, but not for a foreign page.
 #[tokio::test]
 async fn tk9_a_completed_poll_sets_the_cookie_for_our_pages_only() {
     let world = World::new().await;
@@ -264,7 +264,7 @@ async fn tk9_a_completed_poll_sets_the_cookie_for_our_pages_only() {
     );
 }
 
-/// ZK-13, HD19: how the page's cookie looks.
+/// ZK-13, HD19: the attributes of the page's cookie.
 #[tokio::test]
 async fn zk13_hd19_the_login_cookie_follows_the_frontend() {
     let world = World::new().await;
@@ -321,7 +321,7 @@ async fn zk12_parallel_proofs_give_one_pair() {
     assert_eq!(world.event_kinds(), [SecurityKind::Login]);
 }
 
-/// ZK-12: a completed session takes no further proof, of whomever.
+/// ZK-12: a completed session accepts no further proof from anybody.
 #[tokio::test]
 async fn zk12_a_completed_session_takes_no_proof() {
     let world = World::new().await;
@@ -337,7 +337,7 @@ async fn zk12_a_completed_session_takes_no_proof() {
     assert!(world.user("mallory").await.is_none());
 }
 
-/// spec/10 §2.8, ZK-10: every refusal with its status and what the poll shows; a valid proof clears it.
+/// spec/10 §2.8, ZK-10: every rejection with its status and with what the poll shows; a valid proof clears it.
 #[tokio::test]
 async fn zk10_a_rejected_proof_shows_in_the_session_and_a_valid_one_clears_it() {
     let world = World::new().await;
@@ -382,7 +382,7 @@ async fn zk10_a_rejected_proof_shows_in_the_session_and_a_valid_one_clears_it() 
     );
 }
 
-/// A banned account is refused at login, gets no tokens, and the session stays open for others.
+/// A banned account is rejected at login, gets no tokens, and the session stays open for others.
 #[tokio::test]
 async fn a_banned_account_gets_no_tokens() {
     let world = World::new().await;
@@ -417,7 +417,7 @@ async fn a_banned_account_gets_no_tokens() {
     assert_eq!(world.prove(&login, "proof:did:test:bob").await.status, StatusCode::OK);
 }
 
-/// A login that cannot be recorded gives no tokens, to nobody.
+/// A login that cannot be recorded gives tokens to nobody.
 #[tokio::test]
 async fn an_unrecorded_login_gives_no_tokens() {
     let world = World::new().await;
@@ -433,7 +433,7 @@ async fn an_unrecorded_login_gives_no_tokens() {
     assert_eq!(world.prove(&login, "proof:did:test:alice").await.status, StatusCode::OK);
 }
 
-/// A session that nobody opened, that is over, or that is not named.
+/// A session that was never opened, has expired, or is not named.
 #[tokio::test]
 async fn d1_unknown_and_expired_sessions_are_401() {
     let world = World::new().await;
@@ -458,7 +458,7 @@ async fn d1_unknown_and_expired_sessions_are_401() {
     assert!(world.user("alice").await.is_none());
 }
 
-/// A proof larger than any proof.
+/// A body larger than any proof.
 #[tokio::test]
 async fn zk20_a_body_over_one_mebibyte_is_413() {
     let world = World::new().await;
@@ -467,7 +467,7 @@ async fn zk20_a_body_over_one_mebibyte_is_413() {
     assert_eq!(answer.refusal(), (413, "request body too large"));
 }
 
-/// spec/10 §9: ten failed callbacks per session and address, then 429; the session lives on for others.
+/// spec/10 §9: ten failed callbacks per session and address, then 429; other addresses can still complete the session.
 #[tokio::test]
 async fn identity_9_ten_failures_close_the_session_for_that_address_only() {
     let world = World::new().await;
@@ -489,8 +489,8 @@ async fn identity_9_ten_failures_close_the_session_for_that_address_only() {
     assert_eq!(other.status, StatusCode::OK);
 }
 
-/// RL14, F5: what the gateway itself could not answer counts as no try and takes no place: when the fault ends, the address
-/// logs in at once, by a new session and by those that met the fault.
+/// RL14: an internal fault counts neither as a failed attempt nor against the limit: when it ends, the address can
+/// log in at once, by a new session and by the sessions that met the fault.
 async fn rl14_faults_of_ours_shut_nobody_out(world: World) {
     let mut met = Vec::new();
     for round in 0..25 {
@@ -530,7 +530,7 @@ async fn rl14_faults_of_ours_shut_nobody_out(world: World) {
         let again = world.prove(login, "proof:did:test:alice").await;
         assert_eq!(again.refusal(), (401, "session not found or expired"));
     }
-    // What was refused by right counts as before.
+    // Real rejections count as before.
     for _ in 0..10 {
         assert_eq!(world.prove(&met[3], "nonsense").await.status, StatusCode::UNAUTHORIZED);
     }
@@ -545,7 +545,7 @@ async fn rl14_faults_of_ours_shut_nobody_out_in_process() {
     rl14_faults_of_ours_shut_nobody_out(World::new().await).await;
 }
 
-/// spec/10 §9: twenty open sessions per address; room comes back when they end.
+/// spec/10 §9: twenty open sessions per address; new ones are possible when they end.
 #[tokio::test]
 async fn identity_9_twenty_open_sessions_per_address() {
     let world = World::new().await;
@@ -561,7 +561,7 @@ async fn identity_9_twenty_open_sessions_per_address() {
     world.open_login().await;
 }
 
-/// 85 §5: ten a minute per address over all auth routes, and when to come back.
+/// 85 §5: ten requests a minute per address over all auth routes, with Retry-After.
 #[tokio::test]
 async fn identity_9_auth_routes_are_limited_per_address() {
     let world = World::with(Setup {
@@ -600,7 +600,7 @@ async fn identity_9_polls_are_limited_per_session() {
     assert_eq!(world.poll(&other, PAGE, &other.shown()).await.status, StatusCode::OK);
 }
 
-/// ZK-5: without VERIFIER_ID production starts no login, development takes a placeholder.
+/// ZK-5: without VERIFIER_ID production refuses logins, and development uses a placeholder.
 #[tokio::test]
 async fn zk5_without_a_verifier_id() {
     let production = World::with(Setup {
@@ -625,7 +625,7 @@ async fn zk5_without_a_verifier_id() {
     );
 }
 
-/// `/auth/verify` is for development.
+/// `/auth/verify` exists in development only.
 #[tokio::test]
 async fn verify_answers_in_development_only() {
     let production = World::new().await;
@@ -662,7 +662,7 @@ async fn verify_answers_in_development_only() {
     assert!(answer.cookies()[0].starts_with("pp_access="));
 }
 
-/// The build without a verifier: nothing proves anything, mock tokens least of all (MK-2).
+/// The build without a verifier rejects every proof, mock tokens included (MK-2).
 #[tokio::test]
 async fn mk2_without_a_verifier_every_proof_is_401() {
     let world = World::with(Setup {
@@ -689,8 +689,8 @@ async fn decision_29_providers_and_networks() {
     assert_eq!(answer.body, json!({ "providers": ["idp"], "networks": ["idp:main"] }));
 }
 
-/// ZK-77: one person, one account: a credential that was shown for one account logs nobody else in, and a ban of the
-/// first is not dodged by a fresh profile.
+/// ZK-77: one person, one account. A credential that was shown for one account does not log in another, so a banned
+/// user cannot return with a new profile.
 #[tokio::test]
 async fn zk77_one_persons_credential_serves_one_account() {
     let world = World::new().await;

@@ -1,6 +1,6 @@
 //! Logins, tokens and links over HTTP, on a real store.
 
-// `cfg(test)` although this is a test already: clippy grants its exemptions to what is marked so.
+// `cfg(test)` even in a test crate: clippy applies its test exemptions only to modules that are marked so.
 #[cfg(test)]
 mod api;
 #[cfg(test)]

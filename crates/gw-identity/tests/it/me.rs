@@ -1,4 +1,4 @@
-//! What the caller is here.
+//! Routes about the caller's own organizations and administration.
 
 use crate::world::World;
 use gw_store::record::{AccessInput, NewGroup, NewMembership, NewOrganization};
@@ -85,7 +85,7 @@ async fn decision_32_my_organizations_and_my_administration() {
     );
 }
 
-/// Somebody who is nothing here.
+/// A user without memberships.
 #[tokio::test]
 async fn a_plain_user_administers_nothing() {
     let world = World::new().await;
@@ -104,8 +104,8 @@ async fn a_plain_user_administers_nothing() {
     assert_eq!(mine, json!({ "organizations": [] }));
 }
 
-/// Spec/70 section 1: every retrieval of one's own data leaves an access record, refusals included; without room for
-/// one nothing is answered.
+/// Spec/70 section 1: every read of one's own data leaves an access record, rejections included. Without a free journal
+/// slot nothing is answered.
 #[tokio::test]
 async fn own_data_is_never_read_unrecorded() {
     let world = World::new().await;

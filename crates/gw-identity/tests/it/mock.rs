@@ -1,4 +1,4 @@
-//! Mock logins, in builds that have them.
+//! Mock logins, in builds that contain them.
 
 use crate::world::{Setup, Tokens, World};
 use gw_identity::{MockVerifier, NoVerifier};
@@ -72,7 +72,7 @@ async fn mk3_decision_24_test_dids_and_existing_users_gain_nothing() {
     assert!(!administers_default(&world, "did:example:known"));
 }
 
-/// MK-1: what names nobody is unreadable; what is no mock token goes to the real check.
+/// MK-1: a mock token without a valid name is unreadable; other tokens go to the real verifier.
 #[tokio::test]
 async fn mk1_other_tokens() {
     let world = world().await;
@@ -108,7 +108,7 @@ async fn mk3_bans_apply_to_mock_users() {
     );
 }
 
-/// MK-4: an OAuth session is completed without a wallet, where mock logins are on.
+/// MK-4: an OAuth session is completed without a wallet if mock logins are enabled.
 #[tokio::test]
 async fn mk4_an_oauth_session_completes_without_a_wallet() {
     let open = async |world: &World| {

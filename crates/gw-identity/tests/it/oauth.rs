@@ -15,7 +15,7 @@ const STATE: &str = "a&b=c d#\u{f6}";
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-/// Two applications; the first one's secret is being exchanged.
+/// Two applications; the first one's secret is being rotated.
 pub(crate) static CLIENTS: LazyLock<String> = LazyLock::new(|| {
     let hash = |secret: &str| bcrypt::hash_with_salt(secret, 10, [7; 16]).unwrap().to_string();
     format!(
@@ -32,7 +32,7 @@ fn query(pairs: &[(&str, &str)]) -> String {
         .finish()
 }
 
-/// A good request, with changes; an empty value leaves a parameter out.
+/// A valid request with changes; an empty value removes a parameter.
 fn authorize_path(changes: &[(&str, &str)]) -> String {
     let mut all: BTreeMap<&str, &str> = BTreeMap::from([
         ("client_id", "explorer"),
@@ -45,7 +45,7 @@ fn authorize_path(changes: &[(&str, &str)]) -> String {
     format!("/oauth/authorize?{}", query(&all.into_iter().collect::<Vec<_>>()))
 }
 
-/// An OAuth session and the login that answers it.
+/// An OAuth session and its login session.
 pub(crate) struct Flow {
     pub(crate) id: String,
     pub(crate) login: String,
@@ -97,7 +97,7 @@ impl Flow {
     }
 }
 
-/// The parameters an address brings to the application.
+/// The parameters that a redirect URL delivers to the application.
 pub(crate) fn brought(url: &Value) -> BTreeMap<String, String> {
     let url = url.as_str().unwrap_or_else(|| panic!("no address in {url}"));
     let (place, query) = url.split_once('?').unwrap();
@@ -105,7 +105,7 @@ pub(crate) fn brought(url: &Value) -> BTreeMap<String, String> {
     form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
-/// A code for `name`, by a fresh flow.
+/// A code for `name` from a new flow.
 async fn code_for(world: &World, name: &str, changes: &[(&str, &str)]) -> String {
     let flow = Flow::open(world, changes).await;
     let answer = flow.prove(world, &format!("proof:did:test:{name}")).await;
@@ -122,7 +122,7 @@ fn exchange<'a>(world: &'a World, pairs: &[(&str, &str)]) -> Ask<'a> {
         .body(query(pairs))
 }
 
-/// A good exchange of `code`, with changes.
+/// A valid exchange of `code` with changes.
 pub(crate) async fn redeem(world: &World, code: &str, changes: &[(&str, &str)]) -> Answer {
     let mut all: BTreeMap<&str, &str> = BTreeMap::from([
         ("grant_type", "authorization_code"),
@@ -160,7 +160,7 @@ async fn ban(world: &World, name: &str) {
     tx.commit().await.unwrap();
 }
 
-/// What is wrong is answered here, whatever the caller accepts, and never by a redirect.
+/// Errors are answered directly, whatever the client accepts, and never by a redirect.
 #[tokio::test]
 async fn oa1_oa2_oa3_oa4_what_authorize_refuses() {
     let world = World::new().await;
@@ -204,7 +204,7 @@ async fn oa1_oa2_oa3_oa4_what_authorize_refuses() {
             assert_eq!(answer.status.as_u16(), 400, "{changes:?}");
             assert!(!answer.headers.contains_key("location"));
             if accept == "text/html" {
-                // RTS12: a person is shown a page.
+                // RTS12: a browser gets a page.
                 assert!(
                     answer.text.contains(&format!("<code>{error}</code>")),
                     "{changes:?}: {}",
@@ -253,7 +253,7 @@ async fn oa1_oa2_oa3_oa4_what_authorize_refuses() {
     );
 }
 
-/// OA-2: browsers go to the sign-in page and get their cookie, others get the message.
+/// OA-2: browsers are redirected to the sign-in page and get their cookie; other clients get the message.
 #[tokio::test]
 async fn oa2_browsers_are_sent_to_the_page() {
     let world = World::new().await;
@@ -288,7 +288,7 @@ async fn oa2_browsers_are_sent_to_the_page() {
     assert_eq!(paged.cookies().len(), 1);
 }
 
-/// OA-5 to OA-7, OA-9: from the first request to tokens, once for each way a client may authenticate.
+/// OA-5 to OA-7, OA-9: from the first request to tokens, once for each way in which a client can authenticate.
 #[tokio::test]
 async fn oa5_oa6_oa7_oa9_a_code_becomes_tokens() {
     let world = World::new().await;
@@ -416,7 +416,7 @@ async fn oa5_oa6_oa7_oa9_a_code_becomes_tokens() {
     }
 }
 
-/// OA-6: of parallel redemptions one succeeds; the second use ends the tokens minted from the code.
+/// OA-6: of parallel redemptions one succeeds; a second use ends the tokens issued for the code.
 #[tokio::test]
 async fn oa6_a_code_is_used_once_and_its_second_use_ends_what_it_gave() {
     let world = World::new().await;
@@ -444,7 +444,8 @@ async fn oa6_a_code_is_used_once_and_its_second_use_ends_what_it_gave() {
     );
 }
 
-/// OA-7: first the grant type, then the client, then the code; what does not fit a known client burns the code.
+/// OA-7: the grant type is checked first, then the client, then the code; a mismatch after the client is authenticated
+/// invalidates the code.
 #[tokio::test]
 async fn oa7_the_order_of_checks_and_what_burns_a_code() {
     let world = World::new().await;
@@ -529,7 +530,7 @@ async fn oa7_the_order_of_checks_and_what_burns_a_code() {
     );
 }
 
-/// spec/10 §9: twenty failures of a client; a stranger's failures do not lock the application out.
+/// spec/10 §9: twenty failures of a client; failures from another address do not lock the application out.
 #[tokio::test]
 async fn identity_9_failures_of_a_client_are_limited() {
     let world = World::new().await;
@@ -558,7 +559,7 @@ async fn identity_9_failures_of_a_client_are_limited() {
     );
 }
 
-/// OA-5: both sessions are known and belong together; every other rule is the login's.
+/// OA-5: both sessions exist and belong together; all other rules are those of a login.
 #[tokio::test]
 async fn oa5_the_wallet_names_both_sessions() {
     let world = World::new().await;
@@ -614,7 +615,7 @@ async fn oa5_the_wallet_names_both_sessions() {
     );
 }
 
-/// OA-9: the address with the code is the page's alone.
+/// OA-9: only the page gets the URL with the code.
 #[tokio::test]
 async fn oa9_the_answer_needs_the_secret_or_the_opener() {
     let world = World::new().await;
@@ -645,7 +646,7 @@ async fn oa9_the_answer_needs_the_secret_or_the_opener() {
     }
 }
 
-/// OA-10: only who began it completes it silently, once, recorded before the code is given.
+/// OA-10: only the user who began the session completes it silently, once, and it is recorded before the code is given.
 #[tokio::test]
 async fn oa10_silent_completion() {
     let world = World::new().await;
@@ -747,7 +748,7 @@ async fn oa10_silent_completion() {
     assert_eq!(Some(claims.session), events[0].session_id);
 }
 
-/// HD34: a sign-in that is over holds no place, neither its own nor that of the wallet nobody waits for any more.
+/// HD34: a finished sign-in does not count against the limit, neither by its own session nor by the wallet's.
 #[tokio::test]
 async fn hd34_silent_sign_ins_give_their_places_back() {
     let world = World::new().await;
@@ -759,7 +760,7 @@ async fn hd34_silent_sign_ins_give_their_places_back() {
         let done = flow.silent(&world).bearer(&alice.access).send().await;
         assert_eq!(done.status, StatusCode::OK, "{n}: {}", done.body);
     }
-    // Those that nobody completes take theirs.
+    // Sessions that nobody completes count.
     let mut answers = Vec::new();
     for _ in 0..25 {
         answers.push(world.get(&authorize_path(&[])).send().await.status);
@@ -767,7 +768,7 @@ async fn hd34_silent_sign_ins_give_their_places_back() {
     assert!(answers.contains(&StatusCode::TOO_MANY_REQUESTS), "{answers:?}");
 }
 
-/// OA-10, TK-5: a silent login neither outlives a ban or a logout nor outlasts the login that vouched for it.
+/// OA-10, TK-5: a silent login ends with a ban or a logout, and does not outlast the login that it is based on.
 #[tokio::test]
 async fn oa10_silent_completion_ends_with_what_vouches_for_it() {
     let world = World::new().await;
@@ -826,7 +827,7 @@ async fn oa10_silent_completion_ends_with_what_vouches_for_it() {
     );
 }
 
-/// OA-10: who logs in by another way meanwhile begins anew, with all that the application asked for.
+/// OA-10: a user who logs in by another method meanwhile restarts the session with all that the application asked for.
 #[tokio::test]
 async fn oa10_a_session_begins_anew_for_who_logged_in_meanwhile() {
     let world = World::new().await;
@@ -869,7 +870,7 @@ async fn oa10_a_session_begins_anew_for_who_logged_in_meanwhile() {
     );
 }
 
-/// OA-10: DIDs are compared as they are.
+/// OA-10: DIDs are compared exactly.
 #[tokio::test]
 async fn oa10_names_differ_by_case() {
     let world = World::new().await;
@@ -883,7 +884,8 @@ async fn oa10_names_differ_by_case() {
     );
 }
 
-/// TK-9, decision 4: the cookie counts at authorize wherever the browser comes from; a stale one is nobody's.
+/// TK-9, decision 4: at the authorization endpoint the cookie counts wherever the browser comes from; an invalid one is
+/// ignored.
 #[tokio::test]
 async fn tk9_decision_4_the_cookie_names_the_initiator() {
     let world = World::new().await;
@@ -913,7 +915,7 @@ async fn tk9_decision_4_the_cookie_names_the_initiator() {
     assert!(!silent(&Flow::of(&stale)).await);
 }
 
-/// ZK-6: the code that a wallet scans, while the login is open.
+/// ZK-6: the QR code that a wallet scans exists while the login is open.
 #[tokio::test]
 async fn zk6_the_qr_code_of_a_login() {
     let world = World::new().await;
@@ -932,7 +934,7 @@ async fn zk6_the_qr_code_of_a_login() {
     );
 }
 
-/// spec/10 §9: authorize, callback and silent completion count as logins.
+/// spec/10 §9: authorize, callback and silent completion share the limit of logins.
 #[tokio::test]
 async fn identity_9_oauth_routes_share_the_limit_of_logins() {
     let world = World::with(Setup {
@@ -963,7 +965,7 @@ async fn identity_9_oauth_routes_share_the_limit_of_logins() {
     );
 }
 
-/// RFC 8414.
+/// RFC 8414: the metadata document.
 #[tokio::test]
 async fn client_libraries_find_the_routes() {
     let world = World::new().await;
@@ -973,7 +975,8 @@ async fn client_libraries_find_the_routes() {
     assert_eq!(told["code_challenge_methods_supported"], json!(["S256"]));
 }
 
-/// RL14: sign-ins at applications that met a fault of ours hold no place either, and are completed afterwards.
+/// RL14: application sign-ins that met an internal fault do not count against the limit either, and can be completed
+/// afterwards.
 #[tokio::test]
 async fn rl14_faults_of_ours_hold_no_place_of_an_application() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! The shared cache is away (85 §6 rule 4): logins wait, what runs without them goes on, limits hold.
+//! The shared cache is unavailable (85 §6 rule 4): logins wait, operations that do not need it still work, limits hold.
 
 use crate::world::{Answer, PAGE, Setup, World};
 use gw_testkit::RedisServer;
@@ -68,7 +68,7 @@ async fn ops_6_4_logins_are_503_and_tokens_go_on() {
         StatusCode::OK
     );
     assert_eq!(world.get("/api/v1/auth/providers").send().await.status, StatusCode::OK);
-    // Counted here: ten a minute and subject.
+    // Counted in the process: ten a minute per subject.
     let mut last = StatusCode::OK;
     for _ in 0..10 {
         last = world

@@ -1,10 +1,11 @@
-//! Ten thousand at once: one login is completed once, one refresh token is used once, on every kind of store and cache.
+//! 10,000 parallel requests: one login is completed once, one refresh token is used once, on every kind of store and
+//! cache.
 //!
-//! No timing decides (RL15). A shared cache or a database that is too slow under this machine's load answers 503 and says
-//! that it is away: such a request is sent again, as a client would, until it gets a verdict. What is asserted: nothing but
-//! the one success, the one refusal and such a 503 comes, and never two successes. Where nothing was away there is exactly
-//! one success. Where something was, it may have taken the one chance without being able to say so (a command is sent at
-//! most once): then nobody succeeded, and the same is tried again from the start.
+//! The result does not depend on timing (RL15). If the shared cache or the database is too slow under this machine's
+//! load, the answer is 503; such a request is repeated, as a client would do, until it gets another answer. The test
+//! asserts that the only answers are the one success, the one rejection and such a 503, and that there are never two
+//! successes. If nothing was unavailable there is exactly one success. If something was, the success may be lost
+//! without an answer (a command is sent at most once): then nobody succeeded, and the test starts again.
 
 use crate::world::{Answer, BASE, PAGE, Setup, Tokens, World, ask};
 use axum::body::Body;
@@ -22,10 +23,10 @@ use std::{
 };
 
 const ALL: u32 = 10_000;
-/// So many are on their way together.
+/// How many requests run in parallel.
 const TOGETHER: usize = 256;
 
-/// A world on such a store and cache; `None`, said aloud, where the tests were told to do without one of them.
+/// A world on this store and cache. `None`, with a printed notice, if the tests were told to run without one of them.
 async fn world(on_postgres: bool, on_redis: bool) -> Option<World> {
     let mut setup = Setup {
         per_minute: 1_000_000,
@@ -44,25 +45,26 @@ async fn world(on_postgres: bool, on_redis: bool) -> Option<World> {
     Some(World::with(setup).await)
 }
 
-/// The cache or the store was too slow: no verdict. Any other 503 is one, and fails the test.
+/// The cache or the store was too slow. Any other 503 is a final answer and fails the test.
 const AWAY: [&str; 2] = [
     "login temporarily unavailable",
     "the policy store is temporarily unavailable",
 ];
-/// A client goes on for so long. The cache's breaker rests for ten seconds; this only ends a test that would hang.
+/// How long a client repeats its request. The cache's breaker opens for ten seconds; this limit only ends a test that
+/// would hang.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Tries on a machine so slow that the one chance is lost each time.
+/// Attempts on a machine so slow that the one success is lost each time.
 const TRIES: usize = 5;
 
-/// What ten thousand were answered in the end.
+/// The final answers of all requests.
 struct Crowd {
     answers: Vec<Answer>,
-    /// Whether anything was away in between.
+    /// Whether anything was unavailable meanwhile.
     away: bool,
 }
 
-/// Posts the same ten thousand times, from many addresses; each until it gets a verdict.
+/// Posts the same request 10,000 times from many addresses, each until it gets a final answer.
 async fn post_all(world: &World, path: &str, body: &str) -> Crowd {
     let seen = Arc::new(AtomicBool::new(false));
     let end = Instant::now() + PATIENCE;
@@ -93,7 +95,7 @@ async fn post_all(world: &World, path: &str, body: &str) -> Crowd {
     }
 }
 
-/// The one success; everybody else got exactly this refusal. `None` if the chance was lost by what was away.
+/// The one success; all others got exactly this rejection. `None` if the success was lost in an outage.
 fn one_of(crowd: Crowd, refusal: (u16, &str)) -> Option<Tokens> {
     let (won, lost): (Vec<_>, Vec<_>) = crowd
         .answers
@@ -113,7 +115,7 @@ fn one_of(crowd: Crowd, refusal: (u16, &str)) -> Option<Tokens> {
     }
 }
 
-/// ZK-12, HD19: one pair for the wallet that won, one for the page's poll, and the login is recorded once.
+/// ZK-12, HD19: one pair for the wallet that succeeded, one for the page's poll, and the login is recorded once.
 async fn callbacks(on_postgres: bool, on_redis: bool) {
     for _ in 0..TRIES {
         let Some(world) = world(on_postgres, on_redis).await else {
@@ -144,7 +146,7 @@ async fn callbacks(on_postgres: bool, on_redis: bool) {
     panic!("this machine never gave an answer in time");
 }
 
-/// TK-5: of parallel refreshes one succeeds, and what it gave goes on working.
+/// TK-5: of parallel refreshes one succeeds, and its tokens keep working.
 async fn refreshes(on_postgres: bool, on_redis: bool) {
     for _ in 0..TRIES {
         let Some(world) = world(on_postgres, on_redis).await else {

@@ -1,4 +1,4 @@
-//! Refresh, revoke, introspect.
+//! Refresh, revoke and introspect.
 
 use crate::world::{Answer, BASE, Setup, Tokens, World, did};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -20,7 +20,7 @@ async fn refreshed(world: &World, tokens: &Tokens) -> Tokens {
     Tokens::of(&answer.body)
 }
 
-/// Whether an access token opens a protected route, and if not, why.
+/// Whether a protected route accepts an access token, and the error if not.
 async fn entry(world: &World, tokens: &Tokens) -> (u16, String) {
     let answer = world.get("/api/v1/me/orgs").bearer(&tokens.access).send().await;
     let (status, text) = answer.refusal();
@@ -60,7 +60,7 @@ async fn set_banned(world: &World, name: &str, banned: bool) {
     tx.commit().await.unwrap();
 }
 
-/// TK-5: two hundred parallel refreshes of one token, one success.
+/// TK-5: of two hundred parallel refreshes of one token one succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tk5_parallel_refreshes_give_one_success() {
     let world = Arc::new(World::new().await);
@@ -86,7 +86,7 @@ async fn tk5_parallel_refreshes_give_one_success() {
     assert_eq!(world.event_kinds(), [SecurityKind::Login], "parallel use is no theft");
 }
 
-/// TK-5: a used token shown again later than ten seconds kills the family, its access tokens included.
+/// TK-5: a used token that is shown again after more than ten seconds revokes the family, its access tokens included.
 #[tokio::test]
 async fn tk5_reuse_after_ten_seconds_kills_the_family() {
     let world = World::new().await;
@@ -130,7 +130,7 @@ async fn tk5_a_family_lives_thirty_days_at_most() {
     assert_eq!(entry(&world, &tokens).await, refused(401, "token expired"));
 }
 
-/// TK-4: what is refused, and how.
+/// TK-4: the rejected refreshes and their errors.
 #[tokio::test]
 async fn tk4_refused_refreshes() {
     let world = World::new().await;
@@ -151,7 +151,7 @@ async fn tk4_refused_refreshes() {
     };
     assert_eq!(refresh(&world, &access).await.refusal(), (401, "invalid refresh token"));
 
-    // Well signed, for a known user, but never issued.
+    // Correctly signed, for a known user, but never issued.
     let unknown = world.edge.tokens.sign_refresh(&RefreshClaims {
         subject: did("alice"),
         token: TokenId::fixed(1),
@@ -173,7 +173,7 @@ async fn tk4_refused_refreshes() {
     assert_eq!(refresh(&world, &tokens).await.refusal(), (401, "refresh token expired"));
 }
 
-/// TK-5: a refresh makes no user.
+/// TK-5: a refresh does not create a user.
 #[tokio::test]
 async fn tk5_a_refresh_creates_no_user() {
     let world = World::new().await;
@@ -190,7 +190,7 @@ async fn tk5_a_refresh_creates_no_user() {
     assert_eq!(entry(&world, &tokens).await, refused(401, "user not found"));
 }
 
-/// TK-4, TK-8: a ban binds at the next request, and outlives its end for tokens of before.
+/// TK-4, TK-8: a ban applies at the next request; tokens from before it stay revoked after it is lifted.
 #[tokio::test]
 async fn tk4_tk8_a_ban_ends_tokens_at_once() {
     let world = World::new().await;
@@ -240,7 +240,7 @@ async fn tk9_refresh_sets_and_revoke_clears_the_cookie() {
     );
 }
 
-/// TK-6: a revoked login is over at the next request.
+/// TK-6: a revoked login ends at the next request.
 #[tokio::test]
 async fn tk6_revoke_ends_the_login() {
     let world = World::new().await;
@@ -257,7 +257,7 @@ async fn tk6_revoke_ends_the_login() {
     assert_eq!(world.event_kinds(), [SecurityKind::SessionRevoked]);
 }
 
-/// TK-6: 200 for what is unknown too, and nothing is written for it.
+/// TK-6: unknown tokens are answered 200, too, and write nothing.
 #[tokio::test]
 async fn tk6_revoking_the_unknown_is_200_and_writes_nothing() {
     let world = World::new().await;
@@ -278,7 +278,7 @@ async fn tk6_revoking_the_unknown_is_200_and_writes_nothing() {
     );
 }
 
-/// TK-6: an access token of another login can be ended beside the refresh token.
+/// TK-6: an access token of another login can be ended together with the refresh token.
 #[tokio::test]
 async fn tk6_a_named_access_token_ends_too() {
     let world = World::new().await;
@@ -290,7 +290,7 @@ async fn tk6_a_named_access_token_ends_too() {
     refreshed(&world, &one).await;
 }
 
-/// TK-7: what introspection says of living tokens.
+/// TK-7: introspection of active tokens.
 #[tokio::test]
 async fn tk7_living_tokens_are_active() {
     let world = World::new().await;
@@ -312,7 +312,7 @@ async fn tk7_living_tokens_are_active() {
     );
 }
 
-/// TK-7: what is not surely active is inactive, and no more is said.
+/// TK-7: a token that is not certainly active is inactive, and the answer says nothing else.
 #[tokio::test]
 async fn tk7_everything_else_is_inactive() {
     let world = World::new().await;
@@ -345,7 +345,7 @@ async fn tk7_everything_else_is_inactive() {
     assert_eq!(empty.refusal(), (400, "token required"));
 }
 
-/// TK-8, decision 4: how a caller is named and refused.
+/// TK-8, decision 4: how a request names its caller, and how it is rejected.
 #[tokio::test]
 async fn tk8_decision_4_presented_tokens() {
     let world = World::new().await;
@@ -417,7 +417,7 @@ async fn decision_54_refreshes_are_limited_per_family() {
     refreshed(&world, &other).await;
 }
 
-/// HD22, 70 rule 14: what cannot be recorded does not happen.
+/// HD22, 70 rule 14: an effect that cannot be recorded does not happen.
 #[tokio::test]
 async fn hd22_nothing_changes_while_the_journal_is_full() {
     let world = World::new().await;
@@ -439,13 +439,13 @@ async fn hd22_nothing_changes_while_the_journal_is_full() {
     refreshed(&world, &tokens).await;
 }
 
-/// HD21: a client that hangs up in the middle of a refresh leaves no half-done work behind.
+/// HD21: a client that disconnects during a refresh leaves no half-done work behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd21_a_refresh_ends_although_the_client_went_away() {
     let world = World::new().await;
     let tokens = world.log_in("alice").await;
     let asked = world.post("/refresh", tokens.as_refresh());
-    // Polled once: enough for the work to start, then the connection is gone.
+    // Polled once: the work starts, then the client disconnects.
     let mut asked = Box::pin(asked.send());
     assert!(futures_util::poll!(&mut asked).is_pending());
     drop(asked);
@@ -459,7 +459,7 @@ async fn hd21_a_refresh_ends_although_the_client_went_away() {
     assert_eq!(entry(&world, &tokens).await, ok());
 }
 
-/// TK-7: where INTROSPECT_REQUIRE_CLIENT is set, only applications that show their secret are told.
+/// TK-7: with INTROSPECT_REQUIRE_CLIENT, only applications that authenticate with their secret get an answer.
 #[tokio::test]
 async fn tk7_introspection_may_ask_for_an_application() {
     let setup = Setup {

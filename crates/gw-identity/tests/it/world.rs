@@ -1,25 +1,27 @@
-//! One instance on an SQLite store of its own, with a clock that moves when told to.
+//! One instance on its own SQLite store, with a clock that tests move by hand.
 
 use axum::{Router, body::Body, extract::ConnectInfo};
 use futures_util::future::BoxFuture;
-use gw_audit::{AccessRecord, Record, SecurityEvent, SecurityKind};
+use gw_audit::{AccessRecord, Content, Entry, Record, SecurityEvent, SecurityKind, Stream};
 use gw_cache::Cache;
 use gw_evm::trace::{Account, Frame, FrameKind, Outcome, Trace};
 use gw_http::{
-    AdminGate, Amr, Correlate, Edge, Origin, OwnOrigins, PolicySource, PrivateNetwork, TokenCodec, TokenSecrets,
-    TrustedProxies,
+    AdminGate, AllowedOrigins, Amr, Correlate, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
+    TokenSecrets, TrustedProxies,
 };
 use gw_identity::{
-    AuthorizationRequest, Chain, ChainAway, Ens, IdentityConfig, IdentityParts, IdentityState, LoginSessions,
-    NotRecorded, Nullifier, ProofError, ProofVerifier, Proved, Room, SecuritySink,
+    AuthorizationRequest, Chain, ChainUnavailable, Ens, IdentityConfig, IdentityParts, IdentityState, LoginSessions,
+    Nullifier, ProofError, ProofVerifier, VerifiedLogin,
     oauth::{Clients, OauthConfig},
     router,
 };
+use gw_journal::{Journal, JournalConfig, Reservation};
 use gw_policy::{
     Sealed,
     access::{TraceFacts, WalletQuestion, WalletTrace},
 };
 use gw_store::{Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime, record::User};
+use gw_types::testing::{ManualClock, SeededEntropy};
 use gw_types::{Address, Bytes, Clock, Entropy, ExternalId, Seconds, Secret, Timestamp};
 use gw_zk::circuit::Circuit;
 use http::{HeaderMap, Method, Request, StatusCode, header};
@@ -31,7 +33,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -42,7 +44,7 @@ pub(crate) const BASE: &str = "https://gate.example";
 pub(crate) const PAGE: &str = "198.51.100.1";
 pub(crate) const WALLET: &str = "203.0.113.9";
 
-/// What a world is made with.
+/// The settings of a [`World`].
 pub(crate) struct Setup {
     pub(crate) production: bool,
     pub(crate) verifier_id: Option<&'static str>,
@@ -50,15 +52,15 @@ pub(crate) struct Setup {
     pub(crate) frontend: Option<&'static str>,
     pub(crate) verifier: Arc<dyn ProofVerifier>,
     pub(crate) auto_kyc: bool,
-    /// A PostgreSQL store in the place of a file.
+    /// A PostgreSQL store instead of a file.
     pub(crate) database: Option<String>,
-    /// A shared cache in the place of the process's own.
+    /// A shared cache instead of the one in the process.
     pub(crate) cache: Option<String>,
     pub(crate) oauth_clients: String,
     pub(crate) require_pkce: bool,
     pub(crate) allow_mock: bool,
     pub(crate) introspect_require_client: bool,
-    /// Where names of addresses are looked up.
+    /// ENS lookups, if configured.
     pub(crate) ens: Option<Ens>,
 }
 
@@ -82,11 +84,11 @@ impl Default for Setup {
     }
 }
 
-/// What contract wallets say, as a test has it; elsewhere there are none.
+/// A chain with scripted contract wallets; other addresses have no contract.
 #[derive(Debug, Default)]
 pub(crate) struct TestChain {
-    pub(crate) wallets: Mutex<BTreeMap<Address, Result<bool, ChainAway>>>,
-    /// What they look at besides.
+    pub(crate) wallets: Mutex<BTreeMap<Address, Result<bool, ChainUnavailable>>>,
+    /// Addresses that every wallet reads besides itself.
     pub(crate) looked_at: Mutex<Vec<Address>>,
 }
 
@@ -95,15 +97,17 @@ impl Chain for TestChain {
         Some(31337)
     }
 
-    fn trace_wallet<'a>(&'a self, question: &'a WalletQuestion) -> BoxFuture<'a, Result<WalletTrace, ChainAway>> {
+    fn trace_wallet<'a>(
+        &'a self,
+        question: &'a WalletQuestion,
+    ) -> BoxFuture<'a, Result<WalletTrace, ChainUnavailable>> {
         let said = self.wallets.lock().unwrap().get(&question.wallet).copied().transpose();
         Box::pin(std::future::ready(said.map(|said| self.execution(question, said))))
     }
 }
 
 impl TestChain {
-    /// What a node traces of a wallet that looks at nothing but itself and what a test adds; without an answer there is
-    /// no contract.
+    /// The trace of a wallet that reads only itself and `looked_at`. Without an answer there is no contract.
     fn execution(&self, question: &WalletQuestion, said: Option<bool>) -> WalletTrace {
         let word = |yes: bool| {
             let mut word = [0; 32];
@@ -178,16 +182,16 @@ impl TestChain {
 
 pub(crate) struct World {
     pub(crate) app: Router,
-    pub(crate) clock: Arc<TestClock>,
+    pub(crate) clock: Arc<ManualClock>,
     pub(crate) store: Store,
-    pub(crate) edge: Arc<Edge>,
+    pub(crate) edge: Arc<HttpContext>,
     pub(crate) chain: Arc<TestChain>,
     /// Work that outlives its request.
     pub(crate) tasks: TaskTracker,
     feed: Feed,
     description: Value,
-    recorded: Arc<Mutex<Vec<Record>>>,
-    journal_full: Arc<AtomicBool>,
+    journal: Arc<Journal>,
+    held_room: Mutex<Vec<Reservation>>,
     stale: Arc<AtomicBool>,
     cache: Cache,
     _place: tempfile::TempDir,
@@ -201,8 +205,8 @@ impl World {
     pub(crate) async fn with(setup: Setup) -> Self {
         let place = tempfile::tempdir().unwrap();
         let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
-        let clock = Arc::new(TestClock::default());
-        let entropy: Arc<dyn Entropy> = Arc::new(Seeded(AtomicU64::new(1)));
+        let clock = Arc::new(ManualClock::default());
+        let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(1));
         let store = Store::open(StoreConfig {
             location: match setup.database {
                 Some(url) => Location::postgres(Secret::new(url)),
@@ -219,7 +223,7 @@ impl World {
         .await
         .unwrap();
         store.migrate().await.unwrap();
-        // Freshness is the store's own matter; here a snapshot is stale when a test says so.
+        // The store's own tests check freshness; here a snapshot is stale when a test says so.
         let timing = FeedTiming {
             stale_after: Duration::from_secs(60),
             ..FeedTiming::default()
@@ -231,12 +235,12 @@ impl World {
             current: Secret::new(text),
             previous: Vec::new(),
         };
-        let edge = Arc::new(Edge {
+        let edge = Arc::new(HttpContext {
             tokens: TokenCodec::new(BASE, &secrets("the access secret"), &secrets("the refresh secret")).unwrap(),
             policy: PolicySource::new(move || (!is_stale.load(Ordering::SeqCst)).then(|| pinned.pin().snapshot)),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            entropy,
-            origins: Arc::new(OwnOrigins {
+            entropy: Arc::clone(&entropy),
+            origins: Arc::new(AllowedOrigins {
                 base: Origin::of(BASE).unwrap(),
                 frontend: setup.frontend.map(|url| Origin::of(url).unwrap()),
                 listed: Vec::new(),
@@ -247,19 +251,18 @@ impl World {
             admin: AdminGate::new(Secret::new("admin"), None, None, true),
             production: setup.production,
         });
-        let (recorded, journal_full) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
-        let (log, full) = (Arc::clone(&recorded), Arc::clone(&journal_full));
-        let security = SecuritySink::new(move |records| {
-            if full.load(Ordering::SeqCst) {
-                return Err(NotRecorded);
-            }
-            let (log, mut left) = (Arc::clone(&log), records);
-            Ok(Room::new(move |record| {
-                left = left.checked_sub(1).expect("more records than room was taken for");
-                log.lock().unwrap().push(record);
-                Ok(())
-            }))
-        });
+        let options = JournalConfig {
+            dir: place.path().join("audit"),
+            holder: "the test".to_owned(),
+            cluster: "test".to_owned(),
+            checkpoint_key: [7; 32],
+            max_bytes: 64 << 20,
+            segment_bytes: 8 << 20,
+            retain_bytes: 1 << 20,
+            retain_for: Seconds(3600),
+        };
+        let (journal, _) = Journal::open(options, Arc::clone(&clock) as Arc<dyn Clock>, entropy).unwrap();
+        let journal = Arc::new(journal);
         let config = IdentityConfig {
             base_url: BASE.to_owned(),
             verifier_id: setup.verifier_id.map(|did| ExternalId::new(did).unwrap()),
@@ -293,7 +296,7 @@ impl World {
             edge: Arc::clone(&edge),
             store: store.clone(),
             cache: cache.clone(),
-            security,
+            journal: Arc::clone(&journal),
             knobs: Arc::default(),
             chain: Arc::clone(&chain) as Arc<dyn Chain>,
             ens: setup.ens,
@@ -313,8 +316,8 @@ impl World {
             tasks,
             feed,
             description,
-            recorded,
-            journal_full,
+            journal,
+            held_room: Mutex::default(),
             stale,
             cache,
             _place: place,
@@ -359,7 +362,7 @@ impl World {
         Tokens::of(&answer.body)
     }
 
-    /// Brings a proof for a session, from the wallet's address.
+    /// Sends a proof for a session from the wallet's address.
     pub(crate) async fn prove(&self, login: &Login, proof: &str) -> Answer {
         let path = format!("/auth/callback?session={}", login.id);
         self.ask(Method::POST, &path)
@@ -369,7 +372,7 @@ impl World {
             .await
     }
 
-    /// Polls a session, from `peer`, showing `headers`.
+    /// Polls a session from `peer` with these headers.
     pub(crate) async fn poll(&self, login: &Login, peer: &'static str, headers: &[(&str, &str)]) -> Answer {
         let path = format!("/api/v1/auth/session/{}/status", login.id);
         headers
@@ -392,6 +395,32 @@ impl World {
         self.store.read().find_user_by_external_id(&did(name)).await.unwrap()
     }
 
+    /// Everything recorded since the last look, in its order.
+    fn records(&self) -> Vec<Record> {
+        self.journal.sync().unwrap();
+        let mut entries = Vec::new();
+        for stream in Stream::ALL.iter().copied() {
+            let batch = self.journal.unsealed(stream, usize::MAX).unwrap();
+            if let Some(last) = batch.last() {
+                self.journal.mark_sealed(stream, last.seq + 1).unwrap();
+            }
+            entries.extend(batch);
+        }
+        entries.sort_by_key(|entry| entry.lsn);
+        let contents = entries
+            .iter()
+            .map(|entry| Entry::decode(&entry.bytes, &entry.openings).unwrap().content);
+        contents
+            .filter_map(|content| {
+                if let Content::Record(record) = content {
+                    Some(record)
+                } else {
+                    None
+                }
+            })
+            .collect()
+    }
+
     /// The security events since the last look.
     pub(crate) fn events(&self) -> Vec<SecurityEvent> {
         let events = |record| {
@@ -401,13 +430,10 @@ impl World {
                 None
             }
         };
-        std::mem::take(&mut *self.recorded.lock().unwrap())
-            .into_iter()
-            .filter_map(events)
-            .collect()
+        self.records().into_iter().filter_map(events).collect()
     }
 
-    /// The access records since the last look.
+    /// The access records since the last call.
     pub(crate) fn accesses(&self) -> Vec<AccessRecord> {
         let accesses = |record| {
             if let Record::Access(access) = record {
@@ -416,18 +442,20 @@ impl World {
                 None
             }
         };
-        std::mem::take(&mut *self.recorded.lock().unwrap())
-            .into_iter()
-            .filter_map(accesses)
-            .collect()
+        self.records().into_iter().filter_map(accesses).collect()
     }
 
     pub(crate) fn event_kinds(&self) -> Vec<SecurityKind> {
         self.events().into_iter().map(|event| event.kind).collect()
     }
 
+    /// Takes all room of the journal, or gives it back.
     pub(crate) fn fill_journal(&self, full: bool) {
-        self.journal_full.store(full, Ordering::SeqCst);
+        let mut held = self.held_room.lock().unwrap();
+        held.clear();
+        if full {
+            held.extend(std::iter::from_fn(|| self.journal.reserve(1).ok()));
+        }
     }
 
     pub(crate) fn make_stale(&self) {
@@ -501,12 +529,12 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
-    /// The body as it came.
+    /// The body as text.
     pub(crate) text: String,
 }
 
 impl Answer {
-    /// Status and text of a refusal.
+    /// The status and the text of an error.
     pub(crate) fn refusal(&self) -> (u16, &str) {
         (self.status.as_u16(), self.body["error"].as_str().unwrap_or_default())
     }
@@ -523,7 +551,7 @@ impl Answer {
 pub(crate) struct Login {
     pub(crate) id: String,
     pub(crate) secret: String,
-    /// Empty where none was set.
+    /// Empty if no cookie was set.
     pub(crate) cookie: String,
 }
 
@@ -536,7 +564,7 @@ impl Login {
         }
     }
 
-    /// What its opener shows with a poll.
+    /// The headers that the opener sends with a poll.
     pub(crate) fn shown(&self) -> [(&str, &str); 1] {
         [("x-login-secret", &self.secret)]
     }
@@ -567,7 +595,7 @@ impl Tokens {
     }
 }
 
-/// Takes `proof:<did>` at its word; other texts show each way in which a proof can fail.
+/// Accepts `proof:<did>` without a check; other texts stand for the ways in which a proof can fail.
 #[derive(Debug)]
 pub(crate) struct TrustingVerifier;
 
@@ -577,10 +605,10 @@ impl ProofVerifier for TrustingVerifier {
         token: &'a str,
         _: &'a AuthorizationRequest,
         _: Timestamp,
-    ) -> BoxFuture<'a, Result<Proved, ProofError>> {
+    ) -> BoxFuture<'a, Result<VerifiedLogin, ProofError>> {
         let proved = match token.strip_prefix("proof:") {
             Some(name) => {
-                // `<name>#<number>`: the same with a nullifier.
+                // `<name>#<number>`: a proof with a nullifier.
                 let (name, number) = name
                     .split_once('#')
                     .map_or((name, None), |(name, number)| (name, Some(number)));
@@ -588,7 +616,7 @@ impl ProofVerifier for TrustingVerifier {
                     session: "1".into(),
                     value: value.into(),
                 });
-                Ok(Proved {
+                Ok(VerifiedLogin {
                     subject: ExternalId::new(name).unwrap(),
                     amr: Amr::Zk,
                     nullifier,
@@ -606,48 +634,7 @@ impl ProofVerifier for TrustingVerifier {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct TestClock(AtomicI64);
-
-impl Default for TestClock {
-    fn default() -> Self {
-        Self(AtomicI64::new(Timestamp::from_secs(1_700_000_000).micros()))
-    }
-}
-
-impl TestClock {
-    pub(crate) fn pass(&self, seconds: i64) {
-        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
-    }
-
-    pub(crate) fn pass_millis(&self, millis: i64) {
-        self.0.fetch_add(millis * 1_000, Ordering::SeqCst);
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
-    }
-}
-
-/// Chance that repeats: a mixed counter.
-#[derive(Debug)]
-struct Seeded(AtomicU64);
-
-impl Entropy for Seeded {
-    fn fill(&self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            let mut word = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
-            word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let word = (word ^ (word >> 31)).to_le_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
-        }
-    }
-}
-
-/// Time since boot that does not pass.
+/// An uptime that does not advance.
 #[derive(Debug)]
 struct Standstill;
 

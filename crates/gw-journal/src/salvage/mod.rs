@@ -1,31 +1,31 @@
-//! What can be kept of a journal that refuses to open (HD25): nothing is deleted, and nothing whole is given up.
+//! Salvages a journal that does not open (HD25): no file is deleted, and no intact record is given up.
 //!
-//! [`Salvage::inspect`] reads and says what is there. [`Salvage::confirm`] makes a new shard of the whole records that
-//! are not sealed, notes in it what is lost, and sets the damaged files aside.
+//! [`Salvage::inspect`] reads the files and reports their state. [`Salvage::confirm`] creates a new shard with the
+//! intact unsealed records and with records of the losses, and sets the damaged files aside.
 
 mod scan;
 
 use crate::disk;
 use crate::error::{JournalError, OpenError, at};
 use crate::given_up;
-use crate::header::{Header, Sizes};
-use crate::heads::{Base, OpenIntents};
-use crate::journal::{Journal, Options};
+use crate::header::{ChainSizes, Header};
+use crate::heads::{BaseState, OpenIntents};
+use crate::journal::{Journal, JournalConfig};
 use crate::lock::DirLock;
 use crate::{open, replay};
-use gw_audit::{ChainId, Draft, Kind, Record, SecurityEvent, SecurityKind, ShardId, Stream};
+use gw_audit::{ChainId, EncodedRecord, Kind, Record, SecurityEvent, SecurityKind, ShardId, Stream};
 use gw_types::{Clock, Entropy, Timestamp};
 use scan::Scan;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// In a shard's directory: it was given up, under this name it is to be set aside.
+/// The file in the directory of a given-up shard; it holds the name under which the directory is to be set aside.
 const MARKER: &str = "damaged";
-/// At most so many ranges of one stream get a record of their own; the last one then spans the rest.
-const MOST_NOTES: usize = 64;
+/// The largest number of loss records for one stream; the last one spans all remaining ranges.
+const MAX_LOSS_EVENTS: usize = 64;
 
-/// A journal directory, held by this process and read through.
+/// A journal directory that this process has locked and inspected.
 #[derive(Debug)]
 pub struct Salvage {
     dir: PathBuf,
@@ -33,22 +33,22 @@ pub struct Salvage {
     refusal: Option<OpenError>,
     findings: Findings,
     scan: Scan,
-    /// Sends whose intent is sealed and whose outcome is not recorded.
+    /// Sends whose intent is sealed and whose outcome is not sealed.
     intents: OpenIntents,
-    /// The entries known to be in the store.
-    sealed: Sizes,
+    /// The number of entries of each stream that are known to be in the store.
+    sealed: ChainSizes,
 }
 
-/// What is in a journal directory.
+/// The state of a journal directory.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The shard, if there is one.
     pub shard: Option<ShardId>,
-    /// Whether the header can be read. Without it nobody knows here what is sealed.
+    /// Whether the header can be read. Without it, the journal does not know which records are sealed.
     pub header: bool,
-    /// Whether the state before the oldest segment can be read. Without it sends opened before are forgotten.
+    /// Whether the state before the oldest segment can be read. Without it, earlier open sends are unknown.
     pub base: bool,
-    /// The segments that hold something, oldest first.
+    /// The segments that are not blank, oldest first.
     pub segments: Vec<SegmentState>,
     /// The streams that have records.
     pub streams: Vec<StreamState>,
@@ -56,49 +56,49 @@ pub struct Findings {
     pub open_intents: usize,
 }
 
-/// One segment file.
+/// The state of one segment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentState {
     /// The file.
     pub path: PathBuf,
-    /// Whole records in it.
+    /// The number of intact records.
     pub records: u64,
-    /// Where its first damage is.
+    /// The offset of the first damage in bytes.
     pub damaged_at: Option<u64>,
 }
 
-/// One stream's records.
+/// The state of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamState {
     /// The stream.
     pub stream: Stream,
-    /// Whole entries, the genesis included.
+    /// The number of intact entries, including the genesis.
     pub records: u64,
-    /// Entries the store is known to have.
+    /// The number of entries that the store is known to have.
     pub sealed: u64,
-    /// Whole entries that are not sealed, without the genesis: these are kept.
+    /// The number of intact entries that are not sealed, without the genesis. A salvage keeps them.
     pub unsealed: u64,
-    /// Numbers that are not here.
+    /// The numbers that are missing in the journal.
     pub missing: Vec<Range<u64>>,
-    /// Those of them that are not sealed either: lost.
+    /// The missing numbers that are not sealed either: these entries are lost.
     pub lost: Vec<Range<u64>>,
-    /// Whole entries that do not name the hash of the one before: somebody changed one of the two.
+    /// The numbers of intact entries that do not link to the previous entry: one of the two was changed.
     pub broken: Vec<u64>,
 }
 
-/// What became of a damaged journal.
+/// The result of a salvage.
 #[derive(Clone, Debug)]
 pub struct Salvaged {
     /// The new shard.
     pub shard: ShardId,
-    /// Records that go on in it.
+    /// The number of records that were moved to the new shard.
     pub records: u64,
-    /// Where the damaged files are now.
+    /// The directories of the damaged files, after they were set aside.
     pub aside: Vec<PathBuf>,
 }
 
 impl Findings {
-    /// How many records are lost.
+    /// The number of lost records in all streams.
     pub fn lost(&self) -> u64 {
         self.streams
             .iter()
@@ -109,20 +109,21 @@ impl Findings {
 }
 
 impl Salvage {
-    /// Takes the directory and reads what is in it; changes nothing.
+    /// Locks the directory and reads its files; changes no record.
     ///
     /// # Errors
-    /// [`OpenError::Held`] while a process uses the directory, [`OpenError::Io`] if there is none.
+    /// [`OpenError::Held`] while a process uses the directory, [`OpenError::Io`] if the directory cannot be read,
+    /// [`OpenError::Corrupt`] if the shard's files are missing.
     pub fn inspect(dir: &Path, holder: &str) -> Result<Self, OpenError> {
         std::fs::read_dir(dir).map_err(at(dir))?;
         let lock = Arc::new(DirLock::acquire(dir, holder)?);
-        let (shard, mut refusal) = match open::named_shard(dir) {
-            Ok(named) => (named, None),
-            Err(error) => (fullest(dir)?, Some(error)),
+        let (shard, mut refusal) = match open::read_shard_id(dir) {
+            Ok(shard) => (shard, None),
+            Err(error) => (largest_shard(dir)?, Some(error)),
         };
         let Some(shard) = shard else {
             let (findings, scan) = (Findings::default(), Scan::default());
-            let (intents, sealed) = (OpenIntents::default(), Sizes::default());
+            let (intents, sealed) = (OpenIntents::default(), ChainSizes::default());
             return Ok(Self {
                 dir: dir.to_owned(),
                 lock,
@@ -138,21 +139,21 @@ impl Salvage {
             return Err(OpenError::corrupt(
                 &files,
                 0,
-                "the directory of the shard is missing; there is nothing to keep",
+                "the directory of the shard is missing; there is nothing to salvage",
             ));
         }
-        let (header, base) = (Header::open(&files, shard), Base::load(&files, shard));
+        let (header, base) = (Header::open(&files, shard), BaseState::load(&files, shard));
         let replayed = match (&header, &base) {
             (Ok(header), Ok(base)) => replay::replay(&files, header, base).err(),
             (Err(_), _) | (_, Err(_)) => None,
         };
-        let (header, base) = (keep(header, &mut refusal), keep(base, &mut refusal));
+        let (header, base) = (or_refusal(header, &mut refusal), or_refusal(base, &mut refusal));
         refusal = refusal.or(replayed);
         let base_sizes = base.as_ref().map(|base| base.heads.reached().sizes);
         let sealed = header.as_ref().map(|header| header.sealed().sizes).unwrap_or_default();
         let sealed = sealed.max(&base_sizes.unwrap_or_default());
-        let scan = Scan::of(&files, shard)?;
-        let known = scan::RecordedProgress {
+        let scan = Scan::new(&files, shard)?;
+        let progress = scan::RecordedProgress {
             low: base_sizes,
             sealed,
             high: header
@@ -163,12 +164,12 @@ impl Salvage {
             header: header.is_some(),
         };
         let mut intents = base.as_ref().map(|base| base.intents.clone()).unwrap_or_default();
-        let mut all = intents.clone();
-        let (segments, streams) = scan.tally(&known, |whole| {
-            // What cannot be read as an intent is none.
-            let _ = all.fold(whole.header.kind, whole.entry, whole.openings);
-            if whole.header.seq < sealed.of(whole.header.chain.stream) {
-                let _ = intents.fold(whole.header.kind, whole.entry, whole.openings);
+        let mut all_intents = intents.clone();
+        let (segments, streams) = scan.tally(&progress, |record| {
+            // Errors are ignored: an entry that cannot be decoded changes no open send.
+            let _ = all_intents.fold(record.header.kind, record.entry, record.openings);
+            if record.header.seq < sealed.get(record.header.chain.stream) {
+                let _ = intents.fold(record.header.kind, record.entry, record.openings);
             }
         });
         let (header, base) = (header.is_some(), base.is_some());
@@ -178,7 +179,7 @@ impl Salvage {
             base,
             segments,
             streams,
-            open_intents: all.len(),
+            open_intents: all_intents.len(),
         };
         Ok(Self {
             dir: dir.to_owned(),
@@ -191,23 +192,43 @@ impl Salvage {
         })
     }
 
-    /// Why the journal does not open; `None` if it does, and nothing is to be salvaged.
+    /// Why the journal does not open; `None` if it opens and needs no salvage.
     pub const fn refusal(&self) -> Option<&OpenError> {
         self.refusal.as_ref()
     }
 
-    /// What was found.
+    /// The state of the directory.
     pub const fn findings(&self) -> &Findings {
         &self.findings
     }
 
-    /// Makes a new shard of the whole records that are not sealed, followed by a `journal_lost` record for each range
-    /// that is lost, and sets the damaged files aside as `<shard>.damaged-<time>`. `options.dir` does not matter.
+    /// Calls `visit` with number and bytes of each intact sealed entry of a stream from number `from` on, in ascending
+    /// order. Some entries may be missing.
     ///
-    /// The damaged shard is the directory's until the new one is whole on disk, so a crash leaves one or the other.
+    /// # Errors
+    /// [`OpenError::Io`] if the files cannot be read.
+    pub fn each_sealed(&self, stream: Stream, from: u64, mut visit: impl FnMut(u64, &[u8])) -> Result<(), OpenError> {
+        let sealed = self.sealed.get(stream);
+        self.scan.each(|record| {
+            let seq = record.header.seq;
+            if record.header.chain.stream == stream && (from..sealed).contains(&seq) {
+                visit(seq, record.entry);
+            }
+            Ok(())
+        })
+    }
+
+    /// Creates a new shard of the intact unsealed records, followed by a `journal_lost` record for each lost range, and
+    /// sets the damaged files aside as `<shard>.damaged-<time>`. `config.dir` is ignored.
+    ///
+    /// The directory names the damaged shard until the new one is complete on disk, so after a crash the journal is the
+    /// old or the new shard.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the new shard cannot be written, or the old files cannot be set aside.
     pub fn confirm(
         self,
-        options: Options,
+        config: JournalConfig,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Salvaged, OpenError> {
@@ -220,60 +241,60 @@ impl Salvage {
             sealed,
             ..
         } = self;
-        let old: Vec<PathBuf> = open::shard_dirs(&dir)?;
+        let old_dirs: Vec<PathBuf> = open::shard_dirs(&dir)?;
         let shard = ShardId(entropy.uuid());
-        let options = Options {
+        let config = JournalConfig {
             dir: dir.clone(),
-            ..options
+            ..config
         };
-        open::make(&dir, shard, intents)?;
-        let (next, _) = open::shard_in(
-            options,
+        open::create_shard(&dir, shard, intents)?;
+        let (next, _) = open::open_shard(
+            config,
             shard,
             Arc::clone(&lock),
             Arc::clone(&clock),
             Arc::clone(&entropy),
         )?;
-        let refused = |error: JournalError| at(&dir)(std::io::Error::other(error));
+        let write_error = |error: JournalError| at(&dir)(std::io::Error::other(error));
         let mut records = 0;
-        scan.each(|whole| {
-            let header = &whole.header;
-            // The new chains have a genesis of their own.
-            if header.kind == Kind::Genesis || header.seq < sealed.of(header.chain.stream) {
+        scan.each(|record| {
+            let header = &record.header;
+            // The new chains have their own genesis.
+            if header.kind == Kind::Genesis || header.seq < sealed.get(header.chain.stream) {
                 return Ok(());
             }
-            let Ok(draft) = Draft::again(whole.entry, whole.openings.to_vec()) else {
+            let Ok(encoded) = EncodedRecord::again(record.entry, record.openings.to_vec()) else {
                 return Ok(());
             };
             records += 1;
-            next.place(&draft, header.time).map_err(refused)
+            next.import(&encoded, header.time).map_err(write_error)
         })?;
-        for event in findings.streams.iter().flat_map(notes) {
-            next.place(&Draft::new(&Record::Security(event), &*entropy), clock.now())
-                .map_err(refused)?;
+        for event in findings.streams.iter().flat_map(loss_events) {
+            next.import(&EncodedRecord::new(&Record::Security(event), &*entropy), clock.now())
+                .map_err(write_error)?;
         }
-        next.sync().map_err(refused)?;
+        next.sync().map_err(write_error)?;
         drop(next);
         let time = clock.now();
-        for old in &old {
-            let name = aside_name(old, time);
-            disk::replace(&old.join(MARKER), name.as_bytes()).map_err(at(old))?;
+        for old_dir in &old_dirs {
+            let name = aside_name(old_dir, time);
+            disk::replace(&old_dir.join(MARKER), name.as_bytes()).map_err(at(old_dir))?;
         }
-        if let Some(old) = findings.shard.filter(|_| findings.header) {
-            let whole = findings.streams.iter().filter(|found| found.lost.is_empty());
+        if let Some(old_shard) = findings.shard.filter(|_| findings.header) {
+            let without_loss = findings.streams.iter().filter(|stream| stream.lost.is_empty());
             given_up::append(
                 &dir,
-                whole.map(|found| ChainId {
-                    stream: found.stream,
-                    shard: old,
+                without_loss.map(|state| ChainId {
+                    stream: state.stream,
+                    shard: old_shard,
                 }),
             )?;
         }
-        open::name_shard(&dir, shard)?;
+        open::write_shard_id(&dir, shard)?;
         let mut aside = Vec::new();
-        for old in old {
-            let target = old.with_file_name(aside_name(&old, time));
-            disk::rename(&old, &target).map_err(at(&old))?;
+        for old_dir in old_dirs {
+            let target = old_dir.with_file_name(aside_name(&old_dir, time));
+            disk::rename(&old_dir, &target).map_err(at(&old_dir))?;
             aside.push(target);
         }
         drop(lock);
@@ -281,8 +302,8 @@ impl Salvage {
     }
 }
 
-/// Keeps the first error as the reason why the journal does not open.
-fn keep<T>(result: Result<T, OpenError>, refusal: &mut Option<OpenError>) -> Option<T> {
+/// The value, or `None` after storing the error in `refusal`, if that has no earlier one.
+fn or_refusal<T>(result: Result<T, OpenError>, refusal: &mut Option<OpenError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(error) => {
@@ -292,23 +313,23 @@ fn keep<T>(result: Result<T, OpenError>, refusal: &mut Option<OpenError>) -> Opt
     }
 }
 
-/// Without a name, the shard with the most files in it.
-fn fullest(dir: &Path) -> Result<Option<ShardId>, OpenError> {
-    let mut best = None;
+/// The shard with the most files, for a directory that does not name its shard.
+fn largest_shard(dir: &Path) -> Result<Option<ShardId>, OpenError> {
+    let mut largest = None;
     for path in open::shard_dirs(dir)? {
         let id = path
             .file_name()
             .and_then(|name| name.to_str())
             .and_then(|name| uuid::Uuid::parse_str(name).ok());
         let files = std::fs::read_dir(&path).map_err(at(&path))?.count();
-        best = best.max(id.map(|id| (files, id)));
+        largest = largest.max(id.map(|id| (files, id)));
     }
-    Ok(best.map(|(_, id)| ShardId(id)))
+    Ok(largest.map(|(_, id)| ShardId(id)))
 }
 
-/// The records that tell of a stream's losses.
-fn notes(state: &StreamState) -> Vec<SecurityEvent> {
-    let note = |kind, count, reason: String| {
+/// The security events about a stream's lost and broken entries.
+fn loss_events(state: &StreamState) -> Vec<SecurityEvent> {
+    let new_event = |kind, count, reason: String| {
         let mut event = SecurityEvent::new(kind);
         (event.count, event.reason) = (Some(count), Some(reason.into()));
         event
@@ -316,15 +337,15 @@ fn notes(state: &StreamState) -> Vec<SecurityEvent> {
     let lost = |ranges: &[Range<u64>]| {
         let (first, last) = (ranges.first()?, ranges.last()?);
         let count = ranges.iter().map(|range| range.end - range.start).sum();
-        Some(note(
+        Some(new_event(
             SecurityKind::JournalLost,
             count,
             format!("{}:{}..{}", state.stream, first.start, last.end),
         ))
     };
-    let (single, rest) = state.lost.split_at(state.lost.len().min(MOST_NOTES - 1));
-    let broken = state.broken.iter().take(MOST_NOTES);
-    let broken = broken.map(|seq| note(SecurityKind::TamperDetected, 1, format!("{}:{seq}", state.stream)));
+    let (single, rest) = state.lost.split_at(state.lost.len().min(MAX_LOSS_EVENTS - 1));
+    let broken = state.broken.iter().take(MAX_LOSS_EVENTS);
+    let broken = broken.map(|seq| new_event(SecurityKind::TamperDetected, 1, format!("{}:{seq}", state.stream)));
     single
         .iter()
         .map(std::slice::from_ref)
@@ -334,7 +355,7 @@ fn notes(state: &StreamState) -> Vec<SecurityEvent> {
         .collect()
 }
 
-/// `<shard>.damaged-20260131T235959Z`.
+/// The name of a directory that is set aside, such as `<shard>.damaged-20260131T235959Z`.
 fn aside_name(path: &Path, time: Timestamp) -> String {
     let shard = path.file_name().unwrap_or_default().to_string_lossy();
     let time: String = time
@@ -346,12 +367,12 @@ fn aside_name(path: &Path, time: Timestamp) -> String {
     format!("{shard}.damaged-{time}Z")
 }
 
-/// Finishes what a salvage that ended too early began; whether the directory was given up by one.
+/// Sets a shard's directory aside, if an interrupted salvage gave it up; returns whether it did.
 pub(crate) fn set_aside_if_damaged(shard: &Path) -> Result<bool, OpenError> {
     match std::fs::read_to_string(shard.join(MARKER)) {
         Ok(name) => {
-            let fits = Path::new(&name).file_name().is_some_and(|file| file == name.as_str());
-            let target = if fits {
+            let is_file_name = Path::new(&name).file_name().is_some_and(|file| file == name.as_str());
+            let target = if is_file_name {
                 shard.with_file_name(name)
             } else {
                 shard.with_extension("damaged")
@@ -364,13 +385,13 @@ pub(crate) fn set_aside_if_damaged(shard: &Path) -> Result<bool, OpenError> {
 }
 
 impl Journal {
-    /// Places a record of another shard here, without asking whether there is room. What is placed goes to disk in
-    /// parts, so that memory stays small however much it is.
-    pub(crate) fn place(&self, draft: &Draft, time: Timestamp) -> Result<(), JournalError> {
+    /// Appends a record of another shard, without checking the size limit. The records are synced from time to time, so
+    /// that memory use stays bounded.
+    pub(crate) fn import(&self, record: &EncodedRecord, time: Timestamp) -> Result<(), JournalError> {
         let mut writer = self.shared.writer()?;
-        writer.append(draft, time, u64::MAX)?;
-        let much = writer.unsynced.len() > 16 << 20;
+        writer.append(record, time, u64::MAX)?;
+        let must_sync = writer.unsynced.len() > 16 << 20;
         drop(writer);
-        if much { self.sync() } else { Ok(()) }
+        if must_sync { self.sync() } else { Ok(()) }
     }
 }

@@ -1,9 +1,9 @@
-//! Every whole record of a shard's files, whatever lies between them.
+//! Finds all intact records in a shard's files, regardless of damage between them.
 
 use super::{SegmentState, StreamState};
 use crate::error::{OpenError, at};
-use crate::frame::{self, Found, Frame};
-use crate::header::Sizes;
+use crate::frame::{self, Frame, FrameRead};
+use crate::header::ChainSizes;
 use crate::segment::{self, FIRST_FRAME};
 use gw_audit::{Hash, Header, ShardId, Stream, tree};
 use std::collections::BTreeMap;
@@ -12,47 +12,48 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// What cannot be read of a file is left out in pieces of this size.
+/// The size of the pieces in which a file is read; a piece that cannot be read is skipped.
 const PIECE: usize = 64 * 1024;
 
-/// A shard's segments.
+/// The segment files of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     shard: Option<ShardId>,
-    parts: Vec<Part>,
+    files: Vec<SegmentFile>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct SegmentFile {
     path: PathBuf,
+    /// Whether the head is valid.
     head: bool,
-    /// The first record of the segments after this one: what stands here from there on was written again.
+    /// The first record of the later segments: records in this segment from this number on were written again there.
     superseded_from: Option<u64>,
 }
 
-/// A record that is whole.
+/// An intact record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whole<'a> {
+pub(super) struct IntactRecord<'a> {
     pub(super) header: Header,
     pub(super) entry: &'a [u8],
     pub(super) openings: &'a [u8],
 }
 
-/// What base and header say of the chains.
+/// The sizes of the chains according to base and header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedProgress {
-    /// The entries before the oldest segment.
-    pub(super) low: Option<Sizes>,
-    pub(super) sealed: Sizes,
-    /// The entries that were once durable.
-    pub(super) high: Sizes,
+    /// The sizes before the oldest segment, if the base could be read.
+    pub(super) low: Option<ChainSizes>,
+    pub(super) sealed: ChainSizes,
+    /// The sizes that were once durable.
+    pub(super) high: ChainSizes,
     /// Whether the header could be read.
     pub(super) header: bool,
 }
 
 impl Scan {
     /// Lists the segments in `dir`.
-    pub(super) fn of(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
+    pub(super) fn new(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(dir).map_err(at(dir))? {
             let path = entry.map_err(at(dir))?.path();
@@ -67,49 +68,57 @@ impl Scan {
             );
         }
         paths.sort();
-        let (mut parts, mut superseded_from) = (Vec::new(), None::<u64>);
+        let (mut files, mut superseded_from) = (Vec::new(), None::<u64>);
         for (_, path) in paths.into_iter().rev() {
             let bytes = read(&path);
             let head = segment::read_head(&bytes).filter(|head| head.shard == shard);
-            // Where the head is damaged its first whole record stands for it.
+            // If the head is damaged, the number of the first intact record is used.
             let first = head
                 .map(|head| head.first_lsn)
                 .or_else(|| entries(&bytes).map(|(lsn, ..)| lsn).next());
-            parts.push(Part {
+            files.push(SegmentFile {
                 path,
                 head: head.is_some(),
                 superseded_from,
             });
             superseded_from = superseded_from.into_iter().chain(first).min();
         }
-        parts.reverse();
+        files.reverse();
         Ok(Self {
             shard: Some(shard),
-            parts,
+            files,
         })
     }
 
-    /// All whole records that count, in the order they were written.
-    pub(super) fn each(&self, mut visit: impl FnMut(&Whole<'_>) -> Result<(), OpenError>) -> Result<(), OpenError> {
-        let mut next = Sizes::default();
-        self.parts.iter().try_for_each(|part| {
-            let bytes = read(&part.path);
-            self.of_part(part, &bytes, &mut next)
-                .try_for_each(|whole| visit(&whole))
+    /// Calls `visit` for all intact records that were not superseded, in the order they were written.
+    pub(super) fn each(
+        &self,
+        mut visit: impl FnMut(&IntactRecord<'_>) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        let mut next = ChainSizes::default();
+        self.files.iter().try_for_each(|file| {
+            let bytes = read(&file.path);
+            self.records(file, &bytes, &mut next)
+                .try_for_each(|record| visit(&record))
         })
     }
 
-    /// No number of a chain comes twice.
-    fn of_part<'a>(&self, part: &Part, bytes: &'a [u8], next: &mut Sizes) -> impl Iterator<Item = Whole<'a>> {
-        let until = part.superseded_from.unwrap_or(u64::MAX);
+    /// The intact records of one file. `next` holds the next number of each chain, so that no number occurs twice.
+    fn records<'a>(
+        &self,
+        file: &SegmentFile,
+        bytes: &'a [u8],
+        next: &mut ChainSizes,
+    ) -> impl Iterator<Item = IntactRecord<'a>> {
+        let until = file.superseded_from.unwrap_or(u64::MAX);
         entries(bytes).filter_map(move |(lsn, entry, openings)| {
             let header = Header::read(entry).ok()?.0;
             let stream = header.chain.stream;
-            if lsn >= until || Some(header.chain.shard) != self.shard || header.seq < next.of(stream) {
+            if lsn >= until || Some(header.chain.shard) != self.shard || header.seq < next.get(stream) {
                 return None;
             }
             next.set(stream, header.seq + 1);
-            Some(Whole {
+            Some(IntactRecord {
                 header,
                 entry,
                 openings,
@@ -117,57 +126,61 @@ impl Scan {
         })
     }
 
-    /// What there is, segment by segment and stream by stream.
+    /// The state of each segment and each stream. Calls `visit` for each intact record.
     pub(super) fn tally(
         &self,
-        known: &RecordedProgress,
-        mut visit: impl FnMut(&Whole<'_>),
+        progress: &RecordedProgress,
+        mut visit: impl FnMut(&IntactRecord<'_>),
     ) -> (Vec<SegmentState>, Vec<StreamState>) {
-        let (mut segments, mut next) = (Vec::new(), Sizes::default());
+        let (mut segments, mut next) = (Vec::new(), ChainSizes::default());
         let mut streams: BTreeMap<Stream, Tally> = BTreeMap::new();
-        for stream in Stream::ALL.iter().copied().filter(|stream| known.high.of(*stream) > 0) {
-            streams.insert(stream, Tally::new(stream, known));
+        let known_streams = Stream::ALL.iter().copied();
+        for stream in known_streams.filter(|stream| progress.high.get(*stream) > 0) {
+            streams.insert(stream, Tally::new(stream, progress));
         }
-        for part in &self.parts {
-            let bytes = read(&part.path);
-            let blank = bytes.iter().all(|byte| *byte == 0);
+        for file in &self.files {
+            let bytes = read(&file.path);
+            let is_blank = bytes.iter().all(|byte| *byte == 0);
             let mut records = 0;
-            for whole in self.of_part(part, &bytes, &mut next) {
+            for record in self.records(file, &bytes, &mut next) {
                 records += 1;
-                visit(&whole);
-                let stream = whole.header.chain.stream;
+                visit(&record);
+                let stream = record.header.chain.stream;
                 streams
                     .entry(stream)
-                    .or_insert_with(|| Tally::new(stream, known))
-                    .take(&whole, known);
+                    .or_insert_with(|| Tally::new(stream, progress))
+                    .add(&record, progress);
             }
-            let damaged_at = if part.head { damage(&bytes) } else { Some(0) };
-            if !blank || bytes.is_empty() {
+            let damaged_at = if file.head { damage(&bytes) } else { Some(0) };
+            if !is_blank || bytes.is_empty() {
                 segments.push(SegmentState {
-                    path: part.path.clone(),
+                    path: file.path.clone(),
                     records,
                     damaged_at,
                 });
             }
         }
-        (segments, streams.into_values().map(|tally| tally.end(known)).collect())
+        (
+            segments,
+            streams.into_values().map(|tally| tally.end(progress)).collect(),
+        )
     }
 }
 
-/// One stream while it is counted.
+/// Counts the records of one stream.
 struct Tally {
     state: StreamState,
-    /// The number that comes next, if it is known.
+    /// The next expected number, if it is known.
     next: Option<u64>,
     last: Option<(u64, Hash)>,
 }
 
 impl Tally {
-    fn new(stream: Stream, known: &RecordedProgress) -> Self {
+    fn new(stream: Stream, progress: &RecordedProgress) -> Self {
         let state = StreamState {
             stream,
             records: 0,
-            sealed: known.sealed.of(stream),
+            sealed: progress.sealed.get(stream),
             unsealed: 0,
             missing: Vec::new(),
             lost: Vec::new(),
@@ -175,29 +188,34 @@ impl Tally {
         };
         Self {
             state,
-            next: known.low.map(|low| low.of(stream)),
+            next: progress.low.map(|low| low.get(stream)),
             last: None,
         }
     }
 
-    fn take(&mut self, whole: &Whole<'_>, known: &RecordedProgress) {
-        let seq = whole.header.seq;
-        // Without the base, what is sealed may have been cleared away, and without the header anything may.
-        let first = if known.header { seq.min(self.state.sealed) } else { seq };
-        self.gap(self.next.unwrap_or(first)..seq);
+    fn add(&mut self, record: &IntactRecord<'_>, progress: &RecordedProgress) {
+        let seq = record.header.seq;
+        // Sealed entries before the first intact one may have been deleted regularly, so without the base only unsealed
+        // ones count as missing. Without the header it is unknown which are sealed, so none does.
+        let first = if progress.header {
+            seq.min(self.state.sealed)
+        } else {
+            seq
+        };
+        self.add_gap(self.next.unwrap_or(first)..seq);
         self.next = Some(seq + 1);
         if self
             .last
-            .is_some_and(|(last, hash)| last + 1 == seq && hash != whole.header.prev)
+            .is_some_and(|(last, hash)| last + 1 == seq && hash != record.header.prev)
         {
             self.state.broken.push(seq);
         }
-        self.last = Some((seq, tree::leaf(whole.entry)));
+        self.last = Some((seq, tree::leaf(record.entry)));
         self.state.records += 1;
         self.state.unsealed += u64::from(seq >= self.state.sealed && seq > 0);
     }
 
-    fn gap(&mut self, missing: Range<u64>) {
+    fn add_gap(&mut self, missing: Range<u64>) {
         if missing.is_empty() {
             return;
         }
@@ -208,14 +226,14 @@ impl Tally {
         self.state.missing.push(missing);
     }
 
-    fn end(mut self, known: &RecordedProgress) -> StreamState {
+    fn end(mut self, progress: &RecordedProgress) -> StreamState {
         let next = self.next.unwrap_or(self.state.sealed);
-        self.gap(next..known.high.of(self.state.stream));
+        self.add_gap(next..progress.high.get(self.state.stream));
         self.state
     }
 }
 
-/// The entries in a segment's bytes that are whole.
+/// The intact entries in a segment's bytes: number, entry and openings.
 fn entries(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8], &[u8])> {
     let frames = usize::try_from(FIRST_FRAME)
         .ok()
@@ -227,7 +245,7 @@ fn entries(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8], &[u8])> {
     })
 }
 
-/// Where the frames stop making sense before they end.
+/// The offset of the first bytes that are neither a valid frame nor the unused end of the segment.
 fn damage(bytes: &[u8]) -> Option<u64> {
     let mut offset = FIRST_FRAME;
     loop {
@@ -236,14 +254,14 @@ fn damage(bytes: &[u8]) -> Option<u64> {
             .and_then(|offset| bytes.get(offset..))
             .unwrap_or_default();
         match frame::read(rest) {
-            Found::Frame(_, len) => offset += len as u64,
-            Found::Damage => return Some(offset),
-            Found::End | Found::Short => return rest.iter().any(|byte| *byte != 0).then_some(offset),
+            FrameRead::Frame(_, len) => offset += len as u64,
+            FrameRead::Damage => return Some(offset),
+            FrameRead::End | FrameRead::Short => return rest.iter().any(|byte| *byte != 0).then_some(offset),
         }
     }
 }
 
-/// A file's bytes; pieces that the disk does not give read as zeros.
+/// Reads a file; pieces that cannot be read are replaced by zeros.
 fn read(path: &Path) -> Vec<u8> {
     let Ok(file) = File::open(path) else { return Vec::new() };
     let len = file

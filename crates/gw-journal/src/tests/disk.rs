@@ -1,4 +1,4 @@
-//! A disk that refuses, or a process that dies, at any operation of the thread under test.
+//! Fault injection: a disk that fails, or a process that dies, at any operation of the thread under test.
 
 use crate::disk::Op;
 use std::cell::RefCell;
@@ -7,26 +7,27 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// What happens from some operation on.
+/// The fault that starts at some operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// So many operations fail, then the disk is well again.
-    Refuses(u64),
-    /// The process dies: nothing happens any more. The last write is carried out to its half.
-    Dies,
+    /// This number of operations fails; then the disk works again.
+    DiskError(u64),
+    /// The process dies: no further operation is carried out. If the first one is a write, half of it is carried out.
+    Crash,
 }
 
 #[derive(Debug, Default)]
 struct Plan {
-    /// Operations so far.
-    done: u64,
+    /// The number of operations so far.
+    operations: u64,
     fault: Option<(u64, Fault)>,
-    /// What stood where something was written since the last fsync of its file.
+    /// Path, offset and previous bytes of each write since the last fsync of its file.
     undo: Vec<(PathBuf, u64, Vec<u8>)>,
-    /// Files given up after a failed write or fsync, and what was done to one of them afterwards.
+    /// Segments with a failed write or fsync.
     failed: Vec<PathBuf>,
-    misused: Vec<String>,
-    /// Bytes that files may still take, if the disk has an end.
+    /// Operations on failed segments, which HD22 forbids.
+    forbidden: Vec<String>,
+    /// The free bytes of the disk, if it is limited.
     room: Option<u64>,
 }
 
@@ -34,7 +35,7 @@ thread_local! {
     static PLAN: RefCell<Option<Plan>> = const { RefCell::new(None) };
 }
 
-/// From here on operations of this thread are counted, and one of them meets the fault.
+/// Starts to count the operations of this thread; the fault happens at its operation.
 pub(crate) fn start(fault: Option<(u64, Fault)>) {
     PLAN.set(Some(Plan {
         fault,
@@ -42,7 +43,7 @@ pub(crate) fn start(fault: Option<(u64, Fault)>) {
     }));
 }
 
-/// From here on new files of this thread find so many bytes, and those of files that are removed.
+/// Limits the disk for this thread: new files may use `bytes` bytes and the bytes of removed files.
 pub(crate) fn start_with_room(bytes: u64) {
     PLAN.set(Some(Plan {
         room: Some(bytes),
@@ -50,19 +51,20 @@ pub(crate) fn start_with_room(bytes: u64) {
     }));
 }
 
-/// How many operations there were, and which of them HD22 forbids.
+/// Stops the fault injection; returns the number of operations and those that HD22 forbids.
 pub(crate) fn stop() -> (u64, Vec<String>) {
-    PLAN.take().map_or((0, Vec::new()), |plan| (plan.done, plan.misused))
+    PLAN.take()
+        .map_or((0, Vec::new()), |plan| (plan.operations, plan.forbidden))
 }
 
-/// The power fails: what no fsync covers is as it was before, but for every `keep`-th write.
+/// Simulates a power cut: undoes the writes that no fsync covers, except every `keep`-th one.
 pub(crate) fn cut_power(keep: usize) {
     let Some(plan) = PLAN.take() else { return };
-    for (n, (path, offset, before)) in plan.undo.iter().enumerate().rev() {
+    for (n, (path, offset, previous)) in plan.undo.iter().enumerate().rev() {
         if (n + 1) % keep != 0
             && let Ok(file) = OpenOptions::new().write(true).open(path)
         {
-            file.write_all_at(before, *offset).unwrap();
+            file.write_all_at(previous, *offset).unwrap();
         }
     }
 }
@@ -73,18 +75,18 @@ pub(crate) fn permit(op: Op<'_>) -> io::Result<()> {
 
 impl Plan {
     fn next(&mut self, op: Op<'_>) -> io::Result<()> {
-        self.done += 1;
-        let fault = self.fault.filter(|(first, _)| self.done >= *first);
-        let meets = match fault {
-            Some((first, Fault::Refuses(times))) => self.done < first + times,
-            Some((_, Fault::Dies)) => true,
+        self.operations += 1;
+        let fault = self.fault.filter(|(first, _)| self.operations >= *first);
+        let fails = match fault {
+            Some((first, Fault::DiskError(times))) => self.operations < first + times,
+            Some((_, Fault::Crash)) => true,
             None => false,
         };
-        self.note(op, meets);
-        if !meets {
+        self.record(op, fails);
+        if !fails {
             return self.take_room(op);
         }
-        if fault == Some((self.done, Fault::Dies))
+        if fault == Some((self.operations, Fault::Crash))
             && let Op::Write {
                 file,
                 path,
@@ -92,10 +94,10 @@ impl Plan {
                 offset,
             } = op
         {
-            self.remember(file, path, &bytes[..bytes.len() / 2], offset);
+            self.save_undo(file, path, &bytes[..bytes.len() / 2], offset);
             file.write_all_at(&bytes[..bytes.len() / 2], offset)?;
         }
-        Err(io::Error::other("the disk refuses"))
+        Err(io::Error::other("the disk rejects writes"))
     }
 
     fn take_room(&mut self, op: Op<'_>) -> io::Result<()> {
@@ -108,7 +110,7 @@ impl Plan {
         Ok(())
     }
 
-    fn note(&mut self, op: Op<'_>, fails: bool) {
+    fn record(&mut self, op: Op<'_>, fails: bool) {
         let is_segment = |path: &Path| path.extension().is_some_and(|suffix| suffix == "segment");
         let written = match op {
             Op::Write { path, .. } | Op::Sync(path) => Some(path),
@@ -116,7 +118,7 @@ impl Plan {
         };
         if let Some(path) = written.filter(|path| is_segment(path)) {
             if self.failed.iter().any(|failed| failed == path) {
-                self.misused.push(format!("{op:?}"));
+                self.forbidden.push(format!("{op:?}"));
             }
             if fails {
                 self.failed.push(path.to_owned());
@@ -132,22 +134,22 @@ impl Plan {
             offset,
         } = op
         {
-            self.remember(file, path, bytes, offset);
+            self.save_undo(file, path, bytes, offset);
         } else if let Op::Sync(path) = op {
             self.undo.retain(|(written, ..)| written != path);
         }
     }
 
-    fn remember(&mut self, file: &std::fs::File, path: &Path, bytes: &[u8], offset: u64) {
-        let mut before = vec![0; bytes.len()];
-        // Behind its end a file reads as zeros.
-        let mut read = 0;
-        while let Ok(more) = file.read_at(&mut before[read..], offset + read as u64) {
-            read += more;
-            if more == 0 || read == before.len() {
+    fn save_undo(&mut self, file: &std::fs::File, path: &Path, bytes: &[u8], offset: u64) {
+        let mut previous = vec![0; bytes.len()];
+        // Bytes behind the end of the file count as zeros.
+        let mut filled = 0;
+        while let Ok(count) = file.read_at(&mut previous[filled..], offset + filled as u64) {
+            filled += count;
+            if count == 0 || filled == previous.len() {
                 break;
             }
         }
-        self.undo.push((path.to_owned(), offset, before));
+        self.undo.push((path.to_owned(), offset, previous));
     }
 }

@@ -1,14 +1,14 @@
-//! A disk that fails: writes that are refused, fsyncs that fail after writes that seemed to work.
+//! A disk that fails: failing writes, and fsyncs that fail after writes that seemed to succeed.
 
 use super::{Counter, append, disk, files, numbers, open, open_still, options, record};
-use crate::journal::{Journal, Options};
+use crate::journal::{Journal, JournalConfig};
 use crate::segment::Segment;
 use crate::{JournalError, flush};
 use std::fs::{File, OpenOptions};
 use std::sync::Arc;
 
-/// From here on the segment being written is this device.
-fn replace_by(journal: &Journal, device: &str) {
+/// Replaces the file of the current segment by a device.
+fn replace_segment_file(journal: &Journal, device: &str) {
     let file = OpenOptions::new().read(true).write(true).open(device).unwrap();
     journal.shared.writer().unwrap().segment.file = Arc::new(file);
 }
@@ -24,7 +24,7 @@ fn hd22_after_a_failed_write_records_go_to_a_new_segment() {
     append(&journal, 0..5);
     flush::sync(&journal.shared);
     append(&journal, 5..8);
-    replace_by(&journal, "/dev/full");
+    replace_segment_file(&journal, "/dev/full");
     let position = journal.append(record(8)).unwrap();
     assert_eq!(durable(&journal), position.lsn, "the new segment was synced at once");
     journal.append(record(9)).unwrap();
@@ -36,14 +36,14 @@ fn hd22_after_a_failed_write_records_go_to_a_new_segment() {
     assert_eq!(numbers(&journal), (0..10).collect::<Vec<_>>());
 }
 
-/// The null device takes every write and keeps nothing, and its fsync fails: a disk that lied.
+/// The null device accepts every write, stores nothing, and fails at fsync: like a disk that reports false success.
 #[test]
-fn hd22_after_a_failed_fsync_records_come_from_memory() {
+fn hd22_after_a_failed_fsync_records_are_written_from_memory() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_still(dir.path());
     append(&journal, 0..5);
     flush::sync(&journal.shared);
-    replace_by(&journal, "/dev/null");
+    replace_segment_file(&journal, "/dev/null");
     let lost = append(&journal, 5..9);
     assert!(durable(&journal) < lost.lsn);
     flush::sync(&journal.shared);
@@ -54,11 +54,11 @@ fn hd22_after_a_failed_fsync_records_come_from_memory() {
 }
 
 #[test]
-fn hd22_a_segment_that_failed_before_its_first_fsync_counts_for_nothing() {
+fn hd22_a_segment_that_failed_before_its_first_fsync_is_ignored() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_still(dir.path());
     append(&journal, 0..5);
-    replace_by(&journal, "/dev/null");
+    replace_segment_file(&journal, "/dev/null");
     journal.append(record(5)).unwrap();
     flush::sync(&journal.shared);
     drop(journal);
@@ -66,9 +66,10 @@ fn hd22_a_segment_that_failed_before_its_first_fsync_counts_for_nothing() {
     assert_eq!(numbers(&journal), (0..6).collect::<Vec<_>>());
 }
 
-/// Neither a spare nor a new file can be had.
-fn refuse(journal: &Journal) -> std::path::PathBuf {
-    replace_by(journal, "/dev/full");
+/// Makes the disk fail: the current segment cannot be written, there is no spare, and no new file can be created.
+/// Returns the directory to be restored.
+fn break_disk(journal: &Journal) -> std::path::PathBuf {
+    replace_segment_file(journal, "/dev/full");
     let mut writer = journal.shared.writer().unwrap();
     writer.spare = None;
     let dir = writer.dir.clone();
@@ -77,12 +78,12 @@ fn refuse(journal: &Journal) -> std::path::PathBuf {
 }
 
 #[test]
-fn rl12_when_no_other_file_takes_the_records_nothing_is_admitted() {
+fn rl12_while_no_file_accepts_the_records_nothing_is_admitted() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_still(dir.path());
     let first = journal.append(record(0)).unwrap();
     flush::sync(&journal.shared);
-    let files = refuse(&journal);
+    let files = break_disk(&journal);
     let waits = journal.durable(crate::Position {
         lsn: first.lsn + 1,
         ..first
@@ -97,61 +98,62 @@ fn rl12_when_no_other_file_takes_the_records_nothing_is_admitted() {
     assert_eq!(
         block_on(waits),
         Err(JournalError::Unavailable),
-        "who waits for too long is told"
+        "a caller that waits for too long gets an error"
     );
-    assert_eq!(block_on(journal.durable(first)), Ok(()), "what was durable stays so");
+    assert_eq!(
+        block_on(journal.durable(first)),
+        Ok(()),
+        "a durable record stays durable"
+    );
     let unsynced = journal.shared.writer().unwrap().unsynced.len();
     assert!(journal.append(record(3)).is_err());
     assert_eq!(
         journal.shared.writer().unwrap().unsynced.len(),
         unsynced,
-        "what is refused is not kept"
+        "a rejected record is not kept"
     );
     journal.shared.writer().unwrap().dir = files;
 }
 
 #[test]
-fn rl12_a_healed_disk_loses_nothing_and_the_journal_goes_on() {
+fn rl12_after_a_disk_failure_nothing_is_lost_and_the_journal_continues() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_still(dir.path());
     append(&journal, 0..5);
     flush::sync(&journal.shared);
     let last = append(&journal, 5..8);
-    let mut room = journal.reserve(2).unwrap();
+    let mut reservation = journal.reserve(2).unwrap();
     let waits = journal.durable(last);
-    let files = refuse(&journal);
+    let files = break_disk(&journal);
     flush::sync(&journal.shared);
-    assert_eq!(
-        journal.append_reserved(&mut room, record(8)),
-        Err(JournalError::Unavailable)
-    );
+    assert_eq!(reservation.append(record(8)), Err(JournalError::Unavailable));
     assert_eq!(journal.append(record(99)), Err(JournalError::Unavailable));
     assert!(!flush::heal(&journal.shared));
     journal.shared.writer().unwrap().dir = files;
     assert!(flush::heal(&journal.shared));
     assert_eq!(block_on(waits), Ok(()));
     assert!(journal.can_admit() && !journal.backlog().failing);
-    journal.append_reserved(&mut room, record(9)).unwrap();
+    reservation.append(record(9)).unwrap();
     assert!(journal.append(record(10)).is_ok() && journal.sync().is_ok());
     assert_eq!(
         numbers(&journal),
         (0..11).collect::<Vec<_>>(),
-        "with what came into reserved room meanwhile"
+        "including the records appended to reserved room in the meantime"
     );
-    drop((room, journal));
+    drop((reservation, journal));
     let (journal, recovery) = open(dir.path()).unwrap();
     assert_eq!((recovery.torn, recovery.salvaged), (0, 0));
     assert_eq!(numbers(&journal), (0..11).collect::<Vec<_>>());
 }
 
-/// RL12: the flusher finds out by itself, and whoever waited is answered.
+/// RL12: the flush thread retries by itself, and waiting callers get an answer.
 #[test]
 fn rl12_the_flusher_heals_the_journal_by_itself() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = open(dir.path()).unwrap();
     let first = journal.append(record(0)).unwrap();
     assert_eq!(block_on(journal.durable(first)), Ok(()));
-    let files = refuse(&journal);
+    let files = break_disk(&journal);
     assert_eq!(journal.append(record(1)), Err(JournalError::Unavailable));
     let waits = journal.durable(crate::Position {
         lsn: first.lsn + 1,
@@ -168,74 +170,74 @@ fn rl12_the_flusher_heals_the_journal_by_itself() {
 }
 
 #[test]
-fn rl12_tries_that_fail_leave_no_files() {
+fn rl12_failed_attempts_leave_no_files() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_still(dir.path());
     append(&journal, 0..5);
     flush::sync(&journal.shared);
-    let before = crate::segment::list(&files(dir.path())).unwrap();
+    let segments = crate::segment::list(&files(dir.path())).unwrap();
     append(&journal, 5..6);
-    // Files can be made, but not be filled.
+    // Files can be created, but not written.
     super::disk::start(None);
     journal.shared.writer().unwrap().spare = None;
-    replace_by(&journal, "/dev/full");
+    replace_segment_file(&journal, "/dev/full");
     for _ in 0..10 {
-        super::disk::start(Some((4, super::disk::Fault::Refuses(1))));
-        let refused = journal.append(record(7)).is_err();
-        assert!(refused || flush::heal(&journal.shared));
-        if !refused {
+        super::disk::start(Some((4, super::disk::Fault::DiskError(1))));
+        let is_rejected = journal.append(record(7)).is_err();
+        assert!(is_rejected || flush::heal(&journal.shared));
+        if !is_rejected {
             break;
         }
-        super::disk::start(Some((5, super::disk::Fault::Refuses(1))));
+        super::disk::start(Some((5, super::disk::Fault::DiskError(1))));
         assert!(!flush::heal(&journal.shared));
     }
     super::disk::stop();
-    assert!(crate::segment::list(&files(dir.path())).unwrap().len() <= before.len());
+    assert!(crate::segment::list(&files(dir.path())).unwrap().len() <= segments.len());
     assert!(flush::heal(&journal.shared));
     assert_eq!(numbers(&journal)[..6], [0, 1, 2, 3, 4, 5]);
 }
 
-/// RL12: `/ready` and admission are one test.
+/// RL12: `/ready` and admission use the same check.
 #[test]
 fn rl12_a_full_journal_admits_no_send() {
     let dir = tempfile::tempdir().unwrap();
-    let options = crate::Options {
+    let options = crate::JournalConfig {
         max_bytes: 300 << 10,
         ..super::options(dir.path())
     };
     let counter = Arc::new(super::Counter::default());
     let (journal, _) = Journal::open(options, Arc::<super::Counter>::clone(&counter), counter).unwrap();
     assert!(journal.can_admit());
-    let mut rooms = Vec::new();
-    while let Ok(room) = journal.reserve(3) {
+    let mut reservations = Vec::new();
+    while let Ok(reservation) = journal.reserve(3) {
         assert!(journal.can_admit() || journal.reserve(3).is_err());
-        rooms.push(room);
+        reservations.push(reservation);
     }
     let backlog = journal.backlog();
     assert!(
         !journal.can_admit() && backlog.bytes < backlog.max_bytes,
-        "no byte is written, and yet it is full"
+        "the journal is full by reservations alone"
     );
-    rooms.pop();
+    reservations.pop();
     assert!(journal.can_admit());
 }
 
 #[test]
-fn hd22_a_sync_that_failed_over_meanwhile_is_not_believed() {
+fn hd22_the_result_of_a_sync_is_ignored_after_a_failover() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_still(dir.path());
     journal.append(record(0)).unwrap();
     let job = journal.shared.writer().unwrap().sync_job().unwrap();
-    replace_by(&journal, "/dev/full");
+    replace_segment_file(&journal, "/dev/full");
     journal.append(record(1)).unwrap();
     let mut writer = journal.shared.writer().unwrap();
-    assert!(!writer.synced(&job, Ok(())));
+    assert!(!writer.finish_sync(&job, Ok(())));
     drop(writer);
     assert_eq!(numbers(&journal), [0, 1]);
 }
 
 #[test]
-fn rule_11_a_directory_that_cannot_be_written_is_named() {
+fn rule_11_the_error_names_a_directory_that_cannot_be_written() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     File::create(&path).unwrap();
@@ -244,15 +246,15 @@ fn rule_11_a_directory_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_spare_made_too_late_is_given_back() {
+fn a_spare_segment_created_too_late_is_returned() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_still(dir.path());
     let mut writer = journal.shared.writer().unwrap();
     writer.spare = None;
-    let number = writer.wants_spare().unwrap();
+    let number = writer.spare_number().unwrap();
     let late = crate::segment::Segment::create(&files(dir.path()), number, 1 << 20).unwrap();
     drop(writer);
-    replace_by(&journal, "/dev/full");
+    replace_segment_file(&journal, "/dev/full");
     journal.append(record(0)).unwrap();
     assert!(journal.shared.writer().unwrap().offer_spare(late).is_some());
 }
@@ -268,15 +270,15 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// RL12: two segments stand there, one with a record and one made in advance. No room for a third one keeps nobody from
-/// starting, and what starts admits records.
+/// RL12: the journal has one segment with records and one created in advance. A start succeeds without disk space for a
+/// third one, and then admits records.
 #[test]
 fn rl12_a_start_needs_no_room_for_a_third_segment() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_still(dir.path());
     append(&journal, 0..5);
     flush::sync(&journal.shared);
-    let number = journal.shared.writer().unwrap().wants_spare();
+    let number = journal.shared.writer().unwrap().spare_number();
     let files = journal.shared.writer().unwrap().dir.clone();
     if let Some(number) = number {
         Segment::create(&files, number, 256 << 10).unwrap();
@@ -290,12 +292,12 @@ fn rl12_a_start_needs_no_room_for_a_third_segment() {
     assert_eq!(numbers(&journal), (0..6).collect::<Vec<_>>());
 }
 
-/// RL12: where nothing was made in advance, a start takes a smaller segment; with too little room for one it fails and
-/// leaves everything as it is.
+/// RL12: without a segment created in advance, a start creates a smaller segment. If there is too little room for that,
+/// it fails and changes nothing.
 #[test]
-fn rl12_a_start_on_a_nearly_full_disk_takes_a_smaller_segment() {
+fn rl12_a_start_on_a_nearly_full_disk_creates_a_smaller_segment() {
     let dir = tempfile::tempdir().unwrap();
-    let of = |segment_bytes| Options {
+    let config = |segment_bytes| JournalConfig {
         segment_bytes,
         ..options(dir.path())
     };
@@ -313,9 +315,9 @@ fn rl12_a_start_on_a_nearly_full_disk_takes_a_smaller_segment() {
         std::fs::remove_file(spare.path).unwrap();
     }
     disk::start_with_room(100 << 10);
-    assert!(open(of(8 << 20)).is_err(), "no room for what one call may need");
+    assert!(open(config(8 << 20)).is_err(), "no room for the records of one call");
     disk::start_with_room(1 << 20);
-    let (journal, recovery) = open(of(8 << 20)).unwrap();
+    let (journal, recovery) = open(config(8 << 20)).unwrap();
     disk::stop();
     assert_eq!((recovery.torn, recovery.salvaged), (0, 0));
     assert!(journal.can_admit() && journal.append(record(5)).is_ok() && journal.sync().is_ok());

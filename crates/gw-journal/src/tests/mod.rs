@@ -1,4 +1,4 @@
-//! What only a test inside the crate can bring about: a power cut, a failing disk.
+//! Tests of power cuts and failing disks, which need access to the crate's internals.
 
 pub(crate) mod disk;
 mod faults;
@@ -6,7 +6,7 @@ mod points;
 mod power;
 mod salvage;
 
-use crate::journal::{Journal, Options, Recovery};
+use crate::journal::{Journal, JournalConfig, Recovery};
 use crate::{OpenError, Position, Unsealed};
 use gw_audit::{AccessRecord, Chain, Content, Entry, Record, Stream};
 use gw_types::{Clock, Entropy, Seconds, Timestamp};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Each number once, as time and as chance.
+/// A clock and entropy from one counter, which returns each number once.
 #[derive(Debug, Default)]
 struct Counter(AtomicU64);
 
@@ -33,8 +33,8 @@ impl Entropy for Counter {
     }
 }
 
-fn options(dir: &Path) -> Options {
-    Options {
+fn options(dir: &Path) -> JournalConfig {
+    JournalConfig {
         dir: dir.to_owned(),
         holder: "a test".to_owned(),
         cluster: "test".to_owned(),
@@ -48,13 +48,13 @@ fn options(dir: &Path) -> Options {
 
 fn open(dir: &Path) -> Result<(Journal, Recovery), OpenError> {
     let counter = Arc::new(Counter::default());
-    // Salts and shard ids differ from one opening to the next.
-    let opened = std::fs::read_dir(dir).map_or(0, Iterator::count) as u64;
-    counter.0.store(opened << 32, Ordering::Relaxed);
+    // Salts and shard ids differ each time the journal is opened.
+    let entries = std::fs::read_dir(dir).map_or(0, Iterator::count) as u64;
+    counter.0.store(entries << 32, Ordering::Relaxed);
     Journal::open(options(dir), Arc::<Counter>::clone(&counter), counter)
 }
 
-/// A journal whose flusher has ended: nothing becomes durable unless the test says so.
+/// A journal without a flush thread: records become durable only when the test syncs.
 fn open_still(dir: &Path) -> Journal {
     let (mut journal, _) = open(dir).unwrap();
     journal.shared.signal.stop();
@@ -69,13 +69,13 @@ fn record(n: u64) -> AccessRecord {
     }
 }
 
-/// Appends records with these numbers; where the last one stands.
+/// Appends records with these numbers; returns the position of the last one.
 fn append(journal: &Journal, numbers: std::ops::Range<u64>) -> Position {
     let positions: Vec<_> = numbers.map(|n| journal.append(record(n)).unwrap()).collect();
     *positions.last().unwrap()
 }
 
-/// The numbers of the unsealed access records, in order; the chain is checked on the way.
+/// The numbers of the unsealed access records, in order. Checks the chain as well.
 fn numbers(journal: &Journal) -> Vec<u64> {
     let mut chain = None;
     journal
@@ -100,21 +100,21 @@ fn number(chain: &mut Option<Chain>, record: &Unsealed) -> Option<u64> {
     }
 }
 
-/// The files of the only shard.
+/// The directory of the current shard.
 fn files(dir: &Path) -> PathBuf {
     let shard = std::fs::read_to_string(dir.join("shard")).unwrap();
     dir.join(shard)
 }
 
-/// The newest segment that holds records.
+/// The newest segment with a head.
 fn segment(dir: &Path) -> PathBuf {
     let files = files(dir);
     let numbers = crate::segment::list(&files).unwrap();
-    let holds = |path: &PathBuf| crate::segment::read_head(&std::fs::read(path).unwrap()).is_some();
+    let has_head = |path: &PathBuf| crate::segment::read_head(&std::fs::read(path).unwrap()).is_some();
     numbers
         .into_iter()
         .rev()
         .map(|number| crate::segment::path(&files, number))
-        .find(holds)
+        .find(has_head)
         .unwrap()
 }

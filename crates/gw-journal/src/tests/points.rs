@@ -1,10 +1,10 @@
-//! A process that dies, a power cut, and a disk that refuses for a while, at every single operation on the disk:
-//! append, sync, the next segment, rescue into another one, the mark of what is sealed, deletion, a move to a new shard.
-//! Afterwards nothing durable is lost, and nothing comes twice.
+//! A crash, a power cut, and a temporary disk failure at every single disk operation: append, sync, switch to the next
+//! segment, rescue to another one, recording the sealed size, deletion, move to a new shard. Afterwards no durable
+//! record is lost, and no record occurs twice.
 
 use super::disk::{self, Fault};
 use super::{Counter, files, options};
-use crate::journal::{Journal, Options};
+use crate::journal::{Journal, JournalConfig};
 use crate::{StoredHead, flush};
 use gw_audit::{AccessRecord, Chain, ChainId, Content, Entry, Record, SecurityEvent, SecurityKind, Stream, tree};
 use std::collections::BTreeMap;
@@ -12,25 +12,25 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Few records fill a segment.
+/// The size of each record's parameters, so that a few records fill a segment.
 const PARAMS: usize = 50_000;
 
 fn open(dir: &Path, round: u64) -> Journal {
     let counter = Arc::new(Counter::default());
     counter.0.store((round + 1) << 32, Ordering::Relaxed);
-    let options = Options {
+    let options = JournalConfig {
         retain_bytes: 1,
         ..options(dir)
     };
     let (mut journal, _) = Journal::open(options, Arc::<Counter>::clone(&counter), counter).unwrap();
     journal.shared.signal.stop();
     journal.flusher.take().unwrap().join().unwrap();
-    // The next segment is made by the thread under test.
+    // The thread under test must create the next segment itself.
     journal.shared.writer().unwrap().spare = None;
     journal
 }
 
-/// The audit store: chains, and the records in them.
+/// A model of the audit store: its chains and the numbers of their records.
 #[derive(Debug, Default)]
 struct Store {
     chains: BTreeMap<ChainId, (Chain, u64)>,
@@ -50,13 +50,13 @@ impl Store {
         })
     }
 
-    /// Takes what is unsealed; the chain refuses gaps and repeats.
-    fn seal(&mut self, journal: &Journal, stream: Stream, most: usize) {
+    /// Seals unsealed records. The chain rejects gaps and duplicates.
+    fn seal(&mut self, journal: &Journal, stream: Stream, limit: usize) {
         let id = ChainId {
             stream,
             shard: journal.shard(),
         };
-        let Ok(batch) = journal.unsealed(stream, most) else {
+        let Ok(batch) = journal.unsealed(stream, limit) else {
             return;
         };
         for record in batch {
@@ -79,11 +79,12 @@ impl Store {
     }
 }
 
-/// What happened until the fault.
+/// The state of a scenario up to the fault.
 #[derive(Debug, Default)]
 struct Run {
-    /// The numbers whose records were durable.
+    /// The numbers of the durable records.
     durable: Vec<u64>,
+    /// The journal number and the own number of the records that are not durable.
     pending: Vec<(u64, u64)>,
     next: u64,
     store: Store,
@@ -126,17 +127,17 @@ impl Run {
         );
     }
 
-    /// Everything a journal does.
-    fn all(&mut self, journal: &Journal) {
+    /// Runs everything that a journal does.
+    fn scenario(&mut self, journal: &Journal) {
         self.access(journal, 3);
         self.security(journal);
         self.sync(journal);
         self.store.seal(journal, Stream::Access, 2);
-        // Over the end of a segment.
+        // These records exceed the end of a segment.
         self.access(journal, 3);
         self.sync(journal);
         self.security(journal);
-        // A file that fails, so that even without a further fault its records move.
+        // A failing file, so that records are rescued even without an injected fault.
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         journal.shared.writer().unwrap().segment.file = Arc::new(full);
         self.access(journal, 1);
@@ -144,57 +145,58 @@ impl Run {
         self.store.seal(journal, Stream::Security, 100);
         self.access(journal, 4);
         self.sync(journal);
-        // Both streams are level, and segments go.
+        // Both streams are fully sealed, so segments are deleted.
         self.store.seal(journal, Stream::Access, 100);
         self.access(journal, 1);
         self.security(journal);
         self.sync(journal);
     }
 
-    /// Everything there is goes into the store; then it is looked at.
-    fn check(mut self, journal: &Journal, what: &str) {
+    /// Seals everything and checks the store.
+    fn check(mut self, journal: &Journal, case: &str) {
         let heads = [Stream::Access, Stream::Security].map(|stream| self.store.head(journal, stream));
         for (stream, standing) in journal.reconcile(&heads).unwrap() {
             assert!(
                 matches!(standing, crate::Standing::InStep | crate::Standing::Moved),
-                "{what}: {stream} {standing:?}"
+                "{case}: {stream} {standing:?}"
             );
         }
         journal.sync().unwrap();
         self.store.seal(journal, Stream::Access, 1000);
         self.store.seal(journal, Stream::Security, 1000);
-        assert_eq!(journal.backlog().records, 0, "{what}");
+        assert_eq!(journal.backlog().records, 0, "{case}");
         let mut numbers = self.store.numbers.clone();
         numbers.sort_unstable();
         assert!(
             numbers.windows(2).all(|pair| pair[0] != pair[1]),
-            "{what}: twice: {numbers:?}"
+            "{case}: duplicates: {numbers:?}"
         );
         for number in &self.durable {
             assert!(
                 numbers.binary_search(number).is_ok(),
-                "{what}: {number} is lost of {:?}",
+                "{case}: {number} of {:?} is lost",
                 self.durable
             );
         }
     }
 }
 
-/// Runs everything with a fault at operation `at`; the operations there were.
+/// Runs the scenario with a fault.
 fn run(dir: &Path, fault: Option<(u64, Fault)>) -> (Run, Journal) {
     let journal = open(dir, 0);
     disk::start(fault);
     let mut run = Run::default();
-    run.all(&journal);
+    run.scenario(&journal);
     (run, journal)
 }
 
+/// Runs the scenario without a fault; returns the number of its disk operations.
 fn operations() -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let (run, journal) = run(dir.path(), None);
-    let (operations, misused) = disk::stop();
-    assert_eq!(misused, Vec::<String>::new());
-    assert_eq!(run.durable.len(), 15, "all of it works without a fault");
+    let (operations, forbidden) = disk::stop();
+    assert_eq!(forbidden, Vec::<String>::new());
+    assert_eq!(run.durable.len(), 15, "without a fault all records are durable");
     let segments = crate::segment::list(&files(dir.path())).unwrap();
     assert!(
         !segments.contains(&1) && journal.shared.reader().unwrap().base.heads.lsn > 0,
@@ -206,24 +208,24 @@ fn operations() -> u64 {
 }
 
 #[test]
-fn rl12_hd22_a_death_at_every_operation_loses_nothing_durable() {
+fn rl12_hd22_a_crash_at_every_operation_loses_no_durable_record() {
     for at in 1..=operations() {
         let dir = tempfile::tempdir().unwrap();
-        let (run, journal) = run(dir.path(), Some((at, Fault::Dies)));
+        let (run, journal) = run(dir.path(), Some((at, Fault::Crash)));
         drop(journal);
         disk::stop();
-        run.check(&open(dir.path(), 1), &format!("death at {at}"));
+        run.check(&open(dir.path(), 1), &format!("crash at {at}"));
     }
 }
 
 #[test]
-fn rl12_hd25_a_power_cut_at_every_operation_loses_nothing_durable() {
+fn rl12_hd25_a_power_cut_at_every_operation_loses_no_durable_record() {
     let operations = operations();
-    // Nothing unsynced survives, or some of it.
+    // Of the unsynced writes none survives, or every second or third.
     for keep in [usize::MAX, 2, 3] {
         for at in 1..=operations {
             let dir = tempfile::tempdir().unwrap();
-            let (run, journal) = run(dir.path(), Some((at, Fault::Dies)));
+            let (run, journal) = run(dir.path(), Some((at, Fault::Crash)));
             drop(journal);
             disk::cut_power(keep);
             run.check(&open(dir.path(), 1), &format!("cut at {at}, keeping every {keep}th"));
@@ -232,47 +234,47 @@ fn rl12_hd25_a_power_cut_at_every_operation_loses_nothing_durable() {
 }
 
 #[test]
-fn rl12_hd22_a_disk_that_refuses_for_a_while_costs_nothing() {
+fn rl12_hd22_a_temporary_disk_failure_loses_nothing() {
     let operations = operations();
     for times in [1, 12] {
         for at in 1..=operations {
             let dir = tempfile::tempdir().unwrap();
-            let (mut run, journal) = run(dir.path(), Some((at, Fault::Refuses(times))));
-            let what = format!("{times} refused from {at} on");
-            // The disk is well again at the latest after so many tries.
+            let (mut run, journal) = run(dir.path(), Some((at, Fault::DiskError(times))));
+            let case = format!("{times} errors from {at} on");
+            // The disk works again after this number of attempts at the latest.
             for _ in 0..times {
                 flush::heal(&journal.shared);
             }
-            assert!(!journal.backlog().failing && journal.can_admit(), "{what}");
+            assert!(!journal.backlog().failing && journal.can_admit(), "{case}");
             run.access(&journal, 1);
             run.sync(&journal);
-            assert_eq!(run.pending, [], "{what}: whatever was taken is durable");
-            let (_, misused) = disk::stop();
-            assert_eq!(misused, Vec::<String>::new(), "{what}: HD22");
-            // Live, and once more after a restart.
+            assert_eq!(run.pending, [], "{case}: all accepted records are durable");
+            let (_, forbidden) = disk::stop();
+            assert_eq!(forbidden, Vec::<String>::new(), "{case}: HD22");
+            // Checked in the running journal and again after a restart.
             let Run {
                 durable,
                 pending,
                 next,
                 store,
             } = run;
-            let seen = Run {
+            let live = Run {
                 durable: durable.clone(),
                 pending,
                 next,
                 store,
             };
-            seen.check(&journal, &what);
+            live.check(&journal, &case);
             drop(journal);
-            let again = open(dir.path(), 1);
-            assert_eq!(again.backlog().records, 0, "{what}");
+            let reopened = open(dir.path(), 1);
+            assert_eq!(reopened.backlog().records, 0, "{case}");
         }
     }
 }
 
-/// The move of unsealed records to a new shard: one or the other is there, whole.
+/// The move of unsealed records to a new shard leaves the old or the new shard, complete.
 #[test]
-fn hd24_a_death_at_every_operation_of_a_move_leaves_one_shard() {
+fn hd24_a_crash_at_every_operation_of_a_move_leaves_one_shard() {
     for at in 1.. {
         let dir = tempfile::tempdir().unwrap();
         let journal = open(dir.path(), 0);
@@ -281,30 +283,33 @@ fn hd24_a_death_at_every_operation_of_a_move_leaves_one_shard() {
         run.security(&journal);
         run.sync(&journal);
         run.store.seal(&journal, Stream::Access, 2);
-        let before = journal.shard();
-        disk::start(Some((at, Fault::Dies)));
-        let moved = journal.into_new_shard().is_ok();
+        let old_shard = journal.shard();
+        disk::start(Some((at, Fault::Crash)));
+        let has_moved = journal.into_new_shard().is_ok();
         let (operations, _) = disk::stop();
         let journal = open(dir.path(), 1);
-        if journal.shard() != before {
-            // Into the store as another chain, behind what it has.
+        if journal.shard() != old_shard {
+            // The store gets the moved records as another chain.
             assert!(files(dir.path()).is_dir());
         }
-        run.check(&journal, &format!("death at {at}"));
-        if moved && operations < at {
+        run.check(&journal, &format!("crash at {at}"));
+        if has_moved && operations < at {
             break;
         }
     }
 }
 
 #[test]
-fn leaves_are_what_the_chain_says() {
+fn the_hash_of_a_chain_head_is_the_leaf_hash_of_its_last_entry() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open(dir.path(), 0);
     let mut run = Run::default();
     run.access(&journal, 2);
     run.sync(&journal);
-    let all = journal.unsealed(Stream::Access, 10).unwrap();
+    let records = journal.unsealed(Stream::Access, 10).unwrap();
     run.store.seal(&journal, Stream::Access, 10);
-    assert_eq!(run.store.head(&journal, Stream::Access).hash, tree::leaf(&all[2].bytes));
+    assert_eq!(
+        run.store.head(&journal, Stream::Access).hash,
+        tree::leaf(&records[2].bytes)
+    );
 }

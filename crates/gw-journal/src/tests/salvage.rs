@@ -1,4 +1,4 @@
-//! A salvage that dies at any operation: the damaged files are there, whole, and so are the records, once.
+//! A crash at every operation of a salvage: the damaged files stay unchanged, and each record exists exactly once.
 
 use super::disk::{self, Fault};
 use super::{Counter, append, files, numbers, open, open_still, options, record};
@@ -11,7 +11,7 @@ fn confirm(dir: &Path) -> Option<Result<(), OpenError>> {
     let salvage = Salvage::inspect(dir, "a test").unwrap();
     salvage.refusal()?;
     let counter = Arc::new(Counter::default());
-    // No shard gets an id twice.
+    // A different start value for each call, so that shard ids are unique.
     let entries = std::fs::read_dir(dir).unwrap().count() as u64;
     counter.0.store((entries + 7) << 40, Ordering::Relaxed);
     Some(
@@ -21,18 +21,18 @@ fn confirm(dir: &Path) -> Option<Result<(), OpenError>> {
     )
 }
 
-/// Whether some directory still holds the damaged file, byte for byte.
+/// Whether a directory still has the damaged file unchanged.
 fn is_kept(dir: &Path, bytes: &[u8]) -> bool {
     let dirs = std::fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_dir());
     let mut files = dirs.flat_map(|dir| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()));
-    files.any(|path| std::fs::read(path).is_ok_and(|found| found == bytes))
+    files.any(|path| std::fs::read(path).is_ok_and(|content| content == bytes))
 }
 
 #[test]
-fn rl5_a_salvage_that_dies_anywhere_is_done_again() {
+fn rl5_a_salvage_that_crashes_at_any_operation_can_be_repeated() {
     for at in 1.. {
         let dir = tempfile::tempdir().unwrap();
         let journal = open_still(dir.path());
@@ -46,26 +46,26 @@ fn rl5_a_salvage_that_dies_anywhere_is_done_again() {
         std::os::unix::fs::FileExt::write_all_at(&file, &[0xee; 10], 4096 + 1200).unwrap();
         let damaged = std::fs::read(&path).unwrap();
         assert!(matches!(open(dir.path()), Err(OpenError::Corrupt { .. })));
-        let before = files(dir.path());
-        disk::start(Some((at, Fault::Dies)));
-        let done = confirm(dir.path()).unwrap().is_ok();
+        let shard_files = files(dir.path());
+        disk::start(Some((at, Fault::Crash)));
+        let is_done = confirm(dir.path()).unwrap().is_ok();
         let (operations, _) = disk::stop();
-        assert!(is_kept(dir.path(), &damaged), "death at {at}");
-        // A start in between does no harm.
+        assert!(is_kept(dir.path(), &damaged), "crash at {at}");
+        // A start between the attempts does no harm.
         if open(dir.path()).is_err() {
-            assert!(before.is_dir());
+            assert!(shard_files.is_dir());
             confirm(dir.path()).unwrap().unwrap();
         }
-        assert!(confirm(dir.path()).is_none(), "nothing is left to do");
-        assert!(is_kept(dir.path(), &damaged), "death at {at}");
+        assert!(confirm(dir.path()).is_none(), "nothing is left to salvage");
+        assert!(is_kept(dir.path(), &damaged), "crash at {at}");
         let (journal, _) = open(dir.path()).unwrap();
-        let found = numbers(&journal);
+        let salvaged = numbers(&journal);
         assert!(
-            found.len() >= 9 && found.is_sorted_by(|a, b| a < b),
-            "death at {at}: {found:?}"
+            salvaged.len() >= 9 && salvaged.is_sorted_by(|a, b| a < b),
+            "crash at {at}: {salvaged:?}"
         );
         assert!(journal.append(record(99)).is_ok());
-        if done && operations < at {
+        if is_done && operations < at {
             break;
         }
     }

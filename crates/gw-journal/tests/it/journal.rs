@@ -7,14 +7,14 @@ use gw_journal::{Journal, JournalError, OpenError, Unsealed};
 use gw_types::{B256, Claims, OrgId};
 use std::{collections::HashMap, path::PathBuf};
 
-/// Everything unsealed, synced first, marked as it is taken.
+/// Reads all durable unsealed access records and marks them as sealed.
 fn drain(journal: &Journal) -> Vec<Unsealed> {
-    let mut all = Vec::new();
+    let mut drained = Vec::new();
     loop {
         let batch = journal.unsealed(Stream::Access, 100).unwrap();
-        let Some(last) = batch.last() else { return all };
+        let Some(last) = batch.last() else { return drained };
         journal.mark_sealed(Stream::Access, last.seq + 1).unwrap();
-        all.extend(batch);
+        drained.extend(batch);
     }
 }
 
@@ -48,18 +48,18 @@ fn check_chains(journal: &Journal, entries: &[Unsealed]) {
 
 fn segments(dir: &std::path::Path) -> Vec<PathBuf> {
     let shard = std::fs::read_to_string(dir.join("shard")).unwrap();
-    let mut found: Vec<PathBuf> = std::fs::read_dir(dir.join(shard))
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(dir.join(shard))
         .unwrap()
         .map(|e| e.unwrap().path())
         .filter(|p| p.extension().is_some_and(|e| e == "segment"))
         .collect();
-    found.sort();
-    found
+    paths.sort();
+    paths
 }
 
-/// 70 rules 11-13: what was appended is sealed once, in order, across restarts.
+/// 70 rules 11-13: appended records are sealed once and in order, across restarts.
 #[tokio::test]
-async fn rule_13_records_come_out_once_and_in_order() {
+async fn rule_13_records_are_read_once_and_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let mut expected = Vec::new();
     let mut sealed = Vec::new();
@@ -80,7 +80,7 @@ async fn rule_13_records_come_out_once_and_in_order() {
     }
     assert_eq!(methods(&sealed), expected);
     let (journal, _) = open(dir.path());
-    assert!(drain(&journal).is_empty(), "the mark outlives the process");
+    assert!(drain(&journal).is_empty(), "the sealed size survives a restart");
 }
 
 /// HD22: a send without outcome is reported at the next start; one with outcome is not.
@@ -88,9 +88,9 @@ async fn rule_13_records_come_out_once_and_in_order() {
 fn hd22_open_intents_are_found() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = open(dir.path());
-    let mut room = journal.reserve(2).unwrap();
-    journal.append_reserved(&mut room, intent(1)).unwrap();
-    journal.append_reserved(&mut room, intent(2)).unwrap();
+    let mut reservation = journal.reserve(2).unwrap();
+    reservation.append(intent(1)).unwrap();
+    reservation.append(intent(2)).unwrap();
     let outcome = SendOutcome {
         hash: B256::repeat_byte(1),
         org_id: OrgId::fixed(5),
@@ -98,46 +98,46 @@ fn hd22_open_intents_are_found() {
         node_code: None,
     };
     journal.append(outcome).unwrap();
-    drop((room, journal));
+    drop((reservation, journal));
     let (_, recovery) = open(dir.path());
     assert_eq!(recovery.open_intents, [intent(2)]);
 }
 
-/// HD24: the second process is told who holds the directory.
+/// HD24: a second process gets an error that names the holder of the directory.
 #[test]
-fn hd24_the_directory_is_held() {
+fn hd24_the_directory_is_locked() {
     let dir = tempfile::tempdir().unwrap();
     let (_journal, _) = open(dir.path());
     match open_with(options(dir.path())) {
         Err(OpenError::Held { holder, .. }) => assert_eq!(holder, "the test"),
-        other => panic!("{other:?}"),
+        result => panic!("{result:?}"),
     }
 }
 
-/// Rule 14, HD22: the bound refuses records, but not those whose room was reserved.
+/// Rule 14, HD22: a full journal rejects records, but not those with reserved room.
 #[test]
-fn rule_14_full_is_said_and_reserved_room_stays() {
+fn rule_14_a_full_journal_rejects_records_and_reserved_room_stays() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = open_with(gw_journal::Options {
+    let (journal, _) = open_with(gw_journal::JournalConfig {
         max_bytes: 300 << 10,
         ..options(dir.path())
     })
     .unwrap();
-    let mut room = journal.reserve(2).unwrap();
-    let mut taken = 0;
-    while journal.append(record(taken)).is_ok() {
-        taken += 1;
-        assert!(taken < 10_000);
+    let mut reservation = journal.reserve(2).unwrap();
+    let mut accepted = 0;
+    while journal.append(record(accepted)).is_ok() {
+        accepted += 1;
+        assert!(accepted < 10_000);
     }
     assert_eq!(journal.append(record(0)), Err(JournalError::Full));
     assert!(journal.reserve(1).is_err());
-    journal.append_reserved(&mut room, record(1)).unwrap();
-    journal.append_reserved(&mut room, record(2)).unwrap();
+    reservation.append(record(1)).unwrap();
+    reservation.append(record(2)).unwrap();
 }
 
-/// Rule 11: whoever appends first is first, in the file and in the chain.
+/// Rule 11: the order of appends is the order in the file and in the chain.
 #[test]
-fn rule_11_many_threads_make_one_order() {
+fn rule_11_records_of_many_threads_have_one_order() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = open(dir.path());
     std::thread::scope(|scope| {
@@ -152,25 +152,25 @@ fn rule_11_many_threads_make_one_order() {
     });
     drop(journal);
     let (journal, _) = open(dir.path());
-    let all = drain(&journal);
-    check_chains(&journal, &all);
-    assert_eq!(methods(&all).len(), 1600);
-    assert!(all.windows(2).all(|pair| pair[0].lsn + 1 == pair[1].lsn));
+    let records = drain(&journal);
+    check_chains(&journal, &records);
+    assert_eq!(methods(&records).len(), 1600);
+    assert!(records.windows(2).all(|pair| pair[0].lsn + 1 == pair[1].lsn));
 }
 
-/// Rule 13: the sealer takes records out while others write, across segments that come and go.
+/// Rule 13: records are sealed while other threads append, and segments are created and deleted.
 #[test]
-fn rule_13_sealing_goes_on_while_others_write() {
+fn rule_13_sealing_continues_while_others_append() {
     const WRITERS: u32 = 3;
     const RECORDS: u32 = 3000;
     let dir = tempfile::tempdir().unwrap();
-    let small = gw_journal::Options {
+    let small = gw_journal::JournalConfig {
         segment_bytes: 256 << 10,
         retain_bytes: 1,
         ..options(dir.path())
     };
     let (journal, _) = open_with(small).unwrap();
-    let mut all = Vec::new();
+    let mut records = Vec::new();
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             let journal = &journal;
@@ -178,23 +178,23 @@ fn rule_13_sealing_goes_on_while_others_write() {
                 (0..RECORDS).for_each(|n| assert!(journal.append(record(writer * RECORDS + n)).is_ok()))
             });
         }
-        while all.len() < (WRITERS * RECORDS) as usize + 1 {
-            all.extend(drain(&journal));
+        while records.len() < (WRITERS * RECORDS) as usize + 1 {
+            records.extend(drain(&journal));
         }
     });
-    check_chains(&journal, &all);
-    let mut methods = methods(&all);
+    check_chains(&journal, &records);
+    let mut methods = methods(&records);
     methods.sort_unstable();
     methods.dedup();
     assert_eq!(methods.len(), (WRITERS * RECORDS) as usize);
     assert_eq!(journal.backlog().bytes, 0);
 }
 
-/// HD25: sealed segments stay for a while and then go.
+/// HD25: sealed segments are retained and then deleted.
 #[test]
-fn hd25_sealed_segments_are_retired() {
+fn hd25_sealed_segments_are_deleted_after_their_retention() {
     let dir = tempfile::tempdir().unwrap();
-    let small = gw_journal::Options {
+    let small = gw_journal::JournalConfig {
         segment_bytes: 256 << 10,
         retain_bytes: 1,
         ..options(dir.path())
@@ -205,19 +205,19 @@ fn hd25_sealed_segments_are_retired() {
     }
     assert!(segments(dir.path()).len() > 3);
     drop(journal);
-    let (journal, _) = open_with(gw_journal::Options {
+    let (journal, _) = open_with(gw_journal::JournalConfig {
         retain_bytes: 1,
         ..options(dir.path())
     })
     .unwrap();
     assert_eq!(methods(&drain(&journal)).len(), 3000);
-    assert!(segments(dir.path()).len() <= 2, "the one being written and the next");
+    assert!(segments(dir.path()).len() <= 2, "the current segment and the spare one");
     drop(journal);
     let (journal, _) = open(dir.path());
     let position = journal.append(record(1)).unwrap();
     assert_eq!(
         position.seq, 3001,
-        "chain heads stand in the segment, not in what is left"
+        "the chain continues, although its earlier segments are deleted"
     );
 }
 
@@ -234,11 +234,11 @@ fn intent(n: u8) -> SendIntent {
     }
 }
 
-/// HD22: an open send is not forgotten when the segment that holds its intent is cleared away.
+/// HD22: an open send is still known after the segment with its intent was deleted.
 #[test]
-fn hd22_open_intents_outlive_their_segment() {
+fn hd22_open_intents_survive_the_deletion_of_their_segment() {
     let dir = tempfile::tempdir().unwrap();
-    let small = || gw_journal::Options {
+    let small = || gw_journal::JournalConfig {
         segment_bytes: 256 << 10,
         retain_bytes: 1,
         ..options(dir.path())
@@ -248,12 +248,12 @@ fn hd22_open_intents_outlive_their_segment() {
     for n in 0..3000 {
         journal.append(record(n)).unwrap();
     }
-    let before = segments(dir.path());
+    let paths = segments(dir.path());
     journal.sync().unwrap();
     drain(&journal);
     assert!(
-        !before.iter().take(2).any(|path| path.exists()),
-        "the segment of the intent is gone"
+        !paths.iter().take(2).any(|path| path.exists()),
+        "the segment of the intent is deleted"
     );
     drop(journal);
     for _ in 0..2 {
@@ -262,23 +262,26 @@ fn hd22_open_intents_outlive_their_segment() {
     }
 }
 
-/// Decision 10: what nobody waits for becomes durable by itself, within 20 ms and the time of one fsync.
+/// Decision 10: a record that no caller waits for becomes durable within 20 ms and the time of one fsync.
 #[test]
-fn decision_10_records_become_durable_unasked() {
+fn decision_10_records_become_durable_without_a_waiting_caller() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = open(dir.path());
     journal.append(record(1)).unwrap();
-    let began = std::time::Instant::now();
-    // Only what is durable is handed out.
+    let start = std::time::Instant::now();
+    // Only durable records are returned.
     while journal.unsealed(Stream::Access, 10).unwrap().len() < 2 {
-        assert!(began.elapsed() < std::time::Duration::from_secs(10), "never");
+        assert!(
+            start.elapsed() < std::time::Duration::from_secs(10),
+            "not durable after 10 s"
+        );
         std::thread::yield_now();
     }
 }
 
-/// Rule 11: one fsync answers many who wait, and whoever waits is answered.
+/// Rule 11: one fsync serves many waiting callers, and each of them gets an answer.
 #[tokio::test(flavor = "current_thread")]
-async fn rule_11_everybody_who_waits_is_answered() {
+async fn rule_11_every_waiting_caller_is_answered() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = open(dir.path());
     let waits: Vec<_> = (0..300)
@@ -290,30 +293,30 @@ async fn rule_11_everybody_who_waits_is_answered() {
     assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap().len(), 301);
 }
 
-/// HD22: room that was not used is given back, and a reservation outlives whoever made it.
+/// HD22: dropping a reservation releases its unused room.
 #[test]
-fn hd22_unused_room_is_given_back() {
+fn hd22_unused_room_is_released() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = open_with(gw_journal::Options {
+    let (journal, _) = open_with(gw_journal::JournalConfig {
         max_bytes: 64 << 10,
         ..options(dir.path())
     })
     .unwrap();
-    let mut rooms = Vec::new();
-    while let Ok(room) = journal.reserve(1) {
-        rooms.push(room);
-        assert!(rooms.len() < 1000);
+    let mut reservations = Vec::new();
+    while let Ok(reservation) = journal.reserve(1) {
+        reservations.push(reservation);
+        assert!(reservations.len() < 1000);
     }
     assert_eq!(journal.append(record(0)), Err(JournalError::Full));
-    journal.append_reserved(&mut rooms[0], record(0)).unwrap();
-    drop(rooms);
+    reservations[0].append(record(0)).unwrap();
+    drop(reservations);
     assert_eq!(journal.backlog().reserved, 0);
     journal.append(record(1)).unwrap();
 }
 
-/// Decision 46: entries of mutations wait in the outbox of the policy store, never here.
+/// Decision 46: entries of mutations are stored in the outbox of the policy store, never in the journal.
 #[test]
-fn decision_46_entries_of_mutations_are_refused() {
+fn decision_46_entries_of_mutations_are_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = open(dir.path());
     let entry = AdminEntry::new(Action::Create, ResourceType::Group);
@@ -326,30 +329,41 @@ fn decision_46_entries_of_mutations_are_refused() {
     assert_eq!(
         journal.append(record(0)).unwrap().seq,
         1,
-        "nothing was numbered for them"
+        "rejected records use no number"
     );
 }
 
-/// RL12: a directory that is removed under a running journal keeps nothing, so nothing is said to be kept; it goes on when the
-/// directory is there again.
-#[test]
-fn rl12_a_removed_directory_is_a_failed_disk() {
-    let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = open(dir.path());
-    journal.append(record(0)).unwrap();
-    journal.sync().unwrap();
-    let files = dir.path().join(journal.shard().to_string());
-    std::fs::rename(&files, dir.path().join("aside")).unwrap();
-    std::fs::remove_dir_all(dir.path().join("aside")).unwrap();
-    journal.append(record(1)).unwrap();
-    assert_eq!(journal.sync(), Err(JournalError::Unavailable));
-    assert!(!journal.can_admit());
-    std::fs::create_dir(&files).unwrap();
-    let healed = (0..500).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        journal.can_admit()
-    });
-    assert!(healed);
-    journal.append(record(2)).unwrap();
-    journal.sync().unwrap();
+/// RL12: if the directory is removed or moved while the journal runs, a later start does not find its records.
+/// Therefore nothing is reported as durable, not even in the spare segment. The journal continues when the directory
+/// exists again.
+#[tokio::test]
+async fn rl12_a_removed_or_moved_directory_counts_as_a_failed_disk() {
+    for removed in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, _) = open(dir.path());
+        // The flush thread created the spare segment before.
+        journal.durable(journal.append(record(0)).unwrap()).await.unwrap();
+        assert_eq!(segments(dir.path()).len(), 2);
+        let (files, aside) = (dir.path().join(journal.shard().to_string()), dir.path().join("aside"));
+        std::fs::rename(&files, &aside).unwrap();
+        if removed {
+            std::fs::remove_dir_all(&aside).unwrap();
+        }
+        // The background sync may fail first; then the record is rejected.
+        let appended = journal.append(record(1)).map(drop);
+        assert_eq!(
+            appended.and_then(|()| journal.sync()),
+            Err(JournalError::Unavailable),
+            "removed: {removed}"
+        );
+        assert!(!journal.can_admit(), "removed: {removed}");
+        std::fs::create_dir(&files).unwrap();
+        let is_healed = (0..500).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            journal.can_admit()
+        });
+        assert!(is_healed, "removed: {removed}");
+        journal.append(record(2)).unwrap();
+        journal.sync().unwrap();
+    }
 }

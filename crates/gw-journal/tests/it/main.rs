@@ -1,6 +1,8 @@
 //! The journal on a real file system.
 
 #[cfg(test)]
+mod access;
+#[cfg(test)]
 mod journal;
 #[cfg(test)]
 mod reconcile;

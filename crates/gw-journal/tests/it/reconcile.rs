@@ -1,26 +1,27 @@
-//! Journal and store after one of them fell back, was copied or was taken over (HD24, HD25).
+//! Journal and store after one of them was restored to an older state, copied or taken over (HD24, HD25).
 
 use crate::support::{open, open_with, options, record};
 use gw_audit::{Hash, Stream, tree};
 use gw_journal::{Journal, Standing, StoredHead, Unsealed};
 
-/// A journal with forty records (and the genesis), of which the store has the first `sealed` entries.
+/// A journal with forty records and the genesis, of which the store has the first `sealed` entries; also entries
+/// entries.
 fn sealed_to(dir: &std::path::Path, sealed: usize) -> (Journal, Vec<Unsealed>) {
     let (journal, _) = open(dir);
     (0..40).for_each(|n| assert!(journal.append(record(n)).is_ok()));
     journal.sync().unwrap();
-    let all = journal.unsealed(Stream::Access, 1000).unwrap();
+    let entries = journal.unsealed(Stream::Access, 1000).unwrap();
     if sealed > 0 {
         journal.mark_sealed(Stream::Access, sealed as u64).unwrap();
     }
-    (journal, all)
+    (journal, entries)
 }
 
-fn head(all: &[Unsealed], size: usize) -> StoredHead {
+fn head(entries: &[Unsealed], size: usize) -> StoredHead {
     StoredHead {
         stream: Stream::Access,
         size: size as u64,
-        hash: tree::leaf(&all[size - 1].bytes),
+        hash: tree::leaf(&entries[size - 1].bytes),
     }
 }
 
@@ -33,44 +34,44 @@ fn standing(journal: &Journal, head: StoredHead) -> Standing {
 #[test]
 fn hd25_a_store_in_step_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, all) = sealed_to(dir.path(), 25);
-    assert_eq!(standing(&journal, head(&all, 25)), Standing::InStep);
-    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), all[25..]);
+    let (journal, entries) = sealed_to(dir.path(), 25);
+    assert_eq!(standing(&journal, head(&entries, 25)), Standing::InStep);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), entries[25..]);
 }
 
-/// HD25: the store was failed over to an older state; what is kept is sealed again.
+/// HD25: the store was failed over to an older state; the retained entries are sealed again.
 #[test]
-fn hd25_a_store_that_fell_back_is_sealed_again() {
+fn hd25_a_store_in_an_older_state_is_sealed_again() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, all) = sealed_to(dir.path(), 25);
-    assert_eq!(standing(&journal, head(&all, 10)), Standing::Moved);
-    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), all[10..]);
+    let (journal, entries) = sealed_to(dir.path(), 25);
+    assert_eq!(standing(&journal, head(&entries, 10)), Standing::Moved);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), entries[10..]);
     assert_eq!(journal.backlog().records, 31);
     drop(journal);
     let (journal, _) = open(dir.path());
     assert_eq!(
         journal.unsealed(Stream::Access, 1000).unwrap(),
-        all[10..],
-        "the next start knows as well"
+        entries[10..],
+        "the next start has the same state"
     );
     assert_eq!(standing(&journal, StoredHead::empty(Stream::Access)), Standing::Moved);
-    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), all);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), entries);
 }
 
-/// Rule 13: a crash between the store's commit and the mark repeats nothing.
+/// Rule 13: after a crash between the store's commit and the update of the sealed size, no entry is sealed twice.
 #[test]
-fn rule_13_a_store_that_is_ahead_of_the_mark_is_not_given_anything_twice() {
+fn rule_13_a_store_ahead_of_the_sealed_size_gets_no_entry_twice() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, all) = sealed_to(dir.path(), 10);
-    assert_eq!(standing(&journal, head(&all, 33)), Standing::Moved);
-    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), all[33..]);
+    let (journal, entries) = sealed_to(dir.path(), 10);
+    assert_eq!(standing(&journal, head(&entries, 33)), Standing::Moved);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), entries[33..]);
     assert_eq!(journal.backlog().records, 8);
 }
 
 #[test]
-fn hd25_a_store_that_fell_back_too_far_is_told_what_is_lost() {
+fn hd25_entries_lost_by_a_store_in_a_much_older_state_are_reported() {
     let dir = tempfile::tempdir().unwrap();
-    let small = || gw_journal::Options {
+    let small = || gw_journal::JournalConfig {
         segment_bytes: 256 << 10,
         retain_bytes: 1,
         ..options(dir.path())
@@ -78,63 +79,63 @@ fn hd25_a_store_that_fell_back_too_far_is_told_what_is_lost() {
     let (journal, _) = open_with(small()).unwrap();
     (0..2000).for_each(|n| assert!(journal.append(record(n)).is_ok()));
     journal.sync().unwrap();
-    let all = journal.unsealed(Stream::Access, 3000).unwrap();
-    journal.mark_sealed(Stream::Access, all.len() as u64).unwrap();
-    let Standing::Missing { from, until } = standing(&journal, head(&all, 2)) else {
+    let entries = journal.unsealed(Stream::Access, 3000).unwrap();
+    journal.mark_sealed(Stream::Access, entries.len() as u64).unwrap();
+    let Standing::Missing { from, until } = standing(&journal, head(&entries, 2)) else {
         panic!()
     };
     assert_eq!(from, 2);
     assert!((300..=2000).contains(&until), "{until}");
 }
 
-/// HD24: a cloned directory: the other writer went on, or sealed something else under the same numbers.
+/// HD24: a cloned directory, whose other writer sealed further entries, or other entries under the same numbers.
 #[test]
-fn hd24_a_store_that_somebody_else_writes_is_noticed() {
+fn hd24_a_store_with_entries_of_another_writer_is_detected() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, all) = sealed_to(dir.path(), 25);
+    let (journal, entries) = sealed_to(dir.path(), 25);
     let foreign = Standing::Foreign;
     let ahead = StoredHead {
         size: 60,
-        ..head(&all, 41)
+        ..head(&entries, 41)
     };
     assert_eq!(standing(&journal, ahead), foreign);
-    let other = StoredHead {
+    let other_hash = StoredHead {
         hash: Hash::repeat_byte(1),
-        ..head(&all, 30)
+        ..head(&entries, 30)
     };
-    assert_eq!(standing(&journal, other), foreign);
+    assert_eq!(standing(&journal, other_hash), foreign);
     assert_eq!(
         journal.unsealed(Stream::Access, 1000).unwrap(),
-        all[25..],
-        "the mark did not move"
+        entries[25..],
+        "the sealed size did not change"
     );
 }
 
 /// HD24: a fenced or cloned writer opens a new shard with its unsealed records.
 #[test]
-fn hd24_a_new_shard_begins_with_what_was_not_sealed() {
+fn hd24_a_new_shard_starts_with_the_unsealed_records() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, all) = sealed_to(dir.path(), 25);
-    let before = journal.shard();
+    let (journal, entries) = sealed_to(dir.path(), 25);
+    let old_shard = journal.shard();
     let (journal, _) = journal.into_new_shard().unwrap();
-    assert_ne!(journal.shard(), before);
+    assert_ne!(journal.shard(), old_shard);
     let moved = journal.unsealed(Stream::Access, 1000).unwrap();
     let content = |record: &Unsealed| {
         let entry = gw_audit::Entry::decode(&record.bytes, &record.openings).unwrap();
-        assert!(entry.header.chain.shard == journal.shard() || entry.header.chain.shard == before);
+        assert!(entry.header.chain.shard == journal.shard() || entry.header.chain.shard == old_shard);
         (entry.content, entry.header.time)
     };
-    let (moved, left): (Vec<_>, Vec<_>) = (
+    let (moved, unsealed): (Vec<_>, Vec<_>) = (
         moved[1..].iter().map(content).collect(),
-        all[25..].iter().map(content).collect(),
+        entries[25..].iter().map(content).collect(),
     );
     assert_eq!(
-        moved, left,
-        "the same records at the same times, behind a genesis of their own"
+        moved, unsealed,
+        "the same records with the same times, behind a new genesis"
     );
-    let after = journal.shard();
+    let new_shard = journal.shard();
     drop(journal);
     let (journal, _) = open(dir.path());
-    assert_eq!(journal.shard(), after);
-    assert!(!dir.path().join(before.to_string()).exists());
+    assert_eq!(journal.shard(), new_shard);
+    assert!(!dir.path().join(old_shard.to_string()).exists());
 }

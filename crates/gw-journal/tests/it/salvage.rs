@@ -1,8 +1,8 @@
-//! RL5: what is whole in a damaged journal goes on in a new shard, what is lost is said, and nothing is deleted.
+//! RL5: the intact records of a damaged journal are moved to a new shard, losses are recorded, and nothing is deleted.
 
 use crate::support::{Counting, TestClock, open, open_with, options, record};
 use gw_audit::{Content, Entry, Outcome, Record, SecurityKind, SendIntent, SendOutcome, Stream};
-use gw_journal::{Journal, OpenError, Options, Salvage, Salvaged, StreamState};
+use gw_journal::{Journal, JournalConfig, OpenError, Salvage, Salvaged, StreamState};
 use gw_types::{B256, Claims, OrgId};
 use std::fs::OpenOptions;
 use std::ops::Range;
@@ -10,8 +10,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, atomic::AtomicI64};
 
-fn small(dir: &Path) -> Options {
-    Options {
+fn small(dir: &Path) -> JournalConfig {
+    JournalConfig {
         segment_bytes: 256 << 10,
         ..options(dir)
     }
@@ -30,21 +30,21 @@ fn send(n: u8) -> SendIntent {
     }
 }
 
-/// Three thousand records over some segments, a thousand of them sealed, and two sends, one of them sealed; the
-/// directory of the files.
+/// Writes three thousand records in several segments, of which the first thousand entries are sealed, and three sends:
+/// one sealed, one open, one with an outcome. Returns the directory of the shard.
 fn written(dir: &Path) -> PathBuf {
     let (journal, _) = open_with(small(dir)).unwrap();
     journal.append(send(1)).unwrap();
     (0..2000).for_each(|n| assert!(journal.append(record(n)).is_ok()));
     journal.append(send(2)).unwrap();
     journal.append(send(3)).unwrap();
-    let done = SendOutcome {
+    let outcome = SendOutcome {
         hash: send(3).hash,
         org_id: OrgId::fixed(5),
         outcome: Outcome::Accepted,
         node_code: None,
     };
-    journal.append(done).unwrap();
+    journal.append(outcome).unwrap();
     (2000..3000).for_each(|n| assert!(journal.append(record(n)).is_ok()));
     journal.sync().unwrap();
     journal.unsealed(Stream::Access, 5000).unwrap();
@@ -72,7 +72,7 @@ fn spoil(path: &Path, offset: u64) {
         .unwrap();
 }
 
-fn refused(dir: &Path) {
+fn assert_corrupt(dir: &Path) {
     let error = open_with(small(dir)).unwrap_err();
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
 }
@@ -84,29 +84,30 @@ fn confirm(salvage: Salvage, dir: &Path) -> Salvaged {
         .unwrap()
 }
 
-/// The methods' numbers of what goes on, and what is noted as lost.
-fn after(journal: &Journal) -> (Vec<u32>, Vec<(String, u64)>) {
+/// The numbers of the moved calls, and the reasons and counts of the recorded losses.
+fn moved_calls(journal: &Journal) -> (Vec<u32>, Vec<(String, u64)>) {
     let content = |stream| {
         let entries = journal.unsealed(stream, 10_000).unwrap();
         entries
             .into_iter()
-            .map(|one| Entry::decode(&one.bytes, &one.openings).unwrap().content)
+            .map(|entry| Entry::decode(&entry.bytes, &entry.openings).unwrap().content)
     };
     let calls = content(Stream::Access).filter_map(|content| match content {
         Content::Record(Record::Access(call)) => Some(call.method.strip_prefix("eth_call_")?.parse().unwrap()),
         _ => None,
     });
-    let notes = content(Stream::Security).filter_map(|content| match content {
+    let losses = content(Stream::Security).filter_map(|content| match content {
         Content::Record(Record::Security(event)) => {
             assert_eq!(event.kind, SecurityKind::JournalLost);
             Some((event.reason.unwrap().into_owned(), event.count.unwrap()))
         }
         _ => None,
     });
-    (calls.collect(), notes.collect())
+    (calls.collect(), losses.collect())
 }
 
-/// The calls with these entry numbers: the genesis and the first send stand before them.
+/// The numbers of the calls with these entry numbers. Entries 0 and 1 are the genesis and the first send; entries 2002
+/// to 2004 are the other sends.
 fn calls(seqs: Range<u64>) -> Vec<u32> {
     let numbers = seqs.filter(|seq| *seq > 1 && !(2002..=2004).contains(seq));
     numbers
@@ -123,48 +124,49 @@ fn access(salvage: &Salvage) -> &StreamState {
         .unwrap()
 }
 
-/// Whatever was lost, the rest goes on, and the damaged files are where they were told to be.
-fn goes_on(dir: &Path, salvage: Salvage, sealed: u64) {
+/// Confirms a salvage and checks that all records that are not lost are moved, and that the damaged files are set
+/// aside.
+fn check_salvage(dir: &Path, salvage: Salvage, sealed: u64) {
     let state = access(&salvage).clone();
-    let before = salvage.findings().shard.unwrap();
+    let old_shard = salvage.findings().shard.unwrap();
     assert_eq!(state.sealed, sealed);
-    let damaged = std::fs::read_dir(dir.join(before.to_string())).unwrap().count();
+    let files = std::fs::read_dir(dir.join(old_shard.to_string())).unwrap().count();
     let salvaged = confirm(salvage, dir);
     assert_eq!(salvaged.records, state.unsealed);
-    let aside = dir.join(format!("{before}.damaged-20231114T222140Z"));
+    let aside = dir.join(format!("{old_shard}.damaged-20231114T222140Z"));
     assert_eq!(salvaged.aside, std::slice::from_ref(&aside));
     assert!(
-        std::fs::read_dir(&aside).unwrap().count() >= damaged,
+        std::fs::read_dir(&aside).unwrap().count() >= files,
         "nothing is deleted"
     );
     let (journal, recovery) = open_with(small(dir)).unwrap();
     assert_eq!((journal.shard(), recovery.torn), (salvaged.shard, 0));
-    let (found, notes) = after(&journal);
+    let (moved, losses) = moved_calls(&journal);
     let mut expected: Vec<u32> = calls(sealed..3005);
     let lost: Vec<u32> = state.lost.iter().cloned().flat_map(calls).collect();
     expected.retain(|call| !lost.contains(call));
-    assert_eq!(found, expected);
-    let told = state.lost.iter().map(|range| {
+    assert_eq!(moved, expected);
+    let expected_losses = state.lost.iter().map(|range| {
         (
             format!("access:{}..{}", range.start, range.end),
             range.end - range.start,
         )
     });
-    assert_eq!(notes, told.collect::<Vec<_>>());
-    assert!(aside.is_dir(), "the next start leaves it alone");
+    assert_eq!(losses, expected_losses.collect::<Vec<_>>());
+    assert!(aside.is_dir(), "the next start does not change it");
     drop(journal);
     open_with(small(dir)).unwrap();
     assert!(aside.is_dir());
 }
 
 #[test]
-fn rl5_a_damaged_middle_costs_what_it_hit() {
+fn rl5_damage_in_the_middle_loses_only_the_damaged_records() {
     let dir = tempfile::tempdir().unwrap();
     let files = written(dir.path());
-    let hit = &segments(&files)[2];
-    spoil(hit, 60_000);
-    spoil(hit, 160_000);
-    refused(dir.path());
+    let damaged_path = &segments(&files)[2];
+    spoil(damaged_path, 60_000);
+    spoil(damaged_path, 160_000);
+    assert_corrupt(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
     assert!(matches!(salvage.refusal(), Some(OpenError::Corrupt { .. })));
     let findings = salvage.findings();
@@ -175,24 +177,24 @@ fn rl5_a_damaged_middle_costs_what_it_hit() {
         .iter()
         .filter(|segment| segment.damaged_at.is_some())
         .collect();
-    assert_eq!((damaged.len(), &damaged[0].path), (1, hit));
+    assert_eq!((damaged.len(), &damaged[0].path), (1, damaged_path));
     assert!(damaged[0].damaged_at.is_some_and(|at| (59_000..=60_000).contains(&at)));
     let state = access(&salvage);
     assert_eq!((state.missing.len(), state.lost.len()), (2, 2), "{state:?}");
     assert!(findings.lost() <= 4);
-    goes_on(dir.path(), salvage, 1000);
+    check_salvage(dir.path(), salvage, 1000);
     assert_eq!(open(dir.path()).1.open_intents.len(), 2);
 }
 
 #[test]
-fn rl5_damage_to_what_is_sealed_costs_nothing() {
+fn rl5_damage_to_sealed_records_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let files = written(dir.path());
     spoil(&segments(&files)[0], 20_000);
-    refused(dir.path());
+    assert_corrupt(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
     assert_eq!((access(&salvage).missing.len(), salvage.findings().lost()), (1, 0));
-    goes_on(dir.path(), salvage, 1000);
+    check_salvage(dir.path(), salvage, 1000);
 }
 
 #[test]
@@ -203,32 +205,32 @@ fn rl5_two_missing_segments_are_one_range() {
     assert!(paths.len() >= 4, "{}", paths.len());
     std::fs::remove_file(&paths[1]).unwrap();
     std::fs::remove_file(&paths[2]).unwrap();
-    refused(dir.path());
+    assert_corrupt(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
     let state = access(&salvage);
     assert_eq!(state.lost.len(), 1);
     assert!(salvage.findings().lost() > 300);
-    goes_on(dir.path(), salvage, 1000);
+    check_salvage(dir.path(), salvage, 1000);
 }
 
-/// The last segment: only the header knows that there were more.
+/// Without the last segment, only the header shows that there were more records.
 #[test]
-fn rl5_a_missing_end_is_known_by_the_header() {
+fn rl5_a_missing_end_is_detected_by_the_header() {
     let dir = tempfile::tempdir().unwrap();
     let files = written(dir.path());
     std::fs::remove_file(segments(&files).last().unwrap()).unwrap();
-    refused(dir.path());
+    assert_corrupt(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
     assert_eq!(
         access(&salvage).lost.last().unwrap().end,
         3005,
         "the genesis and 3004 records"
     );
-    goes_on(dir.path(), salvage, 1000);
+    check_salvage(dir.path(), salvage, 1000);
 }
 
 #[test]
-fn rl5_without_the_header_all_whole_records_go_on() {
+fn rl5_without_the_header_all_intact_records_are_moved() {
     for remove in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let files = written(dir.path());
@@ -237,40 +239,40 @@ fn rl5_without_the_header_all_whole_records_go_on() {
         } else {
             std::fs::write(files.join("header"), [0xee; 5000]).unwrap();
         }
-        refused(dir.path());
+        assert_corrupt(dir.path());
         let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
         assert!(!salvage.findings().header);
         assert_eq!((access(&salvage).unsealed, salvage.findings().lost()), (3004, 0));
-        goes_on(dir.path(), salvage, 0);
+        check_salvage(dir.path(), salvage, 0);
     }
 }
 
 #[test]
-fn rl5_without_the_base_the_rest_goes_on() {
+fn rl5_without_the_base_the_unsealed_records_are_moved() {
     let dir = tempfile::tempdir().unwrap();
     let files = written(dir.path());
     std::fs::remove_file(files.join("base")).unwrap();
-    refused(dir.path());
+    assert_corrupt(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
     assert!(!salvage.findings().base && salvage.findings().header);
     assert_eq!((access(&salvage).unsealed, salvage.findings().lost()), (2005, 0));
-    goes_on(dir.path(), salvage, 1000);
+    check_salvage(dir.path(), salvage, 1000);
 }
 
-/// Without the name of the shard the files are found all the same.
+/// The files are found even without the file that names the shard.
 #[test]
-fn rl5_a_missing_name_is_no_loss() {
+fn rl5_a_missing_shard_name_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     written(dir.path());
     std::fs::remove_file(dir.path().join("shard")).unwrap();
-    refused(dir.path());
+    assert_corrupt(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
     assert_eq!(salvage.findings().lost(), 0);
-    goes_on(dir.path(), salvage, 1000);
+    check_salvage(dir.path(), salvage, 1000);
 }
 
 #[test]
-fn rl5_a_directory_in_use_is_left_alone() {
+fn rl5_a_directory_in_use_is_not_inspected() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = open(dir.path());
     journal.append(record(1)).unwrap();

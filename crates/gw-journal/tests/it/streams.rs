@@ -1,24 +1,24 @@
-//! RL4: streams go into the store independently of each other.
+//! RL4: streams are sealed independently of each other.
 
 use crate::support::{open, open_with, options, record};
 use gw_audit::{Hash, SecurityEvent, SecurityKind, Stream, tree};
-use gw_journal::{Journal, Options, ReadError, Standing, StoredHead, Unsealed};
+use gw_journal::{Journal, JournalConfig, ReadError, Standing, StoredHead, Unsealed};
 use std::path::Path;
 
 fn login() -> SecurityEvent {
     SecurityEvent::new(SecurityKind::Login)
 }
 
-/// Twenty records of each stream, in turn.
-fn both(dir: &Path) -> (Journal, [Vec<Unsealed>; 2]) {
+/// A journal with twenty records of each of two streams, alternating; also the entries of each stream.
+fn two_streams(dir: &Path) -> (Journal, [Vec<Unsealed>; 2]) {
     let (journal, _) = open(dir);
     for n in 0..20 {
         journal.append(record(n)).unwrap();
         journal.append(login()).unwrap();
     }
     journal.sync().unwrap();
-    let all = [Stream::Access, Stream::Security].map(|stream| journal.unsealed(stream, 100).unwrap());
-    (journal, all)
+    let entries = [Stream::Access, Stream::Security].map(|stream| journal.unsealed(stream, 100).unwrap());
+    (journal, entries)
 }
 
 fn head(entries: &[Unsealed], size: usize) -> StoredHead {
@@ -40,28 +40,31 @@ fn seqs(journal: &Journal, stream: Stream) -> Vec<u64> {
 }
 
 #[test]
-fn rl4_a_stream_that_is_stuck_holds_up_no_other() {
+fn rl4_a_stalled_stream_does_not_hold_back_the_others() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, [access, security]) = both(dir.path());
+    let (journal, [access, security]) = two_streams(dir.path());
     assert_eq!((access.len(), security.len()), (21, 21), "with a genesis each");
     journal.mark_sealed(Stream::Security, 21).unwrap();
     assert_eq!(seqs(&journal, Stream::Security), [0; 0]);
     assert_eq!(
         journal.unsealed(Stream::Access, 100).unwrap(),
         access,
-        "the other one is where it was"
+        "the access stream is unchanged"
     );
     journal.append(login()).unwrap();
     journal.sync().unwrap();
     assert_eq!(seqs(&journal, Stream::Security), [21]);
     let backlog = journal.backlog();
-    let of = |stream| *backlog.streams.iter().find(|one| one.stream == stream).unwrap();
-    assert_eq!((of(Stream::Access).records, of(Stream::Access).sealed), (21, 0));
-    assert_eq!((of(Stream::Security).records, of(Stream::Security).sealed), (1, 21));
+    let state = |stream| *backlog.streams.iter().find(|state| state.stream == stream).unwrap();
+    assert_eq!((state(Stream::Access).records, state(Stream::Access).sealed), (21, 0));
+    assert_eq!(
+        (state(Stream::Security).records, state(Stream::Security).sealed),
+        (1, 21)
+    );
     assert_eq!(backlog.records, 22);
-    assert_eq!(backlog.oldest, of(Stream::Access).oldest);
-    assert!(of(Stream::Security).oldest.is_some());
-    // The next start knows of each.
+    assert_eq!(backlog.oldest, state(Stream::Access).oldest);
+    assert!(state(Stream::Security).oldest.is_some());
+    // The next start knows the sealed size of each stream.
     drop(journal);
     let (journal, _) = open(dir.path());
     assert_eq!(seqs(&journal, Stream::Security), [21]);
@@ -73,30 +76,34 @@ fn rl4_a_stream_that_is_stuck_holds_up_no_other() {
 }
 
 #[test]
-fn rl4_nothing_is_noted_as_sealed_that_was_never_written() {
+fn rl4_more_entries_than_were_written_cannot_be_marked_as_sealed() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = both(dir.path());
-    let refused = journal.mark_sealed(Stream::Access, 22).unwrap_err();
+    let (journal, _) = two_streams(dir.path());
+    let error = journal.mark_sealed(Stream::Access, 22).unwrap_err();
     assert!(
         matches!(
-            refused,
+            error,
             ReadError::NotWritten {
                 stream: Stream::Access,
                 size: 22
             }
         ),
-        "{refused}"
+        "{error}"
     );
     journal.mark_sealed(Stream::Access, 7).unwrap();
     journal.mark_sealed(Stream::Access, 3).unwrap();
-    assert_eq!(seqs(&journal, Stream::Access)[0], 7, "only reconciling moves back");
+    assert_eq!(
+        seqs(&journal, Stream::Access)[0],
+        7,
+        "only reconciling moves a stream back"
+    );
 }
 
-/// RL4: what may be deleted follows the slowest stream, and a level one holds back nothing.
+/// RL4: segments are deleted up to the slowest stream, and a fully sealed stream does not hold back their deletion.
 #[test]
 fn rl4_segments_stay_as_long_as_one_stream_needs_them() {
     let dir = tempfile::tempdir().unwrap();
-    let small = Options {
+    let small = JournalConfig {
         segment_bytes: 256 << 10,
         retain_bytes: 1,
         ..options(dir.path())
@@ -112,7 +119,7 @@ fn rl4_segments_stay_as_long_as_one_stream_needs_them() {
         .join(journal.shard().to_string())
         .join("000000000001.segment");
     journal.mark_sealed(Stream::Access, 3001).unwrap();
-    assert!(first.exists(), "a login in it is not sealed");
+    assert!(first.exists(), "a login in this segment is not sealed");
     assert!(journal.backlog().bytes > 256 << 10);
     assert_eq!(seqs(&journal, Stream::Security), [0, 1]);
     journal.mark_sealed(Stream::Security, 2).unwrap();
@@ -120,11 +127,11 @@ fn rl4_segments_stay_as_long_as_one_stream_needs_them() {
     assert_eq!(journal.backlog().bytes, 0);
 }
 
-/// RL4: of a stream with nothing unsealed nothing is read, so it costs nothing, whatever the others hold.
+/// RL4: for a fully sealed stream no file is read, so it costs nothing, regardless of the backlog of the others.
 #[test]
-fn rl4_a_level_stream_is_not_looked_for() {
+fn rl4_no_file_is_read_for_a_fully_sealed_stream() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = both(dir.path());
+    let (journal, _) = two_streams(dir.path());
     journal.mark_sealed(Stream::Security, 21).unwrap();
     drop(journal);
     let (journal, _) = open(dir.path());
@@ -142,42 +149,42 @@ fn rl4_a_level_stream_is_not_looked_for() {
 #[test]
 fn rl4_a_suffix_of_equal_size_with_other_hashes_is_foreign() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, [access, security]) = both(dir.path());
+    let (journal, [access, security]) = two_streams(dir.path());
     journal.mark_sealed(Stream::Access, 10).unwrap();
     journal.mark_sealed(Stream::Security, 21).unwrap();
     let changed = |head: StoredHead| StoredHead {
         hash: Hash::repeat_byte(7),
         ..head
     };
-    let found = journal
+    let standings = journal
         .reconcile(&[changed(head(&access, 10)), head(&security, 21)])
         .unwrap();
     assert_eq!(
-        found,
+        standings,
         [
             (Stream::Access, Standing::Foreign),
             (Stream::Security, Standing::InStep)
         ]
     );
-    let found = journal
+    let standings = journal
         .reconcile(&[head(&access, 10), changed(head(&security, 21))])
         .unwrap();
     assert_eq!(
-        found,
+        standings,
         [
             (Stream::Access, Standing::InStep),
             (Stream::Security, Standing::Foreign)
         ],
-        "at the very end"
+        "at the end of the chain"
     );
     assert_eq!(seqs(&journal, Stream::Access)[0], 10);
 }
 
-/// RL4: reconciling runs beside everything else, and moves no stream but the one that is elsewhere.
+/// RL4: reconciling may run while records are appended, and moves only the stream that differs.
 #[test]
-fn rl4_reconciling_runs_live_and_moves_one_stream() {
+fn rl4_reconciling_a_running_journal_moves_one_stream() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, [access, security]) = both(dir.path());
+    let (journal, [access, security]) = two_streams(dir.path());
     journal.mark_sealed(Stream::Access, 15).unwrap();
     journal.mark_sealed(Stream::Security, 21).unwrap();
     std::thread::scope(|scope| {
@@ -188,17 +195,21 @@ fn rl4_reconciling_runs_live_and_moves_one_stream() {
             } else {
                 Standing::Moved
             };
-            let found = journal.reconcile(&[head(&access, size)]).unwrap();
-            assert_eq!(found, [(Stream::Access, expected)]);
+            let standings = journal.reconcile(&[head(&access, size)]).unwrap();
+            assert_eq!(standings, [(Stream::Access, expected)]);
             assert_eq!(seqs(&journal, Stream::Access)[0], size as u64);
-            assert_eq!(seqs(&journal, Stream::Security), [0; 0], "not named, not moved");
+            assert_eq!(
+                seqs(&journal, Stream::Security),
+                [0; 0],
+                "a stream without a head is not moved"
+            );
         }
     });
-    let found = journal
+    let standings = journal
         .reconcile(&[StoredHead::empty(Stream::Access), head(&security, 4)])
         .unwrap();
     assert_eq!(
-        found,
+        standings,
         [(Stream::Access, Standing::Moved), (Stream::Security, Standing::Moved)]
     );
     assert_eq!(
@@ -216,16 +227,16 @@ fn rl4_reconciling_runs_live_and_moves_one_stream() {
     );
 }
 
-/// RL4, HD24: of each stream what is not sealed goes on in the new shard, however far apart they are.
+/// RL4, HD24: the unsealed records of each stream are moved to the new shard, regardless of the streams' progress.
 #[test]
-fn rl4_a_new_shard_begins_with_what_each_stream_lacks() {
+fn rl4_a_new_shard_starts_with_the_unsealed_records_of_each_stream() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, [access, security]) = both(dir.path());
+    let (journal, [access, security]) = two_streams(dir.path());
     journal.mark_sealed(Stream::Access, 19).unwrap();
     journal.mark_sealed(Stream::Security, 3).unwrap();
     let (journal, _) = journal.into_new_shard().unwrap();
     let content = |records: &[Unsealed]| -> Vec<_> {
-        let decode = |one: &Unsealed| gw_audit::Entry::decode(&one.bytes, &one.openings).unwrap().content;
+        let decode = |entry: &Unsealed| gw_audit::Entry::decode(&entry.bytes, &entry.openings).unwrap().content;
         records.iter().map(decode).collect()
     };
     let moved = |stream| content(&journal.unsealed(stream, 100).unwrap()[1..]);

@@ -1,5 +1,5 @@
 use gw_audit::AccessRecord;
-use gw_journal::{Journal, OpenError, Options, Recovery};
+use gw_journal::{Journal, JournalConfig, OpenError, Recovery};
 use gw_types::{Clock, Entropy, Seconds, Timestamp};
 use std::{
     path::Path,
@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-/// A clock that a test moves.
+/// A clock with a fixed time that a test can change.
 #[derive(Debug)]
 pub(crate) struct TestClock(pub(crate) AtomicI64);
 
@@ -34,12 +34,12 @@ impl Entropy for Counting {
         bytes
             .iter_mut()
             .zip(n.to_le_bytes().iter().cycle())
-            .for_each(|(to, from)| *to = *from);
+            .for_each(|(byte, value)| *byte = *value);
     }
 }
 
-pub(crate) fn options(dir: &Path) -> Options {
-    Options {
+pub(crate) fn options(dir: &Path) -> JournalConfig {
+    JournalConfig {
         dir: dir.to_owned(),
         holder: "the test".to_owned(),
         cluster: "test".to_owned(),
@@ -51,7 +51,7 @@ pub(crate) fn options(dir: &Path) -> Options {
     }
 }
 
-pub(crate) fn open_with(options: Options) -> Result<(Journal, Recovery), OpenError> {
+pub(crate) fn open_with(options: JournalConfig) -> Result<(Journal, Recovery), OpenError> {
     Journal::open(
         options,
         Arc::new(TestClock(AtomicI64::new(1_700_000_000))),

@@ -1,19 +1,20 @@
-//! Running the checker.
+//! Runs the checker.
 
 use stateright::{Checker as _, HasDiscoveries, Model};
 use std::{fmt::Debug, hash::Hash};
 
-/// What visiting every state found.
+/// Result of visiting every state.
 #[derive(Debug)]
 pub(crate) struct Verdict {
-    /// How many states there are.
+    /// Number of states.
     pub(crate) states: usize,
     /// The broken invariants, each with the steps that lead there.
     pub(crate) broken: Vec<(&'static str, String)>,
 }
 
 impl Verdict {
-    /// Asserts that no invariant is ever broken. A model of a handful of states has not been checked: `at_least`.
+    /// Asserts that no invariant is ever broken, and that the model has at least `at_least` states: a model with only a
+    /// few states checks nothing.
     #[track_caller]
     pub(crate) fn holds(&self, at_least: usize) {
         assert!(self.broken.is_empty(), "{self}");
@@ -54,7 +55,7 @@ where
     run(model, HasDiscoveries::All)
 }
 
-/// The same until this invariant is found broken.
+/// Visits states until this invariant is found broken.
 pub(crate) fn check_for<M>(invariant: &'static str, model: M) -> Verdict
 where
     M: Model + Send + Sync + 'static,

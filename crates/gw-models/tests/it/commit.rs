@@ -1,11 +1,11 @@
-//! A commit on the one writer connection of SQLite, on a disk that fills and empties (RL1, HD24).
+//! A commit on the one writer connection of SQLite, on a disk that becomes full and free again (RL1, HD24).
 //!
-//! Code: `gw-store/src/dialect/sqlite.rs` and `tx/mod.rs`. A mutation begins, writes, commits and answers; at any step
-//! the disk may be full, and at any point the process may be killed. A COMMIT that fails for want of room leaves its
-//! transaction open on the connection; the driver then opens the next one as a savepoint inside it, whose release is no
-//! commit and fails at nothing.
+//! Code: `gw-store/src/dialect/sqlite.rs` and `tx/mod.rs`. A mutation begins, writes, commits and is acknowledged; at
+//! any step the disk may be full, and at any point the process may be killed. A COMMIT that fails for lack of room
+//! leaves its transaction open on the connection; the driver then opens the next transaction as a savepoint inside it,
+//! and releasing the savepoint succeeds without committing.
 //!
-//! Invariant: what was acknowledged is on disk. Sizes: three mutations, two failures of the disk, one kill.
+//! Invariant: every acknowledged mutation is on disk. Sizes: three mutations, two full disks, one kill.
 
 use crate::check::check;
 use stateright::{Model, Property};
@@ -15,12 +15,12 @@ const MUTATIONS: u8 = 3;
 const ACKNOWLEDGED_IS_DURABLE: &str = "what was acknowledged is on disk";
 const NEVER_STOPS: &str = "with room on the disk a mutation can be acknowledged";
 
-/// What is done after a write that failed, and before an answer.
+/// Actions after a failed write, and before the acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// The connection is dropped after a failed write, and with it whatever transaction was open.
+    /// The connection is dropped after a failed write, together with any open transaction.
     drops_connection: bool,
-    /// Before the answer another connection must see the mutation.
+    /// Before the acknowledgement another connection must see the mutation.
     reads_back: bool,
 }
 
@@ -45,9 +45,9 @@ struct State {
     durable: BTreeSet<u8>,
     acknowledged: BTreeSet<u8>,
     refused: u8,
-    /// Rows of the transaction that is open on the connection.
+    /// Rows of the open transaction on the connection.
     open: BTreeSet<u8>,
-    /// How many transactions the driver believes to be open on the connection.
+    /// Number of transactions that the driver believes to be open on the connection.
     depth: u8,
     phase: Phase,
     full: bool,
@@ -105,7 +105,7 @@ impl Model for Rules {
     fn next_state(&self, last: &State, step: Step) -> Option<State> {
         let mut state = last.clone();
         match (step, state.phase) {
-            // BEGIN writes nothing, and rows go to the cache of the connection first: only COMMIT needs room.
+            // BEGIN writes nothing, and rows first go to the cache of the connection: only COMMIT needs room.
             (Step::Begin, _) => {
                 state.depth += 1;
                 state.open.insert(state.next);
@@ -114,7 +114,7 @@ impl Model for Rules {
             }
             (Step::Commit, Phase::Written(change)) => {
                 if state.depth > 1 {
-                    // The release of a savepoint.
+                    // Releases a savepoint.
                     state.depth -= 1;
                     state.phase = Phase::Committed(change);
                 } else if state.full {
@@ -155,7 +155,7 @@ impl Model for Rules {
             Property::always(ACKNOWLEDGED_IS_DURABLE, |_, state: &State| {
                 state.acknowledged.is_subset(&state.durable)
             }),
-            // No refusal may need a restart to end: with room and without a fault, the next commit is one.
+            // Recovery must not need a restart: with room and without a fault, the next commit succeeds.
             Property::always(NEVER_STOPS, |_, state: &State| {
                 state.phase != Phase::Idle || state.full || state.depth == 0
             }),
@@ -182,8 +182,8 @@ fn rl1_a_dropped_connection_and_reading_back_lose_nothing() {
     check(NEW).holds(100);
 }
 
-/// Each half alone: reading back keeps every promise but the service never recovers; dropping alone does both, as long
-/// as every failed write is noticed.
+/// Each rule alone: with reading back alone no acknowledged mutation is lost, but the service may never recover; with
+/// dropping alone both invariants hold, as long as every failed write is noticed.
 #[test]
 fn rl1_reading_back_alone_keeps_the_promise() {
     let verdict = check(Rules {

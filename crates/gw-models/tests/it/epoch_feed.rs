@@ -1,41 +1,41 @@
 //! The epoch feed (HD23 E-1 to E-4 and E-6, HD21): how instances follow one history of policy.
 //!
-//! Code: `gw-store/src/feed` and `snapshot/mod.rs`; succession, gaps and freshness are decided by the code's own
-//! functions ([`gw_store::feed_rules`]). Writers commit epochs; each instance asks for the head, is answered from one
-//! state of the database (E-3), applies and confirms, with any delay between the steps. The primary may fail over to a
-//! standby that lacks the newest epochs, which other commits then take the numbers of; a question may be answered by a
-//! replica; change rows are pruned. Time passes in ticks at any point.
+//! Code: `gw-store/src/feed` and `snapshot/mod.rs`; the code's own functions ([`gw_store::feed_rules`]) decide
+//! succession, gaps and freshness. Writers commit epochs; each instance queries the head, gets an answer from one state
+//! of the database (E-3), applies and confirms, with any delay between the steps. The primary may fail over to a
+//! standby that lacks the newest epochs, whose numbers other commits then take; a replica may answer a query; change
+//! rows are pruned. Time passes in ticks at any point.
 //!
 //! Invariants: no instance calls a snapshot fresh that lacks a change acknowledged earlier than the staleness bound, if
-//! the database still has it; and a mutation is acknowledged only when its own instance has applied it. A change that a
-//! failover undid is nobody's: asynchronous replication lost it.
+//! the database still has that change; and a mutation is acknowledged only when its own instance has applied it. A
+//! change that a failover undid is not required: asynchronous replication lost it.
 //!
-//! Sizes: two instances, of which one commits; two or three commits; any number of ticks, of which two make stale (times
-//! are kept as ages, and what is older than that bound is all one); and one each of failover, pruning and an answer by
-//! a replica, as far as a test says so.
+//! Sizes: two instances, of which one commits; two or three commits; any number of ticks, of which two make a snapshot
+//! stale (times are stored as ages, limited to that bound); and, where a test says so, one each of failover, pruning
+//! and an answer by a replica.
 
 use crate::check::{check, check_for};
 use gw_store::feed_rules::{Succession, is_fresh, is_gapless, succession};
 use gw_types::Epoch;
 use stateright::{Model, Property};
 
-/// In ticks.
+/// Staleness bound in ticks.
 const STALE_AFTER: u8 = 2;
 const FRESH_HAS_ALL: &str = "a fresh snapshot has every change acknowledged before the staleness bound";
 const OWN_IS_APPLIED: &str = "an acknowledged mutation is applied on its own instance";
 
-/// How heads are compared, and when a mutation is answered.
+/// How heads are compared, and when a mutation is acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// Epochs carry stamps, so that a number of another history is known as such.
+    /// Epochs have stamps, so that an epoch of another history with the same number is recognized.
     compares_stamps: bool,
-    /// A head told by a replica is no head (E-3).
+    /// A head from a replica is rejected (E-3).
     only_primary: bool,
     answers: Answers,
     sizes: Sizes,
 }
 
-/// How often what happens at most.
+/// Maximum number of each event.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     commits: usize,
@@ -63,14 +63,14 @@ const REPLICA: Sizes = Sizes {
     replicas: 1,
 };
 
-/// When the instance that committed answers.
+/// When the committing instance responds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answers {
-    /// When it has applied the epoch's number, or has waited long enough: then it turns stale and answers all the same.
+    /// When it has applied the epoch's number, or has waited long enough: then it turns stale and acknowledges anyway.
     AnyWay,
-    /// When it has applied the epoch's number; after waiting it refuses with 503.
+    /// When it has applied the epoch's number; after the wait it responds with 503.
     AppliedNumber,
-    /// When it has applied the change itself; after waiting it refuses with 503.
+    /// When it has applied the change itself; after the wait it responds with 503.
     Applied,
 }
 
@@ -81,27 +81,27 @@ const NEW: Rules = Rules {
     sizes: FAILOVER,
 };
 
-/// The changes of a history in order: the stamp of each epoch.
+/// The changes of a history in order, as the stamps of its epochs.
 type History = Vec<u8>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Instance {
     applied: History,
-    /// Ticks since the question was sent that confirmed it; `None`: not confirmed.
+    /// Ticks since the query that confirmed it was sent; `None`: not confirmed.
     confirmed: Option<u8>,
     look: Look,
-    /// Only a full load helps.
+    /// Whether a full load is needed.
     whole: bool,
 }
 
-/// One look at the head, so many ticks ago.
+/// One poll of the head, with its age in ticks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Look {
     None,
     Asked {
         age: u8,
     },
-    /// What the answer makes of the snapshot; `None`: it must be loaded whole.
+    /// The snapshot after the answer; `None`: a full load is needed.
     Answered {
         age: u8,
         history: Option<History>,
@@ -119,7 +119,7 @@ struct Write {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Answer {
     Waiting,
-    /// So many ticks ago, with the change applied on its own instance or not.
+    /// Acknowledged `age` ticks ago; `applied`: whether its own instance had applied the change.
     Acknowledged {
         age: u8,
         applied: bool,
@@ -151,7 +151,7 @@ enum Step {
     Answer {
         instance: usize,
     },
-    /// A standby answers that has this much of the history.
+    /// A standby with the first `has` epochs answers.
     AnswerOfReplica {
         instance: usize,
         has: usize,
@@ -165,7 +165,7 @@ enum Step {
     GiveUp {
         write: usize,
     },
-    /// To a standby that has this much of the history.
+    /// Fails over to a standby with the first `has` epochs.
     FailOver {
         has: usize,
     },
@@ -173,7 +173,7 @@ enum Step {
 }
 
 impl Rules {
-    /// What an answer with this database's head makes of a snapshot.
+    /// Returns the snapshot after an answer with this database's head; `None` if a full load is needed.
     fn follow(self, instance: &Instance, database: &History, pruned: usize) -> Option<History> {
         if instance.whole {
             return Some(database.clone());
@@ -186,7 +186,7 @@ impl Rules {
             .checked_sub(1)
             .map(|index| database.get(index).copied());
         let recorded = match recorded {
-            // Before the first commit both are at the beginning.
+            // Before the first commit both are at the start.
             None => Some(None),
             Some(found) => found.map(Some),
         };
@@ -336,7 +336,8 @@ impl Model for Rules {
             Step::AnswerOfReplica { instance, has } => {
                 state.replicas += 1;
                 if self.only_primary {
-                    // An error: nothing is confirmed, the snapshot is fresh for as long as the last confirmation holds.
+                    // The query fails: nothing is confirmed, and the snapshot stays fresh while the last confirmation
+                    // holds.
                     state.instances[instance].look = Look::None;
                 } else {
                     let replica = state.primary[..has].to_vec();
@@ -435,7 +436,7 @@ fn hd23_e3_a_head_told_by_a_replica_is_none() {
     .breaks(FRESH_HAS_ALL);
 }
 
-/// The answer that was sent although the wait for the feed had ended: 200 for what may never have been committed (RL1).
+/// A response after the wait for the feed ended: 200 for a mutation that may never have been committed (RL1).
 #[test]
 fn rl1_an_answer_after_a_vain_wait_acknowledges_what_is_not_applied() {
     check_for(
@@ -448,7 +449,7 @@ fn rl1_an_answer_after_a_vain_wait_acknowledges_what_is_not_applied() {
     .breaks(OWN_IS_APPLIED);
 }
 
-/// An epoch's number is no proof that the change is applied: after a failover another change carries it.
+/// An epoch's number does not prove that the change is applied: after a failover another change has it.
 #[test]
 fn rl1_waiting_for_a_number_acknowledges_another_history() {
     check_for(

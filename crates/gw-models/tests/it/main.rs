@@ -1,4 +1,4 @@
-//! Each file is one protocol: its states and steps, its invariants, and the sizes at which all of it is visited.
+//! Each file models one protocol: its states and steps, its invariants, and the sizes at which all states are visited.
 
 #[cfg(test)]
 mod check;

@@ -1,13 +1,15 @@
-//! Sealer, claim and outbox (spec/70 rules 3, 13 and 15, HD25; RL1, RL3, RL4, RL6): how records get into the audit store.
+//! Sealer, claim and outbox (spec/70 rules 3, 13 and 15, HD25; RL1, RL3, RL4, RL6): how records get into the audit
+//! store.
 //!
 //! Code: `gw-server/src/workers/sealer`, `gw-store/src/audit`. Mutations leave a row in the outbox of the policy store;
-//! calls leave a record in one of two streams of the journal. Sealers take both into chains of the audit store: a row is
-//! looked at, its entry inserted where the chain ends and the claim's fence is the newest, the store read back, the row
-//! marked as sealed and kept. A sealer dies at any point; its lease lapses and another one goes on. Meanwhile an operator
-//! restores an older policy store or audit store, an insert is acknowledged and not kept, a chain's end is altered.
+//! calls leave a record in one of two streams of the journal. Sealers move both into chains of the audit store: a
+//! sealer reads a row, inserts its entry if the chain ends where expected and the claim's fence is the newest, reads
+//! the store back, and marks the row as sealed; the row is kept. A sealer may die at any point; its lease expires and
+//! another sealer continues. Meanwhile an operator restores an older policy store or audit store, an insert is
+//! acknowledged and not stored, or a chain's end is altered.
 //!
-//! Invariants: no record is sealed twice; an acknowledged record whose chain is not blocked ends in the store, or an alarm
-//! names its id; a blocked chain blocks no other, and is told of.
+//! Invariants: no record is sealed twice; an acknowledged record whose chain is not blocked ends in the store, or an
+//! alarm names its id; a blocked chain does not block others, and is reported.
 //!
 //! Sizes: two sealers on the outbox, up to three mutations and two calls, one or two of the faults at a time.
 
@@ -18,26 +20,26 @@ use std::collections::BTreeSet;
 const ONCE: &str = "no record is sealed twice";
 const ALL: &str = "an acknowledged record is sealed or named by an alarm";
 const TOLD: &str = "a blocked chain is told of";
-/// The chains: of mutations, and of the two streams of the journal.
+/// The chains: one of mutations, two of the journal's streams.
 const ADMIN: usize = 0;
 const STREAMS: [usize; 2] = [1, 2];
 
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// Which rows wait: those that are not marked as sealed, compared with what stands under their id. Otherwise those
+    /// Waiting rows are those not marked as sealed, after comparison with the entry under their id. Otherwise: those
     /// above the highest sealed id, deleted once sealed.
     by_row: bool,
-    /// Rows and marks move on only after the store was seen to hold the entry.
+    /// Rows and marks advance only after the entry was read back from the store.
     reads_back: bool,
-    /// Where a chain ends is compared with what was confirmed while the sealer runs, not at start only.
+    /// A chain's end is compared with the confirmed one while the sealer runs, not only at start.
     compares_live: bool,
-    /// A chain that cannot go on holds up no other.
+    /// A chain that cannot continue does not hold up others.
     independent: bool,
-    /// Ids known outside the policy store are raised in it before it takes the first mutation.
+    /// Ids known outside the policy store are raised in it before it accepts the first mutation.
     raises_before_serving: bool,
     /// Kept rows are compared with the store again before they are deleted, not only when a sealer takes the chain.
     compares_kept: bool,
-    /// An insert goes with the claim's holder, not with its number alone: a restored audit store gives numbers out again.
+    /// An insert requires the claim's holder, not only its fence: a restored audit store issues fences again.
     compares_holder: bool,
     sizes: Sizes,
 }
@@ -45,7 +47,7 @@ struct Rules {
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     mutations: u8,
-    /// Calls recorded in each stream.
+    /// Number of calls in each stream.
     calls: [u8; 2],
     crashes: u8,
     takeovers: u8,
@@ -88,12 +90,12 @@ const OLD: Rules = Rules {
     sizes: NONE,
 };
 
-/// A record by the id of its row, and by what it says.
+/// A record: the id of its row, and its content.
 type Record = (u8, u8);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Policy {
-    /// Rows of the outbox and whether they are marked as sealed.
+    /// Rows of the outbox, and whether they are marked as sealed.
     rows: Vec<(Record, bool)>,
     last_id: u8,
 }
@@ -103,7 +105,7 @@ struct Audit {
     chains: [Vec<Record>; 3],
     fence: u8,
     holder: usize,
-    /// Somebody altered the end of this chain: nothing continues it.
+    /// The chain whose end was altered: it cannot be continued.
     jammed: Option<usize>,
 }
 
@@ -116,7 +118,7 @@ struct Sealer {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Known {
-    /// Its end, as a hash tells it.
+    /// The chain as known to the sealer; stands for the hash of its end.
     chain: Vec<Record>,
     /// The highest sealed id.
     newest: u8,
@@ -137,14 +139,14 @@ struct State {
     policy_backup: Option<Policy>,
     audit: Audit,
     audit_backup: Option<Audit>,
-    /// The records of the journal's two streams; it keeps them.
+    /// The records of the journal's two streams, which are kept.
     journal: [Vec<Record>; 2],
-    /// How many of them count as sealed.
+    /// Number of records per stream that count as sealed.
     marks: [usize; 2],
-    /// Inserted, and not read back yet.
+    /// Whether an insert per stream awaits its read-back.
     inserted: [bool; 2],
     sealers: [Sealer; 2],
-    /// The highest id known to be committed, outside the policy store.
+    /// The highest committed id known outside the policy store.
     outside: u8,
     acknowledged: BTreeSet<Record>,
     /// Ids that an alarm named.
@@ -154,7 +156,7 @@ struct State {
     left: Left,
 }
 
-/// What may still happen.
+/// Events that may still happen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Left {
     mutations: u8,
@@ -174,16 +176,16 @@ enum Step {
     Call(usize),
     BackUpPolicy,
     BackUpAudit,
-    /// The service is stopped for it.
+    /// The service is stopped for this.
     RestorePolicy,
     RestoreAudit,
-    /// The next insert is acknowledged and not kept.
+    /// The next insert is acknowledged and not stored.
     Phantom {
         sealer: usize,
     },
     PhantomOfStream(usize),
     Jam(usize),
-    /// A sealed row was kept long enough.
+    /// A sealed row was kept long enough and is deleted.
     Forget,
     Crash {
         sealer: usize,
@@ -213,7 +215,7 @@ enum Step {
 }
 
 impl Rules {
-    /// The first row that waits.
+    /// Returns the first waiting row.
     fn waiting(self, state: &State, known: &Known) -> Option<Record> {
         let waits = |(record, sealed): &&(Record, bool)| {
             if self.by_row { !*sealed } else { record.0 > known.newest }
@@ -225,7 +227,7 @@ impl Rules {
         *sealed && (!self.compares_kept || state.is_sealed(ADMIN, record))
     }
 
-    /// Ids above the highest sealed one that neither wait nor are sealed nor were named.
+    /// Returns ids above the highest sealed one that neither wait, nor are sealed, nor were named.
     fn absent(self, state: &State, known: &Known) -> Vec<u8> {
         let last = state.policy.last_id.max(state.outside);
         let is_there = |id: u8| {
@@ -248,7 +250,7 @@ impl Rules {
         !self.independent && waits && !fits
     }
 
-    /// The steps of the sealers on one chain; none: they rest.
+    /// Returns the sealers' possible steps on one chain; empty if they rest.
     fn work(self, state: &State, chain: usize) -> Vec<Step> {
         let mut steps = Vec::new();
         if self.independent && state.audit.jammed == Some(chain) && state.blocked != Some(chain) {
@@ -262,7 +264,7 @@ impl Rules {
     }
 
     fn work_on_outbox(self, state: &State, steps: &mut Vec<Step>) {
-        // What tries in vain to continue an altered chain changes nothing.
+        // Attempts to continue an altered chain change nothing.
         if state.audit.jammed == Some(ADMIN) || (0..2).any(|stream| self.holds_up(state, stream)) {
             return;
         }
@@ -312,12 +314,12 @@ impl Rules {
         }
     }
 
-    /// What a sealer does when it takes the chain.
+    /// Gives the chain to a sealer.
     fn claim(self, state: &mut State, index: usize) {
         state.audit.fence += 1;
         state.audit.holder = index;
         for other in &mut state.sealers {
-            // Only the lease is gone; what the other one is about to do it still tries.
+            // The other sealer only loses its lease; it still tries the step that it has started.
             if other.stage == Stage::Rest {
                 *other = Sealer::default();
             }
@@ -409,7 +411,8 @@ impl Rules {
 }
 
 impl State {
-    /// A policy store that has given out fewer ids than are known gets them raised, and an alarm names them.
+    /// Raises the ids of a policy store that has issued fewer ids than are known, and names the missing ones in an
+    /// alarm.
     fn raise_ids(&mut self, sealed: u8) {
         let last = sealed.max(self.outside);
         self.named.extend(self.policy.last_id + 1..=last);
@@ -418,7 +421,7 @@ impl State {
 
     fn stop(&mut self, rules: Rules, sealer: usize) {
         self.sealers[sealer] = Sealer::default();
-        // The journal is that of the first instance, and is compared with the store at start.
+        // The journal belongs to the first instance, and is compared with the store at start.
         if sealer == 0 {
             self.inserted = [false; 2];
             for (stream, chain) in STREAMS.into_iter().enumerate() {
@@ -549,7 +552,7 @@ impl Model for Rules {
             Step::Call(stream) => {
                 state.left.calls[stream] -= 1;
                 state.next += 1;
-                // The ids of streams are apart from those of rows.
+                // Ids of streams are separate from those of rows.
                 state.journal[stream].push((100, state.next));
             }
             Step::BackUpPolicy => state.policy_backup = Some(state.policy.clone()),
@@ -657,7 +660,7 @@ impl Model for Rules {
     }
 }
 
-/// What the operator's backups do (RL3, RL6), with the deaths and takeovers around them.
+/// Restored backups (RL3, RL6), with crashes and takeovers around them.
 const POLICY_RESTORED: Sizes = Sizes {
     mutations: 3,
     crashes: 1,
@@ -753,7 +756,7 @@ fn rl1_a_commit_that_was_none_is_taken_for_one() {
     .breaks(ALL);
 }
 
-/// Each rule is needed: without it alone, some record is lost without a word.
+/// Each rule is needed: without it, some record is lost without an alarm.
 #[test]
 fn each_rule_of_the_sealer_is_needed() {
     let by_highest = Rules {
@@ -807,7 +810,7 @@ fn each_rule_of_the_sealer_is_needed() {
     .breaks(ALL);
 }
 
-/// Two sealers with claims of one number: both continue the same chain, with the same record.
+/// Two sealers with claims of the same fence continue the same chain with the same record.
 #[test]
 fn rl6_a_restored_audit_store_gives_a_fence_out_twice() {
     check_for(
@@ -821,8 +824,8 @@ fn rl6_a_restored_audit_store_gives_a_fence_out_twice() {
     .breaks(ONCE);
 }
 
-/// A sealer whose lease lapsed marks a row after the audit store went back: whoever sealed meanwhile never looks at the
-/// row again, and it is deleted.
+/// A sealer with an expired lease marks a row after the audit store was restored: the new sealer never reads the row
+/// again, and it is deleted.
 #[test]
 fn rl6_kept_rows_are_compared_before_they_go() {
     check_for(
@@ -836,8 +839,8 @@ fn rl6_kept_rows_are_compared_before_they_go() {
     .breaks(ALL);
 }
 
-/// A restored policy store that takes a mutation before its ids were raised gives it the id of a lost one, and nobody
-/// misses the lost one.
+/// A restored policy store that accepts a mutation before its ids are raised gives it the id of a lost one, and the
+/// loss goes unnoticed.
 #[test]
 fn rl3_ids_are_raised_before_the_first_mutation_is_taken() {
     check_for(

@@ -1,16 +1,18 @@
-//! Reserve, send, outcome (HD21, HD22, spec/20 §12): a transaction on its way through the gateway.
+//! Reserve, send, outcome (HD21, HD22, spec/20 §12): the path of a transaction through the gateway.
 //!
-//! Code: `gw-rpc/src/send`. The intent is appended to the journal and made durable; rows are reserved in the policy store;
-//! the transaction goes to the node, which takes it, refuses it, or takes it or not without an answer; rows are settled;
-//! the outcome is made durable; the client is answered. The process dies between any two of these, and then only what is
-//! durable is left; at the next start open intents are resolved by asking the node. Journal and policy store fail.
+//! Code: `gw-rpc/src/send`. The intent is appended to the journal and made durable; rows are reserved in the policy
+//! store; the transaction is sent to the node, which accepts or rejects it, or gives no answer; rows are settled; the
+//! outcome is made durable; the client gets a response. The process may die between any two of these steps, and then
+//! only durable data is left; at the next start open intents are resolved by querying the node. Journal and policy
+//! store may fail.
 //!
-//! Invariants: the node hears of nothing without a durable intent; no intent has two outcomes; when all is at rest, each
-//! durable intent has the outcome that the node's state gives it; a client told of success has a durable outcome; and what
-//! a client was told of is never concluded as refused.
+//! Invariants: the node receives no transaction without a durable intent; no intent has two outcomes; when all is at
+//! rest, each durable intent has the outcome that the node's state gives it; a client told of success has a durable
+//! outcome; and a transaction reported to a client as successful is never concluded as rejected.
 //!
-//! Assumed: a transaction on its way to the node arrives or is lost before the gateway gives up asking for it
-//! (`recover::TRIES`, one minute). Sizes: two sends, two deaths, one fault of the journal, one of the policy store.
+//! Assumed: a transaction on its way to the node arrives or is lost before the gateway stops querying for it
+//! (`recover::MAX_ATTEMPTS`, one minute). Sizes: two sends, two deaths, one fault of the journal, one of the policy
+//! store.
 
 use crate::check::{check, check_for};
 use stateright::{Model, Property};
@@ -23,11 +25,11 @@ const TOLD_IS_TRUE: &str = "what a client was told of is taken, and its intent i
 
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// The node hears of a transaction only when its intent is durable.
+    /// The node receives a transaction only when its intent is durable.
     waits_for_intent: bool,
-    /// Success is told only when the outcome is durable; otherwise also when it is left to the resolver.
+    /// Success is reported only when the outcome is durable; otherwise also when the outcome is left to the resolver.
     waits_for_outcome: bool,
-    /// The resolver asks for as long as the transaction may still arrive.
+    /// The resolver keeps querying for as long as the transaction may still arrive.
     asks_on: bool,
 }
 
@@ -50,17 +52,17 @@ enum Phase {
     Intended,
     /// The intent counts as durable; rows are reserved.
     Reserved,
-    /// On its way; nobody has answered.
+    /// The transaction is on its way, without an answer.
     Sent,
-    /// The node has answered: taken or not.
+    /// The node has accepted or rejected the transaction.
     Answered(Outcome),
     /// Rows are settled.
     Settled(Outcome),
-    /// The outcome is durable, or the resolver has the rest.
+    /// The outcome is durable, or the resolver does the rest.
     Concluded(Outcome),
-    /// Left to the resolver, without an answer of the node.
+    /// Left to the resolver, without an answer from the node.
     Unknown,
-    /// The client has its answer, or is gone.
+    /// The client has its response, or is gone.
     Over,
 }
 
@@ -74,16 +76,16 @@ enum Rows {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Send {
     phase: Phase,
-    /// Written, and lost with the process unless durable.
+    /// A written intent is lost with the process unless it is durable.
     intent: Durability,
     outcomes: Vec<Outcome>,
     rows: Rows,
-    /// Bytes on their way to the node.
+    /// Whether the transaction is on its way to the node.
     wire: bool,
-    /// Refused by the node, or lost on the way.
+    /// Whether the node rejected it, or it was lost on the way.
     gone: bool,
     taken: bool,
-    /// Handed to the resolver of this life of the process.
+    /// Whether the resolver of this process handles it.
     resolving: bool,
     told_success: bool,
 }
@@ -108,13 +110,13 @@ enum Step {
     Write(usize),
     Sync(usize),
     Forward(usize),
-    /// The node has the bytes and takes or refuses them; the answer comes back or not.
+    /// The node receives the transaction and accepts or rejects it; its answer arrives or not.
     Arrive {
         send: usize,
         takes: bool,
         answers: bool,
     },
-    /// Lost on the way.
+    /// The transaction is lost on its way.
     Lose(usize),
     GiveUp(usize),
     Settle(usize),
@@ -131,7 +133,7 @@ impl Send {
         self.intent == Durability::Durable && self.outcomes.is_empty()
     }
 
-    /// What the resolver concludes now, if it does.
+    /// Returns the outcome that the resolver concludes now, if any.
     fn resolution(&self, rules: Rules) -> Option<Outcome> {
         match (self.taken, self.wire && rules.asks_on) {
             (true, _) => Some(Outcome::Accepted),
@@ -267,7 +269,7 @@ impl Model for Rules {
                 let Phase::Settled(outcome) = state.sends[index].phase else {
                     return None;
                 };
-                // Nobody tries again in this life: the intent stays open until the next start.
+                // This process does not retry: the intent stays open until the next start.
                 state.sends[index].phase = Phase::Concluded(outcome);
             }
             Step::Tell(index) => {
@@ -322,7 +324,7 @@ impl Model for Rules {
                             };
                             send.wire || (*outcome == node && send.rows == Rows::Settled(node))
                         }
-                        // Open: somebody has it, or the next start will.
+                        // Open: the resolver handles it now or after the next start.
                         None => true,
                     },
                     state,
@@ -366,8 +368,8 @@ fn hd22_a_resolver_that_gives_up_early_refuses_what_the_node_takes() {
     check_for(OUTCOME_TRUE, Rules { asks_on: false, ..NEW }).breaks(OUTCOME_TRUE);
 }
 
-/// A send that the node took and whose rows or outcome could not be written is answered with its hash, and its intent
-/// stays open: what is told is true, though the outcome follows later.
+/// A send that the node accepted, but whose rows or outcome could not be written, is answered with its hash, and its
+/// intent stays open: the response is true, though the outcome follows later.
 #[test]
 fn hd22_success_told_before_the_outcome_is_true_all_the_same() {
     let rules = Rules {

@@ -18,10 +18,10 @@ fn hold(budget: &Arc<AnswerBudget>, payer: Payer) -> Arc<AnswerHold> {
     Arc::new(hold)
 }
 
-/// For ever, as far as these tests go: the clock stands unless nothing else is left to do.
+/// Effectively forever: the paused clock advances only when all tasks wait.
 const LONG: Duration = Duration::from_secs(3600);
 
-async fn waiting(budget: &AnswerBudget, count: usize) {
+async fn until_waiting(budget: &AnswerBudget, count: usize) {
     while budget.waiting() != count {
         tokio::task::yield_now().await;
     }
@@ -37,40 +37,40 @@ async fn rl8_a_caller_never_holds_more_than_its_share_and_waits_for_its_own() {
         let second = Arc::clone(&second);
         async move { second.lease(20).await }
     });
-    waiting(&budget, 1).await;
+    until_waiting(&budget, 1).await;
     assert_eq!(
         hold(&budget, OTHER).lease(40).await.unwrap().bytes(),
         40,
-        "others are not kept waiting"
+        "other callers do not wait"
     );
     drop(lease);
     assert_eq!(
         budget.held_by(ONE),
         30,
-        "what one answer gave up is its request's until that ends"
+        "bytes released by one answer stay reserved for its request until the request ends"
     );
     drop(first);
     let lease = waits.await.unwrap().unwrap();
     assert_eq!((budget.held_by(ONE), budget.peak()), (20, 70));
     drop((lease, second));
     assert_eq!((budget.held(), budget.waiting()), (0, 0));
-    assert!(budget.ledger().shares.is_empty(), "nobody is remembered");
+    assert!(budget.ledger().shares.is_empty(), "no share is kept");
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl8_whoever_finds_no_room_in_time_is_refused_and_leaves_nothing_behind() {
+async fn rl8_a_call_without_room_in_time_is_refused_and_leaves_nothing_behind() {
     let budget = budget(100, 40, Duration::ZERO);
     let held = hold(&budget, ONE).lease(30).await.unwrap();
     assert_eq!(hold(&budget, ONE).lease(20).await.unwrap_err(), NoRoom);
     assert_eq!((budget.held(), budget.waiting()), (30, 0));
     drop(held);
     assert_eq!(budget.held(), 0);
-    // Alone it may have whatever the node may answer.
+    // The only holder may exceed its share.
     assert_eq!(hold(&budget, ONE).lease(500).await.unwrap().bytes(), 500);
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl8_who_holds_least_is_next_and_is_not_overtaken() {
+async fn rl8_the_caller_with_the_fewest_bytes_is_next_and_is_not_overtaken() {
     let budget = budget(100, 60, LONG);
     let (one, other) = (
         hold(&budget, ONE).lease(60).await.unwrap(),
@@ -78,7 +78,7 @@ async fn rl8_who_holds_least_is_next_and_is_not_overtaken() {
     );
     let order: Arc<Mutex<Vec<&str>>> = Arc::default();
     let mut tasks = Vec::new();
-    for (at, (name, payer, bytes)) in [("other", OTHER, 30), ("third", THIRD, 50), ("small", OTHER, 1)]
+    for (index, (name, payer, bytes)) in [("other", OTHER, 30), ("third", THIRD, 50), ("small", OTHER, 1)]
         .iter()
         .enumerate()
     {
@@ -88,7 +88,7 @@ async fn rl8_who_holds_least_is_next_and_is_not_overtaken() {
             order.lock().unwrap().push(*name);
             drop((lease, hold));
         }));
-        waiting(&budget, at + 1).await;
+        until_waiting(&budget, index + 1).await;
     }
     drop(one);
     for task in tasks {
@@ -99,7 +99,7 @@ async fn rl8_who_holds_least_is_next_and_is_not_overtaken() {
     assert_eq!(budget.held(), 0);
 }
 
-/// Two answers that grow and fill the share: the second one to find none left is refused, the first one goes on.
+/// Two growing answers fill the share: the second one that asks for more is refused, the first one continues.
 #[tokio::test(start_paused = true)]
 async fn rl8_answers_that_wait_for_each_other_are_not_both_refused() {
     let budget = budget(100, 40, LONG);
@@ -107,7 +107,7 @@ async fn rl8_answers_that_wait_for_each_other_are_not_both_refused() {
     let mut first = one.lease(20).await.unwrap();
     let mut second = two.lease(20).await.unwrap();
     let grows = tokio::spawn(async move { first.grow_to(30).await.map(|()| first) });
-    waiting(&budget, 1).await;
+    until_waiting(&budget, 1).await;
     assert_eq!(second.grow_to(30).await, Err(NoRoom));
     drop((second, two));
     assert_eq!(grows.await.unwrap().unwrap().bytes(), 30);
@@ -130,13 +130,13 @@ async fn rl8_one_request_uses_its_room_again_and_trims_what_it_does_not_need() {
     hold.trim();
     assert_eq!(budget.held(), 10);
     drop(hold);
-    assert_eq!(budget.held(), 10, "as long as the text is on its way");
+    assert_eq!(budget.held(), 10, "the text holds its bytes until it is sent");
     drop(text);
     assert_eq!(budget.held(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl8_the_gateways_own_questions_count_and_never_wait() {
+async fn rl8_the_gateways_own_requests_are_counted_and_never_wait() {
     let budget = budget(100, 40, Duration::ZERO);
     let own = hold(&budget, Payer::Gateway).lease(500).await.unwrap();
     assert_eq!(budget.held(), 500);

@@ -1,11 +1,11 @@
-//! The same against a real node.
+//! The node client against Anvil.
 
 use crate::connect;
 use gw_evm::{
     BlockId,
     wire::{TraceForm, UpstreamCall},
 };
-use gw_node::{Answer, Budget};
+use gw_node::{Answer, RequestBudget};
 use gw_testkit::anvil::{self, anvil};
 use gw_types::{Address, B256, address};
 
@@ -22,7 +22,7 @@ async fn decision_7_anvil_traces_by_a_pair_of_tracers_in_one_batch() {
     assert_eq!(node.head().unwrap().block.number, 0);
 }
 
-/// Sends from an account of the node's own and waits until it is mined: what it created.
+/// Sends a transaction from an account of the node and waits until it is mined; returns the created contract.
 pub(crate) async fn send(node: &gw_node::Node, to: Option<Address>, input: &str) -> Option<Address> {
     let to = to.map_or_else(String::new, |to| format!(r#""to":"{to:#x}","#));
     let params = format!(r#"[{{"from":"{FUNDED:#x}",{to}"input":"{input}","gas":"0x200000"}}]"#);
@@ -30,7 +30,7 @@ pub(crate) async fn send(node: &gw_node::Node, to: Option<Address>, input: &str)
         method: "eth_sendTransaction".into(),
         params,
     };
-    let sent = match node.call(&send, Budget::Forward).await.unwrap() {
+    let sent = match node.call(&send, RequestBudget::Forward).await.unwrap() {
         Answer::Result(sent) => Some(sent),
         Answer::Error(_) => None,
     };
@@ -44,18 +44,18 @@ pub(crate) async fn send(node: &gw_node::Node, to: Option<Address>, input: &str)
 }
 
 #[tokio::test]
-async fn facts_of_a_transaction_that_is_mined() {
+async fn queries_about_a_mined_transaction() {
     let anvil = anvil();
     let node = connect(anvil.url()).await;
     let send = UpstreamCall {
         method: "eth_sendTransaction".into(),
         params: format!(r#"[{{"from":"{FUNDED:#x}","input":"0x6001600c60003960016000f300","gas":"0x20000"}}]"#),
     };
-    let Answer::Result(sent) = node.call(&send, Budget::Forward).await.unwrap() else {
+    let Answer::Result(sent) = node.call(&send, RequestBudget::Forward).await.unwrap() else {
         panic!("refused")
     };
     let hash = gw_policy::view::sent_hash(&sent).unwrap();
-    // Anvil answers before it has mined.
+    // Anvil answers before the transaction is mined.
     while node.head().unwrap().block.number == 0 {
         node.refresh_head().await.unwrap();
     }

@@ -1,15 +1,15 @@
-//! HD26: nothing runs code at the node for a caller but by a trace or a permit.
+//! HD26: for a caller, code runs at the node only in a trace or with a permit.
 
 use crate::connect;
 use gw_evm::wire::UpstreamCall;
-use gw_node::{Budget, NodeError};
+use gw_node::{NodeError, RequestBudget};
 use gw_testkit::FakeNode;
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// Methods by which a node runs code that their parameters choose.
+/// Methods that run code chosen by their parameters.
 const EXECUTIONS: [&str; 10] = [
     "eth_call",
     "eth_callBundle",
@@ -23,9 +23,9 @@ const EXECUTIONS: [&str; 10] = [
     "trace_callMany",
 ];
 
-/// RT1, RT19: a bare execution never leaves the gateway.
+/// RT1, RT19: an execution without a permit never leaves the gateway.
 #[tokio::test]
-async fn rt1a_hd26_a_bare_execution_is_not_asked_for() {
+async fn rt1a_hd26_an_execution_without_a_permit_is_not_sent() {
     let fake = FakeNode::start().await;
     let node = connect(fake.url()).await;
     fake.take();
@@ -34,34 +34,40 @@ async fn rt1a_hd26_a_bare_execution_is_not_asked_for() {
             method: method.into(),
             params: "[]".to_owned(),
         };
-        let one = node.call(&call, Budget::Fact).await;
-        assert!(matches!(one, Err(NodeError::Unjudged)), "{method}: {one:?}");
-        let several = node.batch(&[call], Budget::Fact).await;
-        assert!(matches!(several, Err(NodeError::Unjudged)), "{method}: {several:?}");
+        let single_result = node.call(&call, RequestBudget::Fact).await;
+        assert!(
+            matches!(single_result, Err(NodeError::Unjudged)),
+            "{method}: {single_result:?}"
+        );
+        let batch_result = node.batch(&[call], RequestBudget::Fact).await;
+        assert!(
+            matches!(batch_result, Err(NodeError::Unjudged)),
+            "{method}: {batch_result:?}"
+        );
     }
-    assert!(fake.take_bodies().is_empty(), "the node heard of none");
+    assert!(fake.take_bodies().is_empty(), "no request reaches the node");
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+fn collect_sources(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            sources(&path, found);
+            collect_sources(&path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
+            files.push(path);
         }
     }
 }
 
-/// Where the name of such a method stands as a text: the registry of methods, the bodies of permitted calls and of
-/// traces, the client of foreign chains, and the demonstration, which is a client of the gateway. A new place has to
-/// show here that nobody runs past judgement what a caller chose.
+/// Only these source files may contain the name of such a method as a string: the registry of methods, the bodies of
+/// permitted calls and of traces, the client of external chains, and the demonstration, which is a client of the
+/// gateway. A new file must be added here, with the reason why it runs nothing unauthorized that a caller chose.
 #[test]
 fn rt1a_hd26_no_other_place_writes_an_execution() {
     const KNOWN: [&str; 4] = [
         "gw-evm/src/wire.rs",
         "gw-evm/src/method.rs",
-        "gw-identity/src/foreign_node.rs",
+        "gw-identity/src/external_node.rs",
         "gw-server/src/demo/",
     ];
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -69,11 +75,11 @@ fn rt1a_hd26_no_other_place_writes_an_execution() {
     for entry in fs::read_dir(crates).unwrap() {
         let folder = entry.unwrap().path().join("src");
         if folder.is_dir() {
-            sources(&folder, &mut files);
+            collect_sources(&folder, &mut files);
         }
     }
-    assert!(files.len() > 100, "all sources are looked at");
-    let mut places = Vec::new();
+    assert!(files.len() > 100, "all sources are searched");
+    let mut violations = Vec::new();
     for file in files {
         let name = file.strip_prefix(crates).unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&file).unwrap();
@@ -82,11 +88,11 @@ fn rt1a_hd26_no_other_place_writes_an_execution() {
             .lines()
             .filter(|line| !line.trim_start().starts_with("//"))
             .collect();
-        let tests = name.ends_with("tests.rs") || name.contains("/tests/") || name.starts_with("gw-testkit/");
-        let known = KNOWN.iter().any(|known| name.starts_with(known));
-        if !tests && !known && EXECUTIONS.iter().any(|method| code.contains(&format!("\"{method}\""))) {
-            places.push(name);
+        let is_test = name.ends_with("tests.rs") || name.contains("/tests/") || name.starts_with("gw-testkit/");
+        let is_known = KNOWN.iter().any(|prefix| name.starts_with(prefix));
+        if !is_test && !is_known && EXECUTIONS.iter().any(|method| code.contains(&format!("\"{method}\""))) {
+            violations.push(name);
         }
     }
-    assert!(places.is_empty(), "{places:?}");
+    assert!(violations.is_empty(), "{violations:?}");
 }

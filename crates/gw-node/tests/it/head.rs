@@ -1,21 +1,21 @@
 //! Following the head (decision 41).
 
 use crate::{config, connect};
-use gw_node::{Node, NodeError, Upkeep};
+use gw_node::{HealthCheckConfig, Node, NodeError};
 use gw_testkit::{FakeNode, fake_node};
 use std::time::Duration;
 
 const NEXT: &str = "0x6565656565656565656565656565656565656565656565656565656565656565";
 
 #[tokio::test]
-async fn decision_41_a_higher_number_asks_the_node_once_and_a_known_one_not_at_all() {
+async fn decision_41_a_higher_number_polls_the_node_once_and_a_known_one_does_not() {
     let fake = FakeNode::start().await;
     let node = connect(fake.url()).await;
     fake.take();
-    node.raise(FakeNode::HEAD).await.unwrap();
+    node.advance_head_to(FakeNode::HEAD).await.unwrap();
     fake.assert_silent();
     fake.on("eth_getBlockByNumber", fake_node::block(101, NEXT));
-    node.raise(101).await.unwrap();
+    node.advance_head_to(101).await.unwrap();
     assert_eq!(fake.take_bodies().len(), 1);
     let head = node.head().unwrap();
     assert_eq!(
@@ -25,14 +25,16 @@ async fn decision_41_a_higher_number_asks_the_node_once_and_a_known_one_not_at_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_nobody_confirms_is_no_head() {
+async fn an_unconfirmed_head_is_withdrawn() {
     let fake = FakeNode::start().await;
-    let often = Upkeep {
+    let frequent = HealthCheckConfig {
         head: Duration::from_millis(200),
         probe: Duration::from_secs(3600),
-        ..Upkeep::default()
+        ..HealthCheckConfig::default()
     };
-    let node = Node::connect(&config(fake.url()).with_upkeep(often)).await.unwrap();
+    let node = Node::connect(&config(fake.url()).with_health_checks(frequent))
+        .await
+        .unwrap();
     assert!(node.head().is_some());
     fake.on("eth_getBlockByNumber", serde_json::json!({"number": "0x65"}));
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -43,7 +45,7 @@ async fn a_head_nobody_confirms_is_no_head() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_not_there_at_start_is_an_error() {
+async fn a_node_that_does_not_answer_at_start_is_an_error() {
     let fake = FakeNode::start().await;
     fake.reply(
         "eth_chainId",
@@ -55,20 +57,22 @@ async fn a_node_that_is_not_there_at_start_is_an_error() {
     ));
 }
 
-/// A head of before is not served for long once the only node is gone, whether it refuses connections, answers nothing or
-/// is kept from us by what stands before it; it is back with its first answer.
+/// The last head is withdrawn soon after the only node fails, whether the node does not answer or a proxy in front of
+/// it does not reach it. It is published again with the node's first answer.
 #[tokio::test(start_paused = true)]
-async fn rl14_the_only_node_is_gone_for_three_seconds_at_most_before_its_head_is() {
-    for gone in [fake_node::Reply::Silence, fake_node::Reply::Http(502, "gone")] {
+async fn rl14_the_head_is_withdrawn_at_most_three_seconds_after_the_only_node_fails() {
+    for failure in [fake_node::Reply::Silence, fake_node::Reply::Http(502, "gone")] {
         let fake = FakeNode::start().await;
-        let often = Upkeep {
+        let frequent = HealthCheckConfig {
             probe: Duration::from_secs(3600),
-            ..Upkeep::default()
+            ..HealthCheckConfig::default()
         };
-        let node = Node::connect(&config(fake.url()).with_upkeep(often)).await.unwrap();
+        let node = Node::connect(&config(fake.url()).with_health_checks(frequent))
+            .await
+            .unwrap();
         tokio::time::sleep(Duration::from_secs(3)).await;
-        assert!(node.head().is_some(), "it answers");
-        fake.reply("eth_getBlockByNumber", gone);
+        assert!(node.head().is_some(), "the node answers");
+        fake.reply("eth_getBlockByNumber", failure);
         tokio::time::sleep(Duration::from_millis(3500)).await;
         assert!(node.head().is_none());
         assert!(

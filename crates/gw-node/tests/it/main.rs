@@ -1,5 +1,5 @@
 //! The node client against a scripted and a real node.
-#![expect(clippy::unwrap_used, reason = "a test without its node is over")]
+#![expect(clippy::unwrap_used, reason = "a test cannot continue without its node")]
 
 mod anvil;
 mod execution;
@@ -9,17 +9,17 @@ mod scripted;
 mod several;
 mod wallet;
 
-use gw_node::{Node, NodeConfig, Upkeep};
+use gw_node::{HealthCheckConfig, Node, NodeConfig};
 use std::{sync::Arc, time::Duration};
 
-/// Upkeep so rare that a test sees only its own calls.
+/// Health checks so rare that a test sees only its own calls.
 pub(crate) fn config(url: &str) -> NodeConfig {
     let hour = Duration::from_secs(3600);
-    NodeConfig::new(url).unwrap().with_upkeep(Upkeep {
+    NodeConfig::new(url).unwrap().with_health_checks(HealthCheckConfig {
         head: hour,
         probe: hour,
         standby: hour,
-        ..Upkeep::default()
+        ..HealthCheckConfig::default()
     })
 }
 

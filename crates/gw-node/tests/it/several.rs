@@ -1,11 +1,14 @@
-//! Several nodes of one chain: one of them at a time, another when it fails.
+//! Failover between several nodes of one chain.
 
 use crate::config;
 use gw_evm::{
     BlockId, CallRequest,
     wire::{TraceForm, TraceScope, UpstreamCall},
 };
-use gw_node::{Admitting, Answer, Block, Budget, Gate, Node, NodeError, NodeState, Resend, Traced, Upkeep};
+use gw_node::{
+    Answer, Block, BlockGate, BlockValidation, HealthCheckConfig, Node, NodeError, NodeState, RequestBudget,
+    RetryPolicy, Traced,
+};
 use gw_policy::{
     snapshot::{AccountChange, VisibleState},
     testing::world,
@@ -22,24 +25,24 @@ const NEXT: &str = "0x6565656565656565656565656565656565656565656565656565656565
 const OTHER: &str = "0x6666666666666666666666666666666666666666666666666666666666666666";
 const HOUR: Duration = Duration::from_secs(3600);
 
-async fn both(one: &str, two: &str, upkeep: Upkeep) -> Result<Arc<Node>, NodeError> {
-    Node::connect(&config(one).or(two).unwrap().with_upkeep(upkeep)).await
+async fn connect_both(first: &str, second: &str, health_checks: HealthCheckConfig) -> Result<Arc<Node>, NodeError> {
+    Node::connect(&config(first).or(second).unwrap().with_health_checks(health_checks)).await
 }
 
-/// Looks so rarely that a test makes its own.
-fn rarely() -> Upkeep {
-    Upkeep {
+/// Health checks so rare that a test triggers its own.
+fn rare_checks() -> HealthCheckConfig {
+    HealthCheckConfig {
         head: HOUR,
         probe: HOUR,
         standby: HOUR,
-        ..Upkeep::default()
+        ..HealthCheckConfig::default()
     }
 }
 
-fn often(head: u64) -> Upkeep {
-    Upkeep {
+fn frequent_polls(head: u64) -> HealthCheckConfig {
+    HealthCheckConfig {
         head: Duration::from_millis(head),
-        ..rarely()
+        ..rare_checks()
     }
 }
 
@@ -55,32 +58,37 @@ fn call(method: &'static str, params: &str) -> UpstreamCall {
 }
 
 async fn balance(node: &Node) -> Result<(), NodeError> {
-    let asked = call(
+    let balance_call = call(
         "eth_getBalance",
         r#"["0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","latest"]"#,
     );
-    node.call(&asked, Budget::Forward)
+    node.call(&balance_call, RequestBudget::Forward)
         .await
         .map(|answer| assert!(matches!(answer, Answer::Result(_))))
 }
 
-async fn until(mut is: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is() {
-        assert!(began.elapsed() < Duration::from_secs(20), "waited in vain");
+async fn wait_until(mut condition: impl FnMut() -> bool) {
+    let started_at = Instant::now();
+    while !condition() {
+        assert!(
+            started_at.elapsed() < Duration::from_secs(20),
+            "the condition did not become true"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// A real node behind two ways. Without a second way, the cut is what every caller sees.
+/// A real node behind two relays. A client with only the first relay gets the error.
 #[tokio::test]
-async fn a_read_goes_to_the_other_node_when_the_way_to_the_first_is_cut() {
+async fn a_read_goes_to_the_other_node_when_the_first_is_disconnected() {
     let anvil = anvil();
-    let (mut one, two) = (Relay::to(anvil.url()).await, Relay::to(anvil.url()).await);
-    let alone = Node::connect(&config(&one.url())).await.unwrap();
-    let node = both(&one.url(), &two.url(), rarely()).await.unwrap();
+    let (mut first_node, second_node) = (Relay::to(anvil.url()).await, Relay::to(anvil.url()).await);
+    let alone = Node::connect(&config(&first_node.url())).await.unwrap();
+    let node = connect_both(&first_node.url(), &second_node.url(), rare_checks())
+        .await
+        .unwrap();
     assert_eq!((active(&node), node.trace_form()), (0, Some(TraceForm::Batch)));
-    one.cut().await;
+    first_node.cut().await;
     assert!(matches!(
         balance(&alone).await,
         Err(NodeError::Unreachable(_) | NodeError::Broken(_))
@@ -89,7 +97,7 @@ async fn a_read_goes_to_the_other_node_when_the_way_to_the_first_is_cut() {
     assert_eq!((active(&node), node.head().map(|head| head.number)), (1, Some(0)));
     let states: Vec<_> = node.statuses().iter().map(|status| status.state).collect();
     assert_eq!(states, [NodeState::Down, NodeState::Up]);
-    // Traces, facts and sends follow.
+    // Traces and queries use the other node, too.
     let request = CallRequest {
         to: Some(Address::repeat_byte(9)),
         ..CallRequest::default()
@@ -108,46 +116,50 @@ async fn a_read_goes_to_the_other_node_when_the_way_to_the_first_is_cut() {
     assert_eq!(alone.statuses().len(), 1);
 }
 
-/// The connection stays, answers do not come: who waits is answered by the other node as soon as it is in use.
+/// The connection stays open but no answers come: waiting calls are answered by the other node as soon as it is in use.
 #[tokio::test]
-async fn a_node_that_falls_silent_is_given_up_and_so_are_the_answers_of_it() {
+async fn a_node_that_stops_answering_is_replaced_and_its_waiting_calls_are_repeated() {
     let anvil = anvil();
-    let (one, two) = (Relay::to(anvil.url()).await, Relay::to(anvil.url()).await);
-    let node = both(&one.url(), &two.url(), often(100)).await.unwrap();
-    one.hold();
-    let began = Instant::now();
+    let (first_node, second_node) = (Relay::to(anvil.url()).await, Relay::to(anvil.url()).await);
+    let node = connect_both(&first_node.url(), &second_node.url(), frequent_polls(100))
+        .await
+        .unwrap();
+    first_node.hold();
+    let started_at = Instant::now();
     balance(&node).await.unwrap();
-    let took = began.elapsed();
+    let elapsed = started_at.elapsed();
     assert!(
-        took < Duration::from_secs(5),
-        "the forward deadline is 30 s, the grace of the head 5 s: {took:?}"
+        elapsed < Duration::from_secs(5),
+        "the deadline of a forwarded call is 30 s, the grace period of the head 5 s: {elapsed:?}"
     );
     assert_eq!(active(&node), 1);
     assert!(node.head().is_some());
 }
 
-/// A heavy call that runs into its deadline is no reason to leave a node that is well.
+/// A heavy call that times out is no reason to leave a healthy node.
 #[tokio::test]
-async fn a_call_that_times_out_on_a_node_that_is_well_moves_nothing() {
-    let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-    let node = both(one.url(), two.url(), rarely()).await.unwrap();
-    let (first, second) = (node.head().unwrap().pin(), CallRequest::default());
-    one.reply("debug_traceCall", Reply::Silence);
-    two.take();
-    let patient = node
-        .trace(&second, first, TraceScope::Read, &VisibleState::default())
+async fn a_call_that_times_out_on_a_healthy_node_causes_no_failover() {
+    let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+    let node = connect_both(first_node.url(), second_node.url(), rare_checks())
+        .await
+        .unwrap();
+    let (pin, request) = (node.head().unwrap().pin(), CallRequest::default());
+    first_node.reply("debug_traceCall", Reply::Silence);
+    second_node.take();
+    let result = node
+        .trace(&request, pin, TraceScope::Read, &VisibleState::default())
         .await;
     assert!(
-        matches!(patient, Err(gw_node::NoTrace::Node(NodeError::Timeout))),
-        "{patient:?}"
+        matches!(result, Err(gw_node::NoTrace::Node(NodeError::Timeout))),
+        "{result:?}"
     );
     assert_eq!(active(&node), 0);
-    two.assert_silent();
+    second_node.assert_silent();
 }
 
-/// HD28: a node that knows no changed state runs nothing while anything is withheld.
+/// HD28: while anything is withheld, a node without state overrides gives no trace.
 #[tokio::test]
-async fn hd28_a_node_that_passes_over_what_is_withheld_gives_no_trace() {
+async fn hd28_a_node_that_ignores_overrides_of_withheld_state_gives_no_trace() {
     let (fake, anvil) = (FakeNode::start().await, anvil());
     for (url, expected) in [(fake.url().to_owned(), false), (anvil.url().to_owned(), true)] {
         let node = Node::connect(&config(&url)).await.unwrap();
@@ -158,28 +170,30 @@ async fn hd28_a_node_that_passes_over_what_is_withheld_gives_no_trace() {
         let pin = node.head().unwrap().pin();
         let trace = async |state: &VisibleState| node.trace(&request, pin, TraceScope::Read, state).await;
         assert!(matches!(trace(&VisibleState::default()).await, Ok(Traced::Trace(_))));
-        let paid = AccountChange {
+        let payment = AccountChange {
             balance: Some((U256::ONE, U256::ZERO)),
             ..AccountChange::default()
         };
-        let snapshot = world().withheld(Address::repeat_byte(9), 0, paid).snapshot();
-        let said = trace(&snapshot.visible_state(0)).await;
-        assert_eq!(matches!(said, Ok(Traced::Trace(_))), expected, "{said:?}");
+        let snapshot = world().withheld(Address::repeat_byte(9), 0, payment).snapshot();
+        let result = trace(&snapshot.visible_state(0)).await;
+        assert_eq!(matches!(result, Ok(Traced::Trace(_))), expected, "{result:?}");
         assert_eq!(
-            matches!(said, Err(gw_node::NoTrace::Unsupported)),
+            matches!(result, Err(gw_node::NoTrace::Unsupported)),
             !expected,
-            "{said:?}"
+            "{result:?}"
         );
     }
 }
 
-/// A proxy that answers for a node it does not reach.
+/// A proxy in front of a node that it does not reach.
 #[tokio::test]
-async fn a_proxys_bad_gateway_is_a_broken_way() {
-    let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-    let node = both(one.url(), two.url(), rarely()).await.unwrap();
+async fn a_proxys_bad_gateway_causes_a_failover() {
+    let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+    let node = connect_both(first_node.url(), second_node.url(), rare_checks())
+        .await
+        .unwrap();
     for method in ["eth_getBalance", "eth_getBlockByNumber"] {
-        one.reply(method, Reply::Http(502, "<html>bad gateway</html>"));
+        first_node.reply(method, Reply::Http(502, "<html>bad gateway</html>"));
     }
     balance(&node).await.unwrap();
     assert_eq!(active(&node), 1);
@@ -191,107 +205,123 @@ const RAW: &str = r#"["0x02f8"]"#;
 #[tokio::test]
 async fn hd22_a_send_whose_outcome_is_unknown_is_not_sent_again() {
     for (method, resend) in [
-        ("eth_sendRawTransaction", Resend::IfUnheard),
-        ("eth_sendTransaction", Resend::Never),
+        ("eth_sendRawTransaction", RetryPolicy::IfUnheard),
+        ("eth_sendTransaction", RetryPolicy::Never),
     ] {
-        let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-        let node = both(one.url(), two.url(), rarely()).await.unwrap();
-        two.on(method, json!(NEXT));
-        // It heard the send, and then nobody knows.
+        let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+        let node = connect_both(first_node.url(), second_node.url(), rare_checks())
+            .await
+            .unwrap();
+        second_node.on(method, json!(NEXT));
+        // The node received the send, and its outcome is unknown.
         for method in [method, "eth_getBlockByNumber", "eth_getBalance"] {
-            one.reply(method, Reply::Http(504, "gateway timeout"));
+            first_node.reply(method, Reply::Http(504, "gateway timeout"));
         }
-        one.take();
-        two.take();
+        first_node.take();
+        second_node.take();
         let sent = node.send(&call(method, RAW), resend).await;
         assert!(sent.is_err_and(|error| !error.is_before_sending()));
-        let heard = |fake: &FakeNode| fake.take().iter().filter(|call| call.method == method).count();
-        assert_eq!((heard(&one), heard(&two)), (1, 0), "{method}");
-        // A read at the same moment does change nodes.
+        let sends_received = |fake: &FakeNode| fake.take().iter().filter(|call| call.method == method).count();
+        assert_eq!(
+            (sends_received(&first_node), sends_received(&second_node)),
+            (1, 0),
+            "{method}"
+        );
+        // A read at the same moment does fail over.
         balance(&node).await.unwrap();
-        assert_eq!((active(&node), heard(&two)), (1, 0));
+        assert_eq!((active(&node), sends_received(&second_node)), (1, 0));
     }
 }
 
 #[tokio::test]
-async fn hd22_a_send_that_no_node_heard_goes_to_the_other_one_unless_a_node_signs_it() {
+async fn hd22_a_send_that_no_node_received_goes_to_the_other_one_unless_a_node_signs_it() {
     for (method, resend, expected) in [
-        ("eth_sendRawTransaction", Resend::IfUnheard, 1),
-        ("eth_sendTransaction", Resend::Never, 0),
+        ("eth_sendRawTransaction", RetryPolicy::IfUnheard, 1),
+        ("eth_sendTransaction", RetryPolicy::Never, 0),
     ] {
-        let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-        let mut way = Relay::to(one.url()).await;
-        let node = both(&way.url(), two.url(), rarely()).await.unwrap();
-        two.on(method, json!(NEXT));
-        way.cut().await;
-        // The kept connection is found closed first; that tells nothing certain. Then nobody listens.
-        let mut reached = false;
+        let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+        let mut relay = Relay::to(first_node.url()).await;
+        let node = connect_both(&relay.url(), second_node.url(), rare_checks())
+            .await
+            .unwrap();
+        second_node.on(method, json!(NEXT));
+        relay.cut().await;
+        // The first failure, on the kept-alive connection, leaves the outcome open. Later connections are refused.
+        let mut is_accepted = false;
         for _ in 0..3 {
             match node.send(&call(method, RAW), resend).await {
-                Ok(_) => reached = true,
+                Ok(_) => is_accepted = true,
                 Err(error) if error.is_before_sending() => {}
                 Err(error) => assert!(
                     matches!(error, NodeError::Unreachable(_) | NodeError::Broken(_)),
                     "{error:?}"
                 ),
             }
-            if reached || resend == Resend::Never {
+            if is_accepted || resend == RetryPolicy::Never {
                 break;
             }
         }
-        let heard = |fake: &FakeNode| fake.take().iter().filter(|call| call.method == method).count();
-        assert_eq!((heard(&one), heard(&two)), (0, expected), "{method}");
+        let sends_received = |fake: &FakeNode| fake.take().iter().filter(|call| call.method == method).count();
+        assert_eq!(
+            (sends_received(&first_node), sends_received(&second_node)),
+            (0, expected),
+            "{method}"
+        );
     }
 }
 
-/// Decision 41: a client never reads older state than it was shown.
+/// Decision 41: a client never reads state older than it was shown.
 #[tokio::test]
-async fn decision_41_a_standby_that_lags_is_not_taken_before_it_has_caught_up() {
-    let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-    two.on("eth_getBlockByNumber", fake_node::block(99, OTHER));
-    let node = both(one.url(), two.url(), rarely()).await.unwrap();
-    one.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
+async fn decision_41_a_standby_behind_the_head_is_not_used_before_it_has_caught_up() {
+    let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+    second_node.on("eth_getBlockByNumber", fake_node::block(99, OTHER));
+    let node = connect_both(first_node.url(), second_node.url(), rare_checks())
+        .await
+        .unwrap();
+    first_node.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
     assert!(matches!(node.refresh_head().await, Err(NodeError::Unavailable)));
     assert_eq!(
         (active(&node), node.head().map(|head| head.number)),
         (0, Some(FakeNode::HEAD))
     );
-    two.on("eth_getBlockByNumber", fake_node::block(101, NEXT));
+    second_node.on("eth_getBlockByNumber", fake_node::block(101, NEXT));
     node.refresh_head().await.unwrap();
     assert_eq!((active(&node), node.head().map(|head| head.number)), (1, Some(101)));
 }
 
 #[tokio::test]
-async fn after_the_grace_a_standby_that_lags_is_better_than_none() {
-    let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-    two.on("eth_getBlockByNumber", fake_node::block(99, OTHER));
-    let upkeep = Upkeep {
+async fn after_the_grace_period_a_standby_behind_the_head_is_used() {
+    let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+    second_node.on("eth_getBlockByNumber", fake_node::block(99, OTHER));
+    let health_checks = HealthCheckConfig {
         grace: Duration::from_millis(400),
-        ..often(50)
+        ..frequent_polls(50)
     };
-    let node = both(one.url(), two.url(), upkeep).await.unwrap();
-    let mut moves = node.head_moves();
-    one.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
-    moves.changed().await.unwrap();
-    // Reads are refused first: nobody is told an older block as if nothing had happened.
+    let node = connect_both(first_node.url(), second_node.url(), health_checks)
+        .await
+        .unwrap();
+    let mut head_changes = node.head_moves();
+    first_node.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
+    head_changes.changed().await.unwrap();
+    // Reads are refused first, so that no client reads an older block without notice.
     assert!(node.head().is_none_or(|head| head.number == 99));
-    until(|| node.head().is_some_and(|head| head.number == 99)).await;
+    wait_until(|| node.head().is_some_and(|head| head.number == 99)).await;
     assert_eq!(active(&node), 1);
 }
 
-/// What a gate was asked about.
+/// A gate that records the blocks that it validates: the last one, the new one, and whether the node has it.
 #[derive(Debug, Default)]
-struct Asked(Mutex<Vec<(Option<u64>, u64, bool)>>);
+struct RecordingGate(Mutex<Vec<(Option<u64>, u64, bool)>>);
 
-impl Gate for Asked {
-    fn admit<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> Admitting<'a> {
+impl BlockGate for RecordingGate {
+    fn validate<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> BlockValidation<'a> {
         Box::pin(async move {
-            // The node of the gate is the one that has the block.
-            let seen = node.listing(block.hash).await?;
+            // The gate uses the node that has the block.
+            let listing = node.listing(block.hash).await?;
             self.0.lock().unwrap().push((
                 last.map(|last| last.number),
                 block.number,
-                seen.block.hash == block.hash,
+                listing.block.hash == block.hash,
             ));
             if format!("{:#x}", block.hash) == OTHER {
                 Err(NodeError::NotValidated("loot".into()))
@@ -302,24 +332,27 @@ impl Gate for Asked {
     }
 }
 
-/// HD2: another block at the followed height is told like a reorganization, and is not read at before it was looked at.
+/// HD2: another block at the height of the head is reported like a reorganization, and is read only after its
+/// validation.
 #[tokio::test]
 async fn hd2_another_block_at_the_same_height_passes_the_gate_before_its_node_is_used() {
-    let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-    let block = |fake: &FakeNode, hash: &'static str| {
+    let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+    let serve_block = |fake: &FakeNode, hash: &'static str| {
         for method in ["eth_getBlockByNumber", "eth_getBlockByHash"] {
             fake.on(method, fake_node::block(FakeNode::HEAD, hash));
         }
     };
-    block(&two, OTHER);
-    let node = both(one.url(), two.url(), rarely()).await.unwrap();
-    let gate = Arc::new(Asked::default());
-    node.guard(Arc::clone(&gate) as Arc<dyn Gate>);
+    serve_block(&second_node, OTHER);
+    let node = connect_both(first_node.url(), second_node.url(), rare_checks())
+        .await
+        .unwrap();
+    let gate = Arc::new(RecordingGate::default());
+    node.set_block_gate(Arc::clone(&gate) as Arc<dyn BlockGate>);
     node.refresh_head().await.unwrap();
-    one.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
+    first_node.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
     assert!(node.refresh_head().await.is_err());
-    assert_eq!(active(&node), 0, "the gate did not let its block in");
-    block(&two, NEXT);
+    assert_eq!(active(&node), 0, "the gate rejected the block");
+    serve_block(&second_node, NEXT);
     node.refresh_head().await.unwrap();
     assert_eq!(active(&node), 1);
     assert_eq!(
@@ -330,81 +363,96 @@ async fn hd2_another_block_at_the_same_height_passes_the_gate_before_its_node_is
 
 #[tokio::test]
 async fn nodes_of_different_chains_are_refused_at_start_and_never_used_later() {
-    let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-    two.on("eth_chainId", json!("0x5"));
-    let refused = both(one.url(), two.url(), rarely()).await.unwrap_err();
+    let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+    second_node.on("eth_chainId", json!("0x5"));
+    let error = connect_both(first_node.url(), second_node.url(), rare_checks())
+        .await
+        .unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        error.to_string(),
         "the nodes serve different chains: number 1 chain 31337, number 2 chain 5"
     );
-    // Away at start, and of another chain when it comes.
-    two.reply("eth_chainId", Reply::Http(502, "starting"));
-    let node = both(one.url(), two.url(), rarely()).await.unwrap();
-    two.on("eth_chainId", json!("0x5"));
-    one.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
+    // A node that is down at start and serves another chain later is not used.
+    second_node.reply("eth_chainId", Reply::Http(502, "starting"));
+    let node = connect_both(first_node.url(), second_node.url(), rare_checks())
+        .await
+        .unwrap();
+    second_node.on("eth_chainId", json!("0x5"));
+    first_node.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
     assert!(node.refresh_head().await.is_err());
     assert_eq!((active(&node), node.statuses()[1].state), (0, NodeState::OtherChain));
-    // What changed its mind is a node again.
-    two.on("eth_chainId", json!("0x7a69"));
+    // After it serves our chain, it is used again.
+    second_node.on("eth_chainId", json!("0x7a69"));
     node.refresh_head().await.unwrap();
     assert_eq!((active(&node), node.statuses()[1].state), (1, NodeState::Up));
 }
 
 #[tokio::test]
 async fn one_node_that_answers_is_enough_to_start() {
-    let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-    one.reply("eth_chainId", Reply::Http(502, "starting"));
-    assert_eq!(active(&both(one.url(), two.url(), rarely()).await.unwrap()), 1);
-    two.reply("eth_chainId", Reply::Http(503, "starting"));
+    let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+    first_node.reply("eth_chainId", Reply::Http(502, "starting"));
+    assert_eq!(
+        active(
+            &connect_both(first_node.url(), second_node.url(), rare_checks())
+                .await
+                .unwrap()
+        ),
+        1
+    );
+    second_node.reply("eth_chainId", Reply::Http(503, "starting"));
     assert!(matches!(
-        both(one.url(), two.url(), rarely()).await,
+        connect_both(first_node.url(), second_node.url(), rare_checks()).await,
         Err(NodeError::Unavailable)
     ));
 }
 
 #[tokio::test]
 async fn x11_the_node_that_traces_is_preferred() {
-    let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-    one.reply("debug_traceCall", Reply::Error(-32601, "no debug", Value::Null));
-    let upkeep = Upkeep {
+    let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+    first_node.reply("debug_traceCall", Reply::Error(-32601, "no debug", Value::Null));
+    let health_checks = HealthCheckConfig {
         probe: Duration::from_millis(50),
-        ..rarely()
+        ..rare_checks()
     };
-    let node = both(one.url(), two.url(), upkeep).await.unwrap();
+    let node = connect_both(first_node.url(), second_node.url(), health_checks)
+        .await
+        .unwrap();
     assert_eq!((active(&node), node.trace_form()), (1, Some(TraceForm::Batch)));
-    // It stops: both are alike, and the other one is not better.
-    two.reply("debug_traceCall", Reply::Error(-32601, "no debug", Value::Null));
-    until(|| node.trace_form().is_none()).await;
+    // Without tracing on either node, neither is better, and the node in use stays.
+    second_node.reply("debug_traceCall", Reply::Error(-32601, "no debug", Value::Null));
+    wait_until(|| node.trace_form().is_none()).await;
     assert_eq!(active(&node), 1);
-    one.script("debug_traceCall", fake_node::trace);
-    until(|| active(&node) == 0 && node.trace_form().is_some()).await;
+    first_node.script("debug_traceCall", fake_node::trace);
+    wait_until(|| active(&node) == 0 && node.trace_form().is_some()).await;
 }
 
 #[tokio::test]
-async fn the_preferred_node_is_used_again_once_it_was_well_for_a_while() {
+async fn the_preferred_node_is_used_again_after_it_was_healthy_for_a_while() {
     let anvil = anvil();
-    let (mut one, two) = (Relay::to(anvil.url()).await, Relay::to(anvil.url()).await);
+    let (mut first_node, second_node) = (Relay::to(anvil.url()).await, Relay::to(anvil.url()).await);
     let settle = Duration::from_millis(600);
-    let upkeep = Upkeep {
+    let health_checks = HealthCheckConfig {
         standby: Duration::from_millis(50),
         settle,
-        ..often(50)
+        ..frequent_polls(50)
     };
-    let node = both(&one.url(), &two.url(), upkeep).await.unwrap();
-    one.cut().await;
-    until(|| active(&node) == 1).await;
-    one.mend().await;
-    let began = Instant::now();
-    until(|| active(&node) == 0).await;
-    assert!(began.elapsed() >= settle);
+    let node = connect_both(&first_node.url(), &second_node.url(), health_checks)
+        .await
+        .unwrap();
+    first_node.cut().await;
+    wait_until(|| active(&node) == 1).await;
+    first_node.mend().await;
+    let started_at = Instant::now();
+    wait_until(|| active(&node) == 0).await;
+    assert!(started_at.elapsed() >= settle);
     balance(&node).await.unwrap();
 }
 
-/// The form of a trace belongs to the node that is asked.
+/// The form of a trace depends on the node that makes it.
 #[tokio::test]
 async fn decision_7_a_retried_trace_has_the_form_of_the_other_node() {
-    let (one, two) = (FakeNode::start().await, FakeNode::start().await);
-    let mut way = Relay::to(one.url()).await;
+    let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
+    let mut relay = Relay::to(first_node.url()).await;
     let mux = |params: &Value| {
         if params[2]["tracer"] != "muxTracer" {
             return fake_node::trace(params);
@@ -412,16 +460,18 @@ async fn decision_7_a_retried_trace_has_the_form_of_the_other_node() {
         let mut answer = serde_json::Map::new();
         for tracer in ["callTracer", "prestateTracer"] {
             let config = json!({ "tracer": tracer, "tracerConfig": params[2]["tracerConfig"][tracer] });
-            if let Reply::Result(said) = fake_node::trace(&json!([params[0], params[1], config])) {
-                answer.insert(tracer.to_owned(), said);
+            if let Reply::Result(trace) = fake_node::trace(&json!([params[0], params[1], config])) {
+                answer.insert(tracer.to_owned(), trace);
             }
         }
         Reply::Result(Value::Object(answer))
     };
-    one.script("debug_traceCall", mux);
-    let node = both(&way.url(), two.url(), rarely()).await.unwrap();
+    first_node.script("debug_traceCall", mux);
+    let node = connect_both(&relay.url(), second_node.url(), rare_checks())
+        .await
+        .unwrap();
     assert_eq!(node.trace_form(), Some(TraceForm::Mux));
-    way.cut().await;
+    relay.cut().await;
     let request = CallRequest {
         to: Some(Address::repeat_byte(9)),
         ..CallRequest::default()

@@ -1,4 +1,4 @@
-//! What contract wallets say (ERC-1271), asked as a real node runs them and judged by policy (LK-4, HD10, HD26).
+//! Signature checks of contract wallets (ERC-1271), traced by a real node and evaluated by policy (LK-4, HD10, HD26).
 
 use crate::{anvil::send, connect};
 use alloy_primitives::{Bytes, U256, keccak256};
@@ -6,10 +6,10 @@ use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use alloy_sol_types::SolValue as _;
 use gw_evm::wire::{TraceScope, UpstreamCall};
-use gw_node::{Budget, NoTrace, Node, Traced};
+use gw_node::{NoTrace, Node, RequestBudget, Traced};
 use gw_policy::{
-    Knobs,
-    access::{TraceFacts, WalletAnswer, WalletQuestion, WalletTrace, judge_wallet_signature},
+    PolicySettings,
+    access::{TraceFacts, WalletAnswer, WalletQuestion, WalletTrace, evaluate_wallet_signature},
     snapshot::{CodePin, Snapshot},
     testing::{NOW, World, function, org_id, user_id, world},
 };
@@ -35,12 +35,12 @@ macro_rules! init_code {
     };
 }
 
-fn key(n: u8) -> PrivateKeySigner {
-    PrivateKeySigner::from_bytes(&B256::repeat_byte(n)).unwrap()
+fn key(byte: u8) -> PrivateKeySigner {
+    PrivateKeySigner::from_bytes(&B256::repeat_byte(byte)).unwrap()
 }
 
-fn signed(by: &PrivateKeySigner) -> Vec<u8> {
-    by.sign_hash_sync(&HASH).unwrap().as_bytes().to_vec()
+fn signature_of(signer: &PrivateKeySigner) -> Vec<u8> {
+    signer.sign_hash_sync(&HASH).unwrap().as_bytes().to_vec()
 }
 
 fn calldata(function: &str, argument: B256) -> String {
@@ -57,7 +57,7 @@ async fn deploy(node: &Node, code: &str, argument: Address) -> Address {
         .unwrap()
 }
 
-async fn asked(node: &Node, question: &WalletQuestion) -> WalletTrace {
+async fn wallet_trace(node: &Node, question: &WalletQuestion) -> WalletTrace {
     node.refresh_head().await.unwrap();
     let head = node.head().unwrap().block;
     let trace = match node
@@ -82,17 +82,24 @@ async fn asked(node: &Node, question: &WalletQuestion) -> WalletTrace {
     }
 }
 
-async fn says(node: &Node, snapshot: &Snapshot, user: &str, wallet: Address, signature: &[u8]) -> WalletAnswer {
+async fn check(node: &Node, snapshot: &Snapshot, user: &str, wallet: Address, signature: &[u8]) -> WalletAnswer {
     let question = WalletQuestion {
         wallet,
         hash: HASH,
         signature: signature.to_vec(),
     };
-    let traced = asked(node, &question).await;
-    judge_wallet_signature(snapshot, user_id(user), &question, &traced, NOW, &Knobs::default())
+    let trace = wallet_trace(node, &question).await;
+    evaluate_wallet_signature(
+        snapshot,
+        user_id(user),
+        &question,
+        &trace,
+        NOW,
+        &PolicySettings::default(),
+    )
 }
 
-/// A bank with a treasury, its rival, and somebody who belongs to nobody.
+/// A bank with a treasury, a rival organization, and a user without an organization.
 fn people() -> World {
     world()
         .org("rival")
@@ -111,54 +118,55 @@ fn people() -> World {
         .user("stranger")
 }
 
-/// LK-4: a contract wallet's yes, its noes, and what is no contract. It was made past the gateway and looks at nothing.
+/// LK-4: a wallet that was deployed without the gateway accepts its owner's signature and rejects others; addresses
+/// without a contract reject all.
 #[tokio::test]
-async fn lk4_contract_wallets_answer_for_themselves() {
+async fn lk4_contract_wallets_verify_their_owners_signature() {
     let anvil = anvil();
     let node = connect(anvil.url()).await;
     let (owner, snapshot) = (key(7), people().snapshot());
     let wallet = deploy(&node, &init_code!("Wallet"), owner.address()).await;
-    let says = async |at, signature: &[u8]| says(&node, &snapshot, "stranger", at, signature).await;
-    assert_eq!(says(wallet, &signed(&owner)).await, YES);
-    for (signature, why) in [
-        (signed(&key(8)), "another key"),
-        (Vec::new(), "nothing"),
-        (vec![1; 8000], "too much"),
+    let check = async |address, signature: &[u8]| check(&node, &snapshot, "stranger", address, signature).await;
+    assert_eq!(check(wallet, &signature_of(&owner)).await, YES);
+    for (signature, reason) in [
+        (signature_of(&key(8)), "another key"),
+        (Vec::new(), "empty"),
+        (vec![1; 8000], "too long"),
     ] {
-        assert_eq!(says(wallet, &signature).await, WalletAnswer::No, "{why}");
+        assert_eq!(check(wallet, &signature).await, WalletAnswer::No, "{reason}");
     }
-    for nothing in [
+    for non_contract in [
         owner.address(),
         Address::repeat_byte(9),
         Address::ZERO,
         Address::with_last_byte(1),
     ] {
         assert_eq!(
-            says(nothing, &signed(&owner)).await,
+            check(non_contract, &signature_of(&owner)).await,
             WalletAnswer::No,
-            "no contract at {nothing}"
+            "no contract at {non_contract}"
         );
     }
-    for (mood, why) in [(1, "it reverts"), (2, "it burns all gas"), (3, "too many bytes")] {
+    for (mood, reason) in [(1, "it reverts"), (2, "it burns all gas"), (3, "too many bytes")] {
         send(
             &node,
             Some(wallet),
             &calldata("setMood(uint256)", B256::with_last_byte(mood)),
         )
         .await;
-        assert_eq!(says(wallet, &signed(&owner)).await, WalletAnswer::No, "{why}");
+        assert_eq!(check(wallet, &signature_of(&owner)).await, WalletAnswer::No, "{reason}");
     }
-    // HD15: an account that lent its address to this very contract.
-    let lent = format!(r#"["{:#x}","0xef0100{wallet:x}"]"#, owner.address());
+    // HD15: an account that delegates to this contract.
+    let delegation_params = format!(r#"["{:#x}","0xef0100{wallet:x}"]"#, owner.address());
     let set_code = UpstreamCall {
         method: "anvil_setCode".into(),
-        params: lent,
+        params: delegation_params,
     };
-    node.call(&set_code, Budget::Forward).await.unwrap();
-    assert_eq!(says(owner.address(), &signed(&owner)).await, WalletAnswer::No);
+    node.call(&set_code, RequestBudget::Forward).await.unwrap();
+    assert_eq!(check(owner.address(), &signature_of(&owner)).await, WalletAnswer::No);
 }
 
-/// What [`OracleWallet`] looks at.
+/// The facts that `OracleWallet` can read.
 #[derive(Clone, Copy, Debug)]
 enum Fact {
     Balance,
@@ -173,15 +181,16 @@ enum Fact {
     OwnBalance,
 }
 
-/// The signature that asks whether a fact about the target is at least `bound`.
+/// A signature that makes the wallet check whether a fact about the target is at least `bound`.
 fn is_at_least(fact: Fact, target: Address, bound: u64) -> Vec<u8> {
     let number = U256::from(fact as u8);
     let data = Bytes::copy_from_slice(keccak256("secret()").first_chunk::<4>().unwrap());
     (number, target, data, U256::from(bound)).abi_encode_params()
 }
 
-/// RT1a, RT1b, RT19: whoever links a wallet of their own making asks it about anything on the chain, bit by bit. The wallet
-/// is nobody's code here, be it that its registration was lost or that it was made where nobody registers it.
+/// RT1a, RT1b, RT19: a user who links a wallet of their own making could use it to read anything on the chain, bit by
+/// bit. The wallet's own code is unregistered here, because its registration was lost or it was deployed without the
+/// gateway.
 #[tokio::test]
 async fn rt19_rt1a_hd26_a_hostile_wallet_tells_nothing_but_its_own() {
     let anvil = anvil();
@@ -189,26 +198,26 @@ async fn rt19_rt1a_hd26_a_hostile_wallet_tells_nothing_but_its_own() {
     let secret = deploy(&node, &init_code!("Secret"), Address::ZERO).await;
     let wallet = deploy(&node, &init_code!("OracleWallet"), Address::ZERO).await;
     let payee = Address::repeat_byte(0xaa);
-    let fund = |of: Address| UpstreamCall {
+    let set_balance = |address: Address| UpstreamCall {
         method: "anvil_setBalance".into(),
-        params: format!(r#"["{of:#x}","0x10"]"#),
+        params: format!(r#"["{address:#x}","0x10"]"#),
     };
     for address in [secret, payee] {
-        node.call(&fund(address), Budget::Forward).await.unwrap();
+        node.call(&set_balance(address), RequestBudget::Forward).await.unwrap();
     }
-    let theirs = people().org("rival").contract("secret").at(secret).grant("members");
+    let rival_contract = people().org("rival").contract("secret").at(secret).grant("members");
     let worlds = [
-        ("registered", theirs.clone(), true),
-        ("deleted", theirs.clone().retired(), false),
-        ("quarantined", theirs.clone().quarantined_at(secret), false),
+        ("registered", rival_contract.clone(), true),
+        ("deleted", rival_contract.clone().retired(), false),
+        ("quarantined", rival_contract.clone().quarantined_at(secret), false),
         (
             "reserved",
             people().user("mallory").org("rival").reservation_at(secret),
             false,
         ),
-        ("nobody's", people(), false),
+        ("unregistered", people(), false),
     ];
-    let of_others = [
+    let foreign_facts = [
         Fact::Balance,
         Fact::CodeHash,
         Fact::CodeSize,
@@ -218,10 +227,10 @@ async fn rt19_rt1a_hd26_a_hostile_wallet_tells_nothing_but_its_own() {
     ];
     for (name, world, is_reached) in worlds {
         let snapshot = world.snapshot();
-        for fact in of_others {
+        for fact in foreign_facts {
             let question = is_at_least(fact, secret, 0);
-            // Who reaches the contract may ask it anyway: the yes is a true one, and the noes are the judgement's.
-            let insider = says(&node, &snapshot, "mallory", wallet, &question).await;
+            // A user who may access the contract may read it anyway, so their answer is the true one.
+            let insider = check(&node, &snapshot, "mallory", wallet, &question).await;
             assert_eq!(
                 insider,
                 if is_reached { YES } else { WalletAnswer::No },
@@ -229,31 +238,31 @@ async fn rt19_rt1a_hd26_a_hostile_wallet_tells_nothing_but_its_own() {
             );
             for user in ["alice", "stranger", "nobody at all"] {
                 assert_eq!(
-                    says(&node, &snapshot, user, wallet, &question).await,
+                    check(&node, &snapshot, user, wallet, &question).await,
                     WalletAnswer::No,
                     "{name} {fact:?}"
                 );
             }
         }
     }
-    let snapshot = theirs.snapshot();
+    let snapshot = rival_contract.snapshot();
     for fact in [Fact::Balance, Fact::Call, Fact::CodeHash, Fact::CodeSize] {
         let question = is_at_least(fact, payee, 0);
         assert_eq!(
-            says(&node, &snapshot, "alice", wallet, &question).await,
+            check(&node, &snapshot, "alice", wallet, &question).await,
             WalletAnswer::No,
             "a wallet: {fact:?}"
         );
     }
     let creation = is_at_least(Fact::Creation, Address::ZERO, 1);
     assert_eq!(
-        says(&node, &snapshot, "alice", wallet, &creation).await,
+        check(&node, &snapshot, "alice", wallet, &creation).await,
         WalletAnswer::No
     );
-    // What is the wallet's own, the attacker put there.
+    // The wallet's own state was chosen by its maker, so the answer reveals nothing.
     for fact in [Fact::OwnStorage, Fact::OwnBalance] {
         let own = async |bound| {
-            says(
+            check(
                 &node,
                 &snapshot,
                 "alice",
@@ -264,21 +273,21 @@ async fn rt19_rt1a_hd26_a_hostile_wallet_tells_nothing_but_its_own() {
         };
         assert_eq!((own(1).await, own(2).await), (YES, WalletAnswer::No), "{fact:?}");
     }
-    // Nor does somebody else's registered contract become a wallet, or one whose registration was deleted.
+    // A registered contract of another organization is no wallet, and neither is one whose registration was deleted.
     for world in [
         people().org("rival").contract("w").at(wallet).grant("members"),
         people().contract("w").at(wallet).retired(),
     ] {
         let own = is_at_least(Fact::OwnStorage, Address::ZERO, 1);
         assert_eq!(
-            says(&node, &world.snapshot(), "alice", wallet, &own).await,
+            check(&node, &world.snapshot(), "alice", wallet, &own).await,
             WalletAnswer::No
         );
     }
 }
 
-/// A proxy and the code behind it, as wallets are deployed.
-async fn safe(node: &Arc<Node>, owner: &PrivateKeySigner) -> (Address, Address) {
+/// Deploys a proxy wallet with its implementation; returns both addresses.
+async fn deploy_safe(node: &Arc<Node>, owner: &PrivateKeySigner) -> (Address, Address) {
     let singleton = deploy(node, &init_code!("SafeSingleton"), Address::ZERO).await;
     let safe = deploy(node, &init_code!("SafeProxy"), singleton).await;
     send(
@@ -290,14 +299,14 @@ async fn safe(node: &Arc<Node>, owner: &PrivateKeySigner) -> (Address, Address) 
     (safe, singleton)
 }
 
-/// RTS11: a contract wallet that was deployed through the gateway is its organization's contract, and is linked by who
-/// reaches it and holds its key.
+/// RTS11: a contract wallet deployed through the gateway is its organization's contract. It can be linked by a user who
+/// may access it and holds its key.
 #[tokio::test]
-async fn rts11_hd10_a_registered_wallet_is_linked_by_who_reaches_it_and_holds_its_key() {
+async fn rts11_hd10_a_registered_wallet_is_linked_by_a_user_with_access_and_its_key() {
     let anvil = anvil();
     let node = connect(anvil.url()).await;
     let owner = key(7);
-    let (safe, singleton) = safe(&node, &owner).await;
+    let (safe, singleton) = deploy_safe(&node, &owner).await;
     let bank = || {
         people()
             .org("bank")
@@ -309,36 +318,37 @@ async fn rts11_hd10_a_registered_wallet_is_linked_by_who_reaches_it_and_holds_it
     let yes = WalletAnswer::Yes {
         owner: Some(org_id("bank")),
     };
-    let ask =
-        async |world: &World, user: &str, by: u8| says(&node, &world.snapshot(), user, safe, &signed(&key(by))).await;
-    assert_eq!(ask(&registered, "alice", 7).await, yes);
+    let check_as = async |world: &World, user: &str, key_byte: u8| {
+        check(&node, &world.snapshot(), user, safe, &signature_of(&key(key_byte))).await
+    };
+    assert_eq!(check_as(&registered, "alice", 7).await, yes);
     assert_eq!(
-        ask(&registered, "bob", 8).await,
+        check_as(&registered, "bob", 8).await,
         WalletAnswer::No,
         "a colleague without its key"
     );
     assert_eq!(
-        ask(&registered, "carol", 7).await,
+        check_as(&registered, "carol", 7).await,
         WalletAnswer::No,
-        "a colleague who does not reach it"
+        "a colleague without access to it"
     );
     assert_eq!(
-        ask(&registered, "mallory", 7).await,
+        check_as(&registered, "mallory", 7).await,
         WalletAnswer::No,
         "a member of another organization"
     );
     assert_eq!(
-        ask(&registered, "stranger", 7).await,
+        check_as(&registered, "stranger", 7).await,
         WalletAnswer::No,
         "a member of none"
     );
 
-    // The code it runs: registered and reached, or everybody's and pinned.
-    let alone = people().org("bank").contract("safe").at(safe).grant("treasury");
+    // The implementation must be registered with access for the user, or shared and pinned.
+    let safe_only = people().org("bank").contract("safe").at(safe).grant("treasury");
     assert_eq!(
-        ask(&alone, "alice", 7).await,
+        check_as(&safe_only, "alice", 7).await,
         WalletAnswer::No,
-        "it runs code that nobody registered"
+        "its implementation is not registered"
     );
     let foreign = people()
         .org("rival")
@@ -347,12 +357,12 @@ async fn rts11_hd10_a_registered_wallet_is_linked_by_who_reaches_it_and_holds_it
         .grant("members");
     let foreign = foreign.org("bank").contract("safe").at(safe).grant("treasury");
     assert_eq!(
-        ask(&foreign, "alice", 7).await,
+        check_as(&foreign, "alice", 7).await,
         WalletAnswer::No,
-        "it runs another organization's code"
+        "its implementation is another organization's contract"
     );
     assert_eq!(
-        ask(&alone.clone().shared_at(singleton, None), "alice", 7).await,
+        check_as(&safe_only.clone().shared_at(singleton, None), "alice", 7).await,
         WalletAnswer::No,
         "without a pin"
     );
@@ -364,34 +374,37 @@ async fn rts11_hd10_a_registered_wallet_is_linked_by_who_reaches_it_and_holds_it
         })
     };
     assert_eq!(
-        ask(&alone.clone().shared_at(singleton, pin(code)), "alice", 7).await,
+        check_as(&safe_only.clone().shared_at(singleton, pin(code)), "alice", 7).await,
         yes
     );
     assert_eq!(
-        ask(&alone.shared_at(singleton, pin(HASH)), "alice", 7).await,
+        check_as(&safe_only.shared_at(singleton, pin(HASH)), "alice", 7).await,
         WalletAnswer::No,
         "another pin"
     );
 
-    // Rights on functions hold here too.
-    let narrow = bank().contract("safe").at(safe).grant("treasury");
-    let other = narrow.clone().functions([function("owner()", [])]);
-    assert_eq!(ask(&other, "alice", 7).await, WalletAnswer::No);
-    let this = narrow.functions([function("isValidSignature(bytes32,bytes)", [])]);
-    assert_eq!(ask(&this, "alice", 7).await, yes);
+    // Function rules apply here, too.
+    let safe_granted = bank().contract("safe").at(safe).grant("treasury");
+    let other_function = safe_granted.clone().functions([function("owner()", [])]);
+    assert_eq!(check_as(&other_function, "alice", 7).await, WalletAnswer::No);
+    let this_function = safe_granted.functions([function("isValidSignature(bytes32,bytes)", [])]);
+    assert_eq!(check_as(&this_function, "alice", 7).await, yes);
 
-    // Closed, deleted, or its reader gone.
+    // Quarantined, deleted, or the user is banned.
     assert_eq!(
-        ask(&registered.clone().quarantined_at(safe), "alice", 7).await,
+        check_as(&registered.clone().quarantined_at(safe), "alice", 7).await,
         WalletAnswer::No
     );
     assert_eq!(
-        ask(&registered.clone().quarantined_at(singleton), "alice", 7).await,
+        check_as(&registered.clone().quarantined_at(singleton), "alice", 7).await,
         WalletAnswer::No
     );
-    assert_eq!(ask(&registered.clone().retired(), "alice", 7).await, WalletAnswer::No);
     assert_eq!(
-        ask(&registered.user("alice").banned(), "alice", 7).await,
+        check_as(&registered.clone().retired(), "alice", 7).await,
+        WalletAnswer::No
+    );
+    assert_eq!(
+        check_as(&registered.user("alice").banned(), "alice", 7).await,
         WalletAnswer::No
     );
 }

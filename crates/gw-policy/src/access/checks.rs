@@ -1,83 +1,70 @@
 //! The checks on one call whose method is granted: target, history, function, claims, sender (spec/20 §9, §10).
 
 use super::{
-    decide::plain_plan,
-    extras::listed_in,
-    orgs::Scope,
+    extras::match_in,
+    orgs::OrgScope,
     permissions::OrgRights,
-    permit::{Plan, Question},
+    permit::{AccessRequest, CheckError, Plan, plan_without_target},
+    resource::{Resource, Signed, StateAge, StorageSlot},
     send::{check_sender, invalid_sender, names_recipients},
-    subject::{Signed, Slot, StateAge, Subject},
-    target::{Member, Standing, is_public, reached_registrations},
+    target::{Principal, TargetStatus, is_public, reached_registrations},
 };
 use crate::{
-    knobs::{AddressQuery, TransactionLogs},
+    settings::{HiddenBalanceMode, TransactionLogs},
     snapshot::{Snapshot, SystemToggle},
 };
 use gw_evm::{
-    BlockId, BlockTag, Call, CallRequest, Lookup, Method, ParamError, Simulation, SimulationKind,
+    BlockId, BlockTag, Call, CallRequest, Method, MethodLookup, Simulation, SimulationKind,
     code::{self, is_multicall},
 };
 use gw_types::{Address, B256, Claim, DenyReason};
 
-/// How a check refuses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// The opaque denial.
-    Deny(DenyReason),
-    /// 400, with a text for the caller.
-    Invalid(ParamError, DenyReason),
-}
-
-impl From<DenyReason> for Refused {
-    fn from(reason: DenyReason) -> Self {
-        Self::Deny(reason)
-    }
-}
-
-/// What one call is judged by.
-pub(super) struct Checks<'a> {
+/// The checks of one call.
+pub(super) struct CallChecks<'a> {
     pub(super) snapshot: &'a Snapshot,
-    pub(super) q: &'a Question<'a>,
-    pub(super) member: &'a Member,
-    pub(super) scope: Scope<'a>,
+    pub(super) request: &'a AccessRequest<'a>,
+    pub(super) principal: &'a Principal,
+    pub(super) scope: OrgScope<'a>,
 }
 
-impl Checks<'_> {
-    /// The plan, and the emitters of which only own and shared transactions show.
-    pub(super) fn call(&self, call: &Call, subject: &Subject<'_, '_>) -> Result<(Plan, Vec<Address>), Refused> {
-        self.open(subject)?;
-        let plan = match subject {
-            Subject::Nothing => plain_plan(call),
-            Subject::Quantity(address, block, standing) => {
+impl CallChecks<'_> {
+    /// The plan of the call, and the log emitters of which only own and shared transactions are shown.
+    ///
+    /// # Errors
+    /// The first check that refuses.
+    pub(super) fn call(&self, call: &Call, resource: &Resource<'_, '_>) -> Result<(Plan, Vec<Address>), CheckError> {
+        self.open(resource)?;
+        let plan = match resource {
+            Resource::Nothing => plan_without_target(call),
+            Resource::Quantity(address, block, status) => {
                 self.history(*block)?;
-                self.quantity(*address, standing)
+                self.quantity(*address, status)
             }
-            Subject::Code(block, standing) => {
+            Resource::Code(block, status) => {
                 self.history(*block)?;
-                if standing.is_full() {
+                if status.is_full() {
                     Plan::Forward
                 } else {
                     Plan::CodeCheck
                 }
             }
-            Subject::Storage(slot, block, standing) => {
+            Resource::Storage(slot, block, status) => {
                 self.history(*block)?;
-                storage(standing, *slot)?;
+                storage(status, *slot)?;
                 Plan::Forward
             }
-            Subject::Proof(slots, block, standing) => {
+            Resource::Proof(slots, block, status) => {
                 self.history(*block)?;
-                proof(standing, slots)?;
+                proof(status, slots)?;
                 Plan::Forward
             }
-            Subject::SentBy(own) => {
+            Resource::SentBy(own) => {
                 if !own {
                     return Err(DenyReason::SenderNotOwned.into());
                 }
                 Plan::Forward
             }
-            Subject::Simulation(simulation, target) => {
+            Resource::Simulation(simulation, target) => {
                 self.simulation(simulation, target.as_ref())?;
                 if self.untraced(simulation, target.as_ref()) {
                     Plan::Untraced
@@ -85,34 +72,34 @@ impl Checks<'_> {
                     Plan::Simulate
                 }
             }
-            Subject::Send(signed, target) => {
+            Resource::Send(signed, target) => {
                 self.send(signed, target.as_ref())?;
                 Plan::Send
             }
-            Subject::Emitters(emitters) => return Ok((Plan::Forward, self.emitters(emitters)?)),
+            Resource::Emitters(emitters) => return Ok((Plan::Forward, self.emitters(emitters)?)),
         };
         Ok((plan, Vec::new()))
     }
 
-    /// HD28: what a mined finding closed is asked before every ground, and before the node is: neither its state nor what
-    /// its balance can pay may show, not even by the node's own error. Balance, nonce, code and logs answer as those of a
-    /// hidden address do (HD40).
-    fn open(&self, subject: &Subject<'_, '_>) -> Result<(), DenyReason> {
+    /// Refuses addresses that a post-execution violation closed (HD28), before any basis of access and before the node
+    /// is asked: neither their state nor what their balance can pay may show, not even by the node's error. Balance,
+    /// nonce, code and logs answer like those of a hidden address (HD40).
+    fn open(&self, resource: &Resource<'_, '_>) -> Result<(), DenyReason> {
         let runs_as = |sender: Option<Address>| {
-            sender.is_some_and(|sender| !is_public(sender) && self.member.is_closed(self.snapshot, sender))
+            sender.is_some_and(|sender| !is_public(sender) && self.principal.is_closed(self.snapshot, sender))
         };
-        let is_closed = |target: &Standing<'_>| target.closed;
-        let closed = match subject {
-            Subject::Storage(_, _, standing) | Subject::Proof(_, _, standing) => standing.closed,
-            Subject::Simulation(simulation, target) => {
+        let is_closed = |target: &TargetStatus<'_>| target.closed;
+        let closed = match resource {
+            Resource::Storage(_, _, status) | Resource::Proof(_, _, status) => status.closed,
+            Resource::Simulation(simulation, target) => {
                 runs_as(simulation.request.from) || target.as_ref().is_some_and(is_closed)
             }
-            Subject::Send(signed, target) => runs_as(Some(signed.sender)) || target.as_ref().is_some_and(is_closed),
-            Subject::Nothing
-            | Subject::Quantity(..)
-            | Subject::Code(..)
-            | Subject::SentBy(_)
-            | Subject::Emitters(_) => false,
+            Resource::Send(signed, target) => runs_as(Some(signed.sender)) || target.as_ref().is_some_and(is_closed),
+            Resource::Nothing
+            | Resource::Quantity(..)
+            | Resource::Code(..)
+            | Resource::SentBy(_)
+            | Resource::Emitters(_) => false,
         };
         if closed {
             Err(DenyReason::ContractNotPermitted)
@@ -121,95 +108,97 @@ impl Checks<'_> {
         }
     }
 
-    /// H1: blocks of the past are for org admins.
+    /// Historical blocks are for organization administrators (H1).
     fn history(&self, block: BlockId) -> Result<(), DenyReason> {
-        if StateAge::of(block, self.q.head.number) == StateAge::Old && !self.scope.is_org_admin() {
+        if StateAge::of(block, self.request.head.number) == StateAge::Old && !self.scope.is_org_admin() {
             return Err(DenyReason::HistoryNotPermitted);
         }
         Ok(())
     }
 
-    /// H1: how old the state is that the call reads. Whose it was then is judged with the block's number and time.
-    pub(super) fn state_age(&self, subject: &Subject<'_, '_>) -> StateAge {
-        let block = match subject {
-            Subject::Quantity(_, block, _)
-            | Subject::Code(block, _)
-            | Subject::Storage(_, block, _)
-            | Subject::Proof(_, block, _) => *block,
-            Subject::Simulation(simulation, _) => simulation.block,
-            Subject::Nothing | Subject::Send(..) | Subject::Emitters(_) | Subject::SentBy(_) => BlockId::LATEST,
+    /// How old the state is that the call reads (H1). Its owner at that time is checked once number and time of the
+    /// block are known.
+    pub(super) fn state_age(&self, resource: &Resource<'_, '_>) -> StateAge {
+        let block = match resource {
+            Resource::Quantity(_, block, _)
+            | Resource::Code(block, _)
+            | Resource::Storage(_, block, _)
+            | Resource::Proof(_, block, _) => *block,
+            Resource::Simulation(simulation, _) => simulation.block,
+            Resource::Nothing | Resource::Send(..) | Resource::Emitters(_) | Resource::SentBy(_) => BlockId::LATEST,
         };
-        StateAge::of(block, self.q.head.number)
+        StateAge::of(block, self.request.head.number)
     }
 
-    /// X6: whether a shared address must hold its pinned code for the answer to be opened, as no trace shows it.
-    pub(super) fn rests_on_pin(&self, subject: &Subject<'_, '_>) -> bool {
-        let standing = match subject {
-            Subject::Quantity(_, _, standing)
-            | Subject::Code(_, standing)
-            | Subject::Storage(_, _, standing)
-            | Subject::Proof(_, _, standing) => standing,
-            Subject::Nothing
-            | Subject::Simulation(..)
-            | Subject::Send(..)
-            | Subject::Emitters(_)
-            | Subject::SentBy(_) => return false,
+    /// Whether the answer depends on the code pin of a shared address (X6), because no trace shows the code.
+    pub(super) fn requires_code_pin(&self, resource: &Resource<'_, '_>) -> bool {
+        let status = match resource {
+            Resource::Quantity(_, _, status)
+            | Resource::Code(_, status)
+            | Resource::Storage(_, _, status)
+            | Resource::Proof(_, _, status) => status,
+            Resource::Nothing
+            | Resource::Simulation(..)
+            | Resource::Send(..)
+            | Resource::Emitters(_)
+            | Resource::SentBy(_) => return false,
         };
-        let by_itself = standing.closed || standing.public || standing.owned || standing.reach.is_some();
-        !by_itself && standing.shared.is_some_and(|shared| shared.pin.is_some())
+        let by_itself = status.closed || status.public || status.owned || status.access.is_some();
+        !by_itself && status.shared.is_some_and(|shared| shared.pin.is_some())
     }
 
-    /// K8: what is not Full reads zero, whatever it is.
-    fn quantity(&self, address: Address, standing: &Standing<'_>) -> Plan {
-        let shown = standing.is_full()
-            || match self.q.knobs.address_query {
-                _ if standing.closed => false,
-                AddressQuery::Strict => false,
-                AddressQuery::Linked => !standing.is_owned_by_org() && self.snapshot.links_at(address).is_empty(),
-                AddressQuery::Off => !standing.is_owned_by_org(),
+    /// The plan of a balance or a nonce: zero for an address that is not Full (K8).
+    fn quantity(&self, address: Address, status: &TargetStatus<'_>) -> Plan {
+        let shown = status.is_full()
+            || match self.request.knobs.address_query {
+                _ if status.closed => false,
+                HiddenBalanceMode::Strict => false,
+                HiddenBalanceMode::Linked => !status.is_owned_by_org() && self.snapshot.links_at(address).is_empty(),
+                HiddenBalanceMode::Off => !status.is_owned_by_org(),
             };
         if shown { Plan::Forward } else { Plan::ZeroQuantity }
     }
 
-    fn simulation(&self, simulation: &Simulation, target: Option<&Standing<'_>>) -> Result<(), Refused> {
+    fn simulation(&self, simulation: &Simulation, target: Option<&TargetStatus<'_>>) -> Result<(), CheckError> {
         let request = &simulation.request;
         if is_multicall(request.to, &request.input) {
             return Err(DenyReason::Multicall.into());
         }
         self.history(simulation.block)?;
-        // The gas of a plain payment is everybody's to estimate, and its trace to see; its outcome as eth_call is not (§10).
+        // Everybody may estimate the gas of a plain payment and see its trace, but not its outcome by eth_call (§10).
         self.target(request, target, simulation.is_payment())?;
         match request.from {
-            Some(from) if !self.member.owns(self.snapshot, from) => Err(invalid_sender()),
+            Some(from) if !self.principal.owns(self.snapshot, from) => Err(invalid_sender()),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// X9: whether the call goes without a trace while tracing of `eth_call` is off. Only a call whose target is
-    /// settled without one: creations, reservations, pinned code and the past need what only a trace tells.
-    fn untraced(&self, simulation: &Simulation, target: Option<&Standing<'_>>) -> bool {
+    /// Whether the call is answered without a trace because tracing of `eth_call` is switched off (X9). This holds only
+    /// if the target can be decided without a trace: creations, reservations, pinned code and historical blocks need
+    /// one.
+    fn untraced(&self, simulation: &Simulation, target: Option<&TargetStatus<'_>>) -> bool {
         let request = &simulation.request;
-        let off = || {
+        let is_tracing_off = || {
             !self
-                .q
+                .request
                 .knobs
-                .toggle(self.snapshot, SystemToggle::EthCallTracing, self.q.now)
+                .toggle(self.snapshot, SystemToggle::EthCallTracing, self.request.now)
         };
-        // B14: nobody else's call goes unjudged.
+        // B14: impersonated calls are always traced.
         simulation.kind == SimulationKind::Call
-            && !self.member.is_watched()
-            // HD28: what is withheld is undone in traces only.
+            && !self.principal.is_impersonated()
+            // HD28: withheld changes are undone in traces only.
             && !self.snapshot.withholds_state(u64::MAX)
-            // What no trace shows may read the base fee.
-            && !self.q.knobs.hide_base_fee
+            // Without a trace the call might read the base fee.
+            && !self.request.knobs.hide_base_fee
             && matches!(simulation.block, BlockId::Tag(BlockTag::Latest | BlockTag::Pending))
             && request.access_list.is_none()
             && request.authorization_list.is_empty()
-            && target.is_some_and(|target| target.reach.is_some() && target.shared.is_none())
-            && off()
+            && target.is_some_and(|target| target.access.is_some() && target.shared.is_none())
+            && is_tracing_off()
     }
 
-    fn send(&self, signed: &Signed<'_>, target: Option<&Standing<'_>>) -> Result<(), Refused> {
+    fn send(&self, signed: &Signed<'_>, target: Option<&TargetStatus<'_>>) -> Result<(), CheckError> {
         let request = signed.request;
         if is_multicall(request.to, &request.input) {
             return Err(DenyReason::Multicall.into());
@@ -218,42 +207,47 @@ impl Checks<'_> {
         self.upgrade(request, target)?;
         match signed.signed_nonce {
             Some(nonce) if request.to.is_none() => self.created_address(signed.sender.create(nonce))?,
-            None if !self.member.owns(self.snapshot, signed.sender) => return Err(invalid_sender()),
+            None if !self.principal.owns(self.snapshot, signed.sender) => return Err(invalid_sender()),
             Some(_) | None => {}
         }
-        let attaches = !self.q.visible_to.is_empty();
-        if attaches {
-            // Decision 57: before any trace is asked for.
-            names_recipients(self.q.visible_to, request)
-                .map_err(|error| Refused::Invalid(error, DenyReason::InvalidRequestShape))?;
+        let has_recipients = !self.request.visible_to.is_empty();
+        if has_recipients {
+            // Decision 57: before the node is asked for a trace.
+            names_recipients(self.request.visible_to, request)
+                .map_err(|error| CheckError::Invalid(error, DenyReason::InvalidRequestShape))?;
         }
-        // HD7: of a sender that is taken to be the user's nothing is looked up.
-        if !self.member.assumes(signed.sender) {
-            let own_only = request.to.is_none() || attaches;
+        // HD7: nothing is looked up about an assumed sender.
+        if !self.principal.assumes(signed.sender) {
+            let own_only = request.to.is_none() || has_recipients;
             let orgs: Vec<_> = self.scope.orgs().collect();
             check_sender(
                 self.snapshot,
-                self.member.user,
+                self.principal.user,
                 signed.sender,
                 own_only,
                 &orgs,
-                self.q.knobs,
+                self.request.knobs,
             )?;
         }
         Ok(())
     }
 
-    /// The target itself, with function and parameter rules; the deploy claim without one.
-    fn target(&self, request: &CallRequest, target: Option<&Standing<'_>>, is_payment: bool) -> Result<(), DenyReason> {
+    /// Checks the target with its function and parameter rules, or the deploy claim of a creation.
+    fn target(
+        &self,
+        request: &CallRequest,
+        target: Option<&TargetStatus<'_>>,
+        is_payment: bool,
+    ) -> Result<(), DenyReason> {
         match target {
             None => self.creation(request)?,
-            Some(standing) => self.run(request, standing, is_payment)?,
+            Some(status) => self.run(request, status, is_payment)?,
         }
         self.access_list(request)?;
         self.authorizations(request)
     }
 
-    /// C2, W2.
+    /// Checks a creation: the deploy claim, and init code (C2, W2).
     fn creation(&self, request: &CallRequest) -> Result<(), DenyReason> {
         if !self.scope.has_claim(Claim::Deploy) {
             return Err(DenyReason::DeployClaimRequired);
@@ -265,91 +259,94 @@ impl Checks<'_> {
         }
     }
 
-    /// The target table of §10, columns code-touching and plain value. A payment to what is out of reach is left to its
-    /// trace, whosever it is: refused here, it would tell a contract of an organization from nobody's by the mistakes that
-    /// are looked at in between (HD40).
-    fn run(&self, request: &CallRequest, standing: &Standing<'_>, is_payment: bool) -> Result<(), DenyReason> {
-        if standing.shared.is_some() {
+    /// Checks the target of an execution by the table of §10. A payment to an address without access is decided by its
+    /// trace: a refusal here would distinguish contracts of organizations from unregistered ones, by the checks that
+    /// run in between (HD40).
+    fn run(&self, request: &CallRequest, status: &TargetStatus<'_>, is_payment: bool) -> Result<(), DenyReason> {
+        if status.shared.is_some() {
             return Ok(());
         }
-        if let Some(reach) = &standing.reach {
-            return reach
+        if let Some(access) = &status.access {
+            return access
                 .functions
-                .permit(self.snapshot, self.member, reach.contract, &request.input);
+                .permit(self.snapshot, self.principal, access.contract, &request.input);
         }
         if is_payment {
             return Ok(());
         }
-        if standing.contract.is_some() {
+        if status.contract.is_some() {
             return Err(DenyReason::ContractNotPermitted);
         }
-        let reserved = self.scope.org().is_some_and(|org| standing.reserved_in.contains(&org));
-        if standing.retired.is_some() && !reserved {
+        let reserved = self.scope.org().is_some_and(|org| status.reserved_in.contains(&org));
+        if status.retired.is_some() && !reserved {
             return Err(DenyReason::ContractNotPermitted);
         }
-        if standing.public || standing.owned || reserved {
+        if status.public || status.owned || reserved {
             Ok(())
         } else {
             Err(DenyReason::Unregistered)
         }
     }
 
-    /// §9: addresses in an access list are address inputs too. Judged like touches in a trace (HD29), so that listing a
-    /// candidate tells nothing: what is not within reach is refused, registered or not.
+    /// Checks the addresses of an access list like touches in a trace (§9, HD29): an address without access is refused,
+    /// registered or not, so that listing an address reveals nothing about it.
     fn access_list(&self, request: &CallRequest) -> Result<(), DenyReason> {
         for item in request.access_list.iter().flat_map(|list| list.0.iter()) {
-            let standing = super::target::standing(self.snapshot, self.member, item.address, self.q.knobs);
-            let known = match standing.contract {
-                _ if standing.shared.is_some() => true,
-                Some(_) => standing.reach.is_some(),
-                None if standing.is_owned_by_org() => false,
-                None => standing.public || standing.owned,
+            let status = super::target::target_status(self.snapshot, self.principal, item.address, self.request.knobs);
+            let is_permitted = match status.contract {
+                _ if status.shared.is_some() => true,
+                Some(_) => status.access.is_some(),
+                None if status.is_owned_by_org() => false,
+                None => status.public || status.owned,
             };
-            if !known {
+            if !is_permitted {
                 return Err(DenyReason::Unregistered);
             }
         }
         Ok(())
     }
 
-    /// W1: every authority is the caller's, every delegate a contract within reach. The zero address ends a delegation.
+    /// Checks EIP-7702 authorizations (W1): the caller owns every authority and has access to every delegate. The zero
+    /// address ends a delegation.
     fn authorizations(&self, request: &CallRequest) -> Result<(), DenyReason> {
         for authorization in &request.authorization_list {
             let authority = authorization
                 .recover_authority()
                 .map_err(|_| DenyReason::SenderNotOwned)?;
-            if !self.member.owns(self.snapshot, authority) {
+            if !self.principal.owns(self.snapshot, authority) {
                 return Err(DenyReason::SenderNotOwned);
             }
             if authorization.address.is_zero() {
                 continue;
             }
-            let delegate = super::target::standing(self.snapshot, self.member, authorization.address, self.q.knobs);
-            if delegate.reach.is_none() && delegate.shared.is_none_or(|shared| shared.pin.is_none()) {
+            let delegate =
+                super::target::target_status(self.snapshot, self.principal, authorization.address, self.request.knobs);
+            if delegate.access.is_none() && delegate.shared.is_none_or(|shared| shared.pin.is_none()) {
                 return Err(DenyReason::ContractNotPermitted);
             }
         }
         Ok(())
     }
 
-    /// U1: a known upgrade function needs the claim on its target, and an implementation of the same organization.
-    fn upgrade(&self, request: &CallRequest, target: Option<&Standing<'_>>) -> Result<(), DenyReason> {
-        let (Some(standing), Some(upgrade)) = (target, code::upgrade(&request.input)) else {
+    /// Checks a known upgrade function (U1): it needs the claim on its target, and an implementation of the same
+    /// organization.
+    fn upgrade(&self, request: &CallRequest, target: Option<&TargetStatus<'_>>) -> Result<(), DenyReason> {
+        let (Some(status), Some(upgrade)) = (target, code::upgrade(&request.input)) else {
             return Ok(());
         };
-        let reach = standing.reach.as_ref().ok_or(DenyReason::UpgradeClaimRequired)?;
+        let access = status.access.as_ref().ok_or(DenyReason::UpgradeClaimRequired)?;
         let owned = upgrade
             .implementation
             .and_then(|address| self.snapshot.contract(address))
-            .is_some_and(|contract| contract.org == reach.contract.org);
-        if reach.claims.has(Claim::Upgrade) && owned {
+            .is_some_and(|contract| contract.org == access.contract.org);
+        if access.claims.has(Claim::Upgrade) && owned {
             Ok(())
         } else {
             Err(DenyReason::UpgradeClaimRequired)
         }
     }
 
-    /// R2: a creation whose address is already another organization's contract.
+    /// Refuses a creation at the address of another organization's contract (R2).
     fn created_address(&self, created: Address) -> Result<(), DenyReason> {
         match self.snapshot.owner(created) {
             Some(org) if Some(org) != self.scope.org() => Err(DenyReason::CrossOrg),
@@ -357,37 +354,43 @@ impl Checks<'_> {
         }
     }
 
-    /// Whether the organization of an emitter grants the method that asks for its logs.
+    /// Whether the organization that owns an emitter lists the method that was called.
     fn lists_logs(&self, owner: &OrgRights) -> bool {
-        match &self.q.lookup {
-            Lookup::Extra(extra) => listed_in(self.snapshot, self.member, owner.org, extra).is_some(),
-            Lookup::Known(_) | Lookup::Blocked | Lookup::Unknown => owner.permissions.allows(Method::GetLogs),
+        match &self.request.lookup {
+            MethodLookup::Custom(custom) => match_in(self.snapshot, self.principal, owner.org, custom).is_some(),
+            MethodLookup::Registered(_) | MethodLookup::Blocked | MethodLookup::Unknown => {
+                owner.permissions.allows(Method::GetLogs)
+            }
         }
     }
 
-    /// LOG: every address in its owner (decision 40). What is out of reach shows only rows of own and shared
-    /// transactions (decision 20), the same way whether it is foreign, unregistered or a wallet (T2). Within reach is also
-    /// what was the caller's organization's once (HD41): the view shows each its own blocks.
-    fn emitters(&self, emitters: &[(Address, Standing<'_>)]) -> Result<Vec<Address>, DenyReason> {
+    /// The emitters of which only rows of own and shared transactions are shown (decision 20): those that the caller
+    /// has no access to, whether foreign, unregistered or wallets (T2). Each emitter is checked in the organization
+    /// that owns it (decision 40). An emitter that belonged to the caller's organization counts, too (HD41); the view
+    /// shows the blocks of that time.
+    fn emitters(&self, emitters: &[(Address, TargetStatus<'_>)]) -> Result<Vec<Address>, DenyReason> {
         if emitters.is_empty() {
             return Err(DenyReason::InvalidRequestShape);
         }
         let mut shared_only = Vec::new();
-        for (address, standing) in emitters {
-            let reached = reached_registrations(self.snapshot, self.member, *address, self.q.knobs);
-            let mut owners = reached.map(|contract| self.member.rights_in(contract.org)).peekable();
+        for (address, status) in emitters {
+            let reached = reached_registrations(self.snapshot, self.principal, *address, self.request.knobs);
+            let mut owners = reached
+                .map(|contract| self.principal.rights_in(contract.org))
+                .peekable();
             let is_reached = owners.peek().is_some();
-            let owner = standing.contract.map(|contract| contract.org);
-            if !is_reached && owner.is_some_and(|org| self.member.is_elsewhere(org)) {
+            let owner = status.contract.map(|contract| contract.org);
+            if !is_reached && owner.is_some_and(|org| self.principal.is_elsewhere(org)) {
                 return Err(DenyReason::OrgMismatch);
             }
             let allowed = is_reached && owners.all(|owner| owner.is_some_and(|owner| self.lists_logs(owner)));
-            if !(standing.public || allowed) {
+            if !(status.public || allowed) {
                 shared_only.push(*address);
             }
         }
-        // Where nothing shows without a grant, the node need not be asked: its pace would tell of hidden logs.
-        let granted_only = [self.q.knobs.participant_logs, self.q.knobs.shared_logs] == [TransactionLogs::Granted; 2];
+        // If nothing is shown without a grant the node is not asked: its response time would reveal hidden logs.
+        let granted_only =
+            [self.request.knobs.participant_logs, self.request.knobs.shared_logs] == [TransactionLogs::Granted; 2];
         if granted_only && !shared_only.is_empty() {
             return Err(DenyReason::ContractNotPermitted);
         }
@@ -395,31 +398,31 @@ impl Checks<'_> {
     }
 }
 
-/// §9: who holds `admin` on the contract reads any slot, others the standard ones. A reservation gives no reach here:
-/// it ends with the first code at the address, and without code there is nothing stored.
-fn storage(standing: &Standing<'_>, slot: Slot) -> Result<(), DenyReason> {
-    if reads_every_slot(standing)? || (slot.full && code::PROXY_SLOTS.contains(&slot.word)) {
+/// Checks a storage slot (§9): the claim `admin` on the contract reads any slot, others read the standard proxy slots.
+/// A reservation gives no access: it ends with the first code at the address, and without code nothing is stored.
+fn storage(status: &TargetStatus<'_>, slot: StorageSlot) -> Result<(), DenyReason> {
+    if reads_every_slot(status)? || (slot.full && code::PROXY_SLOTS.contains(&slot.word)) {
         Ok(())
     } else {
         Err(DenyReason::ParamRule)
     }
 }
 
-/// §9, B11: the rule of storage for each key. A key that was not written in full is none of the standard ones.
-fn proof(standing: &Standing<'_>, slots: &[B256]) -> Result<(), DenyReason> {
-    if reads_every_slot(standing)? || slots.iter().all(|slot| code::PROXY_SLOTS.contains(slot)) {
+/// Checks each key of a proof like a storage slot (§9, B11). A key that is not written in full is no standard slot.
+fn proof(status: &TargetStatus<'_>, slots: &[B256]) -> Result<(), DenyReason> {
+    if reads_every_slot(status)? || slots.iter().all(|slot| code::PROXY_SLOTS.contains(slot)) {
         Ok(())
     } else {
         Err(DenyReason::ParamRule)
     }
 }
 
-fn reads_every_slot(standing: &Standing<'_>) -> Result<bool, DenyReason> {
-    match &standing.reach {
-        Some(reach) => Ok(reach.claims.has(Claim::Admin)),
-        None if standing.shared.is_some() => Ok(false),
-        None if standing.is_owned_by_org() => Err(DenyReason::ContractNotPermitted),
-        None if standing.public || standing.owned => Ok(false),
+fn reads_every_slot(status: &TargetStatus<'_>) -> Result<bool, DenyReason> {
+    match &status.access {
+        Some(access) => Ok(access.claims.has(Claim::Admin)),
+        None if status.shared.is_some() => Ok(false),
+        None if status.is_owned_by_org() => Err(DenyReason::ContractNotPermitted),
+        None if status.public || status.owned => Ok(false),
         None => Err(DenyReason::Unregistered),
     }
 }

@@ -1,186 +1,194 @@
-//! The decision: spec/20 §17 from the method's name to the sender, in one place and in its order.
+//! The decision about one call: the checks of spec/20 §17, from the method name to the sender, in their order.
 //!
-//! Invariant: an `Allow` is reached only by passing every check below; whatever none of them settles is denied.
+//! Invariant: only a call that passes every check below is allowed.
 
 use super::{
-    beside::Beside,
-    checks::{Checks, Refused},
-    extras::listed,
+    checks::CallChecks,
+    extras::allow_list_match,
     identify::Caller,
-    orgs,
-    permit::{Decision, Denial, Invalid, NamedOrg, Permit, Plan, Question},
-    subject::{StateAge, Subject, effective},
-    target::Member,
-    unexamined,
+    impersonation::Impersonation,
+    orgs, passthrough,
+    permit::{
+        AccessRequest, CheckError, Decision, Denial, Invalid, NamedOrg, Permit, Plan, Restrictions, plan_without_target,
+    },
+    resource::{Resource, normalize_block},
+    target::Principal,
     url::{apply_url_scope, check_url_scope, check_url_sender},
 };
 use crate::{
-    knobs::KycGate,
+    settings::KycGate,
     snapshot::{Group, Snapshot, User},
 };
-use gw_evm::{Call, Class, Lookup, Method, VisibleTo};
-use gw_types::{DenyReason, OrgId, Timestamp, UserId};
+use gw_evm::{Class, Method, MethodLookup};
+use gw_types::{DenyReason, OrgId, Timestamp};
 use std::sync::Arc;
 
-/// May this call go on, and how?
+/// Decides whether a call is allowed, and how it is answered.
 ///
-/// Pure and without I/O. The same question asked of a newer snapshot may get another answer; whoever waited between
-/// the answer and its use asks again (HD20).
-pub fn decide(snapshot: &Snapshot, question: &Question<'_>) -> Decision {
-    match judge(snapshot, question) {
+/// The function is pure. A newer snapshot may give another decision: after every wait the caller decides the call again
+/// (HD20).
+pub fn decide(snapshot: &Snapshot, request: &AccessRequest<'_>) -> Decision {
+    match decide_target(snapshot, request) {
         Ok(permit) => Decision::Allow(permit),
-        Err((Refused::Deny(reason), org)) => Decision::Deny(Denial { reason, org }),
-        Err((Refused::Invalid(error, reason), org)) => Decision::Invalid(Invalid { error, reason, org }),
+        Err((CheckError::Deny(reason), org)) => Decision::Deny(Denial { reason, org }),
+        Err((CheckError::Invalid(error, reason), org)) => Decision::Invalid(Invalid { error, reason, org }),
     }
 }
 
-/// The order of spec/20 §17. Each step may only refuse; the second part tells where the refusal is filed.
-fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Option<OrgId>)> {
-    // The name, before anything about the caller.
-    let (method, extra) = match &q.lookup {
-        Lookup::Known(method) => (Some(*method), None),
-        Lookup::Extra(extra) => (extra.row(), Some(extra)),
-        Lookup::Blocked => return Err((DenyReason::MethodNotAllowed.into(), None)),
-        Lookup::Unknown => return Err((DenyReason::MethodUnknown.into(), None)),
+/// The checks of spec/20 §17 in order; each step may only refuse.
+///
+/// # Errors
+/// The first refusal, with the organization of its audit record.
+fn decide_target(snapshot: &Snapshot, request: &AccessRequest<'_>) -> Result<Permit, (CheckError, Option<OrgId>)> {
+    // The method is checked before the caller.
+    let (method, custom) = match &request.lookup {
+        MethodLookup::Registered(method) => (Some(*method), None),
+        MethodLookup::Custom(custom) => (custom.method(), Some(custom)),
+        MethodLookup::Blocked => return Err((DenyReason::MethodNotAllowed.into(), None)),
+        MethodLookup::Unknown => return Err((DenyReason::MethodUnknown.into(), None)),
     };
-    // The caller as this snapshot knows them: a ban holds for metadata too (A10).
-    let Some(user) = current_user(snapshot, q.caller, q.now).map_err(|reason| (reason.into(), None))? else {
-        return anonymous(snapshot, q, method).map_err(|refused| (refused, None));
+    // The caller is looked up in this snapshot: a ban applies to metadata, too (A10).
+    let user = current_user(snapshot, request.caller, request.now).map_err(|reason| (reason.into(), None))?;
+    let Some(user) = user else {
+        return anonymous(snapshot, request, method).map_err(|error| (error, None));
     };
-    let beside = beside(snapshot, q).map_err(|reason| (reason.into(), None))?;
-    let member = Member::beside(snapshot, user.id, q.now, beside).restricted_to(q.named_org.org());
-    let method = match (method, extra) {
+    let impersonation = impersonation(snapshot, request).map_err(|reason| (reason.into(), None))?;
+    let principal = Principal::impersonated(snapshot, user.id, request.now, impersonation);
+    let principal = principal.restricted_to(request.named_org.org());
+    let method = match (method, custom) {
         (Some(method), _) => method,
-        (None, Some(extra)) => return unexamined::judge(snapshot, q, extra, user, member),
+        (None, Some(custom)) => return passthrough::decide_passthrough(snapshot, request, custom, user, principal),
         (None, None) => return Err((DenyReason::MethodUnknown.into(), None)),
     };
-    let filed = orgs::filed_under(&member, q.named_org);
+    let audit_org = orgs::audit_org(&principal, request.named_org);
     // Metadata is open to everybody who is not banned.
     if method.class() == Class::Meta {
-        let call = held(q).map_err(|refused| (refused, filed))?;
-        return Ok(permit(
+        let call = request.require_valid_params().map_err(|error| (error, audit_org))?;
+        let grantee = (Some(user.id), audit_org);
+        return Ok(Permit::new(
             snapshot,
-            q,
+            request,
             Some(method),
-            Some(user.id),
-            filed,
+            grantee,
             Plan::Forward,
             call.clone(),
         ));
     }
-    // KYC, before anything that depends on the target (decision 3).
-    let member = if kyc_gated(q.knobs.kyc_gate, method) {
-        verified(snapshot, user, member, q.named_org).map_err(|reason| (reason.into(), filed))?
+    // KYC is checked before anything that depends on the target (decision 3).
+    let principal = if kyc_gated(request.knobs.kyc_gate, method) {
+        verified(snapshot, user, principal, request.named_org).map_err(|reason| (reason.into(), audit_org))?
     } else {
-        member
+        principal
     };
-    // HD2: who slipped past a trace sends nothing more until somebody has looked at it.
+    // HD2: a user who is suspended for a post-execution violation sends nothing until an administrator lifts the
+    // suspension.
     if method.class() == Class::Write && snapshot.is_suspended(user.id) {
-        return Err((DenyReason::TraceMismatch.into(), filed));
+        return Err((DenyReason::TraceMismatch.into(), audit_org));
     }
-    // The organization, then its list, then the error held so far: who may not use a method is told nothing about
-    // parameters.
-    let subject = q
-        .call
-        .map_or(Subject::Nothing, |call| Subject::of(snapshot, &member, call, q.knobs));
-    let scope =
-        orgs::resolve(&member, q.named_org, subject.owner(q.named_org)).map_err(|reason| (reason.into(), filed))?;
+    // The organization, then its method list, then the parameter error: a caller who may not use the method must not
+    // get parameter errors.
+    let resource = request.call.map_or(Resource::Nothing, |call| {
+        Resource::of(snapshot, &principal, call, request.knobs)
+    });
+    let scope = orgs::resolve(&principal, request.named_org, resource.owner(request.named_org));
+    let scope = scope.map_err(|reason| (reason.into(), audit_org))?;
     let org = scope.org();
-    // What is beside the registry is listed by its own name (G3).
-    let listed = extra.and_then(|extra| listed(snapshot, &member, &scope, extra));
-    if if extra.is_some() {
-        listed.is_none()
+    // A custom method is listed by its own name (G3).
+    let list_match = custom.and_then(|custom| allow_list_match(snapshot, &principal, &scope, custom));
+    if if custom.is_some() {
+        list_match.is_none()
     } else {
         !scope.allows(method)
     } {
         return Err((DenyReason::MethodNotAllowed.into(), org));
     }
-    let call = held(q).map_err(|refused| (refused, org))?;
-    // How far a personal URL reaches of what its owner may.
-    let url = if let Caller::Url(_, url) = q.caller {
+    let call = request.require_valid_params().map_err(|error| (error, org))?;
+    let url = if let Caller::Url(_, url) = request.caller {
         Some(&**url)
     } else {
         None
     };
     if let Some(url) = url {
         check_url_scope(url, method, call).map_err(|reason| (reason.into(), org))?;
-        check_url_sender(snapshot, url, call).map_err(|refused| (refused, org))?;
+        check_url_sender(snapshot, url, call).map_err(|error| (error, org))?;
     }
-    // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; at last the sender.
-    let checks = Checks {
+    // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; the sender last.
+    let checks = CallChecks {
         snapshot,
-        q,
-        member: &member,
+        request,
+        principal: &principal,
         scope,
     };
-    let (plan, shared_logs_only) = checks.call(call, &subject).map_err(|refused| (refused, org))?;
-    let (age, rests_on_pin) = (checks.state_age(&subject), checks.rests_on_pin(&subject));
-    let call = effective(call, subject.is_owned());
-    let mut permit = permit(snapshot, q, Some(method), Some(user.id), org, plan, call);
-    permit.listed = listed;
-    (permit.shared_logs_only, permit.age, permit.rests_on_pin) = (shared_logs_only, age, rests_on_pin);
+    let (plan, shared_logs_only) = checks.call(call, &resource).map_err(|error| (error, org))?;
+    let (age, requires_code_pin) = (checks.state_age(&resource), checks.requires_code_pin(&resource));
+    let call = normalize_block(call, resource.is_owned());
+    let mut permit = Permit::new(snapshot, request, Some(method), (Some(user.id), org), plan, call);
+    permit.call.age = age;
+    permit.grant.allow_list_match = list_match;
+    permit.limits = Restrictions {
+        shared_logs_only,
+        requires_code_pin,
+        ..Restrictions::default()
+    };
     if let Some(url) = url {
-        let scope = apply_url_scope(url, &permit.call, &subject, permit.plan);
-        (permit.plan, permit.own_only, permit.no_revert_data) = (scope.plan, scope.own_only, scope.no_revert_data);
-        permit.picked = scope.picked;
+        (permit.call.plan, permit.limits.url) = apply_url_scope(url, &permit.call.call, &resource, plan);
     }
     Ok(permit)
 }
 
-/// The caller's present row; `None` is an anonymous caller.
+/// The caller's row in this snapshot; `None` for an anonymous caller.
 fn current_user<'s>(
     snapshot: &'s Snapshot,
     caller: &Caller,
     now: Timestamp,
 ) -> Result<Option<&'s Arc<User>>, DenyReason> {
-    let Some(then) = caller.user() else { return Ok(None) };
+    let Some(caller_user) = caller.user() else {
+        return Ok(None);
+    };
     if let Caller::Url(_, url) = caller {
-        let present = snapshot.personal_url(url.secret).is_some_and(|now| now == url);
-        if !present || url.user != then.id || !snapshot.is_member(url.user, url.org, now) {
+        let is_current = snapshot.personal_url(url.secret).is_some_and(|current| current == url);
+        if !is_current || url.user != caller_user.id || !snapshot.is_member(url.user, url.org, now) {
             return Err(DenyReason::AuthRequired);
         }
     }
-    let user = snapshot.user(then.id).ok_or(DenyReason::UnknownUser)?;
-    if snapshot.shuts_out(user) {
+    let user = snapshot.user(caller_user.id).ok_or(DenyReason::UnknownUser)?;
+    if snapshot.is_excluded(user) {
         Err(DenyReason::Banned)
     } else {
         Ok(Some(user))
     }
 }
 
-/// Who looks over the caller's shoulder, as long as that is an administrator of the organization in question. The signer
-/// of a transaction is taken to be the caller.
-fn beside(snapshot: &Snapshot, q: &Question<'_>) -> Result<Option<Beside>, DenyReason> {
-    let Some(beside) = q.caller.beside() else {
+/// The impersonation that the call is part of, if any.
+///
+/// # Errors
+/// `OrgMismatch` if the request does not name the impersonation's organization, or the impersonator does not administer
+/// it now.
+fn impersonation(snapshot: &Snapshot, request: &AccessRequest<'_>) -> Result<Option<Impersonation>, DenyReason> {
+    let Some(impersonation) = request.caller.impersonation() else {
         return Ok(None);
     };
-    if q.named_org != NamedOrg::Org(beside.org()) || !beside.administers(snapshot, q.now) {
+    let is_its_org = request.named_org == NamedOrg::Org(impersonation.org());
+    if !is_its_org || !impersonation.administers(snapshot, request.now) {
         return Err(DenyReason::OrgMismatch);
     }
-    Ok(Some(signed_by(beside, q)))
+    Ok(Some(request.with_signer(impersonation)))
 }
 
-fn signed_by(beside: Beside, q: &Question<'_>) -> Beside {
-    if let Ok(Call::SendRaw(raw)) = q.call {
-        beside.sending_from(raw.sender)
-    } else {
-        beside
-    }
-}
-
-/// The anonymous list, narrowed to what may ever be in force there (A3).
-fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Option<Method>) -> Result<Permit, Refused> {
+/// The permit of an anonymous caller: methods of the anonymous list, as far as they may be granted to anonymous callers
+/// (A3).
+fn anonymous(snapshot: &Snapshot, request: &AccessRequest<'_>, method: Option<Method>) -> Result<Permit, CheckError> {
     let Some(method) = method else {
         return Err(DenyReason::AuthRequired.into());
     };
-    // Of what is beside the registry only metadata: no list of theirs can name the rest.
-    if matches!(q.lookup, Lookup::Extra(_)) && method.class() != Class::Meta {
+    // Anonymous callers may use only metadata custom methods: the anonymous list cannot name others.
+    if matches!(request.lookup, MethodLookup::Custom(_)) && method.class() != Class::Meta {
         return Err(DenyReason::AuthRequired.into());
     }
     let grantable = match method.class() {
-        // Nobody in particular owns no address to have sent from.
+        // An anonymous caller owns no sender address.
         Class::Meta | Class::Chain | Class::Block | Class::Tx => method != Method::GetTransactionBySenderAndNonce,
-        Class::State | Class::Sim | Class::Log | Class::Write | Class::Trace | Class::Live => false,
+        Class::State | Class::Sim | Class::Log | Class::Write | Class::Trace | Class::Subscription => false,
     };
     if !grantable
         || !snapshot
@@ -189,105 +197,48 @@ fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Option<Method>) -> R
     {
         return Err(DenyReason::AuthRequired.into());
     }
-    // A named organization is one the caller is not in (O3); metadata needs none (O1).
-    if method.class() != Class::Meta && q.named_org != NamedOrg::Unnamed {
+    // An anonymous caller is in no organization, so the request must not name one (O3); metadata needs none (O1).
+    if method.class() != Class::Meta && request.named_org != NamedOrg::Unnamed {
         return Err(DenyReason::OrgMismatch.into());
     }
-    let call = held(q)?;
-    Ok(permit(
+    let call = request.require_valid_params()?;
+    Ok(Permit::new(
         snapshot,
-        q,
+        request,
         Some(method),
-        None,
-        None,
-        plain_plan(call),
+        (None, None),
+        plan_without_target(call),
         call.clone(),
     ))
 }
 
-/// The parsed call, or the error held until here.
-pub(super) fn held<'a>(q: &Question<'a>) -> Result<&'a Call, Refused> {
-    q.call
-        .map_err(|error| Refused::Invalid(error.clone(), DenyReason::InvalidRequestShape))
-}
-
-/// The caller's rights where KYC is completed: everywhere if by the platform, in one organization if by that (RT24).
+/// Restricts the principal to the organizations where KYC is completed (RT24): all of them if the platform completed
+/// it, otherwise those that completed it themselves.
+///
+/// # Errors
+/// `KycRequired` if no rights remain, or none in the named organization.
 pub(super) fn verified(
     snapshot: &Snapshot,
     user: &User,
-    mut member: Member,
+    mut principal: Principal,
     named: NamedOrg,
-) -> Result<Member, DenyReason> {
+) -> Result<Principal, DenyReason> {
     if user.kyc {
-        return Ok(member);
+        return Ok(principal);
     }
-    member.retain_verified(snapshot);
-    let unverified = matches!(named, NamedOrg::Org(org) if member.rights_in(org).is_none());
-    if member.rights.is_empty() || unverified {
+    principal.retain_verified(snapshot);
+    let unverified = matches!(named, NamedOrg::Org(org) if principal.rights_in(org).is_none());
+    if principal.rights.is_empty() || unverified {
         Err(DenyReason::KycRequired)
     } else {
-        Ok(member)
+        Ok(principal)
     }
 }
 
-/// Whether a method needs KYC.
+/// Whether a method requires KYC.
 pub(super) fn kyc_gated(gate: KycGate, method: Method) -> bool {
     match gate {
         KycGate::All => true,
         KycGate::Writes => method.class() == Class::Write,
     }
-}
-
-pub(super) fn permit(
-    snapshot: &Snapshot,
-    q: &Question<'_>,
-    method: Option<Method>,
-    user: Option<UserId>,
-    org: Option<OrgId>,
-    plan: Plan,
-    call: Call,
-) -> Permit {
-    let sends = method.is_some_and(|method| method.class() == Class::Write);
-    let extra = if let Lookup::Extra(extra) = &q.lookup {
-        Some(Arc::clone(extra))
-    } else {
-        None
-    };
-    let visible_to = if sends {
-        q.visible_to.clone()
-    } else {
-        VisibleTo::default()
-    };
-    let (epoch, shared_logs_only) = (snapshot.epoch(), Vec::new());
-    Permit {
-        call,
-        method,
-        extra,
-        listed: None,
-        plan,
-        user,
-        org,
-        named: q.named_org.org(),
-        epoch,
-        visible_to,
-        shared_logs_only,
-        age: StateAge::Present,
-        head: q.head.number,
-        rests_on_pin: false,
-        own_only: false,
-        no_revert_data: false,
-        picked: None,
-        beside: q.caller.beside().map(|beside| Box::new(signed_by(beside, q))),
-    }
-}
-
-/// How a call without a target is answered.
-pub(super) fn plain_plan(call: &Call) -> Plan {
-    if matches!(call, Call::Live(_)) {
-        return Plan::Live;
-    }
-    let local = Call::Plain(Method::Accounts) == *call
-        || Call::Plain(Method::Coinbase) == *call
-        || matches!(call, Call::Sha3(_) | Call::UncleCount | Call::Uncle);
-    if local { Plan::Local } else { Plan::Forward }
 }

@@ -1,27 +1,27 @@
-//! All that somebody may do in one organization, as one record for administrators (spec/80 §7).
+//! The effective rights of a user in one organization, as one record for administrators (spec/80 §7).
 
 use super::{
     functions::Functions,
     permissions::Permissions,
-    target::{Member, reach},
+    target::{Principal, contract_access},
 };
 use crate::{
-    knobs::Knobs,
+    settings::PolicySettings,
     snapshot::{Contract, EventRule, FunctionRule, Snapshot},
-    visibility::{Admitted, EventRights, Viewer},
+    visibility::{AllowedEvents, EventRights, Viewer},
 };
 use gw_types::{Claims, OrgId, Timestamp, UserId};
 
-/// The union of somebody's live groups in an organization.
+/// The union of the rights of a user's active groups in an organization.
 #[derive(Clone, Debug)]
 pub struct Effective<'s> {
     /// Methods and claims.
     pub permissions: Permissions,
-    /// What the groups' lists name beside the registry.
+    /// Custom methods of the groups' allow lists, which are not in the method registry.
     pub extras: Vec<&'s str>,
-    /// When the first of the memberships it stands on ends.
+    /// When the first of the contributing memberships expires; `None` if none expires.
     pub expires_at: Option<Timestamp>,
-    /// The contracts of the organization within reach, by address.
+    /// The organization's contracts that the user has access to, by address.
     pub contracts: Vec<ContractRights<'s>>,
 }
 
@@ -32,66 +32,68 @@ pub struct ContractRights<'s> {
     pub contract: &'s Contract,
     /// Claims on it.
     pub claims: Claims,
-    /// `None`: every function.
+    /// The permitted functions; `None`: every function.
     pub functions: Option<Vec<&'s FunctionRule>>,
-    /// `None`: every event.
+    /// The visible events; `None`: every event.
     pub events: Option<Vec<&'s EventRule>>,
 }
 
-/// What `user` may do in `org` at `now`; nothing without an active membership, or for somebody shut out.
+/// The rights of `user` in `org` at `now`; empty without an active membership, or for an excluded user.
 pub fn effective<'s>(
     snapshot: &'s Snapshot,
     user: UserId,
     org: OrgId,
     now: Timestamp,
-    knobs: &'s Knobs,
+    knobs: &'s PolicySettings,
 ) -> Effective<'s> {
-    let mut found = Effective {
+    let mut effective = Effective {
         permissions: Permissions::default(),
         extras: Vec::new(),
         expires_at: None,
         contracts: Vec::new(),
     };
-    if snapshot.user(user).is_none_or(|user| snapshot.shuts_out(user)) {
-        return found;
+    if snapshot.user(user).is_none_or(|user| snapshot.is_excluded(user)) {
+        return effective;
     }
-    let member = Member::new(snapshot, user, now);
-    let Some(rights) = member.rights_in(org) else {
-        return found;
+    let principal = Principal::new(snapshot, user, now);
+    let Some(rights) = principal.rights_in(org) else {
+        return effective;
     };
-    found.permissions = rights.permissions;
-    let live = || {
+    effective.permissions = rights.permissions;
+    let memberships = || {
         snapshot
             .active_memberships(user, now)
             .filter(|(_, group)| group.org == org)
     };
-    found.expires_at = live().filter_map(|(held, _)| held.expires_at).min();
-    let lists = live()
+    effective.expires_at = memberships().filter_map(|(membership, _)| membership.expires_at).min();
+    let lists = memberships()
         .filter_map(|(_, group)| snapshot.access(group.id))
         .filter(|access| access.active(now));
-    found.extras = lists.flat_map(|access| access.extras.entries()).collect();
-    found.extras.sort_unstable();
-    found.extras.dedup();
+    effective.extras = lists.flat_map(|access| access.extras.entries()).collect();
+    effective.extras.sort_unstable();
+    effective.extras.dedup();
     let viewer = Viewer::new(snapshot, Some(user), now, knobs);
     for contract in snapshot.contracts().filter(|contract| contract.org == org) {
-        let Some(reach) = reach(snapshot, &member, contract, knobs) else {
+        let Some(access) = contract_access(snapshot, &principal, contract, knobs) else {
             continue;
         };
-        let functions = match reach.functions {
+        let functions = match access.functions {
             Functions::All => None,
             Functions::Only(rules) => Some(rules),
         };
-        let events = match EventRights::of(viewer.person(), contract).events {
-            Admitted::All => None,
-            Admitted::Only(rules) => Some(rules),
+        let events = match EventRights::of(viewer.user(), contract).events {
+            AllowedEvents::All => None,
+            AllowedEvents::Only(rules) => Some(rules),
         };
-        found.contracts.push(ContractRights {
+        effective.contracts.push(ContractRights {
             contract,
-            claims: reach.claims,
+            claims: access.claims,
             functions,
             events,
         });
     }
-    found.contracts.sort_unstable_by_key(|rights| rights.contract.address);
-    found
+    effective
+        .contracts
+        .sort_unstable_by_key(|rights| rights.contract.address);
+    effective
 }

@@ -1,41 +1,41 @@
-//! Why a call was decided as it was, for administrators (spec/20 V1, V4).
+//! Explains a decision to administrators (spec/20 V1, V4).
 //!
-//! Nothing is decided here: it says which rows the decision stood on, by the same look-ups. What belongs to another
-//! organization than the one in question is left out.
+//! This module decides nothing: it reports the rows that the decision depended on, by the same look-ups. It leaves out
+//! what belongs to an organization other than the one that the decision was made in.
 
 use super::{
     functions::Functions,
-    permit::{Decision, Permit, Plan, Question},
-    subject::Signed,
-    target::{Member, Standing, standing},
+    permit::{AccessRequest, Decision, Permit, Plan},
+    resource::Signed,
+    target::{Principal, TargetStatus, target_status},
 };
 use crate::snapshot::{Contract, ContractGrant, Group, GroupAccess, Membership, Snapshot};
-use gw_evm::{Call, Class, Lookup, Method};
+use gw_evm::{Call, Class, Method, MethodLookup};
 use gw_types::{Address, Claim, Claims, DenyReason, OrgId};
 use std::sync::Arc;
 
-/// The check that settled a decision, in the order of spec/20 §17.
+/// The check that determined a decision, in the order of spec/20 §17.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum DecidingCheck {
     /// The name of the method.
     Method,
-    /// Who calls: no token, unknown, banned.
+    /// The caller's identity: no token, unknown user, or banned.
     Identity,
     /// KYC.
     Kyc,
-    /// Sends are suspended until an administrator has looked (HD2).
+    /// The user's right to send is suspended until an administrator lifts the suspension (HD2).
     Suspension,
     /// The organization (O2 to O4).
     Organization,
-    /// The methods of the groups.
+    /// The allow lists of the groups.
     MethodList,
     /// The parameters.
     Parameters,
     /// Multicall contracts (M1).
     Multicall,
-    /// Blocks of the past (H1).
+    /// Access to historical blocks (H1).
     History,
-    /// What the address is (§10).
+    /// The status of the target address (§10).
     Target,
     /// The grants on the contract.
     Grant,
@@ -49,20 +49,20 @@ pub enum Rule {
     Sender,
     /// The pinned code of shared infrastructure (X6).
     Pin,
-    /// The execution itself (§11).
+    /// The evaluation of the trace (§11).
     Trace,
-    /// Compliance.
+    /// Compliance screening.
     Compliance,
-    /// A limit.
+    /// A rate or concurrency limit.
     Limit,
-    /// Something is out of order: node, policy, journal.
+    /// A failure of the node, the policy or the journal.
     Service,
-    /// Every check was passed.
+    /// Every check passed.
     Passed,
 }
 
-impl Rule {
-    /// The code of the rule.
+impl DecidingCheck {
+    /// The code of the check in API responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Method => "method",
@@ -89,16 +89,17 @@ impl Rule {
         }
     }
 
-    /// The check that refuses for this reason.
-    pub const fn of(reason: DenyReason, lookup: &Lookup) -> Self {
+    /// The check that refuses with this reason.
+    pub const fn of(reason: DenyReason, lookup: &MethodLookup) -> Self {
         match reason {
             DenyReason::MethodUnknown => Self::Method,
             DenyReason::MethodNotAllowed => match lookup {
-                Lookup::Blocked | Lookup::Unknown => Self::Method,
-                Lookup::Known(_) | Lookup::Extra(_) => Self::MethodList,
+                MethodLookup::Blocked | MethodLookup::Unknown => Self::Method,
+                MethodLookup::Registered(_) | MethodLookup::Custom(_) => Self::MethodList,
             },
             DenyReason::AuthRequired | DenyReason::UnknownUser | DenyReason::Banned => Self::Identity,
             DenyReason::KycRequired => Self::Kyc,
+            // HD2: before any trace this reason means a suspension only.
             DenyReason::TraceMismatch => Self::Suspension,
             DenyReason::OrgAmbiguous | DenyReason::OrgMismatch => Self::Organization,
             DenyReason::InvalidRequestShape => Self::Parameters,
@@ -123,70 +124,71 @@ impl Rule {
     }
 }
 
-/// What a decision stood on.
+/// The explanation of a decision.
 #[derive(Clone, Debug)]
 pub struct Explanation<'s> {
-    /// The check that settled it.
-    pub rule: Rule,
-    /// The organization it was judged in.
+    /// The check that determined the decision.
+    pub rule: DecidingCheck,
+    /// The organization of the decision.
     pub org: Option<OrgId>,
-    /// The user's groups there.
-    pub groups: Vec<GroupSays<'s>>,
-    /// What the call addresses.
-    pub targets: Vec<TargetSays<'s>>,
+    /// The user's groups in that organization.
+    pub groups: Vec<GroupExplanation<'s>>,
+    /// The addresses that the call targets.
+    pub targets: Vec<TargetExplanation<'s>>,
 }
 
-/// What one of the user's groups contributes.
+/// The contribution of one of the user's groups.
 #[derive(Clone, Debug)]
-pub struct GroupSays<'s> {
+pub struct GroupExplanation<'s> {
     /// The group.
     pub group: &'s Group,
     /// The membership in it.
     pub membership: Membership,
-    /// Whether the membership and the group's access count now.
+    /// Whether the membership and the group's access are active now.
     pub active: bool,
-    /// Whether it lists the method.
+    /// Whether the group's allow list contains the method.
     pub lists_method: bool,
-    /// Its claims.
+    /// Claims of the group.
     pub claims: Claims,
 }
 
-/// What an address is to the user.
+/// The user's access to one target address.
 #[derive(Clone, Debug)]
-pub struct TargetSays<'s> {
+pub struct TargetExplanation<'s> {
     /// The address.
     pub address: Address,
-    /// The contract there, if it is the organization's.
+    /// The contract at the address, if it belongs to the organization.
     pub contract: Option<&'s Contract>,
-    /// How the user reaches it.
-    pub way: Way,
-    /// The grants on the contract, held or not.
-    pub grants: Vec<GrantSays<'s>>,
+    /// The basis of the user's access.
+    pub way: AccessPath,
+    /// All grants on the contract, whether the user holds them or not.
+    pub grants: Vec<GrantExplanation<'s>>,
 }
 
-/// How somebody reaches an address; nothing tells the foreign from the unknown (T2).
+/// The basis of a user's access to an address. Contracts of other organizations and unknown addresses are both
+/// [`AccessPath::None`] (T2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Zero address or precompile.
+pub enum AccessPath {
+    /// The zero address or a precompile.
     Public,
-    /// Linked to the user.
+    /// The address is linked to the user.
     Own,
     /// Shared infrastructure.
     Shared,
-    /// As administrator of the owning organization.
+    /// The user administers the owning organization.
     OrgAdmin,
-    /// As the one who deployed it.
+    /// The user deployed the contract.
     Deployer,
-    /// By a grant.
+    /// The user holds a grant.
     Grant,
-    /// Reserved for a deployment of the organization.
+    /// The address is reserved for a deployment of the organization.
     Reserved,
-    /// Not at all.
+    /// No access.
     None,
 }
 
-impl Way {
-    /// The code of the way.
+impl AccessPath {
+    /// The code of the access path in API responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Public => "public",
@@ -201,169 +203,178 @@ impl Way {
     }
 }
 
-/// What one grant on the target contributes.
+/// The contribution of one grant on the target.
 #[derive(Clone, Debug)]
-pub struct GrantSays<'s> {
+pub struct GrantExplanation<'s> {
     /// The grant.
     pub grant: &'s ContractGrant,
-    /// Who holds it.
+    /// The group that holds it.
     pub group: &'s Group,
-    /// Whether the user does, through an active membership.
+    /// Whether the user holds it through an active membership of the group.
     pub held: bool,
-    /// Whether it opens the function of the call, parameters aside; `None` if the call names no function.
+    /// Whether it permits the function of the call, regardless of parameters; `None` if the call names no function.
     pub opens_function: Option<bool>,
 }
 
-/// Reads off what `decision` stood on.
-pub fn explain<'s>(snapshot: &'s Snapshot, q: &Question<'_>, decision: &Decision) -> Explanation<'s> {
+/// Explains `decision`, the result of [`super::decide`] on this request and snapshot.
+pub fn explain<'s>(snapshot: &'s Snapshot, request: &AccessRequest<'_>, decision: &Decision) -> Explanation<'s> {
     let (rule, org) = match decision {
-        Decision::Allow(permit) => (Rule::Passed, permit.org()),
-        Decision::Deny(denial) => (Rule::of(denial.reason, &q.lookup), denial.org),
-        Decision::Invalid(invalid) => (Rule::of(invalid.reason, &q.lookup), invalid.org),
+        Decision::Allow(permit) => (DecidingCheck::Passed, permit.org()),
+        Decision::Deny(denial) => (DecidingCheck::of(denial.reason, &request.lookup), denial.org),
+        Decision::Invalid(invalid) => (DecidingCheck::of(invalid.reason, &request.lookup), invalid.org),
     };
-    // HD2: the only reason of this code before any trace.
-    let none = Explanation {
+    let without_rows = Explanation {
         rule,
         org,
         groups: Vec::new(),
         targets: Vec::new(),
     };
-    let (Some(user), Some(org)) = (q.caller.user(), org) else {
-        return none;
+    let (Some(user), Some(org)) = (request.caller.user(), org) else {
+        return without_rows;
     };
-    let member = Member::beside(snapshot, user.id, q.now, q.caller.beside()).restricted_to(q.named_org.org());
-    let groups = groups(snapshot, q, &member, org);
-    let addresses = q.call.map(addressed).unwrap_or_default();
+    let principal = Principal::impersonated(snapshot, user.id, request.now, request.caller.impersonation())
+        .restricted_to(request.named_org.org());
+    let groups = groups(snapshot, request, &principal, org);
+    let addresses = request.call.map(target_addresses).unwrap_or_default();
     let targets = addresses
         .into_iter()
-        .map(|address| target(snapshot, q, &member, org, address))
+        .map(|address| target(snapshot, request, &principal, org, address))
         .collect();
     Explanation {
         groups,
         targets,
-        ..none
+        ..without_rows
     }
 }
 
-fn groups<'s>(snapshot: &'s Snapshot, q: &Question<'_>, member: &Member, org: OrgId) -> Vec<GroupSays<'s>> {
+fn groups<'s>(
+    snapshot: &'s Snapshot,
+    request: &AccessRequest<'_>,
+    principal: &Principal,
+    org: OrgId,
+) -> Vec<GroupExplanation<'s>> {
     let active: Vec<_> = snapshot
-        .active_memberships(member.user, q.now)
-        .map(|(held, _)| held.id)
+        .active_memberships(principal.user, request.now)
+        .map(|(membership, _)| membership.id)
         .collect();
-    let counts = |membership: &Membership| active.contains(&membership.id);
-    let of = |membership: &Membership| {
+    let is_active = |membership: &Membership| active.contains(&membership.id);
+    let explain_group = |membership: &Membership| {
         let group = snapshot.group(membership.group).filter(|group| group.org == org)?;
         let access = snapshot.access(group.id);
-        Some(GroupSays {
+        Some(GroupExplanation {
             group,
             membership: *membership,
-            active: counts(membership) && access.is_none_or(|access| access.active(q.now)),
-            lists_method: access.is_some_and(|access| lists(access, &q.lookup)),
+            active: is_active(membership) && access.is_none_or(|access| access.active(request.now)),
+            lists_method: access.is_some_and(|access| lists(access, &request.lookup)),
             claims: access.map_or(Claims::NONE, |access| access.claims),
         })
     };
-    snapshot.memberships(member.user).iter().filter_map(of).collect()
+    snapshot
+        .memberships(principal.user)
+        .iter()
+        .filter_map(explain_group)
+        .collect()
 }
 
-fn lists(access: &GroupAccess, lookup: &Lookup) -> bool {
+fn lists(access: &GroupAccess, lookup: &MethodLookup) -> bool {
     let methods = access.methods;
     match lookup {
-        Lookup::Known(Method::SendRawTransaction) => {
+        MethodLookup::Registered(Method::SendRawTransaction) => {
             methods.has(Method::SendRawTransaction) || methods.has(Method::SendTransaction)
         }
-        Lookup::Known(method) => methods.has(*method) || method.class() == Class::Meta,
-        Lookup::Extra(extra) => {
-            access.extras.lists(extra).is_some() || extra.row().is_some_and(|row| row.class() == Class::Meta)
+        MethodLookup::Registered(method) => methods.has(*method) || method.class() == Class::Meta,
+        MethodLookup::Custom(custom) => {
+            access.extras.lists(custom).is_some() || custom.method().is_some_and(|method| method.class() == Class::Meta)
         }
-        Lookup::Blocked | Lookup::Unknown => false,
+        MethodLookup::Blocked | MethodLookup::Unknown => false,
     }
 }
 
 fn target<'s>(
     snapshot: &'s Snapshot,
-    q: &Question<'_>,
-    member: &Member,
+    request: &AccessRequest<'_>,
+    principal: &Principal,
     org: OrgId,
     address: Address,
-) -> TargetSays<'s> {
-    let standing = standing(snapshot, member, address, q.knobs);
-    let contract = standing.contract.filter(|contract| contract.org == org);
+) -> TargetExplanation<'s> {
+    let status = target_status(snapshot, principal, address, request.knobs);
+    let contract = status.contract.filter(|contract| contract.org == org);
     let grants = contract
-        .map(|contract| grants(snapshot, q, member, contract))
+        .map(|contract| grants(snapshot, request, principal, contract))
         .unwrap_or_default();
-    let way = way(member, org, &standing, contract, &grants);
-    TargetSays {
+    let path = access_path(principal, org, &status, contract, &grants);
+    TargetExplanation {
         address,
         contract: contract.map(|contract| &**contract),
-        way,
+        way: path,
         grants,
     }
 }
 
-fn way(
-    member: &Member,
+fn access_path(
+    principal: &Principal,
     org: OrgId,
-    standing: &Standing<'_>,
+    status: &TargetStatus<'_>,
     contract: Option<&Arc<Contract>>,
-    grants: &[GrantSays<'_>],
-) -> Way {
-    if standing.public {
-        return Way::Public;
+    grants: &[GrantExplanation<'_>],
+) -> AccessPath {
+    if status.public {
+        return AccessPath::Public;
     }
-    if standing.owned {
-        return Way::Own;
+    if status.owned {
+        return AccessPath::Own;
     }
-    if let (Some(contract), Some(_)) = (contract, &standing.reach) {
-        return if member
+    if let (Some(contract), Some(_)) = (contract, &status.access) {
+        return if principal
             .rights_in(org)
             .is_some_and(|rights| rights.permissions.is_org_admin)
         {
-            Way::OrgAdmin
+            AccessPath::OrgAdmin
         } else if grants.iter().any(|grant| grant.held) {
-            Way::Grant
-        } else if contract.deployer == Some(member.user) {
-            Way::Deployer
+            AccessPath::Grant
+        } else if contract.deployer == Some(principal.user) {
+            AccessPath::Deployer
         } else {
-            Way::None
+            AccessPath::None
         };
     }
-    if standing.shared.is_some() {
-        Way::Shared
-    } else if standing.reserved_in.contains(&org) {
-        Way::Reserved
+    if status.shared.is_some() {
+        AccessPath::Shared
+    } else if status.reserved_in.contains(&org) {
+        AccessPath::Reserved
     } else {
-        Way::None
+        AccessPath::None
     }
 }
 
 fn grants<'s>(
     snapshot: &'s Snapshot,
-    q: &Question<'_>,
-    member: &Member,
+    request: &AccessRequest<'_>,
+    principal: &Principal,
     contract: &'s Arc<Contract>,
-) -> Vec<GrantSays<'s>> {
-    let selector = q.call.ok().and_then(selector);
-    let held: Vec<_> = super::held_grants(snapshot, member, contract)
+) -> Vec<GrantExplanation<'s>> {
+    let selector = request.call.ok().and_then(selector);
+    let held: Vec<_> = super::held_grants(snapshot, principal, contract)
         .map(|(grant, _)| grant.id)
         .collect();
-    let of = |grant: &'s Arc<ContractGrant>| {
+    let explain_grant = |grant: &'s Arc<ContractGrant>| {
         let group = snapshot.group(grant.group).filter(|group| group.org == contract.org)?;
-        let admin = grant
+        let claims = grant
             .claims
             .union(snapshot.access(group.id).map_or(Claims::NONE, |access| access.claims));
         let opens = |selector: [u8; 4]| match Functions::of_grant(grant.functions.as_deref()) {
             Functions::All => true,
-            Functions::Only(rules) => admin.has(Claim::Admin) || rules.iter().any(|rule| rule.selector == selector),
+            Functions::Only(rules) => claims.has(Claim::Admin) || rules.iter().any(|rule| rule.selector == selector),
         };
         let opens_function = selector.map(opens);
-        Some(GrantSays {
+        Some(GrantExplanation {
             grant,
             group,
             held: held.contains(&grant.id),
             opens_function,
         })
     };
-    snapshot.grants(contract.id).iter().filter_map(of).collect()
+    snapshot.grants(contract.id).iter().filter_map(explain_grant).collect()
 }
 
 fn selector(call: &Call) -> Option<[u8; 4]> {
@@ -373,8 +384,8 @@ fn selector(call: &Call) -> Option<[u8; 4]> {
     Signed::of(call).and_then(|signed| signed.request.selector())
 }
 
-/// The addresses a call is about.
-fn addressed(call: &Call) -> Vec<Address> {
+/// The target addresses of a call.
+fn target_addresses(call: &Call) -> Vec<Address> {
     if let Call::Logs(filter) = call {
         return filter.addresses.clone();
     }
@@ -388,18 +399,18 @@ fn addressed(call: &Call) -> Vec<Address> {
 }
 
 impl Permit {
-    /// How the call is answered, in one word for administrators.
+    /// The plan as a code in API responses for administrators.
     pub const fn plan_name(&self) -> &'static str {
-        match self.plan {
+        match self.call.plan {
             Plan::Local => "local",
-            Plan::Live => "live",
+            Plan::Subscription => "live",
             Plan::Forward => "forward",
             Plan::ZeroQuantity => "constant_zero",
             Plan::CodeCheck => "code_check",
             Plan::Simulate => "trace",
             Plan::Untraced => "untraced",
             Plan::Send => "send",
-            Plan::Unexamined => "unexamined",
+            Plan::Passthrough => "unexamined",
         }
     }
 }

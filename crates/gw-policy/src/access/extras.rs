@@ -1,25 +1,35 @@
-//! Whether a method list lets a method through that is beside the registry (spec/20 G3, G4).
+//! Matching of custom methods, which are not in the method registry, against allow lists (spec/20 G3, G4).
 
-use super::{orgs::Scope, target::Member};
+use super::{orgs::OrgScope, target::Principal};
 use crate::snapshot::Snapshot;
-use gw_evm::{Extra, Listed};
+use gw_evm::{AllowListMatch, CustomMethod};
 use gw_types::OrgId;
 
-/// By which entry any of the organizations lists the method.
-pub(super) fn listed(snapshot: &Snapshot, member: &Member, scope: &Scope<'_>, extra: &Extra) -> Option<Listed> {
-    scope.orgs().find_map(|org| listed_in(snapshot, member, org, extra))
+/// The allow-list entry of any organization in scope that permits the method.
+pub(super) fn allow_list_match(
+    snapshot: &Snapshot,
+    principal: &Principal,
+    scope: &OrgScope<'_>,
+    custom: &CustomMethod,
+) -> Option<AllowListMatch> {
+    scope.orgs().find_map(|org| match_in(snapshot, principal, org, custom))
 }
 
-/// By which entry the caller's groups in one organization list the method.
-pub(super) fn listed_in(snapshot: &Snapshot, member: &Member, org: OrgId, extra: &Extra) -> Option<Listed> {
+/// The allow-list entry of the caller's groups in one organization that permits the method.
+pub(super) fn match_in(
+    snapshot: &Snapshot,
+    principal: &Principal,
+    org: OrgId,
+    custom: &CustomMethod,
+) -> Option<AllowListMatch> {
     let groups = snapshot
-        .active_memberships(member.user, member.now)
+        .active_memberships(principal.user, principal.now)
         .map(|(_, group)| group);
     groups.filter(|group| group.org == org).find_map(|group| {
         snapshot
             .access(group.id)
-            .filter(|access| access.active(member.now))?
+            .filter(|access| access.active(principal.now))?
             .extras
-            .lists(extra)
+            .lists(custom)
     })
 }

@@ -1,12 +1,14 @@
-//! The past (spec/20 H1, HD29): within the last 64 blocks a block is readable if the target's owner has not changed since;
-//! older ones are for administrators of the organization whose contract it is. The tag or number alone does not tell; the
-//! block's number and time do, and only the node knows them. No member of the present
-//! owner, administrators included, reads blocks in which another organization owned the contract (HD41).
+//! Access to historical state (spec/20 H1, HD29).
+//!
+//! One of the last 64 blocks is readable if the target's owner has not changed since; older blocks are readable for
+//! administrators of the organization that owns the contract. The check needs the number and time of the block, which
+//! only the node knows, so it runs after the block is resolved. No member of the current owner, administrators
+//! included, reads blocks in which another organization owned the contract (HD41).
 
 use super::{
     permit::{Permit, Plan},
-    subject::StateAge,
-    target::Member,
+    resource::StateAge,
+    target::Principal,
 };
 use crate::snapshot::{Contract, Moment, Snapshot};
 use gw_evm::Call;
@@ -15,17 +17,20 @@ use gw_types::{Address, DenyReason, Timestamp};
 /// The block that state is read at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadBlock {
-    /// Its number.
+    /// Number of the block.
     pub number: u64,
-    /// Its time.
+    /// Timestamp of the block.
     pub time: Timestamp,
 }
 
-/// Whether the state the permit reads was its present owner's at the block it is read at, or nobody's and the caller
-/// administers the owner.
+/// Checks that the current owner of the state that the permit reads owned it at the block it is read at, or that no
+/// other organization did and the caller administers the owner.
 ///
-/// Simulations are judged by their trace, which names every contract they read. What is out of the caller's reach is not
-/// looked up: it answers the same constants at every block.
+/// Simulations are not checked here: the evaluation of their trace checks every contract that they read. Addresses that
+/// the caller has no access to are not looked up: their constant results are equal at every block.
+///
+/// # Errors
+/// `HistoryNotPermitted` if the caller may not read the state at this block.
 pub fn check_historical_ownership(
     snapshot: &Snapshot,
     permit: &Permit,
@@ -39,67 +44,74 @@ pub fn check_historical_ownership(
     if age == StateAge::Present || permit.plan() != Plan::Forward {
         return Ok(());
     }
-    let member = Member::beside(snapshot, user, now, permit.beside()).restricted_to(permit.named_org());
-    let past = Past {
+    let principal =
+        Principal::impersonated(snapshot, user, now, permit.impersonation()).restricted_to(permit.named_org());
+    let past = PastOwner {
         age,
         time: block.time,
         number: block.number,
     };
     match snapshot.contract(address) {
-        Some(contract) => past.of_contract(&member, contract),
-        None => past.of_account(snapshot, &member, address),
+        Some(contract) => past.of_contract(&principal, contract),
+        None => past.of_account(snapshot, &principal, address),
     }
 }
 
 /// The age and time of a block that is read at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Past {
+pub(super) struct PastOwner {
     pub(super) age: StateAge,
     pub(super) time: Timestamp,
     pub(super) number: u64,
 }
 
-impl Past {
-    /// The head: nobody's past.
+impl PastOwner {
+    /// The head, which needs no historical rights.
     pub(super) const PRESENT: Self = Self {
         age: StateAge::Present,
         time: Timestamp::from_secs(0),
         number: 0,
     };
 
-    /// Whether the caller may read a contract there, by the rights in its own organization.
-    pub(super) fn of_contract(self, member: &Member, contract: &Contract) -> Result<(), DenyReason> {
+    /// Checks that the caller may read a contract at this block, by the rights in the contract's organization.
+    pub(super) fn of_contract(self, principal: &Principal, contract: &Contract) -> Result<(), DenyReason> {
         let administers = || {
-            member
+            principal
                 .rights_in(contract.org)
                 .is_some_and(|rights| rights.permissions.is_org_admin)
         };
-        let stood = match self.age {
+        let is_readable = match self.age {
             StateAge::Present => true,
-            // HD41: nor for its administrators.
+            // HD41: administrators are no exception.
             _ if !contract.owned_at(Moment::Block(self.number)) => false,
             StateAge::Recent => contract.since <= self.time || administers(),
             StateAge::Old | StateAge::Tagged => administers(),
         };
-        if stood {
+        if is_readable {
             Ok(())
         } else {
             Err(DenyReason::HistoryNotPermitted)
         }
     }
 
-    /// Whether the caller may read an account that is no registered contract. Nobody administers a wallet: it was its
-    /// owner's before it was proved, unless somebody else had proved it.
-    pub(super) fn of_account(self, snapshot: &Snapshot, member: &Member, address: Address) -> Result<(), DenyReason> {
+    /// Checks that the caller may read an account that is not a registered contract at this block. No organization
+    /// administers a wallet. It belonged to its owner even before the owner linked it, unless another user's link to it
+    /// ended earlier.
+    pub(super) fn of_account(
+        self,
+        snapshot: &Snapshot,
+        principal: &Principal,
+        address: Address,
+    ) -> Result<(), DenyReason> {
         if self.age == StateAge::Present {
             return Ok(());
         }
-        self.of_utility(member)?;
-        let own = snapshot
+        self.of_utility(principal)?;
+        let own_links = snapshot
             .links_at(address)
             .iter()
-            .filter(|link| link.user == member.user);
-        let since = own
+            .filter(|link| link.user == principal.user);
+        let since = own_links
             .map(|link| link.verified_at)
             .min()
             .filter(|_| snapshot.was_unlinked(address));
@@ -110,11 +122,11 @@ impl Past {
         }
     }
 
-    /// Whether the caller may read there at all what is everybody's.
-    pub(super) fn of_utility(self, member: &Member) -> Result<(), DenyReason> {
+    /// Checks that the caller may read state that belongs to no organization, such as public addresses, at this block.
+    pub(super) fn of_utility(self, principal: &Principal) -> Result<(), DenyReason> {
         match self.age {
             StateAge::Present | StateAge::Recent => Ok(()),
-            StateAge::Old | StateAge::Tagged if member.administers_any() => Ok(()),
+            StateAge::Old | StateAge::Tagged if principal.administers_any() => Ok(()),
             StateAge::Old | StateAge::Tagged => Err(DenyReason::HistoryNotPermitted),
         }
     }
@@ -140,7 +152,7 @@ pub(super) fn state_of(call: &Call) -> Option<Address> {
         | Call::SendRaw(_)
         | Call::Send(_)
         | Call::TraceTransaction(_)
-        | Call::Live(_)
-        | Call::Unexamined(_) => None,
+        | Call::Subscription(_)
+        | Call::Passthrough(_) => None,
     }
 }

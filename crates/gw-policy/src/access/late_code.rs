@@ -1,15 +1,15 @@
 //! Evaluates a mined transaction and attributes a violation (HD2, HD38).
 //!
-//! A payee can delegate the wallet, or deploy code at the address, after the send was traced and before it is mined. The
-//! transaction then enters that late code. The code may store what it reads of its caller, so the transaction is convicted.
-//! The violation is not attributed to the sender, who is not suspended.
+//! A payee can delegate its wallet, or deploy code at its address, after the send was traced and before it is mined.
+//! The transaction then enters that late code. The code may store what it reads of its caller, so the transaction is
+//! convicted. The violation is not attributed to the sender, who is not suspended.
 
 use super::{
     mined::MinedSend,
-    target::Member,
-    trace::{Place, Run},
+    target::Principal,
+    trace::{AddressClass, TraceEvaluator},
 };
-use crate::{knobs::Knobs, snapshot::Snapshot};
+use crate::{settings::PolicySettings, snapshot::Snapshot};
 use gw_evm::{
     code::delegation,
     trace::{Change, Frame, Trace},
@@ -17,30 +17,30 @@ use gw_evm::{
 use gw_types::{Address, Bytes, DenyReason, UserId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// No row has it.
+/// A user id that no row has.
 pub(super) const NOBODY: UserId = UserId::fixed(0);
 
-/// Why a transaction is convicted, and whether that is its sender's doing.
+/// Why a transaction is convicted, and whether the violation is attributed to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
     pub(super) reason: DenyReason,
-    pub(super) of_sender: bool,
+    pub(super) by_sender: bool,
 }
 
 /// A mined transaction under evaluation.
 pub(super) struct MinedTransaction<'a> {
     pub(super) snapshot: &'a Snapshot,
-    pub(super) sent: &'a MinedSend<'a>,
-    pub(super) member: &'a Member,
+    pub(super) send: &'a MinedSend<'a>,
+    pub(super) principal: &'a Principal,
     pub(super) trace: &'a Trace,
-    pub(super) knobs: &'a Knobs,
+    pub(super) knobs: &'a PolicySettings,
 }
 
 /// A frame that enters late code.
 #[derive(Clone, Copy, Debug)]
 struct LateEntry {
     frame: usize,
-    at: Address,
+    address: Address,
 }
 
 impl MinedTransaction<'_> {
@@ -52,50 +52,51 @@ impl MinedTransaction<'_> {
         let changes = self.trace.changes.as_ref();
         let changes = changes.ok_or(Violation {
             reason: DenyReason::TracingUnavailable,
-            of_sender: true,
+            by_sender: true,
         })?;
-        let run = Run::mined(self.snapshot, self.sent, self.member.clone(), self.trace, self.knobs);
+        let run = TraceEvaluator::for_mined(self.snapshot, self.send, self.principal.clone(), self.trace, self.knobs);
         let Err(reason) = run
-            .judge()
+            .evaluate()
             .and_then(|()| run.approved_creations())
             .and_then(|()| run.upgrades(changes))
         else {
             return Ok(());
         };
         let entries = self.late_entries(&run);
-        let of_sender = entries.is_empty() || self.evaluate_sender_part(&run, &entries, changes).is_err();
-        Err(Violation { reason, of_sender })
+        let by_sender = entries.is_empty() || self.evaluate_sender_part(&run, &entries, changes).is_err();
+        Err(Violation { reason, by_sender })
     }
 
-    /// The topmost frames that enter late code: wallets that others delegated, contracts deployed after the send was traced,
-    /// and contracts whose creation is withheld.
-    fn late_entries(&self, run: &Run<'_>) -> Vec<LateEntry> {
+    /// The topmost frames that enter late code: wallets that others delegated, contracts deployed after the send was
+    /// traced, and contracts whose creation is withheld.
+    fn late_entries(&self, run: &TraceEvaluator<'_>) -> Vec<LateEntry> {
         let is_unknown = |address: Address| {
-            let wallet = delegation(run.code(address)).is_some()
-                && address != self.sent.sender
-                && !self.member.owns(self.snapshot, address);
-            let unseen = || {
+            let is_foreign_wallet = delegation(run.code(address)).is_some()
+                && address != self.send.sender
+                && !self.principal.owns(self.snapshot, address);
+            let has_withheld_creation = || {
                 self.snapshot
-                    .withheld_before(address, self.sent.at)
+                    .withheld_before(address, self.send.at)
                     .any(|change| change.created)
             };
-            wallet || self.sent.came.contains(&address) || unseen()
+            is_foreign_wallet || self.send.came.contains(&address) || has_withheld_creation()
         };
-        let mut within: Vec<bool> = Vec::with_capacity(self.trace.frames.len());
+        // For each frame, whether it is late code or below late code.
+        let mut is_late: Vec<bool> = Vec::with_capacity(self.trace.frames.len());
         let mut entries = Vec::new();
         for (index, frame) in self.trace.frames.iter().enumerate() {
             let is_below = frame
                 .parent
-                .and_then(|parent| within.get(parent))
+                .and_then(|parent| is_late.get(parent))
                 .copied()
                 .unwrap_or_default();
-            let at = frame
+            let entered = frame
                 .to
                 .filter(|to| !is_below && !frame.is_creation() && is_unknown(*to));
-            if let Some(at) = at {
-                entries.push(LateEntry { frame: index, at });
+            if let Some(address) = entered {
+                entries.push(LateEntry { frame: index, address });
             }
-            within.push(is_below || at.is_some());
+            is_late.push(is_below || entered.is_some());
         }
         entries
     }
@@ -103,21 +104,21 @@ impl MinedTransaction<'_> {
     /// Evaluates the trace without the frames of late code, as if the entered addresses were plain wallets.
     fn evaluate_sender_part(
         &self,
-        run: &Run<'_>,
+        run: &TraceEvaluator<'_>,
         entries: &[LateEntry],
         changes: &BTreeMap<Address, Change>,
     ) -> Result<(), DenyReason> {
         let below = self.below(entries);
-        let kept = |index: usize| !below.contains(&index) || entries.iter().any(|entry| entry.frame == index);
-        let entered: HashSet<Address> = entries.iter().map(|entry| entry.at).collect();
-        let own = self.named(run, |index| !below.contains(&index));
-        let theirs = self.named(run, |index| below.contains(&index));
-        let is_sides = |address: &Address| {
-            own.contains(address)
+        let keeps_frame = |index: usize| !below.contains(&index) || entries.iter().any(|entry| entry.frame == index);
+        let entered: HashSet<Address> = entries.iter().map(|entry| entry.address).collect();
+        let sender_named = self.named(run, |index| !below.contains(&index));
+        let late_named = self.named(run, |index| below.contains(&index));
+        let keeps_account = |address: &Address| {
+            sender_named.contains(address)
                 || entered.contains(address)
-                || [self.sent.sender, self.sent.coinbase].contains(address)
+                || [self.send.sender, self.send.coinbase].contains(address)
         };
-        let mut part = subtrace(self.trace, kept, |address| is_sides(address));
+        let mut part = subtrace(self.trace, keeps_frame, |address| keeps_account(address));
         for (_, account) in part
             .touched
             .iter_mut()
@@ -125,17 +126,25 @@ impl MinedTransaction<'_> {
         {
             account.code = Bytes::new();
         }
-        let mut judged = Run::mined(self.snapshot, self.sent, self.member.clone(), &part, self.knobs);
-        let place = |address: &Address| {
-            let own = self.member.owns(self.snapshot, *address);
-            (*address, if own { Place::Own } else { Place::Wallet })
+        let mut evaluator =
+            TraceEvaluator::for_mined(self.snapshot, self.send, self.principal.clone(), &part, self.knobs);
+        let class_of = |address: &Address| {
+            let is_own = self.principal.owns(self.snapshot, *address);
+            (
+                *address,
+                if is_own {
+                    AddressClass::Own
+                } else {
+                    AddressClass::Wallet
+                },
+            )
         };
-        judged.excused = entered.iter().map(place).collect();
-        judged.judge()?;
+        evaluator.class_overrides = entered.iter().map(class_of).collect();
+        evaluator.evaluate()?;
         let changes = changes
             .iter()
-            .filter(|(address, _)| !theirs.contains(*address) || own.contains(*address));
-        judged.upgrades(&changes.map(|(address, change)| (*address, change.clone())).collect())
+            .filter(|(address, _)| !late_named.contains(*address) || sender_named.contains(*address));
+        evaluator.upgrades(&changes.map(|(address, change)| (*address, change.clone())).collect())
     }
 
     /// The frames of these entries and below them.
@@ -149,30 +158,35 @@ impl MinedTransaction<'_> {
         below
     }
 
-    /// The addresses that these frames name, and what runs at them.
-    fn named(&self, run: &Run<'_>, which: impl Fn(usize) -> bool) -> HashSet<Address> {
-        let frames = self.trace.frames.iter().enumerate().filter(|(index, _)| which(*index));
-        let of = |frame: &Frame| [Some(frame.from), frame.to].into_iter().flatten().collect::<Vec<_>>();
+    /// The addresses that the selected frames name, with the addresses whose code runs at them.
+    fn named(&self, run: &TraceEvaluator<'_>, selects: impl Fn(usize) -> bool) -> HashSet<Address> {
+        let frames = self
+            .trace
+            .frames
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| selects(*index));
+        let addresses = |frame: &Frame| [Some(frame.from), frame.to].into_iter().flatten().collect::<Vec<_>>();
         frames
-            .flat_map(|(_, frame)| of(frame))
+            .flat_map(|(_, frame)| addresses(frame))
             .flat_map(|address| run.runs_at(address).collect::<Vec<_>>())
             .collect()
     }
 }
 
 /// The part of a trace with the selected frames and touched accounts.
-fn subtrace(trace: &Trace, keep: impl Fn(usize) -> bool, shows: impl Fn(&Address) -> bool) -> Trace {
-    let mut places: HashMap<usize, usize> = HashMap::new();
+fn subtrace(trace: &Trace, keeps_frame: impl Fn(usize) -> bool, keeps_account: impl Fn(&Address) -> bool) -> Trace {
+    let mut new_indexes: HashMap<usize, usize> = HashMap::new();
     let mut frames: Vec<Frame> = Vec::new();
-    for (index, frame) in trace.frames.iter().enumerate().filter(|(index, _)| keep(*index)) {
-        places.insert(index, frames.len());
-        let parent = frame.parent.and_then(|parent| places.get(&parent)).copied();
+    for (index, frame) in trace.frames.iter().enumerate().filter(|(index, _)| keeps_frame(*index)) {
+        new_indexes.insert(index, frames.len());
+        let parent = frame.parent.and_then(|parent| new_indexes.get(&parent)).copied();
         frames.push(Frame {
             parent,
             ..frame.clone()
         });
     }
-    let touched = trace.touched.iter().filter(|(address, _)| shows(address));
+    let touched = trace.touched.iter().filter(|(address, _)| keeps_account(address));
     Trace {
         frames,
         touched: touched.map(|(address, account)| (*address, account.clone())).collect(),

@@ -1,20 +1,20 @@
-//! What a send did once it was mined, judged like what its trace said it would do, and what follows if it did more
-//! (spec/02 HD2, HD28, HD38).
+//! Evaluates a mined send like the trace that authorized it, and determines the consequences of a violation (spec/02
+//! HD2, HD28, HD38).
 //!
-//! A contract may behave under the trace and act otherwise in a block: by its number, by gas, by code that was not there
-//! yet. Nothing can undo that; but nobody has to be shown what it brought home. The transaction is withheld, and so is all
-//! that it changed: to everybody the state is what it was before. Nothing is closed, for what is closed and what is not
-//! would tell what it did.
+//! A contract may do one thing in the trace and another in a block: depending on the block number, on gas, or on code
+//! that was deployed in between. The gateway cannot undo that, but it can keep the outcome from everybody. The
+//! transaction and all its changes are withheld: everybody is shown the state from before it. No address is closed,
+//! because the set of closed addresses would reveal what the transaction did.
 
 use super::{
     late_code::{MinedTransaction, NOBODY, Violation},
     run_digest::run_digest,
-    target::{Member, is_public, reach},
-    trace::{Run, TraceVerdict},
+    target::{Principal, contract_access, is_public},
+    trace::{TraceEvaluator, TraceVerdict},
 };
 use crate::{
-    knobs::Knobs,
     sealed::Sealed,
+    settings::PolicySettings,
     snapshot::{AccountChange, Organization, Snapshot},
 };
 use gw_evm::{
@@ -27,45 +27,45 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// A mined transaction that was sent through the gateway.
 #[derive(Clone, Debug)]
 pub struct MinedSend<'a> {
-    /// Who sent it through the gateway. A name without a user row has no rights (HD37).
+    /// The person who sent it through the gateway. An external id without a user row has no rights (HD37).
     pub external_id: &'a ExternalId,
-    /// Under which organization.
+    /// The organization that it was sent under.
     pub org: OrgId,
-    /// The organizations its sender was an active member of when it was sent.
+    /// The organizations that the person was an active member of when it was sent.
     pub orgs: &'a [OrgId],
-    /// Whether the request named `org`, and so had rights in no other one (HD39).
+    /// Whether the request named `org`, so that it had rights in no other organization (HD39).
     pub is_named: bool,
-    /// Its sender.
+    /// Its sender address.
     pub sender: Address,
     /// The beneficiary of its block.
     pub coinbase: Address,
-    /// Wallets it delegates itself, and to what (W1).
+    /// Wallets that the transaction itself delegates, each with its delegate (W1).
     pub delegations: Vec<(Address, Address)>,
-    /// Contracts of the last blocks that are not registered yet, and whose they will be: code that was not there when
-    /// the transaction was judged is no theft because its registration takes a moment.
+    /// Contracts of the last blocks that are not registered yet, each with the organization that will own it. Entering
+    /// them is no violation only because their registration takes a moment.
     pub lately: &'a HashMap<Address, OrgId>,
-    /// The number of its block, and its place there.
+    /// The number of its block, and its index in the block.
     pub at: (u64, u64),
-    /// Contracts that had no code yet when the transaction was judged.
+    /// Contracts that had no code yet when the transaction was authorized.
     pub came: &'a HashSet<Address>,
-    /// The other sends that were mined since it was judged and before it, as far as they are known.
+    /// The other known sends that were mined after it was authorized and before it.
     pub recent_sends: &'a [&'a RecentSend],
-    /// What it did when it was judged; unknown of what was sent before that was kept.
+    /// The traces that authorized it; `None` for a send from before they were stored.
     pub judged: Option<&'a JudgedRuns>,
 }
 
-/// Another send, and what it changed.
+/// Another mined send, with the accounts that it changed.
 #[derive(Clone, Debug)]
 pub struct RecentSend {
-    /// Who sent it.
+    /// The person who sent it.
     pub external_id: ExternalId,
-    /// The organizations its sender was an active member of, and the one it was sent under.
+    /// The organizations that the person was an active member of, and the one that it was sent under.
     pub orgs: Vec<OrgId>,
-    /// The accounts it changed, but for its own sender and the block's beneficiary.
+    /// The accounts that it changed, except its own sender and the block's beneficiary.
     pub changed: BTreeSet<Address>,
 }
 
-/// The accounts a mined run changed, but for its sender and the block's beneficiary.
+/// The accounts that a mined execution changed, except its sender and the block's beneficiary.
 #[must_use]
 pub fn changed_accounts(sealed: &Sealed<Trace>, coinbase: Address) -> BTreeSet<Address> {
     let trace = sealed.peek();
@@ -75,34 +75,36 @@ pub fn changed_accounts(sealed: &Sealed<Trace>, coinbase: Address) -> BTreeSet<A
         .collect()
 }
 
-/// The traces by which a send was judged.
+/// The traces that authorized a send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JudgedRuns {
-    /// The block on whose state they ran.
+    /// Hash of the block on whose state they ran.
     pub block: B256,
-    /// Its number.
+    /// Number of that block.
     pub number: u64,
-    /// [`run_digest`] of each.
+    /// [`run_digest`] of each trace.
     pub digests: Vec<B256>,
-    /// Whether their code could do otherwise in another block on the same state, or with gas that the node chooses.
+    /// Whether the executed code may behave differently in another block on the same state, or with gas that the node
+    /// chooses.
     pub may_vary: bool,
-    /// What the run on the state of that block changed, but for its sender and the block's beneficiary; none if that is too
-    /// much to be kept.
+    /// The changes of the execution on the state of that block, except those of its sender and the block's beneficiary;
+    /// `None` if they exceed the number that is stored.
     pub changes: Option<BTreeMap<Address, AccountChange>>,
 }
 
 impl JudgedRuns {
-    /// For how many blocks a judgement holds: what waits longer is judged by the newest policy alone (HD13).
+    /// Number of blocks for which the authorizing traces count. A send that is mined later is evaluated by the newest
+    /// policy alone (HD13).
     const BLOCKS: u64 = 64;
 
-    /// Most accounts and slots that are kept of one run.
+    /// Maximum number of accounts and slots stored of one execution.
     const CHANGES: usize = 256;
 
-    /// From the verdicts on the runs of a send at `block`, whose beneficiary is `coinbase`. `may_vary` if the send leaves
-    /// anything of its run to the node.
+    /// The record of a send from the verdicts on its traces at `block` (number and hash), whose beneficiary is
+    /// `coinbase`. `may_vary` is whether the send leaves any part of its execution, such as gas, to the node.
     pub fn of(block: (u64, B256), coinbase: Address, verdicts: [&TraceVerdict; 2], may_vary: bool) -> Self {
-        let [now, _] = verdicts;
-        let changes = now.changes(coinbase);
+        let [latest, _] = verdicts;
+        let changes = latest.changes(coinbase);
         let size: usize = changes
             .values()
             .map(|change| change.slots.len().saturating_add(1))
@@ -116,50 +118,54 @@ impl JudgedRuns {
         }
     }
 
-    fn is_recent(&self, sent: &MinedSend<'_>) -> bool {
-        let (mined, _) = sent.at;
+    fn is_recent(&self, send: &MinedSend<'_>) -> bool {
+        let (mined, _) = send.at;
         mined.saturating_sub(self.number) <= Self::BLOCKS
     }
 
-    fn covers(&self, sent: &MinedSend<'_>, trace: &Sealed<Trace>) -> bool {
-        self.is_recent(sent) && self.digests.contains(&run_digest(trace, sent.coinbase))
+    fn covers(&self, send: &MinedSend<'_>, trace: &Sealed<Trace>) -> bool {
+        self.is_recent(send) && self.digests.contains(&run_digest(trace, send.coinbase))
     }
 
-    /// Whether these changes hold all that was judged, by as much. A balance or a counter may have moved meanwhile.
+    /// Whether the mined changes contain every authorized change with equal amounts. Absolute values may differ, since
+    /// a balance or a counter may have moved in between.
     fn are_in(&self, mined: &BTreeMap<Address, AccountChange>) -> bool {
-        let same = |(address, judged): (&Address, &AccountChange)| {
+        let is_in_mined = |(address, judged): (&Address, &AccountChange)| {
             mined.get(address).is_some_and(|mined| mined.is_as_much_as(judged))
         };
-        self.changes.as_ref().is_some_and(|changes| changes.iter().all(same))
+        self.changes
+            .as_ref()
+            .is_some_and(|changes| changes.iter().all(is_in_mined))
     }
 }
 
-/// What a run changed, but for its sender and the block's beneficiary.
+/// The changes of an execution, except those of its sender and the block's beneficiary.
 pub(super) fn judged_changes(trace: &Trace, sender: Address, coinbase: Address) -> BTreeMap<Address, AccountChange> {
     let created: HashSet<Address> = trace.created().collect();
     let changes = trace.changes.iter().flatten().filter(|(_, change)| !change.is_none());
-    let mut all: BTreeMap<Address, AccountChange> = changes
+    let mut account_changes: BTreeMap<Address, AccountChange> = changes
         .map(|(address, change)| {
-            let mut kept = AccountChange::of(change, false);
-            kept.created = created.contains(address);
-            (*address, kept)
+            let mut account_change = AccountChange::of(change, false);
+            account_change.created = created.contains(address);
+            (*address, account_change)
         })
         .filter(|(_, change)| !change.is_none())
         .collect();
-    all.remove(&sender);
-    all.remove(&coinbase);
-    all
+    account_changes.remove(&sender);
+    account_changes.remove(&coinbase);
+    account_changes
 }
 
 impl MinedSend<'_> {
-    /// Whether it did in its block what its sender was allowed when it was judged, whatever rights have ended since: no deceit
-    /// (HD38).
+    /// Whether the mined execution equals an authorized trace. Then it is no violation, even if the sender's rights
+    /// have ended since (HD38).
     pub(super) fn ran_as_judged(&self, trace: &Sealed<Trace>) -> bool {
         self.judged.is_some_and(|judged| judged.covers(self, trace))
     }
 
-    /// Whether a send of another organization changed an account that this one met, and none of the sender's own side did. People
-    /// who share an organization with the sender could act together, so their sends count as the sender's own.
+    /// Whether a send of another organization changed an account that this one touched, and no send of the sender's own
+    /// side did. People who share an organization with the sender could act together with the sender, so their sends
+    /// count as the sender's own.
     fn is_changed_by_others(&self, trace: &Trace, side: &BTreeSet<OrgId>) -> bool {
         if self
             .judged
@@ -167,125 +173,126 @@ impl MinedSend<'_> {
         {
             return false;
         }
-        let meets = |other: &&&RecentSend| {
-            let met = |address: &Address| {
+        let is_related = |recent: &&&RecentSend| {
+            let is_touched = |address: &Address| {
                 trace.touched.contains_key(address) && ![self.sender, self.coinbase].contains(address)
             };
-            other.changed.iter().any(met)
+            recent.changed.iter().any(is_touched)
         };
-        let met: Vec<&RecentSend> = self.recent_sends.iter().filter(meets).copied().collect();
-        let is_own = |other: &&RecentSend| {
-            other.external_id == *self.external_id || other.orgs.iter().any(|org| side.contains(org))
+        let related: Vec<&RecentSend> = self.recent_sends.iter().filter(is_related).copied().collect();
+        let is_own = |recent: &&RecentSend| {
+            recent.external_id == *self.external_id || recent.orgs.iter().any(|org| side.contains(org))
         };
-        !met.is_empty() && !met.iter().any(is_own)
+        !related.is_empty() && !related.iter().any(is_own)
     }
 }
 
-/// What is known of a mined transaction whose trace cannot be read to its end.
+/// What is known of a mined transaction whose trace could not be parsed completely.
 #[derive(Clone, Debug, Default)]
 pub struct UnreadableRun {
-    /// What it changed, if the node tells at least that.
+    /// Its state changes, if the node reports at least those.
     pub changes: Option<BTreeMap<Address, Change>>,
-    /// What it created, as far as the node tells.
+    /// The contracts it created, as far as the node reports them.
     pub created: Vec<Address>,
     /// The emitters of its logs.
     pub emitters: Vec<Address>,
 }
 
-/// What a mined transaction did that would have been denied, and what follows.
+/// A violation by a mined transaction: it did something that would have been denied. With its consequences.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MinedFinding {
-    /// Why it would have been denied.
+pub struct PostExecutionViolation {
+    /// The reason for which the execution would have been denied.
     pub reason: DenyReason,
-    /// What it changed: nobody is shown any of it.
+    /// The changes of the transaction, which are withheld from everybody.
     pub changes: Vec<(Address, AccountChange)>,
-    /// Where what it changed cannot be known: addresses that are closed to the sender's side.
+    /// Addresses that are closed to the sender's side, if the changes of the transaction are unknown.
     pub closed_to_side: Vec<Address>,
-    /// The sender's side: the organizations its sender was or is an active member of.
+    /// The sender's side: the organizations that the sender was or is an active member of.
     pub side: Vec<OrgId>,
-    /// The organizations whose administrators may clear it, all of them together; empty if only a super admin may,
-    /// because somebody unknown may have been wronged.
-    pub wronged: Vec<OrgId>,
-    /// Whether its sender loses the right to send: not for what was not their doing, or if all it did was to rest on what an
-    /// earlier finding withheld, which they could not know of.
+    /// The organizations whose administrators may clear the violation, all of them together. Empty if only a super
+    /// admin may clear it, because an unknown party may be affected.
+    pub affected_orgs: Vec<OrgId>,
+    /// Whether the sender's right to send is suspended. It is not if the violation is not attributed to the sender, or
+    /// if the transaction only depends on withheld changes, of which the sender could not know.
     pub suspends: bool,
 }
 
-/// Whether the transaction did what its sender may not, or rests on what is withheld. Every frame and touch, creations and
-/// upgrades, by the newest policy.
+/// The violation of a mined transaction, if it did something its sender may not do, or depends on withheld changes.
+/// Every frame, touch, creation and upgrade is evaluated by the newest policy.
 #[must_use]
-pub fn judge_mined(
+pub fn evaluate_mined(
     snapshot: &Snapshot,
-    sent: &MinedSend<'_>,
+    send: &MinedSend<'_>,
     sealed: &Sealed<Trace>,
     now: Timestamp,
-    knobs: &Knobs,
-) -> Option<MinedFinding> {
+    knobs: &PolicySettings,
+) -> Option<PostExecutionViolation> {
     let trace = sealed.peek();
-    let member = member(snapshot, sent, now);
-    let said = if sent.ran_as_judged(sealed) {
+    let principal = sender_principal(snapshot, send, now);
+    let result = if send.ran_as_judged(sealed) {
         Ok(())
     } else {
         MinedTransaction {
             snapshot,
-            sent,
-            member: &member,
+            send,
+            principal: &principal,
             trace,
             knobs,
         }
         .evaluate()
     };
-    let run = Run::mined(snapshot, sent, member.clone(), trace, knobs);
+    let run = TraceEvaluator::for_mined(snapshot, send, principal.clone(), trace, knobs);
     let depends = run.depends_on_withheld();
-    let (reason, suspends) = match said {
-        // HD38: what others changed in front of it is no deceit of its sender's.
-        Err(Violation { reason, of_sender }) => (
+    let (reason, suspends) = match result {
+        // HD38: a changed outcome that sends of others caused is not attributed to the sender.
+        Err(Violation { reason, by_sender }) => (
             reason,
-            of_sender && !sent.is_changed_by_others(trace, &side(sent, &member)),
+            by_sender && !send.is_changed_by_others(trace, &side(send, &principal)),
         ),
         Ok(()) if depends => (DenyReason::ContractNotPermitted, false),
         Ok(()) => return None,
     };
     let entered = trace.frames.iter().filter_map(|frame| frame.to);
     let touched: BTreeSet<Address> = entered.chain(trace.touched.keys().copied()).collect();
-    let case = Case {
+    let mined_case = MinedCase {
         snapshot,
-        sent,
-        member: &member,
-        side: side(sent, &member),
+        send,
+        principal: &principal,
+        side: side(send, &principal),
         knobs,
     };
     let created: HashSet<Address> = trace.created().collect();
-    // Code that nobody registered, something a wallet holds, or what was taken from whomever an earlier transaction wronged:
-    // nobody can be named who may forgive it.
+    // Unregistered code, assets of a wallet, or changes that an earlier violation withheld: the affected party is
+    // unknown, so no organization may clear the violation.
     let is_code = |address: Address| {
         let code = run.code(address);
         !code.is_empty() && delegation(code).is_none() && !created.contains(&address)
     };
-    let unnamed = reason == DenyReason::Unregistered
+    let needs_super_admin = reason == DenyReason::Unregistered
         || !suspends
         || depends
         || touched
             .iter()
-            .any(|address| is_code(*address) && case.is_nobodys(*address));
-    let mut changes = case.changes(trace.changes.as_ref(), &created, |address| Some(run.code(address)));
+            .any(|address| is_code(*address) && mined_case.has_no_owner(*address));
+    let mut changes = mined_case.changes(trace.changes.as_ref(), &created, |address| Some(run.code(address)));
     if !suspends && !depends {
-        // What it did as it was judged tells nothing, and others go on from there.
-        let mined = judged_changes(trace, sent.sender, sent.coinbase);
-        let judged = sent
+        // Changes as authorized reveal nothing, and later transactions build on them, so they are not withheld.
+        let mined = judged_changes(trace, send.sender, send.coinbase);
+        let judged = send
             .judged
-            .filter(|judged| judged.is_recent(sent) && judged.are_in(&mined));
+            .filter(|judged| judged.is_recent(send) && judged.are_in(&mined));
         let as_judged = judged.and_then(|judged| judged.changes.as_ref());
-        // Its sender and the beneficiary are not among it: fees tell the gas, and payments to them would be shown.
+        // `as_judged` excludes the sender and the beneficiary, whose changes stay withheld: fees reveal the gas used,
+        // and payments to them would be shown.
         changes.retain(|(address, _)| as_judged.is_none_or(|judged| !judged.contains_key(address)));
     }
-    Some(MinedFinding {
+    Some(PostExecutionViolation {
         changes,
-        ..case.finding(reason, &touched, unnamed, suspends)
+        ..mined_case.violation(reason, &touched, needs_super_admin, suspends)
     })
 }
 
-/// The contracts whose code a mined transaction entered, and that were there before it.
+/// The contracts that a mined transaction entered and that had existed before it.
 #[must_use]
 pub fn entered_code(sealed: &Sealed<Trace>) -> Vec<Address> {
     let trace = sealed.peek();
@@ -298,86 +305,86 @@ pub fn entered_code(sealed: &Sealed<Trace>) -> Vec<Address> {
     entered.into_iter().filter(is_code).collect()
 }
 
-/// The same for an execution that cannot be read to its end (X11): nothing speaks for it.
+/// The violation of a mined transaction whose trace could not be parsed completely (X11).
 #[must_use]
 pub fn unreadable_mined(
     snapshot: &Snapshot,
-    sent: &MinedSend<'_>,
+    send: &MinedSend<'_>,
     run: &UnreadableRun,
     now: Timestamp,
-    knobs: &Knobs,
-) -> MinedFinding {
-    let member = member(snapshot, sent, now);
-    let case = Case {
+    knobs: &PolicySettings,
+) -> PostExecutionViolation {
+    let principal = sender_principal(snapshot, send, now);
+    let mined_case = MinedCase {
         snapshot,
-        sent,
-        member: &member,
-        side: side(sent, &member),
+        send,
+        principal: &principal,
+        side: side(send, &principal),
         knobs,
     };
     let created: HashSet<Address> = run.created.iter().copied().collect();
-    let changes = case.changes(run.changes.as_ref(), &created, |_| None);
-    let finding = case.finding(DenyReason::TraceDepthExceeded, &BTreeSet::new(), true, true);
-    // What it changed is not known: its side does not look.
+    let changes = mined_case.changes(run.changes.as_ref(), &created, |_| None);
+    let violation = mined_case.violation(DenyReason::TraceDepthExceeded, &BTreeSet::new(), true, true);
+    // If its changes are unknown, these addresses are closed to the sender's side.
     let closed = run
         .emitters
         .iter()
         .copied()
-        .chain([sent.sender])
+        .chain([send.sender])
         .filter(|_| run.changes.is_none());
-    let closed: BTreeSet<Address> = closed.filter(|address| *address != sent.coinbase).collect();
-    MinedFinding {
+    let closed: BTreeSet<Address> = closed.filter(|address| *address != send.coinbase).collect();
+    PostExecutionViolation {
         changes,
         closed_to_side: closed.into_iter().collect(),
-        ..finding
+        ..violation
     }
 }
 
-/// The rights of whoever bears the name now; none for a name that has no user any more.
-fn member(snapshot: &Snapshot, sent: &MinedSend<'_>, now: Timestamp) -> Member {
-    let user = snapshot.user_by_external(sent.external_id);
-    let member = Member::new(snapshot, user.map_or(NOBODY, |user| user.id), now);
-    member.restricted_to(sent.is_named.then_some(sent.org))
+/// The sender's current rights; none if no user has the external id any more.
+fn sender_principal(snapshot: &Snapshot, send: &MinedSend<'_>, now: Timestamp) -> Principal {
+    let user = snapshot.user_by_external(send.external_id);
+    let principal = Principal::new(snapshot, user.map_or(NOBODY, |user| user.id), now);
+    principal.restricted_to(send.is_named.then_some(send.org))
 }
 
-/// The organizations that the sender was or is an active member of.
-pub(super) fn side(sent: &MinedSend<'_>, member: &Member) -> BTreeSet<OrgId> {
-    let orgs = sent
+/// The sender's side: the organizations that the sender was or is an active member of.
+pub(super) fn side(send: &MinedSend<'_>, principal: &Principal) -> BTreeSet<OrgId> {
+    let orgs = send
         .orgs
         .iter()
         .copied()
-        .chain(member.rights.iter().map(|rights| rights.org));
-    // Everybody may be in those: they are nobody's side, unless it was sent under one.
+        .chain(principal.rights.iter().map(|rights| rights.org));
+    // Every user may be in a system organization, so it is not a side unless the transaction was sent under it.
     let system = [Organization::DEFAULT, Organization::ANONYMOUS];
-    orgs.filter(|org| !system.contains(org)).chain([sent.org]).collect()
+    orgs.filter(|org| !system.contains(org)).chain([send.org]).collect()
 }
 
-/// One transaction that was found to have done more than it may.
-struct Case<'a> {
+/// A mined transaction with a violation, to determine its consequences.
+struct MinedCase<'a> {
     snapshot: &'a Snapshot,
-    sent: &'a MinedSend<'a>,
-    member: &'a Member,
+    send: &'a MinedSend<'a>,
+    principal: &'a Principal,
     side: BTreeSet<OrgId>,
-    knobs: &'a Knobs,
+    knobs: &'a PolicySettings,
 }
 
-impl Case<'_> {
+impl MinedCase<'_> {
     fn owner(&self, address: Address) -> Option<OrgId> {
         self.snapshot
             .owner(address)
-            .or_else(|| self.sent.lately.get(&address).copied())
+            .or_else(|| self.send.lately.get(&address).copied())
     }
 
-    /// Whether no organization owns the address, nor everybody.
-    fn is_nobodys(&self, address: Address) -> bool {
+    /// Whether no organization owns the address, and it is neither public nor shared nor the sender or beneficiary.
+    fn has_no_owner(&self, address: Address) -> bool {
         !is_public(address)
-            && ![self.sent.sender, self.sent.coinbase].contains(&address)
+            && ![self.send.sender, self.send.coinbase].contains(&address)
             && self.snapshot.shared(address).is_none()
             && self.owner(address).is_none()
     }
 
-    /// What is withheld of the changes. Nonces that somebody needs to go on sending are not: the sender's, and those of
-    /// wallets. `code` is what an account had before, where that is known.
+    /// The changes to withhold. The nonces of the sender and of wallets are not withheld, since their owners need them
+    /// to keep sending. `code` returns the code of an account before the transaction, where it is known.
     fn changes<'c>(
         &self,
         changes: Option<&BTreeMap<Address, Change>>,
@@ -389,15 +396,15 @@ impl Case<'_> {
             let before = code(*address);
             let is_wallet = match before {
                 Some(code) => code.is_empty() || delegation(code).is_some(),
-                // A contract has used one since it was created, and writes.
+                // A contract has a nonce of at least 1 since its creation (EIP-161), and may write storage.
                 None => change.storage.is_empty() && change.before.nonce == 0,
             };
-            let sends = *address == self.sent.sender || (is_wallet && !created.contains(address));
-            let mut kept = AccountChange::of(change, sends);
+            let keeps_nonce = *address == self.send.sender || (is_wallet && !created.contains(address));
+            let mut account_change = AccountChange::of(change, keeps_nonce);
             if change.removed {
-                kept.code = before.map(Bytes::copy_from_slice);
+                account_change.code = before.map(Bytes::copy_from_slice);
             }
-            withheld.insert(*address, kept);
+            withheld.insert(*address, account_change);
         }
         for address in created {
             let change = withheld.entry(*address).or_default();
@@ -407,37 +414,44 @@ impl Case<'_> {
         withheld.into_iter().collect()
     }
 
-    fn finding(&self, reason: DenyReason, touched: &BTreeSet<Address>, unnamed: bool, suspends: bool) -> MinedFinding {
-        let shared = |address: &Address| self.snapshot.shared(*address).is_some();
+    fn violation(
+        &self,
+        reason: DenyReason,
+        touched: &BTreeSet<Address>,
+        needs_super_admin: bool,
+        suspends: bool,
+    ) -> PostExecutionViolation {
+        let is_shared = |address: &Address| self.snapshot.shared(*address).is_some();
         let owned = || {
             touched
                 .iter()
-                .filter(|address| !shared(address))
+                .filter(|address| !is_shared(address))
                 .filter_map(|a| Some((*a, self.owner(*a)?)))
         };
         let foreign = owned().map(|(_, org)| org).filter(|org| !self.side.contains(org));
-        // Of the sender's own organizations those are wronged whose contracts were out of reach.
-        let out_of_reach = |address: Address| {
+        // The sender's own organizations are affected if the sender had no access to a touched contract of theirs.
+        let is_out_of_reach = |address: Address| {
             self.snapshot
                 .contract(address)
-                .is_some_and(|contract| reach(self.snapshot, self.member, contract, self.knobs).is_none())
+                .is_some_and(|contract| contract_access(self.snapshot, self.principal, contract, self.knobs).is_none())
         };
         let own = owned()
-            .filter(|(address, org)| self.side.contains(org) && out_of_reach(*address))
+            .filter(|(address, org)| self.side.contains(org) && is_out_of_reach(*address))
             .map(|(_, org)| org);
-        let mut wronged: BTreeSet<OrgId> = foreign.chain(own).collect();
-        if unnamed {
-            wronged.clear();
-        } else if wronged.is_empty() {
-            // A function, an upgrade, a creation that was not granted there: by any of those whose contracts it met.
-            wronged.extend(owned().map(|(_, org)| org).chain([self.sent.org]));
+        let mut affected_orgs: BTreeSet<OrgId> = foreign.chain(own).collect();
+        if needs_super_admin {
+            affected_orgs.clear();
+        } else if affected_orgs.is_empty() {
+            // The violation is a function, an upgrade or a creation without the right in the contract's organization:
+            // every organization that owns a touched contract is affected.
+            affected_orgs.extend(owned().map(|(_, org)| org).chain([self.send.org]));
         }
-        MinedFinding {
+        PostExecutionViolation {
             reason,
             changes: Vec::new(),
             closed_to_side: Vec::new(),
             side: self.side.iter().copied().collect(),
-            wronged: wronged.into_iter().collect(),
+            affected_orgs: affected_orgs.into_iter().collect(),
             suspends,
         }
     }

@@ -1,39 +1,39 @@
-//! Under which organization a call is judged (spec/20 §8, decision 40).
+//! Resolves the organization whose rights apply to a call (spec/20 §8, decision 40).
 
 use super::{
     permissions::{OrgRights, Permissions},
     permit::NamedOrg,
-    target::Member,
+    target::Principal,
 };
 use crate::snapshot::Organization;
 use gw_evm::Method;
 use gw_types::{Claim, DenyReason, OrgId};
 
-/// The organizations whose rights count for one call: one, or any of several.
+/// The organizations whose rights apply to one call: exactly one, or any of several.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scope<'m> {
+pub(super) struct OrgScope<'m> {
     rights: &'m [OrgRights],
-    /// Whether none of them may have the call on its record (HD32).
-    unfiled: bool,
+    /// Whether the call must not be recorded for any organization (HD32).
+    is_unrecorded: bool,
 }
 
-impl<'m> Scope<'m> {
-    fn one(rights: &'m OrgRights) -> Self {
+impl<'m> OrgScope<'m> {
+    fn single(rights: &'m OrgRights) -> Self {
         Self {
             rights: std::slice::from_ref(rights),
-            unfiled: false,
+            is_unrecorded: false,
         }
     }
 
-    /// The one organization, if it is one: what the call is filed under.
+    /// The organization for which the call is recorded, if the scope is a single one.
     pub(super) fn org(&self) -> Option<OrgId> {
         match self.rights {
-            [only] if !self.unfiled => Some(only.org),
+            [only] if !self.is_unrecorded => Some(only.org),
             _ => None,
         }
     }
 
-    /// The organizations.
+    /// The organizations in scope.
     pub(super) fn orgs(&self) -> impl Iterator<Item = OrgId> {
         self.rights.iter().map(|rights| rights.org)
     }
@@ -43,12 +43,12 @@ impl<'m> Scope<'m> {
         self.any(|permissions| permissions.allows(method))
     }
 
-    /// Whether the caller administers any of them.
+    /// Whether the caller administers any of the organizations.
     pub(super) fn is_org_admin(&self) -> bool {
         self.any(|permissions| permissions.is_org_admin)
     }
 
-    /// Whether the caller holds a claim; only where it is clear in which organization.
+    /// Whether the caller holds a claim. Always `false` if the scope has several organizations.
     pub(super) fn has_claim(&self, claim: Claim) -> bool {
         matches!(self.rights, [only] if only.permissions.claims.has(claim))
     }
@@ -58,67 +58,80 @@ impl<'m> Scope<'m> {
     }
 }
 
-/// The organizations that count when none is named: the default one only if there is no other.
-pub(super) fn counting(member: &Member) -> &[OrgRights] {
-    match member.rights.as_slice() {
+/// The organizations that apply if the request names none: the default organization only if there is no other.
+pub(super) fn candidates(principal: &Principal) -> &[OrgRights] {
+    match principal.rights.as_slice() {
         [others @ .., last] if !others.is_empty() && last.org == Organization::DEFAULT => others,
-        all => all,
+        rights => rights,
     }
 }
 
-/// Where a denial is filed before an organization is chosen: the named one if the caller is in it, else their only
-/// one, else nowhere (L2, HD12).
-pub(super) fn filed_under(member: &Member, named: NamedOrg) -> Option<OrgId> {
+/// The organization for which a denial is recorded before one is resolved: the named one if the caller is a member of
+/// it, else the caller's only one, else none (L2, HD12).
+pub(super) fn audit_org(principal: &Principal, named: NamedOrg) -> Option<OrgId> {
     match named {
-        NamedOrg::Org(org) => member.rights_in(org).map(|rights| rights.org),
+        NamedOrg::Org(org) => principal.rights_in(org).map(|rights| rights.org),
         NamedOrg::Unreadable => None,
-        NamedOrg::Unnamed => any(member).org(),
+        NamedOrg::Unnamed => candidate_scope(principal).org(),
     }
 }
 
-fn any(member: &Member) -> Scope<'_> {
-    Scope {
-        rights: counting(member),
-        unfiled: member.is_undecided,
+fn candidate_scope(principal: &Principal) -> OrgScope<'_> {
+    OrgScope {
+        rights: candidates(principal),
+        is_unrecorded: principal.is_undecided,
     }
 }
 
-fn named(member: &Member, org: OrgId) -> Result<Scope<'_>, DenyReason> {
-    member.rights_in(org).map(Scope::one).ok_or(DenyReason::OrgMismatch)
+fn named_scope(principal: &Principal, org: OrgId) -> Result<OrgScope<'_>, DenyReason> {
+    principal
+        .rights_in(org)
+        .map(OrgScope::single)
+        .ok_or(DenyReason::OrgMismatch)
 }
 
-/// Whose rights judge a call. `owner` is the organization that must judge it: of the target, or of the reservation.
+/// Which organization's rights a call requires, by the owner of its target or reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// Nobody owns the target, or who does must make no difference; any organization that allows is enough.
+pub(super) enum OrgRequirement {
+    /// No organization owns the target, or its owner must make no difference: the rights in any organization suffice.
     Nobody,
     /// This organization owns the target.
     Org(OrgId),
-    /// Nobody owns the target, and the call belongs to exactly one organization: sends and deployments.
+    /// No organization owns the target, and the call belongs to exactly one organization: sends and deployments.
     OneOfMine,
 }
 
-/// The organizations whose rights count (O2-O4).
-pub(super) fn resolve(member: &Member, named_org: NamedOrg, owner: Owner) -> Result<Scope<'_>, DenyReason> {
+/// The organizations whose rights apply (O2-O4).
+///
+/// # Errors
+/// `OrgMismatch`, `ForeignOrg` or `OrgAmbiguous`.
+pub(super) fn resolve(
+    principal: &Principal,
+    named_org: NamedOrg,
+    owner: OrgRequirement,
+) -> Result<OrgScope<'_>, DenyReason> {
     match (owner, named_org) {
         (_, NamedOrg::Unreadable) => Err(DenyReason::OrgMismatch),
-        (Owner::Org(owner), NamedOrg::Unnamed) => member.rights_in(owner).map(Scope::one).ok_or(DenyReason::ForeignOrg),
-        (Owner::Org(owner), NamedOrg::Org(org)) => named(member, org).and_then(|scope| {
+        (OrgRequirement::Org(owner), NamedOrg::Unnamed) => principal
+            .rights_in(owner)
+            .map(OrgScope::single)
+            .ok_or(DenyReason::ForeignOrg),
+        (OrgRequirement::Org(owner), NamedOrg::Org(org)) => named_scope(principal, org).and_then(|scope| {
             if org == owner {
                 Ok(scope)
-            } else if member.is_elsewhere(owner) {
+            } else if principal.is_elsewhere(owner) {
                 Err(DenyReason::OrgMismatch)
             } else {
                 Err(DenyReason::ForeignOrg)
             }
         }),
-        (Owner::Nobody | Owner::OneOfMine, NamedOrg::Org(org)) => named(member, org),
-        (Owner::Nobody, NamedOrg::Unnamed) => Ok(any(member)),
-        (Owner::OneOfMine, NamedOrg::Unnamed) => match counting(member) {
+        (OrgRequirement::Nobody | OrgRequirement::OneOfMine, NamedOrg::Org(org)) => named_scope(principal, org),
+        (OrgRequirement::Nobody, NamedOrg::Unnamed) => Ok(candidate_scope(principal)),
+        (OrgRequirement::OneOfMine, NamedOrg::Unnamed) => match candidates(principal) {
             [_, _, ..] => Err(DenyReason::OrgAmbiguous),
-            // HD32: who has yet to choose deploys and pays in nobody's name unchosen.
-            [_] if member.is_undecided => Err(DenyReason::OrgAmbiguous),
-            [] | [_] => Ok(any(member)),
+            // HD32: a user who accepted none of several inviting organizations must name one to send or deploy.
+            [_] if principal.is_undecided => Err(DenyReason::OrgAmbiguous),
+            [] | [_] => Ok(candidate_scope(principal)),
         },
     }
 }

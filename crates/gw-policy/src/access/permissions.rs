@@ -1,4 +1,4 @@
-//! What a user may do in an organization: the union over active memberships (spec/20 A8, G6, C1).
+//! The permissions of a user in an organization: the union over active memberships (spec/20 A8, G6, C1).
 
 use crate::snapshot::{Group, Organization, Snapshot};
 use gw_evm::{Method, MethodSet};
@@ -7,20 +7,20 @@ use gw_types::{Claim, Claims, GroupId, OrgId, Secret, Timestamp, UserId};
 /// The union of a user's active memberships in one organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// Methods any of the groups lists; also for org admins only those (G6).
+    /// Methods that any of the groups lists. Organization administrators get no others (G6).
     pub methods: MethodSet,
-    /// Claims of the groups; all of them for an org admin.
+    /// Claims of the groups; every claim for an organization administrator.
     pub claims: Claims,
-    /// Org admin by the group flag or by the `admin` claim (D2).
+    /// Whether the user administers the organization, by the group flag or by the `admin` claim (D2).
     pub is_org_admin: bool,
-    /// Org admin by the group flag (K11 tells the two apart).
+    /// Whether the user administers the organization by the group flag (K11 distinguishes the two).
     pub in_admin_group: bool,
-    /// Reads the organization's administration.
+    /// Whether the user has read-only access to the organization's administration.
     pub is_readonly_admin: bool,
 }
 
 impl Permissions {
-    /// Whether the method is granted. A signed send is judged as `eth_sendTransaction`: either name suffices (§9).
+    /// Whether the method is granted. A grant of `eth_sendTransaction` also permits `eth_sendRawTransaction` (§9).
     pub fn allows(&self, method: Method) -> bool {
         self.methods.has(method) || (method == Method::SendRawTransaction && self.methods.has(Method::SendTransaction))
     }
@@ -37,12 +37,12 @@ pub struct OrgRights {
 
 /// The user's rights in every organization with an active membership, by organization id, the default one last.
 ///
-/// A membership counts only while its group and organization exist; nobody is a member of the anonymous one.
+/// A membership counts only while its group and organization exist. The anonymous organization never counts.
 pub fn rights(snapshot: &Snapshot, user: UserId, now: Timestamp) -> Vec<OrgRights> {
     rights_by(snapshot, user, now, |_| true)
 }
 
-/// The same, of those groups that count.
+/// Like [`rights`], from those groups for which `counts` returns `true`.
 pub(super) fn rights_by(
     snapshot: &Snapshot,
     user: UserId,
@@ -57,47 +57,47 @@ pub(super) fn rights_by(
         let access = snapshot.access(group.id).filter(|access| access.active(now));
         let claims = access.map_or(Claims::NONE, |access| access.claims);
         let is_org_admin = group.is_org_admin || claims.has(Claim::Admin);
-        let more = Permissions {
+        let permissions = Permissions {
             methods: access.map_or(MethodSet::EMPTY, |access| access.methods),
             claims: if is_org_admin { Claims::ALL } else { claims },
             is_org_admin,
             in_admin_group: group.is_org_admin,
             is_readonly_admin: group.is_org_readonly_admin,
         };
-        match rights.iter_mut().find(|known| known.org == group.org) {
-            Some(known) => known.permissions = known.permissions.union(more),
+        match rights.iter_mut().find(|org_rights| org_rights.org == group.org) {
+            Some(org_rights) => org_rights.permissions = org_rights.permissions.union(permissions),
             None => rights.push(OrgRights {
                 org: group.org,
-                permissions: more,
+                permissions,
             }),
         }
     }
-    rights.sort_unstable_by_key(|known| (known.org == Organization::DEFAULT, known.org));
+    rights.sort_unstable_by_key(|org_rights| (org_rights.org == Organization::DEFAULT, org_rights.org));
     rights
 }
 
 impl Permissions {
-    fn union(self, more: Self) -> Self {
+    fn union(self, other: Self) -> Self {
         Self {
-            methods: self.methods.union(more.methods),
-            claims: self.claims.union(more.claims),
-            is_org_admin: self.is_org_admin || more.is_org_admin,
-            in_admin_group: self.in_admin_group || more.in_admin_group,
-            is_readonly_admin: self.is_readonly_admin || more.is_readonly_admin,
+            methods: self.methods.union(other.methods),
+            claims: self.claims.union(other.claims),
+            is_org_admin: self.is_org_admin || other.is_org_admin,
+            in_admin_group: self.in_admin_group || other.in_admin_group,
+            is_readonly_admin: self.is_readonly_admin || other.is_readonly_admin,
         }
     }
 }
 
-/// The user's rights in one organization; none without an active membership.
+/// The user's permissions in one organization; none without an active membership.
 pub fn permissions(snapshot: &Snapshot, user: UserId, org: OrgId, now: Timestamp) -> Permissions {
     rights(snapshot, user, now)
         .into_iter()
-        .find(|known| known.org == org)
-        .map_or_else(Permissions::default, |known| known.permissions)
+        .find(|org_rights| org_rights.org == org)
+        .map_or_else(Permissions::default, |org_rights| org_rights.permissions)
 }
 
-/// The key by which the node is asked for this user in this organization, and the group it is from: of the groups whose
-/// access counts, the one with the lowest id that has a key. Encrypted, as it is stored.
+/// The upstream API key for calls of this user in this organization, encrypted as it is stored, and the group that it
+/// belongs to: the group with the lowest id among those whose access is active and that have a key.
 pub fn upstream_key(snapshot: &Snapshot, user: UserId, org: OrgId, now: Timestamp) -> Option<(GroupId, &Secret)> {
     let key = |group: &Group| {
         let access = snapshot.access(group.id).filter(|access| access.active(now))?;
@@ -112,5 +112,8 @@ pub fn upstream_key(snapshot: &Snapshot, user: UserId, org: OrgId, now: Timestam
 
 /// The organizations the user is an active member of, by id, the default one last.
 pub fn active_orgs(snapshot: &Snapshot, user: UserId, now: Timestamp) -> Vec<OrgId> {
-    rights(snapshot, user, now).into_iter().map(|known| known.org).collect()
+    rights(snapshot, user, now)
+        .into_iter()
+        .map(|org_rights| org_rights.org)
+        .collect()
 }

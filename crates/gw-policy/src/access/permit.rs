@@ -1,45 +1,45 @@
-//! What a decision is: a permit that only [`super::decide`] can make, a denial with its reason, or an error the
-//! caller may see.
+//! The request of a decision and its outcome: a permit that only [`super::decide`] makes, a denial with its reason, or
+//! an error that the caller may see.
 
-use super::{beside::Beside, identify::Caller, subject::StateAge};
-use crate::{knobs::Knobs, snapshot::Snapshot, visibility::Viewer};
+use super::{identify::Caller, impersonation::Impersonation, resource::StateAge};
+use crate::{settings::PolicySettings, snapshot::Snapshot, visibility::Viewer};
 use gw_evm::{
-    Call, Extra, Listed, Lookup, Method, ParamError, VisibleTo,
+    AllowListMatch, Call, Class, CustomMethod, Method, MethodLookup, ParamError, VisibleTo,
     wire::{self, Pin, UpstreamCall},
 };
 use gw_types::{Address, DenyReason, Epoch, OrgId, Timestamp, UserId};
 use std::sync::Arc;
 
-/// Everything a decision depends on besides the snapshot.
+/// Everything that a decision depends on besides the snapshot.
 #[derive(Clone, Debug)]
-pub struct Question<'a> {
+pub struct AccessRequest<'a> {
     /// Who calls.
     pub caller: &'a Caller,
-    /// What the method name means.
-    pub lookup: Lookup,
-    /// The parsed call, or why its parameters were refused; the error is held until the caller may use the method.
+    /// The method that was called.
+    pub lookup: MethodLookup,
+    /// The parsed call, or the error in its parameters. Only callers who may use the method get this error.
     pub call: Result<&'a Call, &'a ParamError>,
-    /// All `visibleTo` and `privateFor` entries united, as written (W4). Ignored on all methods but sends
+    /// The union of all `visibleTo` and `privateFor` entries, unparsed (W4). Ignored on all methods but sends
     /// (decision 25).
     pub visible_to: &'a VisibleTo,
     /// The organization named by path or header.
     pub named_org: NamedOrg,
-    /// The present.
+    /// The time of the decision.
     pub now: Timestamp,
     /// The followed head.
     pub head: HeadFacts,
-    /// Decision knobs.
-    pub knobs: &'a Knobs,
+    /// The policy settings.
+    pub knobs: &'a PolicySettings,
 }
 
-/// The organization a request names (O2). That path and header disagree is the request's error, not ours.
+/// The organization that a request names (O2). A request whose path and header disagree is refused earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedOrg {
-    /// None.
+    /// The request names no organization.
     Unnamed,
-    /// This one; whether it exists and the caller is in it is judged here.
+    /// The request names this organization, which may not exist.
     Org(OrgId),
-    /// Something that is no UUID: no organization (decision 40).
+    /// The request names something that is not a UUID, and so no organization (decision 40).
     Unreadable,
 }
 
@@ -53,7 +53,7 @@ impl NamedOrg {
     }
 }
 
-/// What is known about the chain when a call is judged.
+/// The chain at the time of the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadFacts {
     /// The followed head's number.
@@ -68,175 +68,308 @@ pub struct HeadFacts {
     reason = "a decision is taken apart at once; a box would cost every allowed call"
 )]
 pub enum Decision {
-    /// May go on, as planned.
+    /// The call is allowed.
     Allow(Permit),
-    /// The opaque 404.
+    /// The call is denied: the opaque 404.
     Deny(Denial),
-    /// 400 with code -32602: the caller may use the method, but not like this.
+    /// The parameters are wrong: 400 with code -32602.
     Invalid(Invalid),
 }
 
-/// A denial: for the access record only.
+/// A denial, for the access record only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// Why.
+    /// The reason.
     pub reason: DenyReason,
-    /// Under which organization it is filed (L2, HD12): one the caller is in, never the probed contract's.
+    /// The organization of the audit record (L2, HD12): one of the caller's, never the one that owns the probed
+    /// contract.
     pub org: Option<OrgId>,
 }
 
-/// A refusal whose cause the caller may see.
+/// A refusal whose reason the caller may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// The text for the caller.
     pub error: ParamError,
-    /// For the access record.
+    /// The reason, for the access record.
     pub reason: DenyReason,
-    /// Under which organization it is filed.
+    /// The organization of the audit record.
     pub org: Option<OrgId>,
+}
+
+/// Why a check refuses a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CheckError {
+    /// Answered with the opaque denial.
+    Deny(DenyReason),
+    /// Answered with 400 and a text for the caller.
+    Invalid(ParamError, DenyReason),
+}
+
+impl From<DenyReason> for CheckError {
+    fn from(reason: DenyReason) -> Self {
+        Self::Deny(reason)
+    }
 }
 
 /// How a permitted call is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Without the node: hashing, own addresses, uncles.
+    /// Answered without the node: hashing, own addresses, uncles.
     Local,
-    /// A filter or a subscription is made, asked or ended. What it delivers is judged as the read it stands for
-    /// (`eth_getLogs`, `eth_getBlockByNumber`), each time anew.
-    Live,
-    /// By the node, the answer opened by the view functions.
+    /// Creates, polls or ends a filter or a subscription. Every delivery is authorized as the read that it repeats
+    /// (`eth_getLogs`, `eth_getBlockByNumber`).
+    Subscription,
+    /// Forwarded to the node; the view functions open the result.
     Forward,
     /// Constant `0x0`, without the node: balance or nonce of an address that is not Full (K8).
     ZeroQuantity,
-    /// `eth_getCode` on an address out of reach: ask the node all the same; no code is `0x`, any code the opaque
-    /// denial (decision 37).
+    /// `eth_getCode` of an address that the caller has no access to: `0x` if it has no code, else the opaque denial
+    /// (decision 37).
     CodeCheck,
-    /// Trace at a pinned block, judge the trace, answer from it.
+    /// Traced at a pinned block. The trace is evaluated, and the result is taken from it.
     Simulate,
-    /// `eth_call` while its tracing is switched off (X9): forwarded at a pinned block, answered as the node answers.
+    /// `eth_call` while its tracing is switched off (X9): forwarded at a pinned block, with the node's result
+    /// unchanged.
     Untraced,
-    /// Trace, judge, then forward. Every send is traced, plain value too: only the trace shows whether the
-    /// receiver has code (X1).
+    /// Traced, evaluated, then sent. Plain value transfers are traced, too: only the trace shows whether the receiver
+    /// has code (X1).
     Send,
-    /// As it is to the node, the answer as it is to the caller (N3).
-    Unexamined,
+    /// Forwarded unchanged; the node's response is returned unchanged (N3).
+    Passthrough,
 }
 
-/// Proof that a call was allowed, by whom it was made and under which policy. Only [`super::decide`] makes one.
+/// Proof that a call was allowed: the call, the user, the policy epoch and the restrictions. Only [`super::decide`]
+/// creates one.
 #[derive(Clone, Debug)]
 pub struct Permit {
+    pub(super) call: PermittedCall,
+    pub(super) grant: CallGrant,
+    pub(super) limits: Restrictions,
+}
+
+/// The call that was allowed, and how it is answered.
+#[derive(Clone, Debug)]
+pub(super) struct PermittedCall {
+    /// The call, with `pending` replaced by `latest` where HD11 requires it.
     pub(super) call: Call,
     pub(super) method: Option<Method>,
-    pub(super) extra: Option<Arc<Extra>>,
-    pub(super) listed: Option<Listed>,
+    pub(super) custom: Option<Arc<CustomMethod>>,
     pub(super) plan: Plan,
-    pub(super) user: Option<UserId>,
-    pub(super) org: Option<OrgId>,
-    pub(super) named: Option<OrgId>,
-    pub(super) epoch: Epoch,
+    /// The `visibleTo` entries of a send; empty for other methods.
     pub(super) visible_to: VisibleTo,
-    pub(super) shared_logs_only: Vec<Address>,
+    /// How old the state is that the call reads.
     pub(super) age: StateAge,
+    /// The followed head's number at the decision.
     pub(super) head: u64,
-    pub(super) rests_on_pin: bool,
-    pub(super) own_only: bool,
+}
+
+/// For whom and under which policy a call was allowed.
+#[derive(Clone, Debug)]
+pub(super) struct CallGrant {
+    pub(super) user: Option<UserId>,
+    /// The organization of the audit record.
+    pub(super) org: Option<OrgId>,
+    /// The organization that the request names.
+    pub(super) named_org: Option<OrgId>,
+    pub(super) epoch: Epoch,
+    pub(super) allow_list_match: Option<AllowListMatch>,
+    pub(super) impersonation: Option<Box<Impersonation>>,
+}
+
+/// Restrictions on the execution and the result of a permitted call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Restrictions {
+    /// Addresses of a log filter of which only logs in the caller's own and shared transactions are shown.
+    pub(super) shared_logs_only: Vec<Address>,
+    /// Whether the result depends on the code pin of a shared contract.
+    pub(super) requires_code_pin: bool,
+    pub(super) url: UrlRestrictions,
+}
+
+/// Restrictions by the scope of a personal URL (HD17). Without a URL nothing is restricted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UrlRestrictions {
+    /// Whether only the owner's own transactions are shown, and of code only its absence.
+    pub(super) own_transactions_only: bool,
+    /// Whether revert data is left out.
     pub(super) no_revert_data: bool,
-    /// HD17: the only contracts of organizations that a simulation calls, if the scope of a personal URL names them.
-    pub(super) picked: Option<Arc<[Address]>>,
-    pub(super) beside: Option<Box<Beside>>,
+    /// The only organization contracts that a simulation may call; `None`: no restriction.
+    pub(super) contracts: Option<Arc<[Address]>>,
 }
 
 impl Permit {
-    /// The call as it may be carried out; `pending` already means `latest` where it has to (HD11, §9).
+    /// A permit without restrictions.
+    pub(super) fn new(
+        snapshot: &Snapshot,
+        request: &AccessRequest<'_>,
+        method: Option<Method>,
+        (user, org): (Option<UserId>, Option<OrgId>),
+        plan: Plan,
+        call: Call,
+    ) -> Self {
+        let is_send = method.is_some_and(|method| method.class() == Class::Write);
+        let custom = if let MethodLookup::Custom(custom) = &request.lookup {
+            Some(Arc::clone(custom))
+        } else {
+            None
+        };
+        let impersonation = request
+            .caller
+            .impersonation()
+            .map(|impersonation| request.with_signer(impersonation));
+        let visible_to = if is_send {
+            request.visible_to.clone()
+        } else {
+            VisibleTo::default()
+        };
+        Self {
+            call: PermittedCall {
+                call,
+                method,
+                custom,
+                plan,
+                visible_to,
+                age: StateAge::Present,
+                head: request.head.number,
+            },
+            grant: CallGrant {
+                user,
+                org,
+                named_org: request.named_org.org(),
+                epoch: snapshot.epoch(),
+                allow_list_match: None,
+                impersonation: impersonation.map(Box::new),
+            },
+            limits: Restrictions::default(),
+        }
+    }
+
+    /// The permitted call, with `pending` replaced by `latest` where HD11 requires it.
     pub fn call(&self) -> &Call {
-        &self.call
+        &self.call.call
     }
 
-    /// The registry row; `None` passes through unexamined (N3).
+    /// The registered method; `None` for a custom method that is passed through (N3).
     pub fn method(&self) -> Option<Method> {
-        self.method
+        self.call.method
     }
 
-    /// By which entry a list lets a method through that is beside the registry.
-    pub fn listed(&self) -> Option<Listed> {
-        self.listed
+    /// The allow-list entry that permits a custom method.
+    pub fn allow_list_match(&self) -> Option<AllowListMatch> {
+        self.grant.allow_list_match
     }
 
-    /// What the node is asked for `call`, which is the permitted call or a narrower one: under the name of the method
-    /// that was called (N2). `None` is answered without the node, or from a trace.
+    /// The upstream request body for `call`, which is the permitted call or a narrower one, with the name of the method
+    /// that was called (N2). `None` if the call is answered without the node, or from a trace.
     pub fn body(&self, call: &Call, pin: Pin) -> Option<UpstreamCall> {
-        match (&self.extra, self.method) {
-            (Some(extra), Some(row)) => wire::body_as(call, pin, row, extra.name()),
+        match (&self.call.custom, self.call.method) {
+            (Some(custom), Some(method)) => wire::body_as(call, pin, method, custom.name()),
             (Some(_) | None, _) => wire::body(call, pin),
         }
     }
 
-    /// How it is answered.
+    /// How the call is answered.
     pub fn plan(&self) -> Plan {
-        self.plan
+        self.call.plan
     }
 
-    /// The user it was allowed for; `None` is an anonymous caller.
+    /// The user of the call; `None` for an anonymous caller.
     pub fn user(&self) -> Option<UserId> {
-        self.user
+        self.grant.user
     }
 
-    /// The organization it is filed under: `None` when no single one was in question.
+    /// The organization of the audit record; `None` if the call belongs to no single organization.
     pub fn org(&self) -> Option<OrgId> {
-        self.org
+        self.grant.org
     }
 
-    /// HD39: the organization that the request names. It bounds what the answer shows: rights of the user's other
-    /// organizations count for nothing ([`crate::visibility::Viewer::restricted_to`]).
+    /// The organization that the request names (HD39). It bounds what the result shows: rights in the user's other
+    /// organizations do not count ([`crate::visibility::Viewer::scoped_to_org`]).
     pub fn named_org(&self) -> Option<OrgId> {
-        self.named
+        self.grant.named_org
     }
 
-    /// The policy it was allowed under; when it moved, decide again (HD20).
+    /// The epoch of the policy that allowed the call; at another epoch the call is decided again (HD20).
     pub fn epoch(&self) -> Epoch {
-        self.epoch
+        self.grant.epoch
     }
 
-    /// H1: how old the state is that the call reads, now that the number of its block is known.
+    /// The age of the state that the call reads, given the number of its block (H1).
     pub(super) fn age_at(&self, number: u64) -> StateAge {
-        self.age.at(number, self.head)
+        self.call.age.at(number, self.call.head)
     }
 
-    /// X6: state of a shared contract was asked for, and is the caller's to read only while the code there is the
-    /// pinned one. Whoever has that code asks [`super::check_pin`].
-    pub fn rests_on_pin(&self) -> Option<Address> {
-        super::history::state_of(&self.call).filter(|_| self.rests_on_pin)
+    /// The shared contract whose state the call reads, if the caller may read it only while its code is the pinned one
+    /// (X6). [`super::check_pin`] compares the code.
+    pub fn requires_code_pin(&self) -> Option<Address> {
+        super::history::state_of(self.call()).filter(|_| self.limits.requires_code_pin)
     }
 
-    /// HD7: who looks over the user's shoulder. Nothing may come of the call then but an answer to them.
-    pub fn beside(&self) -> Option<Beside> {
-        self.beside.as_deref().copied()
+    /// The impersonation that the call is part of (HD7). The result of an impersonated call goes to the administrator,
+    /// and the call changes nothing.
+    pub fn impersonation(&self) -> Option<Impersonation> {
+        self.grant.impersonation.as_deref().copied()
     }
 
-    /// Who looks at the answer: the user within the limits of this permit, beside an administrator if there is one.
-    pub fn viewer<'s>(&self, snapshot: &'s Snapshot, now: Timestamp, knobs: &'s Knobs) -> Viewer<'s> {
-        let viewer = Viewer::new(snapshot, self.user, now, knobs);
-        let viewer = viewer.restricted_to(self.named_org()).own_only(self.own_only);
-        match &self.beside {
+    /// The viewer of the result: the user within the restrictions of this permit, and restricted to what an
+    /// impersonating administrator may see.
+    pub fn viewer<'s>(&self, snapshot: &'s Snapshot, now: Timestamp, knobs: &'s PolicySettings) -> Viewer<'s> {
+        let viewer = Viewer::new(snapshot, self.user(), now, knobs);
+        let viewer = viewer
+            .scoped_to_org(self.named_org())
+            .own_transactions_only(self.own_transactions_only());
+        match &self.grant.impersonation {
             None => viewer,
-            Some(beside) => viewer.beside(beside.operator()),
+            Some(impersonation) => viewer.restricted_to(impersonation.impersonator()),
         }
     }
 
-    /// HD17: that a run reverts is told, but not what it reverts with: that is an answer of the code that ran.
+    /// Whether revert data is left out of the result, so that it shows only that the execution reverts (HD17).
     pub fn no_revert_data(&self) -> bool {
-        self.no_revert_data
+        self.limits.url.no_revert_data
     }
 
-    /// HD17: of transactions only those show whose sender or receiver the caller is, and of code only
-    /// that there is none, whatever else they may see.
-    pub fn own_only(&self) -> bool {
-        self.own_only
+    /// Whether the result shows only transactions that the caller sent or received, and of code only its absence
+    /// (HD17).
+    pub fn own_transactions_only(&self) -> bool {
+        self.limits.url.own_transactions_only
     }
 
-    /// `eth_getLogs`: addresses the caller holds no grant on. They answer with rows of the caller's own and shared
-    /// transactions; if there are none, the whole call is the opaque denial (decision 20).
+    /// Addresses of an `eth_getLogs` filter that the caller has no right to read logs of. Only their logs in the
+    /// caller's own and shared transactions are returned; if there are none, the whole call is denied (decision 20).
     pub fn shared_logs_only(&self) -> &[Address] {
-        &self.shared_logs_only
+        &self.limits.shared_logs_only
     }
+}
+
+impl AccessRequest<'_> {
+    /// The impersonation with the signer of a signed transaction as its assumed sender.
+    pub(super) fn with_signer(&self, impersonation: Impersonation) -> Impersonation {
+        if let Ok(Call::SendRaw(raw)) = self.call {
+            impersonation.sending_from(raw.sender)
+        } else {
+            impersonation
+        }
+    }
+
+    /// The parsed call.
+    ///
+    /// # Errors
+    /// The error in the call's parameters. Only callers who may use the method get it.
+    pub(super) fn require_valid_params(&self) -> Result<&Call, CheckError> {
+        self.call
+            .map_err(|error| CheckError::Invalid(error.clone(), DenyReason::InvalidRequestShape))
+    }
+}
+
+/// The plan of a call that has no target.
+pub(super) fn plan_without_target(call: &Call) -> Plan {
+    if matches!(call, Call::Subscription(_)) {
+        return Plan::Subscription;
+    }
+    let is_local = Call::Plain(Method::Accounts) == *call
+        || Call::Plain(Method::Coinbase) == *call
+        || matches!(call, Call::Sha3(_) | Call::UncleCount | Call::Uncle);
+    if is_local { Plan::Local } else { Plan::Forward }
 }

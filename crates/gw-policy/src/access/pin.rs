@@ -1,4 +1,4 @@
-//! Code pins of shared infrastructure (spec/20 X6, D3; HD9): a tag is about code, not about an address.
+//! Code pins of shared infrastructure (spec/20 X6, D3; HD9): a tag applies to the pinned code, not to the address.
 
 use crate::{
     sealed::{RawJson, Sealed},
@@ -8,11 +8,14 @@ use alloy_primitives::keccak256;
 use gw_evm::trace::Trace;
 use gw_types::{Address, B256, Bytes};
 
-/// A shared address and the hash of the code found there, which is not the pinned one.
+/// A shared address and the keccak256 of the code there, which is not the pinned code.
 pub type BrokenPin = (Address, B256);
 
-/// Whether the code at a shared address, as the node answered `eth_getCode`, is the pinned one. Without a pin any is;
-/// what cannot be read is none, and is no finding either.
+/// Checks that the code at a shared address, a result of `eth_getCode`, is the pinned code. Without a pin any code
+/// passes.
+///
+/// # Errors
+/// `Some` with the broken pin if the code differs; `None` if the address is not shared or the result cannot be parsed.
 pub fn check_pin(snapshot: &Snapshot, address: Address, code: &Sealed<RawJson>) -> Result<(), Option<BrokenPin>> {
     let shared = snapshot.shared(address).ok_or(None)?;
     let Some(pin) = shared.pin else { return Ok(()) };
@@ -28,7 +31,8 @@ pub fn check_pin(snapshot: &Snapshot, address: Address, code: &Sealed<RawJson>) 
     }
 }
 
-/// Shared addresses that the trace shows with other code than their pin: to be reported, for the tag is void.
+/// Shared addresses whose code in the trace is not the pinned code. They are to be reported, since their tag no longer
+/// applies.
 pub fn broken_pins(snapshot: &Snapshot, trace: &Sealed<Trace>) -> Vec<BrokenPin> {
     let touched = trace.peek().touched.iter();
     let broken = touched.filter(|(address, account)| {

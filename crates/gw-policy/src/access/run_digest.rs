@@ -1,5 +1,5 @@
-//! What tells one run from another, so far as rights are concerned: whether a mined transaction ran as it was judged (HD2,
-//! HD38).
+//! Digest of everything in an execution that rights depend on, to find out whether a mined transaction ran as its
+//! authorized trace did (HD2, HD38).
 
 use crate::sealed::Sealed;
 use alloy_primitives::{B256, Keccak256};
@@ -7,10 +7,11 @@ use gw_evm::trace::{Frame, FrameKind, Trace};
 use gw_types::Address;
 use std::collections::BTreeSet;
 
-/// Digest of everything that the judgement of a run reads: its frames with their inputs, the touched accounts with their
-/// code, the written slots. Two runs of the same digest need the same rights.
+/// Digest of everything that the evaluation of a trace reads: its frames with their inputs, the touched accounts with
+/// their code, the written slots. Two executions with equal digests need the same rights.
 ///
-/// Nodes list the block's beneficiary in every run, and it changes from block to block; it counts only if a frame names it.
+/// Nodes list the block's beneficiary in every trace, and it changes from block to block. It is part of the digest only
+/// if a frame names it.
 #[must_use]
 pub fn run_digest(sealed: &Sealed<Trace>, coinbase: Address) -> B256 {
     let trace = sealed.peek();
@@ -63,13 +64,13 @@ fn add_frame(hasher: &mut Keccak256, frame: &Frame) {
     hasher.update(frame.to.unwrap_or_default());
     hasher.update(frame.value.to_be_bytes::<32>());
     add_bytes(hasher, &frame.input);
-    // The code of a creation runs in later frames.
+    // The output of a creation is the created code, which later frames run.
     if frame.is_creation() {
         add_bytes(hasher, &frame.output);
     }
 }
 
-/// With its length, so that no two lists of bytes read alike.
+/// Adds the bytes after their length, so that the encoding of consecutive byte strings is unambiguous.
 fn add_bytes(hasher: &mut Keccak256, bytes: &[u8]) {
     hasher.update(len(bytes.len()));
     hasher.update(bytes);

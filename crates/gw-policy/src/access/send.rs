@@ -1,9 +1,13 @@
-//! What only sends ask: whose transaction it is (HD13), how far ahead its nonce is, who may see it (W4), and which
-//! addresses it will create (R1, HD14).
+//! Checks that apply only to sends: the owner of the sender address (HD13), the nonce, the recipients of a `visibleTo`
+//! list (W4), and the addresses that the send will create (R1, HD14).
 
-use super::{checks::Refused, permit::Permit, subject::Signed, trace::TraceVerdict};
+use super::{
+    permit::{CheckError, Permit},
+    resource::Signed,
+    trace::TraceVerdict,
+};
 use crate::{
-    knobs::{Knobs, RawSenderPolicy},
+    settings::{PolicySettings, RawSenderPolicy},
     snapshot::{AddressLink, LinkKind, Snapshot, User},
     visibility::owns,
 };
@@ -11,74 +15,94 @@ use gw_evm::{CallRequest, ParamError, VisibleTo};
 use gw_types::{Address, DenyReason, ExternalId, OrgId, UserId};
 use std::cmp::Reverse;
 
-/// The longest DID accepted as a recipient (W4).
+/// The longest DID accepted as a recipient, in bytes (W4).
 const MAX_RECIPIENT_LEN: usize = 240;
 
-/// X10, decision 38: names the route that makes the sender valid.
-pub(super) fn invalid_sender() -> Refused {
+/// The error for a sender that is not linked to the caller. It names the route that links it (X10, decision 38).
+pub(super) fn invalid_sender() -> CheckError {
     let text = "invalid sender: not linked to you; link it first, see /eth/link/challenge";
-    Refused::Invalid(ParamError::invalid(text), DenyReason::SenderNotLinked)
+    CheckError::Invalid(ParamError::invalid(text), DenyReason::SenderNotLinked)
 }
 
-/// HD13: whether the caller may send in this sender's name.
+/// Checks that the caller may forward transactions of this sender (HD13).
 ///
-/// `own_only`: creations and `visibleTo` decide about more than one transaction, so under every policy they need an
-/// owner, or a sender that nobody ever linked: what a former holder signed is not the next one's to relay.
+/// `own_only` is set for creations and sends with `visibleTo`, whose effect goes beyond one transaction. Under every
+/// policy they need a sender that the caller owns, or that was never linked to any user: a later owner of an address
+/// must not forward what a former owner signed.
 ///
-/// `orgs` judge the call: their bans and KYC marks count beside the platform's.
+/// `orgs` are the organizations in scope of the call. Their bans and KYC decisions count in addition to those of the
+/// platform.
+///
+/// # Errors
+/// `SenderNotOwned`.
 pub(super) fn check_sender(
     snapshot: &Snapshot,
     user: UserId,
     sender: Address,
     own_only: bool,
     orgs: &[OrgId],
-    knobs: &Knobs,
+    knobs: &PolicySettings,
 ) -> Result<(), DenyReason> {
     let links = snapshot.links_at(sender);
-    // Sends are gated by KYC under either setting: a proved owner who may not send may not be relayed either.
-    let barred = |owner: UserId| {
-        let shut = |owner: &User| {
-            let verified = owner.kyc || orgs.iter().any(|org| snapshot.is_verified_in(owner.id, *org));
-            let banned = snapshot.shuts_out(owner) || orgs.iter().any(|org| snapshot.is_banned_in(owner.id, *org));
-            banned || !verified || snapshot.is_suspended(owner.id)
+    // Sends require KYC under either gate: transactions of a proved owner who may not send must not be forwarded by
+    // others either.
+    let is_barred = |owner: UserId| {
+        let may_not_send = |owner: &User| {
+            let is_verified = owner.kyc || orgs.iter().any(|org| snapshot.is_verified_in(owner.id, *org));
+            let is_banned = snapshot.is_excluded(owner) || orgs.iter().any(|org| snapshot.is_banned_in(owner.id, *org));
+            is_banned || !is_verified || snapshot.is_suspended(owner.id)
         };
-        snapshot.user(owner).is_none_or(|owner| shut(owner))
+        snapshot.user(owner).is_none_or(|owner| may_not_send(owner))
     };
     if links
         .iter()
-        .any(|link| link.kind == LinkKind::User && link.user != user && barred(link.user))
+        .any(|link| link.kind == LinkKind::User && link.user != user && is_barred(link.user))
     {
         return Err(DenyReason::SenderNotOwned);
     }
-    let owned = owns(snapshot, user, sender);
-    // HD37: nor may who unlinked the address, or lost the link or the account, be relayed to slip by what is decided about them.
-    if !owned && links.is_empty() && snapshot.was_unlinked(sender) {
+    let is_owned = owns(snapshot, user, sender);
+    // HD37: a person must not evade a ban or suspension by unlinking the address or deleting the account and having
+    // others forward the transactions.
+    if !is_owned && links.is_empty() && snapshot.was_unlinked(sender) {
         return Err(DenyReason::SenderNotOwned);
     }
-    let by_policy = match knobs.raw_sender_policy {
-        RawSenderPolicy::Owner => owned,
-        RawSenderPolicy::Unclaimed => owned || links.is_empty(),
+    let is_allowed_by_policy = match knobs.raw_sender_policy {
+        RawSenderPolicy::Owner => is_owned,
+        RawSenderPolicy::Unclaimed => is_owned || links.is_empty(),
         RawSenderPolicy::Any => true,
     };
-    let allowed = by_policy && (owned || !own_only || !snapshot.was_ever_linked(sender));
-    if allowed {
+    let is_allowed = is_allowed_by_policy && (is_owned || !own_only || !snapshot.was_ever_linked(sender));
+    if is_allowed {
         Ok(())
     } else {
         Err(DenyReason::SenderNotOwned)
     }
 }
 
-/// HD13: a signed transaction may not lie far ahead of the sender's pending nonce, where it would outlive revocation.
+/// Checks the nonce of a send against `pending`, the sender's next nonce.
 ///
-/// HD28: what calls code may not lie ahead at all. Its trace ran where it will not run, so it could wait for a block in which it
-/// does something else, and many such could wait together before the first is found out. A payment without data to an address
-/// without code runs nothing. A creation may wait as well (HD14), because tools deploy in parallel: what it makes is judged in
-/// its block like anything else, and is its organization's whether it was reserved or not (HD27).
-pub fn check_nonce(permit: &Permit, verdict: &TraceVerdict, pending: u64, knobs: &Knobs) -> Result<(), ParamError> {
+/// HD13: the nonce of a signed transaction must not be far ahead, since the transaction could outlive a revocation of
+/// the sender's rights while it waits.
+///
+/// HD28: the nonce of a transaction that calls code must not be ahead at all. The transaction would run on other state
+/// than its trace, so it could wait for a block in which it does something else, and several such transactions could
+/// wait before the first violation is detected. A payment without data to an address without code runs no code, so its
+/// nonce may be ahead. The nonce of a creation may be ahead, too (HD14), because tools deploy in parallel: the created
+/// contract is validated in its block and belongs to the sender's organization whether it was reserved or not (HD27).
+///
+/// # Errors
+/// The text for the caller.
+pub fn check_nonce(
+    permit: &Permit,
+    verdict: &TraceVerdict,
+    pending: u64,
+    knobs: &PolicySettings,
+) -> Result<(), ParamError> {
     let Some(signed) = Signed::of(permit.call()) else {
         return Ok(());
     };
-    // What the node signs gets the next nonce. Who asks for another one may be asking a second time: it must not be sent twice.
+    // The node signs with the next nonce. A request for another nonce may be a repetition, which must not be sent
+    // twice.
     if signed.signed_nonce.is_none() && signed.request.nonce.is_some_and(|nonce| nonce != pending) {
         return Err(ParamError::invalid(
             "nonce: not the sender's next one; leave it out to take that",
@@ -98,11 +122,11 @@ pub fn check_nonce(permit: &Permit, verdict: &TraceVerdict, pending: u64, knobs:
             .is_some_and(|account| !account.code.is_empty())
     };
     let request = signed.request;
-    let calls = request
+    let calls_code = request
         .to
         .as_ref()
         .is_some_and(|to| !request.input.is_empty() || has_code(to));
-    if calls || !request.authorization_list.is_empty() {
+    if calls_code || !request.authorization_list.is_empty() {
         let text = "nonce ahead of the pending transactions: a contract is called in its turn only, send what comes before it \
                     first";
         return Err(ParamError::invalid(text));
@@ -110,8 +134,10 @@ pub fn check_nonce(permit: &Permit, verdict: &TraceVerdict, pending: u64, knobs:
     Ok(())
 }
 
-/// The raw entries of a send that names recipients, if it may name any as far as the call alone tells (decision 57).
-/// Counted before any look-up (`VisibleTo::MAX`).
+/// The unparsed recipients of a send, whose number is checked before any look-up (`VisibleTo::MAX`).
+///
+/// # Errors
+/// Too many entries, or the send is not a contract call as far as the call alone shows (decision 57).
 pub(super) fn names_recipients<'a>(
     visible_to: &'a VisibleTo,
     request: &CallRequest,
@@ -128,13 +154,17 @@ fn not_a_call() -> ParamError {
     ParamError::invalid("visibleTo: only for contract calls")
 }
 
-/// Who may see the transaction besides its parties (W4, R26): asked after the trace, before anything is forwarded.
+/// The recipients who may see the transaction besides its parties (W4, R26). Computed after the trace and before the
+/// send is forwarded.
+///
+/// # Errors
+/// The send has `visibleTo` entries but is not a contract call, or has too many entries.
 pub fn recipients(snapshot: &Snapshot, permit: &Permit, verdict: &TraceVerdict) -> Result<Vec<ExternalId>, ParamError> {
-    if permit.visible_to.is_empty() {
+    if permit.call.visible_to.is_empty() {
         return Ok(Vec::new());
     }
     let signed = Signed::of(permit.call()).ok_or_else(not_a_call)?;
-    let entries = names_recipients(&permit.visible_to, signed.request)?;
+    let entries = names_recipients(&permit.call.visible_to, signed.request)?;
     if !verdict.target_has_code {
         return Err(not_a_call());
     }
@@ -156,10 +186,11 @@ pub fn recipients(snapshot: &Snapshot, permit: &Permit, verdict: &TraceVerdict) 
     Ok(recipients)
 }
 
-/// The addresses a permitted send will create, to be reserved before it is forwarded (R1). None for a nonce above the
-/// pending one (HD14).
+/// The addresses that a permitted send will create, to be reserved before it is forwarded (R1). Empty for a nonce above
+/// the pending one (HD14).
 ///
-/// The trace ran with the sender's present nonce; the top-level address follows from the transaction's own.
+/// The trace ran with the sender's current nonce, so the address of a top-level creation is computed from the
+/// transaction's own nonce instead.
 pub fn created_addresses(permit: &Permit, verdict: &TraceVerdict, pending: u64) -> Vec<Address> {
     let Some(signed) = Signed::of(permit.call()) else {
         return Vec::new();
@@ -168,13 +199,14 @@ pub fn created_addresses(permit: &Permit, verdict: &TraceVerdict, pending: u64) 
     if nonce > pending {
         return Vec::new();
     }
-    let top = signed.request.to.is_none().then(|| signed.sender.create(nonce));
-    top.into_iter()
+    let top_level = signed.request.to.is_none().then(|| signed.sender.create(nonce));
+    top_level
+        .into_iter()
         .chain(verdict.created_inside().iter().copied())
         .collect()
 }
 
-/// Who holds an address: a proved link before an inferred one, then the newest (LK-5, W4).
+/// The link that determines the holder of an address: proved links before inferred ones, then the newest (LK-5, W4).
 fn holder(snapshot: &Snapshot, address: Address) -> Option<&AddressLink> {
     snapshot
         .links_at(address)

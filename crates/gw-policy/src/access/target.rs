@@ -1,45 +1,52 @@
-//! What an address is to one caller (spec/20 §10): public, owned, a contract within reach, a reservation, or nothing.
+//! The status of a target address for one caller (spec/20 §10): public, owned, a contract that the caller has access
+//! to, a reservation, or none of these.
 
 use super::{
-    beside::Beside,
     functions::Functions,
+    impersonation::Impersonation,
     permissions::{OrgRights, rights_by},
 };
 use crate::{
-    knobs::Knobs,
+    settings::PolicySettings,
     snapshot::{Contract, ContractGrant, Group, RetiredContract, SharedInfra, Snapshot},
     visibility::{is_precompile, owns},
 };
 use gw_types::{Address, Claim, Claims, OrgId, Timestamp, UserId};
 use std::sync::Arc;
 
-/// The caller as the rules see them: who, and with which rights where.
+/// The caller of a decision: the user, and the rights in each organization.
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct Principal {
     /// The user.
     pub user: UserId,
-    /// Rights per organization, by id, the default one last ([`super::rights`]); of the named organization only, if the
-    /// request names one (HD39).
+    /// The rights in each organization, ordered by id with the default one last ([`super::rights`]); only those of the
+    /// named organization, if the request names one (HD39).
     pub rights: Vec<OrgRights>,
-    /// Organizations of the user that do not count, because the request names another one (HD39).
+    /// The user's other organizations, whose rights do not count because the request names one (HD39).
     elsewhere: Vec<OrgId>,
-    /// Whether several organizations wait for the user's word, and none of them is named (HD32).
+    /// Whether several organizations have invited the user and the request names none of them (HD32).
     pub(super) is_undecided: bool,
-    /// The moment expiry is judged at.
+    /// The time at which expiry is checked.
     pub now: Timestamp,
-    /// Who looks over their shoulder (HD7).
-    beside: Option<Beside>,
+    /// The impersonation that the call is part of (HD7).
+    impersonation: Option<Impersonation>,
 }
 
-impl Member {
-    /// The user's standing at `now`.
+impl Principal {
+    /// The user with all rights at `now`.
     pub fn new(snapshot: &Snapshot, user: UserId, now: Timestamp) -> Self {
-        Self::beside(snapshot, user, now, None)
+        Self::impersonated(snapshot, user, now, None)
     }
 
-    /// The same, as far as it holds for who looks over their shoulder too (HD7).
-    pub fn beside(snapshot: &Snapshot, user: UserId, now: Timestamp, beside: Option<Beside>) -> Self {
-        let counts = |group: &Group| beside.is_none_or(|beside| beside.counts(snapshot, group, now));
+    /// The user with the rights that count for an impersonating administrator, too (HD7).
+    pub fn impersonated(
+        snapshot: &Snapshot,
+        user: UserId,
+        now: Timestamp,
+        impersonation: Option<Impersonation>,
+    ) -> Self {
+        let counts =
+            |group: &Group| impersonation.is_none_or(|impersonation| impersonation.counts(snapshot, group, now));
         let is_undecided = snapshot.is_undecided(user, now);
         Self {
             user,
@@ -47,12 +54,12 @@ impl Member {
             elsewhere: Vec::new(),
             is_undecided,
             now,
-            beside,
+            impersonation,
         }
     }
 
-    /// The same user with the rights of the organization that the request names, and of no other one (HD39): as if it
-    /// were the user's only organization. `None` names no organization and changes nothing. Own addresses stay own.
+    /// The principal with the rights in the named organization alone (HD39), as if it were the user's only one. `None`
+    /// changes nothing. Own addresses stay own.
     #[must_use]
     pub fn restricted_to(mut self, named: Option<OrgId>) -> Self {
         if let Some(named) = named {
@@ -64,29 +71,29 @@ impl Member {
         self
     }
 
-    /// Whether the user is in the organization, but the request names another one.
+    /// Whether the user is in this organization while the request names another one.
     pub(super) fn is_elsewhere(&self, org: OrgId) -> bool {
         self.elsewhere.contains(&org)
     }
 
-    /// Whether the address is the user's own, and may be told to be (R6, HD7).
+    /// Whether the address is the user's own, as far as an impersonating administrator may know (R6, HD7).
     pub fn owns(&self, snapshot: &Snapshot, address: Address) -> bool {
-        match self.beside {
+        match self.impersonation {
             None => owns(snapshot, self.user, address) && self.may_hold(snapshot, address),
-            // Whose a sender is that was taken to be the user's is not looked up.
-            Some(beside) if beside.sender() == Some(address) => true,
-            Some(beside) => {
+            // The assumed sender counts as the user's own, regardless of its owner.
+            Some(impersonation) if impersonation.sender() == Some(address) => true,
+            Some(impersonation) => {
                 owns(snapshot, self.user, address)
                     && self.may_hold(snapshot, address)
-                    && beside.knows(snapshot, address)
+                    && impersonation.knows(snapshot, address)
             }
         }
     }
 
-    /// An organization's contract that was linked by the word of its own code is the user's only while the user is an
-    /// active member there (HD10).
+    /// Whether the user may own the address: a contract of an organization that was linked by its own code (ERC-1271)
+    /// belongs to the user only while the user is an active member of that organization (HD10).
     fn may_hold(&self, snapshot: &Snapshot, address: Address) -> bool {
-        let by_key = || {
+        let is_linked_by_key = || {
             snapshot
                 .links_at(address)
                 .iter()
@@ -94,21 +101,22 @@ impl Member {
         };
         snapshot
             .contract(address)
-            .is_none_or(|contract| self.rights_in(contract.org).is_some() || by_key())
+            .is_none_or(|contract| self.rights_in(contract.org).is_some() || is_linked_by_key())
     }
 
-    /// Whether it is the user's by assumption.
+    /// Whether the address is the assumed sender of an impersonated send.
     pub(super) fn assumes(&self, sender: Address) -> bool {
-        self.beside.is_some_and(|beside| beside.sender() == Some(sender))
+        self.impersonation
+            .is_some_and(|impersonation| impersonation.sender() == Some(sender))
     }
 
-    /// Whether somebody looks over their shoulder.
-    pub(super) fn is_watched(&self) -> bool {
-        self.beside.is_some()
+    /// Whether an administrator impersonates the user.
+    pub(super) fn is_impersonated(&self) -> bool {
+        self.impersonation.is_some()
     }
 
-    /// Whether a mined finding closed the address to them (HD28). It comes before every ground: own addresses, public ones
-    /// and grants are no exception.
+    /// Whether a post-execution violation closed the address to the user (HD28). Own addresses, public ones and grants
+    /// are no exception.
     pub fn is_closed(&self, snapshot: &Snapshot, address: Address) -> bool {
         snapshot.is_closed_to(address, Some(self.user), |org| self.rights_in(org).is_some())
     }
@@ -118,7 +126,7 @@ impl Member {
         self.rights.iter().any(|rights| rights.permissions.is_org_admin)
     }
 
-    /// Leaves the rights of those organizations where KYC counts as completed: of all of them if the platform completed it.
+    /// Keeps the rights in organizations where KYC is completed, which are all of them if the platform completed it.
     pub(crate) fn retain_verified(&mut self, snapshot: &Snapshot) {
         let user = self.user;
         self.rights.retain(|rights| snapshot.is_verified_in(user, rights.org));
@@ -130,176 +138,189 @@ impl Member {
     }
 }
 
-/// A contract within reach of a caller.
+/// The access of a caller to a contract.
 #[derive(Clone, Debug)]
-pub struct Reach<'s> {
+pub struct ContractAccess<'s> {
     /// The contract.
     pub contract: &'s Arc<Contract>,
-    /// Which functions may be called.
+    /// The functions that the caller may call.
     pub functions: Functions<'s>,
-    /// Claims on this contract: of its grants, and of the groups that hold them (C3).
+    /// The claims on this contract: those of its grants, and of the groups that hold them (C3).
     pub claims: Claims,
 }
 
-/// How a caller reaches a registered contract: as org admin, by grants, as its deployer (K7); `None` is no way.
+/// The access of a caller to a registered contract: as an administrator of its organization, by grants, or as its
+/// deployer (K7). `None` is no access.
 ///
-/// Only memberships in the owning organization count; ownership by the organization alone is no ground (T1).
-pub fn reach<'s>(
+/// Only memberships in the owning organization count, and a membership alone gives no access (T1).
+pub fn contract_access<'s>(
     snapshot: &'s Snapshot,
-    member: &Member,
+    principal: &Principal,
     contract: &'s Arc<Contract>,
-    knobs: &Knobs,
-) -> Option<Reach<'s>> {
-    // HD2: what may hold loot is read by nobody, its administrators included.
-    if member.is_closed(snapshot, contract.address) {
+    knobs: &PolicySettings,
+) -> Option<ContractAccess<'s>> {
+    // HD2: nobody reads tainted state, administrators included.
+    if principal.is_closed(snapshot, contract.address) {
         return None;
     }
-    let permissions = member.rights_in(contract.org)?.permissions;
+    let permissions = principal.rights_in(contract.org)?.permissions;
     if permissions.in_admin_group || (permissions.is_org_admin && knobs.admin_claim_sees_all) {
-        return Some(Reach {
+        return Some(ContractAccess {
             contract,
             functions: Functions::All,
             claims: Claims::ALL,
         });
     }
-    let mut found: Option<Reach<'s>> = None;
-    for (grant, group) in held_grants(snapshot, member, contract) {
-        let access = snapshot.access(group.id).filter(|access| access.active(member.now));
-        let of_group = access.map_or(Claims::NONE, |access| access.claims);
-        let claims = grant.claims.union(of_group);
-        // Who holds `admin` on the contract is beyond its function rules (C2).
+    let mut access: Option<ContractAccess<'s>> = None;
+    for (grant, group) in held_grants(snapshot, principal, contract) {
+        let group_access = snapshot.access(group.id).filter(|access| access.active(principal.now));
+        let group_claims = group_access.map_or(Claims::NONE, |access| access.claims);
+        let claims = grant.claims.union(group_claims);
+        // The claim `admin` on the contract lifts its function rules (C2).
         let functions = if claims.has(Claim::Admin) {
             Functions::All
         } else {
             Functions::of_grant(grant.functions.as_deref())
         };
-        found = Some(match found.take() {
-            Some(known) => Reach {
+        access = Some(match access.take() {
+            Some(previous) => ContractAccess {
                 contract,
-                functions: known.functions.union(functions),
-                claims: known.claims.union(claims),
+                functions: previous.functions.union(functions),
+                claims: previous.claims.union(claims),
             },
-            None => Reach {
+            None => ContractAccess {
                 contract,
                 functions,
                 claims,
             },
         });
     }
-    if contract.deployer == Some(member.user) {
-        let claims = found.as_ref().map_or(Claims::NONE, |known| known.claims);
-        return Some(Reach {
+    if contract.deployer == Some(principal.user) {
+        let claims = access.as_ref().map_or(Claims::NONE, |access| access.claims);
+        return Some(ContractAccess {
             contract,
             functions: Functions::All,
             claims,
         });
     }
-    found
+    access
 }
 
-/// The registrations of an address within the caller's reach, the present one first: those that ended still show what was
-/// theirs (HD41), and open nothing else.
+/// The registrations of an address that the caller has access to, the current one first. A registration that ended
+/// gives access only to what happened while it lasted (HD41).
 pub(crate) fn reached_registrations<'s>(
     snapshot: &'s Snapshot,
-    member: &Member,
+    principal: &Principal,
     address: Address,
-    knobs: &Knobs,
+    knobs: &PolicySettings,
 ) -> impl Iterator<Item = &'s Arc<Contract>> {
-    let is_reached = move |contract: &&'s Arc<Contract>| reach(snapshot, member, contract, knobs).is_some();
+    let is_reached =
+        move |contract: &&'s Arc<Contract>| contract_access(snapshot, principal, contract, knobs).is_some();
     snapshot.registrations(address).filter(is_reached)
 }
 
-/// The grants on a contract held through active memberships in the owning organization. A row that grants to another
-/// organization's group gives nothing (spec/80 section 8, spec/20 O4).
+/// The grants on a contract that the caller holds through active memberships in the owning organization. A grant to a
+/// group of another organization gives no access (spec/80 section 8, spec/20 O4).
 pub(crate) fn held_grants<'s>(
     snapshot: &'s Snapshot,
-    member: &Member,
+    principal: &Principal,
     contract: &Contract,
 ) -> impl Iterator<Item = (&'s Arc<ContractGrant>, &'s Arc<Group>)> {
-    let (now, org) = (member.now, contract.org);
-    let counts_here = member.rights_in(org).is_some();
+    let (now, org) = (principal.now, contract.org);
+    let has_rights = principal.rights_in(org).is_some();
     snapshot
         .grants(contract.id)
         .iter()
-        .filter(move |_| counts_here)
+        .filter(move |_| has_rights)
         .filter_map(move |grant| {
             let (_, group) = snapshot
-                .active_memberships(member.user, now)
-                .find(|(held, _)| held.group == grant.group)?;
-            let counts = |group: &Arc<Group>| member.beside.is_none_or(|beside| beside.counts(snapshot, group, now));
+                .active_memberships(principal.user, now)
+                .find(|(membership, _)| membership.group == grant.group)?;
+            let counts = |group: &Arc<Group>| {
+                principal
+                    .impersonation
+                    .is_none_or(|impersonation| impersonation.counts(snapshot, group, now))
+            };
             (group.org == org && counts(group)).then_some((grant, group))
         })
 }
 
-/// What an address is to one caller. Every ground is looked at (spec/30 R3).
+/// The status of an address for one caller, by every basis of spec/30 R3.
 #[derive(Clone, Debug)]
-pub struct Standing<'s> {
-    /// Whether a mined finding closed it (HD28): then no ground below opens its state.
+pub struct TargetStatus<'s> {
+    /// Whether a post-execution violation closed the address (HD28). Then no basis below gives access to its state.
     pub closed: bool,
-    /// Zero address or precompile, not closed.
+    /// Whether the address is the zero address or a precompile, and not closed.
     pub public: bool,
-    /// [`owns`]. It says whose the address is, also of a closed one, whose state its owner does not read.
+    /// Whether the caller owns the address ([`owns`]). The owner of a closed address does not read its state.
     pub owned: bool,
-    /// Shared infrastructure: within everybody's reach, logs excepted, while its code is the pinned one. Whoever uses
-    /// this must check that ([`super::check_pin`], [`super::judge_trace`]).
+    /// The shared infrastructure at the address. Everybody has access to it, except to its logs, while its code is the
+    /// pinned one. The user of this field has to check the code ([`super::check_pin`], [`super::evaluate_trace`]).
     pub shared: Option<&'s SharedInfra>,
-    /// The registered contract there, whoever owns it.
+    /// The contract that is registered at the address, by any organization.
     pub contract: Option<&'s Arc<Contract>>,
-    /// The contract there whose registration was deleted: nobody's to reach (HD27).
+    /// The contract at the address whose registration was deleted, which nobody has access to (HD27).
     pub retired: Option<&'s RetiredContract>,
-    /// How the caller reaches that contract.
-    pub reach: Option<Reach<'s>>,
-    /// The caller's organizations with a live reservation of it, in which the caller may deploy (R1). It gives
-    /// reach only while the address has no code at the pinned block (HD14): whoever uses this must check that.
+    /// The access of the caller to the contract.
+    pub access: Option<ContractAccess<'s>>,
+    /// The caller's organizations that have an unexpired reservation of the address and in which the caller may deploy
+    /// (R1). A reservation gives access only while the address has no code at the pinned block, which the user of this
+    /// field has to check (HD14).
     pub reserved_in: Vec<OrgId>,
 }
 
-impl Standing<'_> {
-    /// Whether an organization owns the address: a contract is registered there, or was (HD27).
+impl TargetStatus<'_> {
+    /// Whether an organization owns the address: a contract is registered at it, or was (HD27).
     pub fn is_owned_by_org(&self) -> bool {
         self.contract.is_some() || self.retired.is_some()
     }
 
-    /// Whether balance and nonce show (K8): the ground of a reservation is left out, for it would need a look at
-    /// the code first, and what is not deployed yet has nothing but zero to show.
+    /// Whether balance and nonce are shown (K8). A reservation does not count: to use it the code would have to be read
+    /// first, and a reserved address without code shows only zero anyway.
     pub fn is_full(&self) -> bool {
-        !self.closed && (self.public || self.owned || self.reach.is_some() || self.shared.is_some())
+        !self.closed && (self.public || self.owned || self.access.is_some() || self.shared.is_some())
     }
 }
 
-/// What `address` is to `member`.
-pub fn standing<'s>(snapshot: &'s Snapshot, member: &Member, address: Address, knobs: &Knobs) -> Standing<'s> {
+/// The status of `address` for `principal`.
+pub fn target_status<'s>(
+    snapshot: &'s Snapshot,
+    principal: &Principal,
+    address: Address,
+    knobs: &PolicySettings,
+) -> TargetStatus<'s> {
     let contract = snapshot.contract(address);
-    let closed = member.is_closed(snapshot, address);
+    let closed = principal.is_closed(snapshot, address);
     let retired = snapshot.retired(address);
     let mut reserved_in: Vec<OrgId> = Vec::new();
     if contract.is_none() && !closed {
         for reservation in snapshot.reservations(address) {
-            let live = reservation.expires_at > member.now;
-            let deploys = member
+            let is_live = reservation.expires_at > principal.now;
+            let may_deploy = principal
                 .rights_in(reservation.org)
                 .is_some_and(|r| r.permissions.claims.has(Claim::Deploy));
-            // Who owned what was there may build there again.
-            let free = retired.is_none_or(|retired| retired.org == reservation.org);
-            if live && deploys && free && !reserved_in.contains(&reservation.org) {
+            // The former owner of a deleted registration may deploy at the address again.
+            let is_free = retired.is_none_or(|retired| retired.org == reservation.org);
+            if is_live && may_deploy && is_free && !reserved_in.contains(&reservation.org) {
                 reserved_in.push(reservation.org);
             }
         }
         reserved_in.sort_unstable();
     }
-    Standing {
+    TargetStatus {
         closed,
         public: !closed && is_public(address),
-        owned: member.owns(snapshot, address),
+        owned: principal.owns(snapshot, address),
         shared: snapshot.shared(address).filter(|_| !closed),
         contract,
         retired,
-        reach: contract.and_then(|contract| reach(snapshot, member, contract, knobs)),
+        access: contract.and_then(|contract| contract_access(snapshot, principal, contract, knobs)),
         reserved_in,
     }
 }
 
-/// The zero address and the precompiles: public to everybody ([S], K2, spec/30 §2.2 grounds 1 and 2).
+/// Whether the address is the zero address or a precompile, which are public to everybody ([S], K2, spec/30 §2.2
+/// grounds 1 and 2).
 pub(super) fn is_public(address: Address) -> bool {
     address.is_zero() || is_precompile(address)
 }

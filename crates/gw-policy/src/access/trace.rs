@@ -1,23 +1,24 @@
-//! The judgement of a trace: every frame and every touched account of one execution (spec/20 §11 X5-X8; HD4, HD6,
-//! HD14, HD15, HD29). What it upgrades is judged in [`super::upgrades`].
+//! Evaluates a trace: every frame and every touched account of one execution (spec/20 §11 X5-X8; HD4, HD6, HD14, HD15,
+//! HD29). [`super::upgrades`] evaluates upgrades.
 //!
-//! Invariants: a run passes only if every address in it is explained by a row of X6; code that nobody in the caller's
-//! organizations owns is never run or looked at on their behalf. A touch needs what the direct question needs. Rights are
-//! those in the organization of each contract, never those of the organization the request was resolved to.
+//! Invariants: an execution is permitted only if a row of X6 admits every address in it; a caller never runs or touches
+//! code that none of the caller's organizations owns, except shared code. A touch needs the rights of the direct
+//! request for that address. The rights for a contract are those in its own organization, never those in the
+//! organization that the request was resolved to.
 
 use super::{
     decide::kyc_gated,
-    history::Past,
+    history::PastOwner,
     mined::MinedSend,
     mined::judged_changes,
     permit::{Permit, Plan},
+    resource::Signed,
     run_digest::run_digest,
-    subject::Signed,
-    target::{Member, Reach, is_public, reach, standing},
+    target::{ContractAccess, Principal, contract_access, is_public, target_status},
 };
 use crate::{
-    knobs::Knobs,
     sealed::Sealed,
+    settings::PolicySettings,
     snapshot::{AccountChange, CodePin, Contract, Snapshot, SystemToggle},
     visibility::Viewer,
 };
@@ -34,19 +35,19 @@ use std::{
     sync::Arc,
 };
 
-/// What is known about the traced block.
+/// The block that the traced execution ran in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceFacts {
-    /// Its beneficiary.
+    /// Beneficiary of the block.
     pub coinbase: Address,
-    /// Its number.
+    /// Number of the block.
     pub number: u64,
-    /// Its time.
+    /// Timestamp of the block.
     pub time: Timestamp,
 }
 
-/// A trace that was judged: it may be answered from, or its transaction forwarded. It holds the trace itself, so that
-/// none can be opened by the verdict on another.
+/// A trace that was evaluated and permitted: the call may be answered from it, or its transaction forwarded. It
+/// contains the trace, so that no other trace can be opened with this verdict.
 #[derive(Debug)]
 #[must_use]
 pub struct TraceVerdict {
@@ -58,39 +59,43 @@ pub struct TraceVerdict {
 }
 
 impl TraceVerdict {
-    /// The judged trace, for the views of this crate.
+    /// The evaluated trace, for the views of this crate.
     pub(crate) const fn trace(&self) -> &Trace {
         self.trace.peek()
     }
 
-    /// Judged once more, by another policy (HD20).
-    pub fn again(
+    /// Evaluates the trace again, by another snapshot (HD20).
+    ///
+    /// # Errors
+    /// The reason for which the execution is denied by this snapshot.
+    pub fn reevaluate(
         self,
         snapshot: &Snapshot,
         permit: &Permit,
         facts: &TraceFacts,
         now: Timestamp,
-        knobs: &Knobs,
+        knobs: &PolicySettings,
     ) -> Result<Self, DenyReason> {
-        judge_trace(snapshot, permit, self.trace, facts, now, knobs)
+        evaluate_trace(snapshot, permit, self.trace, facts, now, knobs)
     }
 
-    /// What the run read and wrote besides its own sender, target and the block's beneficiary: what naming it
-    /// beforehand would make cheaper (HD3). Accounts without code or storage are left out; who listed one would have to
-    /// say how it is known. So is what the viewer does not see (HD30).
+    /// The access list (EIP-2930) of the execution: the requested list with the accounts and slots that the execution
+    /// read or wrote (HD3). Without accessed slots, the sender, the target, the block's beneficiary and public addresses
+    /// are left out, which are warm anyway, and so are wallets, since listing one would need a basis on which the caller
+    /// knows it. Accounts that the viewer does not see are left out (HD30).
     pub fn access_list(&self, viewer: &Viewer<'_>, request: &CallRequest, coinbase: Address) -> AccessList {
         let mut list = request.access_list.clone().unwrap_or_default();
         let Some(top) = self.trace().frames.first() else {
             return list;
         };
         for (address, account) in &self.trace().touched {
-            let implied = is_public(*address) || [Some(top.from), top.to, Some(coinbase)].contains(&Some(*address));
-            let wallet = account.code.is_empty() || delegation(&account.code).is_some();
-            if !viewer.sees(*address) || (account.slots.is_empty() && (implied || wallet)) {
+            let is_implied = is_public(*address) || [Some(top.from), top.to, Some(coinbase)].contains(&Some(*address));
+            let is_wallet = account.code.is_empty() || delegation(&account.code).is_some();
+            if !viewer.sees(*address) || (account.slots.is_empty() && (is_implied || is_wallet)) {
                 continue;
             }
             let item = match list.0.iter().position(|item| item.address == *address) {
-                Some(known) => list.0.get_mut(known),
+                Some(index) => list.0.get_mut(index),
                 None => {
                     list.0.push(AccessListItem {
                         address: *address,
@@ -109,57 +114,60 @@ impl TraceVerdict {
         list
     }
 
-    /// Addresses that are not Full, whose existence or balance this run may tell: a payment to an account that is not there
-    /// costs more, if there is gas for it at all (RT9), and code that was created at a paid address reads what it holds. An answer is taken from a run in which all of them look new.
+    /// Addresses that are not Full and whose existence or balance this execution may reveal: a payment to an account
+    /// that does not exist costs more gas, or runs out of gas (RT9), and code that is created at an address with a
+    /// balance can read it. The result is taken from an execution in which all of them look new.
     pub fn tells_existence_of(&self) -> &[Address] {
         &self.existence
     }
 
-    /// Whether all these accounts looked new in the run, so that the node did as it was asked.
+    /// Whether all these accounts looked new in the execution, so that the node applied the overrides.
     pub fn looked_new<'a>(&self, accounts: impl IntoIterator<Item = &'a Address>) -> bool {
         accounts.into_iter().all(|account| {
-            let seen = self.trace().touched.get(account);
-            seen.is_none_or(|seen| seen.balance.is_zero() && seen.nonce == 0)
+            let touched = self.trace().touched.get(account);
+            touched.is_none_or(|account| account.balance.is_zero() && account.nonce == 0)
         })
     }
 
-    /// What tells this run from one that needs other rights; the run ran in a block with this beneficiary.
+    /// The [`run_digest`] of the execution, which ran in a block with this beneficiary.
     pub(super) fn digest(&self, coinbase: Address) -> B256 {
         run_digest(&self.trace, coinbase)
     }
 
-    /// Whether code that ran here may do otherwise in another block, on the same state: the choice of who calls it.
+    /// Whether executed code reads block properties, so that it may behave differently in another block on the same
+    /// state.
     pub const fn reads_block(&self) -> bool {
         self.reads_block
     }
 
-    /// What the run changed, but for its sender and the block's beneficiary.
+    /// The changes of the execution, except those of its sender and the block's beneficiary.
     pub(super) fn changes(&self, coinbase: Address) -> BTreeMap<Address, AccountChange> {
         let trace = self.trace();
         let sender = trace.frames.first().map(|top| top.from);
         judged_changes(trace, sender.unwrap_or_default(), coinbase)
     }
 
-    /// Contracts the run created below its top frame and kept.
+    /// Contracts that the execution created below its top frame and did not revert.
     pub fn created_inside(&self) -> &[Address] {
         &self.created_inside
     }
 }
 
-/// Whether the caller may see, or cause, what this execution does.
+/// Evaluates whether the caller may see the outcome of this execution, or cause it.
 ///
-/// The trace must be the one of the permitted call; one of another call is refused.
-pub fn judge_trace(
+/// # Errors
+/// The reason for which the execution is denied; `TraceMismatch` if the trace is not of the permitted call.
+pub fn evaluate_trace(
     snapshot: &Snapshot,
     permit: &Permit,
     sealed: Sealed<Trace>,
     facts: &TraceFacts,
     now: Timestamp,
-    knobs: &Knobs,
+    knobs: &PolicySettings,
 ) -> Result<TraceVerdict, DenyReason> {
     let trace = sealed.peek();
-    let (run, top) = Run::of(snapshot, permit, trace, facts, now, knobs)?;
-    let hidden = run.passes(permit)?;
+    let (run, top) = TraceEvaluator::for_permit(snapshot, permit, trace, facts, now, knobs)?;
+    let hidden = run.evaluate_plan(permit)?;
     let existence = run.existence(hidden);
     let is_code = |code: &[u8]| !code.is_empty() && delegation(code).is_none();
     let target_has_code = top.to.is_some_and(|to| is_code(run.code(to)));
@@ -174,69 +182,71 @@ pub fn judge_trace(
     })
 }
 
-/// Where an execution was refused.
+/// The frame or account at which an execution was denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoppedAt {
-    /// The frame, counted in the order they are entered; `None` if something was refused that no frame enters, or the
-    /// execution as a whole.
+pub struct DeniedFrame {
+    /// Index of the frame, in the order in which frames are entered. `None` if an account that no frame enters was
+    /// denied, or the execution as a whole.
     pub frame: Option<usize>,
-    /// How deep it lies.
+    /// Depth of the frame.
     pub depth: Option<u32>,
-    /// What it is about, if that is known to the user, and to who is beside them.
+    /// The denied address, if the user and the impersonating administrator may see it.
     pub address: Option<Address>,
 }
 
-/// Where [`judge_trace`] refuses this execution, for administrators (V1); nothing if it does not.
-pub fn stopped_at(
+/// The frame or account at which [`evaluate_trace`] denies this execution, for administrators (V1); `None` if it
+/// permits the execution.
+pub fn denied_frame(
     snapshot: &Snapshot,
     permit: &Permit,
     sealed: &Sealed<Trace>,
     facts: &TraceFacts,
     now: Timestamp,
-    knobs: &Knobs,
-) -> Option<StoppedAt> {
-    let nowhere = StoppedAt {
+    knobs: &PolicySettings,
+) -> Option<DeniedFrame> {
+    let whole_execution = DeniedFrame {
         frame: None,
         depth: None,
         address: None,
     };
-    let Ok((run, _)) = Run::of(snapshot, permit, sealed.peek(), facts, now, knobs) else {
-        return Some(nowhere);
+    let Ok((run, _)) = TraceEvaluator::for_permit(snapshot, permit, sealed.peek(), facts, now, knobs) else {
+        return Some(whole_execution);
     };
-    run.passes(permit).err()?;
-    let Some((frame, address)) = run.looked_at.get() else {
-        return Some(nowhere);
+    run.evaluate_plan(permit).err()?;
+    let Some((frame, address)) = run.current_check.get() else {
+        return Some(whole_execution);
     };
     let viewer = permit.viewer(snapshot, now, knobs);
     let depth = frame
         .and_then(|frame| run.trace.frames.get(frame))
         .map(|frame| frame.depth);
-    Some(StoppedAt {
+    Some(DeniedFrame {
         frame,
         depth,
         address: address.filter(|address| viewer.sees(*address)),
     })
 }
 
-/// What a permit executes, and as whom; a call without sender runs as the zero address (decision 38).
-fn executed(permit: &Permit) -> Option<(&CallRequest, Address)> {
+/// The execution of a permitted call, and its sender. A call without sender runs from the zero address (decision 38).
+fn execution_of(permit: &Permit) -> Option<(&CallRequest, Address)> {
     if let Call::Simulate(simulation) = permit.call() {
         return Some((&simulation.request, simulation.request.from.unwrap_or(Address::ZERO)));
     }
     Signed::of(permit.call()).map(|signed| (signed.request, signed.sender))
 }
 
-/// X2: the top frame is the execution of this request.
+/// X2: whether the top frame is the execution of this request.
 fn matches(top: &Frame, request: &CallRequest, sender: Address) -> bool {
-    let entered = match request.to {
+    let has_target = match request.to {
         Some(to) => top.kind == FrameKind::Call && top.to == Some(to),
         None => top.kind == FrameKind::Create,
     };
     let value = request.value.unwrap_or_default();
-    entered && top.parent.is_none() && top.from == sender && top.input == request.input && top.value == value
+    has_target && top.parent.is_none() && top.from == sender && top.input == request.input && top.value == value
 }
 
-/// Addresses that got code in this run: without code before it, they run only what one of its frames put there.
+/// Addresses that a frame of this execution creates. If they had no code before it, they run only code that one of its
+/// frames created.
 fn created(frames: &[Frame]) -> HashSet<Address> {
     frames
         .iter()
@@ -245,20 +255,21 @@ fn created(frames: &[Frame]) -> HashSet<Address> {
         .collect()
 }
 
-/// Proxies, each with code that it passed its own input on to: what runs on its state.
-fn passed_on(frames: &[Frame]) -> HashSet<(Address, Address)> {
-    let is_passed_on = |frame: &&Frame| {
+/// Pairs of a proxy and the code that it delegated its own input to, which runs on the proxy's state.
+fn forwarding_proxies(frames: &[Frame]) -> HashSet<(Address, Address)> {
+    let is_forwarded = |frame: &&Frame| {
         let parent = frame.parent.and_then(|parent| frames.get(parent));
         frame.kind == FrameKind::DelegateCall && parent.is_some_and(|parent| parent.input == frame.input)
     };
     frames
         .iter()
-        .filter(is_passed_on)
+        .filter(is_forwarded)
         .filter_map(|frame| Some((frame.from, frame.to?)))
         .collect()
 }
 
-/// Wallets this very transaction delegates, and to what: that code runs although the account shows none yet (W1).
+/// Wallets that this transaction itself delegates, each with its delegate. The delegate's code runs although the
+/// account has none before the transaction (W1).
 fn delegations(request: &CallRequest) -> Result<Vec<(Address, Address)>, DenyReason> {
     let pairs = request.authorization_list.iter().map(|authorization| {
         let authority = authorization
@@ -269,247 +280,259 @@ fn delegations(request: &CallRequest) -> Result<Vec<(Address, Address)>, DenyRea
     pairs.collect()
 }
 
-/// What an address is in one run (X6).
+/// The class of an address in one execution (X6).
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place<'s> {
-    /// Zero address or precompile.
+pub(super) enum AddressClass<'s> {
+    /// The zero address or a precompile.
     Public,
-    /// The sender, an address of the caller, an own reservation: known and without code of others.
+    /// The sender, an address of the caller, or an own reservation, without code of others.
     Own,
     /// Shared infrastructure with its pinned code.
     Shared,
-    /// Got its code in this run.
+    /// An address that gets its code in this execution, or a contract that is not registered yet and will belong to the
+    /// caller's organization.
     Created,
-    /// A registered contract of an organization the caller is in.
-    Ours(&'s Arc<Contract>),
-    /// A registered contract of another organization.
-    Foreign,
-    /// No code, and not Full.
+    /// A registered contract of an organization that the caller is a member of.
+    OwnOrg(&'s Arc<Contract>),
+    /// A contract of another organization, or one whose registration was deleted (HD27).
+    ForeignOrg,
+    /// An address without code of its own that is not Full.
     Wallet,
-    /// Code nobody registered.
-    Unowned,
-    /// Closed by a mined finding (HD28).
+    /// Unregistered code.
+    UnregisteredCode,
+    /// An address that a post-execution violation closed (HD28).
     Quarantined,
 }
 
-/// What has been found so far.
+/// The state of an evaluation.
 #[derive(Debug, Default)]
-struct Judged<'a> {
-    /// Every admitted address, looked up once.
-    admitted: HashMap<Address, Place<'a>>,
+struct TraceState<'a> {
+    /// Every admitted address with its class.
+    admitted: HashMap<Address, AddressClass<'a>>,
     /// Addresses whose own code ran.
     executed: HashSet<Address>,
     /// Implementations that pinned shared proxies delegated to.
     implementations: HashSet<Address>,
     /// Wallets that are not Full.
     wallets: BTreeSet<Address>,
-    /// Whether a contract was entered that the caller could not ask about (X6).
-    unreached: bool,
-    /// Whether the block's beneficiary is listed, and not Full. Nodes list it in every run.
-    beneficiary: bool,
+    /// Whether a frame entered a contract that the caller has no access to (X6).
+    entered_without_access: bool,
+    /// Whether the trace lists the block's beneficiary and it is not Full. Nodes list it in every trace.
+    hidden_beneficiary: bool,
 }
 
-pub(super) struct Run<'a> {
+/// The evaluation of one trace for one caller.
+pub(super) struct TraceEvaluator<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) trace: &'a Trace,
-    pub(super) member: Member,
-    /// The organization that owns what the run creates. It lends no rights on anything else.
+    pub(super) principal: Principal,
+    /// The organization that will own created contracts. It gives no rights on other contracts.
     pub(super) org: Option<OrgId>,
     pub(super) sender: Address,
     pub(super) coinbase: Address,
-    /// How old the state is (H1).
-    past: Past,
-    /// Contracts of the last blocks that are not registered yet, and whose they will be.
-    pub(super) lately: Option<&'a HashMap<Address, OrgId>>,
-    /// Of a mined transaction, the number of its block and its place there.
+    /// The age of the state that the execution reads (H1).
+    past: PastOwner,
+    /// Contracts of the last blocks that are not registered yet, each with the organization that will own it.
+    pub(super) pending_contracts: Option<&'a HashMap<Address, OrgId>>,
+    /// The block number of a mined transaction, and its index in the block.
     pub(super) at: (u64, u64),
-    /// The organizations of who sent it, once it is mined.
+    /// The sender's side of a mined transaction: the organizations of the sender.
     pub(super) side: BTreeSet<OrgId>,
-    /// Code that the sender did not enter knowingly, and what it counts as.
-    pub(super) excused: HashMap<Address, Place<'a>>,
-    pub(super) knobs: &'a Knobs,
+    /// Classes of addresses with late code, which the sender did not enter knowingly.
+    pub(super) class_overrides: HashMap<Address, AddressClass<'a>>,
+    pub(super) knobs: &'a PolicySettings,
     pub(super) created: HashSet<Address>,
-    passed_on: HashSet<(Address, Address)>,
+    forwarding_proxies: HashSet<(Address, Address)>,
     delegations: Vec<(Address, Address)>,
-    /// X8: own contracts need a grant in every frame.
-    grants_inside: bool,
-    /// HD17: the only contracts of organizations that may be called, or looked at, if the scope of a personal URL names them.
-    picked: Option<Arc<[Address]>>,
-    /// What is being judged: a frame, and the address it is about. For those who ask where it stopped.
-    pub(super) looked_at: Cell<Option<(Option<usize>, Option<Address>)>>,
+    /// X8: whether contracts of the caller's own organization need a grant in every frame.
+    grants_within_org: bool,
+    /// HD17: the only organization contracts that may be called or touched, if the scope of a personal URL lists them.
+    url_contracts: Option<Arc<[Address]>>,
+    /// The frame and the address that are being checked. [`denied_frame`] reads where an evaluation stopped.
+    pub(super) current_check: Cell<Option<(Option<usize>, Option<Address>)>>,
 }
 
-/// What the frames above one say about it.
+/// What the frames above a frame determine for its checks.
 #[derive(Clone, Copy, Debug, Default)]
-struct Above {
-    /// Code runs that the caller brought along, or could direct at will.
+struct FrameContext {
+    /// Whether a frame above runs code that the caller created or can direct at will.
     authored: bool,
-    /// A router trusted by this organization passed the call on, and nobody's else code since (F5).
+    /// The organization whose trusted router forwarded the call, if only code that the caller did not author ran since
+    /// (F5).
     router: Option<OrgId>,
 }
 
-impl<'a> Run<'a> {
-    /// The execution of a permitted call, and its top frame.
-    fn of(
+impl<'a> TraceEvaluator<'a> {
+    /// The evaluator for a permitted call, and the top frame of the trace.
+    ///
+    /// # Errors
+    /// The user has no access any more, or the trace is not of the permitted call.
+    fn for_permit(
         snapshot: &'a Snapshot,
         permit: &Permit,
         trace: &'a Trace,
         facts: &TraceFacts,
         now: Timestamp,
-        knobs: &'a Knobs,
+        knobs: &'a PolicySettings,
     ) -> Result<(Self, &'a Frame), DenyReason> {
         let user = permit.user().ok_or(DenyReason::AuthRequired)?;
-        if snapshot.shuts_out(snapshot.user(user).ok_or(DenyReason::UnknownUser)?) {
+        if snapshot.is_excluded(snapshot.user(user).ok_or(DenyReason::UnknownUser)?) {
             return Err(DenyReason::Banned);
         }
-        let (request, sender) = executed(permit).ok_or(DenyReason::TraceMismatch)?;
+        let (request, sender) = execution_of(permit).ok_or(DenyReason::TraceMismatch)?;
         let top = trace
             .frames
             .first()
             .filter(|top| matches(top, request, sender))
             .ok_or(DenyReason::TraceMismatch)?;
-        let mut member = Member::beside(snapshot, user, now, permit.beside()).restricted_to(permit.named_org());
+        let mut principal =
+            Principal::impersonated(snapshot, user, now, permit.impersonation()).restricted_to(permit.named_org());
         if permit.method().is_none_or(|method| kyc_gated(knobs.kyc_gate, method)) {
-            member.retain_verified(snapshot);
+            principal.retain_verified(snapshot);
         }
         let run = Self {
             snapshot,
             trace,
-            member,
+            principal,
             org: permit.org(),
             sender,
             coinbase: facts.coinbase,
-            past: Past {
+            past: PastOwner {
                 age: permit.age_at(facts.number),
                 time: facts.time,
                 number: facts.number,
             },
-            lately: None,
+            pending_contracts: None,
             at: (u64::MAX, 0),
             side: BTreeSet::new(),
-            excused: HashMap::new(),
+            class_overrides: HashMap::new(),
             knobs,
             created: created(&trace.frames),
-            passed_on: passed_on(&trace.frames),
+            forwarding_proxies: forwarding_proxies(&trace.frames),
             delegations: delegations(request)?,
-            grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
-            picked: permit.picked.clone(),
-            looked_at: Cell::new(None),
+            grants_within_org: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
+            url_contracts: permit.limits.url.contracts.clone(),
+            current_check: Cell::new(None),
         };
         Ok((run, top))
     }
 
-    /// All that the plan of the permit asks. Returns the wallets that occur and are not Full.
-    fn passes(&self, permit: &Permit) -> Result<BTreeSet<Address>, DenyReason> {
-        let hidden = self.examine()?;
+    /// All checks that the plan of the permit requires. Returns the wallets in the trace that are not Full.
+    fn evaluate_plan(&self, permit: &Permit) -> Result<BTreeSet<Address>, DenyReason> {
+        let hidden = self.check_frames_and_touches()?;
         match (permit.plan(), &self.trace.changes) {
             (Plan::Send, Some(changes)) => {
                 self.approved_creations()?;
                 self.upgrades(changes)?;
             }
-            // A send is judged by what it changes too (HD15).
+            // A send cannot be evaluated without its changes (HD15).
             (Plan::Send, None) => return Err(DenyReason::TracingUnavailable),
             (Plan::Simulate, _) => {}
             (
                 Plan::Local
-                | Plan::Live
+                | Plan::Subscription
                 | Plan::Forward
                 | Plan::ZeroQuantity
                 | Plan::CodeCheck
                 | Plan::Untraced
-                | Plan::Unexamined,
+                | Plan::Passthrough,
                 _,
             ) => return Err(DenyReason::TraceMismatch),
         }
         Ok(hidden)
     }
 
-    /// A transaction as it was mined, for the one who sent it (HD2).
-    pub(super) fn mined(
+    /// The evaluator for a mined transaction, by the rights of its sender (HD2).
+    pub(super) fn for_mined(
         snapshot: &'a Snapshot,
-        sent: &MinedSend<'a>,
-        member: Member,
+        send: &MinedSend<'a>,
+        principal: Principal,
         trace: &'a Trace,
-        knobs: &'a Knobs,
+        knobs: &'a PolicySettings,
     ) -> Self {
-        let now = member.now;
-        let side = super::mined::side(sent, &member);
+        let now = principal.now;
+        let side = super::mined::side(send, &principal);
         Self {
             snapshot,
             trace,
-            member,
-            org: Some(sent.org),
-            sender: sent.sender,
-            coinbase: sent.coinbase,
-            past: Past::PRESENT,
-            lately: Some(sent.lately),
-            at: sent.at,
+            principal,
+            org: Some(send.org),
+            sender: send.sender,
+            coinbase: send.coinbase,
+            past: PastOwner::PRESENT,
+            pending_contracts: Some(send.lately),
+            at: send.at,
             side,
-            excused: HashMap::new(),
+            class_overrides: HashMap::new(),
             knobs,
             created: created(&trace.frames),
-            passed_on: passed_on(&trace.frames),
-            delegations: sent.delegations.clone(),
-            grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
-            picked: None,
-            looked_at: Cell::new(None),
+            forwarding_proxies: forwarding_proxies(&trace.frames),
+            delegations: send.delegations.clone(),
+            grants_within_org: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
+            url_contracts: None,
+            current_check: Cell::new(None),
         }
     }
 
-    /// Every frame, every touch, and both together (HD6).
-    pub(super) fn judge(&self) -> Result<(), DenyReason> {
-        self.examine().map(drop)
+    /// Checks every frame, every touch, and their combination (HD6).
+    ///
+    /// # Errors
+    /// The reason of the first check that fails.
+    pub(super) fn evaluate(&self) -> Result<(), DenyReason> {
+        self.check_frames_and_touches().map(drop)
     }
 
-    /// The same; the wallets that occur and are not Full.
-    fn examine(&self) -> Result<BTreeSet<Address>, DenyReason> {
-        // Nodes need not list the sender among what was touched. Who names none runs as the zero address.
+    /// Like [`Self::evaluate`]. Returns the wallets in the trace that are not Full.
+    fn check_frames_and_touches(&self) -> Result<BTreeSet<Address>, DenyReason> {
+        // Nodes need not list the sender among the touched accounts. A call without sender runs from the zero address,
+        // which is public.
         if self.is_closed(self.sender) && !is_public(self.sender) {
             return Err(DenyReason::ContractNotPermitted);
         }
-        let mut judged = Judged::default();
-        self.frames(&mut judged)?;
-        self.touches(&mut judged)?;
-        self.looked_at.set(None);
-        let wallets = !judged.wallets.is_empty()
-            || (judged.beneficiary && self.may_ask_for_beneficiary(judged.executed.iter().copied()));
-        if (wallets || judged.unreached) && self.probes(&judged.executed) {
-            // HD29: who was let in without a grant does not get to look at what they entered.
-            return Err(if wallets {
+        let mut state = TraceState::default();
+        self.check_frames(&mut state)?;
+        self.check_touches(&mut state)?;
+        self.current_check.set(None);
+        let has_hidden_wallets = !state.wallets.is_empty()
+            || (state.hidden_beneficiary && self.may_ask_for_beneficiary(state.executed.iter().copied()));
+        if (has_hidden_wallets || state.entered_without_access) && self.probes(&state.executed) {
+            // HD29: code may not query a hidden wallet, or a contract that the caller entered without access to it.
+            return Err(if has_hidden_wallets {
                 DenyReason::Unregistered
             } else {
                 DenyReason::ContractNotPermitted
             });
         }
-        Ok(judged.wallets)
+        Ok(state.wallets)
     }
 
-    /// The code an address had before the run. Nodes leave empty accounts out, so an absent one has none.
+    /// The code of an address before the execution. Nodes leave out empty accounts, so a missing account has none.
     pub(super) fn code(&self, address: Address) -> &'a [u8] {
         self.trace.touched.get(&address).map_or(&[], |account| &account.code)
     }
 
-    /// Whose code runs when `address` is entered: its own, and what it delegates to before or through this very
-    /// transaction (HD15).
+    /// The addresses whose code runs when `address` is entered: its own, and those that it delegates to, from before
+    /// the transaction or by it (HD15).
     pub(super) fn runs_at(&self, address: Address) -> impl Iterator<Item = Address> {
-        let here = self
+        let new_delegates = self
             .delegations
             .iter()
             .filter(move |(wallet, _)| *wallet == address)
             .map(|(_, delegate)| *delegate);
         std::iter::once(address)
             .chain(delegation(self.code(address)))
-            .chain(here)
+            .chain(new_delegates)
     }
 
-    /// Whether the address is shared infrastructure and holds its pinned code (X6).
+    /// Whether the address is shared infrastructure with its pinned code (X6).
     pub(super) fn shared(&self, address: Address) -> bool {
         self.snapshot
             .shared(address)
             .is_some_and(|shared| shared.pin.is_none_or(|pin| pin.is_code(self.code(address))))
     }
 
-    /// Why an address that no row of X6 admits is refused: other code than the pinned one makes a tag void (D3).
+    /// The reason for an address that no row of X6 admits: `CodehashMismatch` for a shared address, whose tag is void
+    /// because its code is not the pinned code (D3).
     fn refusal(&self, address: Address, otherwise: DenyReason) -> DenyReason {
         if self.snapshot.is_tagged_shared(address) {
             DenyReason::CodehashMismatch
@@ -518,145 +541,163 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// HD9: whether the frame is a shared proxy running its pinned implementation. The proxy runs as itself, so what
-    /// it delegates to is what its own code and storage say.
+    /// HD9: whether the frame is a shared proxy that runs its pinned implementation. The proxy must run in its own
+    /// context, so that its own code and storage determine the implementation.
     fn runs_implementation(&self, frame: &Frame, parent: Option<&Frame>, address: Address) -> bool {
         let Some(proxy) = parent else { return false };
-        let as_itself = matches!(proxy.kind, FrameKind::Call | FrameKind::StaticCall);
+        let in_own_context = matches!(proxy.kind, FrameKind::Call | FrameKind::StaticCall);
         let pin: Option<CodePin> = proxy
             .to
             .and_then(|to| self.snapshot.shared(to))
             .and_then(|shared| shared.pin);
         frame.kind == FrameKind::DelegateCall
-            && as_itself
+            && in_own_context
             && Some(frame.from) == proxy.to
             && pin.is_some_and(|pin| pin.is_code(self.code(frame.from)) && pin.is_implementation(self.code(address)))
     }
 
-    /// Whether `delegate` runs in the name of a wallet that may: W1 lets callers delegate their own wallets to shared
-    /// infrastructure whose code is pinned.
+    /// Whether `delegate` may run in the context of `wallet`: callers may delegate their own wallets to shared
+    /// infrastructure whose code is pinned (W1).
     fn delegates_own(&self, wallet: Address, delegate: Address) -> bool {
-        let own = wallet == self.sender || self.member.owns(self.snapshot, wallet);
+        let is_own = wallet == self.sender || self.principal.owns(self.snapshot, wallet);
         let pin = self.snapshot.shared(delegate).and_then(|shared| shared.pin);
-        own && pin.is_some_and(|pin| pin.is_code(self.code(delegate)))
+        is_own && pin.is_some_and(|pin| pin.is_code(self.code(delegate)))
     }
 
-    /// Whether no ground opens the address (HD28).
+    /// Whether the address is closed to the caller (HD28).
     fn is_closed(&self, address: Address) -> bool {
-        self.member.is_closed(self.snapshot, address)
+        self.principal.is_closed(self.snapshot, address)
     }
 
-    fn place(&self, address: Address) -> Place<'a> {
-        if let Some(place) = self.excused.get(&address) {
-            return *place;
+    fn classify(&self, address: Address) -> AddressClass<'a> {
+        if let Some(class) = self.class_overrides.get(&address) {
+            return *class;
         }
         if self.is_closed(address) {
-            // What everybody's code enters stays in use; its balance is nobody's to ask for.
+            // Executions may still enter a closed public address, but its balance must not be read.
             return if is_public(address) {
-                Place::Wallet
+                AddressClass::Wallet
             } else {
-                Place::Quarantined
+                AddressClass::Quarantined
             };
         }
         if self.shared(address) {
-            return Place::Shared;
+            return AddressClass::Shared;
         }
         if let Some(contract) = self.snapshot.contract(address) {
-            return match self.member.rights_in(contract.org) {
-                Some(_) => Place::Ours(contract),
-                None => Place::Foreign,
+            return match self.principal.rights_in(contract.org) {
+                Some(_) => AddressClass::OwnOrg(contract),
+                None => AddressClass::ForeignOrg,
             };
         }
         if is_public(address) {
-            return Place::Public;
+            return AddressClass::Public;
         }
         let code = self.code(address);
         if let Some(retired) = self.snapshot.retired(address) {
-            // HD27: nobody reaches it. Its organization may build anew where there is no code any more.
-            let rebuilt = code.is_empty() && self.created.contains(&address) && Some(retired.org) == self.org;
-            return if rebuilt { Place::Created } else { Place::Foreign };
-        }
-        // A 7702 wallet is a wallet; what it delegates to is judged for itself (HD15).
-        let wallet = code.is_empty() || delegation(code).is_some();
-        let ours = |org: &OrgId| self.member.rights_in(*org).is_some();
-        if !wallet && self.lately.and_then(|lately| lately.get(&address)).is_some_and(ours) {
-            return Place::Created;
-        }
-        if !wallet {
-            return if address == self.sender {
-                Place::Own
+            // HD27: nobody has access to it. Its organization may deploy there again if the code is gone.
+            let is_redeployed = code.is_empty() && self.created.contains(&address) && Some(retired.org) == self.org;
+            return if is_redeployed {
+                AddressClass::Created
             } else {
-                Place::Unowned
+                AddressClass::ForeignOrg
+            };
+        }
+        // An EIP-7702 wallet is a wallet; its delegate is classified separately (HD15).
+        let is_wallet = code.is_empty() || delegation(code).is_some();
+        let is_own_org = |org: &OrgId| self.principal.rights_in(*org).is_some();
+        if !is_wallet
+            && self
+                .pending_contracts
+                .and_then(|pending| pending.get(&address))
+                .is_some_and(is_own_org)
+        {
+            return AddressClass::Created;
+        }
+        if !is_wallet {
+            return if address == self.sender {
+                AddressClass::Own
+            } else {
+                AddressClass::UnregisteredCode
             };
         }
         if self.created.contains(&address) {
-            return Place::Created;
+            return AddressClass::Created;
         }
-        let known = address == self.sender
-            || self.member.owns(self.snapshot, address)
-            || !standing(self.snapshot, &self.member, address, self.knobs)
+        let is_own = address == self.sender
+            || self.principal.owns(self.snapshot, address)
+            || !target_status(self.snapshot, &self.principal, address, self.knobs)
                 .reserved_in
                 .is_empty();
-        if known { Place::Own } else { Place::Wallet }
+        if is_own {
+            AddressClass::Own
+        } else {
+            AddressClass::Wallet
+        }
     }
 
-    /// Every frame, in order.
-    fn frames(&self, judged: &mut Judged<'a>) -> Result<(), DenyReason> {
-        // What each frame says of those below it.
-        let mut said: Vec<Above> = Vec::with_capacity(self.trace.frames.len());
+    /// Checks every frame, in order.
+    fn check_frames(&self, state: &mut TraceState<'a>) -> Result<(), DenyReason> {
+        // For each frame, the context of its child frames.
+        let mut contexts: Vec<FrameContext> = Vec::with_capacity(self.trace.frames.len());
         for (index, frame) in self.trace.frames.iter().enumerate() {
-            self.looked_at.set(Some((Some(index), frame.to)));
+            self.current_check.set(Some((Some(index), frame.to)));
             let parent = frame.parent.and_then(|parent| self.trace.frames.get(parent));
-            let above = frame
+            let context = frame
                 .parent
-                .and_then(|parent| said.get(parent))
+                .and_then(|parent| contexts.get(parent))
                 .copied()
                 .unwrap_or_default();
-            let here = match frame.kind {
+            let child_context = match frame.kind {
                 FrameKind::Create | FrameKind::Create2 => {
-                    self.creation(judged, frame, parent)?;
-                    Above {
+                    self.check_creation(state, frame, parent)?;
+                    FrameContext {
                         authored: true,
                         router: None,
                     }
                 }
-                // Nothing of the beneficiary's runs.
+                // The code of the beneficiary of a self-destruct does not run.
                 FrameKind::SelfDestruct => {
-                    self.touch(judged, frame.to.ok_or(DenyReason::TraceMismatch)?)?;
-                    Above::default()
+                    self.check_touch(state, frame.to.ok_or(DenyReason::TraceMismatch)?)?;
+                    FrameContext::default()
                 }
                 FrameKind::Call | FrameKind::StaticCall | FrameKind::DelegateCall | FrameKind::CallCode => {
-                    self.execution(judged, frame, parent, above)?
+                    self.check_execution(state, frame, parent, context)?
                 }
             };
-            said.push(here);
+            contexts.push(child_context);
         }
         Ok(())
     }
 
-    /// X7: creations need the claim where the creation will belong, and where the contract belongs that creates (HD29);
-    /// they take nothing from another organization.
-    fn creation(&self, judged: &mut Judged<'a>, frame: &Frame, parent: Option<&Frame>) -> Result<(), DenyReason> {
-        let deploys = |org: OrgId| {
-            self.member
+    /// X7: a creation needs the deploy claim in the organization that will own the contract, and in the organizations
+    /// that own the creating contracts (HD29). It must not be at an address of another organization.
+    fn check_creation(
+        &self,
+        state: &mut TraceState<'a>,
+        frame: &Frame,
+        parent: Option<&Frame>,
+    ) -> Result<(), DenyReason> {
+        let may_deploy = |org: OrgId| {
+            self.principal
                 .rights_in(org)
                 .is_some_and(|rights| rights.permissions.claims.has(Claim::Deploy))
         };
         let factories = [Some(frame.from), parent.and_then(|parent| parent.to)]
             .into_iter()
             .flatten();
-        let mut owners = factories.filter_map(|factory| match self.place(factory) {
-            Place::Ours(contract) => Some(contract.org),
-            Place::Public
-            | Place::Own
-            | Place::Shared
-            | Place::Created
-            | Place::Foreign
-            | Place::Wallet
-            | Place::Unowned
-            | Place::Quarantined => None,
+        let mut owners = factories.filter_map(|factory| match self.classify(factory) {
+            AddressClass::OwnOrg(contract) => Some(contract.org),
+            AddressClass::Public
+            | AddressClass::Own
+            | AddressClass::Shared
+            | AddressClass::Created
+            | AddressClass::ForeignOrg
+            | AddressClass::Wallet
+            | AddressClass::UnregisteredCode
+            | AddressClass::Quarantined => None,
         });
-        if !self.org.is_some_and(deploys) || !owners.all(deploys) {
+        if !self.org.is_some_and(may_deploy) || !owners.all(may_deploy) {
             return Err(DenyReason::DeployClaimRequired);
         }
         let Some(address) = frame.to else { return Ok(()) };
@@ -667,200 +708,216 @@ impl<'a> Run<'a> {
         {
             return Err(DenyReason::CrossOrg);
         }
-        self.touch(judged, address)
+        self.check_touch(state, address)
     }
 
-    /// Code runs: at the frame's target, and for a wallet that delegates, at its delegate (HD15). Returns what the
-    /// frames below go by.
-    fn execution(
+    /// Checks a frame that runs code: that of its target and, if the target is a delegated wallet, of its delegate
+    /// (HD15). Returns the context of the child frames.
+    fn check_execution(
         &self,
-        judged: &mut Judged<'a>,
+        state: &mut TraceState<'a>,
         frame: &Frame,
         parent: Option<&Frame>,
-        above: Above,
-    ) -> Result<Above, DenyReason> {
+        context: FrameContext,
+    ) -> Result<FrameContext, DenyReason> {
         let to = frame.to.ok_or(DenyReason::TraceMismatch)?;
-        let mut below = above;
+        let mut child_context = context;
         for address in self.runs_at(to) {
-            judged.executed.insert(address);
+            state.executed.insert(address);
             if self.runs_implementation(frame, parent, address) {
-                judged.implementations.insert(address);
+                state.implementations.insert(address);
                 continue;
             }
-            // Shared code may be called, but runs in nobody else's name (X6).
-            let borrowed = address != to || matches!(frame.kind, FrameKind::DelegateCall | FrameKind::CallCode);
-            if borrowed && self.shared(address) && !(address != to && self.delegates_own(to, address)) {
+            // Shared code may be called, but must not run in the context of another account (X6).
+            let in_other_context = address != to || matches!(frame.kind, FrameKind::DelegateCall | FrameKind::CallCode);
+            if in_other_context && self.shared(address) && !(address != to && self.delegates_own(to, address)) {
                 return Err(DenyReason::DelegateSharedInfra);
             }
-            let place = self.admit(judged, address)?;
-            // Code in somebody's delegated wallet answers its caller with the wallet's own balance and slots.
+            let class = self.admit(state, address)?;
+            // The code of another user's delegated wallet can return the wallet's balance and slots to its caller.
             if address == to
                 && parent.is_some()
-                && matches!(place, Place::Wallet)
+                && matches!(class, AddressClass::Wallet)
                 && delegation(self.code(to)).is_some()
             {
                 return Err(DenyReason::ContractNotPermitted);
             }
-            let authored = match place {
-                Place::Created => true,
-                Place::Ours(contract) => {
-                    // What is delegated to runs as its caller, on its caller's state.
+            let authored = match class {
+                AddressClass::Created => true,
+                AddressClass::OwnOrg(contract) => {
+                    // Delegated code runs on its caller's state, so it is not a call of this contract.
                     if matches!(frame.kind, FrameKind::Call | FrameKind::StaticCall) && address == to {
-                        self.picks(address)?;
+                        self.check_url_contract(address)?;
                     }
-                    self.rules(judged, contract, frame, parent, above)?;
-                    // Trust is in the router's checks, and those read its own storage.
-                    if contract.trusted_router && !borrowed {
-                        below.router = Some(contract.org);
+                    self.check_grant_rules(state, contract, frame, parent, context)?;
+                    // A router is trusted for its own checks, which read its own storage.
+                    if contract.trusted_router && !in_other_context {
+                        child_context.router = Some(contract.org);
                     }
-                    contract.deployer == Some(self.member.user)
+                    contract.deployer == Some(self.principal.user)
                 }
-                Place::Own => !self.code(address).is_empty(),
-                // A utility at the top does what its caller's input says: what it calls, the caller chose (T1).
-                Place::Shared => parent.is_none(),
-                Place::Public | Place::Foreign | Place::Wallet | Place::Unowned | Place::Quarantined => false,
+                AddressClass::Own => !self.code(address).is_empty(),
+                // Shared infrastructure in the top frame executes the caller's input, so the caller chose its calls
+                // (T1).
+                AddressClass::Shared => parent.is_none(),
+                AddressClass::Public
+                | AddressClass::ForeignOrg
+                | AddressClass::Wallet
+                | AddressClass::UnregisteredCode
+                | AddressClass::Quarantined => false,
             };
             if authored {
-                below = Above {
+                child_context = FrameContext {
                     authored: true,
                     router: None,
                 };
             }
         }
-        Ok(below)
+        Ok(child_context)
     }
 
-    /// Looked at, whether entered or not (X5).
-    fn touches(&self, judged: &mut Judged<'a>) -> Result<(), DenyReason> {
+    /// Checks every touched account, whether a frame entered it or not (X5).
+    fn check_touches(&self, state: &mut TraceState<'a>) -> Result<(), DenyReason> {
         self.trace.touched.keys().try_for_each(|address| {
-            self.looked_at.set(Some((None, Some(*address))));
-            if judged.implementations.contains(address) {
+            self.current_check.set(Some((None, Some(*address))));
+            if state.implementations.contains(address) {
                 Ok(())
-            } else if judged.executed.contains(address) || self.created.contains(address) {
-                self.admit(judged, *address).map(drop)
+            } else if state.executed.contains(address) || self.created.contains(address) {
+                self.admit(state, *address).map(drop)
             } else if *address == self.coinbase {
-                judged.beneficiary |= !self.may_ask_about(self.place(*address));
+                state.hidden_beneficiary |= !self.may_ask_about(self.classify(*address));
                 Ok(())
             } else {
-                self.touch(judged, *address)
+                self.check_touch(state, *address)
             }
         })
     }
 
-    /// HD29: looking at an account is the question for its balance or code, and needs the same right.
-    fn touch(&self, judged: &mut Judged<'a>, address: Address) -> Result<(), DenyReason> {
-        let place = self.admit(judged, address)?;
-        if matches!(place, Place::Ours(_)) {
-            self.picks(address)?;
+    /// HD29: touching an account needs the right to read its balance and code directly.
+    fn check_touch(&self, state: &mut TraceState<'a>, address: Address) -> Result<(), DenyReason> {
+        let class = self.admit(state, address)?;
+        if matches!(class, AddressClass::OwnOrg(_)) {
+            self.check_url_contract(address)?;
         }
-        let is_hidden_wallet = matches!(place, Place::Wallet);
-        if is_hidden_wallet || address == self.sender || self.may_ask_about(place) {
+        let is_hidden_wallet = matches!(class, AddressClass::Wallet);
+        if is_hidden_wallet || address == self.sender || self.may_ask_about(class) {
             Ok(())
         } else {
             Err(DenyReason::ContractNotPermitted)
         }
     }
 
-    /// HD17: a page that holds a personal URL reads the picked contracts, not what they can reach.
-    fn picks(&self, address: Address) -> Result<(), DenyReason> {
-        let picked = self.picked.as_ref().is_none_or(|picked| picked.contains(&address));
-        if picked {
+    /// HD17: through a personal URL only the listed contracts may be accessed, not others that they call.
+    fn check_url_contract(&self, address: Address) -> Result<(), DenyReason> {
+        let is_in_scope = self
+            .url_contracts
+            .as_ref()
+            .is_none_or(|contracts| contracts.contains(&address));
+        if is_in_scope {
             Ok(())
         } else {
             Err(DenyReason::ContractNotPermitted)
         }
     }
 
-    /// Whether the caller is answered who asks for balance and code.
-    fn may_ask_about(&self, place: Place<'a>) -> bool {
-        match place {
-            Place::Public | Place::Own | Place::Shared | Place::Created => true,
-            Place::Ours(contract) => reach(self.snapshot, &self.member, contract, self.knobs).is_some(),
-            Place::Foreign | Place::Wallet | Place::Unowned | Place::Quarantined => false,
+    /// Whether the caller may read balance and code directly.
+    fn may_ask_about(&self, class: AddressClass<'a>) -> bool {
+        match class {
+            AddressClass::Public | AddressClass::Own | AddressClass::Shared | AddressClass::Created => true,
+            AddressClass::OwnOrg(contract) => {
+                contract_access(self.snapshot, &self.principal, contract, self.knobs).is_some()
+            }
+            AddressClass::ForeignOrg
+            | AddressClass::Wallet
+            | AddressClass::UnregisteredCode
+            | AddressClass::Quarantined => false,
         }
     }
 
-    /// X6. Frames and touches have the same rows; what may not be delegated to is refused in `execution`, what may only be
-    /// entered in `touch`.
-    fn admit(&self, judged: &mut Judged<'a>, address: Address) -> Result<Place<'a>, DenyReason> {
-        if let Some(place) = judged.admitted.get(&address) {
-            return Ok(*place);
+    /// Admits an address by the rows of X6 that frames and touches have in common. `check_execution` refuses addresses
+    /// that may not be delegated to, `check_touch` those that may only be entered.
+    fn admit(&self, state: &mut TraceState<'a>, address: Address) -> Result<AddressClass<'a>, DenyReason> {
+        if let Some(class) = state.admitted.get(&address) {
+            return Ok(*class);
         }
-        let place = self.place(address);
-        match place {
-            Place::Ours(contract) => self.past.of_contract(&self.member, contract)?,
-            Place::Own => self.past.of_account(self.snapshot, &self.member, address)?,
-            Place::Public | Place::Shared => self.past.of_utility(&self.member)?,
-            Place::Created => {}
-            Place::Foreign => return Err(self.refusal(address, DenyReason::CrossOrg)),
-            Place::Unowned => return Err(self.refusal(address, DenyReason::Unregistered)),
-            Place::Quarantined => return Err(DenyReason::ContractNotPermitted),
-            Place::Wallet => {
-                self.past.of_utility(&self.member)?;
-                judged.wallets.insert(address);
+        let class = self.classify(address);
+        match class {
+            AddressClass::OwnOrg(contract) => self.past.of_contract(&self.principal, contract)?,
+            AddressClass::Own => self.past.of_account(self.snapshot, &self.principal, address)?,
+            AddressClass::Public | AddressClass::Shared => self.past.of_utility(&self.principal)?,
+            AddressClass::Created => {}
+            AddressClass::ForeignOrg => return Err(self.refusal(address, DenyReason::CrossOrg)),
+            AddressClass::UnregisteredCode => return Err(self.refusal(address, DenyReason::Unregistered)),
+            AddressClass::Quarantined => return Err(DenyReason::ContractNotPermitted),
+            AddressClass::Wallet => {
+                self.past.of_utility(&self.principal)?;
+                state.wallets.insert(address);
             }
         }
-        judged.admitted.insert(address, place);
-        Ok(place)
+        state.admitted.insert(address, class);
+        Ok(class)
     }
 
-    /// The rules of grants inside an execution: a grant is needed in another of the caller's organizations (X6), below
-    /// code the caller brought along, and everywhere while `intra-org-grant-tracing` is on (X8); where grants restrict
-    /// functions, the frame's own input is judged, but for what a trusted router of the same organization passes on
-    /// (F5, HD4).
-    fn rules(
+    /// Checks the grants for a frame. A grant is needed in the top frame, in another of the caller's organizations
+    /// (X6), below code that the caller authored, and everywhere while `intra-org-grant-tracing` is on (X8). If grants
+    /// restrict functions, the frame's own input must be permitted, unless a trusted router of the contract's
+    /// organization forwarded the call (F5, HD4).
+    fn check_grant_rules(
         &self,
-        judged: &mut Judged<'a>,
+        state: &mut TraceState<'a>,
         contract: &'a Arc<Contract>,
         frame: &Frame,
         parent: Option<&Frame>,
-        above: Above,
+        context: FrameContext,
     ) -> Result<(), DenyReason> {
-        self.rules_of_proxy(contract, frame, parent, above)?;
-        // A proxy that passes on what it was given: the verdict on its own frame holds.
-        let passed_on = frame.kind == FrameKind::DelegateCall
-            && !above.authored
+        self.check_proxy_rules(contract, frame, parent, context)?;
+        // A proxy that forwards its input unchanged: the check of the proxy's own frame covers this one.
+        let is_forwarded = frame.kind == FrameKind::DelegateCall
+            && !context.authored
             && parent.is_some_and(|parent| parent.input == frame.input);
-        let Some(Reach { functions, .. }) = reach(self.snapshot, &self.member, contract, self.knobs) else {
-            let inside = self.grants_inside && !passed_on;
-            let needed = parent.is_none() || above.authored || inside || Some(contract.org) != self.org;
-            judged.unreached = true;
-            return if needed {
+        let Some(ContractAccess { functions, .. }) =
+            contract_access(self.snapshot, &self.principal, contract, self.knobs)
+        else {
+            let is_toggled = self.grants_within_org && !is_forwarded;
+            let needs_grant = parent.is_none() || context.authored || is_toggled || Some(contract.org) != self.org;
+            state.entered_without_access = true;
+            return if needs_grant {
                 Err(DenyReason::ContractNotPermitted)
             } else {
                 Ok(())
             };
         };
-        if passed_on || above.router == Some(contract.org) {
+        if is_forwarded || context.router == Some(contract.org) {
             return Ok(());
         }
-        functions.permit(self.snapshot, &self.member, contract, &frame.input)
+        functions.permit(self.snapshot, &self.principal, contract, &frame.input)
     }
 
-    /// F5, HD4: a proxy's own code that is entered once more, on the proxy's state and with other input than the proxy was
-    /// given, is a call of the proxy. Libraries, which it never passed its input on to, are not.
-    fn rules_of_proxy(
+    /// F5, HD4: code that a proxy forwards its input to, and that runs again on the proxy's state with other input, is
+    /// a call of the proxy and needs its grants. Libraries, to which the proxy never forwarded its input, are exempt.
+    fn check_proxy_rules(
         &self,
         code: &Contract,
         frame: &Frame,
         parent: Option<&Frame>,
-        above: Above,
+        context: FrameContext,
     ) -> Result<(), DenyReason> {
-        let borrowed = matches!(frame.kind, FrameKind::DelegateCall | FrameKind::CallCode);
-        let is_passed_on = parent.is_some_and(|parent| parent.input == frame.input);
-        if !borrowed || is_passed_on || !self.passed_on.contains(&(frame.from, code.address)) {
+        let in_other_context = matches!(frame.kind, FrameKind::DelegateCall | FrameKind::CallCode);
+        let is_forwarded = parent.is_some_and(|parent| parent.input == frame.input);
+        if !in_other_context || is_forwarded || !self.forwarding_proxies.contains(&(frame.from, code.address)) {
             return Ok(());
         }
         let Some(proxy) = self.snapshot.contract(frame.from) else {
             return Ok(());
         };
-        let Some(Reach { functions, .. }) = reach(self.snapshot, &self.member, proxy, self.knobs) else {
+        let Some(ContractAccess { functions, .. }) = contract_access(self.snapshot, &self.principal, proxy, self.knobs)
+        else {
             return Ok(());
         };
-        if above.router == Some(proxy.org) {
+        if context.router == Some(proxy.org) {
             Ok(())
         } else {
-            functions.permit(self.snapshot, &self.member, proxy, &frame.input)
+            functions.permit(self.snapshot, &self.principal, proxy, &frame.input)
         }
     }
 }

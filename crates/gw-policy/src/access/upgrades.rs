@@ -1,7 +1,9 @@
-//! What an execution upgrades (spec/20 U1, U2; HD29): replacing the code that a contract of an organization runs needs the
-//! `upgrade` claim on that contract, and an implementation of the same organization, whichever frame or function does it.
+//! Checks on contract upgrades by an execution (spec/20 U1, U2; HD29).
+//!
+//! Replacing the code that a contract of an organization runs needs the `upgrade` claim on that contract and an
+//! implementation of that organization, in any frame and by any function.
 
-use super::{target::reach, trace::Run};
+use super::{target::contract_access, trace::TraceEvaluator};
 use crate::snapshot::Contract;
 use gw_evm::{
     abi::clean_address,
@@ -14,12 +16,12 @@ use gw_evm::{
 use gw_types::{Address, B256, Claim, DenyReason, OrgId};
 use std::{collections::BTreeMap, sync::Arc};
 
-impl Run<'_> {
-    /// Every upgrade that stays in force.
+impl TraceEvaluator<'_> {
+    /// Checks every upgrade that is not reverted.
     pub(super) fn upgrades(&self, changes: &BTreeMap<Address, Change>) -> Result<(), DenyReason> {
         self.upgrade_calls()?;
         for (address, change) in changes {
-            self.looked_at.set(Some((None, Some(*address))));
+            self.current_check.set(Some((None, Some(*address))));
             if let Some(contract) = self.snapshot.contract(*address) {
                 self.upgrade_by_change(contract, change)?;
             }
@@ -27,13 +29,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// U1 in every frame that stays in force: a function that replaces an implementation.
+    /// U1: checks every frame that is not reverted and calls a known upgrade function.
     fn upgrade_calls(&self) -> Result<(), DenyReason> {
         for (index, frame) in self.trace.frames.iter().enumerate().filter(|(_, frame)| !frame.undone) {
             let Some(contract) = changed_by(frame).and_then(|address| self.snapshot.contract(address)) else {
                 continue;
             };
-            self.looked_at.set(Some((Some(index), Some(contract.address))));
+            self.current_check.set(Some((Some(index), Some(contract.address))));
             if let Some(upgrade) = upgrade(&frame.input) {
                 self.may_upgrade(contract)?;
                 self.is_own_implementation(contract, upgrade.implementation)?;
@@ -48,10 +50,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// U2: whoever writes where an implementation stands upgrades, whichever function did.
+    /// U2: a write to a storage slot that holds an implementation is an upgrade, by whichever function.
     fn upgrade_by_change(&self, contract: &Arc<Contract>, change: &Change) -> Result<(), DenyReason> {
-        let slots = UPGRADE_SLOTS.iter().any(|slot| change.storage.contains_key(slot));
-        if slots || self.cuts(contract.address, change) || self.aims(contract.address, change) {
+        let writes_upgrade_slot = UPGRADE_SLOTS.iter().any(|slot| change.storage.contains_key(slot));
+        if writes_upgrade_slot
+            || self.changes_diamond(contract.address, change)
+            || self.changes_beacon(contract.address, change)
+        {
             self.may_upgrade(contract)?;
         }
         for slot in [IMPLEMENTATION_SLOT, BEACON_SLOT] {
@@ -63,33 +68,37 @@ impl Run<'_> {
     }
 
     fn may_upgrade(&self, contract: &Arc<Contract>) -> Result<(), DenyReason> {
-        let reach = reach(self.snapshot, &self.member, contract, self.knobs);
-        let may = reach.is_some_and(|reach| reach.claims.has(Claim::Upgrade));
-        if may {
+        let access = contract_access(self.snapshot, &self.principal, contract, self.knobs);
+        let has_claim = access.is_some_and(|access| access.claims.has(Claim::Upgrade));
+        if has_claim {
             Ok(())
         } else {
             Err(DenyReason::UpgradeClaimRequired)
         }
     }
 
-    /// Whether the new code is of the organization whose contract will run it, or will be, because it was created for it.
-    fn is_own_implementation(&self, contract: &Contract, new: Option<Address>) -> Result<(), DenyReason> {
-        let owner = |new: Address| match self.snapshot.contract(new) {
-            Some(known) => Some(known.org),
-            None if self.created.contains(&new) => self.org,
-            None => self.lately.and_then(|lately| lately.get(&new)).copied(),
+    /// Checks that the implementation belongs to the contract's organization, or will belong to it because it was
+    /// created for that organization.
+    fn is_own_implementation(&self, contract: &Contract, implementation: Option<Address>) -> Result<(), DenyReason> {
+        let owner_of = |address: Address| match self.snapshot.contract(address) {
+            Some(registered) => Some(registered.org),
+            None if self.created.contains(&address) => self.org,
+            None => self
+                .pending_contracts
+                .and_then(|pending| pending.get(&address))
+                .copied(),
         };
-        let owned: Option<OrgId> = new.and_then(owner);
-        if owned == Some(contract.org) {
+        let owner: Option<OrgId> = implementation.and_then(owner_of);
+        if owner == Some(contract.org) {
             Ok(())
         } else {
             Err(DenyReason::UpgradeClaimRequired)
         }
     }
 
-    /// Whether a beacon is given another address, by any function.
-    fn aims(&self, address: Address, change: &Change) -> bool {
-        // Smaller numbers are counters and flags.
+    /// Whether the contract is a beacon and the change writes an address to it, by any function.
+    fn changes_beacon(&self, address: Address, change: &Change) -> bool {
+        // Words with only low bytes set are counters and flags, not addresses.
         let is_address = |word: &B256| {
             let address = clean_address(word);
             let high = address
@@ -100,8 +109,8 @@ impl Run<'_> {
         change.storage.values().any(is_address) && is_beacon(self.code(address))
     }
 
-    /// Whether a diamond's selectors change, by its own function or by any other.
-    fn cuts(&self, diamond: Address, change: &Change) -> bool {
+    /// Whether the contract is a diamond and its selectors change, by `diamondCut` or any other function.
+    fn changes_diamond(&self, diamond: Address, change: &Change) -> bool {
         let frames = || {
             self.trace
                 .frames
@@ -111,9 +120,9 @@ impl Run<'_> {
         if change.storage.is_empty() {
             return false;
         }
-        let effective = |frame: &&Frame| !frame.undone;
+        let is_kept = |frame: &&Frame| !frame.undone;
         if frames()
-            .filter(effective)
+            .filter(is_kept)
             .any(|frame| frame.input.first_chunk::<4>() == Some(&DIAMOND_CUT))
         {
             return true;
@@ -125,7 +134,7 @@ impl Run<'_> {
     }
 }
 
-/// Whose storage a frame runs on.
+/// The account whose storage a frame can change.
 fn changed_by(frame: &Frame) -> Option<Address> {
     match frame.kind {
         FrameKind::Call => frame.to,

@@ -1,16 +1,16 @@
-//! The question to a contract wallet whether it takes a signature for its own (ERC-1271, spec/10 LK-4, spec/02 HD26).
+//! Verification of a contract wallet's signature by calling `isValidSignature` (ERC-1271, spec/10 LK-4, spec/02 HD26).
 //!
-//! The code of the wallet is the user's choice, so the question is traced and the trace is judged before its outcome
-//! means anything: as a call of nobody, by what the user reaches. The user learns one bit, and no execution that looks
-//! at anything else than the wallet and what the user reaches anyway decides it.
+//! The user chooses the wallet's code, so the call is traced and the trace is evaluated before its outcome counts. It
+//! runs from the zero address and by the user's access rights. The user learns one bit, which may depend only on the
+//! wallet and on addresses that the user has access to anyway.
 
 use super::{
-    target::{Member, is_public, reach},
+    target::{Principal, contract_access, is_public},
     trace::TraceFacts,
 };
 use crate::{
-    knobs::Knobs,
     sealed::Sealed,
+    settings::PolicySettings,
     snapshot::{CodePin, Snapshot},
 };
 use gw_evm::{
@@ -20,25 +20,25 @@ use gw_evm::{
 };
 use gw_types::{Address, B256, Bytes, OrgId, Timestamp, UserId};
 
-/// `isValidSignature(bytes32,bytes)`: called, and answered as a yes.
+/// Selector of `isValidSignature(bytes32,bytes)`, which is also its return value for a valid signature.
 const SELECTOR: [u8; 4] = [0x16, 0x26, 0xba, 0x7e];
-/// The gas limit of the question (LK-4).
+/// The gas limit of the call (LK-4).
 const GAS: u64 = 200_000;
 const WORD: usize = 32;
 
-/// A question to a contract wallet.
+/// A signature to verify with a contract wallet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WalletQuestion {
     /// The wallet.
     pub wallet: Address,
-    /// The hash of what was signed.
+    /// The hash of the signed message.
     pub hash: B256,
-    /// The signature, whatever its form.
+    /// The signature, in any format.
     pub signature: Vec<u8>,
 }
 
 impl WalletQuestion {
-    /// The call to trace. Its sender is nobody: the answer of a wallet must not depend on who asks.
+    /// The call to trace. It is sent from the zero address, so that the result does not depend on the user.
     pub fn request(&self) -> CallRequest {
         CallRequest {
             from: Some(Address::ZERO),
@@ -51,7 +51,7 @@ impl WalletQuestion {
 
     /// The calldata of `isValidSignature(hash, signature)`.
     fn input(&self) -> Bytes {
-        let number = |number: usize| {
+        let to_word = |number: usize| {
             let mut word = [0_u8; WORD];
             let bytes = number.to_be_bytes();
             word.iter_mut()
@@ -62,8 +62,8 @@ impl WalletQuestion {
         };
         let mut input = SELECTOR.to_vec();
         input.extend_from_slice(self.hash.as_slice());
-        input.extend(number(2 * WORD));
-        input.extend(number(self.signature.len()));
+        input.extend(to_word(2 * WORD));
+        input.extend(to_word(self.signature.len()));
         input.extend(&self.signature);
         let padding = self.signature.len().next_multiple_of(WORD) - self.signature.len();
         input.resize(input.len() + padding, 0);
@@ -71,56 +71,57 @@ impl WalletQuestion {
     }
 }
 
-/// What the node made of a question.
+/// The trace of a signature verification.
 #[derive(Debug)]
 pub struct WalletTrace {
-    /// The trace; `None` if the node would not run it, or if its trace cannot be used.
+    /// The trace; `None` if the node did not run the call, or if its trace cannot be used.
     pub trace: Option<Sealed<Trace>>,
-    /// The block it ran on.
+    /// The block that the call ran on.
     pub facts: TraceFacts,
 }
 
-/// What the user is told.
+/// The result of a signature verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalletAnswer {
-    /// The wallet takes the signature for its own, and nothing the user may not see had a part in that.
+    /// The wallet accepts the signature, and the result depends on nothing that the user may not see.
     Yes {
-        /// The organization whose registered contract the wallet is, if it is one.
+        /// The organization that the wallet is registered to, if any.
         owner: Option<OrgId>,
     },
-    /// Anything else, whatever the reason.
+    /// Anything else, for any reason.
     No,
 }
 
-/// Judges a question that `user` asks (HD10, HD26).
+/// Evaluates the trace of a signature verification for `user` (HD10, HD26).
 ///
-/// The wallet must be code that nobody registered, or a registered contract that the user reaches. Every frame and every
+/// The wallet must be unregistered code, or a registered contract that the user has access to. Every frame and every
 /// touched address must be the wallet itself, public, shared infrastructure with its pinned code, a contract the user
-/// reaches, or an address of the user. Value, creations and probes of accounts make it a no.
+/// has access to, or an address of the user. With value, creations or probes of accounts the result is
+/// [`WalletAnswer::No`].
 #[must_use]
-pub fn judge_wallet_signature(
+pub fn evaluate_wallet_signature(
     snapshot: &Snapshot,
     user: UserId,
     question: &WalletQuestion,
     traced: &WalletTrace,
     now: Timestamp,
-    knobs: &Knobs,
+    knobs: &PolicySettings,
 ) -> WalletAnswer {
-    let known = snapshot.user(user).is_some_and(|user| !snapshot.shuts_out(user));
-    let Some(trace) = traced.trace.as_ref().filter(|_| known) else {
+    let has_access = snapshot.user(user).is_some_and(|user| !snapshot.is_excluded(user));
+    let Some(trace) = traced.trace.as_ref().filter(|_| has_access) else {
         return WalletAnswer::No;
     };
-    let member = Member::new(snapshot, user, now);
+    let principal = Principal::new(snapshot, user, now);
     let run = WalletRun {
         snapshot,
         trace: trace.peek(),
-        member,
+        principal,
         question,
         coinbase: traced.facts.coinbase,
         knobs,
     };
     match run.wallet_owner() {
-        Some(owner) if run.is_yes() && run.is_harmless() => WalletAnswer::Yes { owner },
+        Some(owner) if run.accepts_signature() && run.is_permitted() => WalletAnswer::Yes { owner },
         Some(_) | None => WalletAnswer::No,
     }
 }
@@ -128,56 +129,63 @@ pub fn judge_wallet_signature(
 struct WalletRun<'a> {
     snapshot: &'a Snapshot,
     trace: &'a Trace,
-    member: Member,
+    principal: Principal,
     question: &'a WalletQuestion,
     coinbase: Address,
-    knobs: &'a Knobs,
+    knobs: &'a PolicySettings,
 }
 
 impl WalletRun<'_> {
-    /// Whether the execution is the one of the question, and ended with a yes: one word, the selector at its left.
-    fn is_yes(&self) -> bool {
-        let asked = |top: &&Frame| {
+    /// Whether the trace is of this verification and the wallet accepted: it returned one word, the selector followed
+    /// by zeros.
+    fn accepts_signature(&self) -> bool {
+        let is_verification = |top: &&Frame| {
             top.kind == FrameKind::Call
                 && top.parent.is_none()
                 && top.from.is_zero()
                 && top.to == Some(self.question.wallet)
                 && top.input == self.question.input()
         };
-        let end = &self.trace.top;
-        let (said, rest) = end.output.split_at_checked(SELECTOR.len()).unwrap_or_default();
-        self.trace.frames.first().filter(asked).is_some_and(|top| !top.failed)
-            && end.error.is_none()
-            && end.output.len() == WORD
-            && said == SELECTOR
-            && rest.iter().all(|byte| *byte == 0)
+        let result = &self.trace.top;
+        let (prefix, padding) = result.output.split_at_checked(SELECTOR.len()).unwrap_or_default();
+        self.trace
+            .frames
+            .first()
+            .filter(is_verification)
+            .is_some_and(|top| !top.failed)
+            && result.error.is_none()
+            && result.output.len() == WORD
+            && prefix == SELECTOR
+            && padding.iter().all(|byte| *byte == 0)
     }
 
-    /// The organization that owns the wallet, if it is one the user may ask; `None` if it is not.
+    /// The organization that owns the wallet, or `Some(None)` for an unregistered wallet. `None` if the user may not
+    /// verify with this address.
     fn wallet_owner(&self) -> Option<Option<OrgId>> {
         let wallet = self.question.wallet;
         let code = self.code(wallet);
-        // An account that lent its address to a contract's code (EIP-7702) stays an account: its key speaks for it (HD15).
-        let no_contract = code.is_empty() || delegation(code).is_some();
-        if no_contract || self.snapshot.is_tagged_shared(wallet) || self.snapshot.is_quarantined(wallet) {
+        // An account that delegates to code (EIP-7702) is still a wallet with a key, and is linked by that key (HD15).
+        let is_no_contract = code.is_empty() || delegation(code).is_some();
+        if is_no_contract || self.snapshot.is_tagged_shared(wallet) || self.snapshot.is_quarantined(wallet) {
             return None;
         }
         if let Some(contract) = self.snapshot.contract(wallet) {
-            return self.reaches(wallet).then_some(Some(contract.org));
+            return self.has_access_to(wallet).then_some(Some(contract.org));
         }
-        // HD14, HD27: what was sent through the gateway is somebody's before and after it is registered.
-        let somebodys = self.snapshot.owner(wallet).is_some() || !self.snapshot.reservations(wallet).is_empty();
-        (!somebodys).then_some(None)
+        // HD14, HD27: a contract deployed through the gateway has an owner before and after its registration.
+        let has_owner = self.snapshot.owner(wallet).is_some() || !self.snapshot.reservations(wallet).is_empty();
+        (!has_owner).then_some(None)
     }
 
-    fn is_harmless(&self) -> bool {
-        self.trace.frames.iter().all(|frame| self.runs(frame))
+    /// Whether the execution depends only on addresses that the user has access to.
+    fn is_permitted(&self) -> bool {
+        self.trace.frames.iter().all(|frame| self.may_run(frame))
             && self
                 .trace
                 .touched
                 .keys()
                 .all(|address| self.admits(*address) || self.is_implementation(*address))
-            && !(self.knows_coinbase_only_as_such() && self.probes())
+            && !(self.is_only_coinbase(self.coinbase) && self.probes())
     }
 
     /// The code an address had before the run.
@@ -185,9 +193,9 @@ impl WalletRun<'_> {
         self.trace.touched.get(&address).map_or(&[], |account| &account.code)
     }
 
-    /// Whether the frame may run: at its target, and for a wallet that delegates at its delegate.
-    fn runs(&self, frame: &Frame) -> bool {
-        let borrowed = match frame.kind {
+    /// Whether the frame may run, by its target and, if the target is a delegated wallet, by its delegate.
+    fn may_run(&self, frame: &Frame) -> bool {
+        let is_delegated = match frame.kind {
             FrameKind::Call | FrameKind::StaticCall => false,
             FrameKind::DelegateCall | FrameKind::CallCode => true,
             FrameKind::Create | FrameKind::Create2 | FrameKind::SelfDestruct => return false,
@@ -198,15 +206,15 @@ impl WalletRun<'_> {
         else {
             return false;
         };
-        let implements = self.implements(frame);
+        let is_pinned_implementation = self.runs_pinned_implementation(frame);
         std::iter::once(to).chain(delegation(self.code(to))).all(|address| {
-            (implements && address == to)
-                || (self.admits(address) && (borrowed || self.may_call(address, &frame.input)))
+            (is_pinned_implementation && address == to)
+                || (self.admits(address) && (is_delegated || self.may_call(address, &frame.input)))
         })
     }
 
     /// Whether the frame is a shared proxy that runs its pinned implementation (HD9).
-    fn implements(&self, frame: &Frame) -> bool {
+    fn runs_pinned_implementation(&self, frame: &Frame) -> bool {
         let pin: Option<CodePin> = self.snapshot.shared(frame.from).and_then(|shared| shared.pin);
         frame.kind == FrameKind::DelegateCall
             && frame.to.is_some_and(|to| {
@@ -218,10 +226,11 @@ impl WalletRun<'_> {
         self.trace
             .frames
             .iter()
-            .any(|frame| frame.to == Some(address) && self.implements(frame))
+            .any(|frame| frame.to == Some(address) && self.runs_pinned_implementation(frame))
     }
 
-    /// Functions and parameters, where the user's grants on a contract restrict them (HD4).
+    /// Whether the user's grants on a contract permit the function and its parameters (HD4). Calls of shared and
+    /// unregistered addresses need no grant.
     fn may_call(&self, address: Address, input: &[u8]) -> bool {
         let Some(contract) = self
             .snapshot
@@ -230,20 +239,20 @@ impl WalletRun<'_> {
         else {
             return true;
         };
-        reach(self.snapshot, &self.member, contract, self.knobs).is_some_and(|reach| {
-            reach
+        contract_access(self.snapshot, &self.principal, contract, self.knobs).is_some_and(|access| {
+            access
                 .functions
-                .permit(self.snapshot, &self.member, contract, input)
+                .permit(self.snapshot, &self.principal, contract, input)
                 .is_ok()
         })
     }
 
-    fn reaches(&self, address: Address) -> bool {
+    fn has_access_to(&self, address: Address) -> bool {
         let contract = self.snapshot.contract(address);
-        contract.is_some_and(|contract| reach(self.snapshot, &self.member, contract, self.knobs).is_some())
+        contract.is_some_and(|contract| contract_access(self.snapshot, &self.principal, contract, self.knobs).is_some())
     }
 
-    /// Whether the user may look at the address: directly, and so through the wallet.
+    /// Whether the user has access to the address, and so may access it through the wallet.
     fn admits(&self, address: Address) -> bool {
         if self.snapshot.is_quarantined(address) {
             return false;
@@ -255,29 +264,26 @@ impl WalletRun<'_> {
             return true;
         }
         if self.snapshot.owner(address).is_some() {
-            return self.reaches(address);
+            return self.has_access_to(address);
         }
         if self.snapshot.is_tagged_shared(address) || !self.snapshot.reservations(address).is_empty() {
             return false;
         }
         let is_beneficiary = address == self.coinbase && self.code(address).is_empty();
-        address == self.question.wallet || is_beneficiary || self.member.owns(self.snapshot, address)
+        address == self.question.wallet || is_beneficiary || self.principal.owns(self.snapshot, address)
     }
 
-    /// Every trace lists the beneficiary of the block, so that it occurs tells nothing.
+    /// Whether the address is the block's beneficiary and not otherwise accessible. Every trace lists the beneficiary,
+    /// so its presence is no evidence of access.
     fn is_only_coinbase(&self, address: Address) -> bool {
         address == self.coinbase
             && !is_public(address)
             && address != self.question.wallet
-            && !self.reaches(address)
-            && !self.member.owns(self.snapshot, address)
+            && !self.has_access_to(address)
+            && !self.principal.owns(self.snapshot, address)
     }
 
-    fn knows_coinbase_only_as_such(&self) -> bool {
-        self.is_only_coinbase(self.coinbase)
-    }
-
-    /// Whether code that ran can ask for another account's balance or code hash (HD6).
+    /// Whether code that ran can query another account's balance or code hash (HD6).
     fn probes(&self) -> bool {
         let entered = self.trace.frames.iter().filter_map(|frame| frame.to);
         let delegates = entered.clone().filter_map(|address| delegation(self.code(address)));

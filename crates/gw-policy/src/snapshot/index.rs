@@ -1,4 +1,4 @@
-//! Rows found by a key that several may share.
+//! Secondary indexes: rows by a key that several rows may share.
 
 use super::{
     map::Map,
@@ -13,7 +13,7 @@ use gw_types::{
 };
 use std::{borrow::Borrow, hash::Hash, sync::Arc};
 
-/// A row that knows its id.
+/// A row with an id.
 pub(super) trait Row: Clone {
     type Id: Eq + Ord + Hash + Copy;
 
@@ -54,13 +54,13 @@ impl Row for Arc<PastContract> {
     }
 }
 
-/// That a link was there: whose it was no longer matters.
+/// An address link that ended. Its user is not kept: only the fact that the address was linked matters (HD13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EndedLink {
     pub(super) id: LinkId,
 }
 
-/// The rows of one key, in the order of their ids. Most keys have one row; it needs no list.
+/// The rows of one key, in the order of their ids. Most keys have one row, which needs no list.
 #[derive(Clone, Debug, PartialEq)]
 enum Rows<V> {
     One(V),
@@ -99,7 +99,7 @@ impl<K: Eq + Hash + Clone, V: Row> ByKey<K, V> {
         self.rows.get(key.borrow()).map_or(&[], Rows::as_slice)
     }
 
-    /// Adds a row that is not there yet.
+    /// Adds a row whose id the key does not have yet.
     fn add(&mut self, key: K, row: V) {
         let mut rows = self.get(&key).to_vec();
         rows.insert(rows.partition_point(|other| other.id() < row.id()), row);
@@ -157,7 +157,7 @@ impl<K: Eq + Hash + Clone, V: Row> Index<K, V> {
         self.rows.get(key).iter().find(|row| row.id() == id)
     }
 
-    /// Puts a row in the place of the one with this id, or takes that away.
+    /// Replaces the row with this id, or removes it if `row` is `None`.
     pub(super) fn put(&mut self, id: V::Id, row: Option<(K, V)>) {
         if let Some(old) = self.keys.get(&id).cloned() {
             self.rows.remove(old, id);
@@ -180,16 +180,16 @@ pub(super) struct Links {
 
 impl Links {
     /// The links of a user.
-    pub(super) fn of(&self, user: UserId) -> &[AddressLink] {
+    pub(super) fn by_user(&self, user: UserId) -> &[AddressLink] {
         self.by_user.get(user)
     }
 
     /// The links of an address.
-    pub(super) fn at(&self, address: Address) -> &[AddressLink] {
+    pub(super) fn by_address(&self, address: Address) -> &[AddressLink] {
         self.by_address.get(address)
     }
 
-    /// Puts a link in the place of the one with this id, or takes that away.
+    /// Replaces the link with this id, or removes it if `link` is `None`.
     pub(super) fn put(&mut self, id: LinkId, link: Option<AddressLink>) {
         if let Some((user, address)) = self.keys.get(&id).copied() {
             self.by_user.remove(user, id);

@@ -1,17 +1,17 @@
 //! A persistent hash map with small overhead per entry and few misses per look-up.
 //!
-//! A tree that branches eightfold by the bits of the hash; its leaves hold up to 16 entries side by side. A branch
-//! knows one more byte of the hash of each entry in the leaves below it, so that a look-up reads the branches on its
-//! way and then one entry. A change copies the branches on its way with their leaves; all else is shared with the
-//! version before. General persistent maps spend a shared node and a shared entry on every row: at a million users
-//! that alone was more than the gigabyte all of policy may take (design.md section 2).
+//! A hash trie with eight children per branch; a leaf holds up to 16 entries in one allocation. A leaf also holds one
+//! byte of each entry's hash (its tag), and leaves are stored in the array of their branch, so that a look-up reads the
+//! branches on its path and then one entry. A change copies the branches on its path with their leaves; all other nodes
+//! are shared with the previous version. General persistent maps allocate a shared node and a shared entry for every
+//! row: at a million users that alone exceeded the gigabyte that the whole policy may take (design.md section 2).
 
 use std::{fmt, hash::BuildHasher, hash::Hash, sync::Arc};
 
 const BITS: u32 = 3;
 const WAYS: usize = 1 << BITS;
 const LEAF: usize = 16;
-/// Beyond it hashes agree in all bits that could tell entries apart: the leaf just grows.
+/// Depth at which all bits of the hash are used: a leaf at this depth grows without limit.
 const DEEPEST: u32 = u64::BITS / BITS - 1;
 
 /// A persistent hash map.
@@ -30,10 +30,10 @@ enum Node<K, V> {
     Branch(Arc<[Node<K, V>; WAYS]>),
 }
 
-/// Entries that share the bits of their hashes so far.
+/// Entries whose hashes agree in the bits that lead to this leaf.
 #[derive(Clone)]
 struct Leaf<K, V> {
-    /// A byte of the hash of each entry. A leaf at the deepest level, which may hold more, makes no use of them.
+    /// A byte of the hash of each entry. A leaf at the deepest level may hold more entries and does not use its tags.
     tags: [u8; LEAF],
     entries: Box<[(K, V)]>,
 }
@@ -49,7 +49,7 @@ impl<K, V> Default for Map<K, V> {
 }
 
 impl<K, V> Map<K, V> {
-    /// Every entry, in no order.
+    /// Every entry, in no particular order.
     pub(super) fn iter(&self) -> Iter<'_, K, V> {
         Iter {
             nodes: vec![std::slice::from_ref(&self.root).iter()],
@@ -57,7 +57,7 @@ impl<K, V> Map<K, V> {
         }
     }
 
-    /// Every value, in no order.
+    /// Every value, in no particular order.
     pub(super) fn values(&self) -> impl Iterator<Item = &V> {
         self.iter().map(|(_, value)| value)
     }
@@ -92,7 +92,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Map<K, V> {
 
     /// Removes the value at `key`.
     pub(super) fn remove(&mut self, key: &K) {
-        // Looked up first, so that a miss copies nothing.
+        // The look-up comes first because `remove` on the tree copies nodes even if the key is missing.
         if self.get(key).is_some() {
             self.root.remove(Path::new(self.hasher.hash_one(key)), key);
             self.len -= 1;
@@ -124,12 +124,12 @@ struct Path {
 
 impl Path {
     const fn new(hash: u64) -> Self {
-        // The byte that the way down reads last.
+        // The highest byte: the path through the tree reads it last, so it differs within most leaves.
         let [.., tag] = hash.to_le_bytes();
         Self { hash, depth: 0, tag }
     }
 
-    /// The next branch to take.
+    /// The index of the next child, by the next bits of the hash.
     fn step(&mut self) -> usize {
         let [low, ..] = self.hash.to_le_bytes();
         self.hash >>= BITS;
@@ -139,7 +139,7 @@ impl Path {
 }
 
 impl<K: Eq, V> Leaf<K, V> {
-    fn of(path: Path, key: K, value: V) -> Self {
+    fn new(path: Path, key: K, value: V) -> Self {
         let mut leaf = Self {
             tags: [0; LEAF],
             entries: Box::default(),
@@ -149,19 +149,19 @@ impl<K: Eq, V> Leaf<K, V> {
     }
 
     fn position(&self, path: Path, key: &K) -> Option<usize> {
-        let tagged = |at: usize| path.depth >= DEEPEST || self.tags.get(at) == Some(&path.tag);
+        let has_tag = |index: usize| path.depth >= DEEPEST || self.tags.get(index) == Some(&path.tag);
         self.entries
             .iter()
             .enumerate()
-            .find(|(at, entry)| tagged(*at) && entry.0 == *key)
-            .map(|(at, _)| at)
+            .find(|(index, entry)| has_tag(*index) && entry.0 == *key)
+            .map(|(index, _)| index)
     }
 
     fn get(&self, path: Path, key: &K) -> Option<&V> {
         self.entries.get(self.position(path, key)?).map(|(_, value)| value)
     }
 
-    /// Adds a key that is not there, without a copy of the others' content.
+    /// Adds a key that the leaf does not have yet. The other entries are moved, not cloned.
     fn push(&mut self, path: Path, key: K, value: V) {
         let mut entries = std::mem::take(&mut self.entries).into_vec();
         if let Some(tag) = self.tags.get_mut(entries.len()) {
@@ -173,10 +173,10 @@ impl<K: Eq, V> Leaf<K, V> {
     }
 
     fn remove(&mut self, path: Path, key: &K) {
-        let Some(at) = self.position(path, key) else { return };
+        let Some(index) = self.position(path, key) else { return };
         let mut entries = std::mem::take(&mut self.entries).into_vec();
-        entries.remove(at);
-        if let Some(tags) = self.tags.get_mut(at..) {
+        entries.remove(index);
+        if let Some(tags) = self.tags.get_mut(index..) {
             tags.rotate_left(1);
         }
         self.entries = entries.into_boxed_slice();
@@ -184,11 +184,11 @@ impl<K: Eq, V> Leaf<K, V> {
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> Node<K, V> {
-    /// Says whether the key is new.
+    /// Returns whether the key is new.
     fn insert(&mut self, mut path: Path, key: K, value: V, hasher: &impl BuildHasher) -> bool {
         match self {
             Self::Empty => {
-                *self = Self::Leaf(Leaf::of(path, key, value));
+                *self = Self::Leaf(Leaf::new(path, key, value));
                 true
             }
             Self::Branch(children) => match Arc::make_mut(children).get_mut(path.step()) {
@@ -197,8 +197,8 @@ impl<K: Eq + Hash + Clone, V: Clone> Node<K, V> {
                 None => false,
             },
             Self::Leaf(leaf) => {
-                if let Some(known) = leaf.position(path, &key).and_then(|at| leaf.entries.get_mut(at)) {
-                    known.1 = value;
+                if let Some(entry) = leaf.position(path, &key).and_then(|index| leaf.entries.get_mut(index)) {
+                    entry.1 = value;
                     return false;
                 }
                 if leaf.entries.len() < LEAF || path.depth >= DEEPEST {
@@ -212,7 +212,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// The branch that holds the entries of a full leaf.
+    /// The branch that replaces a full leaf, with the leaf's entries.
     fn branch(depth: u32, entries: Box<[(K, V)]>, hasher: &impl BuildHasher) -> Self {
         let mut children: [Self; WAYS] = Default::default();
         for (key, value) in entries {
@@ -277,7 +277,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// A key whose hash is its low byte, so that many collide wholly.
+    /// A key with one of four hashes only, so that many keys collide in every bit.
     #[derive(Clone, Debug, PartialEq, Eq)]
     struct Colliding(u16);
 
@@ -292,7 +292,7 @@ mod tests {
         fn behaves_like_any_map(steps in proptest::collection::vec((any::<u16>(), any::<Option<u8>>()), 0..2000)) {
             let (mut map, mut model) = (Map::default(), HashMap::new());
             for (key, value) in steps {
-                // Few enough keys to meet again.
+                // A small key range, so that the steps hit existing keys.
                 let key = key % 700;
                 match value {
                     Some(value) => {
@@ -308,22 +308,22 @@ mod tests {
             for key in 0..700 {
                 prop_assert_eq!(map.get(&key), model.get(&key));
             }
-            let mut found: Vec<(u16, u8)> = map.iter().copied().collect();
+            let mut entries: Vec<(u16, u8)> = map.iter().copied().collect();
             let mut expected: Vec<(u16, u8)> = model.into_iter().collect();
-            found.sort_unstable();
+            entries.sort_unstable();
             expected.sort_unstable();
-            prop_assert_eq!(&found, &expected);
-            // The same content, built otherwise: equal although every map hashes its own way.
-            let mut other = Map::default();
-            expected.into_iter().rev().for_each(|(key, value)| other.insert(key, value));
-            prop_assert_eq!(&map, &other);
-            other.insert(9999, 0);
-            prop_assert_ne!(&map, &other);
+            prop_assert_eq!(&entries, &expected);
+            // Maps with equal content are equal, although each map has its own hash seed and insertion order.
+            let mut reversed = Map::default();
+            expected.into_iter().rev().for_each(|(key, value)| reversed.insert(key, value));
+            prop_assert_eq!(&map, &reversed);
+            reversed.insert(9999, 0);
+            prop_assert_ne!(&map, &reversed);
         }
     }
 
     #[test]
-    fn keys_whose_hashes_are_equal_are_told_apart() {
+    fn keys_with_equal_hashes_are_distinct_entries() {
         let mut map = Map::default();
         (0..1000).for_each(|n| map.insert(Colliding(n), n));
         assert!((0..1000).all(|n| map.get(&Colliding(n)) == Some(&n)));
@@ -336,7 +336,7 @@ mod tests {
     fn an_older_version_keeps_its_content() {
         let mut map = Map::default();
         (0..500u32).for_each(|n| map.insert(n, n));
-        let pinned = map.clone();
+        let older = map.clone();
         (0..500u32).for_each(|n| {
             if n % 3 == 0 {
                 map.remove(&n)
@@ -344,7 +344,7 @@ mod tests {
                 map.insert(n, n + 1)
             }
         });
-        assert!((0..500u32).all(|n| pinned.get(&n) == Some(&n)));
+        assert!((0..500u32).all(|n| older.get(&n) == Some(&n)));
         assert_eq!(map.get(&1), Some(&2));
         assert_eq!(map.get(&0), None);
     }

@@ -1,8 +1,8 @@
-//! All policy at one epoch: immutable, shared, cheap to change by one row.
+//! All policy rows at one epoch: immutable, shared, and cheap to change by one row.
 //!
-//! Invariant: a snapshot reached by applying any sequence of changes equals the one loaded fresh from the same
-//! rows (property-tested in `tests/it/snapshot.rs` and, through the database, in `gw-store`).
-//! Expiry is judged with the request's `now`, never by removing rows.
+//! Invariant: a snapshot that results from any sequence of changes equals the one loaded from the same rows
+//! (property-tested in `tests/it/snapshot.rs` and, through the database, in `gw-store`).
+//! Expiry is evaluated with the request's `now`, never by removing rows.
 
 mod index;
 mod map;
@@ -10,8 +10,8 @@ mod record;
 mod withheld;
 
 pub use record::{
-    AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Comparison, Contract, ContractGrant, Conviction,
-    EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, Moment, MustBe,
+    AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Comparison, Constraint, Contract, ContractGrant,
+    Conviction, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, Moment,
     OrgUserRecord, Organization, ParamRule, PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract,
     Revocation, SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
 };
@@ -27,14 +27,10 @@ use gw_types::{
 };
 use index::{EndedLink, Index, Links};
 use map::Map;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    hash::Hash,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, hash::Hash, sync::Arc};
 use withheld::WithheldRows;
 
-/// One changed row: its new content, or `None` when it is gone.
+/// One changed row: its new content, or `None` if the row was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A user.
@@ -47,7 +43,7 @@ pub enum Change {
     GroupAccess(GroupId, Option<GroupAccess>),
     /// A membership.
     Membership(MembershipId, Option<Membership>),
-    /// What an organization decided about a person.
+    /// The KYC and ban decisions of an organization about a person.
     OrgUserRecord(OrgUserRecordId, Option<OrgUserRecord>),
     /// A contract.
     Contract(ContractId, Option<Contract>),
@@ -57,10 +53,10 @@ pub enum Change {
     PastContract(ContractId, Option<PastContract>),
     /// A contract grant.
     Grant(GrantId, Option<ContractGrant>),
-    /// An address link that holds; `None` when the row is gone.
+    /// A valid address link; `None` if the row was deleted.
     Link(LinkId, Option<AddressLink>),
-    /// An address link that its owner or an administrator ended: it gives nothing, and the address is no longer one that
-    /// was never linked (HD13).
+    /// An address link that its owner or an administrator ended. It gives no rights, but the address counts as once
+    /// linked (HD13).
     LinkEnded(LinkId, Address),
     /// A reservation.
     Reservation(ReservationId, Option<Reservation>),
@@ -68,13 +64,13 @@ pub enum Change {
     Visibility(VisibilityId, Option<TxVisibility>),
     /// A revoked token or family.
     Revocation(TokenId, Option<Revocation>),
-    /// A lost right to send.
+    /// A suspension of the right to send.
     Suspension(SuspensionId, Option<Suspension>),
     /// A closed address.
     Quarantine(QuarantineId, Option<Quarantine>),
     /// A withheld transaction.
     Conviction(ConvictionId, Option<Conviction>),
-    /// What a withheld transaction changed of an account.
+    /// The changes of a withheld transaction to one account.
     Withheld(WithheldId, Option<Withheld>),
     /// An allowed directory tenant.
     Tenant(AllowedTenantId, Option<AllowedTenant>),
@@ -88,7 +84,7 @@ pub enum Change {
     Toggle(ToggleId, Option<ToggleState>),
 }
 
-/// All policy at one epoch.
+/// All policy rows at one epoch.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     epoch: Epoch,
@@ -108,14 +104,14 @@ pub struct Snapshot {
     ended_links: Index<Address, EndedLink>,
     reservations: Index<Address, Reservation>,
     visibility: Index<B256, Arc<TxVisibility>>,
-    /// How many transactions are shared with each.
+    /// Number of accepted transactions that are shared with each person.
     shares: Map<ExternalId, u32>,
     revocations: Map<TokenId, Revocation>,
     suspensions: Index<B256, Arc<Suspension>>,
     quarantines: Index<Address, Arc<Quarantine>>,
     convictions: Index<B256, Arc<Conviction>>,
-    /// The same by block.
-    convicted_in: Index<B256, Arc<Conviction>>,
+    /// Convictions by block hash.
+    convictions_by_block: Index<B256, Arc<Conviction>>,
     withheld: WithheldRows,
     tenants: Map<AllowedTenantId, AllowedTenant>,
     tenants_by_name: Map<TenantId, AllowedTenant>,
@@ -125,12 +121,12 @@ pub struct Snapshot {
     shared_by_address: Map<Address, SharedInfra>,
     approved_code: Map<ApprovedCodeId, ApprovedCode>,
     /// Size and hash of each approved code, in the order in which `approves_creation` compares prefixes.
-    approved_by_size: Arc<BTreeSet<(u32, B256)>>,
+    approved_by_size: Arc<BTreeMap<(u32, B256), ApprovedCodeId>>,
     toggles: Map<ToggleId, ToggleState>,
 }
 
 impl Snapshot {
-    /// The snapshot after `changes`, at `epoch`. Later changes of one row win.
+    /// The snapshot after `changes`, at `epoch`. The last change of a row wins.
     #[must_use]
     pub fn apply(&self, epoch: Epoch, changes: impl IntoIterator<Item = Change>) -> Self {
         let mut next = self.clone();
@@ -146,7 +142,7 @@ impl Snapshot {
             Change::User(id, row) => {
                 let row = row.map(Arc::new);
                 if let Some(old) = self.users.get(&id) {
-                    // Unless another row of the same change set has taken the name over already.
+                    // An earlier change of this change set may have given the name to another user.
                     if self
                         .users_by_external
                         .get(&old.external_id)
@@ -169,7 +165,7 @@ impl Snapshot {
             Change::Contract(id, row) => {
                 let row = row.map(Arc::new);
                 if let Some(old) = self.contracts.get(&id) {
-                    // As with names.
+                    // As for user names: another row may own the key by now.
                     if self
                         .contracts_by_address
                         .get(&old.address)
@@ -213,13 +209,14 @@ impl Snapshot {
             Change::Quarantine(id, row) => self.quarantines.put(id, row.map(|q| (q.address, Arc::new(q)))),
             Change::Conviction(id, row) => {
                 let row = row.map(Arc::new);
-                self.convicted_in.put(id, row.clone().map(|row| (row.block_hash, row)));
+                self.convictions_by_block
+                    .put(id, row.clone().map(|row| (row.block_hash, row)));
                 self.convictions.put(id, row.map(|row| (row.tx_hash, row)));
             }
             Change::Withheld(id, row) => self.withheld.put(id, row),
             Change::Tenant(id, row) => {
                 if let Some(old) = self.tenants.get(&id).copied() {
-                    // As with names.
+                    // As for user names: another row may own the key by now.
                     if self
                         .tenants_by_name
                         .get(&old.tenant)
@@ -236,7 +233,7 @@ impl Snapshot {
             Change::PersonalUrl(id, row) => {
                 let row = row.map(Arc::new);
                 if let Some(old) = self.personal_urls.get(&id) {
-                    // As with names.
+                    // As for user names: another row may own the key by now.
                     if self.urls_by_secret.get(&old.secret).is_some_and(|url| url.id == id) {
                         self.urls_by_secret.remove(&old.secret);
                     }
@@ -248,7 +245,7 @@ impl Snapshot {
             }
             Change::SharedInfra(id, row) => {
                 if let Some(old) = self.shared.get(&id).copied() {
-                    // As with names.
+                    // As for user names: another row may own the key by now.
                     if self
                         .shared_by_address
                         .get(&old.address)
@@ -265,10 +262,14 @@ impl Snapshot {
             Change::ApprovedCode(id, row) => {
                 let by_size = Arc::make_mut(&mut self.approved_by_size);
                 if let Some(old) = self.approved_code.get(&id) {
-                    by_size.remove(&(old.size, old.hash));
+                    // As for user names: another row may own the key by now.
+                    let key = (old.size, old.hash);
+                    if by_size.get(&key) == Some(&id) {
+                        by_size.remove(&key);
+                    }
                 }
                 if let Some(code) = &row {
-                    by_size.insert((code.size, code.hash));
+                    by_size.insert((code.size, code.hash), id);
                 }
                 put(&mut self.approved_code, id, row);
             }
@@ -276,24 +277,24 @@ impl Snapshot {
         }
     }
 
-    fn count_shares(&mut self, row: Option<&TxVisibility>, count: impl Fn(u32) -> u32) {
+    fn count_shares(&mut self, row: Option<&TxVisibility>, update: impl Fn(u32) -> u32) {
         for recipient in row.filter(|row| row.active).into_iter().flat_map(|row| &row.recipients) {
-            let count = count(self.shares.get(recipient).copied().unwrap_or(0));
+            let count = update(self.shares.get(recipient).copied().unwrap_or(0));
             put(&mut self.shares, recipient.clone(), (count > 0).then_some(count));
         }
     }
 
-    /// Whether any transaction is shared with this name, and was accepted.
+    /// Whether any accepted transaction is shared with this person.
     pub fn shares_with(&self, recipient: &ExternalId) -> bool {
         self.shares.get(recipient).is_some()
     }
 
-    /// The personal URL with this hash of its secret, expired or not.
+    /// The personal URL whose secret has this hash, expired or not.
     pub fn personal_url(&self, secret: B256) -> Option<&Arc<PersonalUrl>> {
         self.urls_by_secret.get(&secret)
     }
 
-    /// The epoch these rows belong to.
+    /// The epoch of these rows.
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
@@ -303,18 +304,18 @@ impl Snapshot {
         self.users.get(&id)
     }
 
-    /// The user who logs in under this name.
+    /// The user with this external id.
     pub fn user_by_external(&self, external: &ExternalId) -> Option<&Arc<User>> {
         self.users_by_external.get(external)
     }
 
-    /// Whether a user may not come in: banned (A10), or the directory tenant that vouched for them is not allowed
-    /// any more (TK-8).
-    pub fn shuts_out(&self, user: &User) -> bool {
+    /// Whether a user has no access at all: the user is banned (A10), or the directory tenant that vouched for the user
+    /// is no longer allowed (TK-8).
+    pub fn is_excluded(&self, user: &User) -> bool {
         user.banned || user.tenant.is_some_and(|tenant| !self.allows_tenant(tenant))
     }
 
-    /// Whether users of a directory tenant may come in (DS-7).
+    /// Whether users of a directory tenant have access (DS-7).
     pub fn allows_tenant(&self, tenant: TenantId) -> bool {
         self.tenants_by_name.get(&tenant).is_some_and(|tenant| !tenant.disabled)
     }
@@ -324,7 +325,7 @@ impl Snapshot {
         self.orgs.get(&id)
     }
 
-    /// All organizations, in no order.
+    /// All organizations, in no particular order.
     pub fn organizations(&self) -> impl Iterator<Item = &Arc<Organization>> {
         self.orgs.values()
     }
@@ -339,85 +340,87 @@ impl Snapshot {
         self.access.get(&group)
     }
 
-    /// The access of all groups, in no order.
+    /// The access of all groups, in no particular order.
     pub fn accesses(&self) -> impl Iterator<Item = &Arc<GroupAccess>> {
         self.access.values()
     }
 
-    /// All memberships of a user: ended ones and invitations included. Rights follow from
-    /// [`Snapshot::active_memberships`].
+    /// All memberships of a user, including ended ones and invitations. [`Snapshot::active_memberships`] gives those
+    /// that grant rights.
     pub fn memberships(&self, user: UserId) -> &[Membership] {
         self.memberships.get(user)
     }
 
-    /// The memberships that count, with their groups (A8, HD32): not ended, agreed to, and in an organization that did not
-    /// ban the person. Provisional ones count while the person has accepted no other organization, those of one organization
-    /// only: of several that wait, the first.
+    /// The memberships that give rights, with their groups (A8, HD32): not ended, accepted or provisional, and in an
+    /// organization that did not ban the person. Provisional memberships count only while the person has accepted no
+    /// other organization, and only those of the organization that created one first.
     pub fn active_memberships(&self, user: UserId, now: Timestamp) -> impl Iterator<Item = (&Membership, &Arc<Group>)> {
-        let (all, first) = (self.memberships(user), self.first_provisional(user, now));
-        all.iter().filter_map(move |membership| {
+        let (memberships, first) = (self.memberships(user), self.first_provisional(user, now));
+        memberships.iter().filter_map(move |membership| {
             let group = self.groups.get(&membership.group).filter(|_| membership.active(now))?;
-            let is_void = self.is_banned_in(user, group.org);
+            let is_banned = self.is_banned_in(user, group.org);
             let is_outranked = membership.state == MembershipState::Provisional
-                && (self.has_accepted_another(all, group.org, now)
-                    || (self.is_plain(group.org) && first != Some(group.org)));
-            (!is_void && !is_outranked).then_some((membership, group))
+                && (self.has_accepted_another(memberships, group.org, now)
+                    || (self.is_non_system(group.org) && first != Some(group.org)));
+            (!is_banned && !is_outranked).then_some((membership, group))
         })
     }
 
-    /// Whether the user has a membership in the organization that counts.
+    /// Whether the user has an active membership in the organization.
     pub fn is_member(&self, user: UserId, org: OrgId, now: Timestamp) -> bool {
         self.active_memberships(user, now).any(|(_, group)| group.org == org)
     }
 
-    /// The organization whose provisional memberships may count (HD32): the one that made its first one before the others.
-    /// So a later one takes nobody over, and keeps nobody out. A ban gives the place up, as an end does; system
-    /// organizations have no part in it.
+    /// The organization whose provisional memberships may count (HD32): the one that created one first. A later
+    /// organization therefore neither takes a person over nor blocks the person's rights in the first one. An
+    /// organization that bans the person, or whose membership ends, is no longer the first. System organizations are
+    /// not considered.
     fn first_provisional(&self, user: UserId, now: Timestamp) -> Option<OrgId> {
         self.provisional(user, now).min().map(|(_, org)| org)
     }
 
-    /// Since when which organizations wait for the user's word.
+    /// The non-system organizations that wait for the user's acceptance, each with the time since when.
     fn provisional(&self, user: UserId, now: Timestamp) -> impl Iterator<Item = (Timestamp, OrgId)> {
         self.memberships(user).iter().filter_map(move |membership| {
-            let waits = membership.state == MembershipState::Provisional && !membership.has_ended(now);
-            let group = self.groups.get(&membership.group).filter(|_| waits)?;
-            let counts = self.is_plain(group.org) && !self.is_banned_in(user, group.org);
+            let is_pending = membership.state == MembershipState::Provisional && !membership.has_ended(now);
+            let group = self.groups.get(&membership.group).filter(|_| is_pending)?;
+            let counts = self.is_non_system(group.org) && !self.is_banned_in(user, group.org);
             counts.then_some((membership.since, group.org))
         })
     }
 
-    /// Whether several organizations wait for the word of a user who has accepted none (HD32). Then no call that names none
-    /// of them is any one's: not to be sent in its name, nor to be put on its record.
+    /// Whether several organizations wait for the acceptance of a user who has accepted none (HD32). A call that names
+    /// none of them then belongs to no organization: it is not sent in the name of one, nor recorded for one.
     pub fn is_undecided(&self, user: UserId, now: Timestamp) -> bool {
         let Some((_, first)) = self.provisional(user, now).next() else {
             return false;
         };
-        let of = |membership: &Membership| self.groups.get(&membership.group).map(|group| group.org);
+        let org_of = |membership: &Membership| self.groups.get(&membership.group).map(|group| group.org);
         let mut accepted = self
             .memberships(user)
             .iter()
             .filter(|membership| membership.is_accepted(now));
-        !accepted.any(|membership| of(membership).is_some_and(|org| self.is_plain(org)))
+        !accepted.any(|membership| org_of(membership).is_some_and(|org| self.is_non_system(org)))
             && self.provisional(user, now).any(|(_, org)| org != first)
     }
 
-    /// Whether there is such an organization, and it is not one of the system's.
-    fn is_plain(&self, org: OrgId) -> bool {
+    /// Whether the organization exists and is not a system organization.
+    fn is_non_system(&self, org: OrgId) -> bool {
         self.orgs.get(&org).is_some_and(|org| !org.is_system)
     }
 
-    /// Whether one of the memberships is accepted in an organization other than `org`; system organizations do not count.
+    /// Whether one of the memberships is accepted in an organization other than `org`; system organizations do not
+    /// count.
     fn has_accepted_another(&self, memberships: &[Membership], org: OrgId, now: Timestamp) -> bool {
-        let of = |membership: &Membership| self.groups.get(&membership.group).map(|group| group.org);
+        let org_of = |membership: &Membership| self.groups.get(&membership.group).map(|group| group.org);
         let accepted = memberships.iter().filter(|membership| membership.is_accepted(now));
         accepted
-            .filter_map(of)
-            .any(|other| other != org && self.is_plain(other))
+            .filter_map(org_of)
+            .any(|other| other != org && self.is_non_system(other))
     }
 
-    /// Whether the user agreed to be a member of the organization, and still is: what gives its administrators rights over
-    /// them, a ban of the organization or not.
+    /// Whether the user accepted a membership of the organization that has not ended. It gives the organization's
+    /// administrators rights over the user, even if the organization banned the user.
     pub fn has_accepted(&self, user: UserId, org: OrgId, now: Timestamp) -> bool {
         let mut accepted = self
             .memberships(user)
@@ -432,7 +435,7 @@ impl Snapshot {
             .map_or(&[], |user| self.org_users.get(&user.external_id))
     }
 
-    /// Whether the organization banned the user. Bans of the platform stand in the user's row.
+    /// Whether the organization banned the user. Bans by the platform are in the user's row.
     pub fn is_banned_in(&self, user: UserId, org: OrgId) -> bool {
         self.org_users(user)
             .iter()
@@ -466,8 +469,8 @@ impl Snapshot {
             .filter(|_| self.contract(address).is_none())
     }
 
-    /// The contract at an address as it was registered when something happened, by the present registration or one that
-    /// ended (HD41). Each moment belongs to one registration at most.
+    /// The contract at an address as it was registered at this moment, by the current registration or one that ended
+    /// (HD41). At most one registration covers a moment.
     pub fn contract_at(&self, address: Address, moment: Moment) -> Option<&Arc<Contract>> {
         let past = || {
             self.past
@@ -481,7 +484,7 @@ impl Snapshot {
             .or_else(past)
     }
 
-    /// Every registration of an address that blocks may be seen by: the present one, and those that ended (HD41).
+    /// Every registration of an address that can make blocks visible: the current one, and those that ended (HD41).
     pub fn registrations(&self, address: Address) -> impl Iterator<Item = &Arc<Contract>> {
         let past = self
             .past
@@ -492,24 +495,24 @@ impl Snapshot {
         self.contract(address).into_iter().chain(past)
     }
 
-    /// Whether a registration of the address ended.
+    /// Whether any registration of the address ended.
     pub fn was_registered(&self, address: Address) -> bool {
         !self.past.get(address).is_empty() || !self.retired.get(address).is_empty()
     }
 
-    /// Which organization owns an address, for judgement: the one its contract is registered to, or was until the
-    /// registration was deleted (HD27).
+    /// The organization that owns an address for decisions: the one that its contract is registered to, or was
+    /// registered to until the registration was deleted (HD27).
     pub fn owner(&self, address: Address) -> Option<OrgId> {
         let retired = || self.retired(address).map(|retired| retired.org);
         self.contract(address).map(|contract| contract.org).or_else(retired)
     }
 
-    /// Every registered contract, in no order.
+    /// Every registered contract, in no particular order.
     pub fn contracts(&self) -> impl Iterator<Item = &Arc<Contract>> {
         self.contracts.values()
     }
 
-    /// All grants on a contract; of a registration that ended, those it ended with.
+    /// All grants on a contract; for a registration that ended, the grants at its end.
     pub fn grants(&self, contract: ContractId) -> &[Arc<ContractGrant>] {
         self.past
             .find(contract)
@@ -518,20 +521,20 @@ impl Snapshot {
 
     /// All links of a user.
     pub fn links_of(&self, user: UserId) -> &[AddressLink] {
-        self.links.of(user)
+        self.links.by_user(user)
     }
 
-    /// All links of an address, whoever holds them.
+    /// All links of an address, of all users.
     pub fn links_at(&self, address: Address) -> &[AddressLink] {
-        self.links.at(address)
+        self.links.by_address(address)
     }
 
-    /// Whether anybody holds or ever held a link to the address, deleted accounts included.
+    /// Whether any user, including deleted accounts, has or ever had a link to the address.
     pub fn was_ever_linked(&self, address: Address) -> bool {
-        !self.links.at(address).is_empty() || self.was_unlinked(address)
+        !self.links.by_address(address).is_empty() || self.was_unlinked(address)
     }
 
-    /// Whether somebody's link to the address was ended, by itself or with the account, and not proved again by the same.
+    /// Whether a user's link to the address ended, alone or with the account, and that user did not prove it again.
     pub fn was_unlinked(&self, address: Address) -> bool {
         !self.ended_links.get(address).is_empty()
     }
@@ -546,30 +549,30 @@ impl Snapshot {
         self.visibility.get(tx_hash)
     }
 
-    /// The revocation of a token or family.
+    /// The revocation of a token or token family.
     pub fn revocation(&self, id: TokenId) -> Option<&Revocation> {
         self.revocations.get(&id)
     }
 
-    /// The shared contract at an address, unless other code than its pin was found there.
+    /// The shared contract at an address, unless code other than its pin was seen there.
     pub fn shared(&self, address: Address) -> Option<&SharedInfra> {
         self.shared_by_address.get(&address).filter(|shared| !shared.broken)
     }
 
-    /// Whether a creation runs code that a super admin approved: it begins with approved creation code, whose constructor
-    /// arguments follow, or makes a minimal proxy (ERC-1167), which is code that is there already.
+    /// Whether a creation runs code that a super admin approved: `init_code` is approved creation code followed by
+    /// constructor arguments, or creates a minimal proxy (ERC-1167), which only runs code that exists already.
     pub fn approves_creation(&self, init_code: &[u8]) -> bool {
         if creates_minimal_proxy(init_code) {
             return true;
         }
         let mut hasher = Keccak256::new();
-        let mut done = 0;
-        for (size, hash) in self.approved_by_size.iter() {
-            let Some(more) = usize::try_from(*size).ok().and_then(|size| init_code.get(done..size)) else {
+        let mut hashed = 0;
+        for (size, hash) in self.approved_by_size.keys() {
+            let Some(chunk) = usize::try_from(*size).ok().and_then(|size| init_code.get(hashed..size)) else {
                 return false;
             };
-            hasher.update(more);
-            done = done.saturating_add(more.len());
+            hasher.update(chunk);
+            hashed = hashed.saturating_add(chunk.len());
             if hasher.clone().finalize() == *hash {
                 return true;
             }
@@ -577,12 +580,12 @@ impl Snapshot {
         false
     }
 
-    /// Whether an address is tagged as shared, whatever was found there.
+    /// Whether an address is tagged as shared, even if its pin is broken.
     pub fn is_tagged_shared(&self, address: Address) -> bool {
         self.shared_by_address.get(&address).is_some()
     }
 
-    /// What a toggle is overridden to now, if it is (X9).
+    /// The current override of a toggle, if any (X9).
     pub fn toggle(&self, toggle: SystemToggle, now: Timestamp) -> Option<bool> {
         self.toggles
             .get(&toggle.id())
@@ -590,7 +593,8 @@ impl Snapshot {
             .map(|state| state.enabled)
     }
 
-    /// Whether the user lost the right to send (HD2), under this row or an earlier one of the same name (HD37).
+    /// Whether the user's right to send is suspended (HD2), including by a suspension of an earlier account with the
+    /// same external id (HD37).
     pub fn is_suspended(&self, user: UserId) -> bool {
         self.users
             .get(&user)
@@ -605,7 +609,8 @@ impl Snapshot {
             .any(|row| row.closed_to == ClosedTo::Everybody)
     }
 
-    /// Whether the state of the address is closed to this user, who is a member where `is_member` says so (HD28).
+    /// Whether the state of the address is closed to this user, who is a member of the organizations for which
+    /// `is_member` returns `true` (HD28).
     pub fn is_closed_to(&self, address: Address, user: Option<UserId>, is_member: impl Fn(OrgId) -> bool) -> bool {
         self.quarantines.get(address).iter().any(|row| match &row.closed_to {
             ClosedTo::Everybody => true,
@@ -616,21 +621,23 @@ impl Snapshot {
         })
     }
 
-    /// The convictions of a transaction: one for each person who sent it.
+    /// The convictions of a transaction, one for each person who sent it.
     pub fn convictions(&self, tx_hash: B256) -> &[Arc<Conviction>] {
         self.convictions.get(tx_hash)
     }
 
-    /// How many events of withheld transactions stand in this block before the transaction at this place: what is shown of
-    /// it is numbered as if they were not there (HD28).
+    /// Number of logs that withheld transactions emitted in this block before the transaction at index `place`. The
+    /// logs of that transaction are numbered as if the withheld ones did not exist (HD28).
     pub fn logs_withheld_before(&self, block: B256, place: u64) -> u64 {
-        let before = self.convicted_in.get(block).iter().filter(|found| found.place < place);
-        // One transaction may be several people's.
-        let counts: BTreeMap<u64, u64> = before.map(|found| (found.place, found.logs)).collect();
+        let convictions = self.convictions_by_block.get(block).iter();
+        let before = convictions.filter(|conviction| conviction.place < place);
+        // One transaction may have several convictions, one per sender; its logs count once.
+        let counts: BTreeMap<u64, u64> = before.map(|conviction| (conviction.place, conviction.logs)).collect();
         counts.into_values().fold(0, u64::saturating_add)
     }
 
-    /// Whether both hold the same rows, whatever their history. For tests and the periodic self-check.
+    /// Whether both snapshots hold the same rows, regardless of their epochs and history. For tests and the periodic
+    /// self-check.
     pub fn same_rows(&self, other: &Self) -> bool {
         self.users == other.users
             && self.users_by_external == other.users_by_external
@@ -661,11 +668,12 @@ impl Snapshot {
             && self.shared == other.shared
             && self.shared_by_address == other.shared_by_address
             && self.approved_code == other.approved_code
+            && self.approved_by_size == other.approved_by_size
             && self.toggles == other.toggles
     }
 }
 
-/// A key of fixed size for a name.
+/// A fixed-size key for an external id.
 fn name_key(name: &ExternalId) -> B256 {
     keccak256(name.as_str())
 }

@@ -1,8 +1,8 @@
-//! The rows of policy as the core sees them.
+//! The policy rows that a snapshot holds.
 
 use alloy_primitives::keccak256;
 use gw_evm::{
-    ExtraNames, MethodSet,
+    CustomMethodNames, MethodSet,
     abi::{ContractAbi, WordKind},
 };
 use gw_types::{
@@ -23,48 +23,49 @@ pub struct User {
     pub kyc: bool,
     /// Whether the account is banned.
     pub banned: bool,
-    /// The directory tenant that vouches; without it being allowed the user does not come in (TK-8).
+    /// The directory tenant that vouches for the user. The user is excluded unless the tenant is allowed (TK-8).
     pub tenant: Option<TenantId>,
-    /// Access tokens issued before this moment are dead (ban, deletion, tenant removal).
+    /// Access tokens issued before this moment are invalid (ban, deletion, tenant removal).
     pub tokens_valid_from: Option<Timestamp>,
 }
 
-/// A directory tenant on the list of those that may vouch (spec/10 DS-7).
+/// A directory tenant on the list of tenants that may vouch for users (spec/10 DS-7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllowedTenant {
     /// Row id.
     pub id: AllowedTenantId,
     /// The tenant.
     pub tenant: TenantId,
-    /// Kept on the list, but shut out for the time being.
+    /// Kept on the list, but its users are excluded for now.
     pub disabled: bool,
 }
 
-/// A personal RPC URL (HD17): who calls by it, where, and how far it reaches.
+/// A personal RPC URL (HD17): its owner, its organization and its scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonalUrl {
     /// Row id.
     pub id: PersonalUrlId,
     /// SHA-256 of the secret in its path.
     pub secret: B256,
-    /// Whose it is.
+    /// The owner. Calls through the URL run as this user.
     pub user: UserId,
-    /// The one organization it acts in.
+    /// The one organization that calls through the URL run in.
     pub org: OrgId,
-    /// How far it reaches.
+    /// The scope: what the URL permits of the owner's rights.
     pub reach: UrlReach,
-    /// When it was made.
+    /// When the URL was created.
     pub created_at: Timestamp,
-    /// When it ends.
+    /// When the URL expires.
     pub expires_at: Timestamp,
 }
 
-/// What may be done by a personal URL, of all its owner may (PU-1). Every page a wallet is connected to acts by it.
+/// The scope of a personal URL: which of its owner's rights it gives (PU-1). Every page that a wallet is connected to
+/// can call through the wallet's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UrlReach {
-    /// What a wallet needs: the chain, own balance and nonce, gas, sends, own transactions.
+    /// What a wallet needs: chain data, own balance and nonce, gas, sends, own transactions.
     Wallet,
-    /// The same, with `eth_call` and `eth_getLogs` on these contracts.
+    /// Everything of [`UrlReach::Wallet`], and `eth_call` and `eth_getLogs` on these contracts.
     Contracts(Arc<[Address]>),
     /// Everything but traces.
     All,
@@ -79,12 +80,12 @@ pub struct Organization {
     pub slug: Arc<str>,
     /// Display name.
     pub name: Arc<str>,
-    /// The default and anonymous organizations.
+    /// Whether this is the default or the anonymous organization.
     pub is_system: bool,
 }
 
 impl Organization {
-    /// The default organization (A2); it does not count when a user has another (decision 40).
+    /// The default organization (A2). It does not count for a user who has another one (decision 40).
     pub const DEFAULT: OrgId = OrgId::fixed(1);
     /// The anonymous organization (A2).
     pub const ANONYMOUS: OrgId = OrgId::fixed(2);
@@ -99,11 +100,11 @@ pub struct Group {
     pub org: OrgId,
     /// Slug, unique per organization.
     pub slug: Arc<str>,
-    /// Members administer the organization.
+    /// Whether members administer the organization.
     pub is_org_admin: bool,
-    /// Members read the administration of the organization.
+    /// Whether members have read-only access to the administration of the organization.
     pub is_org_readonly_admin: bool,
-    /// The default and anonymous groups.
+    /// Whether this is the default or the anonymous group.
     pub is_system: bool,
 }
 
@@ -121,24 +122,24 @@ pub struct GroupAccess {
     pub group: GroupId,
     /// Granted methods.
     pub methods: MethodSet,
-    /// Entries beside the registry (G4).
-    pub extras: ExtraNames,
+    /// Granted methods that are not in the method registry (G4).
+    pub extras: CustomMethodNames,
     /// Claims of the group.
     pub claims: Claims,
-    /// When all of it ends; `None` is never (G1).
+    /// When the access expires; `None` is never (G1).
     pub expires_at: Option<Timestamp>,
-    /// The key the node is asked by for its members, as it is stored: encrypted (G1).
+    /// The upstream API key that calls of the members use, encrypted as it is stored (G1).
     pub upstream_key: Option<Secret>,
 }
 
 impl GroupAccess {
-    /// Whether it still counts.
+    /// Whether the access has not expired.
     pub fn active(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| end > now)
     }
 }
 
-/// A user's place in a group (A7).
+/// The membership of a user in a group (A7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// Row id.
@@ -149,50 +150,52 @@ pub struct Membership {
     pub group: GroupId,
     /// End of the membership; `None` is permanent.
     pub expires_at: Option<Timestamp>,
-    /// Whether the member agreed to it.
+    /// Whether the member accepted the membership.
     pub state: MembershipState,
-    /// Since when it is in this state.
+    /// Since when the membership is in this state.
     pub since: Timestamp,
 }
 
-/// Whether a member agreed to a membership (HD32, decision 62).
+/// Whether a member accepted a membership (HD32, decision 62).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MembershipState {
-    /// By an act of their own, or confirmed by super. Only such a membership gives administrators rights over the person.
+    /// The member accepted it, or a super admin confirmed it. Only an accepted membership gives the organization's
+    /// administrators rights over the person.
     Accepted,
-    /// Made by an organization for a person who had accepted no other one. It gives the person their rights at once,
-    /// until they accept another organization; unless another organization's was there before.
+    /// Created by an organization for a person who had accepted no other organization. It gives the person the group's
+    /// rights at once, until the person accepts another organization. It gives none while an earlier provisional
+    /// membership of another organization counts.
     Provisional,
-    /// Made by an organization for a person who had accepted another one, or who had declined or left this one. It gives
-    /// nothing.
+    /// Created by an organization for a person who had accepted another organization, or who had declined or left this
+    /// one. It gives no rights.
     Invited,
 }
 
 impl Membership {
-    /// The predicate of A8 on one row. Whether the membership counts depends on others as well:
+    /// The predicate of A8 on one row. Whether the membership counts also depends on other rows; see
     /// [`super::Snapshot::active_memberships`].
     pub fn active(&self, now: Timestamp) -> bool {
         self.state != MembershipState::Invited && !self.has_ended(now)
     }
 
-    /// Whether the member agreed, and it has not ended.
+    /// Whether the member accepted the membership and it has not ended.
     pub fn is_accepted(&self, now: Timestamp) -> bool {
         self.state == MembershipState::Accepted && !self.has_ended(now)
     }
 
-    /// Whether the member has yet to agree, and it has not ended.
+    /// Whether the membership waits for the member's acceptance and has not ended.
     pub fn is_pending(&self, now: Timestamp) -> bool {
         self.state != MembershipState::Accepted && !self.has_ended(now)
     }
 
-    /// Whether its end has come.
+    /// Whether the membership has expired.
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 }
 
-/// What one organization decided about a person (RT24). It binds in that organization only, and is kept by name: it
-/// outlives the account.
+/// The KYC and ban decisions of one organization about a person (RT24). They bind in that organization only. The key is
+/// the external id, so that the row outlives the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrgUserRecord {
     /// Row id.
@@ -201,9 +204,9 @@ pub struct OrgUserRecord {
     pub org: OrgId,
     /// The person.
     pub external_id: ExternalId,
-    /// The organization completed KYC of them.
+    /// Whether the organization completed KYC of the person.
     pub kyc: bool,
-    /// The organization banned them.
+    /// Whether the organization banned the person.
     pub banned: bool,
 }
 
@@ -216,27 +219,29 @@ pub struct Contract {
     pub org: OrgId,
     /// Its address.
     pub address: Address,
-    /// Since when the organization owns it: its registration, or the deployment through the gateway before (H1).
+    /// Since when the organization owns the contract: its registration, or an earlier deployment through the gateway
+    /// (H1).
     pub since: Timestamp,
-    /// The first block that is the organization's, if the contract was another one's before (HD41). Without one every block
-    /// is.
+    /// Number of the first block that belongs to the organization, if another organization owned the contract before
+    /// (HD41). `None`: every block belongs to the organization.
     pub owned_from: Option<u64>,
     /// Display name.
     pub name: Arc<str>,
-    /// Who deployed it through the gateway (K7).
+    /// The user who deployed it through the gateway (K7).
     pub deployer: Option<UserId>,
-    /// The effective ABI, its selectors resolved once: uploaded, else built in by token type (K1, R23).
+    /// The effective ABI with resolved selectors: the uploaded one, else the built-in one of the token type (K1, R23).
     pub abi: Option<Arc<ContractAbi>>,
-    /// R29.
+    /// Whether a `visibleTo` list may unlock the contract's logs (R29).
     pub allow_visibleto_unlock: bool,
-    /// K5 attestation.
+    /// Whether the administrators attest that dynamic fields of its events contain no private data (K5).
     pub events_allow_dynamic_payload: bool,
-    /// Frames below it are not judged by function rules (F5, HD4): its administrators vouch for what it passes on.
+    /// Whether frames below this contract are exempt from function rules (F5, HD4): its administrators vouch for the
+    /// calls that it forwards.
     pub trusted_router: bool,
 }
 
 impl Contract {
-    /// Whether what happened then was the organization's (HD41).
+    /// Whether the contract belonged to the organization at this moment (HD41).
     pub fn owned_at(&self, moment: Moment) -> bool {
         match (self.owned_from, moment) {
             (None, _) | (Some(_), Moment::Now) => true,
@@ -246,31 +251,31 @@ impl Contract {
     }
 }
 
-/// When something happened, as far as it decides whose a contract was (HD41).
+/// When something happened, to determine which organization owned a contract then (HD41).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// In no block yet.
+    /// Not in a block yet.
     Now,
-    /// In the block of this number.
+    /// In the block with this number.
     Block(u64),
-    /// In a block whose number the node did not say.
+    /// In a block whose number the node did not report.
     Unknown,
 }
 
-/// A registration that ended (HD41): what the contract did until then stays the organization's to see, by the rights that its
-/// members have today and the grants as they were when it ended.
+/// A registration that ended (HD41). The organization still sees what the contract did until then, by its members'
+/// current rights and the grants as they were when the registration ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastContract {
     /// The contract as it was registered.
     pub contract: Arc<Contract>,
     /// The grants on it.
     pub grants: Vec<Arc<ContractGrant>>,
-    /// The last block that was the organization's; without one none is shown by this registration.
+    /// Number of the last block that belonged to the organization. `None`: this registration shows no block.
     pub owned_until: Option<u64>,
 }
 
 impl PastContract {
-    /// Whether what happened then was the organization's.
+    /// Whether the contract belonged to the organization at this moment by this registration.
     pub fn owned_at(&self, moment: Moment) -> bool {
         match (self.owned_until, moment) {
             (Some(last), Moment::Block(number)) => number <= last && self.contract.owned_at(moment),
@@ -279,16 +284,17 @@ impl PastContract {
     }
 }
 
-/// A contract whose registration was deleted. Its organization still owns it for judgement, and nobody reaches it (HD27).
+/// A contract whose registration was deleted. Decisions still treat it as owned by its organization, and no member has
+/// access to it (HD27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetiredContract {
     /// The id of the deleted registration.
     pub id: ContractId,
     /// Its address.
     pub address: Address,
-    /// The organization it was registered to, which may be gone itself.
+    /// The organization it was registered to, which may have been deleted itself.
     pub org: OrgId,
-    /// Since when the organization owned it.
+    /// Since when the organization owned the contract.
     pub since: Timestamp,
     /// When the registration was deleted.
     pub retired_at: Timestamp,
@@ -301,30 +307,30 @@ pub struct SharedInfra {
     pub id: SharedInfraId,
     /// Its address.
     pub address: Address,
-    /// The code it was tagged with; without a pin any code will do.
+    /// The code that the address had when it was tagged. `None`: any code is accepted.
     pub pin: Option<CodePin>,
-    /// Whether other code than the pinned was found there since: the tag counts for nothing until an administrator
-    /// looked at it and pinned anew.
+    /// Whether code other than the pinned code was seen at the address. The tag then has no effect until an
+    /// administrator reviews the code and pins it again.
     pub broken: bool,
 }
 
-/// Creation code that a super admin approved, whatever constructor arguments follow it.
+/// Creation code that a super admin approved, with any constructor arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApprovedCode {
     /// Row id.
     pub id: ApprovedCodeId,
-    /// Its keccak256.
+    /// keccak256 of the creation code without constructor arguments.
     pub hash: B256,
-    /// Its length in bytes.
+    /// Length of the creation code in bytes, without constructor arguments.
     pub size: u32,
 }
 
-/// The code that a tag is about; for a proxy the pair of its own and its implementation's (HD9).
+/// The pinned code of a shared address; for a proxy, its own code and that of its implementation (HD9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodePin {
     /// keccak256 of the code at the address.
     pub code: B256,
-    /// keccak256 of the code that it delegates to.
+    /// keccak256 of the code of the implementation, if the address is a proxy.
     pub implementation: Option<B256>,
 }
 
@@ -340,20 +346,20 @@ impl CodePin {
     }
 }
 
-/// A switch that the operator of the service may turn for a while (X9).
+/// A switch that a platform administrator may override for a limited time (X9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SystemToggle {
-    /// Whether calls of `eth_call` are traced. Sends always are.
+    /// Whether `eth_call` is traced. Sends are always traced.
     EthCallTracing,
-    /// Whether frames into contracts of the caller's own organization need a grant, too (X8).
+    /// Whether frames into contracts of the caller's own organization also need a grant (X8).
     IntraOrgGrantTracing,
 }
 
 impl SystemToggle {
-    /// Both.
+    /// All toggles.
     pub const ALL: [Self; 2] = [Self::EthCallTracing, Self::IntraOrgGrantTracing];
 
-    /// The key of its row.
+    /// The id of the toggle's row.
     pub const fn id(self) -> ToggleId {
         match self {
             Self::EthCallTracing => ToggleId::fixed(1),
@@ -361,7 +367,7 @@ impl SystemToggle {
         }
     }
 
-    /// The name in paths and audit entries.
+    /// The name in URL paths and audit entries.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::EthCallTracing => "eth-call-tracing",
@@ -370,7 +376,7 @@ impl SystemToggle {
     }
 }
 
-/// How a toggle stands until a moment; without a row, or after it, the configuration decides.
+/// A temporary override of a toggle. Without a row, or after the override ends, the configuration applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToggleState {
     /// Row id, one per toggle ([`SystemToggle::id`]).
@@ -394,7 +400,7 @@ pub struct ContractGrant {
     pub claims: Claims,
     /// `None`: all functions; an empty list: none (F1).
     pub functions: Option<Vec<FunctionRule>>,
-    /// Which events the holders see.
+    /// Which events the group's members see.
     pub events: EventRules,
 }
 
@@ -403,7 +409,7 @@ pub struct ContractGrant {
 pub struct FunctionRule {
     /// The selector.
     pub selector: [u8; 4],
-    /// All must hold (F3).
+    /// Conditions on the parameters; all must hold (F3).
     pub params: Vec<ParamRule>,
 }
 
@@ -412,22 +418,22 @@ pub struct FunctionRule {
 pub struct ParamRule {
     /// Position in the ABI's inputs.
     pub index: usize,
-    /// What it must be.
-    pub must_be: MustBe,
+    /// The condition on the parameter's value.
+    pub must_be: Constraint,
 }
 
 /// The condition of a [`ParamRule`] (F3).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MustBe {
+pub enum Constraint {
     /// An address linked to the caller.
     Own,
-    /// An address of the contract's organization: its contract, reservation, or a member's wallet.
+    /// An address of the contract's organization: a contract or reservation of it, or the wallet of a member.
     Org,
     /// Exactly this ABI word.
     Word(B256),
     /// One of these words.
     OneOf(Vec<B256>),
-    /// Compared with this word; what has no order is neither less nor more.
+    /// The comparison with this word holds. Types without an order satisfy only [`Comparison::NotEqual`].
     Compare(Comparison, B256),
 }
 
@@ -447,9 +453,10 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether `word`, of this type, stands so to `other`. Numbers alone have an order; without a type there is none.
+    /// Whether the comparison of `word`, a value of type `kind`, with `other` holds. Only numbers have an order; a word
+    /// of unknown type (`None`) has none.
     pub fn holds(self, kind: Option<WordKind>, word: &B256, other: &B256) -> bool {
-        // In two's complement the sign is the top bit: turned over, the order of bytes is the order of numbers.
+        // The top bit of a two's complement number is its sign. With that bit inverted, byte order is numeric order.
         let key = |word: &B256| match kind {
             Some(WordKind::Uint(_)) => Some(*word),
             Some(WordKind::Int(_)) => {
@@ -475,13 +482,13 @@ impl Comparison {
 /// The event rules of a grant (F4, decision 19).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventRules {
-    /// No rule given (`null`), or `"*"`: every event, masked.
+    /// No rule (`null`), or `"*"`: every event, masked.
     All,
-    /// Only these; an empty list is none.
+    /// Only these events; an empty list permits no event.
     Only(Vec<EventRule>),
 }
 
-/// One permitted event; its parameter rules are OR-ed, none means no condition.
+/// One permitted event. One of its parameter rules must hold; an empty list means no condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRule {
     /// The event's topic0.
@@ -499,15 +506,16 @@ pub struct AddressLink {
     pub user: UserId,
     /// The address.
     pub address: Address,
-    /// How it came about.
+    /// How the link was established.
     pub kind: LinkKind,
-    /// A contract said whose it is, not a key: its owner takes part in no transaction sent to it (HD10).
+    /// Whether the address is a contract wallet, whose ownership a contract call proved instead of a signature by the
+    /// address's own key. Its owner is not a participant of transactions sent to it (HD10).
     pub contract_wallet: bool,
-    /// When; the newest of a kind wins (LK-5).
+    /// When the link was verified; the newest link of a kind wins (LK-5).
     pub verified_at: Timestamp,
 }
 
-/// How a link came about.
+/// How a link was established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LinkKind {
     /// Inferred from a forwarded signed transaction.
@@ -516,7 +524,7 @@ pub enum LinkKind {
     User,
 }
 
-/// An address a pending deployment will get (R1, HD14). Not exclusive.
+/// The address that a pending deployment will get (R1, HD14). Several users may hold a reservation of one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// Row id.
@@ -527,77 +535,81 @@ pub struct Reservation {
     pub org: OrgId,
     /// The deployer.
     pub user: UserId,
-    /// Ends unmined then.
+    /// When the reservation expires if the deployment is not mined.
     pub expires_at: Timestamp,
 }
 
-/// Who else may see one transaction (spec/30 section 7).
+/// The `visibleTo` list of a transaction: who else may see it (spec/30 section 7).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxVisibility {
     /// Row id.
     pub id: VisibilityId,
     /// The transaction.
     pub tx_hash: B256,
-    /// Who attached the list.
+    /// The user who attached the list.
     pub sender: UserId,
-    /// Who may see.
+    /// The users who may see the transaction.
     pub recipients: Vec<ExternalId>,
     /// Whether the node accepted the transaction (W5).
     pub active: bool,
 }
 
-/// A person who lost the right to send: a transaction of theirs did, once mined, what it had not done when it was judged
-/// (HD2). Keyed by DID: it outlives the user row and binds whoever enrolls under the same name (HD37).
+/// A person who lost the right to send, because a mined transaction of theirs did something that its trace had not
+/// shown when it was authorized (HD2). The key is the DID, so that the suspension outlives the user row and applies to
+/// a later account with the same DID (HD37).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspension {
     /// Row id.
     pub id: SuspensionId,
-    /// Whose right.
+    /// The suspended person.
     pub external_id: ExternalId,
 }
 
-/// An address that is closed until cleared, because what such a transaction changed cannot be known (HD28).
+/// An address that is closed until cleared, because the changes that a convicted transaction made there are unknown
+/// (HD28).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     /// Row id.
     pub id: QuarantineId,
     /// The address.
     pub address: Address,
-    /// To whom it is closed.
+    /// For whom the address is closed.
     pub closed_to: ClosedTo,
 }
 
-/// To whom an address is closed.
+/// For whom an address is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClosedTo {
-    /// To everybody.
+    /// For everybody.
     Everybody,
-    /// To the sender of the transaction and the members of the sender's organizations: addresses that everybody uses.
+    /// For the sender of the transaction and the members of the sender's organizations. Used for addresses that
+    /// everybody uses, which must stay open to all others.
     SenderSide(ExternalId, Arc<[OrgId]>),
 }
 
-/// A transaction that did, once mined, what its sender may not: it is withheld whole from everybody (HD28).
+/// A mined transaction that did something its sender is not permitted to do. It is withheld from everybody as a whole
+/// (HD28).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conviction {
     /// Row id.
     pub id: ConvictionId,
     /// The transaction.
     pub tx_hash: B256,
-    /// Who sent it.
+    /// The sender.
     pub external_id: ExternalId,
-    /// Its block.
+    /// Hash of its block.
     pub block_hash: B256,
-    /// Its place there.
+    /// Index of the transaction in the block.
     pub place: u64,
-    /// How many events it emitted.
+    /// Number of logs that it emitted.
     pub logs: u64,
 }
 
-/// A dead token (`jti`) or token family (`sid`), kept until it would have expired anyway.
+/// A revoked token (`jti`) or token family (`sid`). The row is kept until the token would have expired anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revocation {
     /// The `jti` or `sid`.
     pub id: TokenId,
-    /// When the row loses its meaning.
+    /// When the row is no longer needed.
     pub until: Timestamp,
 }

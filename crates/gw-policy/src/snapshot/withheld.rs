@@ -1,8 +1,8 @@
-//! What convicted transactions changed, and the state without it (HD28): nobody is shown it, and nothing runs on it.
+//! The withheld changes of convicted transactions, and the state without them (HD28), which is the only state that is
+//! shown and that executions run on.
 //!
-//! Invariant: what is shown of an account does not depend on what a withheld transaction did to it, whatever the chain
-//! holds. Rows of one account stand in the order their transactions ran; what a later one began with is undone before what
-//! it rests on.
+//! Invariant: the shown state of an account does not depend on the withheld changes to it. The rows of an account are
+//! ordered as their transactions ran; changes are undone from the last to the first.
 
 use super::Snapshot;
 use gw_evm::{
@@ -16,29 +16,30 @@ use std::{
     sync::Arc,
 };
 
-/// What a transaction changed of one account, with the values before and after it.
+/// The changes of a transaction to one account, each with the values before and after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AccountChange {
     /// The balance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub balance: Option<(U256, U256)>,
-    /// The nonce; never one that somebody needs to go on sending.
+    /// The nonce, except nonces of senders and wallets, which their owners need to keep sending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nonce: Option<(u64, u64)>,
-    /// The code before, where the account got other code or lost it.
+    /// The code before the transaction, if the account got other code or lost its code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Bytes>,
-    /// Whether it got its first code: without the transaction there is no contract.
+    /// Whether the transaction created the contract.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub created: bool,
-    /// Written slots.
+    /// The storage slots.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub slots: BTreeMap<B256, (B256, B256)>,
 }
 
 impl AccountChange {
-    /// What a diff tells; `keeps_nonce` for an account whose owner goes on sending.
+    /// The changes in a state diff. With `keeps_nonce` the nonce is left out, for accounts whose owner needs it to keep
+    /// sending.
     pub fn of(change: &Change, keeps_nonce: bool) -> Self {
         let before = &change.before;
         let after = if change.removed {
@@ -70,8 +71,9 @@ impl AccountChange {
         *self == Self::default()
     }
 
-    /// Whether another run changed the same parts of the account by the same amounts. Amounts only: a run that could choose
-    /// between the same amount and the same value would tell something by its choice.
+    /// Whether another execution changed the same parts of the account by equal amounts. Equal absolute values do not
+    /// count: an execution that could choose between an equal amount and an equal value could convey information by its
+    /// choice.
     pub fn is_as_much_as(&self, other: &Self) -> bool {
         let amount = |(before, after): (U256, U256)| after.wrapping_sub(before);
         let slot = |words: &(B256, B256)| amount((words.0.into(), words.1.into()));
@@ -84,7 +86,7 @@ impl AccountChange {
     }
 }
 
-/// What a convicted transaction changed of one account.
+/// The withheld changes of a convicted transaction to one account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
     /// Row id.
@@ -93,15 +95,15 @@ pub struct Withheld {
     pub address: Address,
     /// Number of the block.
     pub block: u64,
-    /// Place of the transaction in the block.
+    /// Index of the transaction in the block.
     pub place: u64,
-    /// The sender's side: the organizations its sender was an active member of.
+    /// The sender's side: the organizations that the sender was an active member of.
     pub side: Vec<OrgId>,
-    /// What changed.
+    /// The changes.
     pub change: AccountChange,
 }
 
-/// All of them, by row and by account.
+/// All withheld changes, by row id and by account.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct WithheldRows {
     addresses: Arc<BTreeMap<WithheldId, Address>>,
@@ -112,11 +114,11 @@ impl WithheldRows {
     pub(super) fn put(&mut self, id: WithheldId, row: Option<Withheld>) {
         if let Some(old) = Arc::make_mut(&mut self.addresses).remove(&id) {
             let rows = Arc::make_mut(&mut self.rows);
-            let left = rows.get_mut(&old).is_none_or(|rows| {
+            let is_empty = rows.get_mut(&old).is_none_or(|rows| {
                 rows.retain(|row| row.id != id);
                 rows.is_empty()
             });
-            if left {
+            if is_empty {
                 rows.remove(&old);
             }
         }
@@ -128,55 +130,55 @@ impl WithheldRows {
         }
     }
 
-    /// What is withheld of an account, as of this block, in the order it came about.
-    fn of(&self, address: Address, block: u64) -> impl DoubleEndedIterator<Item = &AccountChange> {
+    /// The withheld changes to an account up to this block, in chain order.
+    fn changes_of(&self, address: Address, block: u64) -> impl DoubleEndedIterator<Item = &AccountChange> {
         let rows = self.rows.get(&address).map_or(&[][..], Vec::as_slice);
         rows.iter().filter(move |row| row.block <= block).map(|row| &row.change)
     }
 
-    fn balance(&self, address: Address, block: u64, held: U256) -> U256 {
-        undone_balance(self.of(address, block), held)
+    fn balance(&self, address: Address, block: u64, actual: U256) -> U256 {
+        undone_balance(self.changes_of(address, block), actual)
     }
 
-    fn nonce(&self, address: Address, block: u64, held: U256) -> U256 {
-        let used = self.of(address, block).filter_map(|change| change.nonce).rev();
-        used.fold(held, |held, (before, after)| {
-            if held == U256::from(after) {
+    fn nonce(&self, address: Address, block: u64, actual: U256) -> U256 {
+        let changes = self.changes_of(address, block).filter_map(|change| change.nonce).rev();
+        changes.fold(actual, |actual, (before, after)| {
+            if actual == U256::from(after) {
                 U256::from(before)
             } else {
-                held
+                actual
             }
         })
     }
 
     fn code(&self, address: Address, block: u64) -> Option<&Bytes> {
-        self.of(address, block).find_map(|change| change.code.as_ref())
+        self.changes_of(address, block).find_map(|change| change.code.as_ref())
     }
 
-    fn slot(&self, address: Address, slot: B256, block: u64, held: B256) -> B256 {
+    fn slot(&self, address: Address, slot: B256, block: u64, actual: B256) -> B256 {
         let written = self
-            .of(address, block)
+            .changes_of(address, block)
             .filter_map(|change| change.slots.get(&slot))
             .rev();
         written.fold(
-            held,
-            |held, (before, after)| if held == *after { *before } else { held },
+            actual,
+            |actual, (before, after)| if actual == *after { *before } else { actual },
         )
     }
 }
 
 impl Snapshot {
-    /// Whether anything is withheld of the state of this block.
+    /// Whether any change to the state of this block is withheld.
     pub fn withholds_state(&self, block: u64) -> bool {
         self.withheld.rows.values().flatten().any(|row| row.block <= block)
     }
 
-    /// What is withheld of an account, as of this block, in the order it came about.
+    /// The withheld changes to an account up to this block, in chain order.
     pub fn withheld_of(&self, address: Address, block: u64) -> impl DoubleEndedIterator<Item = &AccountChange> {
-        self.withheld.of(address, block)
+        self.withheld.changes_of(address, block)
     }
 
-    /// The same before the transaction at this place of the block.
+    /// The withheld changes to an account before the transaction at this block number and index, in chain order.
     pub fn withheld_before(&self, address: Address, at: (u64, u64)) -> impl DoubleEndedIterator<Item = &AccountChange> {
         let rows = self.withheld.rows.get(&address).map_or(&[][..], Vec::as_slice);
         rows.iter()
@@ -184,7 +186,7 @@ impl Snapshot {
             .map(|row| &row.change)
     }
 
-    /// The same of transactions that were sent from one of these organizations.
+    /// Like [`Self::withheld_before`], only of transactions whose sender's side includes one of these organizations.
     pub fn withheld_from<'s>(
         &'s self,
         address: Address,
@@ -192,38 +194,39 @@ impl Snapshot {
         orgs: &'s BTreeSet<OrgId>,
     ) -> impl Iterator<Item = &'s AccountChange> {
         let rows = self.withheld.rows.get(&address).map_or(&[][..], Vec::as_slice);
-        let is_theirs = move |row: &&Arc<Withheld>| row.side.iter().any(|org| orgs.contains(org));
+        let is_of_orgs = move |row: &&Arc<Withheld>| row.side.iter().any(|org| orgs.contains(org));
         rows.iter()
             .filter(move |row| (row.block, row.place) < at)
-            .filter(is_theirs)
+            .filter(is_of_orgs)
             .map(|row| &row.change)
     }
 
-    /// The balance to show where the chain holds `held`: what everybody else paid and took since stays.
-    pub fn shown_balance(&self, address: Address, block: u64, held: U256) -> U256 {
-        self.withheld.balance(address, block, held)
+    /// The balance to show instead of the `actual` one. Only withheld amounts are undone; later payments by others
+    /// stay.
+    pub fn shown_balance(&self, address: Address, block: u64, actual: U256) -> U256 {
+        self.withheld.balance(address, block, actual)
     }
 
-    /// The nonce to show where the chain holds `held`: like a slot, for what others created since stands at the addresses of
-    /// the chain's own nonces.
-    pub fn shown_nonce(&self, address: Address, block: u64, held: U256) -> U256 {
-        self.withheld.nonce(address, block, held)
+    /// The nonce to show instead of the `actual` one. Undone by value like a slot, not by amount, because contracts
+    /// that others created since have addresses derived from the actual nonces.
+    pub fn shown_nonce(&self, address: Address, block: u64, actual: U256) -> U256 {
+        self.withheld.nonce(address, block, actual)
     }
 
-    /// The code that stands in the place of the chain's, if another one does.
+    /// The code to show instead of the actual one, if they differ.
     pub fn shown_code(&self, address: Address, block: u64) -> Option<&Bytes> {
         self.withheld.code(address, block)
     }
 
-    /// The word to show of a slot where the chain holds `held`: one that a withheld transaction left there is undone.
-    pub fn shown_slot(&self, address: Address, slot: B256, block: u64, held: B256) -> B256 {
-        self.withheld.slot(address, slot, block, held)
+    /// The word to show of a slot instead of the `actual` one. A word that a withheld transaction wrote is undone.
+    pub fn shown_slot(&self, address: Address, slot: B256, block: u64, actual: B256) -> B256 {
+        self.withheld.slot(address, slot, block, actual)
     }
 
-    /// The state of this block that everybody is shown.
+    /// The state of this block without withheld changes.
     pub fn visible_state(&self, block: u64) -> VisibleState {
-        let is_shown_whole = !self.withholds_state(block);
-        let withheld = if is_shown_whole {
+        let is_unchanged = !self.withholds_state(block);
+        let withheld = if is_unchanged {
             WithheldRows::default()
         } else {
             self.withheld.clone()
@@ -236,13 +239,13 @@ impl Snapshot {
     }
 }
 
-/// The most slots, and the most created accounts, that a run is told of without having met them: nodes limit the size of a
-/// request.
+/// Maximum number of slots, and of created accounts, that are overridden without having been read by the execution:
+/// nodes limit the size of a request.
 const MOST_SLOTS: usize = 4096;
 const MOST_CREATED: usize = 1024;
 
-/// The state of a block that everybody is shown, and everything runs on: what convicted transactions changed is as before them
-/// (HD28), and accounts whose existence gas would tell look new (RT9).
+/// The state of a block that everybody is shown and that executions run on: without the changes of convicted
+/// transactions (HD28), and with new accounts in place of those whose existence the gas would reveal (RT9).
 #[derive(Clone, Debug, Default)]
 pub struct VisibleState {
     withheld: WithheldRows,
@@ -251,12 +254,12 @@ pub struct VisibleState {
 }
 
 impl VisibleState {
-    /// Whether it withholds anything, so that nothing must run on the chain's own state.
+    /// Whether any change is withheld, so that nothing may run on the actual state.
     pub fn withholds(&self) -> bool {
         !self.withheld.rows.is_empty()
     }
 
-    /// The same, with accounts that look as if they had never been there: no balance, no nonce.
+    /// Makes these accounts look as if they did not exist: no balance, no nonce.
     #[must_use]
     pub fn with_new<'a>(&self, accounts: impl IntoIterator<Item = &'a Address>) -> Self {
         let mut state = self.clone();
@@ -271,27 +274,29 @@ impl VisibleState {
 
     /// Whether balance, nonce or code of an account are withheld.
     pub fn differs(&self, address: Address) -> bool {
-        let is_more = |change: &AccountChange| {
+        let changes_account = |change: &AccountChange| {
             change.balance.is_some() || change.nonce.is_some() || change.code.is_some() || change.created
         };
-        self.withheld.of(address, self.block).any(is_more)
+        self.withheld.changes_of(address, self.block).any(changes_account)
     }
 
-    /// What a run must find in place of these accounts and slots, as the chain holds them. The work is theirs alone, however
-    /// much is withheld (HD36).
-    pub fn overrides<'a>(&self, held: impl IntoIterator<Item = (&'a Address, &'a Account)>) -> StateOverrides {
-        let of = |(address, held): (&Address, &Account)| Some((*address, self.account(*address, held)?));
-        StateOverrides::new(held.into_iter().filter_map(of).collect())
+    /// The state overrides of an execution for these accounts and slots, given with their actual values. The cost
+    /// depends only on these accounts, not on the total number of withheld changes (HD36).
+    pub fn overrides<'a>(&self, actual: impl IntoIterator<Item = (&'a Address, &'a Account)>) -> StateOverrides {
+        let account_override =
+            |(address, actual): (&Address, &Account)| Some((*address, self.account(*address, actual)?));
+        StateOverrides::new(actual.into_iter().filter_map(account_override).collect())
     }
 
-    /// The same of all that is withheld of these accounts, read or not, and of what the transactions created that changed them:
-    /// for a run that meets it one after the other, so that how far it comes does not tell what there is (HD40). What was not
-    /// read is taken to be as the last withheld transaction left it.
-    pub fn whole_overrides<'a>(&self, held: impl IntoIterator<Item = (&'a Address, &'a Account)>) -> StateOverrides {
-        let mut all = BTreeMap::new();
+    /// Like [`Self::overrides`], for all withheld slots of these accounts, read or not, and for all contracts created
+    /// by the transactions that changed these accounts. Used for an execution that reads them one after the other, so
+    /// that the number of retries does not reveal what is withheld (HD40). A slot that was not read is assumed to hold
+    /// the value that the last withheld transaction wrote.
+    pub fn whole_overrides<'a>(&self, actual: impl IntoIterator<Item = (&'a Address, &'a Account)>) -> StateOverrides {
+        let mut overrides = BTreeMap::new();
         let mut transactions = BTreeSet::new();
         let mut slots = 0_usize;
-        for (address, held) in held {
+        for (address, actual) in actual {
             let rows = self
                 .withheld
                 .rows
@@ -308,47 +313,47 @@ impl VisibleState {
             if slots > MOST_SLOTS {
                 assumed.clear();
             }
-            assumed.extend(held.slots.iter().map(|(slot, word)| (*slot, *word)));
-            let held = Account {
+            assumed.extend(actual.slots.iter().map(|(slot, word)| (*slot, *word)));
+            let actual = Account {
                 slots: assumed,
-                ..held.clone()
+                ..actual.clone()
             };
-            all.extend(self.account(*address, &held).map(|shown| (*address, shown)));
+            overrides.extend(self.account(*address, &actual).map(|shown| (*address, shown)));
         }
         let created = self.withheld.rows.values().flatten().filter(|row| {
             row.change.created && row.block <= self.block && transactions.contains(&(row.block, row.place))
         });
         for row in created.take(MOST_CREATED) {
-            let left = |change: Option<(u64, u64)>| change.map_or(0, |(_, after)| after);
+            let value_after = |change: Option<(u64, u64)>| change.map_or(0, |(_, after)| after);
             let balance = row.change.balance.map_or(U256::ZERO, |(_, after)| after);
-            let held = Account {
+            let actual = Account {
                 balance,
-                nonce: left(row.change.nonce),
+                nonce: value_after(row.change.nonce),
                 ..Account::default()
             };
-            if let Some(shown) = self.account(row.address, &held) {
-                all.entry(row.address).or_insert(shown);
+            if let Some(shown) = self.account(row.address, &actual) {
+                overrides.entry(row.address).or_insert(shown);
             }
         }
-        StateOverrides::new(all)
+        StateOverrides::new(overrides)
     }
 
-    fn account(&self, address: Address, held: &Account) -> Option<AccountOverride> {
+    fn account(&self, address: Address, actual: &Account) -> Option<AccountOverride> {
         let (withheld, block) = (&self.withheld, self.block);
         let is_new = self.new.contains(&address);
-        if !is_new && withheld.of(address, block).next().is_none() {
+        if !is_new && withheld.changes_of(address, block).next().is_none() {
             return None;
         }
-        let has = |part: fn(&AccountChange) -> bool| withheld.of(address, block).any(part);
-        let balance = has(|change| change.balance.is_some());
-        let nonce = has(|change| change.nonce.is_some());
-        let slots = held.slots.iter().filter_map(|(slot, word)| {
+        let any_change = |test: fn(&AccountChange) -> bool| withheld.changes_of(address, block).any(test);
+        let balance = any_change(|change| change.balance.is_some());
+        let nonce = any_change(|change| change.nonce.is_some());
+        let slots = actual.slots.iter().filter_map(|(slot, word)| {
             let shown = withheld.slot(address, *slot, block, *word);
             (shown != *word).then_some((*slot, shown))
         });
         let mut shown = AccountOverride {
-            balance: balance.then(|| withheld.balance(address, block, held.balance)),
-            nonce: nonce.then(|| withheld.nonce(address, block, U256::from(held.nonce)).saturating_to()),
+            balance: balance.then(|| withheld.balance(address, block, actual.balance)),
+            nonce: nonce.then(|| withheld.nonce(address, block, U256::from(actual.nonce)).saturating_to()),
             code: withheld.code(address, block).cloned(),
             slots: slots.collect(),
         };
@@ -359,16 +364,16 @@ impl VisibleState {
     }
 }
 
-/// A balance without these changes.
-pub(crate) fn undone_balance<'a>(changes: impl Iterator<Item = &'a AccountChange>, held: U256) -> U256 {
-    undone(changes.filter_map(|change| change.balance), held)
+/// The balance `actual` without these changes.
+pub(crate) fn undone_balance<'a>(changes: impl Iterator<Item = &'a AccountChange>, actual: U256) -> U256 {
+    undone(changes.filter_map(|change| change.balance), actual)
 }
 
-/// A number without these changes. All that was taken is put back before what was given is taken away: on the way no number
-/// may fall below zero, or the next one would tell by how much.
-fn undone(changes: impl Iterator<Item = (U256, U256)>, held: U256) -> U256 {
-    let (put_back, taken_away) = changes.fold((held, U256::ZERO), |(held, taken), (before, after)| {
-        (held.saturating_add(before), taken.saturating_add(after))
+/// The number `actual` without these changes. All values before are added before any value after is subtracted: an
+/// intermediate result must not saturate at zero, since the final result would then reveal by how much.
+fn undone(changes: impl Iterator<Item = (U256, U256)>, actual: U256) -> U256 {
+    let (added, subtracted) = changes.fold((actual, U256::ZERO), |(added, subtracted), (before, after)| {
+        (added.saturating_add(before), subtracted.saturating_add(after))
     });
-    put_back.saturating_sub(taken_away)
+    added.saturating_sub(subtracted)
 }

@@ -1,21 +1,21 @@
-//! The parity corpus: cases of (world, call, node, viewers, expected views) that run through the bare view functions
-//! here and through `/rpc` elsewhere, so that both show the same (house style, habit 6).
+//! The parity corpus: cases of (world, call, node, viewers, expected views). They run through the view functions
+//! directly here and through `/rpc` in other tests, to check that both show equal results (house style, habit 6).
 //!
-//! A case is a JSON file. Texts in it may hold `{address:name}`, `{hash:name}`, `{word:name}` (an address as a word),
-//! `{number:12}` (a number as a word), `{topic:Transfer(address,address,uint256)}`, `{zeros:20}` (that many zero
-//! bytes); all but the first two write bare digits after a `0x` of the text's own. An object with a member `$like` is
-//! filled up from one of the templates at the foot of this file.
+//! A case is a JSON file. Its strings may contain the placeholders `{address:name}`, `{hash:name}`, `{word:name}` (an
+//! address as a word), `{number:12}` (a number as a word), `{topic:Transfer(address,address,uint256)}` and `{zeros:20}`
+//! (20 zero bytes). All but the first two expand to digits without `0x`, which the string itself must contain. An
+//! object with a member `$like` gets its missing members from a template (function `template`).
 
 use super::{World, address_of, hash_of, user_id, world};
 use crate::{
-    Knobs, RawJson, Sealed, Snapshot, Viewer,
-    snapshot::{EventRule, MustBe, ParamRule},
+    PolicySettings, RawJson, Sealed, Snapshot, Viewer,
+    snapshot::{Constraint, EventRule, ParamRule},
     view::{self, BlockTransactions, LogsAnswer, TxParties},
 };
 use alloy_primitives::{B256, keccak256};
 use bytes::Bytes;
 use gw_evm::{
-    Call, ChainRules, Lookup, Method,
+    Call, ChainRules, Method, MethodLookup,
     abi::builtin,
     call,
     wire::{self, Pin},
@@ -24,42 +24,42 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::collections::BTreeMap;
 
-/// Why a file is no case.
+/// The reason why a file is not a valid case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CaseError(String);
 
-fn wrong(what: impl Into<String>) -> CaseError {
-    CaseError(what.into())
+fn case_error(reason: impl Into<String>) -> CaseError {
+    CaseError(reason.into())
 }
 
 /// One case.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it shows.
+    /// Description of the case.
     pub about: String,
-    /// The rules it proves.
+    /// Ids of the rules that the case tests.
     pub rules: Vec<String>,
-    /// All policy. Every group holds every method, so that `/rpc` lets its members ask.
+    /// The policy rows. Every group is granted every method, so that its members may make the call on `/rpc`.
     pub world: World,
-    /// The settings.
-    pub knobs: Knobs,
-    /// The method.
+    /// The policy settings.
+    pub knobs: PolicySettings,
+    /// The method of the call.
     pub method: String,
-    /// Its parameters, a list.
+    /// The parameters of the call, a list.
     pub params: Value,
-    /// What the node answers to the call the gateway makes of it.
+    /// The node's result for the upstream call.
     pub node: Value,
-    /// Transactions the node knows, for calls that need to know whose they are.
+    /// Transactions that the node knows, for calls that need their parties.
     pub transactions: Vec<Value>,
-    /// What each viewer, by user name, gets; `nobody` is not logged in.
+    /// The expected view of each viewer, by user name; `nobody` is an anonymous caller.
     pub views: BTreeMap<String, Expected>,
 }
 
-/// What a viewer gets.
+/// The expected outcome for one viewer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expected {
-    /// This result.
+    /// A result.
     Result(Value),
     /// The opaque denial.
     Denied,
@@ -116,12 +116,12 @@ struct GroupFile {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct ContractFile {
-    /// A token type, or the ABI itself.
+    /// A token type, or an ABI as JSON.
     abi: Value,
     deployer: Option<String>,
     unlock: bool,
     attested: bool,
-    /// Group to event rules: `null` is all.
+    /// Event rules by group; `null` is every event.
     grants: BTreeMap<String, Option<Vec<RuleFile>>>,
 }
 
@@ -129,7 +129,7 @@ struct ContractFile {
 #[serde(deny_unknown_fields)]
 struct RuleFile {
     event: String,
-    /// Parameter index to `self` or a word.
+    /// Pairs of a parameter index and its condition: `self` or a word.
     #[serde(default)]
     params: Vec<(usize, String)>,
 }
@@ -150,20 +150,29 @@ struct ShareFile {
 }
 
 impl Case {
-    /// Reads a case file.
+    /// Parses a case file.
+    ///
+    /// # Errors
+    /// The text is not valid JSON, or not a case.
     pub fn read(text: &str) -> Result<Self, CaseError> {
-        let value = fill(&serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?)?;
-        let file: CaseFile = serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
+        let value = fill(&serde_json::from_str(text).map_err(|error| case_error(error.to_string()))?)?;
+        let file: CaseFile = serde_json::from_value(value).map_err(|error| case_error(error.to_string()))?;
         let views = file.views.into_iter().map(|(viewer, view)| match view {
             ViewFile::Result(value) => Ok((viewer, Expected::Result(value))),
             ViewFile::Denied(true) => Ok((viewer, Expected::Denied)),
-            ViewFile::Denied(false) => Err(wrong(format!("`{viewer}`: neither result nor denial"))),
+            ViewFile::Denied(false) => Err(case_error(format!(
+                "the view of `{viewer}` is neither a result nor a denial"
+            ))),
         });
         Ok(Self {
             about: file.about,
             rules: file.rules,
             world: build(file.world)?,
-            knobs: if file.strict { Knobs::STRICT } else { Knobs::SPEC },
+            knobs: if file.strict {
+                PolicySettings::STRICT
+            } else {
+                PolicySettings::SPEC
+            },
             method: file.method,
             params: file.params,
             node: file.node,
@@ -172,24 +181,27 @@ impl Case {
         })
     }
 
-    /// What the bare view functions give one viewer.
+    /// The outcome of the view functions for one viewer.
+    ///
+    /// # Errors
+    /// The case has an invalid call, or a call without a view.
     pub fn open(&self, snapshot: &Snapshot, viewer: &str) -> Result<Expected, CaseError> {
         let user = (viewer != "nobody").then(|| user_id(viewer));
         let viewer = Viewer::new(snapshot, user, super::NOW, &self.knobs);
         let call = self.call()?;
         let answer = || sealed(&self.node);
-        let shown = match &call {
+        let disclosed = match &call {
             Call::Transaction(_) => view::transaction(&viewer, answer()),
             Call::Receipt(_) => view::receipt(&viewer, answer()),
             Call::BlockReceipts(_) => view::block_receipts(&viewer, answer()),
             Call::BlockTransactionCount(_) => view::block_transaction_count(&viewer, answer()),
             Call::Block { full, .. } => {
-                let shown = if *full {
+                let transactions = if *full {
                     BlockTransactions::Full
                 } else {
                     BlockTransactions::Hashes
                 };
-                view::block(&viewer, shown, None, answer())
+                view::block(&viewer, transactions, None, answer())
             }
             Call::Balance(address, _) => view::balance(&viewer, *address, u64::MAX, answer()),
             Call::Nonce(address, _) => view::nonce(&viewer, *address, u64::MAX, answer()),
@@ -201,11 +213,11 @@ impl Case {
                 let mut parties = TxParties::default();
                 for needed in view::parties_needed(&viewer, filter, &answer()) {
                     let hash = json!(needed.tx_hash);
-                    let known = self
+                    let matching = self
                         .transactions
                         .iter()
                         .filter(|transaction| transaction.get("hash") == Some(&hash));
-                    known.for_each(|transaction| parties.learn(&sealed(transaction)));
+                    matching.for_each(|transaction| parties.learn(&sealed(transaction)));
                 }
                 match view::logs(&viewer, filter, &[], &parties, answer()) {
                     LogsAnswer::Rows(rows, _) => rows,
@@ -223,14 +235,17 @@ impl Case {
             | Call::SendRaw(_)
             | Call::Send(_)
             | Call::TraceTransaction(_)
-            | Call::Live(_)
-            | Call::Unexamined(_) => return Err(wrong(format!("the corpus has no view for `{}`", self.method))),
+            | Call::Subscription(_)
+            | Call::Passthrough(_) => return Err(case_error(format!("the corpus has no view for `{}`", self.method))),
         };
-        let shown = serde_json::from_str(shown.as_str()).map_err(|error| wrong(error.to_string()))?;
-        Ok(Expected::Result(shown))
+        let result = serde_json::from_str(disclosed.as_str()).map_err(|error| case_error(error.to_string()))?;
+        Ok(Expected::Result(result))
     }
 
-    /// The method the gateway asks the node for.
+    /// The method of the upstream request.
+    ///
+    /// # Errors
+    /// The case has an invalid call, or the call is answered without the node.
     pub fn upstream_method(&self) -> Result<String, CaseError> {
         let pin = Pin {
             number: 100,
@@ -238,16 +253,16 @@ impl Case {
         };
         wire::body(&self.call()?, pin)
             .map(|body| body.method.into_owned())
-            .ok_or_else(|| wrong("answered without the node"))
+            .ok_or_else(|| case_error("the gateway answers this call without the node"))
     }
 
     fn call(&self) -> Result<Call, CaseError> {
-        let Lookup::Known(method) = Method::lookup(&self.method) else {
-            return Err(wrong("unknown method"));
+        let MethodLookup::Registered(method) = Method::lookup(&self.method) else {
+            return Err(case_error(format!("unknown method `{}`", self.method)));
         };
-        let params = RawValue::from_string(self.params.to_string()).map_err(|error| wrong(error.to_string()))?;
+        let params = RawValue::from_string(self.params.to_string()).map_err(|error| case_error(error.to_string()))?;
         let chain = ChainRules { chain_id: 31337 };
-        let parsed = call::parse(method, Some(&params), chain).map_err(|error| wrong(error.to_string()))?;
+        let parsed = call::parse(method, Some(&params), chain).map_err(|error| case_error(error.to_string()))?;
         Ok(parsed.call)
     }
 }
@@ -257,59 +272,75 @@ fn sealed(value: &Value) -> Sealed<RawJson> {
 }
 
 fn build(file: WorldFile) -> Result<World, CaseError> {
-    let mut made = world();
+    let mut builder = world();
     for (org, OrgFile { groups, contracts }) in file.orgs {
-        made = made.org(&org);
+        builder = builder.org(&org);
         for (name, group) in groups {
-            made = made.group(&name).every_method();
-            made = group.claims.into_iter().fold(made, World::claim);
-            made = if group.org_admin { made.org_admin() } else { made };
+            builder = builder.group(&name).every_method();
+            builder = group.claims.into_iter().fold(builder, World::claim);
+            builder = if group.org_admin { builder.org_admin() } else { builder };
         }
         for (name, contract) in contracts {
-            made = made.contract(&name);
-            made = match contract.abi {
-                Value::Null => made,
+            builder = builder.contract(&name);
+            builder = match contract.abi {
+                Value::Null => builder,
                 Value::String(token_type) => {
-                    let abi = builtin(&token_type).ok_or_else(|| wrong("unknown token type"))?;
-                    made.abi(&serde_json::to_string(abi.json()).map_err(|error| wrong(error.to_string()))?)
+                    let abi = builtin(&token_type).ok_or_else(|| case_error("unknown token type"))?;
+                    builder.abi(&serde_json::to_string(abi.json()).map_err(|error| case_error(error.to_string()))?)
                 }
                 abi @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                    made.abi(&abi.to_string())
+                    builder.abi(&abi.to_string())
                 }
             };
-            made = if contract.unlock { made.visibleto_unlock() } else { made };
-            made = if contract.attested {
-                made.dynamic_payload()
+            builder = if contract.unlock {
+                builder.visibleto_unlock()
             } else {
-                made
+                builder
             };
-            made = contract.deployer.iter().fold(made, |made, user| made.deployed_by(user));
+            builder = if contract.attested {
+                builder.dynamic_payload()
+            } else {
+                builder
+            };
+            builder = contract
+                .deployer
+                .iter()
+                .fold(builder, |builder, user| builder.deployed_by(user));
             for (group, rules) in contract.grants {
-                made = made.grant(&group);
+                builder = builder.grant(&group);
                 if let Some(rules) = rules {
-                    made = made.events(rules.into_iter().map(rule).collect::<Result<Vec<_>, _>>()?);
+                    builder = builder.events(rules.into_iter().map(rule).collect::<Result<Vec<_>, _>>()?);
                 }
             }
         }
     }
     for (name, user) in file.users {
-        made = made.user(&name);
-        made = user.groups.iter().fold(made, |made, group| made.member(group));
-        made = user.wallets.iter().fold(made, |made, wallet| made.link(wallet));
-        made = user.inferred.iter().fold(made, |made, wallet| made.system_link(wallet));
+        builder = builder.user(&name);
+        builder = user.groups.iter().fold(builder, |builder, group| builder.member(group));
+        builder = user
+            .wallets
+            .iter()
+            .fold(builder, |builder, wallet| builder.link(wallet));
+        builder = user
+            .inferred
+            .iter()
+            .fold(builder, |builder, wallet| builder.system_link(wallet));
     }
     for (transaction, ShareFile { by, with }) in file.shares {
         let with: Vec<&str> = with.iter().map(String::as_str).collect();
-        made = made.user(&by).share(&transaction, &with);
+        builder = builder.user(&by).share(&transaction, &with);
     }
-    Ok(made)
+    Ok(builder)
 }
 
 fn rule(file: RuleFile) -> Result<EventRule, CaseError> {
-    let params = file.params.into_iter().map(|(index, must_be)| {
-        let must_be = match must_be.as_str() {
-            "self" => MustBe::Own,
-            word => MustBe::Word(word.parse().map_err(|_| wrong(format!("`{word}` is no word")))?),
+    let params = file.params.into_iter().map(|(index, condition)| {
+        let must_be = match condition.as_str() {
+            "self" => Constraint::Own,
+            word => Constraint::Word(
+                word.parse()
+                    .map_err(|_| case_error(format!("`{word}` is neither `self` nor a 32-byte word")))?,
+            ),
         };
         Ok(ParamRule { index, must_be })
     });
@@ -319,7 +350,7 @@ fn rule(file: RuleFile) -> Result<EventRule, CaseError> {
     })
 }
 
-/// Fills in names and templates.
+/// Expands placeholders and templates.
 fn fill(value: &Value) -> Result<Value, CaseError> {
     Ok(match value {
         Value::String(text) => Value::String(fill_text(text)?),
@@ -342,27 +373,30 @@ fn fill_text(text: &str) -> Result<String, CaseError> {
     let Some((before, rest)) = text.split_once('{') else {
         return Ok(text.to_owned());
     };
-    let (inside, after) = rest
+    let (placeholder, after) = rest
         .split_once('}')
-        .ok_or_else(|| wrong(format!("`{text}` has an open brace")))?;
-    let (kind, name) = inside
+        .ok_or_else(|| case_error(format!("`{text}` has an unclosed brace")))?;
+    let (kind, name) = placeholder
         .split_once(':')
-        .ok_or_else(|| wrong(format!("`{inside}` names nothing")))?;
-    let number = || name.parse::<u64>().map_err(|_| wrong(format!("`{name}` is no number")));
-    let middle = match kind {
+        .ok_or_else(|| case_error(format!("the placeholder `{placeholder}` has no `:`")))?;
+    let number = || {
+        name.parse::<u64>()
+            .map_err(|_| case_error(format!("`{name}` is not a number")))
+    };
+    let expanded = match kind {
         "address" => format!("{:#x}", address_of(name)),
         "hash" => format!("{:#x}", hash_of(name)),
         "word" => format!("{:0>64}", format!("{:x}", address_of(name))),
         "number" => format!("{:064x}", number()?),
         "topic" => format!("{:x}", keccak256(name)),
-        "zeros" => "00".repeat(usize::try_from(number()?).map_err(|error| wrong(error.to_string()))?),
-        _ => return Err(wrong(format!("unknown placeholder `{kind}`"))),
+        "zeros" => "00".repeat(usize::try_from(number()?).map_err(|error| case_error(error.to_string()))?),
+        _ => return Err(case_error(format!("unknown placeholder `{kind}`"))),
     };
-    Ok(format!("{before}{middle}{}", fill_text(after)?))
+    Ok(format!("{before}{expanded}{}", fill_text(after)?))
 }
 
-/// Members an object is filled up with: `transaction`, `receipt`, `log` and `block` as a node sends them,
-/// `masked transaction` and `shown block` as a view leaves them.
+/// The members of a template: `transaction`, `receipt`, `log` and `block` are objects as a node sends them,
+/// `masked transaction`, `shown receipt` and `shown block` as a view writes them.
 fn template(name: &str) -> Result<Map<String, Value>, CaseError> {
     let zero_word = format!("0x{}", "00".repeat(32));
     let block_hash = hash_of("block");
@@ -416,7 +450,7 @@ fn template(name: &str) -> Result<Map<String, Value>, CaseError> {
                 "requestsHash": zero_word,
             }),
         ),
-        _ => return Err(wrong(format!("unknown template `{name}`"))),
+        _ => return Err(case_error(format!("unknown template `{name}`"))),
     };
     match template {
         Value::Object(members) => Ok(members),
@@ -428,9 +462,9 @@ fn template_value(name: &str) -> Result<Value, CaseError> {
     template(name).map(Value::Object)
 }
 
-fn merged(mut base: Value, over: Value) -> Value {
-    if let (Value::Object(base), Value::Object(over)) = (&mut base, over) {
-        base.extend(over);
+fn merged(mut base: Value, changes: Value) -> Value {
+    if let (Value::Object(base), Value::Object(changes)) = (&mut base, changes) {
+        base.extend(changes);
     }
     base
 }

@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{
     sealed::{Disclosed, RawJson, Sealed},
-    visibility::{Admission, Viewer},
+    visibility::{TransactionAccess, TransactionRow, Viewer},
 };
 use alloy_primitives::U256;
 
-/// HD11: what of a block may leave.
+/// HD11: the members of a block that may be disclosed.
 const BLOCK: [Field; 27] = [
     Field("number", Shape::Quantity),
     Field("hash", Shape::Fixed(32)),
@@ -44,7 +44,7 @@ const BLOCK: [Field; 27] = [
     Field("requestsHash", Shape::Fixed(32)),
 ];
 
-/// What a block answer shows of its transactions.
+/// How a block result shows its transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockTransactions {
     /// Their hashes.
@@ -53,10 +53,11 @@ pub enum BlockTransactions {
     Full,
 }
 
-/// `eth_getBlockBy…`. The node must have been asked for full transactions, whatever the caller asked for.
+/// Opens a result of `eth_getBlockBy…`. The upstream request must be for full transactions, even if the caller's is for
+/// hashes.
 ///
-/// Transactions the viewer is not admitted to are gone; what sums up all transactions is zero. `published_fee`
-/// replaces the base fee under `HIDE_BASE_FEE`; without one the header is served without a base fee then.
+/// Transactions that the viewer does not see are left out; aggregates over all transactions are zero. `published_fee`
+/// replaces the base fee under `HIDE_BASE_FEE`; if it is `None`, the base fee is then `null`.
 pub fn block(
     viewer: &Viewer<'_>,
     transactions: BlockTransactions,
@@ -71,7 +72,7 @@ pub fn block(
         }
         let block = Object::read(&mut Scan::new(text), &BLOCK)?;
         let mut list = String::from("[");
-        admitted(viewer, block.get("transactions")?, |transaction| {
+        each_visible(viewer, block.get("transactions")?, |transaction| {
             if list.len() > 1 {
                 list.push(',');
             }
@@ -82,7 +83,7 @@ pub fn block(
             Ok(())
         })?;
         list.push(']');
-        let fee = published_fee.map(local::figure);
+        let fee = published_fee.map(local::quantity);
         let fee = fee.as_ref().map_or("null", Disclosed::as_str);
         let mut out = String::with_capacity(list.len().saturating_add(2048));
         block.write(&mut out, |name| match name {
@@ -100,8 +101,8 @@ pub fn block(
     })
 }
 
-/// `eth_getBlockTransactionCountBy…`, from a block with full transactions: how many are admitted. `null` for a block
-/// that does not exist.
+/// The result of `eth_getBlockTransactionCountBy…`, from a block with full transactions: the number of those that the
+/// viewer sees. `null` for a block that does not exist.
 pub fn block_transaction_count(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::ZERO, || {
         let raw = answer.open();
@@ -111,40 +112,42 @@ pub fn block_transaction_count(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> 
         }
         let block = Object::read(&mut Scan::new(text), &BLOCK)?;
         let mut count = U256::ZERO;
-        admitted(viewer, block.get("transactions")?, |_| {
+        each_visible(viewer, block.get("transactions")?, |_| {
             count = count.saturating_add(U256::ONE);
             Ok(())
         })?;
-        Ok(local::figure(count))
+        Ok(local::quantity(count))
     })
 }
 
-/// Calls `each` for the transactions of a block this viewer is admitted to.
-fn admitted<'a>(
+/// Calls `each` for every transaction of a block that the viewer sees.
+fn each_visible<'a>(
     viewer: &Viewer<'_>,
     transactions: &'a str,
     mut each: impl FnMut(&Transaction<'a>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
     Scan::new(transactions).list(|scan| {
         let transaction = Transaction::read(scan)?;
-        match transaction.admission(viewer)? {
-            Admission::None => Ok(()),
-            Admission::OrgAdmin | Admission::Shared | Admission::Participant => each(&transaction),
+        match transaction.access(viewer)? {
+            TransactionAccess::None => Ok(()),
+            TransactionAccess::OrgAdmin | TransactionAccess::Shared | TransactionAccess::Participant => {
+                each(&transaction)
+            }
         }
     })
 }
 
-/// Reads the parties of every transaction of a block, or of one transaction.
-pub(super) fn parties(text: &str, mut each: impl FnMut(super::Parties)) -> Result<(), Malformed> {
+/// Calls `each` with the row of every transaction of a block, or of a single transaction.
+pub(super) fn transaction_rows(text: &str, mut each: impl FnMut(TransactionRow)) -> Result<(), Malformed> {
     const TRANSACTIONS: [Field; 1] = [Field("transactions", Shape::Unchecked)];
     let text = Scan::whole(text)?;
     match Object::read(&mut Scan::new(text), &TRANSACTIONS)?.find("transactions") {
         Some(list) => Scan::new(list).list(|scan| {
-            each(Transaction::read(scan)?.parties()?);
+            each(Transaction::read(scan)?.row()?);
             Ok(())
         }),
         None => {
-            each(Transaction::read(&mut Scan::new(text))?.parties()?);
+            each(Transaction::read(&mut Scan::new(text))?.row()?);
             Ok(())
         }
     }

@@ -1,4 +1,4 @@
-//! Facts about the chain as a whole, and answers the gateway computes itself.
+//! Views of chain-wide data, and results that the gateway computes itself.
 
 use super::{
     malformed_as,
@@ -12,8 +12,8 @@ use crate::{
 };
 use alloy_primitives::U256;
 
-/// A public figure: gas prices, blob base fee, peer count.
-pub fn figure(answer: Sealed<RawJson>) -> Disclosed {
+/// A public number: gas prices, blob base fee, peer count.
+pub fn public_quantity(answer: Sealed<RawJson>) -> Disclosed {
     quantity(answer)
 }
 
@@ -22,14 +22,14 @@ pub fn text(answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::NULL, || {
         let raw = answer.open();
         let text = Scan::whole(raw.text().ok_or(Malformed)?)?;
-        let inside = text
+        let content = text
             .strip_prefix('"')
             .and_then(|text| text.strip_suffix('"'))
             .ok_or(Malformed)?;
-        let plain = inside
+        let is_plain = content
             .bytes()
             .all(|b| (b' '..=b'~').contains(&b) && b != b'\\' && b != b'"');
-        if plain && inside.len() <= 256 {
+        if is_plain && content.len() <= 256 {
             Ok(Disclosed::text(text.to_owned()))
         } else {
             Err(Malformed)
@@ -37,7 +37,7 @@ pub fn text(answer: Sealed<RawJson>) -> Disclosed {
     })
 }
 
-/// `net_listening`.
+/// The result of `net_listening`.
 pub fn flag(answer: Sealed<RawJson>) -> Disclosed {
     checked(answer, Shape::Flag, Disclosed::FALSE)
 }
@@ -48,7 +48,7 @@ const SYNCING: [Field; 3] = [
     Field("highestBlock", Shape::Quantity),
 ];
 
-/// `eth_syncing`: `false`, or the three block numbers.
+/// The result of `eth_syncing`: `false`, or the three block numbers.
 pub fn syncing(answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::FALSE, || {
         let raw = answer.open();
@@ -62,9 +62,9 @@ pub fn syncing(answer: Sealed<RawJson>) -> Disclosed {
     })
 }
 
-/// The price published in place of gas price and base fee under `HIDE_BASE_FEE`: the node's, rounded up to a power of two.
-/// The node's own price follows the base fee wei by wei; the step says no more than its order of magnitude, and what is
-/// priced by it is taken.
+/// The price published instead of gas price and base fee under `HIDE_BASE_FEE`, in wei: the node's price, rounded up to
+/// a power of two. The node's price follows the base fee wei by wei; the rounded price reveals only its order of
+/// magnitude, and transactions priced by it are accepted.
 #[must_use]
 pub fn published_price(gas_price: U256) -> U256 {
     if gas_price.is_zero() {
@@ -74,21 +74,21 @@ pub fn published_price(gas_price: U256) -> U256 {
     }
 }
 
-/// The tip published under `HIDE_BASE_FEE`: one gwei, on chains whose price reaches it. The node's own, taken from its
-/// price, leaves the base fee.
+/// The tip published under `HIDE_BASE_FEE`, in wei: one gwei, or the published price if that is lower. The node's own
+/// tip would reveal the base fee, as the difference to the price.
 #[must_use]
 pub fn published_tip(gas_price: U256) -> U256 {
     published_price(gas_price).min(U256::from(1_000_000_000))
 }
 
-/// What `eth_feeHistory` is computed from besides the node's own answer.
+/// The inputs of `eth_feeHistory` besides the upstream result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeeFacts {
-    /// The gas price the gateway publishes.
+    /// The gas price in wei, before [`published_price`] rounds it.
     pub gas_price: U256,
-    /// The base fee of the head.
+    /// The base fee of the head, in wei.
     pub head_base_fee: U256,
-    /// How many percentiles were asked for; `None`: no `reward`.
+    /// Number of requested percentiles; `None`: the result has no `reward`.
     pub percentiles: Option<usize>,
 }
 
@@ -101,23 +101,23 @@ const FEE_HISTORY: [Field; 6] = [
     Field("blobGasUsedRatio", Shape::Unchecked),
 ];
 
-/// The longest range a node answers.
+/// The maximum number of rows in a node's response.
 const MAX_FEE_ROWS: usize = 1025;
 
-/// `eth_feeHistory` (decision 42): ratios tell what others did and are zero; rewards are computed from the gas price,
-/// because without them clients fall back to legacy transactions.
+/// The result of `eth_feeHistory` (decision 42). Ratios are zero, since they reveal the activity of others. Rewards are
+/// computed from the gas price, because without them clients fall back to legacy transactions.
 pub fn fee_history(viewer: &Viewer<'_>, facts: FeeFacts, answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::NULL, || {
         let raw = answer.open();
         let text = Scan::whole(raw.text().ok_or(Malformed)?)?;
         let history = Object::read(&mut Scan::new(text), &FEE_HISTORY)?;
         history.get("oldestBlock")?;
-        let rows = length(history.find("gasUsedRatio").unwrap_or("null"))?;
+        let rows = count_items(history.find("gasUsedRatio").unwrap_or("null"))?;
         let hides_fee = viewer.knobs().hide_base_fee;
         let price = quoted(published_price(facts.gas_price));
         let base_fees = fees(history.find("baseFeePerGas"), hides_fee.then_some(&price))?;
         let blob_fees = fees(history.find("baseFeePerBlobGas"), hides_fee.then_some("\"0x1\""))?;
-        let blob_rows = length(history.find("blobGasUsedRatio").unwrap_or("null"))?;
+        let blob_rows = count_items(history.find("blobGasUsedRatio").unwrap_or("null"))?;
         let tip = if hides_fee {
             published_tip(facts.gas_price)
         } else {
@@ -126,17 +126,17 @@ pub fn fee_history(viewer: &Viewer<'_>, facts: FeeFacts, answer: Sealed<RawJson>
 
         let mut out = format!("{{\"oldestBlock\":{}", history.get("oldestBlock")?);
         if let Some(columns) = facts.percentiles {
-            push(&mut out, "reward", &repeated(&repeated(&quoted(tip), columns), rows));
+            push(&mut out, "reward", &repeat(&repeat(&quoted(tip), columns), rows));
         }
         if let Some(fees) = base_fees {
             push(&mut out, "baseFeePerGas", &fees);
         }
-        push(&mut out, "gasUsedRatio", &repeated("0", rows));
+        push(&mut out, "gasUsedRatio", &repeat("0", rows));
         if let Some(fees) = blob_fees {
             push(&mut out, "baseFeePerBlobGas", &fees);
         }
         if history.find("blobGasUsedRatio").is_some() {
-            push(&mut out, "blobGasUsedRatio", &repeated("0", blob_rows));
+            push(&mut out, "blobGasUsedRatio", &repeat("0", blob_rows));
         }
         out.push('}');
         Ok(Disclosed::text(out))
@@ -154,11 +154,11 @@ fn quoted(value: U256) -> String {
     format!("\"{value:#x}\"")
 }
 
-fn repeated(item: &str, times: usize) -> String {
+fn repeat(item: &str, times: usize) -> String {
     format!("[{}]", vec![item; times].join(","))
 }
 
-fn length(list: &str) -> Result<usize, Malformed> {
+fn count_items(list: &str) -> Result<usize, Malformed> {
     let mut count = 0usize;
     if list != "null" {
         Scan::new(list).list(|scan| {
@@ -173,12 +173,12 @@ fn length(list: &str) -> Result<usize, Malformed> {
     }
 }
 
-/// A list of fees with the node's values, or with the one published in their place.
+/// A list of fees with the node's values, or with the published value instead of each.
 fn fees(list: Option<&str>, published: Option<&str>) -> Result<Option<String>, Malformed> {
     let Some(list) = list.filter(|list| *list != "null") else {
         return Ok(None);
     };
-    length(list)?;
+    count_items(list)?;
     let mut items = Vec::new();
     Scan::new(list).list(|scan| {
         let value = scan.value()?;
@@ -189,13 +189,13 @@ fn fees(list: Option<&str>, published: Option<&str>) -> Result<Option<String>, M
     Ok(Some(format!("[{}]", items.join(","))))
 }
 
-/// Answers the gateway computes itself.
+/// Results that the gateway computes itself.
 pub mod local {
     use crate::{sealed::Disclosed, visibility::Viewer};
     use alloy_primitives::{B256, U256};
-    use gw_evm::LiveId;
+    use gw_evm::SubscriptionId;
 
-    /// `eth_accounts`: the viewer's own addresses.
+    /// The result of `eth_accounts`: the viewer's own addresses.
     pub fn accounts(viewer: &Viewer<'_>) -> Disclosed {
         let list: Vec<String> = viewer
             .own_addresses()
@@ -205,40 +205,40 @@ pub mod local {
         Disclosed::text(format!("[{}]", list.join(",")))
     }
 
-    /// `eth_coinbase`: the viewer's first own address, else `null`.
+    /// The result of `eth_coinbase`: the viewer's first own address, else `null`.
     pub fn coinbase(viewer: &Viewer<'_>) -> Disclosed {
         let first = viewer.own_addresses().first().copied();
         first.map_or(Disclosed::NULL, |address| Disclosed::text(format!("\"{address:#x}\"")))
     }
 
-    /// A figure the gateway itself vouches for: the followed head's number, the chain id, a published price, a gas
-    /// estimate from judged traces.
-    pub fn figure(value: U256) -> Disclosed {
+    /// A number that the gateway determines itself: the followed head's number, the chain id, a published price, a gas
+    /// estimate from evaluated traces.
+    pub fn quantity(value: U256) -> Disclosed {
         Disclosed::text(format!("\"{value:#x}\""))
     }
 
-    /// `net_version`: the chain id in decimal.
+    /// The result of `net_version`: the chain id in decimal.
     pub fn net_version(chain_id: u64) -> Disclosed {
         Disclosed::text(format!("\"{chain_id}\""))
     }
 
-    /// `web3_clientVersion`: the gateway's own name and version; the node behind it is nobody's business.
+    /// The result of `web3_clientVersion`: the gateway's own name and version. The node's are not disclosed.
     pub fn client_version() -> Disclosed {
         Disclosed::text(concat!("\"ledger-gateway/", env!("CARGO_PKG_VERSION"), "\"").to_owned())
     }
 
-    /// Hashes of followed blocks: `eth_getFilterChanges` of a block filter.
+    /// Hashes of followed blocks, the result of `eth_getFilterChanges` for a block filter.
     pub fn hashes(hashes: &[B256]) -> Disclosed {
         let list: Vec<String> = hashes.iter().map(|hash| format!("\"{hash:#x}\"")).collect();
         Disclosed::text(format!("[{}]", list.join(",")))
     }
 
-    /// The name of a filter or a subscription.
-    pub fn live_id(id: LiveId) -> Disclosed {
+    /// The id of a filter or a subscription.
+    pub fn live_id(id: SubscriptionId) -> Disclosed {
         Disclosed::text(format!("\"{id}\""))
     }
 
-    /// `web3_sha3`, or the hash of a transaction the caller sent.
+    /// The result of `web3_sha3`, or the hash of a transaction that the caller sent.
     pub fn hash(hash: B256) -> Disclosed {
         Disclosed::text(format!("\"{hash:#x}\""))
     }

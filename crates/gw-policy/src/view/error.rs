@@ -1,4 +1,4 @@
-//! The node's errors, in words that may leave (decision 44, W7, HD15).
+//! Maps the node's errors to known texts that may be disclosed (decision 44, W7, HD15).
 
 use super::{scan::Scan, shape};
 use crate::sealed::{RawError, RawJson, Sealed};
@@ -6,16 +6,16 @@ use alloy_primitives::hex;
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// Whether an error comes from an execution the caller was allowed to see.
+/// Whether an error comes from an execution whose outcome the caller may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorContext {
-    /// SIM or WRITE whose trace passed: revert bytes and reason may leave (W7).
+    /// SIM or WRITE whose trace was permitted: revert bytes and reason are disclosed (W7).
     TracePassed,
-    /// Everything else: neither.
+    /// Any other call: neither is disclosed.
     Other,
 }
 
-/// A JSON-RPC error object that may leave.
+/// A JSON-RPC error object that may be disclosed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DisclosedError {
     code: i32,
@@ -24,16 +24,16 @@ pub struct DisclosedError {
     data: Option<String>,
 }
 
-/// JSON-RPC's code of a method that a server does not have.
+/// The JSON-RPC code for a method that the server does not have.
 const METHOD_NOT_FOUND: i64 = -32601;
-/// What a method that the node does not have is called.
+/// The text for a method that the node does not have.
 const UNSUPPORTED: &str = "the node does not support this method";
-/// What errors in no known words are called.
+/// The text for errors without a known text.
 const UNKNOWN: &str = "upstream error";
 const REVERTED: &str = "execution reverted";
 
-/// The known texts, in geth's words, with what other nodes say instead. The first match wins, so a text stands before
-/// those it contains.
+/// Pairs of a text in a node's message and the known text, in geth's words, that replaces the message. The first match
+/// applies, so a text comes before the shorter texts that it contains.
 const KNOWN: [(&str, &str); 15] = [
     ("nonce too low", "nonce too low"),
     ("nonce too high", "nonce too high"),
@@ -59,27 +59,28 @@ const KNOWN: [(&str, &str); 15] = [
 ];
 
 impl DisclosedError {
-    /// -32000, 3 or -32602: -32001 to -32005 are the gateway's own (HD15).
+    /// The code: -32000, 3 or -32602. The codes -32001 to -32005 are the gateway's own (HD15).
     pub const fn code(&self) -> i32 {
         self.code
     }
 
-    /// A known text, or `upstream error`.
+    /// The message: a known text, or `upstream error`.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether the node says in known words why an execution failed. Anything else tells nothing of the execution.
+    /// Whether the message is a known reason for the failure of an execution. Other messages say nothing about the
+    /// execution.
     pub fn tells_outcome(&self) -> bool {
         ![UNKNOWN, UNSUPPORTED].contains(&self.message())
     }
 
-    /// Revert bytes as a hex text.
+    /// The revert bytes as a hex string with prefix.
     pub fn data(&self) -> Option<&str> {
         self.data.as_deref()
     }
 
-    /// The same without what the reverting code wrote.
+    /// The error without reason and data of a revert, which the reverting code wrote.
     #[must_use]
     pub fn without_data(self) -> Self {
         if self.is_revert() {
@@ -93,7 +94,7 @@ impl DisclosedError {
         }
     }
 
-    /// The message without what the reverting code wrote.
+    /// The message without the reason of a revert, which the reverting code wrote.
     pub(super) fn plain(&self) -> &str {
         if self.is_revert() { REVERTED } else { &self.message }
     }
@@ -115,10 +116,11 @@ impl DisclosedError {
         }
     }
 
-    /// What this text is known as. Everything beyond the known words (addresses, amounts, nonces) is left out.
+    /// The known error for a node's code and message. Everything beyond the known text (addresses, amounts, nonces) is
+    /// left out.
     pub(super) fn known(code: i64, message: &str) -> Self {
         let lower = message.to_ascii_lowercase();
-        // A denial reads -32601 `method not found`; that the node lacks a method is another fact, in other words.
+        // The gateway denies calls with -32601 `method not found`, so a method that the node lacks gets another error.
         if code == METHOD_NOT_FOUND {
             return Self {
                 code: -32000,
@@ -137,7 +139,7 @@ impl DisclosedError {
         let message = KNOWN
             .iter()
             .find(|(text, _)| lower.contains(text))
-            .map_or(UNKNOWN, |known| known.1);
+            .map_or(UNKNOWN, |(_, known)| known);
         Self {
             code,
             message: message.into(),
@@ -146,7 +148,7 @@ impl DisclosedError {
     }
 }
 
-/// Maps a node's error.
+/// Maps a node's error to one that may be disclosed.
 #[must_use]
 pub fn node_error(context: ErrorContext, error: Sealed<RawError>) -> DisclosedError {
     let error = error.open();
@@ -165,20 +167,20 @@ fn revert_bytes(data: &RawJson) -> Option<Vec<u8>> {
     hex::decode(shape::byte_digits(text).ok()?).ok()
 }
 
-/// `Error(string)` and `Panic(uint256)`, in geth's words.
+/// The reason in the output of a revert: `Error(string)` or `Panic(uint256)`, in geth's words.
 fn revert_reason(output: &[u8]) -> Option<String> {
     let (selector, rest) = output.split_first_chunk::<4>()?;
     match selector {
         [0x08, 0xc3, 0x79, 0xa0] => {
             let (offset, rest) = rest.split_first_chunk::<32>()?;
             let (length, text) = rest.split_first_chunk::<32>()?;
-            if small(offset)? != 32 {
+            if to_usize(offset)? != 32 {
                 return None;
             }
-            String::from_utf8(text.get(..small(length)?)?.to_vec()).ok()
+            String::from_utf8(text.get(..to_usize(length)?)?.to_vec()).ok()
         }
         [0x4e, 0x48, 0x7b, 0x71] => {
-            let reason = match small(rest.first_chunk::<32>()?)? {
+            let reason = match to_usize(rest.first_chunk::<32>()?)? {
                 0x00 => "generic panic",
                 0x01 => "assert(false)",
                 0x11 => "arithmetic underflow or overflow",
@@ -197,8 +199,8 @@ fn revert_reason(output: &[u8]) -> Option<String> {
     }
 }
 
-/// A word that holds a number below 2^16.
-fn small(word: &[u8; 32]) -> Option<usize> {
+/// The number in a word, if it is below 2^16.
+fn to_usize(word: &[u8; 32]) -> Option<usize> {
     let [zeros @ .., high, low] = word;
     (zeros == &[0; 30]).then(|| usize::from(u16::from_be_bytes([*high, *low])))
 }

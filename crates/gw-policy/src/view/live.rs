@@ -1,7 +1,8 @@
-//! Answers taken apart for delivery: the rows of an `eth_getLogs` answer, a block as `newHeads` shows it.
+//! Splits results for the delivery of subscriptions: the rows of an `eth_getLogs` result, a block as `newHeads` shows
+//! it.
 //!
-//! Invariant: what goes in was opened for the viewer by the views of those methods; nothing is added here, so that a
-//! stream shows what the same viewer would read, and never more (HD18 WS-3).
+//! Invariant: the input was opened for the viewer by the views of these methods, and this module adds nothing, so that
+//! a subscription shows exactly what the viewer would read (HD18 WS-3).
 
 use super::{
     scan::{Malformed, Scan},
@@ -10,24 +11,24 @@ use super::{
 use crate::sealed::Disclosed;
 use alloy_primitives::B256;
 
-/// One row of a log answer.
+/// One row of a log result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
-    /// The block it is in.
+pub struct DeliveredLog {
+    /// Hash of its block.
     pub block_hash: B256,
-    /// That block's number.
+    /// Number of its block.
     pub block_number: u64,
-    /// Its place there.
+    /// Index of the log in the block.
     pub log_index: u64,
     /// The row.
     pub row: Disclosed,
 }
 
-impl Item {
-    /// The row as it reads once its block has left the chain (WS-4).
+impl DeliveredLog {
+    /// The row with `removed: true`, after its block left the chain (WS-4).
     pub fn removed(&self) -> Disclosed {
         let row = self.row.as_str();
-        // Bytes and names of a row hold no such text, and its flag stands once.
+        // No other member of a row contains this text, and a row has at most one flag.
         let flagged = row.replace("\"removed\":false", "\"removed\":true");
         Disclosed::text(match flagged.strip_suffix('}') {
             Some(open) if !flagged.contains("\"removed\":") => format!("{open},\"removed\":true}}"),
@@ -36,17 +37,17 @@ impl Item {
     }
 }
 
-/// The rows of an `eth_getLogs` answer; none of an answer that has none.
-pub fn rows(answer: &Disclosed) -> Vec<Item> {
+/// The rows of an `eth_getLogs` result; empty if the result is not a list of rows.
+pub fn log_rows(answer: &Disclosed) -> Vec<DeliveredLog> {
     let mut items = Vec::new();
     let read = Scan::new(answer.as_str()).list(|scan| {
-        items.push(item(scan.value()?)?);
+        items.push(parse_row(scan.value()?)?);
         Ok(())
     });
     if read.is_ok() { items } else { Vec::new() }
 }
 
-fn item(row: &str) -> Result<Item, Malformed> {
+fn parse_row(row: &str) -> Result<DeliveredLog, Malformed> {
     let (mut hash, mut number, mut index) = (None, None, None);
     Scan::new(row).object(|scan| {
         let name = scan.key()?;
@@ -64,7 +65,7 @@ fn item(row: &str) -> Result<Item, Malformed> {
         number.ok_or(Malformed)?,
         index.ok_or(Malformed)?,
     );
-    Ok(Item {
+    Ok(DeliveredLog {
         block_hash,
         block_number,
         log_index,
@@ -72,13 +73,13 @@ fn item(row: &str) -> Result<Item, Malformed> {
     })
 }
 
-/// Several rows as one answer.
-pub fn listed<'a>(rows: impl IntoIterator<Item = &'a Disclosed>) -> Disclosed {
-    let rows: Vec<&str> = rows.into_iter().map(Disclosed::as_str).collect();
-    Disclosed::text(format!("[{}]", rows.join(",")))
+/// Combines rows to one result.
+pub fn log_array<'a>(log_rows: impl IntoIterator<Item = &'a Disclosed>) -> Disclosed {
+    let log_rows: Vec<&str> = log_rows.into_iter().map(Disclosed::as_str).collect();
+    Disclosed::text(format!("[{}]", log_rows.join(",")))
 }
 
-/// A block answer as `newHeads` has it: without what a header does not hold. `None` for no block.
+/// A block result as `newHeads` shows it, without members that a header does not have. `None` if it is not a block.
 pub fn header(block: &Disclosed) -> Option<Disclosed> {
     let mut out = String::with_capacity(block.as_str().len());
     let read = Scan::new(block.as_str()).object(|scan| {
@@ -112,10 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn ws4_a_row_of_a_lost_block_says_so_and_is_the_same_row() {
+    fn ws4_a_row_of_a_removed_block_differs_only_in_its_flag() {
         for flag in ["", r#","removed":false"#] {
             let answer = Disclosed::text(format!("[{},{}]", row(flag), row(flag)));
-            let items = rows(&answer);
+            let items = log_rows(&answer);
             assert_eq!(items.len(), 2);
             let item = &items[0];
             assert_eq!(
@@ -125,11 +126,11 @@ mod tests {
             assert_eq!(item.row.as_str(), row(flag));
             assert_eq!(item.removed().as_str(), row(r#","removed":true"#));
         }
-        assert!(rows(&Disclosed::EMPTY_LIST).is_empty() && rows(&Disclosed::NULL).is_empty());
+        assert!(log_rows(&Disclosed::EMPTY_LIST).is_empty() && log_rows(&Disclosed::NULL).is_empty());
     }
 
     #[test]
-    fn a_header_is_the_block_without_its_lists() {
+    fn a_header_is_a_block_without_its_lists() {
         let block = r#"{"number":"0x1","transactions":["0x1",{"a":[]}],"uncles":[],"gasUsed":"0x0","withdrawals":[]}"#;
         let shown = header(&Disclosed::text(block.to_owned())).unwrap();
         assert_eq!(shown.as_str(), r#"{"number":"0x1","gasUsed":"0x0"}"#);

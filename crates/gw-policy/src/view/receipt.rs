@@ -1,8 +1,7 @@
-//! Receipts (spec/30 sections 5.1, 5.2, 8).
+//! Views of receipts (spec/30 sections 5.1, 5.2, 8).
 
 use super::{
-    Parties, in_place,
-    log::LogReader,
+    log::receipt_logs,
     malformed_as,
     scan::{Malformed, Scan},
     shape::{self, Field, Object, Shape},
@@ -10,7 +9,7 @@ use super::{
 };
 use crate::{
     sealed::{Disclosed, RawJson, Sealed},
-    visibility::{Admission, Person, Viewer},
+    visibility::{LogViewer, SeesAnyLog, TransactionAccess, TransactionRow, Viewer},
 };
 
 /// 256 zero bytes.
@@ -23,8 +22,8 @@ pub(super) const ZERO_BLOOM: &str = concat!(
     "\""
 );
 
-/// HD11: what of a receipt may leave. Not `blockTimestamp`, which is no member of receipts: the one node that adds it
-/// writes a JSON number there, and clients read quantities.
+/// HD11: the members of a receipt that may be disclosed. `blockTimestamp` is not among them: it is no standard member
+/// of receipts, and the one node that adds it writes a JSON number, where clients expect a quantity.
 const RECEIPT: [Field; 16] = [
     Field("blockHash", Shape::Fixed(32)),
     Field("blockNumber", Shape::Quantity),
@@ -44,8 +43,8 @@ const RECEIPT: [Field; 16] = [
     Field("type", Shape::Quantity),
 ];
 
-/// `eth_getTransactionReceipt`: the receipt with its logs filtered, or `null`. Somebody who is not admitted but sees
-/// at least one of its logs gets it too, unless it is a deployment's.
+/// The result of `eth_getTransactionReceipt`: the receipt with filtered logs, or `null`. A viewer who does not see the
+/// transaction but at least one of its logs gets the receipt too, unless the transaction is a deployment.
 pub fn receipt(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::NULL, || {
         let raw = answer.open();
@@ -53,15 +52,16 @@ pub fn receipt(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
         if text == "null" {
             return Ok(Disclosed::NULL);
         }
-        let mut reader = LogReader::new(viewer);
+        let mut log_viewer = LogViewer::new(viewer);
         let mut out = String::with_capacity(text.len());
         let receipt = Receipt::read(&mut Scan::new(text))?;
-        let shows = receipt.write(&mut reader, Entitlement::AdmissionOrLog, &mut out)?;
+        let shows = receipt.write(&mut log_viewer, Entitlement::AccessOrLog, &mut out)?;
         Ok(if shows { Disclosed::text(out) } else { Disclosed::NULL })
     })
 }
 
-/// `eth_getBlockReceipts`: the receipts of admitted transactions, each as [`receipt`] shows it.
+/// The result of `eth_getBlockReceipts`: the receipts of transactions that the viewer sees, each as [`receipt`] shows
+/// it.
 pub fn block_receipts(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::EMPTY_LIST, || {
         let raw = answer.open();
@@ -69,16 +69,16 @@ pub fn block_receipts(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed
         if text == "null" {
             return Ok(Disclosed::NULL);
         }
-        let mut reader = LogReader::new(viewer);
+        let mut log_viewer = LogViewer::new(viewer);
         let mut out = String::from("[");
         Scan::new(text).list(|scan| {
-            let before = out.len();
-            if before > 1 {
+            let previous_len = out.len();
+            if previous_len > 1 {
                 out.push(',');
             }
             let receipt = Receipt::read(scan)?;
-            if !receipt.write(&mut reader, Entitlement::Admission, &mut out)? {
-                out.truncate(before);
+            if !receipt.write(&mut log_viewer, Entitlement::Access, &mut out)? {
+                out.truncate(previous_len);
             }
             Ok(())
         })?;
@@ -87,11 +87,13 @@ pub fn block_receipts(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed
     })
 }
 
-/// What earns a receipt.
+/// What makes a receipt visible to a viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entitlement {
-    Admission,
-    AdmissionOrLog,
+    /// Access to the transaction.
+    Access,
+    /// Access to the transaction, or a visible log of it.
+    AccessOrLog,
 }
 
 struct Receipt<'a>(Object<'a, 'static, { RECEIPT.len() }>);
@@ -101,43 +103,38 @@ impl<'a> Receipt<'a> {
         Object::read(scan, &RECEIPT).map(Self)
     }
 
-    /// Appends the receipt and says whether there was anything to show; if not, `out` ends as it began.
+    /// Appends the receipt if the viewer may see it. Returns whether it did; if not, `out` is unchanged.
     fn write(
         &self,
-        reader: &mut LogReader<'_, '_>,
+        log_viewer: &mut LogViewer<'_, '_>,
         entitlement: Entitlement,
         out: &mut String,
     ) -> Result<bool, Malformed> {
-        let viewer = reader.viewer();
-        let parties = Parties {
-            tx_hash: self.0.word("transactionHash")?,
+        let viewer = log_viewer.viewer();
+        let row = TransactionRow {
+            hash: self.0.word("transactionHash")?,
             from: self.0.address("from")?,
             to: self.0.optional_address("to")?,
             moment: shape::moment(self.0.find("blockNumber"))?,
         };
-        let by_log = entitlement == Entitlement::AdmissionOrLog && parties.to.is_some() && !viewer.is_own_only();
-        if parties.admission_of(viewer.person()) == Admission::None && !by_log {
+        let shown = viewer.transaction(&row);
+        let log_suffices = entitlement == Entitlement::AccessOrLog && viewer.log_earns_receipt(&row);
+        if shown.access == TransactionAccess::None && !log_suffices {
             return Ok(false);
         }
-        let shown = reader.logs_of(&parties, self.0.get("logs")?)?;
-        let entitled = |person: &Person<'_>, any| parties.admission_of(person) != Admission::None || (by_log && any);
-        let to_operator = viewer
-            .operator()
-            .is_none_or(|operator| entitled(operator, shown.any_beside));
-        if !(entitled(viewer.person(), shown.any_to_person) && to_operator) {
+        let (logs, sees_any) = receipt_logs(log_viewer, &row, self.0.get("logs")?)?;
+        if !viewer.shows_receipt(&row, if log_suffices { sees_any } else { SeesAnyLog::default() }) {
             return Ok(false);
         }
-        let in_place = in_place(viewer, &parties);
-        let logs = shown.text;
         let gas_used = self.0.get("gasUsed")?;
         let hides_fee = viewer.knobs().hide_base_fee;
         let hides_price = hides_fee && !self.0.find("type").is_some_and(is_of_fixed_price);
         self.0.write(out, |name| match name {
-            "from" => in_place(|open| open.from, NOBODY),
-            "to" => in_place(|open| open.to, NOBODY),
-            // Only a deployment has one, and its receipt is for its sender and those it was shared with.
-            "contractAddress" => in_place(|open| open.rest, "null"),
-            // The sum counts the gas of earlier, hidden transactions (section 8).
+            "from" => (!shown.from).then_some(NOBODY),
+            "to" => (!shown.to).then_some(NOBODY),
+            // Only a deployment has a contract address; its sender and the recipients of a share see it.
+            "contractAddress" => (!shown.details).then_some("null"),
+            // The cumulative gas would include that of earlier, hidden transactions (section 8).
             "cumulativeGasUsed" => Some(gas_used),
             "effectiveGasPrice" => hides_price.then_some("\"0x0\""),
             "blobGasPrice" => hides_fee.then_some("\"0x1\""),

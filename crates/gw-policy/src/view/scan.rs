@@ -1,28 +1,36 @@
-//! One pass over JSON text, borrowing every value.
+//! A single-pass JSON reader that borrows every value.
 //!
-//! The views copy almost everything they let through, so parsing into a tree would be the main cost of a large
-//! answer. This reader hands out slices of the text instead. It checks structure (nesting, separators, ends) and
-//! knows where a value ends; whether a value may be copied is decided by its [`Shape`](super::shape::Shape).
+//! The views copy almost everything that they disclose, so parsing into a tree would be the main cost of a large
+//! response. This reader returns slices of the text instead. It checks the structure (nesting, separators, ends) and
+//! finds the end of each value; its [`Shape`](super::shape::Shape) decides whether a value may be copied.
 //!
-//! Strings with escapes are recognized but never handed out as text: nothing the views copy needs one.
+//! Escapes in strings are recognized but not decoded: no value that the views copy contains one.
+
+use crate::visibility::MalformedData;
 
 /// The text has an unexpected shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// How deep values may nest.
+impl From<MalformedData> for Malformed {
+    fn from(MalformedData: MalformedData) -> Self {
+        Self
+    }
+}
+
+/// Maximum nesting depth of values.
 const MAX_DEPTH: u8 = 64;
 
 /// A position in JSON text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scan<'a> {
     text: &'a str,
-    at: usize,
+    position: usize,
 }
 
 impl<'a> Scan<'a> {
     pub(super) const fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, position: 0 }
     }
 
     /// Reads one value and checks that nothing follows it.
@@ -33,7 +41,7 @@ impl<'a> Scan<'a> {
         Ok(value)
     }
 
-    /// Nothing but white space may follow.
+    /// Checks that only white space follows.
     pub(super) fn end(mut self) -> Result<(), Malformed> {
         self.skip_space();
         if self.rest().is_empty() { Ok(()) } else { Err(Malformed) }
@@ -42,9 +50,9 @@ impl<'a> Scan<'a> {
     /// Reads any value and returns its text.
     pub(super) fn value(&mut self) -> Result<&'a str, Malformed> {
         self.skip_space();
-        let from = self.at;
+        let from = self.position;
         self.skip_value(MAX_DEPTH)?;
-        self.text.get(from..self.at).ok_or(Malformed)
+        self.text.get(from..self.position).ok_or(Malformed)
     }
 
     /// Reads an object: `member` must read exactly one key and its value. Returns the object's own text.
@@ -53,9 +61,9 @@ impl<'a> Scan<'a> {
         member: impl FnMut(&mut Self) -> Result<(), Malformed>,
     ) -> Result<&'a str, Malformed> {
         self.skip_space();
-        let from = self.at;
+        let from = self.position;
         self.separated(b'{', b'}', member)?;
-        self.text.get(from..self.at).ok_or(Malformed)
+        self.text.get(from..self.position).ok_or(Malformed)
     }
 
     /// Reads any key.
@@ -68,26 +76,26 @@ impl<'a> Scan<'a> {
 
     /// Reads the key if it is this one, without searching for its end.
     pub(super) fn is_key(&mut self, name: &str) -> bool {
-        let after = self
+        let after_name = self
             .rest()
             .strip_prefix(b"\"")
             .and_then(|rest| rest.strip_prefix(name.as_bytes()));
-        let found = after.is_some_and(|after| after.starts_with(b"\":"));
-        if found {
-            self.at = self.at.saturating_add(name.len()).saturating_add(3);
+        let is_key = after_name.is_some_and(|after| after.starts_with(b"\":"));
+        if is_key {
+            self.position = self.position.saturating_add(name.len()).saturating_add(3);
             self.skip_space();
         }
-        found
+        is_key
     }
 
-    /// What a value of at most `length` bytes would be if it began here; the position does not move.
+    /// The next `length` bytes, without moving the position. `None` if fewer remain, or if they end within a character.
     pub(super) fn peek(&self, length: usize) -> Option<&'a str> {
-        self.text.get(self.at..self.at.saturating_add(length))
+        self.text.get(self.position..self.position.saturating_add(length))
     }
 
-    /// Steps over a value that was peeked at.
+    /// Moves past a value that [`Self::peek`] returned.
     pub(super) fn step(&mut self, value: &str) {
-        self.at = self.at.saturating_add(value.len());
+        self.position = self.position.saturating_add(value.len());
     }
 
     /// Reads a list: `item` must read exactly one value.
@@ -125,43 +133,43 @@ impl<'a> Scan<'a> {
             }),
             Some(b'[') => self.separated(b'[', b']', |scan| scan.skip_value(depth)),
             Some(_) => {
-                // Literals and numbers: up to the next delimiter. Shapes accept only exact texts.
-                let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'+' | b'.');
-                let length = self.rest().iter().take_while(|b| plain(b)).count();
-                self.at = self.at.saturating_add(length);
+                // Literals and numbers, up to the next delimiter. Shapes check the exact text.
+                let is_plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'+' | b'.');
+                let length = self.rest().iter().take_while(|b| is_plain(b)).count();
+                self.position = self.position.saturating_add(length);
                 if length == 0 { Err(Malformed) } else { Ok(()) }
             }
             None => Err(Malformed),
         }
     }
 
-    /// Reads a string and returns what stands between its quotes, escapes included.
+    /// Reads a string and returns the text between its quotes, with escapes not decoded.
     fn string(&mut self) -> Result<&'a str, Malformed> {
         let rest = self.rest().strip_prefix(b"\"").ok_or(Malformed)?;
-        let from = self.at.saturating_add(1);
+        let from = self.position.saturating_add(1);
         let mut length = 0;
         loop {
             let tail = rest.get(length..).ok_or(Malformed)?;
-            let found = quote_or_escape(tail);
-            length = length.saturating_add(found);
-            match tail.get(found) {
+            let offset = quote_or_escape(tail);
+            length = length.saturating_add(offset);
+            match tail.get(offset) {
                 Some(b'"') => break,
                 Some(_) => length = length.saturating_add(2),
                 None => return Err(Malformed),
             }
         }
         let to = from.saturating_add(length);
-        self.at = to.saturating_add(1);
+        self.position = to.saturating_add(1);
         self.text.get(from..to).ok_or(Malformed)
     }
 
     fn rest(&self) -> &'a [u8] {
-        self.text.as_bytes().get(self.at..).unwrap_or_default()
+        self.text.as_bytes().get(self.position..).unwrap_or_default()
     }
 
     fn skip_space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.rest().first() {
-            self.at = self.at.saturating_add(1);
+            self.position = self.position.saturating_add(1);
         }
     }
 
@@ -169,7 +177,7 @@ impl<'a> Scan<'a> {
         self.skip_space();
         let is_next = self.rest().first() == Some(&byte);
         if is_next {
-            self.at = self.at.saturating_add(1);
+            self.position = self.position.saturating_add(1);
         }
         is_next
     }
@@ -179,23 +187,25 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The position of the first quote or backslash, or the length: eight bytes at a time, for strings are short.
+/// The position of the first quote or backslash, or the length if there is none. Compares eight bytes at a time, which
+/// is fast for short strings.
 fn quote_or_escape(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-    // The high bit of every byte that is zero; bytes above the lowest such may be marked wrongly.
+    // Sets the high bit of every zero byte. Bytes above the lowest zero byte may be marked wrongly, but only the lowest
+    // one is used.
     let zeroes = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
     let (chunks, rest) = bytes.as_chunks::<8>();
-    let mut at = 0;
+    let mut position = 0;
     for chunk in chunks {
         let word = u64::from_le_bytes(*chunk);
-        let found = zeroes(word ^ u64::from_le_bytes([b'"'; 8])) | zeroes(word ^ u64::from_le_bytes([b'\\'; 8]));
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
+        let matches = zeroes(word ^ u64::from_le_bytes([b'"'; 8])) | zeroes(word ^ u64::from_le_bytes([b'\\'; 8]));
+        if matches != 0 {
+            return position + (matches.trailing_zeros() / 8) as usize;
         }
-        at += 8;
+        position += 8;
     }
-    at + rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\')).count()
+    position + rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\')).count()
 }
 
 #[cfg(test)]
@@ -205,13 +215,13 @@ mod tests {
 
     fn members(text: &str) -> Result<Vec<(&str, &str)>, Malformed> {
         let mut scan = Scan::new(text);
-        let mut found = Vec::new();
+        let mut members = Vec::new();
         scan.object(|scan| {
-            found.push((scan.key()?, scan.value()?));
+            members.push((scan.key()?, scan.value()?));
             Ok(())
         })?;
         scan.end()?;
-        Ok(found)
+        Ok(members)
     }
 
     #[test]
@@ -252,20 +262,20 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever serde_json accepts is read with the same boundaries.
+        /// Text that serde_json accepts is split at the same boundaries.
         #[test]
         fn agrees_with_serde_json(keys in prop::collection::vec("[ -~é]{0,6}", 0..6), text in ".{0,20}", n: i64) {
             let value = serde_json::json!({ "s": text, "n": n, "l": keys, "o": { "k": [n, null, true, 1.5e-3] } });
             for json in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
-                let found = members(&json).unwrap();
-                prop_assert_eq!(found.len(), 4);
-                for (key, raw) in found {
+                let pairs = members(&json).unwrap();
+                prop_assert_eq!(pairs.len(), 4);
+                for (key, raw) in pairs {
                     prop_assert_eq!(&serde_json::from_str::<serde_json::Value>(raw).unwrap(), &value[key]);
                 }
             }
         }
 
-        /// Any text at all: an answer or a refusal, never a panic.
+        /// Any text gives a result or an error, never a panic.
         #[test]
         fn takes_any_text(text in "[\\[\\]{}\",:\\\\ a0é]{0,40}") {
             let _ = Scan::whole(&text);

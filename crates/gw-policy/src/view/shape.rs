@@ -1,7 +1,7 @@
-//! What a copied value must look like, and the objects made of such values.
+//! Shapes of values that may be copied, and allowlisted objects of such values.
 //!
-//! A value that passes its [`Shape`] holds nothing but hex digits, literals and the structure named here: it can be
-//! copied as it is.
+//! A value that passes the check of its [`Shape`] contains only hex digits, literals and the structure that the shape
+//! defines, so it can be copied unchanged.
 
 use super::scan::{Malformed, Scan};
 use crate::snapshot::Moment;
@@ -23,11 +23,11 @@ pub(super) enum Shape {
     Flag,
     /// A list of 32-byte words, or `null`.
     Words,
-    /// EIP-2930: addresses with storage keys, or `null`.
+    /// An EIP-2930 access list: addresses with storage keys, or `null`.
     AccessList,
-    /// EIP-7702, or `null`.
+    /// An EIP-7702 authorization list, or `null`.
     Authorizations,
-    /// Read on its own or replaced: never copied as it is.
+    /// A value that is parsed separately or replaced, and never copied unchanged.
     Unchecked,
 }
 
@@ -36,7 +36,7 @@ const WORD: Shape = Shape::Fixed(32);
 
 impl Shape {
     pub(super) fn check(self, value: &str) -> Result<(), Malformed> {
-        let fits = match self {
+        let is_valid = match self {
             Self::Quantity => {
                 value == "null" || digits(value).is_some_and(|d| (1..=64).contains(&d.len()) && hex::check_raw(d))
             }
@@ -51,11 +51,11 @@ impl Shape {
             Self::Authorizations => value == "null" || Scan::new(value).list(authorization).is_ok(),
             Self::Unchecked => true,
         };
-        if fits { Ok(()) } else { Err(Malformed) }
+        if is_valid { Ok(()) } else { Err(Malformed) }
     }
 
-    /// Reads a value of this shape. A value of fixed length is not searched for its end: the place where it must end
-    /// is known, and its digits hold no quote.
+    /// Reads a value of this shape. A value of fixed length is not searched for its end: its length is known, and its
+    /// digits contain no quote.
     pub(super) fn read<'a>(self, scan: &mut Scan<'a>) -> Result<&'a str, Malformed> {
         if let Self::Fixed(length) = self {
             let expected = scan.peek(length.saturating_mul(2).saturating_add(4));
@@ -102,7 +102,7 @@ fn authorization(scan: &mut Scan<'_>) -> Result<(), Malformed> {
     if object.is_exact { Ok(()) } else { Err(Malformed) }
 }
 
-/// What stands between `"0x` and `"`.
+/// The text between `"0x` and `"`.
 fn digits(value: &str) -> Option<&str> {
     value.strip_prefix("\"0x")?.strip_suffix('"')
 }
@@ -137,7 +137,7 @@ pub(super) fn byte_digits(value: &str) -> Result<&str, Malformed> {
     digits(value).ok_or(Malformed)
 }
 
-/// A number of a block or a place in one.
+/// Reads a block number or an index in a block.
 pub(super) fn number(value: &str) -> Result<u64, Malformed> {
     U256::from_str_radix(byte_digits(value)?, 16)
         .ok()
@@ -145,7 +145,7 @@ pub(super) fn number(value: &str) -> Result<u64, Malformed> {
         .ok_or(Malformed)
 }
 
-/// When something happened, by the `blockNumber` the node says of it.
+/// The moment for a `blockNumber` member, which may be missing or `null`.
 pub(super) fn moment(number: Option<&str>) -> Result<Moment, Malformed> {
     match number {
         None => Ok(Moment::Unknown),
@@ -158,11 +158,14 @@ pub(super) fn moment(number: Option<&str>) -> Result<Moment, Malformed> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field(pub(super) &'static str, pub(super) Shape);
 
-/// In which order a node writes the members of one kind of object: a guess that saves looking for them.
+/// The expected order of the members of one kind of object, learned from previous objects. It saves the search for each
+/// member in the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order<const N: usize> {
+    /// Index in the table of the first member.
     first: usize,
-    after: [usize; N],
+    /// For each member, the index of the next one.
+    next: [usize; N],
 }
 
 impl<const N: usize> Default for Order<N> {
@@ -170,7 +173,7 @@ impl<const N: usize> Default for Order<N> {
     fn default() -> Self {
         Self {
             first: 0,
-            after: core::array::from_fn(|place| place.saturating_add(1)),
+            next: core::array::from_fn(|index| index.saturating_add(1)),
         }
     }
 }
@@ -187,13 +190,13 @@ pub(super) struct Object<'a, 't, const N: usize> {
 }
 
 impl<'a, 't, const N: usize> Object<'a, 't, N> {
-    /// Reads the next value as an object. Members beyond `table` are dropped (HD11); a listed one that comes twice or
-    /// in another shape is malformed.
+    /// Reads the next value as an object. Members that are not in `table` are dropped (HD11); an object with a listed
+    /// member twice or in another shape is malformed.
     pub(super) fn read(scan: &mut Scan<'a>, table: &'t [Field; N]) -> Result<Self, Malformed> {
         Self::read_in_order(scan, table, &mut Order::default())
     }
 
-    /// As `read`, for one of many objects the same node wrote.
+    /// Like [`Self::read`], for one of several objects that a node wrote in the same order.
     pub(super) fn read_in_order(
         scan: &mut Scan<'a>,
         table: &'t [Field; N],
@@ -202,27 +205,27 @@ impl<'a, 't, const N: usize> Object<'a, 't, N> {
         let mut values = [None; N];
         let mut is_exact = true;
         let mut next = order.first;
-        // What comes after this member is remembered here.
-        let mut before: Option<usize> = None;
+        // The previous listed member, whose successor in `order` is corrected if the guess was wrong.
+        let mut previous: Option<usize> = None;
         let text = scan.object(|scan| {
             let expected = table.get(next).filter(|field| scan.is_key(field.0));
-            let at = match expected {
+            let index = match expected {
                 Some(_) => next,
                 None => {
                     let key = scan.key()?;
-                    let Some(at) = table.iter().position(|field| field.0 == key) else {
+                    let Some(index) = table.iter().position(|field| field.0 == key) else {
                         is_exact = false;
                         return scan.value().map(|_| ());
                     };
-                    *before
-                        .map_or(Some(&mut order.first), |before| order.after.get_mut(before))
-                        .ok_or(Malformed)? = at;
-                    at
+                    *previous
+                        .map_or(Some(&mut order.first), |previous| order.next.get_mut(previous))
+                        .ok_or(Malformed)? = index;
+                    index
                 }
             };
-            before = Some(at);
-            next = order.after.get(at).copied().ok_or(Malformed)?;
-            let (Some(field), Some(slot)) = (table.get(at), values.get_mut(at)) else {
+            previous = Some(index);
+            next = order.next.get(index).copied().ok_or(Malformed)?;
+            let (Some(field), Some(slot)) = (table.get(index), values.get_mut(index)) else {
                 return Err(Malformed);
             };
             let value = field.1.read(scan)?;
@@ -240,32 +243,32 @@ impl<'a, 't, const N: usize> Object<'a, 't, N> {
         })
     }
 
-    /// The value of the member at this place of the table.
-    pub(super) fn at(&self, place: usize) -> Result<&'a str, Malformed> {
-        self.values.get(place).copied().flatten().ok_or(Malformed)
+    /// The value of the member at this index of the table, which must be present.
+    pub(super) fn get_at(&self, index: usize) -> Result<&'a str, Malformed> {
+        self.values.get(index).copied().flatten().ok_or(Malformed)
     }
 
-    /// The same of a member the node need not have sent.
-    pub(super) fn find_at(&self, place: usize) -> Option<&'a str> {
-        self.values.get(place).copied().flatten()
+    /// The value of the member at this index of the table, if the node sent it.
+    pub(super) fn find_at(&self, index: usize) -> Option<&'a str> {
+        self.values.get(index).copied().flatten()
     }
 
-    /// The value of a member the node sent.
+    /// The value of a member, if the node sent it.
     pub(super) fn find(&self, name: &str) -> Option<&'a str> {
         self.find_at(self.table.iter().position(|field| field.0 == name)?)
     }
 
-    /// The value of a member that must be there.
+    /// The value of a member that must be present.
     pub(super) fn get(&self, name: &str) -> Result<&'a str, Malformed> {
         self.find(name).ok_or(Malformed)
     }
 
-    /// The address in a member that must be there.
+    /// The address in a member that must be present.
     pub(super) fn address(&self, name: &str) -> Result<Address, Malformed> {
         address(self.get(name)?)
     }
 
-    /// The address in a member that must be there but may be `null`.
+    /// The address in a member that must be present but may be `null`.
     pub(super) fn optional_address(&self, name: &str) -> Result<Option<Address>, Malformed> {
         match self.get(name)? {
             "null" => Ok(None),
@@ -273,12 +276,12 @@ impl<'a, 't, const N: usize> Object<'a, 't, N> {
         }
     }
 
-    /// The word in a member that must be there.
+    /// The word in a member that must be present.
     pub(super) fn word(&self, name: &str) -> Result<B256, Malformed> {
         word(self.get(name)?)
     }
 
-    /// Writes the members the node sent, in the order of the table; `render` may put another text in place of one.
+    /// Writes the members that the node sent, in the order of the table. `render` may return another text for a member.
     pub(super) fn write<'r>(&self, out: &mut String, mut render: impl FnMut(&'static str) -> Option<&'r str>) {
         self.write_with(out, |name, out| {
             let text = render(name);
@@ -286,13 +289,13 @@ impl<'a, 't, const N: usize> Object<'a, 't, N> {
         });
     }
 
-    /// As `write`, but `render` writes itself and says whether it did.
+    /// Like [`Self::write`], but `render` writes the text itself and returns whether it did.
     pub(super) fn write_with(&self, out: &mut String, mut render: impl FnMut(&'static str, &mut String) -> bool) {
-        let mut before = '{';
+        let mut separator = '{';
         for (field, value) in self.table.iter().zip(&self.values) {
             let Some(value) = value else { continue };
-            out.push(before);
-            before = ',';
+            out.push(separator);
+            separator = ',';
             out.push('"');
             out.push_str(field.0);
             out.push_str("\":");
@@ -300,7 +303,7 @@ impl<'a, 't, const N: usize> Object<'a, 't, N> {
                 out.push_str(value);
             }
         }
-        out.push_str(if before == '{' { "{}" } else { "}" });
+        out.push_str(if separator == '{' { "{}" } else { "}" });
     }
 }
 
@@ -309,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_take_what_they_name_and_nothing_else() {
+    fn shapes_accept_only_matching_values() {
         let address = format!("\"0x{}\"", "aB".repeat(20));
         let word_text = format!("\"0x{}\"", "0f".repeat(32));
         let list = format!("[{{\"address\":{address},\"storageKeys\":[{word_text}]}}]");
@@ -343,7 +346,7 @@ mod tests {
         }
     }
 
-    /// HD11: members beyond the allowlist are dropped; a listed one must come once.
+    /// HD11: members that are not on the allowlist are dropped; a listed one must not occur twice.
     #[test]
     fn hd11_objects_are_allowlists() {
         let table = [Field("a", Shape::Quantity), Field("b", Shape::Flag)];

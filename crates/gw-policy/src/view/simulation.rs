@@ -1,7 +1,7 @@
-//! Answers from a judged trace (spec/20 X4, HD3; decision 44).
+//! Results from an evaluated trace (spec/20 X4, HD3; decision 44).
 //!
-//! A [`TraceVerdict`] holds the trace it was given on, and only [`judge_trace`](crate::access::judge_trace) makes one: an
-//! execution nobody judged says nothing.
+//! A [`TraceVerdict`] contains its trace, and only [`evaluate_trace`](crate::access::evaluate_trace) creates one, so no
+//! execution is disclosed without an evaluation.
 
 use super::{error::DisclosedError, shape::Shape, state::checked};
 use crate::{
@@ -15,8 +15,10 @@ use gw_evm::{code, trace::Trace};
 use gw_types::Address;
 use std::fmt::Write as _;
 
-/// `eth_call`: the output of the judged run, or its failure in known words. Return data is not redacted (spec/30
-/// section 8).
+/// The result of `eth_call`: the output of the evaluated execution. Return data is not redacted (spec/30 section 8).
+///
+/// # Errors
+/// The failure of the execution, as a known text.
 pub fn call_result(verdict: &TraceVerdict) -> Result<Disclosed, DisclosedError> {
     let trace = verdict.trace();
     match failure(trace) {
@@ -28,12 +30,15 @@ pub fn call_result(verdict: &TraceVerdict) -> Result<Disclosed, DisclosedError> 
     }
 }
 
-/// `eth_call` while its tracing is switched off (X9): as the node answers.
+/// The result of `eth_call` while its tracing is switched off (X9): the upstream result.
 pub fn untraced_call_result(answer: Sealed<RawJson>) -> Disclosed {
     checked(answer, Shape::Bytes, Disclosed::NULL)
 }
 
-/// What a judged run of `eth_estimateGas` used, for the gateway's own search (HD3), or why it failed.
+/// The gas that an evaluated execution of `eth_estimateGas` used, for the gateway's own search (HD3).
+///
+/// # Errors
+/// The failure of the execution, as a known text.
 pub fn gas_used(verdict: &TraceVerdict) -> Result<u64, DisclosedError> {
     let trace = verdict.trace();
     match failure(trace) {
@@ -42,7 +47,8 @@ pub fn gas_used(verdict: &TraceVerdict) -> Result<u64, DisclosedError> {
     }
 }
 
-/// `eth_createAccessList`: the list the last run was given, what that run used, and why it failed if it did.
+/// The result of `eth_createAccessList`: the list that the last execution was given, the gas that this execution used,
+/// and its failure, if any.
 pub fn access_list(verdict: &TraceVerdict, list: &AccessList) -> Disclosed {
     let trace = verdict.trace();
     let mut items = String::new();
@@ -57,7 +63,7 @@ pub fn access_list(verdict: &TraceVerdict, list: &AccessList) -> Disclosed {
             keys.join(",")
         );
     }
-    // Known words hold no quotes.
+    // Known texts contain no quotes.
     let error = failure(trace)
         .map(|error| format!("\"error\":\"{}\",", error.plain()))
         .unwrap_or_default();
@@ -67,8 +73,8 @@ pub fn access_list(verdict: &TraceVerdict, list: &AccessList) -> Disclosed {
     ))
 }
 
-/// Whether code of this run could ask for the base fee (`HIDE_BASE_FEE`): its answer is given to nobody then. Code that
-/// the trace does not show counts as such.
+/// Whether code of this execution could read the base fee, so that its result must not be disclosed under
+/// `HIDE_BASE_FEE`. Code that the trace does not show counts as reading it.
 #[must_use]
 pub fn reads_base_fee(verdict: &TraceVerdict) -> bool {
     let trace = verdict.trace();
@@ -76,13 +82,13 @@ pub fn reads_base_fee(verdict: &TraceVerdict) -> bool {
     let is_shown = |address: Address| {
         is_precompile(address)
             || trace.touched.contains_key(&address)
-            || creations().any(|made| made.to == Some(address))
+            || creations().any(|creation| creation.to == Some(address))
     };
     trace
         .touched
         .values()
         .any(|account| code::reads_base_fee(&account.code))
-        || creations().any(|made| code::reads_base_fee(&made.input) || code::reads_base_fee(&made.output))
+        || creations().any(|creation| code::reads_base_fee(&creation.input) || code::reads_base_fee(&creation.output))
         || trace
             .frames
             .iter()
@@ -91,11 +97,11 @@ pub fn reads_base_fee(verdict: &TraceVerdict) -> bool {
 }
 
 fn failure(trace: &Trace) -> Option<DisclosedError> {
-    let known = DisclosedError::known(-32000, trace.top.error.as_deref()?);
-    // The code that ran is one the caller may see, so its revert bytes are too (W7).
-    Some(if known.is_revert() {
+    let error = DisclosedError::known(-32000, trace.top.error.as_deref()?);
+    // The caller may see the outcome of the executed code, so also its revert bytes (W7).
+    Some(if error.is_revert() {
         DisclosedError::reverted(&trace.top.output)
     } else {
-        known
+        error
     })
 }

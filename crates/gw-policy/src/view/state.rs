@@ -1,7 +1,7 @@
-//! State of one address (spec/30 section 5.1; K8, decisions 5 and 37, HD6, HD11).
+//! Views of the state of one address (spec/30 section 5.1; K8, decisions 5 and 37, HD6, HD11).
 //!
-//! What convicted transactions changed is shown as it was before them, to everybody (HD28): each view takes the number of
-//! the block that it was read at.
+//! Everybody is shown the state without the changes of convicted transactions (HD28). To undo them, each view takes the
+//! number of the block that the state was read at.
 
 use super::{
     malformed_as,
@@ -15,9 +15,9 @@ use crate::{
 use alloy_primitives::{Address, B256, U256, hex, keccak256};
 use gw_evm::code::delegation;
 
-/// `eth_getBalance` (K8).
+/// The result of `eth_getBalance` (K8).
 pub fn balance(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Disclosed {
-    let shown = |held| viewer.person().snapshot.shown_balance(address, block, held);
+    let shown = |actual| viewer.user().snapshot.shown_balance(address, block, actual);
     if viewer.shows_account(address) {
         shown_quantity(answer, shown)
     } else {
@@ -25,9 +25,9 @@ pub fn balance(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed
     }
 }
 
-/// `eth_getTransactionCount` (K8).
+/// The result of `eth_getTransactionCount` (K8).
 pub fn nonce(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Disclosed {
-    let shown = |held| viewer.person().snapshot.shown_nonce(address, block, held);
+    let shown = |actual| viewer.user().snapshot.shown_nonce(address, block, actual);
     if viewer.shows_account(address) {
         shown_quantity(answer, shown)
     } else {
@@ -37,15 +37,15 @@ pub fn nonce(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<R
 
 fn shown_quantity(answer: Sealed<RawJson>, shown: impl FnOnce(U256) -> U256) -> Disclosed {
     malformed_as(Disclosed::ZERO, || {
-        Ok(Disclosed::text(number(shown(read_number(whole(&answer)?)?))))
+        Ok(Disclosed::text(number(shown(parse_number(whole_text(&answer)?)?))))
     })
 }
 
-fn whole(answer: &Sealed<RawJson>) -> Result<&str, Malformed> {
+fn whole_text(answer: &Sealed<RawJson>) -> Result<&str, Malformed> {
     Scan::whole(answer.peek().text().ok_or(Malformed)?)
 }
 
-fn read_number(value: &str) -> Result<U256, Malformed> {
+fn parse_number(value: &str) -> Result<U256, Malformed> {
     Shape::Quantity.check(value)?;
     serde_json::from_str(value).map_err(|_| Malformed)
 }
@@ -54,55 +54,56 @@ fn number(value: U256) -> String {
     format!("\"{value:#x}\"")
 }
 
-/// A quantity that may leave; anything else is zero.
+/// A quantity that may be disclosed to everybody; a malformed one becomes zero.
 pub(super) fn quantity(answer: Sealed<RawJson>) -> Disclosed {
     checked(answer, Shape::Quantity, Disclosed::ZERO)
 }
 
-/// `eth_getCode` (decision 37): no code is `0x`, whoever owns the address; code is for those who reach the contract,
-/// for the owner of a delegated wallet, and shared infrastructure's for everybody. To everybody else a delegated wallet
-/// is a plain one (HD40). `None` is the opaque 404.
+/// The result of `eth_getCode` (decision 37). An address without code is `0x` for everybody. Code is shown to viewers
+/// with access to the contract and to the owner of a delegated wallet; the code of shared infrastructure is shown to
+/// everybody. For all others a delegated wallet has no code (HD40). `None` is the opaque 404.
 #[must_use]
 pub fn code(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Option<Disclosed> {
-    let code = match viewer.person().snapshot.shown_code(address, block) {
+    let code = match viewer.user().snapshot.shown_code(address, block) {
+        // Withheld changes of the code are undone (HD28).
         Some(shown) => Disclosed::text(format!("\"{}\"", hex::encode_prefixed(shown))),
         None => checked(answer, Shape::Bytes, Disclosed::NULL),
     };
     if code.is_malformed() {
         return None;
     }
-    let open = || viewer.all(|person| !person.is_closed(address));
-    let reached = || open() && (viewer.reaches_code(address) || viewer.owns(address));
-    // HD17: whoever is shown own things only is told where no code is, and nothing of code.
-    if !viewer.is_own_only() && (viewer.is_open_utility(address) || reached()) {
+    let is_open = || viewer.all(|viewer| !viewer.is_closed(address));
+    let has_access = || is_open() && (viewer.reaches_code(address) || viewer.owns(address));
+    // HD17: a viewer restricted to own transactions sees only the absence of code.
+    if !viewer.is_own_transactions_only() && (viewer.is_open_utility(address) || has_access()) {
         return Some(code);
     }
     is_wallet(code.as_str()).then_some(Disclosed::NO_BYTES)
 }
 
-/// Whether the node's `eth_getCode` says that there is none, or a delegation only.
+/// Whether the result of `eth_getCode` is no code, or only a delegation (EIP-7702).
 #[must_use]
 pub fn is_no_code(answer: &Sealed<RawJson>) -> bool {
     answer.peek().text().is_some_and(|text| is_wallet(text.trim()))
 }
 
-/// Whether the account runs no code at all, not even another's (EIP-7702).
+/// Whether the result of `eth_getCode` is no code at all, not even a delegation (EIP-7702).
 pub fn runs_no_code(answer: &Sealed<RawJson>) -> bool {
     answer.peek().text().is_some_and(|text| text.trim() == "\"0x\"")
 }
 
-/// Whether this is what a wallet has for code: nothing, or where it delegates to (EIP-7702).
+/// Whether this is the code of a wallet: no code, or a delegation (EIP-7702).
 fn is_wallet(code: &str) -> bool {
     let digits = code.strip_prefix("\"0x").and_then(|code| code.strip_suffix('"'));
     let code = digits.and_then(|digits| hex::decode(digits).ok());
     code.is_some_and(|code| code.is_empty() || delegation(&code).is_some())
 }
 
-/// `eth_getStorageAt`, for a slot the access rules permitted.
+/// The result of `eth_getStorageAt`, for a slot that the access rules permitted.
 pub fn storage(viewer: &Viewer<'_>, address: Address, slot: B256, block: u64, answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::NULL, || {
-        let held = shape::word(whole(&answer)?)?;
-        let shown = viewer.person().snapshot.shown_slot(address, slot, block, held);
+        let actual = shape::word(whole_text(&answer)?)?;
+        let shown = viewer.user().snapshot.shown_slot(address, slot, block, actual);
         Ok(Disclosed::text(format!("\"{shown:#x}\"")))
     })
 }
@@ -123,10 +124,11 @@ const STORAGE_PROOF: [Field; 3] = [
     Field("proof", Shape::Unchecked),
 ];
 
-/// `eth_getProof` of a contract the viewer reaches, for slots the access rules permitted. The account's own proof
-/// would lead to the state root and past its neighbours: it is empty under K9 (HD11). So are, for whoever may not read
-/// every slot, the proofs of slots: their nodes hold other slots' values, and the storage root confirms guesses at them.
-/// While anything is withheld there are no nodes of any account, for they would tell which ones it is about.
+/// The result of `eth_getProof` for a contract that the viewer has access to and slots that the access rules permitted.
+/// The account proof contains the state root and nodes of other accounts, so it is empty under K9 (HD11). Storage
+/// proofs are empty under K9 for a viewer who may not read every slot, and the storage root is zero: their nodes
+/// contain values of other slots, and the root confirms guesses of them. While any change is withheld, all accounts
+/// have empty proofs, since empty proofs of single accounts would reveal which ones are affected.
 pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::NULL, || {
         let raw = answer.open();
@@ -135,7 +137,7 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<R
         if object.address("address")? != address {
             return Err(Malformed);
         }
-        let snapshot = viewer.person().snapshot;
+        let snapshot = viewer.user().snapshot;
         let withholds = snapshot.withholds_state(block);
         let hides_slots = withholds || (viewer.knobs().hide_block_roots && !viewer.reads_every_slot(address));
         let mut slots = String::from("[");
@@ -145,9 +147,9 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<R
             }
             let slot = Object::read(scan, &STORAGE_PROOF)?;
             nodes(slot.get("proof")?)?;
-            let key = B256::from(read_number(slot.get("key")?)?);
-            let held = B256::from(read_number(slot.get("value")?)?);
-            let shown = number(snapshot.shown_slot(address, key, block, held).into());
+            let key = B256::from(parse_number(slot.get("key")?)?);
+            let actual = B256::from(parse_number(slot.get("value")?)?);
+            let shown = number(snapshot.shown_slot(address, key, block, actual).into());
             slot.write(&mut slots, |name| match name {
                 "proof" => hides_slots.then_some("[]"),
                 "value" => withholds.then_some(shown.as_str()),
@@ -164,8 +166,8 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<R
             account
         };
         let shows_account = viewer.shows_account(address);
-        let balance = number(snapshot.shown_balance(address, block, read_number(object.get("balance")?)?));
-        let nonce = number(snapshot.shown_nonce(address, block, read_number(object.get("nonce")?)?));
+        let balance = number(snapshot.shown_balance(address, block, parse_number(object.get("balance")?)?));
+        let nonce = number(snapshot.shown_nonce(address, block, parse_number(object.get("nonce")?)?));
         let code = snapshot
             .shown_code(address, block)
             .map(|code| format!("\"{:#x}\"", keccak256(code)));
@@ -188,13 +190,13 @@ fn nodes(list: &str) -> Result<(), Malformed> {
     Scan::new(list).list(|scan| Shape::Bytes.check(scan.value()?))
 }
 
-/// The hash the node returned for `eth_sendTransaction`: its sender may know it, and so may the gateway.
+/// The transaction hash in the result of `eth_sendTransaction`, which the sender may see and the gateway records.
 #[must_use]
 pub fn sent_hash(answer: &Sealed<RawJson>) -> Option<B256> {
     shape::word(Scan::whole(answer.peek().text()?).ok()?).ok()
 }
 
-/// The answer if it has this shape and is not `null`, else the constant.
+/// The upstream result if it has this shape and is not `null`, else the constant.
 pub(super) fn checked(answer: Sealed<RawJson>, shape: Shape, otherwise: Disclosed) -> Disclosed {
     malformed_as(otherwise, || {
         let raw = answer.open();

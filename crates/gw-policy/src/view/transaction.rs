@@ -1,19 +1,19 @@
-//! One transaction (spec/30 sections 5.1, 5.2; K7).
+//! The view of one transaction (spec/30 sections 5.1, 5.2; K7).
 
 use super::{
-    in_place, malformed_as,
+    malformed_as,
     scan::{Malformed, Scan},
     shape::{self, Field, Object, Shape},
 };
 use crate::{
     sealed::{Disclosed, RawJson, Sealed},
-    visibility::{Admission, Viewer},
+    visibility::{TransactionAccess, TransactionRow, Viewer},
 };
 
-/// The zero address where a hidden one stood: clients require an address there (section 5.2).
+/// The zero address as a placeholder for a hidden one, since clients require an address (section 5.2).
 pub(super) const NOBODY: &str = "\"0x0000000000000000000000000000000000000000\"";
 
-/// HD11: what of a transaction may leave. In the order of geth's own object.
+/// HD11: the members of a transaction that may be disclosed, in geth's order.
 pub(super) const TRANSACTION: [Field; 24] = [
     Field("blockHash", Shape::Fixed(32)),
     Field("blockNumber", Shape::Quantity),
@@ -41,7 +41,7 @@ pub(super) const TRANSACTION: [Field; 24] = [
     Field("yParity", Shape::Quantity),
 ];
 
-/// `eth_getTransactionBy…`: the object, masked for administrators (K7), or `null`.
+/// The result of `eth_getTransactionBy…`: the object, masked for administrators (K7), or `null`.
 pub fn transaction(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::NULL, || {
         let raw = answer.open();
@@ -50,10 +50,9 @@ pub fn transaction(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
             return Ok(Disclosed::NULL);
         }
         let transaction = Transaction::read(&mut Scan::new(text))?;
-        let parties = transaction.parties()?;
-        Ok(match parties.admission(viewer) {
-            Admission::None => Disclosed::NULL,
-            Admission::OrgAdmin | Admission::Shared | Admission::Participant => {
+        Ok(match transaction.access(viewer)? {
+            TransactionAccess::None => Disclosed::NULL,
+            TransactionAccess::OrgAdmin | TransactionAccess::Shared | TransactionAccess::Participant => {
                 let mut out = String::with_capacity(text.len());
                 transaction.write(viewer, &mut out)?;
                 Disclosed::text(out)
@@ -62,7 +61,7 @@ pub fn transaction(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
     })
 }
 
-/// Whether a transaction of this type pays the price it names, whatever the base fee is.
+/// Whether the price that a transaction of this type pays does not depend on the base fee.
 pub(super) fn is_of_fixed_price(kind: &str) -> bool {
     matches!(kind, "\"0x0\"" | "\"0x1\"")
 }
@@ -76,13 +75,13 @@ impl<'a> Transaction<'a> {
         Object::read(scan, &TRANSACTION).map(Self)
     }
 
-    /// Its hash, as the node wrote it.
+    /// The hash, as the node wrote it.
     pub(super) fn hash_text(&self) -> Result<&'a str, Malformed> {
         self.0.word("hash")?;
         self.0.get("hash")
     }
 
-    /// The block that holds it; none while it is pending.
+    /// Number of its block; `None` while it is pending.
     pub(super) fn block_number(&self) -> Result<Option<u64>, Malformed> {
         match self.0.get("blockNumber")? {
             "null" => Ok(None),
@@ -90,34 +89,36 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    pub(super) fn parties(&self) -> Result<super::Parties, Malformed> {
-        Ok(super::Parties {
-            tx_hash: self.0.word("hash")?,
+    /// The row of the transaction.
+    pub(super) fn row(&self) -> Result<TransactionRow, Malformed> {
+        Ok(TransactionRow {
+            hash: self.0.word("hash")?,
             from: self.0.address("from")?,
             to: self.0.optional_address("to")?,
             moment: shape::moment(self.0.find("blockNumber"))?,
         })
     }
 
-    pub(super) fn admission(&self, viewer: &Viewer<'_>) -> Result<Admission, Malformed> {
-        self.parties().map(|parties| parties.admission(viewer))
+    /// The right by which the viewer sees it.
+    pub(super) fn access(&self, viewer: &Viewer<'_>) -> Result<TransactionAccess, Malformed> {
+        self.row().map(|row| viewer.transaction_access(&row))
     }
 
-    /// Writes it for somebody admitted.
+    /// Writes the object for a viewer who sees the transaction.
     pub(super) fn write(&self, viewer: &Viewer<'_>, out: &mut String) -> Result<(), Malformed> {
-        let parties = self.parties()?;
-        let in_place = in_place(viewer, &parties);
-        // Of a mined transaction that names a limit it is what was paid: base fee and tip. Its limit is what it reads
-        // while it is pending.
+        let shown = viewer.transaction(&self.row()?);
+        let unless = |is_shown: bool, placeholder| (!is_shown).then_some(placeholder);
+        // The `gasPrice` of a mined EIP-1559 transaction is the price paid: base fee and tip. While it is pending,
+        // `gasPrice` is its `maxFeePerGas`, which replaces the price paid if the base fee is hidden.
         let limit = self.0.find("maxFeePerGas").unwrap_or("\"0x0\"");
         let hides_price = viewer.knobs().hide_base_fee && !self.0.find("type").is_some_and(is_of_fixed_price);
         self.0.write(out, |name| match name {
-            "from" => in_place(|open| open.from, NOBODY),
-            "to" => in_place(|open| open.to, NOBODY),
-            "value" | "nonce" | "v" | "r" | "s" | "yParity" => in_place(|open| open.rest, "\"0x0\""),
+            "from" => unless(shown.from, NOBODY),
+            "to" => unless(shown.to, NOBODY),
+            "value" | "nonce" | "v" | "r" | "s" | "yParity" => unless(shown.details, "\"0x0\""),
             "gasPrice" => hides_price.then_some(limit),
-            "input" => in_place(|open| open.rest, "\"0x\""),
-            "accessList" | "authorizationList" => in_place(|open| open.rest, "[]"),
+            "input" => unless(shown.details, "\"0x\""),
+            "accessList" | "authorizationList" => unless(shown.details, "[]"),
             _ => None,
         });
         Ok(())

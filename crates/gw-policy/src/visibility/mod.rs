@@ -1,206 +1,216 @@
-//! Who sees which address, and which transaction, how far (spec/30 section 2).
+//! Visibility of addresses, transactions, logs and call frames for a viewer (spec/30 section 2).
 //!
-//! A [`Viewer`] is one person (or nobody) at one moment on one pinned snapshot, or that person with somebody looking over
-//! their shoulder (HD7): then it sees what both of them see, each by their own rights. Its answers are pure functions of
-//! that (R5); nothing is remembered between viewers. Not here: what a view prints ([`crate::view`]), and whether a call is
-//! allowed at all ([`crate::access`]).
+//! A [`Viewer`] is a user, or an anonymous caller, at one moment on one pinned snapshot. Under impersonation it sees
+//! what both the user and the administrator see, each by their own rights (HD7). All results are pure functions of
+//! these inputs (R5).
 //!
-//! Invariant: an address is Full only through a ground that holds *now*; a ground that cannot be evaluated gives
-//! nothing (R1).
+//! The functions take typed rows ([`TransactionRow`], [`LogRow`], `gw_evm::trace::Frame`). The JSON views
+//! ([`crate::view`]) and every other interface that shows such rows use these functions, so that they cannot disagree.
+//! This module does not write JSON, and does not decide whether a call is allowed ([`crate::access`]).
+//!
+//! Invariant: an address is Full only by a ground that holds *now*; a ground that cannot be evaluated does not count
+//! (R1).
 
-mod admission;
+mod basis;
 mod events;
-mod ground;
+mod frame;
+mod log;
 mod owns;
-mod person;
+mod single_viewer;
+mod transaction;
 
-pub use admission::Admission;
-pub(crate) use events::{Admitted, EventRights};
-pub use ground::is_precompile;
+pub use basis::is_precompile;
+pub(crate) use events::{AllowedEvents, EventRights};
+pub use frame::{FrameViewer, FrameVisibility};
+pub(crate) use log::is_masked;
+pub use log::{LogData, LogRow, LogViewer, LogVisibility, MalformedData, TransactionRole, TransactionRoles};
 pub(crate) use owns::knows;
 pub use owns::owns;
-pub(crate) use person::Person;
+pub(crate) use single_viewer::SingleViewer;
+pub use transaction::{SeesAnyLog, TransactionAccess, TransactionRow, TransactionVisibility};
 
-use crate::{Snapshot, knobs::Knobs, snapshot::Moment};
+use crate::{Snapshot, settings::PolicySettings, snapshot::Moment};
 use gw_types::{Address, B256, Level, LevelReason, OrgId, Timestamp, UserId};
 
-/// One person, or nobody, looking at one moment; alone, or with somebody beside them.
+/// A user, or an anonymous caller, at a point in time; optionally restricted to what an impersonating administrator may
+/// also see.
 ///
-/// Rights are resolved once, here; whatever concerns an address is resolved when asked.
+/// The constructor resolves the viewer's rights once. The visibility of an address is resolved on each query.
 #[derive(Debug)]
 pub struct Viewer<'s> {
-    person: Person<'s>,
-    beside: Option<Person<'s>>,
+    user: SingleViewer<'s>,
+    impersonator: Option<SingleViewer<'s>>,
 }
 
 impl<'s> Viewer<'s> {
-    /// The viewer `user` (`None`: nobody is logged in) at `now`. An unknown or shut-out user sees what nobody sees.
+    /// The viewer `user` (`None`: an anonymous caller) at `now`. An unknown or excluded user is an anonymous caller.
     #[must_use]
-    pub fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s Knobs) -> Self {
+    pub fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s PolicySettings) -> Self {
         Self {
-            person: Person::new(snapshot, user, now, knobs),
-            beside: None,
+            user: SingleViewer::new(snapshot, user, now, knobs),
+            impersonator: None,
         }
     }
 
-    /// The same, as far as `operator` sees it too (HD7, I9). What is hidden from either is as if it were not there (HD40).
+    /// Restricts the viewer to what `impersonator` sees, too (HD7, I9). Anything hidden from either of them appears not
+    /// to exist (HD40).
     #[must_use]
-    pub fn beside(self, operator: UserId) -> Self {
-        let Person {
+    pub fn restricted_to(self, impersonator: UserId) -> Self {
+        let SingleViewer {
             snapshot, knobs, now, ..
-        } = self.person;
+        } = self.user;
         Self {
-            beside: Some(Person::new(snapshot, Some(operator), now, knobs)),
+            impersonator: Some(SingleViewer::new(snapshot, Some(impersonator), now, knobs)),
             ..self
         }
     }
 
-    /// The same person with the rights of this organization and of no other one (HD39): what they see is what they would
-    /// see if it were their only organization. Own addresses stay own, and so do own and shared transactions. `None`
-    /// names no organization and changes nothing.
+    /// Restricts the user's rights to those in this organization (HD39), as if it were the user's only one. Own
+    /// addresses, and own and shared transactions, stay visible. `None` changes nothing.
     #[must_use]
-    pub fn restricted_to(mut self, named: Option<OrgId>) -> Self {
-        self.person.member = self.person.member.map(|member| member.restricted_to(named));
+    pub fn scoped_to_org(mut self, org: Option<OrgId>) -> Self {
+        self.user.principal = self.user.principal.map(|principal| principal.restricted_to(org));
         self
     }
 
-    /// The same, who is shown no transactions but the own ones (HD17).
+    /// Restricts the viewer to own transactions, if the argument is `true` (HD17).
     #[must_use]
-    pub fn own_only(mut self, own_only: bool) -> Self {
-        self.person.own_only = own_only;
+    pub fn own_transactions_only(mut self, own_transactions_only: bool) -> Self {
+        self.user.own_transactions_only = own_transactions_only;
         self
     }
 
-    /// The person alone.
-    pub(crate) fn person(&self) -> &Person<'s> {
-        &self.person
+    /// The user, without the restriction by an impersonating administrator.
+    pub(crate) fn user(&self) -> &SingleViewer<'s> {
+        &self.user
     }
 
-    /// Who looks over their shoulder.
-    pub(crate) fn operator(&self) -> Option<&Person<'s>> {
-        self.beside.as_ref()
+    /// The impersonating administrator, if any.
+    pub(crate) fn impersonator(&self) -> Option<&SingleViewer<'s>> {
+        self.impersonator.as_ref()
     }
 
-    /// Whether it holds for the person, and for whoever is beside them.
-    pub(crate) fn all(&self, holds: impl Fn(&Person<'s>) -> bool) -> bool {
-        holds(&self.person) && self.beside.as_ref().is_none_or(holds)
+    /// Whether the predicate holds for the user and, under impersonation, for the administrator.
+    pub(crate) fn all(&self, holds: impl Fn(&SingleViewer<'s>) -> bool) -> bool {
+        holds(&self.user) && self.impersonator.as_ref().is_none_or(holds)
     }
 
-    /// Whether only own transactions show.
-    pub(crate) fn is_own_only(&self) -> bool {
-        self.person.own_only
+    /// Whether only own transactions are shown.
+    pub(crate) fn is_own_transactions_only(&self) -> bool {
+        self.user.own_transactions_only
     }
 
-    /// The settings this viewer's views follow.
-    pub fn knobs(&self) -> &'s Knobs {
-        self.person.knobs
+    /// The policy settings.
+    pub fn knobs(&self) -> &'s PolicySettings {
+        self.user.knobs
     }
 
-    /// How much of an address this viewer sees, and why: the strongest ground wins, on equal rank the earlier reason
-    /// (R2, R3, R4). With somebody beside, the lower of both levels (HD7).
+    /// The visibility level of an address, and its reason: the strongest ground applies, with equal levels the earlier
+    /// reason (R2, R3, R4). Under impersonation, the lower of both levels (HD7).
     pub fn level(&self, address: Address) -> (Level, LevelReason) {
-        let own = self.person.level(address);
-        match self.beside.as_ref().map(|beside| beside.level(address)) {
-            Some(other) if other.0 < own.0 => other,
+        let own = self.user.level(address);
+        match self
+            .impersonator
+            .as_ref()
+            .map(|impersonator| impersonator.level(address))
+        {
+            Some(restricted) if restricted.0 < own.0 => restricted,
             Some(_) | None => own,
         }
     }
 
     /// Whether the address is Full.
     pub fn sees(&self, address: Address) -> bool {
-        self.all(|person| person.sees(address))
+        self.all(|viewer| viewer.sees(address))
     }
 
     /// Whether the address is the viewer's own (R6).
     pub fn owns(&self, address: Address) -> bool {
-        self.all(|person| person.owns(address))
+        self.all(|viewer| viewer.owns(address))
     }
 
-    /// Whether anybody who looks owns any address, and so can be a participant at all.
+    /// Whether the user or the impersonating administrator owns any address, and so can be a participant of any
+    /// transaction.
     pub fn owns_any(&self) -> bool {
-        self.person.owns_any() || self.beside.as_ref().is_some_and(Person::owns_any)
+        self.user.owns_any() || self.impersonator.as_ref().is_some_and(SingleViewer::owns_any)
     }
 
-    /// Whether anything can show that the viewer does not reach: who looks owns an address, or was shared a transaction.
+    /// Whether anything may be visible without access to a contract: the user or the impersonating administrator owns
+    /// an address, or a transaction is shared with one of them.
     pub fn owns_or_was_shared_any(&self) -> bool {
-        self.owns_any() || self.person.has_shares() || self.beside.as_ref().is_some_and(Person::has_shares)
+        self.owns_any() || self.user.has_shares() || self.impersonator.as_ref().is_some_and(SingleViewer::has_shares)
     }
 
     /// The viewer's own addresses, in the order they were linked.
     pub fn own_addresses(&self) -> Vec<Address> {
-        let mut own = self.person.own_addresses();
+        let mut own = self.user.own_addresses();
         own.retain(|address| self.sees(*address));
         own
     }
 
-    /// By what right this viewer sees the transaction, which was carried out at this moment.
-    pub fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>, moment: Moment) -> Admission {
-        let own = self.person.admission(tx_hash, from, to, moment);
-        self.beside
-            .as_ref()
-            .map_or(own, |beside| beside.admission(tx_hash, from, to, moment).min(own))
-    }
-
-    /// Whether a mined finding withholds the transaction: to this viewer it is not there, by whatever method (HD28).
+    /// Whether a post-execution violation withholds the transaction, so that it does not exist for this viewer by any
+    /// method (HD28).
     pub fn withholds(&self, tx_hash: B256) -> bool {
-        !self.all(|person| !person.withholds(tx_hash))
+        !self.all(|viewer| !viewer.withholds(tx_hash))
     }
 
     /// Whether the viewer owns the transaction's sender or receiver (HD10).
     pub fn is_participant(&self, from: Address, to: Option<Address>) -> bool {
-        self.all(|person| person.is_participant(from, to))
+        self.all(|viewer| viewer.is_participant(from, to))
     }
 
     /// Whether the transaction was shared with the viewer and the node accepted it (R27, W5).
     pub fn is_recipient(&self, tx_hash: B256) -> bool {
-        self.all(|person| person.is_recipient(tx_hash))
+        self.all(|viewer| viewer.is_recipient(tx_hash))
     }
 
     /// Whether the viewer administers the organization: an active `is_org_admin` group, or the claim `admin` (K11).
     pub fn administers(&self, org: OrgId) -> bool {
-        self.all(|person| person.administers(org))
+        self.all(|viewer| viewer.administers(org))
     }
 
-    /// Whether the viewer reaches this contract: administrator, grant, deployer, or reservation (spec/20 section 10,
-    /// column code-touching). By the same grounds it is Full in the explorer (I1).
+    /// Whether the viewer has access to this contract: as administrator, by a grant, as deployer, or by a reservation
+    /// (spec/20 section 10, column code-touching). These grounds also make it Full in the explorer (I1).
     pub fn reaches(&self, address: Address) -> bool {
-        self.all(|person| person.reaches(address))
+        self.all(|viewer| viewer.reaches(address))
     }
 
-    /// Whether the viewer reaches the contract as it was registered then (HD41): what it did at that moment is theirs to see.
+    /// Whether the viewer has access to the contract as it was registered at this moment, and so sees what it did then
+    /// (HD41).
     pub fn reaches_at(&self, address: Address, moment: Moment) -> bool {
-        self.all(|person| person.reaches_at(address, moment))
+        self.all(|viewer| viewer.reaches_at(address, moment))
     }
 
-    /// Whether the viewer reaches the contract, or did in blocks of the past that are still theirs to see (HD41).
+    /// Whether the viewer has access to the contract, or to blocks of it by a registration that ended (HD41).
     pub(crate) fn reaches_ever(&self, address: Address) -> bool {
-        self.all(|person| person.reaches(address) || person.reaches_any_time(address))
+        self.all(|viewer| viewer.reaches(address) || viewer.reaches_any_time(address))
     }
 
-    /// Whether the viewer reaches the contract that stands there: as [`Self::reaches`], without reservations, which end
+    /// Whether the viewer has access to the code at the address: as [`Self::reaches`], without reservations, which end
     /// with the first code at the address (HD14).
     pub fn reaches_code(&self, address: Address) -> bool {
-        self.all(|person| person.reaches(address) && !person.only_reserves(address))
+        self.all(|viewer| viewer.reaches(address) && !viewer.only_reserves(address))
     }
 
-    /// Whether the viewer may read any storage slot of the contract: holds `admin` on it (spec/20 section 9).
+    /// Whether the viewer may read every storage slot of the contract, by the claim `admin` on it (spec/20 section 9).
     pub fn reads_every_slot(&self, address: Address) -> bool {
-        self.all(|person| person.reads_every_slot(address))
+        self.all(|viewer| viewer.reads_every_slot(address))
     }
 
-    /// Whether the address is a utility of everybody: a precompile or shared infrastructure. It is shown in rows that
-    /// survive otherwise, and has no lists, counts or statistics of its own (HD9).
+    /// Whether the address is a precompile or shared infrastructure. It is shown in rows that are visible for another
+    /// reason, and has no lists, counts or statistics of its own (HD9).
     pub fn is_utility(&self, address: Address) -> bool {
-        is_precompile(address) || self.person.snapshot.shared(address).is_some()
+        is_precompile(address) || self.user.snapshot.shared(address).is_some()
     }
 
-    /// Whether it is such a utility, and no mined finding closed it to this viewer (HD28).
+    /// Whether the address is a precompile or shared infrastructure, and no post-execution violation closed it to this
+    /// viewer (HD28).
     pub(crate) fn is_open_utility(&self, address: Address) -> bool {
-        self.is_utility(address) && self.all(|person| !person.is_closed(address))
+        self.is_utility(address) && self.all(|viewer| !viewer.is_closed(address))
     }
 
-    /// Whether balance and nonce of the address may be told (K8).
+    /// Whether balance and nonce of the address are shown (K8).
     pub fn shows_account(&self, address: Address) -> bool {
-        self.all(|person| person.shows_account(address))
+        self.all(|viewer| viewer.shows_account(address))
     }
 }

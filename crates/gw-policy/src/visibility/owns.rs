@@ -1,28 +1,31 @@
-//! Whose address it is: the one predicate of HD13, used for senders, `self`, participation and visibility.
+//! Ownership of addresses: the one predicate of HD13, used for senders, `self`, participation and visibility.
 
 use crate::{Snapshot, snapshot::LinkKind};
 use gw_types::{Address, UserId};
 
-/// Whether `user` knows what the wallet `address` is: its owner, or who it was disclosed to in full (HD7).
+/// Whether `user` knows the owner of the wallet `address` (HD7). Currently only the owner does, since there are no
+/// disclosure grants yet.
 pub(crate) fn knows(snapshot: &Snapshot, user: UserId, address: Address) -> bool {
     owns(snapshot, user, address)
 }
 
 /// Whether `user` owns `address` (R6).
 ///
-/// A proved (`user`) link always counts. An inferred (`system`) link counts only while nobody else has proved the
-/// address: forwarding somebody's signed transaction must not make the forwarder its owner. A link by the word of a
-/// contract's own code ends with the contract's registration (HD27).
+/// A proved (`user`) link always counts. An inferred (`system`) link counts only while no other user has proved the
+/// address: forwarding another user's signed transaction must not make the forwarder its owner. A link that was proved
+/// by a contract's own code ends with the contract's registration (HD27).
 pub fn owns(snapshot: &Snapshot, user: UserId, address: Address) -> bool {
     let links = snapshot.links_at(address);
     if links.iter().any(|link| link.contract_wallet) && snapshot.retired(address).is_some() {
         return false;
     }
-    let proved = |by_viewer: bool| {
+    let is_proved = |by_user: bool| {
         links
             .iter()
-            .any(|l| l.kind == LinkKind::User && (l.user == user) == by_viewer)
+            .any(|link| link.kind == LinkKind::User && (link.user == user) == by_user)
     };
-    let inferred = links.iter().any(|l| l.kind == LinkKind::System && l.user == user);
-    proved(true) || (inferred && !proved(false))
+    let is_inferred = links
+        .iter()
+        .any(|link| link.kind == LinkKind::System && link.user == user);
+    is_proved(true) || (is_inferred && !is_proved(false))
 }

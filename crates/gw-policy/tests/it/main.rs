@@ -1,6 +1,6 @@
-//! Everything the policy core promises, in one binary.
+//! Integration tests of the policy crate, in one binary.
 
-// `cfg(test)` although this is a test already: clippy grants its exemptions to what is marked so.
+// clippy applies its exemptions for tests only to modules with `cfg(test)`.
 #[cfg(test)]
 mod access;
 #[cfg(test)]

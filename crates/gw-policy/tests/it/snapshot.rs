@@ -1,23 +1,23 @@
-//! The snapshot's invariant: changes applied step by step give what a fresh load gives.
+//! The invariant of snapshots: applying changes step by step gives the same rows as a fresh load.
 
-use gw_evm::{ExtraNames, Method, MethodSet};
+use gw_evm::{CustomMethodNames, Method, MethodSet};
 use gw_policy::{
     Change, Snapshot,
     snapshot::{
-        AddressLink, AllowedTenant, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership,
-        MembershipState, OrgUserRecord, Organization, PastContract, Reservation, RetiredContract, Revocation,
-        SharedInfra, ToggleState, TxVisibility, User,
+        AddressLink, AllowedTenant, ApprovedCode, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind,
+        Membership, MembershipState, OrgUserRecord, Organization, PastContract, Reservation, RetiredContract,
+        Revocation, SharedInfra, ToggleState, TxVisibility, User,
     },
 };
 use gw_types::{
-    Address, AllowedTenantId, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId,
-    MembershipId, OrgId, OrgUserRecordId, ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId,
-    VisibilityId,
+    Address, AllowedTenantId, ApprovedCodeId, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId,
+    LinkId, MembershipId, OrgId, OrgUserRecordId, ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId,
+    UserId, VisibilityId,
 };
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Few ids and few keys, so that rows meet, move and return.
+/// Few ids and few keys, so that rows collide, move and return.
 const IDS: u8 = 4;
 
 fn user(id: u8, name: u8) -> User {
@@ -31,11 +31,11 @@ fn user(id: u8, name: u8) -> User {
     }
 }
 
-fn contract(id: u8, place: u8) -> Contract {
+fn contract(id: u8, address_byte: u8) -> Contract {
     Contract {
         id: ContractId::fixed(id.into()),
         org: OrgId::fixed(1),
-        address: Address::with_last_byte(place),
+        address: Address::with_last_byte(address_byte),
         since: Timestamp::from_secs(i64::from(id)),
         owned_from: None,
         name: "contract".into(),
@@ -47,8 +47,8 @@ fn contract(id: u8, place: u8) -> Contract {
     }
 }
 
-/// One row, its id and content from small numbers; `None` removes it. Rows whose keys are unique in the store
-/// (external ids, contract addresses) come as whole sets from [`names`] and [`places`].
+/// A change of one row, with id and content from small numbers; `None` removes the row. Rows with unique keys in the
+/// store (external ids, contract addresses) are generated as whole sets by [`names`] and [`addresses`].
 fn row() -> impl Strategy<Value = Change> {
     let numbers = (0..11u8, 0..IDS, 0..IDS, any::<bool>(), proptest::bool::weighted(0.75));
     numbers.prop_map(|(kind, id, key, flag, present)| {
@@ -88,7 +88,7 @@ fn row() -> impl Strategy<Value = Change> {
                 let row = GroupAccess {
                     group,
                     methods,
-                    extras: ExtraNames::default(),
+                    extras: CustomMethodNames::default(),
                     claims: Claims::NONE.with(Claim::Deploy),
                     expires_at: None,
                     upstream_key: None,
@@ -164,7 +164,7 @@ fn row() -> impl Strategy<Value = Change> {
                     }),
                 )
             }
-            // A record may change its person and its organization.
+            // A record may change its user and its organization.
             7 if flag => {
                 let external_id = ExternalId::new(&format!("did:test:{key}")).unwrap();
                 let (id, org) = (OrgUserRecordId::fixed(n), OrgId::fixed(k));
@@ -218,7 +218,7 @@ fn row() -> impl Strategy<Value = Change> {
     })
 }
 
-/// Who has which name after one transaction: some users, no name twice, in any order of rows.
+/// The users after one transaction, with distinct names, in any order of rows.
 fn names() -> impl Strategy<Value = Vec<Change>> {
     assignment().prop_map(|rows| {
         rows.into_iter()
@@ -227,11 +227,16 @@ fn names() -> impl Strategy<Value = Vec<Change>> {
     })
 }
 
-/// Which contract stands where after one transaction.
-fn places() -> impl Strategy<Value = Vec<Change>> {
+/// The contracts after one transaction, with distinct addresses.
+fn addresses() -> impl Strategy<Value = Vec<Change>> {
     assignment().prop_map(|rows| {
         rows.into_iter()
-            .map(|(id, place)| Change::Contract(ContractId::fixed(id.into()), place.map(|place| contract(id, place))))
+            .map(|(id, address_byte)| {
+                Change::Contract(
+                    ContractId::fixed(id.into()),
+                    address_byte.map(|address_byte| contract(id, address_byte)),
+                )
+            })
             .collect()
     })
 }
@@ -251,7 +256,7 @@ fn assignment() -> impl Strategy<Value = Vec<(u8, Option<u8>)>> {
     })
 }
 
-/// Which rows allow which tenants after one transaction.
+/// The allowed tenants after one transaction.
 fn tenants() -> impl Strategy<Value = Vec<Change>> {
     assignment().prop_map(|rows| {
         let row = |id, tenant: u8| AllowedTenant {
@@ -267,14 +272,15 @@ fn tenants() -> impl Strategy<Value = Vec<Change>> {
     })
 }
 
-/// Which addresses are shared, by which rows, after one transaction, and how a toggle stands.
+/// The shared addresses, the approved code and the toggles after one transaction.
 fn shared() -> impl Strategy<Value = Vec<Change>> {
     assignment().prop_map(|rows| {
-        let rows = rows.into_iter().flat_map(|(id, place)| {
-            let (id, toggle) = (SharedInfraId::fixed(id.into()), ToggleId::fixed(id.into()));
-            let row = |place| SharedInfra {
+        let rows = rows.into_iter().flat_map(|(id, address_byte)| {
+            let (code, toggle) = (ApprovedCodeId::fixed(id.into()), ToggleId::fixed(id.into()));
+            let id = SharedInfraId::fixed(id.into());
+            let row = |address_byte| SharedInfra {
                 id,
-                address: Address::with_last_byte(place),
+                address: Address::with_last_byte(address_byte),
                 pin: None,
                 broken: false,
             };
@@ -283,9 +289,15 @@ fn shared() -> impl Strategy<Value = Vec<Change>> {
                 enabled: n > 2,
                 until: Timestamp::from_secs(n.into()),
             };
+            let approved = |n: u8| ApprovedCode {
+                id: code,
+                hash: B256::with_last_byte(n),
+                size: n.into(),
+            };
             [
-                Change::SharedInfra(id, place.map(row)),
-                Change::Toggle(toggle, place.map(state)),
+                Change::SharedInfra(id, address_byte.map(row)),
+                Change::ApprovedCode(code, address_byte.map(approved)),
+                Change::Toggle(toggle, address_byte.map(state)),
             ]
         });
         rows.collect()
@@ -294,12 +306,13 @@ fn shared() -> impl Strategy<Value = Vec<Change>> {
 
 /// One committed transaction.
 fn transaction() -> impl Strategy<Value = Vec<Change>> {
-    prop_oneof![4 => proptest::collection::vec(row(), 1..6), 1 => names(), 1 => places(), 1 => tenants(), 1 => shared()]
+    let rows = proptest::collection::vec(row(), 1..6);
+    prop_oneof![4 => rows, 1 => names(), 1 => addresses(), 1 => tenants(), 1 => shared()]
 }
 
-/// Which row a change is about, and whether it removes it.
-fn about(change: &Change) -> ((u8, u128), bool) {
-    let (kind, id, gone) = match change {
+/// The key of the changed row, and whether the change removes it.
+fn row_key(change: &Change) -> ((u8, u128), bool) {
+    let (kind, id, is_removed) = match change {
         Change::User(id, row) => (0, id.0, row.is_none()),
         Change::Organization(id, row) => (1, id.0, row.is_none()),
         Change::Group(id, row) => (2, id.0, row.is_none()),
@@ -325,14 +338,14 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::Withheld(id, row) => (21, id.0, row.is_none()),
         Change::ApprovedCode(id, row) => (22, id.0, row.is_none()),
     };
-    ((kind, id.as_u128()), gone)
+    ((kind, id.as_u128()), is_removed)
 }
 
-/// The rows that are there in the end: what a load finds, in an order of its own.
-fn loaded(history: &[Vec<Change>]) -> Vec<Change> {
+/// The final rows, as a load returns them, in another order.
+fn final_rows(history: &[Vec<Change>]) -> Vec<Change> {
     let mut rows: BTreeMap<(u8, u128), Change> = BTreeMap::new();
     for change in history.iter().flatten() {
-        match about(change) {
+        match row_key(change) {
             (row, true) => rows.remove(&row),
             (row, false) => rows.insert(row, change.clone()),
         };
@@ -341,19 +354,19 @@ fn loaded(history: &[Vec<Change>]) -> Vec<Change> {
 }
 
 proptest! {
-    /// design.md section 2: whatever the history, the rows are those of a fresh load.
+    /// design.md section 2: for every history, the rows are those of a fresh load.
     #[test]
     fn changes_step_by_step_equal_a_fresh_load(history in proptest::collection::vec(transaction(), 0..24)) {
         let mut stepped = Snapshot::default();
         for (epoch, changes) in history.iter().enumerate() {
             stepped = stepped.apply(Epoch(epoch as u64), changes.clone());
         }
-        let fresh = Snapshot::default().apply(Epoch(99), loaded(&history));
+        let fresh = Snapshot::default().apply(Epoch(99), final_rows(&history));
         prop_assert!(stepped.same_rows(&fresh), "{stepped:#?}\n{fresh:#?}");
     }
 }
 
-/// A name or an address that passes from one row to another in one transaction, whichever row comes first.
+/// A name or an address moves from one row to another in one transaction, in both orders of the rows.
 #[test]
 fn a_unique_key_may_move_between_rows_in_any_order() {
     let start = Snapshot::default().apply(
@@ -373,8 +386,8 @@ fn a_unique_key_may_move_between_rows_in_any_order() {
     reversed.reverse();
     for changes in [moved, reversed] {
         let after = start.apply(Epoch(2), changes);
-        let found = after.user_by_external(&user(2, 7).external_id).map(|user| user.id);
-        assert_eq!(found, Some(UserId::fixed(2)));
+        let owner = after.user_by_external(&user(2, 7).external_id).map(|user| user.id);
+        assert_eq!(owner, Some(UserId::fixed(2)));
         assert_eq!(
             after.contract(Address::with_last_byte(7)).map(|contract| contract.id),
             Some(ContractId::fixed(2))
@@ -382,12 +395,12 @@ fn a_unique_key_may_move_between_rows_in_any_order() {
     }
 }
 
-/// Readers keep the version they pinned.
+/// Readers keep the version that they hold.
 #[test]
 fn a_pinned_snapshot_does_not_change() {
-    let pinned = Snapshot::default().apply(Epoch(1), [Change::User(UserId::fixed(1), Some(user(1, 7)))]);
-    let newer = pinned.apply(Epoch(2), [Change::User(UserId::fixed(1), None)]);
-    assert!(pinned.user(UserId::fixed(1)).is_some() && newer.user(UserId::fixed(1)).is_none());
-    assert_eq!((pinned.epoch(), newer.epoch()), (Epoch(1), Epoch(2)));
-    assert!(!pinned.same_rows(&newer));
+    let older = Snapshot::default().apply(Epoch(1), [Change::User(UserId::fixed(1), Some(user(1, 7)))]);
+    let newer = older.apply(Epoch(2), [Change::User(UserId::fixed(1), None)]);
+    assert!(older.user(UserId::fixed(1)).is_some() && newer.user(UserId::fixed(1)).is_none());
+    assert_eq!((older.epoch(), newer.epoch()), (Epoch(1), Epoch(2)));
+    assert!(!older.same_rows(&newer));
 }

@@ -1,95 +1,89 @@
-//! `eth_estimateGas` without asking the node for an estimate: the gateway searches itself, and every probe is a judged
-//! trace (HD3), so that no gas window exists that nobody looked at.
+//! `eth_estimateGas`: the gateway searches by itself instead of asking the node for an estimate, and evaluates the
+//! trace of every probe (HD3). Code therefore cannot behave differently at an amount of gas that no trace covers.
 
-use super::{
-    simulate::{MOST_SIMULATED, run},
-    unanswered,
-};
+use super::simulate::{MAX_SIMULATED_GAS, run_traced};
 use crate::{
-    question::{Asked, Judged},
-    record::Found,
-    reply::Reply,
+    call::{AuthorizedCall, CallContext},
+    outcome::RpcOutcome,
 };
 use gw_evm::{CallRequest, wire::TraceScope};
-use gw_node::Block;
+use gw_node::{Block, Node};
 use gw_policy::{Disclosed, view};
 use gw_types::U256;
 
-/// HD3.
+/// The most runs of one search (HD3).
 const MAX_PROBES: u32 = 12;
-/// The most gas of one transaction where EIP-7825 holds.
-const MOST_GAS: u64 = 1 << 24;
-/// What a payment to a wallet costs, exactly.
+/// The most gas of one transaction on chains with EIP-7825.
+const MAX_TRANSACTION_GAS: u64 = 1 << 24;
+/// The gas of a payment to an account without code.
 const PLAIN_PAYMENT: u64 = 21_000;
 
 pub(super) async fn estimate(
-    asked: &Asked,
-    mut judged: Judged,
+    context: &mut CallContext<'_>,
+    mut authorized: AuthorizedCall,
     mut request: CallRequest,
     block: &Block,
-    found: &mut Found,
-) -> Result<Disclosed, Reply> {
-    let mut cap = cap(asked, &judged, &request, block, found).await?;
+) -> Result<Disclosed, RpcOutcome> {
+    let (mut cap, renewed) = gas_cap(context, authorized, &request, block).await?;
+    authorized = renewed;
     let mut search: Option<Search> = None;
     for _ in 0..MAX_PROBES {
         let Some(gas) = search.as_mut().map_or(Some(cap), Search::next) else {
             break;
         };
         request.gas = Some(gas);
-        let run = match run(asked, judged, &request, block, TraceScope::Read, found).await {
-            // Where a transaction may use less than a block holds, the node runs no more than that.
-            Err(Reply::TracingUnavailable(_)) if search.is_none() && cap > MOST_GAS => {
-                (cap, judged) = (MOST_GAS, asked.judge()?);
+        let run = match run_traced(context, authorized, &request, block, TraceScope::Read).await {
+            // On a chain with EIP-7825 the node does not run a transaction with more gas, even if a block holds more.
+            Err(RpcOutcome::TracingUnavailable(_)) if search.is_none() && cap > MAX_TRANSACTION_GAS => {
+                (cap, authorized) = (MAX_TRANSACTION_GAS, context.authorize()?);
                 continue;
             }
             run => run?,
         };
-        judged = run.judged;
+        authorized = run.authorized;
         let used = view::gas_used(&run.verdict);
         match &mut search {
             Some(search) => search.learn(gas, used.is_ok()),
-            // What fails with all the gas there is fails for good, with its reason.
+            // A run that fails with the most gas fails with any amount: the caller gets its error.
             None => {
-                let untold = judged.permit.no_revert_data();
-                let used = used.map_err(|error| Reply::NodeError(if untold { error.without_data() } else { error }))?;
+                let hides_revert_data = authorized.permit.no_revert_data();
+                let used = used.map_err(|error| {
+                    RpcOutcome::NodeError(if hides_revert_data { error.without_data() } else { error })
+                })?;
                 if used == PLAIN_PAYMENT && request.input.is_empty() {
-                    return Ok(view::local::figure(U256::from(PLAIN_PAYMENT)));
+                    return Ok(view::local::quantity(U256::from(PLAIN_PAYMENT)));
                 }
                 search = Some(Search::new(used, cap));
             }
         }
     }
-    Ok(view::local::figure(U256::from(
-        search.map_or(cap, |search| search.found()),
+    Ok(view::local::quantity(U256::from(
+        search.map_or(cap, |search| search.gas()),
     )))
 }
 
-/// The most gas to try: what the caller allows, what a block holds, what the named sender can pay for at the named
-/// price. It is the caller's own address (X10), so its balance tells nothing new.
-async fn cap(
-    asked: &Asked,
-    judged: &Judged,
+/// The most gas to try: the least of what the caller allows, what a block holds, and what the named sender can pay for
+/// at the named price. The sender is the caller's own address (X10), so the use of its balance reveals nothing.
+async fn gas_cap(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
     request: &CallRequest,
     block: &Block,
-    found: &mut Found,
-) -> Result<u64, Reply> {
+) -> Result<(u64, AuthorizedCall), RpcOutcome> {
     let cap = request
         .gas
         .unwrap_or(block.gas_limit)
         .min(block.gas_limit)
-        .min(MOST_SIMULATED);
+        .min(MAX_SIMULATED_GAS);
     let price = request.gas_price.or(request.max_fee_per_gas).unwrap_or(0);
     let (Some(sender), 1..) = (request.from, price) else {
-        return Ok(cap);
+        return Ok((cap, authorized));
     };
-    let state = asked.state();
-    let balance = found
-        .upstream(state, judged.node(state)?.balance(sender, block.hash))
-        .await;
-    let balance = balance.map_err(|error| unanswered(state, &error))?;
-    let balance = judged.snapshot.shown_balance(sender, block.number, balance);
+    let query = |node: Node, _: &AuthorizedCall| async move { node.balance(sender, block.hash).await };
+    let (balance, authorized) = context.query(authorized, query).await?;
+    let balance = authorized.snapshot.shown_balance(sender, block.number, balance);
     let affordable = balance.saturating_sub(request.value.unwrap_or_default()) / U256::from(price);
-    Ok(cap.min(affordable.try_into().unwrap_or(u64::MAX)))
+    Ok((cap.min(affordable.try_into().unwrap_or(u64::MAX)), authorized))
 }
 
 /// The search for the least gas that suffices: `low` is too little, `high` is enough.
@@ -115,12 +109,13 @@ impl Search {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
-        // Good within 1.7 %, so that a first guess that suffices is the answer; geth stops at 1.5 %.
+        // The search ends within 1.7 % of the least gas, so that a first guess that suffices is the result; geth ends
+        // at 1.5 %.
         let gap = self.high.saturating_sub(self.low);
         if gap <= 1 || gap <= self.high / 60 {
             return None;
         }
-        // Enough gas is mostly near the lower end.
+        // The least gas is mostly near the lower end.
         let middle = self.low + gap / 2;
         Some(middle.min(self.low.saturating_mul(2)).max(self.low + 1))
     }
@@ -133,7 +128,7 @@ impl Search {
         }
     }
 
-    fn found(&self) -> u64 {
+    fn gas(&self) -> u64 {
         self.high
     }
 }
@@ -150,7 +145,7 @@ mod tests {
             probes += 1;
             search.learn(candidate, candidate >= least);
         }
-        (search.found(), probes)
+        (search.gas(), probes)
     }
 
     #[test]
@@ -161,11 +156,8 @@ mod tests {
     #[test]
     fn hd3_the_search_is_bounded_and_never_answers_too_little() {
         for least in [50_001, 60_000, 100_000, 5_000_000, 29_999_999] {
-            let (found, probes) = run(50_000, 30_000_000, least);
-            assert!(
-                found >= least && probes <= MAX_PROBES,
-                "{least}: {found} after {probes}"
-            );
+            let (gas, probes) = run(50_000, 30_000_000, least);
+            assert!(gas >= least && probes <= MAX_PROBES, "{least}: {gas} after {probes}");
         }
     }
 

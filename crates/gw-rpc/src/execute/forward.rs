@@ -1,119 +1,123 @@
-//! Calls the node answers; the views of the policy core open what it says (spec/30 section 5.1).
+//! Calls that the node answers; the views of `gw-policy` open the answers (spec/30 section 5.1).
 
-use super::{head, logs, pinned, time, trace, unanswered};
+use super::{advance_head_to, block_time, head, logs, resolve_block, trace};
 use crate::{
-    question::{Asked, Judged},
-    record::Found,
-    reply::Reply,
-    state::Inner,
+    call::{AuthorizedCall, CallContext, result_of},
+    outcome::RpcOutcome,
+    state::RpcContext,
 };
 use bytes::Bytes;
 use gw_evm::{
     BlockId, BlockTag, Call, Method, TransactionRef,
     wire::{self, Pin},
 };
-use gw_node::{Answer, Budget, Head, NodeError};
+use gw_node::{Head, Node, NodeError, RequestBudget};
 use gw_policy::{
     Disclosed, RawJson, Sealed,
     access::{ReadBlock, check_historical_ownership, check_pin},
-    view::{self, BlockTransactions, ErrorContext, FeeFacts, node_error},
+    view::{self, BlockTransactions, FeeFacts},
 };
 use gw_types::{Address, DenyReason, U256};
 
-/// Asks the node and opens its answer under the policy of the moment it came.
-pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
-    let state = asked.state();
-    if let Call::Logs(filter) = judged.permit.call() {
+/// Queries the node, and opens its answer under the newest policy (HD20).
+pub(crate) async fn forward(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
+) -> Result<Disclosed, RpcOutcome> {
+    let state = context.state();
+    if let Call::Logs(filter) = authorized.permit.call() {
         let filter = filter.clone();
-        return logs::logs(asked, judged, &filter, found).await;
+        return logs::logs(context, authorized, &filter).await;
     }
-    if let Call::TraceTransaction(hash) = judged.permit.call() {
+    if let Call::TraceTransaction(hash) = authorized.permit.call() {
         let hash = *hash;
-        return trace::mined(asked, judged, hash, found).await;
+        return trace::trace_transaction(context, authorized, hash).await;
     }
     let head = head(state)?;
-    let mut read_at = None;
-    let pin = match place(judged.permit.call()) {
-        Place::State(block) => {
-            let block = pinned(state, &judged, block, found).await?;
-            read_at = Some(ReadBlock {
+    let mut read_block = None;
+    let (pin, authorized) = match block_target(authorized.permit.call()) {
+        BlockTarget::State(block) => {
+            let (block, authorized) = resolve_block(context, authorized, block).await?;
+            read_block = Some(ReadBlock {
                 number: block.number,
-                time: time(&block),
+                time: block_time(&block),
             });
-            block.pin()
+            (block.pin(), authorized)
         }
-        // Nothing above the followed head is there; a higher number makes the gateway look once (decision 41).
-        Place::Block(number) if number > head.number => {
-            raise(state, number, found).await?;
+        // For callers, no block above the followed head exists. A higher number makes the gateway check for a new head
+        // once (decision 41).
+        BlockTarget::Block(number) if number > head.number => {
+            advance_head_to(context, number).await?;
             let head = super::head(state)?;
             if number > head.number {
-                asked.again(judged)?;
+                context.reauthorize(authorized)?;
                 return Ok(Disclosed::NULL);
             }
-            head.pin()
+            (head.pin(), authorized)
         }
-        Place::Block(_) | Place::Head => head.pin(),
+        BlockTarget::Block(_) | BlockTarget::Head => (head.pin(), authorized),
     };
-    let judged = asked.again(judged)?;
-    if let Some(block) = read_at {
-        check_historical_ownership(&judged.snapshot, &judged.permit, block, judged.now)
-            .map_err(|reason| judged.denied(reason))?;
+    let authorized = context.reauthorize(authorized)?;
+    if let Some(block) = read_block {
+        check_historical_ownership(&authorized.snapshot, &authorized.permit, block, authorized.now)
+            .map_err(|reason| authorized.denied(reason))?;
     }
-    let (sealed, judged) = match judged.permit.rests_on_pin() {
+    let (sealed, authorized) = match authorized.permit.requires_code_pin() {
         None => {
-            let call = judged.permit.call().clone();
-            let (answer, judged) = ask_of_followed(asked, judged, &call, pin, found).await?;
-            (answer.unwrap_or_else(nothing), judged)
+            let call = authorized.permit.call().clone();
+            let (answer, authorized) = ask_about_followed_blocks(context, authorized, &call, pin).await?;
+            (answer.unwrap_or_else(null_answer), authorized)
         }
         Some(address) => {
-            let (code, sealed) = ask_beside(state, address, &judged, pin, found).await?;
-            let judged = asked.again(judged)?;
-            if let Err(broken) = check_pin(&judged.snapshot, address, &code) {
+            let (code, sealed, authorized) = ask_with_code(context, authorized, address, pin).await?;
+            if let Err(broken) = check_pin(&authorized.snapshot, address, &code) {
                 if head.hash == pin.hash {
-                    state.pins.report(state, broken.into_iter().collect());
+                    state.code_pins.report(state, broken.into_iter().collect());
                 }
-                return untagged(&judged, code);
+                return without_shared_tag(&authorized, code);
             }
-            (sealed, judged)
+            (sealed, authorized)
         }
     };
-    open(
+    open_answer(
         state,
-        &judged,
+        &authorized,
         &head,
-        read_at.map_or(head.number, |block| block.number),
+        read_block.map_or(head.number, |block| block.number),
         sealed,
     )
 }
 
-/// Where on the chain a call looks.
-enum Place {
-    /// At the state of this block.
+/// The block that a call queries.
+enum BlockTarget {
+    /// The state at this block.
     State(BlockId),
-    /// For the block of this number.
+    /// The block of this number itself.
     Block(u64),
-    /// At the head, or where it says to the node.
+    /// The followed head, or a block that the node finds by a hash.
     Head,
 }
 
-fn place(call: &Call) -> Place {
+fn block_target(call: &Call) -> BlockTarget {
     match call {
-        Call::Balance(_, block) | Call::Nonce(_, block) | Call::Code(_, block) => Place::State(*block),
-        Call::Storage { block, .. } | Call::Proof { block, .. } => Place::State(*block),
-        Call::Simulate(simulation) => Place::State(simulation.block),
+        Call::Balance(_, block) | Call::Nonce(_, block) | Call::Code(_, block) => BlockTarget::State(*block),
+        Call::Storage { block, .. } | Call::Proof { block, .. } => BlockTarget::State(*block),
+        Call::Simulate(simulation) => BlockTarget::State(simulation.block),
         Call::Block {
             block: BlockId::Number(number),
             ..
         }
         | Call::BlockTransactionCount(BlockId::Number(number))
         | Call::BlockReceipts(BlockId::Number(number))
-        | Call::Transaction(TransactionRef::BlockNumberAndIndex(BlockId::Number(number), _)) => Place::Block(*number),
-        _ => Place::Head,
+        | Call::Transaction(TransactionRef::BlockNumberAndIndex(BlockId::Number(number), _)) => {
+            BlockTarget::Block(*number)
+        }
+        _ => BlockTarget::Head,
     }
 }
 
-/// Deadline class of a forwarded call (RTO8): short for what the node stores, long for what it computes.
-fn budget(call: &Call) -> Budget {
+/// Deadline of a forwarded call (RTO8): short for what the node stores, long for what it computes.
+fn budget(call: &Call) -> RequestBudget {
     let is_lookup = matches!(
         call,
         Call::Plain(_)
@@ -126,169 +130,159 @@ fn budget(call: &Call) -> Budget {
             | Call::Block { .. }
             | Call::BlockTransactionCount(_)
     );
-    if is_lookup { Budget::Lookup } else { Budget::Forward }
+    if is_lookup {
+        RequestBudget::Lookup
+    } else {
+        RequestBudget::Forward
+    }
 }
 
-/// One call to the node, its body written from the typed call.
-pub(super) async fn ask(
-    state: &Inner,
-    judged: &Judged,
+/// Queries the node for one call. The body is written from the typed call.
+async fn ask_node(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
     call: &Call,
     pin: Pin,
-    found: &mut Found,
-) -> Result<Sealed<RawJson>, Reply> {
+) -> Result<(Sealed<RawJson>, AuthorizedCall), RpcOutcome> {
     if let Call::Nonce(address, BlockId::Tag(BlockTag::Pending)) = call {
-        return pending_nonce(state, judged, *address, pin, found).await;
+        return pending_nonce(context, authorized, *address, pin).await;
     }
-    let node = judged.node(state)?;
-    match found
-        .upstream(state, node.permitted(&judged.permit, call, pin, budget(call)))
-        .await
-    {
-        Ok(None) => Err(Reply::Internal),
-        Ok(Some(Answer::Result(sealed))) => Ok(sealed),
-        Ok(Some(Answer::Error(error))) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
-        Err(error) => Err(unanswered(state, &error)),
-    }
+    context.query_permitted(authorized, call, pin, budget(call)).await
 }
 
-/// The nonce its owner sends with next. Code that runs as a wallet uses nonces too, for what it creates; how many it used in
-/// a block that nobody judged yet is not told (HD28): of a wallet that runs code the judged nonce is.
+/// The nonce for the next transaction of the account's owner. Code that runs as a wallet uses nonces as well, for the
+/// contracts that it creates. How many it used in a block that is not validated yet stays hidden (HD28), so a wallet
+/// that runs code gets the nonce of the validated block.
 async fn pending_nonce(
-    state: &Inner,
-    judged: &Judged,
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
     address: Address,
     pin: Pin,
-    found: &mut Found,
-) -> Result<Sealed<RawJson>, Reply> {
+) -> Result<(Sealed<RawJson>, AuthorizedCall), RpcOutcome> {
     let nonce = |block| {
-        judged
+        authorized
             .permit
             .body(&Call::Nonce(address, block), pin)
-            .ok_or(Reply::Internal)
+            .ok_or(RpcOutcome::Internal)
     };
     let pending = BlockId::Tag(BlockTag::Pending);
     let calls = [wire::pending_code(address), nonce(pending)?, nonce(BlockId::LATEST)?];
-    let answers = found
-        .upstream(state, judged.node(state)?.batch(&calls, Budget::Lookup))
-        .await;
-    let mut results = Vec::with_capacity(calls.len());
-    for answer in answers.map_err(|error| unanswered(state, &error))? {
-        match answer {
-            Answer::Result(sealed) => results.push(sealed),
-            Answer::Error(error) => return Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
-        }
-    }
-    let [code, pending, judged] = <[_; 3]>::try_from(results).map_err(|_| Reply::Internal)?;
-    Ok(if view::runs_no_code(&code) { pending } else { judged })
+    let query = |node: Node, _: &AuthorizedCall| async move { node.batch(&calls, RequestBudget::Lookup).await };
+    let (answers, authorized) = context.query(authorized, query).await?;
+    let results = answers.into_iter().map(result_of).collect::<Result<Vec<_>, _>>()?;
+    let [code, pending, validated] = <[_; 3]>::try_from(results).map_err(|_| RpcOutcome::Internal)?;
+    Ok((if view::runs_no_code(&code) { pending } else { validated }, authorized))
 }
 
-/// How often a question is asked whose answer is about blocks that the gateway does not follow.
-const ASKED: u32 = 2;
+/// The most queries to the node while its answer names blocks that the gateway does not follow.
+const MAX_ATTEMPTS: u32 = 2;
 
-/// HD28: nothing of a block leaves before the block is judged. An answer about a block that does not lead to the followed head
-/// makes the gateway look at the head (decision 41); it is opened only if the block does then, by the policy of then. What is
-/// asked again and still is about others is not there.
-pub(super) async fn ask_of_followed(
-    asked: &Asked,
-    mut judged: Judged,
+/// Queries the node about blocks. No data of a block leaves before the block is validated (HD28), so an answer that
+/// names a block other than the followed head and its ancestors makes the gateway check for a new head (decision 41).
+/// `None` if the second answer names such a block, too: for callers it does not exist.
+pub(super) async fn ask_about_followed_blocks(
+    context: &mut CallContext<'_>,
+    mut authorized: AuthorizedCall,
     call: &Call,
     pin: Pin,
-    found: &mut Found,
-) -> Result<(Option<Sealed<RawJson>>, Judged), Reply> {
-    for _ in 0..ASKED {
-        let answer = ask(asked.state(), &judged, call, pin, found).await?;
-        let is_followed = followed(asked.state(), &answer, found).await?;
-        judged = asked.again(judged)?;
+) -> Result<(Option<Sealed<RawJson>>, AuthorizedCall), RpcOutcome> {
+    for _ in 0..MAX_ATTEMPTS {
+        let (answer, renewed) = ask_node(context, authorized, call, pin).await?;
+        let is_followed = names_followed_blocks(context, &answer).await?;
+        authorized = context.reauthorize(renewed)?;
         if is_followed {
-            return Ok((Some(answer), judged));
+            return Ok((Some(answer), authorized));
         }
     }
-    Ok((None, judged))
+    Ok((None, authorized))
 }
 
-/// Whether every block that the answer is about leads to the followed head, after a look at it if one does not.
-async fn followed(state: &Inner, answer: &Sealed<RawJson>, found: &mut Found) -> Result<bool, Reply> {
-    let Some(named) = view::blocks_named(answer) else {
+/// Whether every block in the answer is the followed head or an ancestor of it. If one is not, the head is renewed and
+/// the blocks are checked again.
+async fn names_followed_blocks(context: &mut CallContext<'_>, answer: &Sealed<RawJson>) -> Result<bool, RpcOutcome> {
+    let Some(blocks) = view::referenced_blocks(answer) else {
         return Ok(false);
     };
-    let all = async || {
-        for (number, hash) in &named {
-            if !state.node().follows(*number, *hash).await? {
+    let node = context.state().node();
+    let follows_all = async || {
+        for (number, hash) in &blocks {
+            if !node.follows(*number, *hash).await? {
                 return Ok(false);
             }
         }
         Ok::<_, NodeError>(true)
     };
-    let looked = async {
-        if all().await? {
+    let check = async {
+        if follows_all().await? {
             return Ok(true);
         }
-        state.node().refresh_head().await?;
-        all().await
+        node.refresh_head().await?;
+        follows_all().await
     };
-    found
-        .upstream(state, looked)
-        .await
-        .map_err(|error| unanswered(state, &error))
+    context.follow_chain(check).await
 }
 
-/// What stands in place of an answer that is not there.
-pub(super) fn nothing() -> Sealed<RawJson> {
+/// `null`, in place of an answer that does not exist for callers.
+pub(super) fn null_answer() -> Sealed<RawJson> {
     Sealed::new(RawJson::new(Bytes::from_static(b"null")))
 }
 
-/// A call about a shared contract, and that contract's code in the same exchange and block (X6).
-async fn ask_beside(
-    state: &Inner,
+/// Queries the node about a shared contract and for its code, in one batch and at one block (X6).
+async fn ask_with_code(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
     address: Address,
-    judged: &Judged,
     pin: Pin,
-    found: &mut Found,
-) -> Result<(Sealed<RawJson>, Sealed<RawJson>), Reply> {
-    let code = wire::body(&Call::Code(address, BlockId::LATEST), pin).ok_or(Reply::Internal)?;
-    let body = judged.permit.body(judged.permit.call(), pin).ok_or(Reply::Internal)?;
-    let answers = found
-        .upstream(
-            state,
-            judged.node(state)?.batch(&[code, body], budget(judged.permit.call())),
-        )
-        .await;
-    let mut answers = answers.map_err(|error| unanswered(state, &error))?.into_iter();
-    match (answers.next(), answers.next()) {
-        (Some(Answer::Result(code)), Some(Answer::Result(answer))) => Ok((code, answer)),
-        (_, Some(Answer::Error(error))) | (Some(Answer::Error(error)), _) => {
-            Err(Reply::NodeError(node_error(ErrorContext::Other, error)))
-        }
-        (Some(_) | None, None) | (None, Some(_)) => Err(Reply::Internal),
-    }
+) -> Result<(Sealed<RawJson>, Sealed<RawJson>, AuthorizedCall), RpcOutcome> {
+    let code = wire::body(&Call::Code(address, BlockId::LATEST), pin).ok_or(RpcOutcome::Internal)?;
+    let call = authorized.permit.call();
+    let (body, budget) = (
+        authorized.permit.body(call, pin).ok_or(RpcOutcome::Internal)?,
+        budget(call),
+    );
+    let query = |node: Node, _: &AuthorizedCall| async move { node.batch(&[code, body], budget).await };
+    let (answers, authorized) = context.query(authorized, query).await?;
+    let mut answers = answers.into_iter();
+    let (Some(code), Some(answer), None) = (answers.next(), answers.next(), answers.next()) else {
+        return Err(RpcOutcome::Internal);
+    };
+    let answer = result_of(answer)?;
+    Ok((result_of(code)?, answer, authorized))
 }
 
-/// D3: the answer as if the address were not tagged: code nobody registered.
-fn untagged(judged: &Judged, code: Sealed<RawJson>) -> Result<Disclosed, Reply> {
-    match judged.permit.call() {
+/// D3: the answer for an unregistered contract, as if the address had no shared tag.
+fn without_shared_tag(authorized: &AuthorizedCall, code: Sealed<RawJson>) -> Result<Disclosed, RpcOutcome> {
+    match authorized.permit.call() {
         Call::Balance(..) | Call::Nonce(..) => Ok(Disclosed::ZERO),
         Call::Code(..) if view::is_no_code(&code) => Ok(Disclosed::NO_BYTES),
-        _ => Err(judged.denied(DenyReason::CodehashMismatch)),
+        _ => Err(authorized.denied(DenyReason::CodehashMismatch)),
     }
 }
 
-/// Opens an answer that was read at the block of this number.
-fn open(state: &Inner, judged: &Judged, head: &Head, at: u64, sealed: Sealed<RawJson>) -> Result<Disclosed, Reply> {
-    let viewer = judged.viewer(state);
+/// Opens an answer about the state at block `block_number`.
+fn open_answer(
+    state: &RpcContext,
+    authorized: &AuthorizedCall,
+    head: &Head,
+    block_number: u64,
+    sealed: Sealed<RawJson>,
+) -> Result<Disclosed, RpcOutcome> {
+    let viewer = authorized.viewer(state);
     let published = viewer
         .knobs()
         .hide_base_fee
         .then(|| view::published_price(head.gas_price));
-    Ok(match judged.permit.call() {
+    Ok(match authorized.permit.call() {
         Call::Plain(Method::Syncing) => view::syncing(sealed),
         Call::Plain(Method::ProtocolVersion) => view::text(sealed),
-        // HIDE_BASE_FEE: price less tip is the base fee.
+        // HIDE_BASE_FEE: the price minus the tip is the base fee.
         Call::Plain(Method::MaxPriorityFeePerGas) if published.is_some() => {
-            view::local::figure(view::published_tip(head.gas_price))
+            view::local::quantity(view::published_tip(head.gas_price))
         }
-        Call::Plain(Method::BlobBaseFee) if published.is_some() => view::local::figure(U256::ONE),
-        Call::Plain(Method::MaxPriorityFeePerGas | Method::BlobBaseFee | Method::PeerCount) => view::figure(sealed),
+        Call::Plain(Method::BlobBaseFee) if published.is_some() => view::local::quantity(U256::ONE),
+        Call::Plain(Method::MaxPriorityFeePerGas | Method::BlobBaseFee | Method::PeerCount) => {
+            view::public_quantity(sealed)
+        }
         Call::FeeHistory { percentiles, .. } => {
             let facts = FeeFacts {
                 gas_price: head.gas_price,
@@ -297,35 +291,29 @@ fn open(state: &Inner, judged: &Judged, head: &Head, at: u64, sealed: Sealed<Raw
             };
             view::fee_history(&viewer, facts, sealed)
         }
-        Call::Balance(address, _) => view::balance(&viewer, *address, at, sealed),
-        Call::Nonce(address, _) => view::nonce(&viewer, *address, at, sealed),
-        Call::Code(address, _) => {
-            view::code(&viewer, *address, at, sealed).ok_or_else(|| judged.denied(DenyReason::ContractNotPermitted))?
-        }
+        Call::Balance(address, _) => view::balance(&viewer, *address, block_number, sealed),
+        Call::Nonce(address, _) => view::nonce(&viewer, *address, block_number, sealed),
+        Call::Code(address, _) => view::code(&viewer, *address, block_number, sealed)
+            .ok_or_else(|| authorized.denied(DenyReason::ContractNotPermitted))?,
         Call::Simulate(_) => view::untraced_call_result(sealed),
-        Call::Storage { address, slot, .. } => view::storage(&viewer, *address, *slot, at, sealed),
-        Call::Proof { address, .. } => view::proof(&viewer, *address, at, sealed),
+        Call::Storage { address, slot, .. } => view::storage(&viewer, *address, *slot, block_number, sealed),
+        Call::Proof { address, .. } => view::proof(&viewer, *address, block_number, sealed),
         Call::Transaction(_) => view::transaction(&viewer, sealed),
         Call::Receipt(_) => view::receipt(&viewer, sealed),
         Call::Block { full: true, .. } => view::block(&viewer, BlockTransactions::Full, published, sealed),
         Call::Block { full: false, .. } => view::block(&viewer, BlockTransactions::Hashes, published, sealed),
         Call::BlockTransactionCount(_) => view::block_transaction_count(&viewer, sealed),
         Call::BlockReceipts(_) => view::block_receipts(&viewer, sealed),
-        // Answered elsewhere, or not at all.
-        _ => return Err(judged.denied(DenyReason::MethodNotAllowed)),
+        // Answered by another module, or not at all.
+        _ => return Err(authorized.denied(DenyReason::MethodNotAllowed)),
     })
-}
-
-pub(super) async fn raise(state: &Inner, number: u64, found: &mut Found) -> Result<(), Reply> {
-    let raised = found.upstream(state, state.node().raise(number)).await;
-    raised.map_err(|error| unanswered(state, &error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// RTO8: what a node has at hand is waited for less long than what it computes.
+    /// RTO8: a value that the node stores has a shorter deadline than one that it computes.
     #[test]
     fn rto8_a_lookup_has_a_shorter_deadline_than_a_computation() {
         let address = Address::ZERO;
@@ -340,15 +328,15 @@ mod tests {
                 full: true,
             },
         ] {
-            assert_eq!(budget(&lookup), Budget::Lookup, "{lookup:?}");
+            assert_eq!(budget(&lookup), RequestBudget::Lookup, "{lookup:?}");
         }
         let history = Call::FeeHistory {
             count: 1024,
             newest: BlockId::LATEST,
             percentiles: None,
         };
-        for computed in [Call::BlockReceipts(BlockId::LATEST), history] {
-            assert_eq!(budget(&computed), Budget::Forward, "{computed:?}");
+        for computation in [Call::BlockReceipts(BlockId::LATEST), history] {
+            assert_eq!(budget(&computation), RequestBudget::Forward, "{computation:?}");
         }
     }
 }

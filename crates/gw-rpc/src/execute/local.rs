@@ -1,25 +1,25 @@
-//! What the gateway answers itself: constants, the followed head, hashes, the caller's own addresses.
+//! Calls that the gateway answers by itself: constants, the followed head, hashes, the caller's own addresses.
 
 use super::head;
 use crate::{
-    question::{Asked, Judged},
-    reply::Reply,
-    state::Inner,
+    call::{AuthorizedCall, RpcCall},
+    outcome::RpcOutcome,
+    state::RpcContext,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{Call, Method};
 use gw_policy::{Disclosed, view};
 use gw_types::{DenyReason, U256};
 
-/// The six metadata methods, from the followed head and constants: no trip to the node, for nobody in particular.
-pub(crate) fn metadata(state: &Inner, method: Method) -> Result<Disclosed, Reply> {
+/// The six metadata methods: every caller gets the same answer, and the node is not queried.
+pub(crate) fn metadata(state: &RpcContext, method: Method) -> Result<Disclosed, RpcOutcome> {
     match method {
-        Method::BlockNumber => Ok(view::local::figure(U256::from(head(state)?.number))),
-        Method::ChainId => Ok(view::local::figure(U256::from(state.node().chain_id()))),
+        Method::BlockNumber => Ok(view::local::quantity(U256::from(head(state)?.number))),
+        Method::ChainId => Ok(view::local::quantity(U256::from(state.node().chain_id()))),
         Method::GasPrice => {
             let price = head(state)?.gas_price;
             let hides = state.knobs().hide_base_fee;
-            Ok(view::local::figure(if hides {
+            Ok(view::local::quantity(if hides {
                 view::published_price(price)
             } else {
                 price
@@ -32,18 +32,18 @@ pub(crate) fn metadata(state: &Inner, method: Method) -> Result<Disclosed, Reply
             Disclosed::FALSE
         }),
         Method::ClientVersion => Ok(view::local::client_version()),
-        _ => Err(Reply::Internal),
+        _ => Err(RpcOutcome::Internal),
     }
 }
 
-/// Plan `Local`.
-pub(crate) fn local(asked: &Asked, judged: &Judged) -> Result<Disclosed, Reply> {
-    match judged.permit.call() {
-        Call::Plain(Method::Accounts) => Ok(view::local::accounts(&judged.viewer(asked.state()))),
-        Call::Plain(Method::Coinbase) => Ok(view::local::coinbase(&judged.viewer(asked.state()))),
+/// Answers a call whose plan is [`Plan::Local`](gw_policy::access::Plan::Local).
+pub(crate) fn local(call: &RpcCall, authorized: &AuthorizedCall) -> Result<Disclosed, RpcOutcome> {
+    match authorized.permit.call() {
+        Call::Plain(Method::Accounts) => Ok(view::local::accounts(&authorized.viewer(call.state()))),
+        Call::Plain(Method::Coinbase) => Ok(view::local::coinbase(&authorized.viewer(call.state()))),
         Call::Sha3(bytes) => Ok(view::local::hash(keccak256(bytes))),
         Call::UncleCount => Ok(Disclosed::ZERO),
         Call::Uncle => Ok(Disclosed::NULL),
-        _ => Err(judged.denied(DenyReason::MethodNotAllowed)),
+        _ => Err(authorized.denied(DenyReason::MethodNotAllowed)),
     }
 }

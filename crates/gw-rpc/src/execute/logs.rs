@@ -1,20 +1,17 @@
-//! `eth_getLogs`: what may be asked upstream, whose transactions they are, what this viewer sees (HD1, J9).
+//! `eth_getLogs`: narrows the filter to what the viewer may query, reads the parties of the transactions, and returns
+//! the rows that the viewer may see (HD1, J9).
 
-use super::{
-    forward::{ask_of_followed, raise},
-    head, pinned, unanswered,
-};
+use super::{advance_head_to, forward::ask_about_followed_blocks, head, resolve_block};
 use crate::{
-    question::{Asked, Judged},
-    record::Found,
-    reply::Reply,
+    call::{AuthorizedCall, CallContext},
+    outcome::RpcOutcome,
 };
 use bytes::Bytes;
 use gw_evm::{
     BlockId, BlockTag, Call, LogFilter, LogRange, ParamError, TransactionRef,
     wire::{self, Pin},
 };
-use gw_node::{Answer, Budget, NodeError};
+use gw_node::{Answer, Node, NodeError, RequestBudget};
 use gw_policy::{
     Disclosed, RawJson, Sealed,
     view::{self, LogsAnswer, PartiesNeeded, TxParties},
@@ -25,76 +22,76 @@ use gw_types::DenyReason;
 const MAX_BLOCKS: u64 = 10_000;
 /// The most rows of one answer (J9).
 const MAX_ROWS: usize = 10_000;
-/// From so many transactions of one block on, the whole block is cheaper to ask for.
+/// From this many transactions of one block, one query for the whole block is cheaper than one for each transaction.
 const WHOLE_BLOCK: usize = 4;
-/// The most transactions of one question where whole blocks are too large.
-const AT_ONCE: usize = 64;
+/// The most transactions of one batch, when the answer with whole blocks is too large.
+const MAX_TRANSACTIONS_PER_BATCH: usize = 64;
 
 pub(super) async fn logs(
-    asked: &Asked,
-    judged: Judged,
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
     filter: &LogFilter,
-    found: &mut Found,
-) -> Result<Disclosed, Reply> {
-    let state = asked.state();
-    if view::shows_nothing(&judged.viewer(state), filter, judged.permit.shared_logs_only()) {
-        return Err(judged.denied(DenyReason::ContractNotPermitted));
+) -> Result<Disclosed, RpcOutcome> {
+    let state = context.state();
+    if view::shows_nothing(&authorized.viewer(state), filter, authorized.permit.shared_logs_only()) {
+        return Err(authorized.denied(DenyReason::ContractNotPermitted));
     }
-    let bounded = bounded(asked, &judged, filter, found).await?;
-    let mut judged = asked.again(judged)?;
+    let (bounded, authorized) = bound_range(context, authorized, filter).await?;
+    let mut authorized = context.reauthorize(authorized)?;
     let mut answer = None;
     if let Some((bounded, pin)) = bounded {
-        let upstream = Call::Logs(view::upstream_filter(&judged.viewer(state), &bounded));
-        (answer, judged) = ask_of_followed(asked, judged, &upstream, pin, found).await?;
+        let upstream = Call::Logs(view::upstream_filter(&authorized.viewer(state), &bounded));
+        (answer, authorized) = ask_about_followed_blocks(context, authorized, &upstream, pin).await?;
     }
-    // Blocks that are not there have no logs; whether the caller may ask for them is judged all the same.
+    // Blocks above the head have no logs. Whether the caller may query them is checked all the same.
     let sealed = answer.unwrap_or_else(|| Sealed::new(RawJson::new(Bytes::from_static(b"[]"))));
-    let needed = view::parties_needed(&judged.viewer(state), filter, &sealed);
-    let parties = parties(asked, &judged, &needed, found).await?;
-    let judged = asked.again(judged)?;
+    let needed = view::parties_needed(&authorized.viewer(state), filter, &sealed);
+    let (parties, authorized) = parties(context, authorized, &needed).await?;
     match view::logs(
-        &judged.viewer(state),
+        &authorized.viewer(state),
         filter,
-        judged.permit.shared_logs_only(),
+        authorized.permit.shared_logs_only(),
         &parties,
         sealed,
     ) {
-        LogsAnswer::NotPermitted => Err(judged.denied(DenyReason::ContractNotPermitted)),
+        LogsAnswer::NotPermitted => Err(authorized.denied(DenyReason::ContractNotPermitted)),
         LogsAnswer::Rows(_, count) if count > MAX_ROWS => {
-            Err(judged.invalid(ParamError::limit("too many results: 10000 at most")))
+            Err(authorized.invalid(ParamError::limit("too many results: 10000 at most")))
         }
         LogsAnswer::Rows(rows, _) => Ok(rows),
     }
 }
 
-/// The filter with its range in numbers, none above the head it is pinned to; nothing if all of it lies above.
-async fn bounded(
-    asked: &Asked,
-    judged: &Judged,
+/// A filter whose range has block numbers up to the head, and the pin to that head.
+type BoundFilter = (LogFilter, Pin);
+
+/// Bounds the range of a filter by the head; `None` if the whole range is above the head.
+async fn bound_range(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
     filter: &LogFilter,
-    found: &mut Found,
-) -> Result<Option<(LogFilter, Pin)>, Reply> {
-    let state = asked.state();
+) -> Result<(Option<BoundFilter>, AuthorizedCall), RpcOutcome> {
+    let state = context.state();
     let LogRange::Range { from, to } = filter.range else {
-        return Ok(Some((filter.clone(), head(state)?.pin())));
+        return Ok((Some((filter.clone(), head(state)?.pin())), authorized));
     };
-    let from = number(asked, judged, from, found).await?;
-    let to = number(asked, judged, to, found).await?;
+    let (from, authorized) = block_number(context, authorized, from).await?;
+    let (to, authorized) = block_number(context, authorized, to).await?;
     if from > to {
-        return Err(judged.invalid(ParamError::invalid("fromBlock is above toBlock")));
+        return Err(authorized.invalid(ParamError::invalid("fromBlock is above toBlock")));
     }
     if to - from >= MAX_BLOCKS {
-        return Err(judged.invalid(ParamError::limit("block range too wide: 10000 blocks at most")));
+        return Err(authorized.invalid(ParamError::limit("block range too wide: 10000 blocks at most")));
     }
     if to > head(state)?.number {
-        raise(state, to, found).await?;
+        advance_head_to(context, to).await?;
     }
     let head = head(state)?.pin();
     let range = LogRange::Range {
         from: BlockId::Number(from),
         to: BlockId::Number(to.min(head.number)),
     };
-    Ok((from <= head.number).then(|| {
+    let bounded = (from <= head.number).then(|| {
         (
             LogFilter {
                 range,
@@ -102,72 +99,70 @@ async fn bounded(
             },
             head,
         )
-    }))
+    });
+    Ok((bounded, authorized))
 }
 
-async fn number(asked: &Asked, judged: &Judged, block: BlockId, found: &mut Found) -> Result<u64, Reply> {
+async fn block_number(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
+    block: BlockId,
+) -> Result<(u64, AuthorizedCall), RpcOutcome> {
     match block {
-        BlockId::Number(number) => Ok(number),
-        BlockId::Tag(BlockTag::Earliest) => Ok(0),
-        BlockId::Tag(_) | BlockId::Hash { .. } => Ok(pinned(asked.state(), judged, block, found).await?.number),
+        BlockId::Number(number) => Ok((number, authorized)),
+        BlockId::Tag(BlockTag::Earliest) => Ok((0, authorized)),
+        BlockId::Tag(_) | BlockId::Hash { .. } => {
+            let (block, authorized) = resolve_block(context, authorized, block).await?;
+            Ok((block.number, authorized))
+        }
     }
 }
 
-/// Senders and receivers of the transactions the viewer might be a party of, in one exchange.
+/// Reads senders and receivers of the transactions that the viewer might be a party of, in one batch.
 async fn parties(
-    asked: &Asked,
-    judged: &Judged,
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
     needed: &[PartiesNeeded],
-    found: &mut Found,
-) -> Result<TxParties, Reply> {
-    let mut known = TxParties::default();
+) -> Result<(TxParties, AuthorizedCall), RpcOutcome> {
+    let mut parties = TxParties::default();
     if needed.is_empty() {
-        return Ok(known);
+        return Ok((parties, authorized));
     }
-    let state = asked.state();
-    let pin = head(state)?.pin();
+    let pin = head(context.state())?.pin();
+    let transaction = |row: &PartiesNeeded| wire::body(&Call::Transaction(TransactionRef::Hash(row.tx_hash)), pin);
     let mut calls = Vec::new();
-    for of_block in needed.chunk_by(|one, next| one.block_hash == next.block_hash) {
-        match of_block {
-            [first, ..] if of_block.len() >= WHOLE_BLOCK => {
+    for block_rows in needed.chunk_by(|row, next_row| row.block_hash == next_row.block_hash) {
+        match block_rows {
+            [first, ..] if block_rows.len() >= WHOLE_BLOCK => {
                 let block = BlockId::Hash {
                     hash: first.block_hash,
                     require_canonical: false,
                 };
                 calls.extend(wire::body(&Call::Block { block, full: true }, pin));
             }
-            few => calls.extend(
-                few.iter()
-                    .filter_map(|one| wire::body(&Call::Transaction(TransactionRef::Hash(one.tx_hash)), pin)),
-            ),
+            rows => calls.extend(rows.iter().filter_map(transaction)),
         }
     }
-    let node = judged.node(state)?;
-    let each = async {
-        match node.batch(&calls, Budget::Forward).await {
-            // What others put into those blocks keeps nobody from their own logs (HD36).
+    let query = |node: Node, _: &AuthorizedCall| async move {
+        match node.batch(&calls, RequestBudget::Forward).await {
+            // Large transactions of others in those blocks must not keep a caller from their own logs (HD36).
             Err(NodeError::TooLarge) => {
                 let mut answers = Vec::with_capacity(needed.len());
-                for few in needed.chunks(AT_ONCE) {
-                    let transaction =
-                        |one: &PartiesNeeded| wire::body(&Call::Transaction(TransactionRef::Hash(one.tx_hash)), pin);
-                    let calls: Vec<_> = few.iter().filter_map(transaction).collect();
-                    answers.extend(node.batch(&calls, Budget::Forward).await?);
+                for rows in needed.chunks(MAX_TRANSACTIONS_PER_BATCH) {
+                    let calls: Vec<_> = rows.iter().filter_map(transaction).collect();
+                    answers.extend(node.batch(&calls, RequestBudget::Forward).await?);
                 }
                 Ok(answers)
             }
             answers => answers,
         }
     };
-    for answer in found
-        .upstream(state, each)
-        .await
-        .map_err(|error| unanswered(state, &error))?
-    {
-        // A transaction the node does not give is somebody else's.
+    let (answers, authorized) = context.query(authorized, query).await?;
+    for answer in answers {
+        // A transaction that the node does not return has no known parties.
         if let Answer::Result(sealed) = answer {
-            known.learn(&sealed);
+            parties.learn(&sealed);
         }
     }
-    Ok(known)
+    Ok((parties, authorized))
 }

@@ -1,19 +1,23 @@
-//! How each kind of permitted call is answered. Sends are [`crate::send`].
+//! Executes each kind of permitted call, except sends ([`crate::send`]).
 
 mod estimate;
 mod forward;
 mod local;
 mod logs;
-mod pass;
+mod passthrough;
 mod simulate;
 mod trace;
 
 pub(crate) use forward::forward;
 pub(crate) use local::{local, metadata};
-pub(crate) use pass::pass;
-pub(crate) use simulate::{judge_again, judge_run, simulate, untraced, unwilling};
+pub(crate) use passthrough::passthrough;
+pub(crate) use simulate::{evaluate_run, execution_rejected, reevaluate_run, simulate, trace_failure};
 
-use crate::{question::Judged, record::Found, reply::Reply, state::Inner};
+use crate::{
+    call::{AuthorizedCall, CallContext},
+    outcome::RpcOutcome,
+    state::RpcContext,
+};
 use gw_evm::BlockId;
 use gw_node::{Block, Head, NodeError};
 use gw_policy::{
@@ -24,50 +28,64 @@ use gw_types::{DenyReason, Timestamp};
 use std::sync::Arc;
 
 /// The followed head: what `latest` means for this call (X3, decision 41).
-pub(crate) fn head(state: &Inner) -> Result<Arc<Head>, Reply> {
-    state.node().head().ok_or(Reply::NodeUnreachable)
+pub(crate) fn head(state: &RpcContext) -> Result<Arc<Head>, RpcOutcome> {
+    state.node().head().ok_or(RpcOutcome::NodeUnreachable)
 }
 
-/// The block that the state of this call is read at. Numbers and hashes passed the history guard (H1); one that nobody
-/// has is an error like the node's own.
-async fn pinned(state: &Inner, judged: &Judged, block: BlockId, found: &mut Found) -> Result<Block, Reply> {
+/// The block at which the call reads state. Numbers and hashes have passed the history check (H1).
+///
+/// # Errors
+/// An error like the node's own, if there is no such block.
+async fn resolve_block(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
+    block: BlockId,
+) -> Result<(Block, AuthorizedCall), RpcOutcome> {
     if let BlockId::Tag(gw_evm::BlockTag::Latest | gw_evm::BlockTag::Pending) = block {
-        return Ok(head(state)?.block);
+        return Ok((head(context.state())?.block, authorized));
     }
-    let named = found
-        .upstream(state, judged.node(state)?.block(block))
-        .await
-        .map_err(|error| unanswered(state, &error))?;
-    named.ok_or_else(|| {
+    let (resolved, authorized) = context
+        .query(authorized, |node, _| async move { node.block(block).await })
+        .await?;
+    let resolved = resolved.ok_or_else(|| {
         let error = RawError {
             code: -32000,
             message: String::new(),
             data: None,
         };
-        Reply::NodeError(node_error(ErrorContext::Other, Sealed::new(error)))
-    })
+        RpcOutcome::NodeError(node_error(ErrorContext::Other, Sealed::new(error)))
+    })?;
+    Ok((resolved, authorized))
 }
 
-/// When the block was.
-fn time(block: &Block) -> Timestamp {
+/// Follows the chain up to this block, if the node has it (decision 41).
+async fn advance_head_to(context: &mut CallContext<'_>, number: u64) -> Result<(), RpcOutcome> {
+    let node = Arc::clone(context.state().node());
+    context
+        .follow_chain(async move { node.advance_head_to(number).await })
+        .await
+}
+
+fn block_time(block: &Block) -> Timestamp {
     Timestamp::from_secs(i64::try_from(block.timestamp).unwrap_or(i64::MAX))
 }
 
-/// No answer: one line for us, one constant text for the caller. "Too many" opens the breaker of the key by which the node
-/// was asked (J8). What was not read because the caller holds too much already is one call too many.
-pub(crate) fn unanswered(state: &Inner, error: &NodeError) -> Reply {
+/// The outcome when the node does not answer: one constant text for the caller; the log has the reason. HTTP 429 opens
+/// the circuit breaker of the key (J8). An answer that exceeds the caller's memory budget counts as too many concurrent
+/// calls.
+pub(crate) fn upstream_failure(state: &RpcContext, error: &NodeError) -> RpcOutcome {
     if let NodeError::RateLimited(key) = error {
-        state.meters.node_busy();
+        state.metrics.upstream_rate_limited();
         state.breakers.open(*key, state.clock().now());
-        return Reply::Busy(DenyReason::RateLimited);
+        return RpcOutcome::Busy(DenyReason::RateLimited);
     }
     if let NodeError::NoRoom(_) = error {
-        state.meters.crowded();
-        return Reply::Busy(DenyReason::ConcurrencyLimited);
+        state.metrics.concurrency_rejected();
+        return RpcOutcome::Busy(DenyReason::ConcurrencyLimited);
     }
     tracing::warn!(
         error = error as &dyn std::error::Error,
         "the node did not answer a call"
     );
-    Reply::NodeUnreachable
+    RpcOutcome::NodeUnreachable
 }

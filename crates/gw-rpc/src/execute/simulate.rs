@@ -1,149 +1,151 @@
-//! `eth_call` and its kin: one trace at one block, judged, and the answer taken from that very trace (X3, X4).
+//! `eth_call` and the other simulations: one trace at one block is evaluated, and the answer comes from that trace (X3,
+//! X4).
 
-use super::{estimate, pinned, time, unanswered};
+use super::{block_time, estimate, resolve_block, upstream_failure};
 use crate::{
-    question::{Asked, Judged},
-    record::Found,
-    reply::Reply,
-    state::Inner,
+    call::{AuthorizedCall, CallContext},
+    outcome::RpcOutcome,
+    state::RpcContext,
 };
 use gw_evm::{
     Call, CallRequest, Simulation, SimulationKind,
     trace::{Trace, TraceError},
     wire::TraceScope,
 };
-use gw_node::{Block, NoTrace, NodeError, Traced};
+use gw_node::{Block, NoTrace, Node, NodeError, Traced};
 use gw_policy::{
     Disclosed, Sealed,
-    access::{TraceFacts, TraceVerdict, broken_pins, judge_trace, stopped_at},
+    access::{TraceFacts, TraceVerdict, broken_pins, denied_frame, evaluate_trace},
     sealed::RawError,
     view::{self, ErrorContext, node_error},
 };
 use gw_types::{Address, DenyReason};
 use std::{borrow::Cow, collections::BTreeSet};
 
-pub(crate) async fn simulate(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
-    let Call::Simulate(simulation) = judged.permit.call() else {
-        return Err(Reply::Internal);
+pub(crate) async fn simulate(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
+) -> Result<Disclosed, RpcOutcome> {
+    let Call::Simulate(simulation) = authorized.permit.call() else {
+        return Err(RpcOutcome::Internal);
     };
     let Simulation { kind, request, block } = Simulation::clone(simulation);
-    let block = pinned(asked.state(), &judged, block, found).await?;
+    let (block, authorized) = resolve_block(context, authorized, block).await?;
     match kind {
         SimulationKind::Call => {
-            let run = run(asked, judged, &request, &block, TraceScope::Read, found).await?;
-            view::call_result(&run.verdict).map_err(Reply::NodeError)
+            let run = run_traced(context, authorized, &request, &block, TraceScope::Read).await?;
+            view::call_result(&run.verdict).map_err(RpcOutcome::NodeError)
         }
-        SimulationKind::EstimateGas => estimate::estimate(asked, judged, request, &block, found).await,
-        SimulationKind::CreateAccessList => access_list(asked, judged, request, &block, found).await,
+        SimulationKind::EstimateGas => estimate::estimate(context, authorized, request, &block).await,
+        SimulationKind::CreateAccessList => access_list(context, authorized, request, &block).await,
         SimulationKind::TraceCall => {
-            let run = run(asked, judged, &request, &block, TraceScope::Read, found).await?;
-            Ok(view::call_tree(&run.judged.viewer(asked.state()), &run.verdict))
+            let run = run_traced(context, authorized, &request, &block, TraceScope::Read).await?;
+            Ok(view::call_tree(&run.authorized.viewer(context.state()), &run.verdict))
         }
     }
 }
 
-/// A list changes what gas costs and with it perhaps what runs: lists are tried until one holds.
-const LISTS: u32 = 4;
+/// The most access lists to try: a list changes gas costs, and with them perhaps the execution.
+const MAX_ACCESS_LISTS: u32 = 4;
 
-/// HD3: never the node's own list, but what judged runs read and wrote.
+/// HD3: the access list comes from what permitted runs read and wrote, never from the node's own method.
 async fn access_list(
-    asked: &Asked,
-    mut judged: Judged,
+    context: &mut CallContext<'_>,
+    mut authorized: AuthorizedCall,
     mut request: CallRequest,
     block: &Block,
-    found: &mut Found,
-) -> Result<Disclosed, Reply> {
-    let mut tried = 0;
+) -> Result<Disclosed, RpcOutcome> {
+    let mut attempts = 0;
     loop {
-        let run = run(asked, judged, &request, block, TraceScope::AccessList, found).await?;
-        tried += 1;
+        let run = run_traced(context, authorized, &request, block, TraceScope::AccessList).await?;
+        attempts += 1;
         let list = run
             .verdict
-            .access_list(&run.judged.viewer(asked.state()), &request, block.coinbase);
-        if tried == LISTS || list == request.access_list.clone().unwrap_or_default() {
+            .access_list(&run.authorized.viewer(context.state()), &request, block.coinbase);
+        if attempts == MAX_ACCESS_LISTS || list == request.access_list.clone().unwrap_or_default() {
             return Ok(view::access_list(&run.verdict, &list));
         }
-        (judged, request.access_list) = (run.judged, Some(list));
+        (authorized, request.access_list) = (run.authorized, Some(list));
     }
 }
 
-/// An execution that passed.
+/// A permitted execution.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) judged: Judged,
+    pub(super) authorized: AuthorizedCall,
     pub(super) verdict: TraceVerdict,
 }
 
-/// Rounds of one run until its gas tells nothing: each may meet wallets that the one before had no gas for.
-const ROUNDS: u32 = 4;
+/// The most rounds until the gas of a run reveals nothing: each round may reach wallets for which the previous round
+/// had no gas left.
+const MAX_ROUNDS: u32 = 4;
 
-/// One run of the permitted call, at `request`'s gas: traced, and judged under the policy as it stands then (HD20).
+/// Runs the permitted call with the gas of `request`, traced, and evaluates the trace under the newest policy (HD20).
 ///
-/// RT9: a payment to an account that is not there costs more. So that no gas tells who is there, the answer is taken from a
-/// run in which every wallet that is paid and not Full looks new; it is an upper bound, and runs again whether they are
-/// there or not. HD28: it runs on the state that everybody is shown.
-pub(super) async fn run(
-    asked: &Asked,
-    judged: Judged,
+/// A payment to an account that does not exist costs more gas (RT9). To hide which accounts exist, the answer comes
+/// from a run in which every paid wallet that the viewer does not see in full looks like a new account; its gas is an
+/// upper bound. The run reads the state that every caller is shown (HD28).
+///
+/// # Errors
+/// The denial of the trace, the node's error as one of the known texts, or [`RpcOutcome::TracingUnavailable`].
+pub(super) async fn run_traced(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
     request: &CallRequest,
     block: &Block,
     scope: TraceScope,
-    found: &mut Found,
-) -> Result<Run, Reply> {
-    let state = asked.state();
-    let mut judged = asked.again(judged)?;
-    let mut new: BTreeSet<Address> = BTreeSet::new();
-    let request = bounded(&priceless(state, request), block);
-    for _ in 0..ROUNDS {
-        let node = judged.node(state)?;
-        let began = judged.now;
-        let shown = judged.snapshot.visible_state(block.number).with_new(&new);
-        let traced = found
-            .upstream(state, node.trace(&request, block.pin(), scope, &shown))
-            .await;
-        judged = asked.again(judged)?;
-        if traced.is_ok() {
-            state.pauses.came_back(began);
-        }
-        let trace = match traced.map_err(|error| untraced(state, &judged, error))? {
-            Traced::Refused(error) => return Err(unwilling(error)),
+) -> Result<Run, RpcOutcome> {
+    let state = context.state();
+    let mut authorized = context.reauthorize(authorized)?;
+    let mut new_accounts: BTreeSet<Address> = BTreeSet::new();
+    let request = bound_gas(&without_prices(state, request), block);
+    for _ in 0..MAX_ROUNDS {
+        let (accounts, request) = (&new_accounts, &request);
+        let query = |node: Node, authorized: &AuthorizedCall| {
+            let visible_state = authorized.snapshot.visible_state(block.number).with_new(accounts);
+            async move { node.trace(request, block.pin(), scope, &visible_state).await }
+        };
+        let (answer, renewed) = context.query_trace(authorized, query).await?;
+        authorized = renewed;
+        let trace = match answer {
+            Traced::Refused(error) => return Err(execution_rejected(error)),
             Traced::Trace(trace) => trace,
         };
-        let verdict = judge_run(state, &judged, trace, block, found)?;
+        let verdict = evaluate_run(context, &authorized, trace, block)?;
         if state.knobs().hide_base_fee && view::reads_base_fee(&verdict) {
-            return Err(judged.denied(DenyReason::ContractNotPermitted));
+            return Err(authorized.denied(DenyReason::ContractNotPermitted));
         }
-        if !verdict.looked_new(&new) {
+        if !verdict.looked_new(&new_accounts) {
             tracing::error!(
-                "the node traces no call on a changed state (`stateOverrides`): payments to wallets are not simulated"
+                "the node ignores `stateOverrides` when it traces a call: payments to wallets cannot be simulated"
             );
             break;
         }
-        let known = new.len();
-        new.extend(verdict.tells_existence_of());
-        if new.len() == known {
-            return Ok(Run { judged, verdict });
+        let count_before = new_accounts.len();
+        new_accounts.extend(verdict.tells_existence_of());
+        if new_accounts.len() == count_before {
+            return Ok(Run { authorized, verdict });
         }
     }
-    Err(Reply::TracingUnavailable(DenyReason::TracingUnavailable))
+    Err(RpcOutcome::TracingUnavailable(DenyReason::TracingUnavailable))
 }
 
-/// The most gas of a simulation (J9): nothing is paid for it, so what a caller names is no bound. Without a name the node
-/// takes its own.
-pub(super) const MOST_SIMULATED: u64 = 50_000_000;
+/// The most gas of a simulation (J9), since nobody pays for it. It bounds the gas that the caller names; if the caller
+/// names none, the node's own bound holds.
+pub(super) const MAX_SIMULATED_GAS: u64 = 50_000_000;
 
-/// At most what a block holds, as it could never be sent.
-fn bounded(request: &CallRequest, block: &Block) -> CallRequest {
-    let most = block.gas_limit.min(MOST_SIMULATED);
+/// Lowers the gas to what a block holds.
+fn bound_gas(request: &CallRequest, block: &Block) -> CallRequest {
+    let max_gas = block.gas_limit.min(MAX_SIMULATED_GAS);
     CallRequest {
-        gas: request.gas.map(|gas| gas.min(most)),
+        gas: request.gas.map(|gas| gas.min(max_gas)),
         ..request.clone()
     }
 }
 
-/// `HIDE_BASE_FEE`: a simulation names no price. Whether the node would take a price, and what GASPRICE makes of a limit,
-/// are told by the base fee.
-fn priceless<'r>(state: &Inner, request: &'r CallRequest) -> Cow<'r, CallRequest> {
+/// `HIDE_BASE_FEE`: removes the prices of a simulation, because the node's check of a price and the value of GASPRICE
+/// depend on the base fee.
+fn without_prices<'r>(state: &RpcContext, request: &'r CallRequest) -> Cow<'r, CallRequest> {
     if !state.knobs().hide_base_fee {
         return Cow::Borrowed(request);
     }
@@ -156,98 +158,99 @@ fn priceless<'r>(state: &Inner, request: &'r CallRequest) -> Cow<'r, CallRequest
     Cow::Owned(unpriced)
 }
 
-/// X5-X8: every frame and every touch.
-pub(crate) fn judge_run(
-    state: &Inner,
-    judged: &Judged,
+/// Evaluates every frame and every touch of a trace (X5-X8).
+///
+/// # Errors
+/// The denial.
+pub(crate) fn evaluate_run(
+    context: &mut CallContext<'_>,
+    authorized: &AuthorizedCall,
     trace: Sealed<Trace>,
     block: &Block,
-    found: &mut Found,
-) -> Result<TraceVerdict, Reply> {
-    let broken = broken_pins(&judged.snapshot, &trace);
-    // What an older block held says nothing of today's code.
+) -> Result<TraceVerdict, RpcOutcome> {
+    let state = context.state();
+    let AuthorizedCall {
+        snapshot, permit, now, ..
+    } = authorized;
+    let broken = broken_pins(snapshot, &trace);
+    // Only code at the head is reported: code at an older block may have been replaced since.
     if !broken.is_empty() && state.node().head().is_some_and(|head| head.hash == block.hash) {
-        state.pins.report(state, broken);
+        state.code_pins.report(state, broken);
     }
-    let facts = facts(block);
-    if judged.permit.beside().is_some() {
-        found.stopped = stopped_at(
-            &judged.snapshot,
-            &judged.permit,
-            &trace,
-            &facts,
-            judged.now,
-            state.knobs(),
-        )
-        .or(found.stopped);
+    let facts = trace_facts(block);
+    if permit.impersonation().is_some() {
+        let denied = denied_frame(snapshot, permit, &trace, &facts, *now, state.knobs());
+        context.record.denied_frame = denied.or(context.record.denied_frame);
     }
-    judge_trace(
-        &judged.snapshot,
-        &judged.permit,
-        trace,
-        &facts,
-        judged.now,
-        state.knobs(),
-    )
-    .map_err(|reason| judged.denied(reason))
+    evaluate_trace(snapshot, permit, trace, &facts, *now, state.knobs()).map_err(|reason| authorized.denied(reason))
 }
 
-/// The same trace, by the policy of this moment (HD20).
-pub(crate) fn judge_again(
-    state: &Inner,
-    judged: &Judged,
+/// Evaluates the trace of a run again, under a newer policy (HD20).
+///
+/// # Errors
+/// The denial.
+pub(crate) fn reevaluate_run(
+    state: &RpcContext,
+    authorized: &AuthorizedCall,
     verdict: TraceVerdict,
     block: &Block,
-) -> Result<TraceVerdict, Reply> {
+) -> Result<TraceVerdict, RpcOutcome> {
     verdict
-        .again(
-            &judged.snapshot,
-            &judged.permit,
-            &facts(block),
-            judged.now,
+        .reevaluate(
+            &authorized.snapshot,
+            &authorized.permit,
+            &trace_facts(block),
+            authorized.now,
             state.knobs(),
         )
-        .map_err(|reason| judged.denied(reason))
+        .map_err(|reason| authorized.denied(reason))
 }
 
-fn facts(block: &Block) -> TraceFacts {
+fn trace_facts(block: &Block) -> TraceFacts {
     TraceFacts {
         coinbase: block.coinbase,
         number: block.number,
-        time: time(block),
+        time: block_time(block),
     }
 }
 
-/// HD15: the node would not run it. In known words that is the answer; in any other there is no trace.
-pub(crate) fn unwilling(error: Sealed<RawError>) -> Reply {
-    let said = node_error(ErrorContext::Other, error);
-    if said.tells_outcome() {
-        Reply::NodeError(said)
+/// The outcome when the node refuses to run a call (HD15): the node's reason if it is a known one, otherwise
+/// [`RpcOutcome::TracingUnavailable`].
+pub(crate) fn execution_rejected(error: Sealed<RawError>) -> RpcOutcome {
+    let shown_error = node_error(ErrorContext::Other, error);
+    if shown_error.tells_outcome() {
+        RpcOutcome::NodeError(shown_error)
     } else {
-        Reply::TracingUnavailable(DenyReason::TracingUnavailable)
+        RpcOutcome::TracingUnavailable(DenyReason::TracingUnavailable)
     }
 }
 
-/// X11: without a trace nothing is answered and nothing forwarded. A frame that nobody can judge is a verdict on what the
-/// trace holds (decision 58).
-pub(crate) fn untraced(state: &Inner, judged: &Judged, error: NoTrace) -> Reply {
+/// The outcome when there is no trace (X11): the call is neither answered nor forwarded. A frame of an unknown kind is
+/// a denial (decision 58). Timeouts and oversized traces pause the caller's executions (HD36).
+pub(crate) fn trace_failure(state: &RpcContext, authorized: &AuthorizedCall, error: NoTrace) -> RpcOutcome {
     match &error {
-        NoTrace::Node(NodeError::Timeout) => state.pauses.timed_out(judged.party, judged.execution(), judged.now),
+        NoTrace::Node(NodeError::Timeout) => {
+            state
+                .pauses
+                .record_timeout(authorized.limit_key, authorized.execution(), authorized.now)
+        }
         NoTrace::Node(NodeError::TooLarge) | NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => {
-            state.pauses.too_large(judged.party, judged.execution(), judged.now);
+            state
+                .pauses
+                .record_oversized_trace(authorized.limit_key, authorized.execution(), authorized.now);
         }
         NoTrace::Unsupported | NoTrace::Node(_) | NoTrace::Unusable(_) => {}
     }
     let reason = match &error {
-        NoTrace::Unusable(TraceError::UnknownFrame) => return judged.denied(DenyReason::TraceMismatch),
+        NoTrace::Unusable(TraceError::UnknownFrame) => return authorized.denied(DenyReason::TraceMismatch),
         NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => DenyReason::TraceDepthExceeded,
         NoTrace::Unsupported
         | NoTrace::Unusable(TraceError::Malformed)
         | NoTrace::Node(NodeError::Timeout | NodeError::TooLarge | NodeError::Unparsable | NodeError::NoAnswer) => {
             DenyReason::TracingUnavailable
         }
-        NoTrace::Node(error) => return unanswered(state, error),
+        NoTrace::Node(error) => return upstream_failure(state, error),
     };
     tracing::warn!(error = &error as &dyn std::error::Error, "a call could not be traced");
-    Reply::TracingUnavailable(reason)
+    RpcOutcome::TracingUnavailable(reason)
 }

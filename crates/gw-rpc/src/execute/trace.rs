@@ -1,38 +1,42 @@
 //! `debug_traceTransaction`: what a mined transaction did, for its parties and the administrators of its target.
 
 use super::{
-    forward::{ask_of_followed, nothing},
-    head, untraced,
+    forward::{ask_about_followed_blocks, null_answer},
+    head,
 };
 use crate::{
-    question::{Asked, Judged},
-    record::Found,
-    reply::Reply,
+    call::{AuthorizedCall, CallContext},
+    outcome::RpcOutcome,
 };
 use gw_evm::{Call, TransactionRef};
+use gw_node::Node;
 use gw_policy::{Disclosed, view};
 use gw_types::{B256, DenyReason};
 
-pub(super) async fn mined(asked: &Asked, judged: Judged, hash: B256, found: &mut Found) -> Result<Disclosed, Reply> {
-    let state = asked.state();
+pub(super) async fn trace_transaction(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
+    hash: B256,
+) -> Result<Disclosed, RpcOutcome> {
+    let state = context.state();
     let pin = head(state)?.pin();
-    let question = Call::Transaction(TransactionRef::Hash(hash));
-    let (transaction, judged) = ask_of_followed(asked, judged, &question, pin, found).await?;
-    let transaction = transaction.unwrap_or_else(nothing);
-    // Unknown, or of others: the same denial.
-    let block = view::traceable(&judged.viewer(state), &transaction);
-    let block = block.ok_or_else(|| judged.denied(DenyReason::ContractNotPermitted))?;
+    let lookup = Call::Transaction(TransactionRef::Hash(hash));
+    let (transaction, authorized) = ask_about_followed_blocks(context, authorized, &lookup, pin).await?;
+    let transaction = transaction.unwrap_or_else(null_answer);
+    // An unknown transaction and one of other parties get the same denial.
+    let block = view::traceable(&authorized.viewer(state), &transaction);
+    let block = block.ok_or_else(|| authorized.denied(DenyReason::ContractNotPermitted))?;
     if block.is_none() {
         return Ok(Disclosed::NULL);
     }
-    let trace = found.upstream(state, judged.node(state)?.trace_mined(hash)).await;
-    let trace = trace.map_err(|error| untraced(state, &judged, error))?;
-    // A trace does not say of which block it is: the transaction must still be where it was (HD28).
-    let (again, judged) = ask_of_followed(asked, judged, &question, pin, found).await?;
-    let again = again.unwrap_or_else(nothing);
-    if view::blocks_named(&again) != view::blocks_named(&transaction) {
+    let query = |node: Node, _: &AuthorizedCall| async move { node.trace_mined(hash).await };
+    let (trace, authorized) = context.query_trace(authorized, query).await?;
+    // A trace does not name its block, so the transaction must still be in the same block as before (HD28).
+    let (reread, authorized) = ask_about_followed_blocks(context, authorized, &lookup, pin).await?;
+    let reread = reread.unwrap_or_else(null_answer);
+    if view::referenced_blocks(&reread) != view::referenced_blocks(&transaction) {
         return Ok(Disclosed::NULL);
     }
-    view::mined_call_tree(&judged.viewer(state), &transaction, trace)
-        .ok_or_else(|| judged.denied(DenyReason::ContractNotPermitted))
+    view::mined_call_tree(&authorized.viewer(state), &transaction, trace)
+        .ok_or_else(|| authorized.denied(DenyReason::ContractNotPermitted))
 }

@@ -1,32 +1,33 @@
-//! Every send of the gateway's is looked at in the block that holds it, before anybody reads at that block (spec/02 HD2).
+//! Validates each block that contains sends of the gateway, before anybody reads at that block (spec/02 HD2).
 //!
-//! Gathers where awaited sends are ([`awaited`]) and what they did, lets `gw_policy::access::judge_mined` say whether that
-//! would have been denied, and writes down what follows: what they created is their organization's; of what would have been
-//! denied the sender loses the right to send, and it is withheld with all that it changed. Those are rows of policy, so every
-//! instance knows them; each instance looks at each block for itself all the same, for it must not show a block that another one has
-//! not finished with.
+//! [`watched_sends`] locates the watched sends on the chain, the node traces them, and
+//! `gw_policy::access::evaluate_mined` decides whether the executions would have been denied. This module writes the
+//! consequences: contracts that a send created belong to its organization; the sender of a violation loses the right to
+//! send; and the violating transaction is withheld with all state that it changed. These consequences are rows of
+//! policy, so every instance learns them. Each instance still validates each block by itself, because it must not show
+//! a block that it has not validated.
 //!
-//! Invariant: a block is let in only after all of that is in force here. What its content makes unreadable is convicted
-//! (HD36); only a node or a store that does not answer, or policy that is stale, holds it back.
+//! Invariant: a block is released only after all of that is in force in this instance. An execution that its content
+//! makes unreadable counts as a violation (HD36); a block waits only for a node or a store that does not answer, or
+//! while the policy is stale.
 
-mod awaited;
+mod watched_sends;
 
 use crate::send::SendContext;
-use awaited::{Chain, Found, Places};
 use gw_audit::{SecurityEvent, SecurityKind};
 use gw_journal::Journal;
-use gw_node::{Admitting, Block, Gate, Listing, Looked, NoTrace, Node, NodeError};
+use gw_node::{Block, BlockGate, BlockListing, BlockValidation, MinedExecution, NoTrace, Node, NodeError};
 use gw_policy::{
-    Knobs, Snapshot,
+    PolicySettings, Snapshot,
     access::{
-        MinedFinding, MinedSend, RecentSend, UnreadableRun, changed_accounts, entered_code, judge_mined,
+        MinedSend, PostExecutionViolation, RecentSend, UnreadableRun, changed_accounts, entered_code, evaluate_mined,
         unreadable_mined,
     },
-    knobs::MinedTrace,
+    settings::MinedTrace,
 };
 use gw_store::{
     Actor, Feed, Store, StoreError,
-    record::{CreationKind, Finding, Mined, MinedContract, Object, Watched},
+    record::{CreationKind, JsonObject, Mined, MinedContract, Violation, Watched},
 };
 use gw_types::{Address, B256, Clock, OrgId, Timestamp, WatchId};
 use std::{
@@ -34,48 +35,49 @@ use std::{
     sync::Arc,
 };
 use tokio::sync::Mutex;
+use watched_sends::{MinedWatch, ValidatedBlocks, WatchedSends};
 
-/// How far down a reorganization is followed, and how many blocks may come at once.
+/// The depth to which a reorganization is followed, and the most blocks that are validated at once.
 const DEPTH: u64 = 64;
 
-/// Looks at new blocks.
+/// Validates new blocks.
 #[derive(Debug)]
-pub struct MinedGate {
+pub struct BlockValidator {
     store: Store,
     feed: Feed,
     journal: Arc<Journal>,
     clock: Arc<dyn Clock>,
-    knobs: Arc<Knobs>,
-    followed: Mutex<Followed>,
+    knobs: Arc<PolicySettings>,
+    followed: Mutex<ValidationState>,
 }
 
-/// What is remembered of the last blocks.
+/// The state that the validator keeps of the last blocks.
 #[derive(Debug, Default)]
-struct Followed {
-    chain: Chain,
+struct ValidationState {
+    chain: ValidatedBlocks,
     sends: RecentSends,
 }
 
-/// What the sends of the last blocks changed, oldest first. Only this process knows: after a restart no sender is excused by
-/// what others changed before it (HD38).
+/// The changes by the sends of the last blocks, oldest first. Only this process knows them: after a restart, changes by
+/// earlier sends of others excuse no sender (HD38).
 #[derive(Debug, Default)]
 struct RecentSends(VecDeque<MinedChange>);
 
-/// What one send changed, and where it stands in the chain.
+/// The changes by one send, and its position in the chain.
 #[derive(Debug)]
 struct MinedChange {
     watch: WatchId,
-    /// The number of its block, and its place there.
-    at: (u64, u64),
+    /// The block number, and the index in the block.
+    position: (u64, u64),
     send: RecentSend,
 }
 
 impl RecentSends {
-    fn add(&mut self, watched: &Watched, at: (u64, u64), coinbase: Address, looked: &Looked) {
-        let (block, _) = at;
+    fn add(&mut self, watched: &Watched, position: (u64, u64), coinbase: Address, execution: &MinedExecution) {
+        let (block, _) = position;
         self.0
-            .retain(|known| known.watch != watched.id && known.at.0.saturating_add(DEPTH) > block);
-        let Looked::Run(run) = looked else { return };
+            .retain(|change| change.watch != watched.id && change.position.0.saturating_add(DEPTH) > block);
+        let MinedExecution::Run(run) = execution else { return };
         let orgs = watched.orgs.iter().copied().chain([watched.org]).collect();
         let changed = changed_accounts(&run.trace, coinbase);
         let send = RecentSend {
@@ -85,25 +87,27 @@ impl RecentSends {
         };
         self.0.push_back(MinedChange {
             watch: watched.id,
-            at,
+            position,
             send,
         });
     }
 
-    /// The other sends that were mined since this one was judged, and before it.
-    fn before(&self, watched: &Watched, at: (u64, u64)) -> Vec<&RecentSend> {
-        let judged = watched.judged.as_ref().map_or(u64::MAX, |judged| judged.number);
-        let is_before = |known: &&MinedChange| known.at.0 > judged && known.at < at && known.watch != watched.id;
-        self.0.iter().filter(is_before).map(|known| &known.send).collect()
+    /// The other sends that were mined after this send was authorized, and before it in the chain.
+    fn before(&self, watched: &Watched, position: (u64, u64)) -> Vec<&RecentSend> {
+        let authorized_at = watched.judged.as_ref().map_or(u64::MAX, |runs| runs.number);
+        let is_before = |change: &&MinedChange| {
+            change.position.0 > authorized_at && change.position < position && change.watch != watched.id
+        };
+        self.0.iter().filter(is_before).map(|change| &change.send).collect()
     }
 }
 
-/// Why a block could not be looked at.
+/// Why a block could not be validated.
 #[derive(Debug, thiserror::Error)]
-enum Unseen {
+enum ValidationError {
     #[error("the node did not answer")]
     Node(#[from] NodeError),
-    #[error("the block was not traced")]
+    #[error("the node did not trace the block")]
     Trace(#[from] NoTrace),
     #[error("the store did not answer")]
     Store(#[from] StoreError),
@@ -111,14 +115,17 @@ enum Unseen {
     Stale,
 }
 
-impl Gate for MinedGate {
-    fn admit<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> Admitting<'a> {
+impl BlockGate for BlockValidator {
+    fn validate<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> BlockValidation<'a> {
         Box::pin(async move {
-            match (self.look(node, last, block).await, self.knobs.mined_trace) {
+            match (self.validate(node, last, block).await, self.knobs.mined_trace) {
                 (Ok(()), _) => Ok(()),
                 (Err(error), MinedTrace::Quarantine) => Err(NodeError::NotValidated(Box::new(error))),
                 (Err(error), MinedTrace::Alert | MinedTrace::Off) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "a block was not looked at");
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "a block could not be validated: it is released without a check of its sends"
+                    );
                     Ok(())
                 }
             }
@@ -126,25 +133,26 @@ impl Gate for MinedGate {
     }
 }
 
-/// What is to be written of one block, or of a part of it.
+/// The changes to write for one block, or for a part of it.
 #[derive(Debug, Default)]
-struct Written<'a> {
-    settled: Vec<Found<'a>>,
-    made: Vec<Mined>,
-    /// With how many events each emitted.
-    findings: Vec<(MinedFinding, Found<'a>, u64)>,
+struct BlockChanges<'a> {
+    watches: Vec<MinedWatch<'a>>,
+    mined: Vec<Mined>,
+    /// Each with the number of events that the transaction emitted.
+    violations: Vec<(PostExecutionViolation, MinedWatch<'a>, u64)>,
 }
 
-/// What a send met that was mined a moment before it.
+/// The recent transactions that bear on the evaluation of a send.
 #[derive(Clone, Copy, Debug)]
 struct BlockContext<'a> {
-    /// What sends of its block created that is not registered yet, and whose it will be.
-    lately: &'a HashMap<Address, OrgId>,
+    /// Contracts that earlier sends of the same block created and that are not registered yet, with the organization
+    /// that each will belong to.
+    pending_contracts: &'a HashMap<Address, OrgId>,
     recent_sends: &'a [&'a RecentSend],
 }
 
-impl MinedGate {
-    /// For the sends of this context.
+impl BlockValidator {
+    /// Creates the validator for the sends of this context.
     pub fn new(context: &SendContext) -> Self {
         let SendContext {
             store,
@@ -164,171 +172,191 @@ impl MinedGate {
         }
     }
 
-    async fn look(&self, node: &Node, last: Option<Block>, head: Block) -> Result<(), Unseen> {
-        let mut followed = self.followed.lock().await;
-        let Followed { chain, sends } = &mut *followed;
+    async fn validate(&self, node: &Node, last: Option<Block>, head: Block) -> Result<(), ValidationError> {
+        let mut state = self.followed.lock().await;
+        let ValidationState { chain, sends } = &mut *state;
         if last.is_none() {
             chain.clear();
         }
-        // A send found in a block of the last few may be found again in another one.
-        let above = last.map_or(u64::MAX, |last| last.number.min(head.number).saturating_sub(DEPTH));
-        let watched = self.store.read().watched_sends(above).await?;
+        // A send that was found in one of the last blocks may be found again in another block.
+        let found_above = last.map_or(u64::MAX, |last| last.number.min(head.number).saturating_sub(DEPTH));
+        let watched = self.store.read().watched_sends(found_above).await?;
         if watched.is_empty() {
-            remember(chain, &[head]);
+            remember_blocks(chain, &[head]);
             return Ok(());
         }
-        let places = awaited::places(node, &watched, chain, last, head).await?;
-        // First what left the chain: an address may be another's in the blocks that came.
-        self.conclude(&places, head).await?;
-        for (listing, found) in &places.blocks {
-            self.look_into(node, listing, found, sends).await?;
+        let located = watched_sends::locate_watched_sends(node, &watched, chain, last, head).await?;
+        // Settle dropped sends first: a contract address of theirs may belong to another organization in the new
+        // blocks.
+        self.settle_outside_blocks(&located, head).await?;
+        for (listing, watches) in &located.blocks {
+            self.validate_block(node, listing, watches, sends).await?;
         }
-        if let Some(above) = places.forked_above {
+        if let Some(above) = located.forked_above {
             chain.retain(|(number, _)| *number <= above);
         }
-        let new: Vec<Block> = places
+        let new_blocks: Vec<Block> = located
             .blocks
             .iter()
             .map(|(listing, _)| listing.block)
             .chain([head])
             .collect();
-        remember(chain, &new);
+        remember_blocks(chain, &new_blocks);
         Ok(())
     }
 
-    /// Looks at awaited sends in one block, in the order they ran.
-    async fn look_into(
+    /// Validates the watched sends of one block, in the order of execution.
+    async fn validate_block(
         &self,
         node: &Node,
-        listing: &Listing,
-        found: &[Found<'_>],
+        listing: &BlockListing,
+        watches: &[MinedWatch<'_>],
         sends: &mut RecentSends,
-    ) -> Result<(), Unseen> {
-        if found.is_empty() {
+    ) -> Result<(), ValidationError> {
+        if watches.is_empty() {
             return Ok(());
         }
-        let mut wanted: Vec<B256> = found.iter().map(|found| found.hash).collect();
-        wanted.dedup();
-        let looked = node.look_at(listing.block.hash, &wanted).await?;
+        let mut hashes: Vec<B256> = watches.iter().map(|watch| watch.hash).collect();
+        hashes.dedup();
+        let executions = node.trace_block_transactions(listing.block.hash, &hashes).await?;
         let mut snapshot = self.snapshot()?;
-        let mut written = Written::default();
-        // What sends of this block created that is not registered yet, and whose it will be.
-        let mut lately = HashMap::new();
-        for looked in &looked {
-            let hash = looked.hash();
-            for found in found.iter().filter(|found| found.hash == hash) {
-                written.settled.push(*found);
-                let at = (listing.block.number, place(listing, found.hash));
+        let mut changes = BlockChanges::default();
+        // Contracts that sends of this block created and that are not registered yet, with the organization that each
+        // will belong to.
+        let mut pending_contracts = HashMap::new();
+        for execution in &executions {
+            let hash = execution.hash();
+            for watch in watches.iter().filter(|watch| watch.hash == hash) {
+                changes.watches.push(*watch);
+                let position = (listing.block.number, transaction_index(listing, watch.hash));
                 let context = BlockContext {
-                    lately: &lately,
-                    recent_sends: &sends.before(found.watched, at),
+                    pending_contracts: &pending_contracts,
+                    recent_sends: &sends.before(watch.watched, position),
                 };
-                let finding = self.judge(node, &snapshot, context, listing, found, looked).await?;
-                sends.add(found.watched, at, listing.block.coinbase, looked);
-                // What is withheld is registered when it is shown: a registration would tell of it.
-                let withheld = finding.is_some() && self.knobs.mined_trace == MinedTrace::Quarantine;
-                let created = if withheld { &[][..] } else { looked.created() };
-                written.made.push(self.made(&snapshot, listing, found, looked, created));
-                match finding {
-                    None => lately.extend(looked.created().iter().map(|new| (*new, found.watched.org))),
-                    Some(finding) => {
-                        written.findings.push((finding, *found, node.log_count(hash).await?));
-                        // What ran after it is judged by what follows from it: loot may have been carried on.
-                        self.write(&snapshot, std::mem::take(&mut written), listing).await?;
+                let violation = self
+                    .evaluate(node, &snapshot, context, listing, watch, execution)
+                    .await?;
+                sends.add(watch.watched, position, listing.block.coinbase, execution);
+                // Contracts of a withheld transaction are registered when it is shown: a registration would reveal it.
+                let is_withheld = violation.is_some() && self.knobs.mined_trace == MinedTrace::Quarantine;
+                let created = if is_withheld { &[][..] } else { execution.created() };
+                changes
+                    .mined
+                    .push(self.mined_record(&snapshot, listing, watch, execution, created));
+                match violation {
+                    None => pending_contracts
+                        .extend(execution.created().iter().map(|address| (*address, watch.watched.org))),
+                    Some(violation) => {
+                        changes
+                            .violations
+                            .push((violation, *watch, node.log_count(hash).await?));
+                        // Later transactions of the block are evaluated under the consequences of this violation: they
+                        // may move tainted state on.
+                        self.write(&snapshot, std::mem::take(&mut changes), listing).await?;
                         snapshot = self.snapshot()?;
-                        lately.clear();
+                        pending_contracts.clear();
                     }
                 }
             }
         }
-        self.write(&snapshot, written, listing).await
+        self.write(&snapshot, changes, listing).await
     }
 
-    fn snapshot(&self) -> Result<Arc<Snapshot>, Unseen> {
+    fn snapshot(&self) -> Result<Arc<Snapshot>, ValidationError> {
         let pinned = self.feed.pin();
         if pinned.fresh {
             Ok(pinned.snapshot)
         } else {
-            Err(Unseen::Stale)
+            Err(ValidationError::Stale)
         }
     }
 
-    async fn judge(
+    async fn evaluate(
         &self,
         node: &Node,
         snapshot: &Snapshot,
         context: BlockContext<'_>,
-        listing: &Listing,
-        found: &Found<'_>,
-        looked: &Looked,
-    ) -> Result<Option<MinedFinding>, Unseen> {
+        listing: &BlockListing,
+        watch: &MinedWatch<'_>,
+        execution: &MinedExecution,
+    ) -> Result<Option<PostExecutionViolation>, ValidationError> {
         let (now, knobs) = (self.clock.now(), &self.knobs);
-        let delegations = looked.sent().map(|sent| sent.delegations.clone()).unwrap_or_default();
-        let came = HashSet::new();
-        let sent = mined_send(found.watched, &listing.block, context.lately, &came);
-        let at = (listing.block.number, place(listing, found.hash));
-        let sent = MinedSend {
+        let delegations = execution
+            .sent()
+            .map(|send| send.delegations.clone())
+            .unwrap_or_default();
+        let new_code = HashSet::new();
+        let send = mined_send(watch.watched, &listing.block, context.pending_contracts, &new_code);
+        let position = (listing.block.number, transaction_index(listing, watch.hash));
+        let send = MinedSend {
             delegations,
-            at,
+            at: position,
             recent_sends: context.recent_sends,
-            ..sent
+            ..send
         };
-        let run = match looked {
-            Looked::Run(run) => run,
-            Looked::Unreadable(run) => {
+        let run = match execution {
+            MinedExecution::Run(run) => run,
+            MinedExecution::Unreadable(run) => {
                 let (changes, created, emitters) = (run.changes.clone(), run.created.clone(), run.emitters.clone());
                 let run = UnreadableRun {
                     changes,
                     created,
                     emitters,
                 };
-                return Ok(Some(unreadable_mined(snapshot, &sent, &run, now, knobs)));
+                return Ok(Some(unreadable_mined(snapshot, &send, &run, now, knobs)));
             }
         };
-        let finding = judge_mined(snapshot, &sent, &run.trace, now, knobs);
-        let (Some(true), Some(judged)) = (finding.as_ref().map(|found| found.suspends), &found.watched.judged) else {
-            return Ok(finding);
+        let violation = evaluate_mined(snapshot, &send, &run.trace, now, knobs);
+        let (Some(true), Some(authorized_runs)) = (
+            violation.as_ref().map(|violation| violation.suspends),
+            &watch.watched.judged,
+        ) else {
+            return Ok(violation);
         };
-        // HD38: for code that came between its judgement and its block nobody answers but who brought it.
+        // HD38: only the sender who deployed it answers for code that appeared between the authorization of this send
+        // and its block.
         let entered = entered_code(&run.trace);
-        let was_there = node.code_at(&entered, judged.block).await?;
-        let came: HashSet<Address> = entered
+        let had_code = node.code_at(&entered, authorized_runs.block).await?;
+        let new_code: HashSet<Address> = entered
             .into_iter()
-            .zip(was_there)
-            .filter(|(_, there)| !there)
+            .zip(had_code)
+            .filter(|(_, had_code)| !had_code)
             .map(|(address, _)| address)
             .collect();
-        if came.is_empty() {
-            return Ok(finding);
+        if new_code.is_empty() {
+            return Ok(violation);
         }
-        Ok(judge_mined(
+        Ok(evaluate_mined(
             snapshot,
-            &MinedSend { came: &came, ..sent },
+            &MinedSend {
+                came: &new_code,
+                ..send
+            },
             &run.trace,
             now,
             knobs,
         ))
     }
 
-    /// HD27: what a send made, reserved or not, whatever it did besides.
-    fn made(
+    /// HD27: the record of a mined send with the contracts that it created, reserved or not, whatever else it did.
+    fn mined_record(
         &self,
         snapshot: &Snapshot,
-        listing: &Listing,
-        found: &Found<'_>,
-        looked: &Looked,
+        listing: &BlockListing,
+        watch: &MinedWatch<'_>,
+        execution: &MinedExecution,
         created: &[Address],
     ) -> Mined {
-        let org = found.watched.org;
+        let org = watch.watched.org;
         let user = snapshot
-            .user_by_external(&found.watched.external_id)
+            .user_by_external(&watch.watched.external_id)
             .map(|user| user.id);
-        let top = looked
+        let top_level_creation = execution
             .sent()
-            .filter(|sent| sent.to.is_none())
-            .map(|sent| sent.sender.create(sent.nonce));
+            .filter(|transaction| transaction.to.is_none())
+            .map(|transaction| transaction.sender.create(transaction.nonce));
         let contract = |address: &Address| {
-            let kind = if top == Some(*address) {
+            let kind = if top_level_creation == Some(*address) {
                 CreationKind::Plain
             } else {
                 CreationKind::Runtime
@@ -336,15 +364,15 @@ impl MinedGate {
             MinedContract {
                 address: *address,
                 kind,
-                metadata: Object::new(),
+                metadata: JsonObject::new(),
             }
         };
         let now = self.clock.now();
         Mined {
-            tx_hash: found.hash,
+            tx_hash: watch.hash,
             block_hash: listing.block.hash,
             block_number: listing.block.number,
-            at: time(&listing.block),
+            at: block_time(&listing.block),
             user,
             grant: user.is_some_and(|user| snapshot.is_member(user, org, now)),
             org,
@@ -352,102 +380,116 @@ impl MinedGate {
         }
     }
 
-    /// In one transaction: what the sends made is registered, what they did wrong has its consequences, and they are awaited
-    /// no more. Returns when this instance has applied it.
-    async fn write(&self, snapshot: &Snapshot, written: Written<'_>, listing: &Listing) -> Result<(), Unseen> {
-        if written.settled.is_empty() {
+    /// Writes the changes of a block in one transaction: it registers created contracts, records violations with their
+    /// consequences, and marks the sends as mined. Returns when this instance has applied them.
+    async fn write(
+        &self,
+        snapshot: &Snapshot,
+        changes: BlockChanges<'_>,
+        listing: &BlockListing,
+    ) -> Result<(), ValidationError> {
+        if changes.watches.is_empty() {
             return Ok(());
         }
         let mut tx = self.store.begin(&Actor::system()).await?;
-        for mined in written.made {
+        for mined in changes.mined {
             tx.settle_mined(mined).await?;
         }
         let block = &listing.block;
-        for found in &written.settled {
-            tx.settle_watched(&[found.watched.id], Some(found.hash), block.number)
+        for watch in &changes.watches {
+            tx.settle_watched(&[watch.watched.id], Some(watch.hash), block.number)
                 .await?;
-            tx.forget_changes(found.hash, Some(block.hash)).await?;
+            tx.forget_changes(watch.hash, Some(block.hash)).await?;
         }
         if self.knobs.mined_trace == MinedTrace::Quarantine {
-            for (finding, found, logs) in &written.findings {
-                let at = (place(listing, found.hash), *logs);
-                tx.record_finding(&record(finding, found, block, at)).await?;
+            for (violation, watch, logs) in &changes.violations {
+                let index_and_logs = (transaction_index(listing, watch.hash), *logs);
+                tx.record_finding(&to_finding(violation, watch, block, index_and_logs))
+                    .await?;
             }
         }
         tx.commit().await?;
-        for (finding, found, _) in &written.findings {
-            self.report(snapshot, finding, found.watched, found.hash);
+        for (violation, watch, _) in &changes.violations {
+            self.report(snapshot, violation, watch.watched, watch.hash);
         }
         Ok(())
     }
 
-    /// What happened to awaited sends outside of the blocks that were looked into.
-    async fn conclude(&self, places: &Places<'_>, head: Block) -> Result<(), Unseen> {
-        if places.replaced.is_empty() && places.lost.is_empty() && places.dropped.is_empty() {
+    /// Settles the watched sends that are not in the validated blocks: replaced, lost and dropped ones.
+    async fn settle_outside_blocks(&self, located: &WatchedSends<'_>, head: Block) -> Result<(), ValidationError> {
+        if located.replaced.is_empty() && located.lost.is_empty() && located.dropped.is_empty() {
             return Ok(());
         }
         let snapshot = self.snapshot()?;
         let mut tx = self.store.begin(&Actor::system()).await?;
-        tx.settle_watched(&places.replaced, None, head.number).await?;
-        // HD14: what they made is gone with their blocks.
-        let dropped: Vec<WatchId> = places.dropped.iter().map(|watched| watched.id).collect();
+        tx.settle_watched(&located.replaced, None, head.number).await?;
+        // HD14: the contracts that they created are gone with their blocks.
+        let dropped: Vec<WatchId> = located.dropped.iter().map(|watched| watched.id).collect();
         tx.await_again(&dropped).await?;
-        for watched in &places.dropped {
+        for watched in &located.dropped {
             if let Some(hash) = watched.tx_hash {
                 tx.undo_mined(watched.org, hash).await?;
                 tx.forget_changes(hash, None).await?;
             }
         }
-        let mut findings = Vec::new();
-        for watched in &places.lost {
-            tracing::error!(nonce = watched.nonce, "a send that was mined cannot be found any more");
+        let mut violations = Vec::new();
+        for watched in &located.lost {
+            tracing::error!(
+                nonce = watched.nonce,
+                "a mined send cannot be found on the node any more: it counts as a violation"
+            );
             tx.settle_watched(&[watched.id], None, head.number).await?;
-            let found = Found {
+            let watch = MinedWatch {
                 watched,
                 hash: watched.tx_hash.unwrap_or_default(),
             };
-            let (lately, came) = (HashMap::new(), HashSet::new());
-            let sent = mined_send(watched, &head, &lately, &came);
+            let (pending_contracts, new_code) = (HashMap::new(), HashSet::new());
+            let send = mined_send(watched, &head, &pending_contracts, &new_code);
             let run = UnreadableRun::default();
-            let finding = unreadable_mined(&snapshot, &sent, &run, self.clock.now(), &self.knobs);
+            let violation = unreadable_mined(&snapshot, &send, &run, self.clock.now(), &self.knobs);
             if self.knobs.mined_trace == MinedTrace::Quarantine {
-                tx.record_finding(&record(&finding, &found, &head, (0, 0))).await?;
+                tx.record_finding(&to_finding(&violation, &watch, &head, (0, 0)))
+                    .await?;
             }
-            findings.push((finding, found));
+            violations.push((violation, watch));
         }
         tx.commit().await?;
-        for (finding, found) in &findings {
-            self.report(&snapshot, finding, found.watched, found.hash);
+        for (violation, watch) in &violations {
+            self.report(&snapshot, violation, watch.watched, watch.hash);
         }
         Ok(())
     }
 
-    fn report(&self, snapshot: &Snapshot, found: &MinedFinding, watched: &Watched, tx_hash: B256) {
+    fn report(&self, snapshot: &Snapshot, violation: &PostExecutionViolation, watched: &Watched, tx_hash: B256) {
         metrics::counter!("ledger_gateway_mined_trace_violations_total").increment(1);
-        tracing::error!(tx.hash = %tx_hash, reason = %found.reason, "a send did, once mined, what its trace had not shown");
+        tracing::error!(
+            tx.hash = %tx_hash,
+            reason = %violation.reason,
+            "a mined send did what its trace before sending had not shown: review it, its sender may be suspended"
+        );
         let event = SecurityEvent {
             external_id: Some(watched.external_id.clone()),
             user_id: snapshot.user_by_external(&watched.external_id).map(|user| user.id),
             org_id: Some(watched.org),
             address: Some(watched.sender),
-            reason: Some(found.reason.as_str().into()),
+            reason: Some(violation.reason.as_str().into()),
             ..SecurityEvent::new(SecurityKind::MinedTraceViolation)
         };
         if let Err(error) = self.journal.append(event) {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
-                "a mined trace was not reported"
+                "the violation of a mined send could not be written to the journal"
             );
         }
     }
 }
 
-/// An awaited send as the policy judges it in this block.
+/// A watched send, as input of its evaluation in this block.
 fn mined_send<'a>(
     watched: &'a Watched,
     block: &Block,
-    lately: &'a HashMap<Address, OrgId>,
-    came: &'a HashSet<Address>,
+    pending_contracts: &'a HashMap<Address, OrgId>,
+    new_code: &'a HashSet<Address>,
 ) -> MinedSend<'a> {
     MinedSend {
         external_id: &watched.external_id,
@@ -457,50 +499,54 @@ fn mined_send<'a>(
         sender: watched.sender,
         coinbase: block.coinbase,
         delegations: Vec::new(),
-        lately,
+        lately: pending_contracts,
         at: (block.number, 0),
-        came,
+        came: new_code,
         recent_sends: &[],
         judged: watched.judged.as_ref(),
     }
 }
 
-/// When the block was.
-fn time(block: &Block) -> Timestamp {
+fn block_time(block: &Block) -> Timestamp {
     Timestamp::from_secs(i64::try_from(block.timestamp).unwrap_or(i64::MAX))
 }
 
-/// The place of a transaction in a block.
-fn place(listing: &Listing, hash: B256) -> u64 {
-    let place = listing.transactions.iter().position(|known| *known == hash);
-    place.and_then(|place| u64::try_from(place).ok()).unwrap_or(u64::MAX)
+/// The index of a transaction in a block.
+fn transaction_index(listing: &BlockListing, hash: B256) -> u64 {
+    let index = listing.transactions.iter().position(|tx_hash| *tx_hash == hash);
+    index.and_then(|index| u64::try_from(index).ok()).unwrap_or(u64::MAX)
 }
 
-/// `at` is its place in the block, and how many events it emitted.
-fn record(finding: &MinedFinding, found: &Found<'_>, block: &Block, at: (u64, u64)) -> Finding {
-    let (finding, (place, logs)) = (finding.clone(), at);
-    Finding {
-        external_id: found.watched.external_id.clone(),
-        org: found.watched.org,
-        sender: found.watched.sender,
-        tx_hash: found.hash,
+/// `index_and_logs`: the index of the transaction in the block, and the number of events that it emitted.
+fn to_finding(
+    violation: &PostExecutionViolation,
+    watch: &MinedWatch<'_>,
+    block: &Block,
+    index_and_logs: (u64, u64),
+) -> Violation {
+    let (violation, (index, logs)) = (violation.clone(), index_and_logs);
+    Violation {
+        external_id: watch.watched.external_id.clone(),
+        org: watch.watched.org,
+        sender: watch.watched.sender,
+        tx_hash: watch.hash,
         block_hash: block.hash,
         block: block.number,
-        block_time: time(block),
-        place,
+        block_time: block_time(block),
+        place: index,
         logs,
-        reason: finding.reason.as_str(),
-        changes: finding.changes,
-        closed_to_side: finding.closed_to_side,
-        side: finding.side,
-        wronged: finding.wronged,
-        suspends: finding.suspends,
+        reason: violation.reason.as_str(),
+        changes: violation.changes,
+        closed_to_side: violation.closed_to_side,
+        side: violation.side,
+        wronged: violation.affected_orgs,
+        suspends: violation.suspends,
     }
 }
 
-/// The newest blocks that were let in.
-fn remember(chain: &mut Chain, new: &[Block]) {
-    for block in new {
+/// Adds released blocks to the chain, and forgets the oldest ones.
+fn remember_blocks(chain: &mut ValidatedBlocks, blocks: &[Block]) {
+    for block in blocks {
         if !chain.contains(&(block.number, block.hash)) {
             chain.push_back((block.number, block.hash));
         }

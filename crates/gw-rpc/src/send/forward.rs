@@ -1,193 +1,215 @@
-//! From the intent to the outcome: the part that nobody can stop half-way (HD21, HD22).
+//! From the intent to the outcome of a send. This part always runs to its end, even if the client has gone (HD21,
+//! HD22).
 
 use super::{
-    prepare::{Facts, Ready},
+    prepare::{PreparedSend, SendDetails},
     recover, rows,
 };
 use crate::{
-    execute::{head, unanswered},
-    question::Asked,
-    record::Found,
-    reply::Reply,
+    call::CallContext,
+    execute::{head, upstream_failure},
+    outcome::RpcOutcome,
     send::SendContext,
-    state::Inner,
 };
 use gw_audit::{Outcome, Record, SendIntent, SendOutcome};
 use gw_journal::{JournalError, Reservation};
-use gw_node::{Answer, NodeError, Resend};
+use gw_node::{Answer, Node, NodeError, RetryPolicy};
 use gw_policy::{
     sealed::{RawError, Sealed},
     view::{ErrorContext, node_error, sent_hash},
 };
 use gw_types::{Address, B256};
 
-pub(super) async fn forward(asked: &Asked, ready: Ready, found: &mut Found) -> Result<B256, Reply> {
-    let state = asked.state();
-    let context = &state.sends;
-    let facts = ready.facts.clone();
-    // Room for both records before anything has happened; the intent is on disk before anything does.
-    let log = Log::begin(context, &facts).await.map_err(|_| Reply::AuditUnavailable)?;
-    // W5, R1: before the node hears of it.
-    let rows = match rows::start(context, &facts).await {
+/// Writes the intent, submits the transaction to the node, and writes the outcome.
+///
+/// # Errors
+/// The outcome for a send that was rejected, or for which it is unknown whether the node accepted it.
+pub(super) async fn submit_recorded(context: &mut CallContext<'_>, prepared: PreparedSend) -> Result<B256, RpcOutcome> {
+    let state = context.state();
+    let sends = &state.sends;
+    let details = prepared.details.clone();
+    // Reserve room for both records first. The intent is on disk before anything else happens.
+    let journal = SendJournal::begin(sends, &details)
+        .await
+        .map_err(|_| RpcOutcome::AuditUnavailable)?;
+    // W5, R1: the rows are written before the node gets the transaction.
+    let rows = match rows::start(sends, &details).await {
         Ok(rows) => rows,
         Err(error) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "a send could not be prepared");
-            log.conclude(context, Outcome::Refused, None).await;
-            return Err(Reply::PolicyUnavailable);
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the rows of a send could not be written: the send is rejected"
+            );
+            journal.record_outcome(sends, Outcome::Refused, None).await;
+            return Err(RpcOutcome::PolicyUnavailable);
         }
     };
-    // HD20: the newest policy, once more.
-    let fate = match ready.again(asked) {
-        Ok(ready) => ask(state, &facts, &ready, found).await,
-        Err(reply) => Fate::NotTaken(reply, None),
+    // HD20: authorize the send once more, under the newest policy.
+    let submitted = match prepared.reauthorize(context) {
+        Ok(prepared) => submit(context, &details, &prepared).await,
+        Err(outcome) => SubmitOutcome::Rejected(outcome, None),
     };
-    match fate {
-        Fate::Taken(hash) => {
-            match rows::accept(context, &facts, rows, hash).await {
-                Ok(()) => log.conclude(context, Outcome::Accepted, None).await,
-                // It is out; the open intent says what is still to be written.
+    match submitted {
+        SubmitOutcome::Accepted(hash) => {
+            match rows::accept(sends, &details, rows, hash).await {
+                Ok(()) => journal.record_outcome(sends, Outcome::Accepted, None).await,
+                // The node has the transaction. The open intent names the rows that are still to be written.
                 Err(error) => {
                     tracing::error!(
                         error = &error as &dyn std::error::Error,
-                        "an accepted send is followed up later"
+                        "the rows of an accepted send could not be written: a background task settles the send"
                     );
-                    recover::later(context, log, facts);
+                    recover::spawn_resolution(sends, journal, details);
                 }
             }
-            // Decision 41: what follows reads the state after this transaction.
-            if let Err(error) = found.upstream(state, context.node.refresh_head()).await {
+            // Decision 41: the caller's next reads see the state after this transaction.
+            if let Err(error) = context.record.time_upstream(state, sends.node.refresh_head()).await {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
-                    "the head was not renewed after a send"
+                    "the head could not be renewed after a send"
                 );
             }
             Ok(hash)
         }
-        Fate::NotTaken(reply, node_code) => {
-            match rows::refuse(context, &facts, rows).await {
-                Ok(()) => log.conclude(context, Outcome::Refused, node_code).await,
+        SubmitOutcome::Rejected(outcome, node_code) => {
+            match rows::release(sends, &details, rows).await {
+                Ok(()) => journal.record_outcome(sends, Outcome::Refused, node_code).await,
                 Err(error) => {
                     tracing::error!(
                         error = &error as &dyn std::error::Error,
-                        "a refused send is released later"
+                        "the rows of a rejected send could not be removed: a background task settles the send"
                     );
-                    recover::later(context, log, facts);
+                    recover::spawn_resolution(sends, journal, details);
                 }
             }
-            Err(reply)
+            Err(outcome)
         }
-        // The rows stay inactive until the chain tells.
-        Fate::Unknown(reply) => {
-            recover::later(context, log, facts);
-            Err(reply)
+        // The rows stay inactive until the chain shows the outcome.
+        SubmitOutcome::Unknown(outcome) => {
+            recover::spawn_resolution(sends, journal, details);
+            Err(outcome)
         }
     }
 }
 
-/// What became of the one thing that cannot be undone.
-enum Fate {
-    /// The node took it.
-    Taken(B256),
-    /// It did not, or was never asked.
-    NotTaken(Reply, Option<i64>),
-    /// Nobody knows.
-    Unknown(Reply),
+/// The outcome of a submission to the node.
+enum SubmitOutcome {
+    /// The node accepted the transaction.
+    Accepted(B256),
+    /// The node rejected the transaction, or never got it.
+    Rejected(RpcOutcome, Option<i64>),
+    /// It is unknown whether the node accepted the transaction.
+    Unknown(RpcOutcome),
 }
 
-async fn ask(state: &Inner, facts: &Facts, ready: &Ready, found: &mut Found) -> Fate {
-    let (pin, node) = match (head(state), ready.judged.node(state)) {
-        (Ok(head), Ok(node)) => (head.pin(), node),
-        (Err(reply), _) | (_, Err(reply)) => return Fate::NotTaken(reply, None),
+async fn submit(context: &mut CallContext<'_>, details: &SendDetails, prepared: &PreparedSend) -> SubmitOutcome {
+    let state = context.state();
+    let authorized = &prepared.authorized;
+    let pin = match head(state) {
+        Ok(head) => head.pin(),
+        Err(outcome) => return SubmitOutcome::Rejected(outcome, None),
     };
-    let Some(body) = ready.judged.permit.body(&ready.call, pin) else {
-        return Fate::NotTaken(Reply::Internal, None);
+    let Some(body) = authorized.permit.body(&prepared.call, pin) else {
+        return SubmitOutcome::Rejected(RpcOutcome::Internal, None);
     };
-    // Raw transactions have a hash of their own; what the node signs happens anew wherever it is said.
-    let resend = if facts.hash.is_some() {
-        Resend::IfUnheard
+    // A raw transaction keeps its hash when it is sent twice; a transaction that the node signs would become a second
+    // one.
+    let retry = if details.hash.is_some() {
+        RetryPolicy::IfUnheard
     } else {
-        Resend::Never
+        RetryPolicy::Never
     };
-    match found.upstream(state, node.send(&body, resend)).await {
-        Ok(Answer::Result(result)) => match (facts.hash, sent_hash(&result)) {
-            // W6: acceptance is a result that equals our hash; a transaction the node signed has only its word.
-            (Some(ours), Some(said)) if ours == said => Fate::Taken(ours),
-            (None, Some(said)) => Fate::Taken(said),
-            (Some(_) | None, _) => Fate::Unknown(unanswered(state, &NodeError::Unparsable)),
+    let submission = |node: Node| async move { node.send(&body, retry).await };
+    let answer = match context.submit(authorized, submission).await {
+        Ok(answer) => answer,
+        Err(outcome) => return SubmitOutcome::Rejected(outcome, None),
+    };
+    match answer {
+        Ok(Answer::Result(result)) => match (details.hash, sent_hash(&result)) {
+            // W6: a raw transaction is accepted if the node returns its hash; for a transaction that the node signs,
+            // any returned hash counts.
+            (Some(expected), Some(returned)) if expected == returned => SubmitOutcome::Accepted(expected),
+            (None, Some(returned)) => SubmitOutcome::Accepted(returned),
+            (Some(_) | None, _) => SubmitOutcome::Unknown(upstream_failure(state, &NodeError::Unparsable)),
         },
-        Ok(Answer::Error(error)) => refused(error),
-        Err(error) if error.is_before_sending() => Fate::NotTaken(unanswered(state, &error), None),
-        Err(error) => Fate::Unknown(unanswered(state, &error)),
+        Ok(Answer::Error(error)) => rejected_by_node(error),
+        Err(error) if error.is_before_sending() => SubmitOutcome::Rejected(upstream_failure(state, &error), None),
+        Err(error) => SubmitOutcome::Unknown(upstream_failure(state, &error)),
     }
 }
 
-/// The node said no; its words are mapped (W7).
-fn refused(error: Sealed<RawError>) -> Fate {
-    let said = node_error(ErrorContext::TracePassed, error);
-    let code = i64::from(said.code());
-    Fate::NotTaken(Reply::NodeError(said), Some(code))
+/// The node rejected the transaction; the caller gets its error as one of the known texts (W7).
+fn rejected_by_node(error: Sealed<RawError>) -> SubmitOutcome {
+    let shown = node_error(ErrorContext::TracePassed, error);
+    let code = i64::from(shown.code());
+    SubmitOutcome::Rejected(RpcOutcome::NodeError(shown), Some(code))
 }
 
-/// Intent and outcome of one send. Without an outcome the intent stays open, and is resolved by its hash at the next
-/// start at the latest (HD22).
+/// The journal records of one send: intent and outcome. Without an outcome the intent stays open, and is resolved by
+/// its hash at the next start at the latest (HD22).
 #[derive(Debug)]
-pub(super) struct Log {
-    room: Reservation,
+pub(super) struct SendJournal {
+    reservation: Reservation,
     outcome: SendOutcome,
 }
 
-impl Log {
-    async fn begin(context: &SendContext, facts: &Facts) -> Result<Self, JournalError> {
-        let hash = facts.key();
+impl SendJournal {
+    async fn begin(sends: &SendContext, details: &SendDetails) -> Result<Self, JournalError> {
+        let hash = details.key();
         let intent = SendIntent {
             hash,
-            subject: Some(facts.subject.clone()),
-            org_id: facts.org,
-            sender: Some(facts.sender),
-            nonce: facts.nonce,
-            visible_to: facts.recipients.clone(),
-            claims: facts.claims,
-            creates: facts.creates.clone(),
+            subject: Some(details.subject.clone()),
+            org_id: details.org,
+            sender: Some(details.sender),
+            nonce: details.nonce,
+            visible_to: details.recipients.clone(),
+            claims: details.claims,
+            creates: details.creates.clone(),
         };
-        let mut room = context.journal.reserve(2)?;
-        written(context, &mut room, intent).await?;
+        let mut reservation = sends.journal.reserve(2)?;
+        append_durably(sends, &mut reservation, intent).await?;
         let outcome = SendOutcome {
             hash,
-            org_id: facts.org,
+            org_id: details.org,
             outcome: Outcome::Unknown,
             node_code: None,
         };
-        Ok(Self { room, outcome })
+        Ok(Self { reservation, outcome })
     }
 
-    pub(super) async fn conclude(mut self, context: &SendContext, outcome: Outcome, node_code: Option<i64>) {
+    pub(super) async fn record_outcome(mut self, sends: &SendContext, outcome: Outcome, node_code: Option<i64>) {
         let record = SendOutcome {
             outcome,
             node_code,
             ..self.outcome
         };
-        if let Err(error) = written(context, &mut self.room, record).await {
+        if let Err(error) = append_durably(sends, &mut self.reservation, record).await {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
-                "the outcome of a send was not recorded"
+                "the outcome of a send could not be recorded: its intent stays open until the next start"
             );
         }
     }
 }
 
-async fn written(context: &SendContext, room: &mut Reservation, record: impl Into<Record>) -> Result<(), JournalError> {
-    let position = context.journal.append_reserved(room, record)?;
-    context.journal.durable(position).await
+async fn append_durably(
+    sends: &SendContext,
+    reservation: &mut Reservation,
+    record: impl Into<Record>,
+) -> Result<(), JournalError> {
+    let position = reservation.append(record)?;
+    sends.journal.durable(position).await
 }
 
-impl Facts {
-    /// By what the intent is found again: the hash, or for a transaction the node signs sender and nonce.
+impl SendDetails {
+    /// The key that identifies the intent: the hash or, for a transaction that the node signs, a key of sender and
+    /// nonce.
     fn key(&self) -> B256 {
         self.hash.unwrap_or_else(|| key_without_hash(self.sender, self.nonce))
     }
 }
 
-/// Stands where the hash of a transaction would that the node signs.
+/// The key of a transaction that the node signs, whose hash is unknown before the submission.
 pub(super) fn key_without_hash(sender: Address, nonce: u64) -> B256 {
     let mut key = sender.to_vec();
     key.extend_from_slice(&nonce.to_be_bytes());

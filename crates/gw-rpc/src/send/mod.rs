@@ -1,30 +1,30 @@
-//! Sends: what happens between a permit whose plan is [`Plan::Send`](gw_policy::access::Plan::Send) and the node's
-//! word (spec/20 §12).
+//! Sends: calls whose plan is [`Plan::Send`](gw_policy::access::Plan::Send) (spec/20 §12).
 //!
-//! `prepare` traces and judges, `forward` is what nobody can stop half-way, `rows` what it writes to the policy store,
-//! `recover` what happens when nobody knows how it ended. What becomes of the addresses a transaction creates is
-//! followed by a worker of the server, from the reservations written here (R3, R4).
+//! `prepare` traces and checks a send, `forward` writes the intent, submits the transaction and writes the outcome,
+//! `rows` writes the rows of a send in the policy store, `recover` settles sends whose outcome is unknown. A worker of
+//! the server follows the addresses that a transaction creates, by the reservations written here (R3, R4).
 //!
-//! Invariants: nothing is forwarded before both traces passed under the newest policy, and before the intent is on
-//! disk (HD22). All of it runs apart from the connection, down to its access record (HD21).
+//! Invariants: no transaction goes out before both traces passed under the newest policy and the intent is on disk
+//! (HD22). A send runs in a task of its own, including its access record, so that it does not end with its connection
+//! (HD21).
 
+mod compliance;
 mod forward;
 mod prepare;
 mod recover;
 mod rows;
 
+pub use compliance::{ComplianceCheck, NoComplianceRules, PermittedSend};
 pub use recover::resolve_intents;
 
 use crate::{
-    question::{Asked, Judged},
-    record::Found,
-    reply::Reply,
+    call::{AuthorizedCall, CallContext},
+    outcome::RpcOutcome,
 };
 use gw_journal::Journal;
 use gw_node::Node;
 use gw_policy::{
-    Disclosed,
-    knobs::Knobs,
+    Disclosed, PolicySettings,
     view::{self, RunLog},
 };
 use gw_store::{Feed, Store};
@@ -32,51 +32,56 @@ use gw_types::Clock;
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
-/// What sends draw on; cheap to clone.
+/// The shared context of sends; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SendContext {
     /// The node.
     pub node: Arc<Node>,
-    /// Where reservations, visibility and links are kept.
+    /// The policy store, which holds reservations, visibility and links.
     pub store: Store,
-    /// The newest policy.
+    /// The feed of the newest policy.
     pub feed: Feed,
-    /// Where intent and outcome are written.
+    /// The journal, which holds intents and outcomes.
     pub journal: Arc<Journal>,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Decision knobs.
-    pub knobs: Arc<Knobs>,
-    /// Work that shutdown waits for.
+    /// The policy settings.
+    pub knobs: Arc<PolicySettings>,
+    /// The compliance rules.
+    pub compliance: Arc<dyn ComplianceCheck>,
+    /// Tasks that shutdown waits for.
     pub tasks: TaskTracker,
 }
 
-/// What a send would do, as far as both see it (V1).
+/// The effects of a simulated send, as far as the user and the impersonating administrator both see them (V1).
 #[derive(Debug)]
 pub(crate) struct Effects {
     pub(crate) trace: Disclosed,
     pub(crate) logs: Vec<RunLog>,
 }
 
-/// Everything that a send must pass before anything happens; nothing happens after it.
-pub(crate) async fn rehearse(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Effects, Reply> {
-    let ready = prepare::prepare(asked, judged, found).await?;
-    let (judged, verdict) = ready.run();
-    let viewer = judged.viewer(asked.state());
+/// Checks a send and returns its effects; nothing is sent.
+///
+/// # Errors
+/// The outcome that the send would have.
+pub(crate) async fn simulate(context: &mut CallContext<'_>, authorized: AuthorizedCall) -> Result<Effects, RpcOutcome> {
+    let prepared = prepare::prepare(context, authorized).await?;
+    let (authorized, verdict) = prepared.run();
+    let viewer = authorized.viewer(context.state());
     Ok(Effects {
         trace: view::call_tree(&viewer, verdict),
         logs: view::run_logs(&viewer, verdict),
     })
 }
 
-/// Carries out a permitted send: the hash, or what the caller is told instead.
-pub(crate) async fn send(asked: &Asked, judged: Judged, found: &mut Found) -> Reply {
-    let sent = async {
-        let ready = prepare::prepare(asked, judged, found).await?;
-        forward::forward(asked, ready, found).await
+/// Executes a permitted send. The outcome is the transaction hash, or a rejection.
+pub(crate) async fn send(context: &mut CallContext<'_>, authorized: AuthorizedCall) -> RpcOutcome {
+    let steps = async {
+        let prepared = prepare::prepare(context, authorized).await?;
+        forward::submit_recorded(context, prepared).await
     };
-    match sent.await {
-        Ok(hash) => Reply::Result(view::local::hash(hash)),
-        Err(reply) => reply,
+    match steps.await {
+        Ok(hash) => RpcOutcome::Result(view::local::hash(hash)),
+        Err(outcome) => outcome,
     }
 }

@@ -1,14 +1,13 @@
-//! Everything a send must pass before anything happens: traces in two blocks, their judgement, nonce, recipients.
+//! The checks of a send before it goes out: traces in two blocks, their evaluation, nonce, recipients.
 
+use super::PermittedSend;
 use crate::{
-    execute::{head, judge_again, judge_run, unanswered, untraced, unwilling},
-    question::{Asked, Judged},
-    record::Found,
-    reply::Reply,
-    state::Inner,
+    call::{AuthorizedCall, CallContext},
+    execute::{evaluate_run, execution_rejected, head, reevaluate_run},
+    outcome::RpcOutcome,
 };
 use gw_evm::{Call, CallRequest, ParamError, trace::Trace, wire::NextBlock};
-use gw_node::{Block, Traced};
+use gw_node::{Block, Node, Traced};
 use gw_policy::{
     Sealed,
     access::{
@@ -20,191 +19,224 @@ use gw_policy::{
 use gw_store::Actor;
 use gw_types::{Address, B256, Claims, DenyReason, ExternalId, OrgId, U256, UserId};
 
-/// A send that passed everything: what forwarding needs to know.
+/// A send that passed all checks.
 #[derive(Debug)]
-pub(super) struct Ready {
-    pub(super) judged: Judged,
-    /// What goes to the node.
+pub(super) struct PreparedSend {
+    pub(super) authorized: AuthorizedCall,
+    /// The call that goes to the node.
     pub(super) call: Call,
-    pub(super) facts: Facts,
+    pub(super) details: SendDetails,
     verdicts: [TraceVerdict; 2],
     block: Block,
 }
 
-/// The transaction as records and rows name it.
+/// The details of the transaction that records and rows contain.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
-    /// For the audit entries of what is written.
+pub(super) struct SendDetails {
+    /// The actor of the audit entries.
     pub(super) actor: Actor,
     pub(super) user: UserId,
     pub(super) subject: ExternalId,
     pub(super) org: OrgId,
-    /// Whether the request named it.
+    /// Whether the request named the organization.
     pub(super) is_named: bool,
     pub(super) sender: Address,
     pub(super) nonce: u64,
-    /// Known before forwarding for raw transactions only.
+    /// The hash; `None` for a transaction that the node signs, whose hash is not known before forwarding.
     pub(super) hash: Option<B256>,
     pub(super) recipients: Vec<ExternalId>,
-    /// The top-level creation first, if there is one.
+    /// The addresses of created contracts; the top-level creation first, if there is one.
     pub(super) creates: Vec<Address>,
     pub(super) creates_at_top: bool,
     pub(super) claims: Claims,
-    /// The runs by which it was judged.
+    /// The simulated runs by which the send was authorized.
     pub(super) judged: JudgedRuns,
 }
 
-/// The most addresses that one send reserves: each is a row that is written while others wait.
-const MOST_RESERVED: usize = 32;
+/// The most addresses that one send reserves: each is a row, and other writes wait while it is written.
+const MAX_RESERVATIONS: usize = 32;
 
-pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Ready, Reply> {
-    let state = asked.state();
+/// Traces and checks a send. It has no effect.
+///
+/// # Errors
+/// The outcome for a send that may not go out.
+pub(super) async fn prepare(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
+) -> Result<PreparedSend, RpcOutcome> {
+    let state = context.state();
     let head = head(state)?;
     let block = head.block;
-    // What is withheld of this block stands in the policy of now.
-    let judged = asked.again(judged)?;
-    let call = judged.permit.call().clone();
+    // The newest policy contains the withheld changes of this block, so the call is authorized by it.
+    let authorized = context.reauthorize(authorized)?;
+    let call = authorized.permit.call().clone();
     let Transaction {
         sender,
         request,
         signed,
-    } = Transaction::of(&call).ok_or(Reply::Internal)?;
-    // The node runs it as whom the gateway names, never as an account of its own choosing.
+    } = Transaction::from_call(&call).ok_or(RpcOutcome::Internal)?;
+    // The sender is set, so that the node does not choose an account of its own.
     let request = CallRequest {
         from: Some(sender),
         ..request.clone()
     };
-    // A block could not hold it, and the node would run it all the same to trace it.
+    // A transaction with more gas fits in no block, but the node would still run it for a trace.
     if request.gas.is_some_and(|gas| gas > block.gas_limit) {
-        return Err(judged.invalid(ParamError::invalid("the gas limit is above the block's")));
+        return Err(authorized.invalid(ParamError::invalid("the gas limit is above the block's")));
     }
-    // HIDE_BASE_FEE: the node refuses what is below the base fee; so all below the published price is refused here.
-    let offered = request.gas_price.or(request.max_fee_per_gas);
+    // HIDE_BASE_FEE: the node rejects a price below the base fee, which would reveal it. So every price below the
+    // published price is rejected here.
+    let price = request.gas_price.or(request.max_fee_per_gas);
     if state.knobs().hide_base_fee
-        && offered.is_some_and(|offered| U256::from(offered) < view::published_price(head.gas_price))
+        && price.is_some_and(|price| U256::from(price) < view::published_price(head.gas_price))
     {
-        return Err(judged.invalid(ParamError::invalid("max fee per gas less than eth_gasPrice")));
+        return Err(authorized.invalid(ParamError::invalid("max fee per gas less than eth_gasPrice")));
     }
-    // HD2: as of now, and as of the block it would run in.
+    // HD2: the send is traced on the current state, and in the block in which it would run.
     let next = NextBlock {
         number: block.number.saturating_add(1),
         timestamp: block.timestamp.saturating_add(1),
     };
-    let node = judged.node(state)?;
-    let began = judged.now;
-    let shown = judged.snapshot.visible_state(block.number);
-    let traced = found
-        .upstream(state, node.trace_send(&request, block.pin(), next, &shown))
-        .await;
-    let judged = asked.again(judged)?;
-    if traced.is_ok() {
-        state.pauses.came_back(began);
-    }
-    let traced = traced.map_err(|error| untraced(state, &judged, error))?;
-    let (now, next) = (trace(traced.now)?, trace(traced.next)?);
-    let verdict = judge_run(state, &judged, now, &block, found)?;
-    let later = judge_run(state, &judged, next, &block, found)?;
-    let pending = traced.pending_nonce;
-    check_nonce(&judged.permit, &verdict, pending, state.knobs()).map_err(|error| judged.invalid(error))?;
-    let recipients = recipients(&judged.snapshot, &judged.permit, &verdict).map_err(|error| judged.invalid(error))?;
-    let recipients = match signed {
-        Some((hash, _)) if !recipients.is_empty() && is_known(state, &judged, hash, found).await? => Vec::new(),
-        Some(_) | None => recipients,
+    let (request, pin) = (&request, block.pin());
+    let query = |node: Node, authorized: &AuthorizedCall| {
+        let visible_state = authorized.snapshot.visible_state(block.number);
+        async move { node.trace_send(request, pin, next, &visible_state).await }
     };
-    let mut creates = created_addresses(&judged.permit, &verdict, pending);
-    for address in created_addresses(&judged.permit, &later, pending) {
+    let (traces, authorized) = context.query_trace(authorized, query).await?;
+    let (now, next) = (require_trace(traces.now)?, require_trace(traces.next)?);
+    let verdict = evaluate_run(context, &authorized, now, &block)?;
+    let next_verdict = evaluate_run(context, &authorized, next, &block)?;
+    let pending = traces.pending_nonce;
+    check_nonce(&authorized.permit, &verdict, pending, state.knobs()).map_err(|error| authorized.invalid(error))?;
+    check_compliance(context, &authorized, [&verdict, &next_verdict])?;
+    let recipients =
+        recipients(&authorized.snapshot, &authorized.permit, &verdict).map_err(|error| authorized.invalid(error))?;
+    let (recipients, authorized) = match signed {
+        Some((hash, _)) if !recipients.is_empty() => {
+            let (was_sent, authorized) = was_sent_before(context, authorized, hash).await?;
+            (if was_sent { Vec::new() } else { recipients }, authorized)
+        }
+        Some(_) | None => (recipients, authorized),
+    };
+    let mut creates = created_addresses(&authorized.permit, &verdict, pending);
+    for address in created_addresses(&authorized.permit, &next_verdict, pending) {
         if !creates.contains(&address) {
             creates.push(address);
         }
     }
-    // The rest is its organization's once it is mined (HD27); until then nobody reaches it.
-    creates.truncate(MOST_RESERVED);
-    let (Some(user), Some(org)) = (judged.permit.user(), judged.permit.org()) else {
-        return Err(judged.denied(DenyReason::OrgAmbiguous));
+    // Further contracts are registered for the organization once they are mined (HD27); until then no caller reaches
+    // them.
+    creates.truncate(MAX_RESERVATIONS);
+    let (Some(user), Some(org)) = (authorized.permit.user(), authorized.permit.org()) else {
+        return Err(authorized.denied(DenyReason::OrgAmbiguous));
     };
-    let row = judged
+    let user_row = authorized
         .snapshot
         .user(user)
-        .ok_or_else(|| judged.denied(DenyReason::UnknownUser))?;
+        .ok_or_else(|| authorized.denied(DenyReason::UnknownUser))?;
     let nonce = signed.map_or(pending, |(_, nonce)| nonce);
-    let origin = asked.origin();
-    let correlation_id = origin.correlation_id.as_ref().map(|id| id.as_str().to_owned());
-    let facts = Facts {
-        actor: Actor::user(user, &row.external_id).from_request(Some(origin.client.0), correlation_id),
+    let request_context = context.request();
+    let correlation_id = request_context.correlation_id.as_ref().map(|id| id.as_str().to_owned());
+    let details = SendDetails {
+        actor: Actor::user(user, &user_row.external_id).from_request(Some(request_context.client.0), correlation_id),
         user,
-        subject: row.external_id.clone(),
+        subject: user_row.external_id.clone(),
         org,
-        is_named: judged.permit.named_org().is_some(),
+        is_named: authorized.permit.named_org().is_some(),
         sender,
         nonce,
         hash: signed.map(|(hash, _)| hash),
         recipients,
         creates,
         creates_at_top: request.to.is_none(),
-        claims: permissions(&judged.snapshot, user, org, judged.now).claims,
+        claims: permissions(&authorized.snapshot, user, org, authorized.now).claims,
         // The node chooses the gas of a transaction that names none.
         judged: JudgedRuns::of(
             (block.number, block.hash),
             block.coinbase,
-            [&verdict, &later],
+            [&verdict, &next_verdict],
             signed.is_none() && request.gas.is_none(),
         ),
     };
-    Ok(Ready {
-        judged,
-        call: numbered(call, nonce),
-        facts,
-        verdicts: [verdict, later],
+    Ok(PreparedSend {
+        authorized,
+        call: with_nonce(call, nonce),
+        details,
+        verdicts: [verdict, next_verdict],
         block,
     })
 }
 
-impl Ready {
-    /// The run on the state of the head, and for whom it was judged.
-    pub(super) fn run(&self) -> (&Judged, &TraceVerdict) {
+impl PreparedSend {
+    /// The run on the state of the head, and the authorization under which it was evaluated.
+    pub(super) fn run(&self) -> (&AuthorizedCall, &TraceVerdict) {
         let [now, _] = &self.verdicts;
-        (&self.judged, now)
+        (&self.authorized, now)
     }
 
-    /// HD20: asked once more directly before forwarding; whoever changed the policy meanwhile is heard, on the call
-    /// and on what its traces showed.
-    pub(super) fn again(self, asked: &Asked) -> Result<Self, Reply> {
+    /// Authorizes the send again directly before it goes out (HD20): the call, and the traces of its runs.
+    ///
+    /// # Errors
+    /// The denial by the newest policy.
+    pub(super) fn reauthorize(self, context: &CallContext<'_>) -> Result<Self, RpcOutcome> {
         let Self {
-            judged,
+            authorized,
             verdicts,
             block,
             ..
         } = self;
-        let epoch = judged.permit.epoch();
-        let judged = asked.again(judged)?;
-        let verdicts = if judged.permit.epoch() == epoch {
+        let epoch = authorized.permit.epoch();
+        let authorized = context.reauthorize(authorized)?;
+        let verdicts = if authorized.permit.epoch() == epoch {
             verdicts
         } else {
             let [now, next] = verdicts;
-            let again = |verdict| judge_again(asked.state(), &judged, verdict, &block);
-            [again(now)?, again(next)?]
+            let reevaluate = |verdict| reevaluate_run(context.state(), &authorized, verdict, &block);
+            [reevaluate(now)?, reevaluate(next)?]
         };
+        let [now, next] = &verdicts;
+        check_compliance(context, &authorized, [now, next])?;
         Ok(Self {
-            judged,
+            authorized,
             verdicts,
             ..self
         })
     }
 }
 
-/// Whether these bytes were sent before (decision 59): who may see them was settled then, and a second send changes nothing
-/// of it, whatever the node answers.
-async fn is_known(state: &Inner, judged: &Judged, hash: B256, found: &mut Found) -> Result<bool, Reply> {
-    if !judged.snapshot.visibility(hash).is_empty() {
-        return Ok(true);
-    }
-    found
-        .upstream(state, judged.node(state)?.has_transaction(hash))
-        .await
-        .map_err(|error| unanswered(state, &error))
+fn check_compliance(
+    context: &CallContext<'_>,
+    authorized: &AuthorizedCall,
+    runs: [&TraceVerdict; 2],
+) -> Result<(), RpcOutcome> {
+    let send = PermittedSend {
+        snapshot: &authorized.snapshot,
+        permit: &authorized.permit,
+        runs,
+    };
+    context
+        .state()
+        .sends
+        .compliance
+        .check(&send)
+        .map_err(|reason| authorized.denied(reason))
 }
 
-/// What is sent, whoever signs it.
+/// Whether the same transaction was sent before (decision 59). Its recipients were settled then, and a second send does
+/// not change them, whatever the node answers.
+async fn was_sent_before(
+    context: &mut CallContext<'_>,
+    authorized: AuthorizedCall,
+    hash: B256,
+) -> Result<(bool, AuthorizedCall), RpcOutcome> {
+    if !authorized.snapshot.visibility(hash).is_empty() {
+        return Ok((true, authorized));
+    }
+    let query = |node: Node, _: &AuthorizedCall| async move { node.has_transaction(hash).await };
+    context.query(authorized, query).await
+}
+
+/// The transaction of a send, signed by the caller or by the node.
 struct Transaction<'a> {
     sender: Address,
     request: &'a CallRequest,
@@ -213,7 +245,7 @@ struct Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    fn of(call: &'a Call) -> Option<Self> {
+    fn from_call(call: &'a Call) -> Option<Self> {
         if let Call::SendRaw(raw) = call {
             return Some(Self {
                 sender: raw.sender,
@@ -232,17 +264,17 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// HD22: a transaction the node signs gets its nonce from the gateway, so that it can be found again.
-fn numbered(mut call: Call, nonce: u64) -> Call {
+/// HD22: the gateway sets the nonce of a transaction that the node signs, so that the transaction can be found again.
+fn with_nonce(mut call: Call, nonce: u64) -> Call {
     if let Call::Send(send) = &mut call {
         send.request.nonce = Some(nonce);
     }
     call
 }
 
-fn trace(traced: Traced) -> Result<Sealed<Trace>, Reply> {
+fn require_trace(traced: Traced) -> Result<Sealed<Trace>, RpcOutcome> {
     match traced {
         Traced::Trace(trace) => Ok(trace),
-        Traced::Refused(error) => Err(unwilling(error)),
+        Traced::Refused(error) => Err(execution_rejected(error)),
     }
 }

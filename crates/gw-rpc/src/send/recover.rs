@@ -1,10 +1,9 @@
-//! Sends of which nobody knows whether the node took them, or whose rows could not be settled: the chain tells, by the
-//! hash (HD22).
+//! Settles sends whose outcome is unknown, or whose rows could not be written, by asking the chain for the hash (HD22).
 
 use super::{
     SendContext,
-    forward::{Log, key_without_hash},
-    prepare::Facts,
+    forward::{SendJournal, key_without_hash},
+    prepare::SendDetails,
 };
 use gw_audit::{Outcome, SendIntent, SendOutcome};
 use gw_node::NodeError;
@@ -16,10 +15,10 @@ use gw_types::{Address, B256, UserId};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-const BETWEEN: Duration = Duration::from_secs(1);
-/// Asked so often of a node that answers, the transaction counts as never taken; what is released then gives reach and
-/// sight to nobody, and a reservation made for it is followed by its own worker.
-const TRIES: u32 = 60;
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// The answers without the transaction after which it counts as never accepted. Its released rows give nobody access,
+/// and a worker follows its reservations.
+const MAX_ATTEMPTS: u32 = 60;
 
 #[derive(Debug, thiserror::Error)]
 enum Unresolved {
@@ -29,22 +28,23 @@ enum Unresolved {
     Store(#[from] StoreError),
 }
 
-/// Settles a send later. Shutdown does not wait for it: the intent stays open until it is settled.
-pub(super) fn later(context: &SendContext, log: Log, facts: Facts) {
+/// Settles a send in a background task. Shutdown does not wait for the task: the intent stays open until the send is
+/// settled.
+pub(super) fn spawn_resolution(context: &SendContext, journal: SendJournal, details: SendDetails) {
     let context = context.clone();
     tokio::spawn(async move {
-        let outcome = match facts.hash {
-            Some(hash) => resolve(&context, facts.user, hash, facts.sender).await,
-            // Signed by the node, under a hash it did not tell.
+        let outcome = match details.hash {
+            Some(hash) => resolve(&context, details.user, hash, details.sender).await,
+            // The node signed the transaction, and its hash is unknown.
             None => Some(Outcome::Unknown),
         };
         if let Some(outcome) = outcome {
-            log.conclude(&context, outcome, None).await;
+            journal.record_outcome(&context, outcome, None).await;
         }
     });
 }
 
-/// Resolves what a crash left open: intents without outcome, found when the journal was opened.
+/// Resolves intents without outcome. A crash left them; opening the journal found them.
 pub async fn resolve_intents(context: &SendContext, intents: Vec<SendIntent>) {
     let mut open = JoinSet::new();
     for intent in intents {
@@ -62,10 +62,10 @@ async fn resolve_intent(context: &SendContext, intent: SendIntent) {
         .and_then(|subject| snapshot.user_by_external(subject))
         .map(|user| user.id);
     let outcome = match (user, intent.sender) {
-        // Signed by the node: that its nonce is used would not tell by whom.
+        // The node signed the transaction: a used nonce does not show which transaction used it.
         (Some(_), Some(sender)) if intent.hash == key_without_hash(sender, intent.nonce) => Some(Outcome::Unknown),
         (Some(user), Some(sender)) => resolve(context, user, intent.hash, sender).await,
-        // Erased since: nobody to settle it for.
+        // The user was erased, and their rows with them.
         (Some(_) | None, _) => Some(Outcome::Unknown),
     };
     let Some(outcome) = outcome else { return };
@@ -78,37 +78,40 @@ async fn resolve_intent(context: &SendContext, intent: SendIntent) {
     if let Err(error) = context.journal.append(record) {
         tracing::error!(
             error = &error as &dyn std::error::Error,
-            "a resolved send was not recorded"
+            "the outcome of a resolved send could not be recorded: its intent stays open until the next start"
         );
     }
 }
 
-/// Asks until node and store have answered, and the node knows the transaction or surely never took it. `None`: still
-/// open, for the next start.
+/// Retries until node and store have answered and the node knows the transaction or has certainly not accepted it.
+/// `None` leaves the intent open for the next start.
 async fn resolve(context: &SendContext, user: UserId, hash: B256, sender: Address) -> Option<Outcome> {
-    let mut unknown = 0;
-    for attempt in 0..TRIES.saturating_mul(2) {
+    let mut unknown_count = 0;
+    for attempt in 0..MAX_ATTEMPTS.saturating_mul(2) {
         if attempt > 0 {
-            tokio::time::sleep(BETWEEN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
-        match once(context, user, hash, sender, unknown + 1 == TRIES).await {
+        match resolve_attempt(context, user, hash, sender, unknown_count + 1 == MAX_ATTEMPTS).await {
             Ok(Some(outcome)) => return Some(outcome),
-            Ok(None) => unknown += 1,
-            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "a send is still unresolved"),
+            Ok(None) => unknown_count += 1,
+            Err(error) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the outcome of a send is still unknown: retrying"
+            ),
         }
     }
     None
 }
 
-async fn once(
+async fn resolve_attempt(
     context: &SendContext,
     user: UserId,
     hash: B256,
     sender: Address,
-    last: bool,
+    is_last: bool,
 ) -> Result<Option<Outcome>, Unresolved> {
-    let taken = context.node.has_transaction(hash).await?;
-    if !taken && !last {
+    let is_known = context.node.has_transaction(hash).await?;
+    if !is_known && !is_last {
         return Ok(None);
     }
     let snapshot = context.feed.pin().snapshot;
@@ -129,7 +132,7 @@ async fn once(
         watch,
     };
     let mut tx = context.store.begin(&Actor::system()).await?;
-    if taken {
+    if is_known {
         tx.accept_send(SendAccepted {
             rows,
             tx_hash: hash,
@@ -140,5 +143,5 @@ async fn once(
         tx.refuse_send(rows).await?;
     }
     tx.commit().await?;
-    Ok(Some(if taken { Outcome::Accepted } else { Outcome::Refused }))
+    Ok(Some(if is_known { Outcome::Accepted } else { Outcome::Refused }))
 }

@@ -1,8 +1,9 @@
-//! Bytes of answers are charged to their caller until they have left (RL8): by the budget's own account, never by the clock.
+//! Bytes of answers are charged to their caller until they are sent (RL8). The tests observe the budget itself, never
+//! the clock.
 
 use crate::world::{Answer, Person, World, holding};
 use axum::body::Body;
-use gw_evm::Extras;
+use gw_evm::CustomMethods;
 use gw_node::{AnswerLimits, Payer};
 use gw_rpc::RpcSettings;
 use gw_testkit::FakeNode;
@@ -15,18 +16,18 @@ const BOND: Address = Address::repeat_byte(0x11);
 const MIB: usize = 1 << 20;
 /// An answer of about a mebibyte.
 const LARGE: usize = MIB - 1024;
-/// Longer than any test takes: who waits so long waits for bytes to come back.
+/// Longer than any test takes: a call with this patience waits until bytes are released.
 const LONG: Duration = Duration::from_secs(3600);
 
 fn settings() -> RpcSettings {
     let file = json!({"version": 2, "namespaces": {"linea": {"wildcard": {"prefix": "linea_", "deny": []}}}});
     RpcSettings {
-        extras: Arc::new(Extras::parse(&file.to_string(), true).unwrap()),
+        extras: Arc::new(CustomMethods::parse(&file.to_string(), true).unwrap()),
         ..RpcSettings::default()
     }
 }
 
-/// A node that answers code and an unexamined method with this many bytes.
+/// A node that answers `eth_getCode` and a custom method with this many bytes.
 async fn node(bytes: usize) -> FakeNode {
     let fake = FakeNode::start().await;
     fake.on("eth_getCode", json!(format!("0x{}", "00".repeat(bytes / 2))));
@@ -65,10 +66,10 @@ const BLOB: (&str, &str) = ("linea_blob", "[]");
 
 type Opening = Pin<Box<dyn Future<Output = http::Response<Body>> + Send>>;
 
-fn ask(world: &World, who: &Person, (method, params): (&str, &str)) -> Opening {
+fn ask(world: &World, person: &Person, (method, params): (&str, &str)) -> Opening {
     Box::pin(
         world
-            .ask(Some(who), method, serde_json::from_str(params).unwrap())
+            .ask(Some(person), method, serde_json::from_str(params).unwrap())
             .opening(),
     )
 }
@@ -80,42 +81,42 @@ async fn waiting(world: &World, count: usize) {
 }
 
 #[tokio::test]
-async fn rl8_an_answer_is_charged_until_its_last_byte_left() {
+async fn rl8_an_answer_is_charged_until_its_last_byte_is_sent() {
     let fake = node(LARGE).await;
     for call in [CODE, BLOB] {
         let (world, bank) = world(&fake, 2 * MIB, Duration::ZERO).await;
-        let (one, other) = (
+        let (person, bystander) = (
             caller(&world, bank, "caller").await,
             caller(&world, bank, "other").await,
         );
         let answers = Arc::clone(world.node.answers());
-        let opened = ask(&world, &one, call).await;
+        let opened = ask(&world, &person, call).await;
         assert_eq!(opened.status(), 200);
-        let held = answers.held_by(Payer::User(one.id));
+        let held = answers.held_by(Payer::User(person.id));
         assert!(
             (LARGE..LARGE + 1024).contains(&held),
             "{call:?}: once, not twice: {held}"
         );
-        let text = Answer::of(opened).await.text;
+        let text = Answer::read(opened).await.text;
         assert!(text.starts_with(r#"{"jsonrpc":"2.0","id":1,"result":""#) && text.ends_with(r#""}"#));
         assert_eq!(answers.held(), 0);
-        // Who does not read what they asked for keeps others of theirs from being read, and nobody else's.
-        let (first, second) = (ask(&world, &one, call).await, ask(&world, &one, call).await);
+        // A caller who does not read their answers blocks their own further answers, and nobody else's.
+        let (first, second) = (ask(&world, &person, call).await, ask(&world, &person, call).await);
         assert_eq!((first.status().as_u16(), second.status().as_u16()), (200, 200));
         world.access_records().await;
-        let refused = Answer::of(ask(&world, &one, CODE).await).await;
-        assert_eq!(refused.error(), (429, -32005));
-        assert_eq!(refused.headers["retry-after"], "1");
-        assert!(refused.text.contains("too many requests"));
+        let rejected = Answer::read(ask(&world, &person, CODE).await).await;
+        assert_eq!(rejected.error(), (429, -32005));
+        assert_eq!(rejected.headers["retry-after"], "1");
+        assert!(rejected.text.contains("too many requests"));
         let record = world.access_records().await.pop().unwrap();
         assert_eq!(
             (record.status_code, record.denial_reason),
             (429, Some(DenyReason::ConcurrencyLimited))
         );
-        assert_eq!(Answer::of(ask(&world, &other, BLOB).await).await.status, 200);
-        // A client that goes away gives it back, too.
+        assert_eq!(Answer::read(ask(&world, &bystander, BLOB).await).await.status, 200);
+        // A client that disconnects releases the bytes, too.
         drop(first);
-        assert_eq!(Answer::of(ask(&world, &one, CODE).await).await.status, 200);
+        assert_eq!(Answer::read(ask(&world, &person, CODE).await).await.status, 200);
         drop(second);
         assert_eq!(answers.held(), 0);
     }
@@ -125,11 +126,11 @@ async fn rl8_an_answer_is_charged_until_its_last_byte_left() {
 async fn rl8_twenty_large_answers_of_one_caller_take_turns() {
     let fake = node(LARGE).await;
     let (world, bank) = world(&fake, 3 * MIB, LONG).await;
-    let one = caller(&world, bank, "caller").await;
+    let person = caller(&world, bank, "caller").await;
     let calls: Vec<_> = (0..20)
         .map(|number| {
-            let opening = ask(&world, &one, if number % 2 == 0 { CODE } else { BLOB });
-            tokio::spawn(async move { Answer::of(opening.await).await.status })
+            let opening = ask(&world, &person, if number % 2 == 0 { CODE } else { BLOB });
+            tokio::spawn(async move { Answer::read(opening.await).await.status })
         })
         .collect();
     for call in calls {
@@ -141,29 +142,29 @@ async fn rl8_twenty_large_answers_of_one_caller_take_turns() {
 }
 
 #[tokio::test]
-async fn rl8_a_call_that_waits_is_answered_when_an_earlier_answer_left() {
+async fn rl8_a_waiting_call_is_answered_when_an_earlier_answer_is_released() {
     let fake = node(LARGE).await;
     let (world, bank) = world(&fake, MIB, LONG).await;
-    let one = caller(&world, bank, "caller").await;
-    let slow = ask(&world, &one, CODE).await;
-    let next = tokio::spawn(ask(&world, &one, BLOB));
+    let person = caller(&world, bank, "caller").await;
+    let slow = ask(&world, &person, CODE).await;
+    let next = tokio::spawn(ask(&world, &person, BLOB));
     waiting(&world, 1).await;
     drop(slow);
-    assert_eq!(Answer::of(next.await.unwrap()).await.status, 200);
+    assert_eq!(Answer::read(next.await.unwrap()).await.status, 200);
     assert_eq!(world.node.answers().held(), 0);
 }
 
-/// The limits of spec/85 section 5 stay: alone, a caller may have what the share does not hold.
+/// The limits of spec/85 section 5 still hold: a single answer may be larger than the caller's share.
 #[tokio::test]
-async fn rl8_an_answer_beyond_the_share_is_had_alone() {
+async fn rl8_a_single_answer_may_exceed_the_share() {
     let fake = node(3 * MIB).await;
     let (world, bank) = world(&fake, MIB, Duration::ZERO).await;
-    let one = caller(&world, bank, "caller").await;
-    let opened = ask(&world, &one, CODE).await;
+    let person = caller(&world, bank, "caller").await;
+    let opened = ask(&world, &person, CODE).await;
     assert_eq!(opened.status(), 200);
-    assert_eq!(ask(&world, &one, CODE).await.status(), 429);
+    assert_eq!(ask(&world, &person, CODE).await.status(), 429);
     assert_eq!(
-        Answer::of(opened).await.text.len(),
+        Answer::read(opened).await.text.len(),
         r#"{"jsonrpc":"2.0","id":1,"result":"0x"}"#.len() + 3 * MIB
     );
     assert_eq!(world.node.answers().held(), 0);
@@ -173,23 +174,23 @@ async fn rl8_an_answer_beyond_the_share_is_had_alone() {
 async fn rl8_the_elements_of_a_batch_count_together() {
     let fake = node(LARGE).await;
     let (world, bank) = world(&fake, 3 * MIB, Duration::ZERO).await;
-    let one = caller(&world, bank, "caller").await;
+    let person = caller(&world, bank, "caller").await;
     let element = |(method, params): (&str, &str), id: usize| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
     };
     let batch: Vec<_> = (0..5)
         .map(|id| element(if id % 2 == 0 { CODE } else { BLOB }, id))
         .collect();
-    let opened = world.raw(format!("[{}]", batch.join(","))).by(&one).opening().await;
+    let opened = world.raw(format!("[{}]", batch.join(","))).by(&person).opening().await;
     let held = world.node.answers().held();
     assert!((3 * LARGE..=3 * MIB).contains(&held), "{held}");
-    let answer = Answer::of(opened).await;
+    let answer = Answer::read(opened).await;
     let codes: Vec<_> = answer
         .body
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| one["error"]["code"].clone())
+        .map(|element| element["error"]["code"].clone())
         .collect();
     assert_eq!(
         codes,
@@ -205,36 +206,36 @@ async fn rl8_the_elements_of_a_batch_count_together() {
     assert_eq!(statuses[statuses.len() - 5..], [200, 200, 200, 429, 429]);
 }
 
-/// Answers that are not counted each are, together.
+/// Small answers are not counted one by one, but together they are.
 #[tokio::test]
 async fn rl8_many_small_elements_of_a_batch_count() {
     let fake = node(60_000).await;
     let (world, bank) = world(&fake, MIB, Duration::ZERO).await;
-    let one = caller(&world, bank, "caller").await;
-    let slow = world.ask(Some(&one), BLOB.0, json!([])).opening().await;
+    let person = caller(&world, bank, "caller").await;
+    let slow = world.ask(Some(&person), BLOB.0, json!([])).opening().await;
     assert_eq!(world.node.answers().held(), 0, "a small answer is not counted");
     let batch = vec![r#"{"jsonrpc":"2.0","id":1,"method":"linea_blob","params":[]}"#; 100].join(",");
-    // Another answer of theirs waits for its reader: this one is not alone.
+    // Another answer of the caller is still unread, so the batch does not have the whole share.
     fake.on("linea_blob", json!("x".repeat(MIB / 2)));
-    let other = ask(&world, &one, BLOB).await;
+    let unread = ask(&world, &person, BLOB).await;
     fake.on("linea_blob", json!("x".repeat(60_000)));
-    let opened = world.raw(format!("[{batch}]")).by(&one).opening().await;
+    let opened = world.raw(format!("[{batch}]")).by(&person).opening().await;
     let held = world.node.answers().held();
     assert!(held <= MIB, "{held}");
-    drop((slow, other));
-    let answer = Answer::of(opened).await;
+    drop((slow, unread));
+    let answer = Answer::read(opened).await;
     let answered = answer
         .body
         .as_array()
         .unwrap()
         .iter()
-        .filter(|one| one.get("result").is_some())
+        .filter(|element| element.get("result").is_some())
         .count();
     assert!((2..20).contains(&answered), "{answered}");
     assert_eq!(world.node.answers().held(), 0);
 }
 
-/// Nobody says how long a chunked answer is: room is taken as it comes.
+/// A chunked answer declares no length: its bytes are charged as they arrive.
 #[tokio::test]
 async fn rl8_an_answer_of_unknown_length_is_charged_as_it_arrives() {
     let fake = node(LARGE).await;
@@ -246,17 +247,17 @@ async fn rl8_an_answer_of_unknown_length_is_charged_as_it_arrives() {
     };
     let world = holding(&chunked, settings(), limits(2 * MIB)).await;
     let bank = world.org("bank").await;
-    let one = caller(&world, bank, "caller").await;
-    let first = ask(&world, &one, BLOB).await;
-    let held = world.node.answers().held_by(Payer::User(one.id));
+    let person = caller(&world, bank, "caller").await;
+    let first = ask(&world, &person, BLOB).await;
+    let held = world.node.answers().held_by(Payer::User(person.id));
     assert!((LARGE..LARGE * 2).contains(&held), "{held}");
-    assert_eq!(ask(&world, &one, CODE).await.status(), 429);
-    assert_eq!(Answer::of(first).await.status, 200);
-    assert_eq!(Answer::of(ask(&world, &one, CODE).await).await.status, 200);
+    assert_eq!(ask(&world, &person, CODE).await.status(), 429);
+    assert_eq!(Answer::read(first).await.status, 200);
+    assert_eq!(Answer::read(ask(&world, &person, CODE).await).await.status, 200);
     assert_eq!(world.node.answers().held(), 0);
 }
 
-/// A way to the node that passes answers on in chunks.
+/// A proxy to the node that forwards answers in chunks.
 async fn chunked(fake: &FakeNode) -> String {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -287,24 +288,24 @@ async fn chunked(fake: &FakeNode) -> String {
     url
 }
 
-/// A message with a length, whole.
+/// Reads a whole message that has a content length.
 async fn message(stream: &mut tokio::net::TcpStream) -> Option<Vec<u8>> {
-    let mut read = Vec::new();
+    let mut bytes = Vec::new();
     loop {
-        let mut some = [0; 65_536];
-        let count = stream.read(&mut some).await.ok().filter(|count| *count > 0)?;
-        read.extend_from_slice(&some[..count]);
-        let Some(end) = read.windows(4).position(|end| end == b"\r\n\r\n") else {
+        let mut chunk = [0; 65_536];
+        let count = stream.read(&mut chunk).await.ok().filter(|count| *count > 0)?;
+        bytes.extend_from_slice(&chunk[..count]);
+        let Some(end) = bytes.windows(4).position(|end| end == b"\r\n\r\n") else {
             continue;
         };
-        let head = String::from_utf8_lossy(&read[..end]).to_lowercase();
+        let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
         let length = head
             .lines()
             .find_map(|line| line.strip_prefix("content-length: "))?
             .parse::<usize>()
             .ok()?;
-        if read.len() >= end + 4 + length {
-            return Some(read);
+        if bytes.len() >= end + 4 + length {
+            return Some(bytes);
         }
     }
 }

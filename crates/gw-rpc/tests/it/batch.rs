@@ -1,7 +1,7 @@
 //! Batches: n single calls in one body (J7, decision 8, HD20).
 
 use crate::world::{scripted, scripted_with};
-use gw_policy::Knobs;
+use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_testkit::fake_node::Reply;
 use gw_types::Address;
@@ -12,7 +12,7 @@ fn call(id: u64, method: &str, params: Value) -> Value {
 }
 
 #[tokio::test]
-async fn j7_elements_are_judged_alone_in_order_and_answered_with_200() {
+async fn j7_elements_are_authorized_one_by_one_in_order_and_answered_with_200() {
     let (world, _fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["eth_getBalance"], &[]).await;
@@ -42,8 +42,8 @@ async fn j7_elements_are_judged_alone_in_order_and_answered_with_200() {
     assert_eq!(world.access_records().await.len(), 6, "one record per element");
 }
 
-/// RTO12, JSON-RPC 2.0 §6: inside a batch a notification is carried out, recorded, and not answered; a batch of nothing
-/// else gets no body.
+/// RTO12, JSON-RPC 2.0 §6: a notification in a batch is executed and recorded, but not answered. A batch of
+/// notifications gets no body.
 #[tokio::test]
 async fn rto12_a_notification_inside_a_batch_is_not_answered() {
     let (world, _fake) = scripted().await;
@@ -59,7 +59,7 @@ async fn rto12_a_notification_inside_a_batch_is_not_answered() {
     );
     let answer = world.raw(json!([notification]).to_string()).by(&caller).send().await;
     assert_eq!((answer.status, answer.text.as_str()), (204, ""));
-    // Alone it is answered (J4): an HTTP client reads the outcome.
+    // A single notification is answered (J4), because an HTTP client reads the outcome.
     let answer = world.raw(notification.to_string()).by(&caller).send().await;
     assert_eq!(
         (answer.status, answer.text.as_str()),
@@ -69,19 +69,19 @@ async fn rto12_a_notification_inside_a_batch_is_not_answered() {
 }
 
 #[tokio::test]
-async fn decision_8_the_bound_counts_and_zero_switches_batches_off() {
+async fn decision_8_the_bound_holds_and_zero_switches_batches_off() {
     let (world, fake) = scripted_with(
         RpcSettings {
             batch_max: 2,
             ..RpcSettings::default()
         },
-        Knobs::default(),
+        PolicySettings::default(),
         64 << 20,
     )
     .await;
-    let of = |n| json!(vec![call(1, "eth_chainId", json!([])); n]).to_string();
-    assert_eq!(world.raw(of(2)).send().await.status, 200);
-    let answer = world.raw(of(3)).send().await;
+    let batch_of = |n| json!(vec![call(1, "eth_chainId", json!([])); n]).to_string();
+    assert_eq!(world.raw(batch_of(2)).send().await.status, 200);
+    let answer = world.raw(batch_of(3)).send().await;
     assert_eq!(answer.error(), (400, -32600));
     assert!(answer.text.contains("batch"), "{}", answer.text);
     let (world, _fake) = scripted_with(
@@ -89,23 +89,23 @@ async fn decision_8_the_bound_counts_and_zero_switches_batches_off() {
             batch_max: 0,
             ..RpcSettings::default()
         },
-        Knobs::default(),
+        PolicySettings::default(),
         64 << 20,
     )
     .await;
-    let answer = world.raw(of(1)).send().await;
+    let answer = world.raw(batch_of(1)).send().await;
     assert!(answer.status == 400 && answer.text.contains("batch"), "{}", answer.text);
     fake.assert_silent();
 }
 
-/// J7: a batch holds one place, and gives it back.
+/// J7: a batch holds one concurrency permit, and returns it.
 #[tokio::test]
-async fn j7_a_batch_takes_one_place() {
+async fn j7_a_batch_takes_one_concurrency_permit() {
     let settings = RpcSettings {
         max_concurrent: 1,
         ..RpcSettings::default()
     };
-    let (world, fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
+    let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
     let body = json!([call(1, "eth_syncing", json!([])), call(2, "eth_syncing", json!([]))]).to_string();
@@ -117,28 +117,28 @@ async fn j7_a_batch_takes_one_place() {
     assert_eq!(fake.take().len(), 4);
 }
 
-/// HD20: a batch pins no old policy; what is revoked between two elements is revoked for the second.
+/// HD20: a batch pins no policy: a right that is revoked between two elements is revoked for the second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn hd20_each_element_meets_the_policy_of_its_own_moment() {
+async fn hd20_each_element_is_authorized_by_the_policy_of_its_own_time() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world
         .person("caller", bank, &["eth_syncing", "eth_blobBaseFee"], &[])
         .await;
-    let gate = crate::consistency::Gate::on(&fake, "eth_syncing", Reply::Result(json!(false)));
+    let gate = crate::consistency::Gate::new(&fake, "eth_syncing", Reply::Result(json!(false)));
     let body = json!([call(1, "eth_syncing", json!([])), call(2, "eth_blobBaseFee", json!([]))]).to_string();
-    let asking = tokio::spawn(world.raw(body).by(&caller).answering());
+    let request = tokio::spawn(world.raw(body).by(&caller).answering());
     let gate = gate.reached().await;
     world.ban(&caller).await;
     gate.open();
-    let answer = asking.await.unwrap();
+    let answer = request.await.unwrap();
     for element in [0, 1] {
         assert_eq!(answer.body[element]["error"]["code"], -32601, "{}", answer.text);
     }
-    assert_eq!(fake.take().len(), 1, "the second was not forwarded");
+    assert_eq!(fake.take().len(), 1, "the second element is not forwarded");
 }
 
-/// HD20: after a minute in all, elements are not begun any more.
+/// HD20: after a minute, no further element is started.
 #[tokio::test]
 async fn hd20_a_batch_ends_after_a_minute() {
     let (world, fake) = scripted().await;
@@ -148,18 +148,20 @@ async fn hd20_a_batch_ends_after_a_minute() {
     let body = json!(vec![call(1, "eth_syncing", json!([])); 10]).to_string();
     tokio::time::pause();
     let answer = world.raw(body).by(&caller).send().await;
-    let said: Vec<_> = (0..10)
+    let messages: Vec<_> = (0..10)
         .map(|n| answer.body[n]["error"]["message"].as_str().unwrap_or_default())
         .collect();
-    // Each is waited for ten seconds, or twenty where it is asked again.
-    let begun = said
+    // The node gets ten seconds for each element, or twenty if the call is retried.
+    let started = messages
         .iter()
         .take_while(|text| **text == "failed to forward request")
         .count();
-    assert!((3..=6).contains(&begun), "{said:?}");
+    assert!((3..=6).contains(&started), "{messages:?}");
     assert!(
-        said[begun..].iter().all(|text| *text == "the batch took too long"),
-        "{said:?}"
+        messages[started..]
+            .iter()
+            .all(|text| *text == "the batch took too long"),
+        "{messages:?}"
     );
     assert_eq!(world.access_records().await.len(), 10);
 }

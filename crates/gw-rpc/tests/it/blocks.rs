@@ -1,5 +1,5 @@
-//! How a block is judged and let in (HD2, HD27, HD28, HD36): on real nodes, against those who fill blocks, wait for them, or
-//! are quicker than the judgement.
+//! Validation of blocks (HD2, HD27, HD28, HD36) on real nodes, against attackers who fill blocks, wait for a block, or
+//! read before the validation.
 
 use crate::{
     real_reads::{Chain, chain_on},
@@ -7,9 +7,9 @@ use crate::{
 };
 use alloy_primitives::hex;
 use alloy_sol_types::{SolCall, SolValue, sol};
-use gw_node::{Node, NodeConfig, NodeError, Upkeep};
-use gw_policy::Knobs;
-use gw_rpc::MinedGate;
+use gw_node::{HealthCheckConfig, Node, NodeConfig, NodeError};
+use gw_policy::PolicySettings;
+use gw_rpc::BlockValidator;
 use gw_store::record::{NewWatch, SendStart};
 use gw_testkit::{Anvil, anvil::AnvilOptions, fake_node::Reply};
 use gw_types::{Address, B256, Bytes, U256};
@@ -28,20 +28,23 @@ sol! {
     }
 }
 
-/// The gate stands; nothing is mined unless a test says so.
+/// A chain with a block validator, where tests decide when blocks are mined.
 async fn scene(extra: &[&str]) -> Scene {
     let extra = extra.iter().map(|argument| (*argument).to_owned()).collect();
     let anvil = Anvil::start(&AnvilOptions {
         extra,
         ..AnvilOptions::default()
     });
-    let chain = chain_on(real_on(anvil, Knobs::default()).await).await;
-    chain.world.node.guard(Arc::new(MinedGate::new(&chain.world.sends)));
+    let chain = chain_on(real_on(anvil, PolicySettings::default()).await).await;
+    chain
+        .world
+        .node
+        .set_block_gate(Arc::new(BlockValidator::new(&chain.world.sends)));
     chain.world.node.refresh_head().await.unwrap();
     Scene(chain)
 }
 
-/// A chain whose gate stands.
+/// A chain with a block validator.
 struct Scene(Chain);
 
 impl core::ops::Deref for Scene {
@@ -64,7 +67,7 @@ impl Scene {
         self.world.anvil("evm_setAutomine", json!([automatic])).await;
     }
 
-    /// Sends through the gateway; what was sent and its hash.
+    /// Sends through the gateway. Returns the signed bytes and their hash.
     async fn sends(&self, nonce: u64, to: Option<Address>, input: impl Into<Bytes>) -> (String, B256) {
         let (raw, hash) = signed(&account(0), nonce, to, 0, input.into());
         let answer = self.ask("eth_sendRawTransaction", json!([raw])).await;
@@ -72,28 +75,28 @@ impl Scene {
         (raw, hash)
     }
 
-    /// Sends what lies in the pool while `blocks` go by, and is mined in the one after them.
+    /// Sends transactions that stay out of `blocks` blocks and are mined in the next one.
     async fn sends_late(&self, sends: &[(Address, Vec<u8>)], blocks: u64) -> Vec<B256> {
         self.mining(false).await;
         let first = self.next_nonce().await;
-        let mut sent = Vec::new();
+        let mut signed_sends = Vec::new();
         for (nonce, (to, input)) in (first..).zip(sends) {
-            sent.push(self.sends(nonce, Some(*to), input.clone()).await);
+            signed_sends.push(self.sends(nonce, Some(*to), input.clone()).await);
         }
-        // Others pay more for a while.
+        // The transactions leave the pool, as if others paid more for a while.
         self.world.anvil("anvil_dropAllTransactions", json!([])).await;
         self.world.anvil("anvil_mine", json!([format!("{blocks:#x}")])).await;
-        for (raw, hash) in &sent {
+        for (raw, hash) in &signed_sends {
             assert_eq!(
                 self.world.bare("eth_sendRawTransaction", json!([raw])).await["result"],
                 json!(hash)
             );
         }
         self.world.anvil("evm_mine", json!([])).await;
-        sent.into_iter().map(|(_, hash)| hash).collect()
+        signed_sends.into_iter().map(|(_, hash)| hash).collect()
     }
 
-    /// What reads the rival's secret from block `from` on.
+    /// The input of a call that reads the rival's secret from block `from` on.
     fn theft(&self, from: u64) -> Vec<u8> {
         let data = balanceOfCall {
             account: account(3).address(),
@@ -116,18 +119,21 @@ impl Scene {
         .await
     }
 
-    /// Another instance over the same store: what a restart finds.
+    /// Another instance over the same store, as after a restart.
     async fn restarted(&self, config: impl FnOnce(NodeConfig) -> NodeConfig) -> Arc<Node> {
         let hour = Duration::from_secs(3600);
-        let rarely = Upkeep {
+        let rarely = HealthCheckConfig {
             head: hour,
             probe: hour,
-            ..Upkeep::default()
+            ..HealthCheckConfig::default()
         };
-        let rarely = NodeConfig::new(self.world.url()).unwrap().with_upkeep(rarely);
+        let rarely = NodeConfig::new(self.world.url()).unwrap().with_health_checks(rarely);
         let node = Node::connect(&config(rarely)).await.unwrap();
-        node.guard(Arc::new(MinedGate::new(&self.world.sends)));
-        assert!(node.head().is_none(), "nothing is read before the gate has let it in");
+        node.set_block_gate(Arc::new(BlockValidator::new(&self.world.sends)));
+        assert!(
+            node.head().is_none(),
+            "there is no head before the first block is validated"
+        );
         node
     }
 
@@ -135,7 +141,7 @@ impl Scene {
         self.world.store.read().list_suspensions().await.unwrap().len()
     }
 
-    /// The accounts of whose changes any are withheld. Nothing is closed for them.
+    /// The accounts with withheld changes. None of them is quarantined.
     async fn withheld(&self) -> Vec<Address> {
         let reads = self.world.store.read();
         assert!(reads.list_quarantines().await.unwrap().is_empty());
@@ -162,8 +168,8 @@ impl Scene {
     }
 }
 
-/// HD36: 64 sends whose block is larger than any answer the gateway would take in one piece stop nobody, nor does a restart
-/// that meets them again.
+/// HD36: 64 sends whose block is larger than any answer that the gateway accepts in one piece do not stop the head, nor
+/// does a restart that validates the block again.
 #[tokio::test]
 async fn rt22_hd36_a_block_full_of_zeros_stops_nobody() {
     let chain = scene(&["--gas-limit", "300000000"]).await;
@@ -198,19 +204,20 @@ async fn rt22_hd36_a_block_full_of_zeros_stops_nobody() {
     assert_eq!(
         (chain.awaited().await, chain.suspended().await),
         (0, 0),
-        "all were looked at, and did no harm"
+        "all are validated and violate nothing"
     );
 }
 
-/// HD36: a trace that cannot be taken is convicted, and its block let in; a restart meets it with the same end.
+/// HD36: a send whose trace is too large counts as a violation, and its block is released. A restart comes to the same
+/// result.
 #[tokio::test]
-async fn rt22_hd36_a_trace_too_large_is_convicted_and_its_block_let_in() {
+async fn rt22_hd36_a_trace_too_large_is_a_violation_and_its_block_is_released() {
     let chain = scene(&[]).await;
     let late = chain.own("Late").await;
     chain.mining(false).await;
     let nonce = chain.next_nonce().await;
-    let (_, quiet) = chain.sends(nonce, Some(account(1).address()), Vec::new()).await;
-    let (_, loud) = chain
+    let (_, small) = chain.sends(nonce, Some(account(1).address()), Vec::new()).await;
+    let (_, large) = chain
         .sends(
             nonce + 1,
             Some(late),
@@ -218,28 +225,31 @@ async fn rt22_hd36_a_trace_too_large_is_convicted_and_its_block_let_in() {
         )
         .await;
     chain.world.anvil("evm_mine", json!([])).await;
-    // Both are met by one that takes no trace as long as the second one's.
+    // Both are validated by an instance that accepts no trace as long as the second one.
     for _ in 0..2 {
-        let small = chain.restarted(|config| config.with_largest_trace(100_000)).await;
-        small.refresh_head().await.unwrap();
-        assert!(small.head().is_some());
+        let restarted = chain.restarted(|config| config.with_largest_trace(100_000)).await;
+        restarted.refresh_head().await.unwrap();
+        assert!(restarted.head().is_some());
     }
     let reads = chain.world.store.read();
     let suspended = reads.list_suspensions().await.unwrap();
     assert_eq!(
-        suspended.iter().map(|one| one.tx_hash).collect::<Vec<_>>(),
-        [loud],
-        "not {quiet}"
+        suspended
+            .iter()
+            .map(|suspension| suspension.tx_hash)
+            .collect::<Vec<_>>(),
+        [large],
+        "not {small}"
     );
     assert_eq!(chain.awaited().await, 0);
-    // As far as the diff and the receipt tell: what it wrote and what it made are known.
-    let made = late.create(1);
-    assert_eq!(chain.org_of(made), None, "what it made is not there");
+    // The state diff and the receipt show what it changed and created.
+    let created = late.create(1);
+    assert_eq!(chain.org_of(created), None, "the created contract is not registered");
     let withheld = chain.withheld().await;
-    assert!(withheld.contains(&late) && withheld.contains(&made), "{withheld:?}");
+    assert!(withheld.contains(&late) && withheld.contains(&created), "{withheld:?}");
 }
 
-/// HD28: what it changed is withheld too where the trace cannot be read to its end.
+/// HD28: the changes are withheld, too, if the trace cannot be read to its end.
 #[tokio::test]
 async fn rt2c_hd28_calls_without_number_hide_no_event() {
     let chain = scene(&["--gas-limit", "300000000"]).await;
@@ -262,7 +272,7 @@ async fn rt2c_hd28_calls_without_number_hide_no_event() {
     assert_eq!(
         receipt["result"]["logs"][0]["address"],
         json!(flood),
-        "the tale was told"
+        "the attack emits the event"
     );
     chain.world.node.refresh_head().await.unwrap();
     assert_eq!(chain.suspended().await, 1);
@@ -271,16 +281,21 @@ async fn rt2c_hd28_calls_without_number_hide_no_event() {
         "{:?}",
         chain.withheld().await
     );
-    assert_eq!(chain.org_of(flood.create(1)), None, "what it made is not there");
+    assert_eq!(
+        chain.org_of(flood.create(1)),
+        None,
+        "the created contract is not registered"
+    );
     let logs = chain
         .ask("eth_getLogs", json!([{"address": flood, "fromBlock": "0x0"}]))
         .await;
     assert!(!logs.text.contains(&format!("{:064x}", 1_000_000)), "{}", logs.text);
 }
 
-/// HD27: what only the mined run made is the sender's organization's before anybody reads at that block.
+/// HD27: a contract that only the mined run creates belongs to the sender's organization before anybody reads at that
+/// block.
 #[tokio::test]
-async fn rt1b_hd27_what_only_the_mined_run_makes_is_registered() {
+async fn rt1b_hd27_a_contract_created_only_by_the_mined_run_is_registered() {
     let chain = scene(&[]).await;
     let late = chain.own("Late").await;
     let make = makeCall {
@@ -288,44 +303,44 @@ async fn rt1b_hd27_what_only_the_mined_run_makes_is_registered() {
     }
     .abi_encode();
     chain.sends_late(&[(late, make)], 4).await;
-    let made = late.create(1);
-    assert_eq!(chain.org_of(made), None, "no trace showed it");
+    let created = late.create(1);
+    assert_eq!(chain.org_of(created), None, "no trace showed it");
     chain.world.node.refresh_head().await.unwrap();
-    assert_eq!(chain.org_of(made), chain.org_of(late));
+    assert_eq!(chain.org_of(created), chain.org_of(late));
     let snapshot = chain.world.feed.pin().snapshot;
-    assert_eq!(snapshot.contract(made).unwrap().deployer, Some(chain.caller.id));
+    assert_eq!(snapshot.contract(created).unwrap().deployer, Some(chain.caller.id));
     assert_eq!(
         (chain.suspended().await, chain.awaited().await),
         (0, 0),
-        "it harmed nobody"
+        "it violates nothing"
     );
     drop(snapshot);
-    // For its maker it is like any contract of theirs.
+    // Its deployer uses it like any other contract of theirs.
     sol! { function text() external view returns (uint256); }
     assert_eq!(
-        chain.reads(made, textCall {}).await.body["result"],
+        chain.reads(created, textCall {}).await.body["result"],
         json!(Bytes::from(U256::from(42).abi_encode()))
     );
 }
 
-/// HD27: a deployment whose nonce left a gap was never reserved.
+/// HD27: a deployment with a nonce gap before it has no reservation.
 #[tokio::test]
 async fn rt19_hd27_a_deployment_behind_a_gap_is_registered() {
     let chain = scene(&[]).await;
     let nonce = chain.next_nonce().await;
-    let made = chain.wallet.create(nonce + 1);
+    let created = chain.wallet.create(nonce + 1);
     chain.sends(nonce + 1, None, artifact("Note").0.to_vec()).await;
-    assert!(chain.world.feed.pin().snapshot.reservations(made).is_empty(), "HD14");
+    assert!(chain.world.feed.pin().snapshot.reservations(created).is_empty(), "HD14");
     chain.mining(false).await;
     chain.sends(nonce, Some(account(1).address()), Vec::new()).await;
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
-    assert_eq!(chain.org_of(made), chain.org_of(chain.mine));
+    assert_eq!(chain.org_of(created), chain.org_of(chain.mine));
 }
 
-/// HD14: what left the chain gave nobody anything; what comes back gives it again.
+/// HD14: a block that left the chain registers nothing; a block that comes back registers its contracts again.
 #[tokio::test]
-async fn rt1b_hd14_a_reorganization_takes_back_what_the_gate_registered() {
+async fn rt1b_hd14_a_reorganization_undoes_registrations_by_validation() {
     let chain = scene(&[]).await;
     let late = chain.own("Late").await;
     chain.mining(false).await;
@@ -339,26 +354,26 @@ async fn rt1b_hd14_a_reorganization_takes_back_what_the_gate_registered() {
         .await;
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
-    let made = late.create(1);
-    assert_eq!(chain.org_of(made), chain.org_of(late));
+    let created = late.create(1);
+    assert_eq!(chain.org_of(created), chain.org_of(late));
     assert_eq!(chain.world.bare("evm_revert", json!([id])).await["result"], json!(true));
     chain.world.anvil("anvil_dropAllTransactions", json!([])).await;
     chain.world.anvil("anvil_mine", json!(["0x2", "0x7"])).await;
     chain.world.node.refresh_head().await.unwrap();
-    assert_eq!(chain.org_of(made), None, "it is not there");
-    assert_eq!(chain.awaited().await, 1, "and waited for again");
+    assert_eq!(chain.org_of(created), None, "the contract is gone");
+    assert_eq!(chain.awaited().await, 1, "the send is watched again");
     chain.world.bare("eth_sendRawTransaction", json!([raw])).await;
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
-    assert_eq!((chain.org_of(made), chain.awaited().await), (chain.org_of(late), 0));
+    assert_eq!((chain.org_of(created), chain.awaited().await), (chain.org_of(late), 0));
 }
 
-/// HD28: whoever polls for the receipt finds the block judged, however quick they are.
+/// HD28: a caller who polls for the receipt gets it only after the validation of its block, however quickly they poll.
 #[tokio::test]
-async fn rt2b_hd28_nothing_of_a_block_leaves_before_it_is_judged() {
+async fn rt2b_hd28_nothing_of_a_block_leaves_before_its_validation() {
     /// The parameters by transaction, block number and contract.
     type Params = fn(B256, u64, Address) -> Value;
-    let ways: [(&str, Params); 4] = [
+    let reads: [(&str, Params); 4] = [
         ("eth_getTransactionReceipt", |hash, _, _| json!([hash])),
         (
             "eth_getLogs",
@@ -370,7 +385,7 @@ async fn rt2b_hd28_nothing_of_a_block_leaves_before_it_is_judged() {
         ),
         ("eth_getBlockReceipts", |_, number, _| json!([format!("{number:#x}")])),
     ];
-    for (method, params) in ways {
+    for (method, params) in reads {
         let chain = scene(&[]).await;
         let latch = chain.own("Latch").await;
         let steal = chain.theft(chain.head() + 3);
@@ -378,15 +393,18 @@ async fn rt2b_hd28_nothing_of_a_block_leaves_before_it_is_judged() {
         let number = chain.head() + 5;
         let secret = format!("{:064x}", 1_000_000);
         let receipt = chain.world.bare("eth_getTransactionReceipt", json!([hash])).await;
-        assert!(receipt.to_string().contains(&secret), "the node tells it");
+        assert!(
+            receipt.to_string().contains(&secret),
+            "the bare node reveals the secret"
+        );
         let answer = chain.ask(method, params(hash, number, latch)).await;
         assert!(!answer.text.contains(&secret), "{method}: {}", answer.text);
     }
 }
 
-/// The same by the hash of the block, which nobody has followed yet.
+/// HD28: a block that is named by its hash and not followed yet is validated before its logs are shown.
 #[tokio::test]
-async fn rt2b_hd28_a_block_named_by_its_hash_is_judged_first() {
+async fn rt2b_hd28_a_block_named_by_its_hash_is_validated_first() {
     let chain = scene(&[]).await;
     let latch = chain.own("Latch").await;
     let steal = chain.theft(chain.head() + 3);
@@ -400,9 +418,9 @@ async fn rt2b_hd28_a_block_named_by_its_hash_is_judged_first() {
     assert_eq!(chain.suspended().await, 1);
 }
 
-/// HD28: a block that took the place of the followed head is as unjudged as one above it.
+/// HD28: a block that replaces the followed head needs validation like one above it.
 #[tokio::test]
-async fn rt2b_hd28_a_block_beside_the_head_is_judged_first() {
+async fn rt2b_hd28_a_block_on_another_branch_is_validated_first() {
     let chain = scene(&[]).await;
     let latch = chain.own("Latch").await;
     chain.mining(false).await;
@@ -421,7 +439,10 @@ async fn rt2b_hd28_a_block_beside_the_head_is_judged_first() {
     chain.world.anvil("evm_mine", json!([])).await;
     let secret = format!("{:064x}", 1_000_000);
     let receipt = chain.world.bare("eth_getTransactionReceipt", json!([hash])).await;
-    assert!(receipt.to_string().contains(&secret), "the node tells it");
+    assert!(
+        receipt.to_string().contains(&secret),
+        "the bare node reveals the secret"
+    );
     assert_eq!(
         receipt["result"]["blockNumber"],
         json!(format!("{:#x}", head + 3)),
@@ -429,7 +450,7 @@ async fn rt2b_hd28_a_block_beside_the_head_is_judged_first() {
     );
     let answer = chain.ask("eth_getTransactionReceipt", json!([hash])).await;
     assert!(!answer.text.contains(&secret), "{}", answer.text);
-    // Once its branch is the followed one, it is found there.
+    // When its branch becomes the followed one, the send is found there.
     chain.world.bare("anvil_mine", json!(["0x5"])).await;
     chain.world.node.refresh_head().await.unwrap();
     let answer = chain.ask("eth_getTransactionReceipt", json!([hash])).await;
@@ -437,9 +458,9 @@ async fn rt2b_hd28_a_block_beside_the_head_is_judged_first() {
     assert_eq!(chain.suspended().await, 1);
 }
 
-/// HD28: what was stolen and carried on in one block is found where it was carried to.
+/// HD28: stolen state that another send of the same block copies is found at its new place.
 #[tokio::test]
-async fn rt2c_hd28_loot_carried_on_in_the_same_block_is_found() {
+async fn rt2c_hd28_tainted_state_copied_in_the_same_block_is_withheld() {
     let chain = scene(&[]).await;
     let (latch, copier) = (chain.own("Latch").await, chain.own("Copier").await);
     let steal = chain.theft(chain.head() + 3);
@@ -457,7 +478,7 @@ async fn rt2c_hd28_loot_carried_on_in_the_same_block_is_found() {
     );
 }
 
-/// HD2: code is called in its turn only, so that what was judged is what runs next.
+/// HD2: a call of code is accepted only with the next nonce, so that the traced state is the state in which it runs.
 #[tokio::test]
 async fn rt21_a_call_of_code_behind_a_gap_is_refused() {
     let chain = scene(&[]).await;
@@ -474,13 +495,13 @@ async fn rt21_a_call_of_code_behind_a_gap_is_refused() {
     let (answer, _) = ask(nonce + 1, Some(chain.mine), nothing.clone()).await;
     assert_eq!(answer.error(), (400, -32602), "{}", answer.text);
     assert!(answer.text.contains("in its turn"), "{}", answer.text);
-    // In its turn, and behind others that wait, it is taken.
+    // With the next nonce, also behind pending transactions, it is accepted.
     chain.mining(false).await;
     for nonce in [nonce, nonce + 1] {
         let (answer, hash) = ask(nonce, Some(chain.mine), nothing.clone()).await;
         assert_eq!(answer.body["result"], hash, "{}", answer.text);
     }
-    // Payments and deployments may lie ahead.
+    // Payments and deployments may have a nonce gap before them.
     for (nonce, to, input) in [
         (nonce + 3, Some(account(1).address()), Vec::new()),
         (nonce + 4, None, artifact("Note").0.to_vec()),
@@ -490,9 +511,9 @@ async fn rt21_a_call_of_code_behind_a_gap_is_refused() {
     }
 }
 
-/// HD36: an answer that is none holds the head back; a node that says it keeps no state that old does not.
+/// HD36: an unusable answer holds the head back; the node's error that it keeps no state that old does not.
 #[tokio::test]
-async fn rt22_hd36_a_garbled_answer_is_no_lost_state() {
+async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["*"], &[]).await;
@@ -506,7 +527,7 @@ async fn rt22_hd36_a_garbled_answer_is_no_lost_state() {
         judged: None,
     });
     let (user, org) = (caller.id, bank);
-    let left = SendStart {
+    let start = SendStart {
         user,
         org,
         tx_hash: None,
@@ -516,10 +537,10 @@ async fn rt22_hd36_a_garbled_answer_is_no_lost_state() {
     };
     drop(
         world
-            .change(async |tx| tx.start_send(left.clone()).await.unwrap())
+            .change(async |tx| tx.start_send(start.clone()).await.unwrap())
             .await,
     );
-    world.node.guard(Arc::new(MinedGate::new(&world.sends)));
+    world.node.set_block_gate(Arc::new(BlockValidator::new(&world.sends)));
     let used_at = |older: Reply| {
         move |params: &Value| match &params[1] {
             Value::String(number) if number != "0x64" => older.clone(),
@@ -542,35 +563,40 @@ async fn rt22_hd36_a_garbled_answer_is_no_lost_state() {
     assert_eq!(
         world.store.read().list_suspensions().await.unwrap().len(),
         1,
-        "nobody can look at it any more"
+        "the send can no longer be traced"
     );
     assert!(world.store.read().watched_sends(u64::MAX).await.unwrap().is_empty());
 }
 
-/// HD28: `pending` tells nothing of a block that nobody judged yet, whose balances and created contracts it may hold.
+/// HD28: `pending` reveals no balance and no created contract of a block that is not validated yet.
 #[tokio::test]
-async fn hd28_pending_tells_nothing_of_an_unjudged_block() {
+async fn hd28_pending_reveals_nothing_of_a_block_before_validation() {
     let chain = scene(&[]).await;
     let (wallet, other) = (chain.wallet, account(1));
     chain.world.link(&chain.caller, other.address()).await;
     let balance =
         async |tag: &str| chain.ask("eth_getBalance", json!([other.address(), tag])).await.body["result"].clone();
-    let nonce =
-        async |of: Address| chain.ask("eth_getTransactionCount", json!([of, "pending"])).await.body["result"].clone();
+    let nonce = async |address: Address| {
+        chain
+            .ask("eth_getTransactionCount", json!([address, "pending"]))
+            .await
+            .body["result"]
+            .clone()
+    };
     let (before, first) = (balance("latest").await, chain.next_nonce().await);
     chain.mining(false).await;
-    // A block that the gateway has not looked at yet.
+    // A block that the gateway has not validated yet.
     let pay = json!([{"from": account(3).address(), "to": other.address(), "value": "0x1"}]);
     chain.world.bare("eth_sendTransaction", pay).await;
     chain.world.anvil("evm_mine", json!([])).await;
-    let there = chain
+    let mined_balance = chain
         .world
         .bare("eth_getBalance", json!([other.address(), "latest"]))
         .await["result"]
         .clone();
-    assert_ne!(there, before, "planted");
+    assert_ne!(mined_balance, before, "the payment is mined");
     assert_eq!(balance("pending").await, before);
-    // Its owner's next nonce is told; not what code made of it that runs as the wallet.
+    // The owner's next nonce is shown, but not the nonces that code running as the wallet used.
     chain.sends(first, Some(account(2).address()), Vec::new()).await;
     assert_eq!(nonce(wallet).await, json!(format!("{:#x}", first + 1)));
     let delegated = format!("0xef0100{}", hex::encode(chain.mine));

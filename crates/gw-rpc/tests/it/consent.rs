@@ -1,4 +1,4 @@
-//! What a call agrees to: nothing, unless it names an organization (HD32, decision 62).
+//! A call accepts an invitation only if it names the organization (HD32, decision 62).
 
 use crate::{
     live::{Chain, TOKEN, holder},
@@ -11,7 +11,7 @@ use serde_json::json;
 
 const CONTRACT: Address = Address::repeat_byte(0x11);
 
-/// A bank and a group of it with every method.
+/// An organization, and a group of it with every method.
 async fn bank(world: &World, slug: &str) -> (OrgId, GroupId) {
     let org = world.org(slug).await;
     let access = AccessInput {
@@ -33,8 +33,8 @@ async fn bank(world: &World, slug: &str) -> (OrgId, GroupId) {
     (org, group)
 }
 
-/// Somebody new, whom these groups took in, one after the other.
-async fn taken_in(world: &World, groups: &[GroupId]) -> Person {
+/// A new user with pending memberships in these groups, one after the other.
+async fn invited(world: &World, groups: &[GroupId]) -> Person {
     let name = ExternalId::new("did:test:carol").unwrap();
     let new = NewUser {
         external_id: name.clone(),
@@ -77,15 +77,15 @@ async fn with_contract(slug: &str, world: &World, fake: &FakeNode, at: Address) 
     (org, group)
 }
 
-/// HD32: a call that names no organization makes nobody a member, whatever it stands on.
+/// HD32: a call that names no organization accepts no membership, whichever membership permits it.
 #[tokio::test]
 async fn hd32_an_unnamed_call_accepts_nothing() {
     let (world, fake) = scripted().await;
     let (first, firsts) = with_contract("first", &world, &fake, Address::repeat_byte(0x22)).await;
     let (second, seconds) = with_contract("second", &world, &fake, CONTRACT).await;
-    let carol = taken_in(&world, &[firsts, seconds]).await;
+    let carol = invited(&world, &[firsts, seconds]).await;
     let call = json!([{"to": CONTRACT, "input": "0x01020304"}, "latest"]);
-    // Only the second would allow it.
+    // Only the second organization permits the call.
     world
         .ask(Some(&carol), "eth_call", call.clone())
         .send()
@@ -109,7 +109,7 @@ async fn hd32_an_unnamed_call_accepts_nothing() {
             .status,
         200
     );
-    // Nor does what is made by it: her own group of deployers waits for her as well.
+    // Nor does a deployment, although her group of deployers is pending as well.
     let (raw, hash) = signed(&account(0), 1, None, 0, Bytes::from_static(&[0x60]));
     fake.on("eth_sendRawTransaction", json!(hash));
     world
@@ -120,7 +120,7 @@ async fn hd32_an_unnamed_call_accepts_nothing() {
     for org in [first, second] {
         assert!(!has_accepted(&world, &carol, org));
     }
-    // By its name the second becomes hers, and by that the first counts no more.
+    // A call that names the second organization accepts that membership, and no longer counts on the first.
     let named = world
         .ask(Some(&carol), "eth_call", call)
         .header("x-org-id", &second.to_string());
@@ -128,12 +128,12 @@ async fn hd32_an_unnamed_call_accepts_nothing() {
     assert!(has_accepted(&world, &carol, second) && !has_accepted(&world, &carol, first));
 }
 
-/// HD35: a filter ends with the membership it was made in, and does not live again with the next one.
+/// HD35: a filter ends with the membership under which it was created, and the next membership does not revive it.
 #[tokio::test]
-async fn hd35_a_filter_does_not_come_back_with_its_maker() {
+async fn hd35_a_filter_does_not_come_back_with_a_new_membership() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     chain.mine(0, &[]);
     world.node.refresh_head().await.unwrap();
     let filter = world
@@ -155,7 +155,7 @@ async fn hd35_a_filter_does_not_come_back_with_its_maker() {
         .await;
     let again = poll().await;
     assert_eq!(again.body["error"]["message"], "filter not found", "{}", again.text);
-    // A new one is hers.
+    // A new filter works.
     let filter = world
         .result(&holder, "eth_newFilter", json!([{"address": TOKEN}]))
         .await;

@@ -1,4 +1,4 @@
-//! Policy that moves, clients that hang up (HD20, HD21; decision 45).
+//! Policy changes and disconnecting clients during a call (HD20, HD21; decision 45).
 
 use crate::world::{Person, World, account, scripted, signed};
 use gw_audit::Outcome;
@@ -13,19 +13,19 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A call the node does not answer until the test says so. Needs a runtime with threads to spare.
+/// A call that the node answers only when the test opens the gate. Needs a multi-threaded runtime.
 pub(crate) struct Gate {
     reached: tokio::sync::mpsc::UnboundedReceiver<()>,
     open: mpsc::Sender<()>,
 }
 
 impl Gate {
-    pub(crate) fn on(fake: &FakeNode, method: &str, reply: Reply) -> Self {
+    pub(crate) fn new(fake: &FakeNode, method: &str, reply: Reply) -> Self {
         let (at_gate, reached) = tokio::sync::mpsc::unbounded_channel();
         let (open, opened) = mpsc::channel::<()>();
         fake.script(method, move |_| {
             let _ = at_gate.send(());
-            // An error means the gate is gone: it stands open then.
+            // An error means that the gate is dropped, which opens it.
             let _ = opened.recv();
             reply.clone()
         });
@@ -56,7 +56,7 @@ impl World {
     }
 }
 
-/// HD20: what the node answered is opened under the policy of the moment it came.
+/// HD20: the node's answer is opened under the policy at the time of its arrival.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn hd20_an_answer_is_opened_under_the_newest_policy() {
     let (world, fake) = scripted().await;
@@ -70,37 +70,37 @@ async fn hd20_an_answer_is_opened_under_the_newest_policy() {
     fake.on("eth_getBalance", json!("0x5"));
     assert_eq!(world.result(&owner, "eth_getBalance", balance.clone()).await, "0x5");
 
-    // The link ends while the node answers: what comes back is no longer the caller's to see.
-    let gate = Gate::on(&fake, "eth_getBalance", Reply::Result(json!("0x5")));
-    let asking = tokio::spawn(world.ask(Some(&owner), "eth_getBalance", balance).answering());
+    // The link ends while the node answers, so the caller may no longer see the answer.
+    let gate = Gate::new(&fake, "eth_getBalance", Reply::Result(json!("0x5")));
+    let request = tokio::spawn(world.ask(Some(&owner), "eth_getBalance", balance).answering());
     let gate = gate.reached().await;
     world
         .change(async |tx| tx.unlink_address(owner.id, wallet).await.unwrap())
         .await;
     gate.open();
-    assert_eq!(asking.await.unwrap().body["result"], "0x0");
+    assert_eq!(request.await.unwrap().body["result"], "0x0");
 
     // A ban ends the call.
-    let gate = Gate::on(&fake, "eth_syncing", Reply::Result(json!(false)));
-    let asking = tokio::spawn(world.ask(Some(&owner), "eth_syncing", json!([])).answering());
+    let gate = Gate::new(&fake, "eth_syncing", Reply::Result(json!(false)));
+    let request = tokio::spawn(world.ask(Some(&owner), "eth_syncing", json!([])).answering());
     let gate = gate.reached().await;
     world.ban(&owner).await;
     gate.open();
-    asking.await.unwrap().assert_denied();
+    request.await.unwrap().assert_denied();
 }
 
-/// HD20, I7, decision 45: policy that went stale meanwhile opens nothing either.
+/// HD20, I7, decision 45: an answer is not opened if the policy has become stale meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn decision_45_stale_policy_serves_metadata_only() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
-    let gate = Gate::on(&fake, "eth_syncing", Reply::Result(json!(false)));
-    let asking = tokio::spawn(world.ask(Some(&caller), "eth_syncing", json!([])).answering());
+    let gate = Gate::new(&fake, "eth_syncing", Reply::Result(json!(false)));
+    let request = tokio::spawn(world.ask(Some(&caller), "eth_syncing", json!([])).answering());
     let gate = gate.reached().await;
     world.uptime.pass(10);
     gate.open();
-    let answer = asking.await.unwrap();
+    let answer = request.await.unwrap();
     assert_eq!(answer.error(), (503, -32603));
     assert_eq!(answer.body["error"]["message"], "policy unavailable");
     assert_eq!(answer.headers["retry-after"], "1");
@@ -121,15 +121,15 @@ async fn decision_45_stale_policy_serves_metadata_only() {
     fake.assert_silent();
 }
 
-/// HD20: a send is decided again after its traces, and directly before the node hears of it.
+/// HD20: a send is authorized again after its traces, and directly before it goes to the node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn hd20_a_ban_during_the_trace_stops_a_send() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let sender = world.person("sender", bank, &["eth_sendRawTransaction"], &[]).await;
-    let gate = Gate::on(&fake, "eth_getTransactionCount", Reply::Result(json!("0x0")));
+    let gate = Gate::new(&fake, "eth_getTransactionCount", Reply::Result(json!("0x0")));
     let (raw, _) = signed(&account(0), 0, Some(Address::repeat_byte(5)), 1, Bytes::new());
-    let asking = tokio::spawn(
+    let request = tokio::spawn(
         world
             .ask(Some(&sender), "eth_sendRawTransaction", json!([raw]))
             .answering(),
@@ -137,13 +137,13 @@ async fn hd20_a_ban_during_the_trace_stops_a_send() {
     let gate = gate.reached().await;
     world.ban(&sender).await;
     gate.open();
-    asking.await.unwrap().assert_denied();
+    request.await.unwrap().assert_denied();
     assert!(fake.take().iter().all(|call| call.method != "eth_sendRawTransaction"));
     let (intents, _, calls) = world.sends_recorded().await;
     assert_eq!((intents.len(), calls.len()), (0, 1));
 }
 
-/// Polls a future so many times, then drops it: a client that hangs up there.
+/// Polls a future `polls_left` times, then drops it, like a client that disconnects at that point.
 struct HangUp<F> {
     inner: Pin<Box<F>>,
     polls_left: usize,
@@ -176,7 +176,7 @@ fn hang_up<F: Future>(inner: F, polls: usize) -> HangUp<F> {
     }
 }
 
-/// HD21: wherever a client hangs up, a read that was begun leaves exactly one record.
+/// HD21: a started read leaves exactly one record, wherever the client disconnects.
 #[tokio::test]
 async fn hd21_an_abandoned_read_leaves_one_record_wherever_it_stopped() {
     let (world, fake) = scripted().await;
@@ -206,8 +206,8 @@ async fn hd21_an_abandoned_read_leaves_one_record_wherever_it_stopped() {
     }
 }
 
-/// HD21, HD22: wherever a client hangs up, a send runs to its outcome: as many outcomes as intents as forwarded
-/// transactions, and one access record each.
+/// HD21, HD22: a send runs to its outcome, wherever the client disconnects: there is one outcome and one access record
+/// for each intent and each forwarded transaction.
 #[tokio::test]
 async fn hd21_an_abandoned_send_runs_to_its_record() {
     let (world, fake) = scripted().await;
@@ -220,10 +220,10 @@ async fn hd21_an_abandoned_send_runs_to_its_record() {
         fake.on("eth_getTransactionCount", json!(format!("{nonce:#x}")));
         fake.on("eth_sendRawTransaction", json!(hash));
         fake.take();
-        let asking = world
+        let request = world
             .ask(Some(&sender), "eth_sendRawTransaction", json!([raw]))
             .answering();
-        done |= hang_up(asking, polls).await.is_some();
+        done |= hang_up(request, polls).await.is_some();
         world.settle().await;
         let forwarded = fake
             .take()
@@ -246,9 +246,9 @@ async fn hd21_an_abandoned_send_runs_to_its_record() {
     }
 }
 
-/// X4: what the node answers to a call nobody permitted is never looked at; a constant needs no node at all.
+/// X4: a balance that the caller may not see is a constant, for which the node is not queried.
 #[tokio::test]
-async fn k8_a_balance_out_of_reach_is_zero_without_asking() {
+async fn k8_a_balance_out_of_reach_is_zero_without_a_query() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world

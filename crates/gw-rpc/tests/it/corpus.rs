@@ -1,11 +1,11 @@
-//! The parity corpus through `/rpc`: the files that `gw-policy` runs through its bare view functions show every viewer
-//! the same here, with a token, a store and a node between (house style, habit 6).
+//! The parity corpus through `/rpc`: every viewer gets the same views as from the bare view functions of `gw-policy`,
+//! here with a token, a store and a node in between (house style, habit 6).
 
 use crate::{
-    told::Settled,
+    store_fixture::Settled,
     world::{World, scripted_with},
 };
-use gw_evm::{Lookup, Method};
+use gw_evm::{Method, MethodLookup};
 use gw_policy::testing::{
     METADATA, NOW,
     corpus::{Case, Expected},
@@ -34,9 +34,9 @@ fn cases() -> Vec<(String, Case)> {
     files.iter().map(read).collect()
 }
 
-/// I8, R24, habit 6: a viewer's answer is the view of the file, a denial the one opaque denial.
+/// I8, R24, habit 6: each viewer gets the view in the file, and each denial is the opaque one.
 #[tokio::test]
-async fn every_case_shows_through_rpc_what_its_file_says() {
+async fn every_case_shows_through_rpc_the_views_in_its_file() {
     let cases = cases();
     assert!(cases.len() >= 17, "cases are not lost");
     let mut failures = Vec::new();
@@ -44,8 +44,8 @@ async fn every_case_shows_through_rpc_what_its_file_says() {
         let (world, fake) = scripted_with(RpcSettings::default(), case.knobs.clone(), 64 << 20).await;
         world.clock.set(NOW);
         let mut settled = Settled::default();
-        settled.write(&world, &told(name, case)).await;
-        // The block that the files speak of is the followed head: of any other nothing is shown (HD28).
+        settled.write(&world, &policy_world(name, case)).await;
+        // The block in the files is the followed head: callers see nothing of any other block (HD28).
         fake.on(
             "eth_getBlockByNumber",
             fake_node::block(100, &hash_of("block").to_string()),
@@ -75,32 +75,33 @@ async fn every_case_shows_through_rpc_what_its_file_says() {
                 failures.push(format!("{name}, {viewer}: shows {shown}\nnot {wanted}"));
             }
         }
-        // The case is about an answer of the node: somebody was shown it.
+        // The case needs an answer of the node: at least one viewer's call reached it.
         let upstream = case.upstream_method().unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(
             fake.take().iter().any(|call| call.method == upstream),
-            "{name}: nobody's call reached the node"
+            "{name}: no viewer's call reached the node"
         );
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// The case's world, in which the anonymous group may ask as well if anybody not logged in does (A3).
-fn told(name: &str, case: &Case) -> gw_policy::testing::World {
-    let Lookup::Known(method) = Method::lookup(&case.method) else {
+/// The world of the case. If the case has an anonymous viewer, the anonymous group may use the method, too (A3).
+fn policy_world(name: &str, case: &Case) -> gw_policy::testing::World {
+    let MethodLookup::Registered(method) = Method::lookup(&case.method) else {
         panic!("{name}: `{}` is unknown", case.method)
     };
-    let told = case.world.clone();
+    let world = case.world.clone();
     if !case.views.contains_key("nobody") {
-        return told;
+        return world;
     }
-    told.org("anonymous")
+    world
+        .org("anonymous")
         .group("anonymous")
         .methods(METADATA)
         .methods([method])
 }
 
-/// The node of the case: its answer, and the transactions it knows, by hash and in their blocks.
+/// Scripts the node of the case: its answer, and its known transactions by hash and in their blocks.
 fn script(fake: &FakeNode, name: &str, case: &Case) {
     let transactions = case.transactions.clone();
     fake.script("eth_getTransactionByHash", move |params| {
@@ -119,11 +120,11 @@ fn script(fake: &FakeNode, name: &str, case: &Case) {
     fake.on(&upstream, case.node.clone());
 }
 
-/// A world that cannot be written is a failure, not a case less.
+/// A world that cannot be written fails the test: no case is skipped.
 #[tokio::test]
 #[should_panic(expected = "cannot be written")]
-async fn what_cannot_be_written_is_not_passed_over() {
+async fn a_world_that_cannot_be_written_fails_the_test() {
     let (world, _fake): (World, FakeNode) = crate::world::scripted().await;
-    let told = gw_policy::testing::world().revoked(gw_types::TokenId::fixed(1));
-    Settled::default().write(&world, &told).await;
+    let policy_world = gw_policy::testing::world().revoked(gw_types::TokenId::fixed(1));
+    Settled::default().write(&world, &policy_world).await;
 }

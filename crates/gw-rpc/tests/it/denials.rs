@@ -1,7 +1,7 @@
-//! One opaque answer, whatever the reason (decision 14, house rule 18).
+//! Every denial is the same opaque answer, for any reason (decision 14, house rule 18).
 
 use crate::world::{DENIED, Person, World, account, scripted, scripted_with, signed};
-use gw_policy::Knobs;
+use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_store::record::UserPatch;
 use gw_types::{Address, Bytes, Claim, DenyReason, ExternalId, OrgId, SessionId, TokenId};
@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 
 const TOKEN: Address = Address::repeat_byte(0x11);
 const FOREIGN: Address = Address::repeat_byte(0x22);
-const NOBODYS: Address = Address::repeat_byte(0x33);
+const UNREGISTERED: Address = Address::repeat_byte(0x33);
 const MULTICALL: &str = "0xca11bde05977b3631167028862be2a173976ca11";
 
 struct Case {
     reason: DenyReason,
-    who: Option<Person>,
+    caller: Option<Person>,
     method: &'static str,
     params: Value,
     path: Option<String>,
 }
 
-/// A way to be denied for each reason a decision can have.
+/// One call for each reason that a decision can have.
 async fn cases(world: &World) -> Vec<Case> {
     let bank = world.org("bank").await;
     let rival = world.org("rival").await;
@@ -30,7 +30,7 @@ async fn cases(world: &World) -> Vec<Case> {
     let foreigner = world.person("foreigner", rival, &["*"], &[]).await;
     let banned = world.person("banned", bank, &["*"], &[]).await;
     let unproved = world.person("unproved", bank, &["*"], &[]).await;
-    let of_two = world.person("of-two", bank, &["*"], &[Claim::Deploy]).await;
+    let member_of_two = world.person("of-two", bank, &["*"], &[Claim::Deploy]).await;
     world.contract(bank, TOKEN, None, &[trader.group]).await;
     world.contract(rival, FOREIGN, None, &[foreigner.group]).await;
     world
@@ -52,7 +52,7 @@ async fn cases(world: &World) -> Vec<Case> {
         )
         .await;
     let add = gw_store::record::NewMembership {
-        user: of_two.id,
+        user: member_of_two.id,
         group: foreigner.group,
         expires_at: None,
     };
@@ -64,9 +64,9 @@ async fn cases(world: &World) -> Vec<Case> {
     };
     let call = |to: &str| json!([{"to": to, "data": "0x12345678"}, "latest"]);
     let (deployment, _) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
-    let case = |reason, who: Option<&Person>, method, params| Case {
+    let case = |reason, caller: Option<&Person>, method, params| Case {
         reason,
-        who: who.cloned(),
+        caller: caller.cloned(),
         method,
         params,
         path: None,
@@ -116,7 +116,7 @@ async fn cases(world: &World) -> Vec<Case> {
             DenyReason::Unregistered,
             Some(&trader),
             "eth_call",
-            call(&NOBODYS.to_string()),
+            call(&UNREGISTERED.to_string()),
         ),
         case(
             DenyReason::Multicall,
@@ -138,7 +138,7 @@ async fn cases(world: &World) -> Vec<Case> {
         ),
         case(
             DenyReason::OrgAmbiguous,
-            Some(&of_two),
+            Some(&member_of_two),
             "eth_sendRawTransaction",
             json!([deployment]),
         ),
@@ -157,12 +157,12 @@ async fn cases(world: &World) -> Vec<Case> {
     ]
 }
 
-/// Decision 14, T2: the bytes do not tell why; the record does; the node hears nothing.
+/// Decision 14, T2: the bytes do not reveal the reason, the record names it, and the node is not queried.
 #[tokio::test]
 async fn decision_14_every_denial_is_the_same_bytes_and_reaches_no_node() {
     let (world, fake) = scripted().await;
     for case in cases(&world).await {
-        let ask = world.ask(case.who.as_ref(), case.method, case.params);
+        let ask = world.ask(case.caller.as_ref(), case.method, case.params);
         let answer = match &case.path {
             Some(path) => ask.path(path).send().await,
             None => ask.send().await,
@@ -184,14 +184,14 @@ async fn decision_14_every_denial_is_the_same_bytes_and_reaches_no_node() {
     }
 }
 
-/// Decision 14: the knob changes the status and not a byte.
+/// Decision 14: the setting changes the status, and no byte of the body.
 #[tokio::test]
-async fn decision_14_the_status_knob_keeps_the_body() {
+async fn decision_14_the_status_setting_keeps_the_body() {
     let settings = RpcSettings {
         denial_status: StatusCode::OK,
         ..RpcSettings::default()
     };
-    let (world, fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
+    let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
     let answer = world.ask(None, "eth_call", json!([])).send().await;
     assert_eq!((answer.status, answer.text.as_str()), (200, DENIED));
     fake.assert_silent();
@@ -199,7 +199,8 @@ async fn decision_14_the_status_knob_keeps_the_body() {
     assert_eq!((record.status_code, record.response_status), (401, Some(200)));
 }
 
-/// Decision 37, T2: foreign and unregistered code answer alike after the same node call; no code is `0x`.
+/// Decision 37, T2: foreign and unregistered code get the same answer after the same query; an address without code
+/// gets `0x`.
 #[tokio::test]
 async fn decision_37_code_out_of_reach_is_denied_only_where_there_is_some() {
     let (world, fake) = scripted().await;
@@ -207,7 +208,7 @@ async fn decision_37_code_out_of_reach_is_denied_only_where_there_is_some() {
     let rival = world.org("rival").await;
     let trader = world.person("trader", bank, &["eth_getCode"], &[]).await;
     world.contract(rival, FOREIGN, None, &[]).await;
-    for address in [FOREIGN, NOBODYS] {
+    for address in [FOREIGN, UNREGISTERED] {
         assert_eq!(
             world.result(&trader, "eth_getCode", json!([address, "latest"])).await,
             "0x"
@@ -215,7 +216,7 @@ async fn decision_37_code_out_of_reach_is_denied_only_where_there_is_some() {
         assert_eq!(fake.take().len(), 1);
     }
     fake.on("eth_getCode", json!("0x6001"));
-    for address in [FOREIGN, NOBODYS] {
+    for address in [FOREIGN, UNREGISTERED] {
         world
             .ask(Some(&trader), "eth_getCode", json!([address, "latest"]))
             .send()

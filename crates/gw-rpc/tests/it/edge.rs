@@ -1,8 +1,8 @@
-//! What comes before a call is a call: size, encoding, token, envelope, organization (spec/20 J1-J7, §14).
+//! Checks before a call is parsed: size, encoding, token, envelope, organization (spec/20 J1-J7, §14).
 
 use crate::world::{DENIED, PAGE, scripted, scripted_with};
 use gw_audit::AuthMethod;
-use gw_policy::Knobs;
+use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_store::record::UserPatch;
 use gw_types::{DenyReason, Seconds};
@@ -10,9 +10,9 @@ use serde_json::json;
 
 const CHAIN_ID: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;
 
-/// Every body that is no request: its status and code, nothing forwarded, one record.
+/// Every body that is no request gets its status and code, leaves one record, and forwards nothing.
 #[tokio::test]
-async fn j2_j3_j4_what_is_no_request_is_refused_and_recorded() {
+async fn j2_j3_j4_a_body_that_is_no_request_is_rejected_and_recorded() {
     let (world, fake) = scripted().await;
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"eth_call","params":{}{}}}"#,
@@ -30,7 +30,7 @@ async fn j2_j3_j4_what_is_no_request_is_refused_and_recorded() {
             r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","Method":"eth_call"}"#,
             -32600,
         ),
-        // B3: nodes match member names whatever their case.
+        // B3: nodes match member names without regard to case.
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"0x11","TO":"0x22"}]}"#,
             -32600,
@@ -97,9 +97,9 @@ async fn j2_a_body_is_counted_while_it_is_read() {
     fake.assert_silent();
 }
 
-/// Decision 39.
+/// Decision 39: the content type does not matter.
 #[tokio::test]
-async fn decision_39_any_content_type_does() {
+async fn decision_39_any_content_type_is_accepted() {
     let (world, _fake) = scripted().await;
     for kind in ["text/plain", "application/x-www-form-urlencoded", "nonsense"] {
         assert_eq!(
@@ -109,7 +109,7 @@ async fn decision_39_any_content_type_does() {
     }
 }
 
-/// J1: a bad token is 401 on every method, metadata and unknown ones included.
+/// J1: a bad token gets 401 for every method, including metadata and unknown methods.
 #[tokio::test]
 async fn j1_a_bad_token_is_401_whatever_the_method() {
     let (world, fake) = scripted().await;
@@ -150,16 +150,16 @@ async fn j1_a_bad_token_is_401_whatever_the_method() {
 }
 
 #[tokio::test]
-async fn a10_a_revoked_token_is_401_and_a_banned_user_meets_the_denial() {
+async fn a10_a_revoked_token_is_401_and_a_banned_user_gets_the_denial() {
     let (world, _fake) = scripted().await;
     let bank = world.org("bank").await;
-    let (out, banned) = (
+    let (revoked, banned) = (
         world.person("out", bank, &["*"], &[]).await,
         world.person("banned", bank, &["*"], &[]).await,
     );
-    let ends = world.clock.now_plus(Seconds(86_400));
+    let expires_at = world.clock.now_plus(Seconds(86_400));
     world
-        .change(async |tx| tx.revoke_access_token(out.token_id, ends).await.unwrap())
+        .change(async |tx| tx.revoke_access_token(revoked.token_id, expires_at).await.unwrap())
         .await;
     world
         .update(
@@ -170,11 +170,11 @@ async fn a10_a_revoked_token_is_401_and_a_banned_user_meets_the_denial() {
             },
         )
         .await;
-    assert_eq!(world.raw(CHAIN_ID).by(&out).send().await.status, 401);
+    assert_eq!(world.raw(CHAIN_ID).by(&revoked).send().await.status, 401);
     world.raw(CHAIN_ID).by(&banned).send().await.assert_denied();
 }
 
-/// Decision 4.
+/// Decision 4: a cookie authenticates only requests from the gateway's own pages; a bad one is ignored.
 #[tokio::test]
 async fn decision_4_the_cookie_counts_only_from_our_own_pages_and_is_never_an_error() {
     let (world, _fake) = scripted().await;
@@ -207,7 +207,7 @@ async fn decision_4_the_cookie_counts_only_from_our_own_pages_and_is_never_an_er
     assert_eq!(revoked.send().await.status, 200, "anonymous");
 }
 
-/// O2, decision 40.
+/// O2, decision 40: path and header must name the same organization.
 #[tokio::test]
 async fn o2_path_and_header_name_one_organization() {
     let (world, _fake) = scripted().await;
@@ -270,7 +270,7 @@ async fn only_post_is_served_and_only_on_three_paths() {
     fake.assert_silent();
 }
 
-/// L1: what a record says of a call that went well.
+/// L1: the content of the record of a successful call.
 #[tokio::test]
 async fn l1_a_record_names_caller_method_organization_and_policy() {
     let (world, fake) = scripted().await;
@@ -296,14 +296,14 @@ async fn l1_a_record_names_caller_method_organization_and_policy() {
     assert_eq!(record.auth_method, AuthMethod::Bearer);
 }
 
-/// Rule 30 of spec/70.
+/// Rule 30 of spec/70: parameters are recorded only if configured, and redacted.
 #[tokio::test]
 async fn l3_parameters_are_kept_only_on_request_and_redacted() {
     let settings = RpcSettings {
         log_params: true,
         ..RpcSettings::default()
     };
-    let (world, _fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
+    let (world, _fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
     world
         .ask(
             None,
@@ -324,10 +324,10 @@ async fn l3_parameters_are_kept_only_on_request_and_redacted() {
     );
 }
 
-/// Decision 10, spec/70 rule 14: what cannot be recorded does not happen.
+/// Decision 10, spec/70 rule 14: a call that cannot be recorded does not happen.
 #[tokio::test]
-async fn audit_a_full_journal_stops_every_call_before_the_node_hears_of_it() {
-    let (world, fake) = scripted_with(RpcSettings::default(), Knobs::default(), 1).await;
+async fn audit_a_full_journal_stops_every_call_before_it_reaches_the_node() {
+    let (world, fake) = scripted_with(RpcSettings::default(), PolicySettings::default(), 1).await;
     for body in [CHAIN_ID, r#"{"jsonrpc":"2.0","id":1,"method":"nonsense"}"#, "{"] {
         let answer = world.raw(body).send().await;
         assert_eq!(answer.error(), (503, -32603), "{}", answer.text);
@@ -339,14 +339,14 @@ async fn audit_a_full_journal_stops_every_call_before_the_node_hears_of_it() {
         open_reads: true,
         ..RpcSettings::default()
     };
-    let (world, _fake) = scripted_with(open, Knobs::default(), 1).await;
+    let (world, _fake) = scripted_with(open, PolicySettings::default(), 1).await;
     assert_eq!(world.raw(CHAIN_ID).send().await.status, 200);
     let send = world.ask(None, "eth_sendRawTransaction", json!(["0x00"])).send().await;
-    assert_eq!(send.error(), (503, -32603), "sends are never open");
+    assert_eq!(send.error(), (503, -32603), "sends always need a record");
 }
 
 #[tokio::test]
-async fn a3_metadata_is_everybodys_and_answered_without_the_node() {
+async fn a3_metadata_is_public_and_answered_without_the_node() {
     let (world, fake) = scripted().await;
     for (method, result) in [
         ("eth_chainId", r#""0x7a69""#),

@@ -1,8 +1,8 @@
-//! Methods beside the registry, against a node that says what it was asked (spec/20 §13).
+//! Custom methods, against a scripted node that records its requests (spec/20 §13).
 
 use crate::world::{Person, World, account, scripted, signed};
 use gw_audit::{AccessRecord, MatchedVia};
-use gw_evm::Extras;
+use gw_evm::CustomMethods;
 use gw_rpc::RpcSettings;
 use gw_testkit::{FakeNode, fake_node::Reply};
 use gw_types::{Address, Bytes, DenyReason, OrgId};
@@ -27,7 +27,7 @@ fn settings() -> RpcSettings {
         "wildcard": {"prefix": "linea_", "deny": ["linea_sign*"]},
     }}});
     RpcSettings {
-        extras: Arc::new(Extras::parse(&file.to_string(), true).unwrap()),
+        extras: Arc::new(CustomMethods::parse(&file.to_string(), true).unwrap()),
         ..RpcSettings::default()
     }
 }
@@ -39,7 +39,7 @@ async fn world() -> (World, FakeNode, OrgId) {
     (world, fake, bank)
 }
 
-/// Somebody whose lists hold everything, beside the registry too.
+/// A user whose method lists contain every registered and every custom method.
 async fn insider(world: &World, bank: OrgId) -> Person {
     let caller = world.person("caller", bank, &["*", "linea_*"], &[]).await;
     world.link(&caller, WALLET).await;
@@ -51,13 +51,13 @@ async fn last(world: &World) -> AccessRecord {
     world.access_records().await.pop().unwrap()
 }
 
-/// What the node was asked last.
-fn asked(fake: &FakeNode) -> (String, Value) {
+/// The last request to the node.
+fn last_request(fake: &FakeNode) -> (String, Value) {
     let call = fake.take().pop().unwrap();
     (call.method, call.params)
 }
 
-/// N2: the own name to the node, the row's body, the row's view of the answer.
+/// N2: the request to the node has the custom name and the body of the aliased method, whose view shows the answer.
 #[tokio::test]
 async fn n2_an_aliased_method_is_forwarded_under_its_own_name() {
     let (world, fake, bank) = world().await;
@@ -70,13 +70,16 @@ async fn n2_an_aliased_method_is_forwarded_under_its_own_name() {
             .await,
         "0x5"
     );
-    assert_eq!(asked(&fake), ("linea_getBalance".to_owned(), json!([WALLET, pinned])));
+    assert_eq!(
+        last_request(&fake),
+        ("linea_getBalance".to_owned(), json!([WALLET, pinned]))
+    );
     let record = last(&world).await;
     assert_eq!(
         (&*record.method, record.matched_via),
         ("linea_getBalance", Some(MatchedVia::Prefix))
     );
-    // K8: what is not the caller's reads zero, and nobody is asked.
+    // K8: an address that is not the caller's has balance zero, and the node is not queried.
     assert_eq!(
         world
             .result(&caller, "linea_getBalance", json!([SECRET, "latest"]))
@@ -84,29 +87,32 @@ async fn n2_an_aliased_method_is_forwarded_under_its_own_name() {
         "0x0"
     );
     fake.assert_silent();
-    // A block by its number, and only its own members and transactions.
+    // A block is queried by its number, and shown with known members and own transactions only.
     let mut block = gw_testkit::fake_node::block(100, FakeNode::HEAD_HASH);
     block["secret"] = json!(1);
     block["gasUsed"] = json!("0x77");
     fake.on("linea_getBlock", block);
     let shown = world.result(&caller, "linea_getBlock", json!(["latest", false])).await;
     assert_eq!((&shown["gasUsed"], shown.get("secret")), (&json!("0x0"), None));
-    assert_eq!(asked(&fake), ("linea_getBlock".to_owned(), json!(["0x64", true])));
+    assert_eq!(
+        last_request(&fake),
+        ("linea_getBlock".to_owned(), json!(["0x64", true]))
+    );
 }
 
-/// N2: what the gateway answers itself, it answers as for the row.
+/// N2: an alias of a method that the gateway answers by itself gets the same answer.
 #[tokio::test]
-async fn n2_what_is_answered_here_is_answered_as_the_row_is() {
+async fn n2_an_alias_of_a_local_method_is_answered_like_the_method() {
     let (world, fake, bank) = world().await;
     let caller = insider(&world, bank).await;
-    for (own, row, params) in [
+    for (alias, method, params) in [
         ("linea_chain", "eth_chainId", json!([])),
         ("linea_hash", "web3_sha3", json!(["0x00"])),
     ] {
         assert_eq!(
-            world.result(&caller, own, params.clone()).await,
-            world.result(&caller, row, params).await,
-            "{own}"
+            world.result(&caller, alias, params.clone()).await,
+            world.result(&caller, method, params).await,
+            "{alias}"
         );
     }
     fake.assert_silent();
@@ -128,7 +134,8 @@ async fn n2_what_is_answered_here_is_answered_as_the_row_is() {
         .assert_denied();
 }
 
-/// N2: a send under another name is a send: traced twice, its intent on disk, linked when accepted.
+/// N2: an alias of a send is a send: it is traced twice, its intent is on disk, and its sender is linked when it is
+/// accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn n2_a_send_under_another_name_is_a_send() {
     let (world, fake, bank) = world().await;
@@ -149,7 +156,7 @@ async fn n2_a_send_under_another_name_is_a_send() {
     );
     let (intents, outcomes, _) = world.sends_recorded().await;
     assert_eq!((intents.len(), outcomes.len()), (1, 1));
-    // Its own name is granted, the row's is not.
+    // The alias is granted, the aliased method is not.
     world
         .ask(Some(&sender), "eth_sendRawTransaction", json!([raw]))
         .send()
@@ -157,10 +164,10 @@ async fn n2_a_send_under_another_name_is_a_send() {
         .assert_denied();
 }
 
-/// N3, the attack: a method that nobody examines reads whatever it is asked about. Only what its parameters name is known,
-/// so what is somebody else's cannot be named.
+/// N3, the attack: a passthrough method reads the state of whatever its parameters name. Only the parameters are
+/// checked, so they may not name another organization's contract.
 #[tokio::test]
-async fn n3_a_call_that_passes_unexamined_cannot_name_another_organizations_contract() {
+async fn n3_a_passthrough_call_cannot_name_another_organizations_contract() {
     let (world, fake, bank) = world().await;
     let caller = insider(&world, bank).await;
     let rival = world.org("rival").await;
@@ -173,7 +180,7 @@ async fn n3_a_call_that_passes_unexamined_cannot_name_another_organizations_cont
             json!({"balance": "0x1"})
         })
     });
-    // Without the rule: the node itself tells everybody.
+    // Without the rule: the bare node reveals the state to everybody.
     assert_eq!(
         world.bare("linea_getState", json!([SECRET])).await["result"]["balance"],
         "0x5ec2e7"
@@ -203,13 +210,13 @@ async fn n3_a_call_that_passes_unexamined_cannot_name_another_organizations_cont
     let escaped = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"linea_getState","params":["\u0030x{SECRET:x}"]}}"#);
     world.raw(escaped).by(&caller).send().await.assert_denied();
     fake.assert_silent();
-    // One's own passes, and the answer is the node's.
+    // A call about an own contract passes, and its answer is the node's.
     let own = world
         .result(&caller, "LINEA_getState", json!([BOND, {"deep": [1, true, null]}]))
         .await;
     assert_eq!(own, json!({"balance": "0x1"}));
     assert_eq!(
-        asked(&fake),
+        last_request(&fake),
         ("linea_getState".to_owned(), json!([BOND, {"deep": [1, true, null]}]))
     );
     let record = last(&world).await;
@@ -221,18 +228,18 @@ async fn n3_a_call_that_passes_unexamined_cannot_name_another_organizations_cont
 }
 
 #[tokio::test]
-async fn n3_what_is_denied_unlisted_or_unknown_never_reaches_the_node() {
+async fn n3_a_denied_unlisted_or_unknown_method_never_reaches_the_node() {
     let (world, fake, bank) = world().await;
     let caller = insider(&world, bank).await;
     let plain = world.person("plain", bank, &["*"], &[]).await;
-    for (who, name, reason) in [
+    for (person, name, reason) in [
         (&caller, "linea_signTypedData", DenyReason::MethodNotAllowed),
         (&caller, "trace_block", DenyReason::MethodNotAllowed),
         (&caller, "other_x", DenyReason::MethodUnknown),
         (&plain, "linea_getState", DenyReason::MethodNotAllowed),
         (&plain, "linea_getBalance", DenyReason::MethodNotAllowed),
     ] {
-        world.ask(Some(who), name, json!([])).send().await.assert_denied();
+        world.ask(Some(person), name, json!([])).send().await.assert_denied();
         assert_eq!(last(&world).await.denial_reason, Some(reason), "{name}");
     }
     world
@@ -243,9 +250,9 @@ async fn n3_what_is_denied_unlisted_or_unknown_never_reaches_the_node() {
     fake.assert_silent();
 }
 
-/// W7, B20: errors and answers that are none are told as everywhere.
+/// W7, B20: errors and unusable answers are mapped as for registered methods.
 #[tokio::test]
-async fn n3_errors_of_the_node_are_told_in_known_words() {
+async fn n3_errors_of_the_node_become_known_texts() {
     let (world, fake, bank) = world().await;
     let caller = insider(&world, bank).await;
     fake.reply(

@@ -1,14 +1,15 @@
-//! `HIDE_BASE_FEE` against a real node: two base fees, the same bytes (spec/30 section 8, HD11).
+//! `HIDE_BASE_FEE` against a real node: answers under two base fees are the same bytes (spec/30 section 8, HD11).
 
 use crate::world::{World, account, real_with, signed, signed_with};
 use alloy_consensus::TxEip1559;
-use gw_policy::Knobs;
+use gw_policy::PolicySettings;
 use gw_types::{B256, Bytes, Claim, U256};
 use serde_json::{Value, json};
 
-/// What is asked about one block with one transaction of the caller's, what differs from block to block left out.
-async fn everything(world: &World, who: &crate::world::Person, hash: B256) -> Vec<String> {
-    let ask = async |method: &str, params: Value| world.ask(Some(who), method, params).send().await.body;
+/// Answers about one block with one transaction of the caller's, without the parts that differ from block to block
+/// anyway.
+async fn everything(world: &World, caller: &crate::world::Person, hash: B256) -> Vec<String> {
+    let ask = async |method: &str, params: Value| world.ask(Some(caller), method, params).send().await.body;
     let mut answers = Vec::new();
     for method in ["eth_gasPrice", "eth_maxPriorityFeePerGas", "eth_blobBaseFee"] {
         answers.push(ask(method, json!([])).await.to_string());
@@ -19,16 +20,16 @@ async fn everything(world: &World, who: &crate::world::Person, hash: B256) -> Ve
     }
     answers.push(ask("eth_getBlockByNumber", json!(["latest", false])).await["result"]["baseFeePerGas"].to_string());
     let block = ask("eth_getBlockByNumber", json!(["latest", true])).await;
-    let alone = ask("eth_getTransactionByHash", json!([hash])).await;
-    for transaction in [&block["result"]["transactions"][0], &alone["result"]] {
+    let single = ask("eth_getTransactionByHash", json!([hash])).await;
+    for transaction in [&block["result"]["transactions"][0], &single["result"]] {
         answers.push(transaction["gasPrice"].to_string());
     }
     let receipts = ask("eth_getBlockReceipts", json!(["latest"])).await;
-    let alone = ask("eth_getTransactionReceipt", json!([hash])).await;
-    for receipt in [&receipts["result"][0], &alone["result"]] {
+    let single = ask("eth_getTransactionReceipt", json!([hash])).await;
+    for receipt in [&receipts["result"][0], &single["result"]] {
         answers.push(receipt["effectiveGasPrice"].to_string());
     }
-    // The opcodes: BASEFEE, BLOBBASEFEE and, under a limit of the caller's, GASPRICE; and whether a limit suffices.
+    // The opcodes BASEFEE, BLOBBASEFEE and GASPRICE, without and with a price limit, and whether the limit suffices.
     let returning = |opcode: &str| format!("0x{opcode}5f5260205ff3");
     for opcode in ["48", "4a", "3a"] {
         for priced in [false, true] {
@@ -44,13 +45,13 @@ async fn everything(world: &World, who: &crate::world::Person, hash: B256) -> Ve
     answers
 }
 
-/// RT14: the figures, tip arithmetic, receipts and the opcodes told the base fee that the header hid.
+/// RT14: quantities, tips, receipts and opcodes revealed the base fee that the header hid.
 #[tokio::test]
 async fn rt14_two_base_fees_read_alike() {
     for hides in [false, true] {
-        let (world, _anvil) = real_with(Knobs {
+        let (world, _anvil) = real_with(PolicySettings {
             hide_base_fee: hides,
-            ..Knobs::default()
+            ..PolicySettings::default()
         })
         .await;
         let bank = world.org("bank").await;
@@ -71,28 +72,32 @@ async fn rt14_two_base_fees_read_alike() {
             let block = world.bare("eth_getBlockByNumber", json!(["latest", false])).await;
             assert!(
                 block.to_string().contains(&format!("{base_fee:#x}")),
-                "planted: {block}"
+                "the block has the base fee: {block}"
             );
             seen.push(everything(&world, &payer, hash).await);
         }
-        let differing = seen[0].iter().zip(&seen[1]).filter(|(one, other)| one != other).count();
+        let differing = seen[0]
+            .iter()
+            .zip(&seen[1])
+            .filter(|(first, second)| first != second)
+            .count();
         if hides {
             assert_eq!(seen[0], seen[1]);
         } else {
             assert!(
                 differing > 8,
-                "{differing} answers tell where nothing is hidden: {seen:?}"
+                "{differing} answers differ where nothing is hidden: {seen:?}"
             );
         }
     }
 }
 
-/// RT14, HD11: which price the node takes for a send told the base fee to whoever searched for it.
+/// RT14, HD11: which prices the node accepts for a send revealed the base fee.
 #[tokio::test]
-async fn rt14_a_refused_price_tells_no_base_fee() {
-    let (world, _anvil) = real_with(Knobs {
+async fn rt14_a_rejected_price_reveals_no_base_fee() {
+    let (world, _anvil) = real_with(PolicySettings {
         hide_base_fee: true,
-        ..Knobs::default()
+        ..PolicySettings::default()
     })
     .await;
     let bank = world.org("bank").await;
@@ -135,6 +140,6 @@ async fn rt14_a_refused_price_tells_no_base_fee() {
     for price in [actual - U256::ONE, actual, actual + U256::ONE, published - U256::ONE] {
         assert_eq!(send(price, 0).await, low, "{price}");
     }
-    let taken = send(published, 0).await;
-    assert!(taken["result"].is_string(), "{taken}");
+    let accepted = send(published, 0).await;
+    assert!(accepted["result"].is_string(), "{accepted}");
 }

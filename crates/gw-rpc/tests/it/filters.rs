@@ -1,4 +1,4 @@
-//! Filters over HTTP: what they deliver, to whom, and how long (decision 51, HD1, HD18, HD20).
+//! Filters over HTTP: their updates, their owners and their lifetime (decision 51, HD1, HD18, HD20).
 
 use crate::{
     live::{Chain, FILTERS, HIDDEN, TOKEN, TRANSFER, holder},
@@ -12,13 +12,13 @@ const OTHER: Address = Address::repeat_byte(0xcc);
 const NOT_FOUND: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"filter not found"}}"#;
 
 impl World {
-    async fn changes(&self, who: &Person, filter: &Value) -> Value {
+    async fn changes(&self, person: &Person, filter: &Value) -> Value {
         self.node.refresh_head().await.unwrap();
-        self.result(who, "eth_getFilterChanges", json!([filter])).await
+        self.result(person, "eth_getFilterChanges", json!([filter])).await
     }
 
-    async fn poll(&self, who: &Person, filter: &Value) -> Answer {
-        self.ask(Some(who), "eth_getFilterChanges", json!([filter]))
+    async fn poll(&self, person: &Person, filter: &Value) -> Answer {
+        self.ask(Some(person), "eth_getFilterChanges", json!([filter]))
             .send()
             .await
     }
@@ -29,7 +29,7 @@ impl World {
 async fn d51_a_log_filter_shows_what_get_logs_shows() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     chain.mine(0, &[(HIDDEN, OTHER)]);
     world.node.refresh_head().await.unwrap();
     let criteria = json!({"address": TOKEN, "topics": [TRANSFER]});
@@ -38,20 +38,23 @@ async fn d51_a_log_filter_shows_what_get_logs_shows() {
     assert_eq!(
         world.changes(&holder, &filter).await,
         json!([]),
-        "what was there before is not news"
+        "earlier rows are not updates"
     );
     chain.mine(0, &[(HIDDEN, OTHER)]);
     chain.mine(0, &[(OTHER, HIDDEN), (OTHER, OTHER)]);
-    let news = world.changes(&holder, &filter).await;
+    let updates = world.changes(&holder, &filter).await;
     let range = json!([{"address": TOKEN, "topics": [TRANSFER], "fromBlock": "0x66", "toBlock": "0x67"}]);
-    assert_eq!(news, world.result(&holder, "eth_getLogs", range).await);
-    assert_eq!(news.as_array().unwrap().len(), 3);
-    assert!(!news.to_string().contains(&"bb".repeat(20)), "I2");
+    assert_eq!(updates, world.result(&holder, "eth_getLogs", range).await);
+    assert_eq!(updates.as_array().unwrap().len(), 3);
+    assert!(!updates.to_string().contains(&"bb".repeat(20)), "I2");
     assert_eq!(world.changes(&holder, &filter).await, json!([]));
-    // All there is by its criteria, whatever was delivered.
-    let all = json!([{"address": TOKEN, "topics": [TRANSFER]}]);
-    let all = world.result(&holder, "eth_getLogs", all).await;
-    assert_eq!(world.result(&holder, "eth_getFilterLogs", json!([filter])).await, all);
+    // `eth_getFilterLogs` returns all matching rows, delivered or not.
+    let all_rows = json!([{"address": TOKEN, "topics": [TRANSFER]}]);
+    let all_rows = world.result(&holder, "eth_getLogs", all_rows).await;
+    assert_eq!(
+        world.result(&holder, "eth_getFilterLogs", json!([filter])).await,
+        all_rows
+    );
     assert_eq!(
         world.result(&holder, "eth_uninstallFilter", json!([filter])).await,
         json!(true)
@@ -63,12 +66,12 @@ async fn d51_a_log_filter_shows_what_get_logs_shows() {
     assert_eq!(world.poll(&holder, &filter).await.text, NOT_FOUND);
 }
 
-/// HD1, I10: a filter that names a hidden wallet delivers what one that names a random address does.
+/// HD1, I10: a filter that names a hidden wallet delivers the same as one that names a random address.
 #[tokio::test]
 async fn hd1_a_filter_finds_no_hidden_address() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     let mut answers = Vec::new();
     for candidate in [HIDDEN, Address::repeat_byte(0xdd)] {
         let criteria = json!([{"address": TOKEN, "topics": [TRANSFER, candidate.into_word()]}]);
@@ -86,14 +89,14 @@ async fn hd1_a_filter_finds_no_hidden_address() {
     assert_eq!(answers, [json!([]), json!([])]);
 }
 
-/// WS-2: somebody else's, expired and unknown are one answer.
+/// WS-2: another caller's filter, an expired and an unknown one get the same answer.
 #[tokio::test]
 async fn ws2_foreign_expired_and_unknown_filters_read_alike() {
     let (world, fake) = scripted().await;
     let owner = holder(&world, "owner").await;
     let bank = world.org("other").await;
     let stranger = world.person("stranger", bank, &FILTERS, &[]).await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     let criteria = json!([{"address": TOKEN}]);
     let filter = world.result(&owner, "eth_newFilter", criteria.clone()).await;
     for method in ["eth_getFilterChanges", "eth_getFilterLogs"] {
@@ -112,13 +115,13 @@ async fn ws2_foreign_expired_and_unknown_filters_read_alike() {
         json!(false)
     );
     assert_eq!(world.poll(&owner, &filter).await.status, 200, "it is still there");
-    // Asked in time it lives on; five minutes later it does not.
+    // A filter that is polled in time stays; after five minutes without a poll it is gone.
     for (seconds, text) in [(299, r#"{"jsonrpc":"2.0","id":1,"result":[]}"#), (301, NOT_FOUND)] {
         world.clock.pass(seconds);
         world.feed.catch_up_to(world.feed.epoch()).await;
         assert_eq!(world.poll(&owner, &filter).await.text, text);
     }
-    // A number is no id at all.
+    // A JSON number is no filter id.
     assert_eq!(
         world
             .ask(Some(&owner), "eth_getFilterChanges", json!([7]))
@@ -129,26 +132,26 @@ async fn ws2_foreign_expired_and_unknown_filters_read_alike() {
     );
 }
 
-/// WS-2: the same person in another organization is somebody else.
+/// WS-2: a filter belongs to its user in one organization, not in another.
 #[tokio::test]
-async fn ws2_a_filter_is_of_one_organization() {
+async fn ws2_a_filter_belongs_to_one_organization() {
     let (world, fake) = scripted().await;
     let owner = holder(&world, "owner").await;
-    let (other, methods) = (world.org("second").await, FILTERS);
-    let access = world.person("somebody", other, &methods, &[]).await;
-    let _chain = Chain::on(&fake);
+    let (second, methods) = (world.org("second").await, FILTERS);
+    let member = world.person("somebody", second, &methods, &[]).await;
+    let _chain = Chain::start(&fake);
     let home = world.feed.pin().snapshot.group(owner.group).unwrap().org;
     world
         .change(async |tx| {
             let new = gw_store::record::NewMembership {
                 user: owner.id,
-                group: access.group,
+                group: member.group,
                 expires_at: None,
             };
             tx.add_membership(new).await.unwrap();
         })
         .await;
-    let at = |org: gw_types::OrgId, method: &str, params: Value| {
+    let ask_in = |org: gw_types::OrgId, method: &str, params: Value| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         world
             .raw(body.to_string())
@@ -156,18 +159,21 @@ async fn ws2_a_filter_is_of_one_organization() {
             .path(&format!("/rpc/{org}"))
             .send()
     };
-    let filter = at(home, "eth_newFilter", json!([{"address": TOKEN}])).await.body["result"].clone();
-    assert_eq!(at(home, "eth_getFilterChanges", json!([filter])).await.status, 200);
-    assert_eq!(at(other, "eth_getFilterChanges", json!([filter])).await.text, NOT_FOUND);
+    let filter = ask_in(home, "eth_newFilter", json!([{"address": TOKEN}])).await.body["result"].clone();
+    assert_eq!(ask_in(home, "eth_getFilterChanges", json!([filter])).await.status, 200);
+    assert_eq!(
+        ask_in(second, "eth_getFilterChanges", json!([filter])).await.text,
+        NOT_FOUND
+    );
 }
 
-/// WS-3, HD20: what a filter delivers is judged when it is delivered. The attack: make it while one may, poll when one
-/// may no longer.
+/// WS-3, HD20: a delivery is authorized when it is made. The attack: create a filter with the right to read, and poll
+/// after losing it.
 #[tokio::test]
 async fn ws3_a_filter_does_not_outlive_the_right_to_read() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     let filter = world
         .result(&holder, "eth_newFilter", json!([{"address": TOKEN}]))
         .await;
@@ -175,11 +181,11 @@ async fn ws3_a_filter_does_not_outlive_the_right_to_read() {
     assert_eq!(
         world.changes(&holder, &filter).await.as_array().unwrap().len(),
         1,
-        "while one may"
+        "with the right to read"
     );
     chain.mine(0, &[(OTHER, OTHER)]);
     world.node.refresh_head().await.unwrap();
-    // Without the read it stands for, a filter is nothing.
+    // A filter without the right to its underlying read delivers nothing.
     let access = |methods: &[&str]| gw_store::record::AccessInput {
         allowed_methods: methods.iter().map(|method| (*method).to_owned()).collect(),
         claims: Default::default(),
@@ -204,7 +210,7 @@ async fn ws3_a_filter_does_not_outlive_the_right_to_read() {
         .send()
         .await
         .assert_denied();
-    // And the other way round.
+    // The right to the read without the filter methods is not enough either.
     world
         .change(async |tx| tx.set_access(holder.group, access(&["eth_getLogs"])).await.unwrap())
         .await;
@@ -221,12 +227,12 @@ async fn ws3_a_filter_does_not_outlive_the_right_to_read() {
     world.poll(&holder, &filter).await.assert_denied();
 }
 
-/// HD1: criteria without an address, or about what nobody may read, make no filter; and nothing pending does.
+/// HD1: a filter needs an address, and logs that the caller may read; pending transactions have no filter.
 #[tokio::test]
-async fn d51_what_cannot_be_read_cannot_be_watched() {
+async fn d51_a_filter_needs_the_right_to_its_read() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     world
         .ask(Some(&holder), "eth_newFilter", json!([{}]))
         .send()
@@ -257,12 +263,12 @@ async fn d51_what_cannot_be_read_cannot_be_watched() {
     assert_eq!(pending.error(), (400, -32602));
 }
 
-/// WS-4: what was delivered and left the chain is taken back, and nothing else is.
+/// WS-4: only delivered rows that left the chain are marked as removed.
 #[tokio::test]
-async fn ws4_removed_is_said_of_delivered_rows_only() {
+async fn ws4_only_delivered_rows_are_marked_as_removed() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let filter = world
         .result(&holder, "eth_newFilter", json!([{"address": TOKEN}]))
@@ -271,33 +277,33 @@ async fn ws4_removed_is_said_of_delivered_rows_only() {
     let lost = chain.mine(0, &[(OTHER, HIDDEN), (HIDDEN, OTHER)]);
     let first = world.changes(&holder, &filter).await;
     assert_eq!(first.as_array().unwrap().len(), 3);
-    // This one nobody was told of.
+    // The row of this block is never delivered.
     let unseen = chain.mine(0, &[(OTHER, OTHER)]);
     world.node.refresh_head().await.unwrap();
     chain.drop_newest(2);
     let (new, newer) = (chain.mine(1, &[(HIDDEN, OTHER)]), chain.mine(1, &[]));
     chain.mine(1, &[(OTHER, OTHER)]);
     let second = world.changes(&holder, &filter).await;
-    let told: Vec<_> = second
+    let rows: Vec<_> = second
         .as_array()
         .unwrap()
         .iter()
         .map(|row| (row["blockHash"].clone(), row["removed"].clone()))
         .collect();
     assert_eq!(
-        &told[..3],
+        &rows[..3],
         [
             (json!(lost), json!(true)),
             (json!(lost), json!(true)),
             (json!(new), json!(false))
         ]
     );
-    assert_eq!(told.len(), 4);
+    assert_eq!(rows.len(), 4);
     assert!(!second.to_string().contains(&unseen.to_string()) && !second.to_string().contains(&newer.to_string()));
-    // What is taken back reads as it was delivered.
-    let mut again = second[0].clone();
-    again["removed"] = json!(false);
-    assert_eq!(again, first[2]);
+    // A removed row equals the delivered one, except for the mark.
+    let mut restored = second[0].clone();
+    restored["removed"] = json!(false);
+    assert_eq!(restored, first[2]);
     assert_eq!(world.changes(&holder, &filter).await, json!([]));
 }
 
@@ -306,14 +312,14 @@ async fn ws4_removed_is_said_of_delivered_rows_only() {
 async fn d51_a_block_filter_names_new_blocks() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let filter = world.result(&holder, "eth_newBlockFilter", json!([])).await;
-    let (one, two) = (chain.mine(0, &[]), chain.mine(0, &[]));
-    assert_eq!(world.changes(&holder, &filter).await, json!([one, two]));
+    let (first, second) = (chain.mine(0, &[]), chain.mine(0, &[]));
+    assert_eq!(world.changes(&holder, &filter).await, json!([first, second]));
     chain.drop_newest(1);
-    let (other, next) = (chain.mine(1, &[]), chain.mine(1, &[]));
-    assert_eq!(world.changes(&holder, &filter).await, json!([other, next]));
+    let (third, fourth) = (chain.mine(1, &[]), chain.mine(1, &[]));
+    assert_eq!(world.changes(&holder, &filter).await, json!([third, fourth]));
     assert_eq!(world.changes(&holder, &filter).await, json!([]));
     assert_eq!(
         world
@@ -325,7 +331,7 @@ async fn d51_a_block_filter_names_new_blocks() {
     );
 }
 
-/// Nobody makes filters without end; the bound is each user's own.
+/// The number of filters is limited for each user separately.
 #[tokio::test]
 async fn ws5_filters_are_bounded_per_user() {
     let (world, fake) = scripted().await;
@@ -334,25 +340,25 @@ async fn ws5_filters_are_bounded_per_user() {
     let other = world
         .person("other", bank, &[&FILTERS[..], &["eth_getBlockByNumber"]].concat(), &[])
         .await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     for _ in 0..32 {
         world.result(&holder, "eth_newBlockFilter", json!([])).await;
     }
-    let refused = world.ask(Some(&holder), "eth_newBlockFilter", json!([])).send().await;
-    assert_eq!(refused.error(), (429, -32005));
+    let rejected = world.ask(Some(&holder), "eth_newBlockFilter", json!([])).send().await;
+    assert_eq!(rejected.error(), (429, -32005));
     world.result(&other, "eth_newBlockFilter", json!([])).await;
-    // Those nobody asks make room.
+    // Idle filters make room.
     world.clock.pass(301);
     world.feed.catch_up_to(world.feed.epoch()).await;
     world.result(&holder, "eth_newBlockFilter", json!([])).await;
 }
 
-/// L1: each poll leaves its record, under the name it was called by.
+/// L1: each poll leaves a record, under the name of the called method.
 #[tokio::test]
 async fn l1_polls_are_recorded() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     let filter = world
         .result(&holder, "eth_newFilter", json!([{"address": TOKEN}]))
         .await;
@@ -368,7 +374,7 @@ async fn l1_polls_are_recorded() {
     assert_eq!(world.record().await.status_code, 200);
 }
 
-/// The same against a real node: real blocks, real logs.
+/// Filters on a real node, with real blocks and logs.
 #[tokio::test]
 async fn d51_filters_on_a_real_chain() {
     let (world, _anvil) = real().await;

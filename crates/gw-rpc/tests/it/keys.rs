@@ -1,4 +1,4 @@
-//! By which key the node is asked (spec/20 G1), and who pauses when it says "too many" (J8).
+//! The upstream key of each call (spec/20 G1), and the pause of a key after HTTP 429 (J8).
 
 use crate::world::{Person, World, account, group_keys, scripted, signed};
 use gw_store::record::{AccessInput, ApiKey, NewGroup, NewMembership};
@@ -7,16 +7,16 @@ use gw_types::{Address, Bytes, Clock as _, Entropy, GroupId, OrgId, Seconds, Sec
 use serde_json::{Value, json};
 
 #[derive(Debug)]
-struct Fixed;
-impl Entropy for Fixed {
+struct FixedEntropy;
+impl Entropy for FixedEntropy {
     fn fill(&self, bytes: &mut [u8]) {
         bytes.fill(7);
     }
 }
 
 /// Gives a group a key, as an administrator would.
-async fn keyed(world: &World, group: GroupId, methods: &[&str], key: &str) {
-    let stored = group_keys().seal(key, &Fixed).unwrap();
+async fn set_key(world: &World, group: GroupId, methods: &[&str], key: &str) {
+    let stored = group_keys().seal(group, key, &FixedEntropy).unwrap();
     store(world, group, methods, stored).await;
 }
 
@@ -42,13 +42,13 @@ const CONTRACT: Address = Address::repeat_byte(0xc0);
 
 async fn bank(world: &World) -> (OrgId, Person, Person) {
     let bank = world.org("bank").await;
-    let keyed_one = world.person("keyed", bank, &METHODS, &[]).await;
+    let with_key = world.person("keyed", bank, &METHODS, &[]).await;
     let plain = world.person("plain", bank, &METHODS, &[]).await;
-    keyed(world, keyed_one.group, &METHODS, "Bearer group-key").await;
+    set_key(world, with_key.group, &METHODS, "Bearer group-key").await;
     world
-        .contract(bank, CONTRACT, None, &[keyed_one.group, plain.group])
+        .contract(bank, CONTRACT, None, &[with_key.group, plain.group])
         .await;
-    (bank, keyed_one, plain)
+    (bank, with_key, plain)
 }
 
 fn keys(fake: &FakeNode) -> Vec<Option<String>> {
@@ -56,22 +56,22 @@ fn keys(fake: &FakeNode) -> Vec<Option<String>> {
     fake.take_keys()
 }
 
-/// One answer of the node for each kind of plan: a read, a trace, a block, code.
-async fn every_kind(world: &World, who: &Person) {
+/// Makes one call for each kind of plan: a read, a trace, a block, code.
+async fn every_kind(world: &World, person: &Person) {
     let call = json!([{"to": CONTRACT, "data": "0x01"}, "latest"]);
-    let asked: [(&str, Value); 4] = [
+    let calls: [(&str, Value); 4] = [
         ("eth_syncing", json!([])),
         ("eth_call", call),
         ("eth_getBlockByNumber", json!(["latest", false])),
         ("eth_getCode", json!([CONTRACT, "latest"])),
     ];
-    for (method, params) in asked {
-        world.result(who, method, params).await;
+    for (method, params) in calls {
+        world.result(person, method, params).await;
     }
 }
 
 #[tokio::test]
-async fn g1_a_groups_key_goes_with_its_members_calls_and_no_others() {
+async fn g1_a_groups_key_is_used_for_its_members_calls_only() {
     let (world, fake) = scripted().await;
     let (_, with_key, plain) = bank(&world).await;
     keys(&fake);
@@ -84,12 +84,12 @@ async fn g1_a_groups_key_goes_with_its_members_calls_and_no_others() {
     every_kind(&world, &plain).await;
     let sent = keys(&fake);
     assert!(sent.len() >= 4 && sent.iter().all(Option::is_none), "{sent:?}");
-    // The gateway's own facts are its own.
+    // The gateway's own queries use no group's key.
     world.node.refresh_head().await.unwrap();
     assert_eq!(keys(&fake), [None]);
 }
 
-/// Traces of a send, and the send.
+/// The traces of a send, and the send itself, use the group's key.
 #[tokio::test]
 async fn g1_a_send_is_traced_and_forwarded_by_the_groups_key() {
     let (world, fake) = scripted().await;
@@ -112,7 +112,7 @@ async fn g1_a_send_is_traced_and_forwarded_by_the_groups_key() {
     let bodies = fake.take_bodies();
     for (body, key) in bodies.iter().zip(fake.take_keys()) {
         let text = String::from_utf8_lossy(body);
-        // The look at the head after it is everybody's.
+        // The query for the new head afterwards uses no group's key.
         let expected = (!text.contains("eth_gasPrice")).then(|| "Bearer group-key".to_owned());
         assert_eq!(key, expected, "{text}");
     }
@@ -126,30 +126,30 @@ async fn g1_of_several_groups_the_lowest_id_decides_and_of_the_callers_organizat
     let join = async |org: OrgId, slug: &str, key: &str| {
         let new = NewGroup::plain(org, slug.to_owned(), slug.to_owned());
         let group = world.change(async |tx| tx.create_group(new).await.unwrap().id).await;
-        keyed(&world, group, &METHODS, key).await;
+        set_key(&world, group, &METHODS, key).await;
         let ends = world.clock.now().plus(Seconds(3600));
         let membership = NewMembership {
             user: caller.id,
             group,
             expires_at: Some(ends),
         };
-        let made = world
+        let membership_row = world
             .change(async |tx| tx.add_membership(membership).await.unwrap())
             .await;
-        (group, made)
+        (group, membership_row)
     };
     let (second, _) = join(bank, "second", "Bearer second").await;
     join(other, "elsewhere", "Bearer elsewhere").await;
     keys(&fake);
-    let asked = async || {
+    let used_key = async || {
         let call = json!([{"to": CONTRACT, "data": "0x01"}, "latest"]);
         world.result(&caller, "eth_call", call).await;
         keys(&fake).pop().flatten()
     };
     let mut by_id = [(caller.group, "Bearer group-key"), (second, "Bearer second")];
     by_id.sort();
-    assert_eq!(asked().await.as_deref(), Some(by_id[0].1));
-    // The lower one ends: the other one's key goes.
+    assert_eq!(used_key().await.as_deref(), Some(by_id[0].1));
+    // Without the first group's key, the second group's key is used.
     let access = AccessInput {
         allowed_methods: METHODS.map(str::to_owned).to_vec(),
         rpc_api_key: ApiKey::Clear,
@@ -158,8 +158,8 @@ async fn g1_of_several_groups_the_lowest_id_decides_and_of_the_callers_organizat
     world
         .change(async |tx| tx.set_access(by_id[0].0, access).await.unwrap())
         .await;
-    assert_eq!(asked().await.as_deref(), Some(by_id[1].1));
-    // A membership that has ended brings no key.
+    assert_eq!(used_key().await.as_deref(), Some(by_id[1].1));
+    // An ended membership gives no key.
     world.clock.pass(7200);
     let (token, token_id) = world.log_in(&caller.name);
     let caller = Person {
@@ -172,9 +172,25 @@ async fn g1_of_several_groups_the_lowest_id_decides_and_of_the_callers_organizat
     assert_eq!(keys(&fake).pop().flatten().as_deref(), expected);
 }
 
-/// A key that cannot be decrypted is no reason to ask by another one.
+/// G1: the stored key of one group is useless for another group to which it is copied in the database.
 #[tokio::test]
-async fn g1_a_key_that_cannot_be_read_refuses_its_members_and_nobody_else() {
+async fn g1_a_key_copied_from_another_group_fails_its_members_calls() {
+    let (world, fake) = scripted().await;
+    let (_, with_key, plain) = bank(&world).await;
+    let copied = group_keys()
+        .seal(with_key.group, "Bearer group-key", &FixedEntropy)
+        .unwrap();
+    store(&world, plain.group, &METHODS, copied).await;
+    fake.take();
+    let answer = world.ask(Some(&plain), "eth_syncing", json!([])).send().await;
+    assert_eq!(answer.error(), (502, -32603), "{}", answer.text);
+    fake.assert_silent();
+    world.result(&with_key, "eth_syncing", json!([])).await;
+}
+
+/// A key that cannot be decrypted is not replaced by another key.
+#[tokio::test]
+async fn g1_an_unreadable_key_fails_its_members_calls_only() {
     let (world, fake) = scripted().await;
     let (_, with_key, plain) = bank(&world).await;
     store(&world, with_key.group, &METHODS, Secret::new("encv1:00")).await;
@@ -182,24 +198,24 @@ async fn g1_a_key_that_cannot_be_read_refuses_its_members_and_nobody_else() {
     let answer = world.ask(Some(&with_key), "eth_syncing", json!([])).send().await;
     assert_eq!(answer.error(), (502, -32603), "{}", answer.text);
     fake.assert_silent();
-    // What needs no node is answered.
+    // Calls that need no node are answered.
     world.result(&with_key, "eth_chainId", json!([])).await;
     world.result(&plain, "eth_syncing", json!([])).await;
 }
 
-/// J8: the node counts calls by key, so the pause is that key's.
+/// J8: the node counts calls by key, so only that key pauses.
 #[tokio::test]
 async fn j8_too_many_by_one_key_pauses_that_key_only() {
     let (world, fake) = scripted().await;
     let (bank, with_key, plain) = bank(&world).await;
     let colleague = world.person("colleague", bank, &METHODS, &[]).await;
-    keyed(&world, colleague.group, &METHODS, "Bearer group-key").await;
+    set_key(&world, colleague.group, &METHODS, "Bearer group-key").await;
     fake.take();
     fake.limit(Some("Bearer group-key"));
-    let syncing = async |who: &Person| world.ask(Some(who), "eth_syncing", json!([])).send().await;
+    let syncing = async |person: &Person| world.ask(Some(person), "eth_syncing", json!([])).send().await;
     assert_eq!(syncing(&with_key).await.error(), (429, -32005));
     assert_eq!(fake.take().len(), 1);
-    // A trace, and another group with the very same key, wait as well; nothing more is forwarded.
+    // A trace, and a member of another group with the same key, wait as well; nothing more is forwarded.
     let call = json!([{"to": CONTRACT, "data": "0x01"}, "latest"]);
     assert_eq!(
         world.ask(Some(&with_key), "eth_call", call).send().await.error(),
@@ -207,7 +223,7 @@ async fn j8_too_many_by_one_key_pauses_that_key_only() {
     );
     assert_eq!(syncing(&colleague).await.error(), (429, -32005));
     fake.assert_silent();
-    // Others go on.
+    // Callers with other keys continue.
     assert_eq!(syncing(&plain).await.status, 200);
     world.clock.pass(1);
     fake.limit(None);

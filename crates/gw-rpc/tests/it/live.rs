@@ -19,61 +19,61 @@ pub(crate) fn erc20() -> Value {
         {"name": "value", "type": "uint256", "indexed": false}]}])
 }
 
-/// Blocks from 0 on, each with a hash and its transfers.
+/// The blocks from 0 on, each with a hash and its transfers.
 #[derive(Clone, Debug)]
-pub(crate) struct Chain(Arc<Mutex<Vec<Made>>>);
+pub(crate) struct Chain(Arc<Mutex<Vec<MinedBlock>>>);
 
 #[derive(Clone, Debug)]
-struct Made {
+struct MinedBlock {
     hash: B256,
     logs: Vec<(Address, Address)>,
 }
 
 impl Chain {
-    /// A chain of empty blocks up to the fake node's usual head, served by it.
-    pub(crate) fn on(fake: &FakeNode) -> Self {
-        let made = |number| Made {
+    /// A chain of empty blocks up to the fake node's usual head. The fake node serves it.
+    pub(crate) fn start(fake: &FakeNode) -> Self {
+        let empty_block = |number| MinedBlock {
             hash: hash(number, 0),
             logs: Vec::new(),
         };
-        let chain = Self(Arc::new(Mutex::new((0..=FakeNode::HEAD).map(made).collect())));
-        let of = chain.clone();
+        let chain = Self(Arc::new(Mutex::new((0..=FakeNode::HEAD).map(empty_block).collect())));
+        let served = chain.clone();
         fake.script("eth_getBlockByNumber", move |params| {
-            Reply::Result(of.by_number(&params[0]))
+            Reply::Result(served.by_number(&params[0]))
         });
-        let of = chain.clone();
+        let served = chain.clone();
         fake.script("eth_getBlockByHash", move |params| {
-            Reply::Result(of.by_hash(&params[0]))
+            Reply::Result(served.by_hash(&params[0]))
         });
-        let of = chain.clone();
-        fake.script("eth_getLogs", move |params| Reply::Result(of.logs(&params[0])));
+        let served = chain.clone();
+        fake.script("eth_getLogs", move |params| Reply::Result(served.logs(&params[0])));
         chain
     }
 
-    /// One more block, with transfers between these.
+    /// Mines one more block, with a transfer for each pair of addresses.
     pub(crate) fn mine(&self, branch: u64, logs: &[(Address, Address)]) -> B256 {
         let mut blocks = self.0.lock().unwrap();
         let hash = hash(blocks.len() as u64, branch);
-        blocks.push(Made {
+        blocks.push(MinedBlock {
             hash,
             logs: logs.to_vec(),
         });
         hash
     }
 
-    /// The newest blocks leave the chain.
+    /// Removes the newest blocks from the chain.
     pub(crate) fn drop_newest(&self, count: usize) {
         let mut blocks = self.0.lock().unwrap();
-        let left = blocks.len() - count;
-        blocks.truncate(left);
+        let length = blocks.len() - count;
+        blocks.truncate(length);
     }
 
     fn at(&self, number: usize) -> Value {
         let blocks = self.0.lock().unwrap();
-        let Some(made) = blocks.get(number) else {
+        let Some(mined) = blocks.get(number) else {
             return Value::Null;
         };
-        let mut block = block(number as u64, &made.hash.to_string());
+        let mut block = block(number as u64, &mined.hash.to_string());
         block["parentHash"] = json!(
             number
                 .checked_sub(1)
@@ -81,7 +81,7 @@ impl Chain {
                 .unwrap_or_default()
         );
         block["transactions"] = json!([{"hash": B256::repeat_byte(7), "from": HIDDEN, "to": HIDDEN,
-            "blockHash": made.hash, "blockNumber": block["number"], "transactionIndex": "0x0"}]);
+            "blockHash": mined.hash, "blockNumber": block["number"], "transactionIndex": "0x0"}]);
         block
     }
 
@@ -91,8 +91,13 @@ impl Chain {
     }
 
     fn by_hash(&self, hash: &Value) -> Value {
-        let found = self.0.lock().unwrap().iter().position(|made| json!(made.hash) == *hash);
-        found.map_or(Value::Null, |number| self.at(number))
+        let number = self
+            .0
+            .lock()
+            .unwrap()
+            .iter()
+            .position(|block| json!(block.hash) == *hash);
+        number.map_or(Value::Null, |number| self.at(number))
     }
 
     fn logs(&self, filter: &Value) -> Value {
@@ -101,12 +106,12 @@ impl Chain {
         let rows = blocks
             .iter()
             .enumerate()
-            .filter(|(at, _)| (from..=to).contains(at))
-            .flat_map(|(at, made)| {
-                made.logs.iter().enumerate().map(move |(index, (sender, receiver))| {
+            .filter(|(number, _)| (from..=to).contains(number))
+            .flat_map(|(number, block)| {
+                block.logs.iter().enumerate().map(move |(index, (sender, receiver))| {
                     json!({"address": TOKEN, "topics": [TRANSFER, sender.into_word(), receiver.into_word()],
-                    "data": B256::with_last_byte(9), "blockHash": made.hash, "blockNumber": format!("{at:#x}"),
-                    "transactionHash": made.hash, "transactionIndex": "0x0", "logIndex": format!("{index:#x}"),
+                    "data": B256::with_last_byte(9), "blockHash": block.hash, "blockNumber": format!("{number:#x}"),
+                    "transactionHash": block.hash, "transactionIndex": "0x0", "logIndex": format!("{index:#x}"),
                     "removed": false})
                 })
             });
@@ -122,7 +127,7 @@ fn hash(number: u64, branch: u64) -> B256 {
     B256::from(U256::from(number + 1) + (U256::from(branch) << 128))
 }
 
-/// What a filter needs besides what it reads.
+/// The methods of filters and subscriptions, without their underlying reads.
 pub(crate) const FILTERS: [&str; 7] = [
     "eth_newFilter",
     "eth_newBlockFilter",
@@ -133,7 +138,7 @@ pub(crate) const FILTERS: [&str; 7] = [
     "eth_unsubscribe",
 ];
 
-/// Somebody who may read logs and blocks and have filters, with a grant on the token.
+/// A user who may read logs and blocks and create filters, with a grant on the token.
 pub(crate) async fn holder(world: &World, name: &str) -> Person {
     let bank = world.org(&format!("bank-of-{name}")).await;
     let methods = [&FILTERS[..], &["eth_getLogs", "eth_getBlockByNumber"]].concat();

@@ -1,7 +1,7 @@
-//! `eth_getLogs`: what may be asked, what is bounded, what is seen (HD1, J9, B19, decision 20).
+//! `eth_getLogs`: permitted filters, limits and visible rows (HD1, J9, B19, decision 20).
 
 use crate::world::{Person, World, scripted, scripted_with};
-use gw_policy::Knobs;
+use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_testkit::{
     FakeNode,
@@ -33,10 +33,10 @@ async fn holder(world: &World) -> Person {
     holder
 }
 
-/// HD1, I10: a query that names a hidden wallet says the same upstream, and gets the same answer, as one that names a
+/// HD1, I10: a query that names a hidden wallet is the same upstream, and gets the same answer, as one that names a
 /// random address.
 #[tokio::test]
-async fn hd1_a_hidden_address_in_a_query_is_said_to_nobody() {
+async fn hd1_a_hidden_address_in_a_query_is_not_forwarded() {
     let (world, fake) = scripted().await;
     let holder = holder(&world).await;
     fake.on(
@@ -53,7 +53,7 @@ async fn hd1_a_hidden_address_in_a_query_is_said_to_nobody() {
     }
     assert_eq!(answers[0], answers[1]);
     assert_eq!(answers[0], r#"{"jsonrpc":"2.0","id":1,"result":[]}"#);
-    // With the wildcard the row is there, masked.
+    // Without the address in the filter, the row is there, masked.
     let rows = world
         .result(
             &holder,
@@ -65,21 +65,22 @@ async fn hd1_a_hidden_address_in_a_query_is_said_to_nobody() {
     assert!(!rows.to_string().contains(&"bb".repeat(20)), "I2");
 }
 
-/// RT16, HD30: where nothing can show, the node is not asked: how long it takes would tell how much there is.
+/// RT16, HD30: if no row can be visible, the node is not queried: the time of its answer would reveal the number of
+/// rows.
 #[tokio::test]
-async fn rt16_what_cannot_show_is_not_asked_for() {
+async fn rt16_rows_that_cannot_be_visible_are_not_queried() {
     let (world, fake) = scripted().await;
     let holder = holder(&world).await;
     let rival = world.org("rival").await;
     let foreign = Address::repeat_byte(0x22);
     world.contract(rival, foreign, Some(&erc20()), &[]).await;
     fake.on("eth_getLogs", json!([]));
-    let nobodys = Address::repeat_byte(0x33);
+    let unregistered = Address::repeat_byte(0x33);
     for emitters in [
         json!(foreign),
-        json!(nobodys),
+        json!(unregistered),
         json!([TOKEN, foreign]),
-        json!([TOKEN, nobodys]),
+        json!([TOKEN, unregistered]),
     ] {
         world
             .ask(Some(&holder), "eth_getLogs", json!([{"address": emitters}]))
@@ -90,7 +91,7 @@ async fn rt16_what_cannot_show_is_not_asked_for() {
     }
     world.result(&holder, "eth_getLogs", json!([{"address": TOKEN}])).await;
     assert_eq!(fake.take().len(), 1, "within reach");
-    // Who takes part in something may be a party of a transaction there.
+    // A caller with an address may be a party of a transaction there, so the node is queried.
     world.link(&holder, Address::repeat_byte(0xaa)).await;
     world
         .ask(Some(&holder), "eth_getLogs", json!([{"address": foreign}]))
@@ -100,7 +101,7 @@ async fn rt16_what_cannot_show_is_not_asked_for() {
     assert_eq!(fake.take().len(), 1);
 }
 
-/// Participation is asked of the node only for viewers who could take part, in one exchange, and opens whole rows.
+/// The parties of transactions are queried only for viewers with addresses, in one batch. A party sees whole rows.
 #[tokio::test]
 async fn logs_of_own_transactions_are_whole() {
     let (world, fake) = scripted().await;
@@ -118,7 +119,7 @@ async fn logs_of_own_transactions_are_whole() {
     assert_eq!(
         fake.take().len(),
         1,
-        "nobody's transactions are asked for a viewer without addresses"
+        "no transactions are queried for a viewer without addresses"
     );
     world.link(&holder, wallet).await;
     fake.script("eth_getTransactionByHash", move |params| {
@@ -138,7 +139,7 @@ async fn logs_of_own_transactions_are_whole() {
     assert_eq!(fake.take_bodies().len(), 2, "the logs, then all parties at once");
 }
 
-/// Decision 20: an address without grant answers with own and shared rows, or not at all.
+/// Decision 20: without a grant, the answer has own and shared rows, or it is the denial.
 #[tokio::test]
 async fn decision_20_without_a_grant_own_rows_or_the_denial() {
     let (world, fake) = scripted().await;
@@ -168,16 +169,16 @@ async fn decision_20_without_a_grant_own_rows_or_the_denial() {
     assert_eq!(rows.as_array().unwrap().len(), 1);
 }
 
-/// K2, K4: where rows of own and shared transactions need a grant too, an address without one costs no trip to the node.
+/// K2, K4: where rows of own and shared transactions need a grant, too, an address without a grant costs no query.
 #[tokio::test]
-async fn decision_20_the_strict_profile_denies_without_asking_the_node() {
-    let (world, fake) = scripted_with(RpcSettings::default(), Knobs::STRICT, 64 << 20).await;
+async fn decision_20_the_strict_profile_denies_without_a_query() {
+    let (world, fake) = scripted_with(RpcSettings::default(), PolicySettings::STRICT, 64 << 20).await;
     let holder = holder(&world).await;
     world.link(&holder, Address::repeat_byte(0xaa)).await;
     for address in [HIDDEN, Address::repeat_byte(0x77)] {
-        let asked = json!([{"address": [TOKEN, address]}]);
+        let params = json!([{"address": [TOKEN, address]}]);
         world
-            .ask(Some(&holder), "eth_getLogs", asked)
+            .ask(Some(&holder), "eth_getLogs", params)
             .send()
             .await
             .assert_denied();
@@ -189,8 +190,8 @@ async fn decision_20_the_strict_profile_denies_without_asking_the_node() {
     );
 }
 
-/// Decision 40: each address by the rights in its owner: beside an address of an organization that lists the method, one
-/// of an organization that does not shows no more than without a grant.
+/// Decision 40: the rights in each contract's organization count for that contract. A query that also names a contract
+/// of an organization without the method shows no more of it than without a grant.
 #[tokio::test]
 async fn d40_a_mixed_query_opens_no_logs_where_the_method_is_not_listed() {
     let (world, fake) = scripted().await;
@@ -230,7 +231,7 @@ async fn d40_a_mixed_query_opens_no_logs_where_the_method_is_not_listed() {
     );
 }
 
-/// J9, B19: distinct addresses, blocks and rows are bounded; tags are resolved; nothing above the head is asked for.
+/// J9, B19: distinct addresses, blocks and rows are limited; tags are resolved; logs above the head are not queried.
 #[tokio::test]
 async fn j9_b19_queries_are_bounded() {
     let (world, fake) = scripted().await;
@@ -259,10 +260,10 @@ async fn j9_b19_queries_are_bounded() {
         (&sent[0].params[0]["fromBlock"], &sent[0].params[0]["toBlock"]),
         (&json!("0x0"), &json!("0x64"))
     );
-    // Above the head: the node is asked once whether it has moved, and for no logs.
+    // Above the head: the node is queried once for its head, and for no logs.
     assert_eq!(ask(range("0x70", "0x71")).await.body["result"], json!([]));
     assert!(fake.take().iter().all(|call| call.method != "eth_getLogs"));
-    // A tag the gateway does not follow is the node's to say.
+    // The node resolves a tag that the gateway does not follow.
     fake.on(
         "eth_getBlockByNumber",
         fake_node::block(68, &format!("0x{}", "44".repeat(32))),

@@ -1,13 +1,13 @@
-//! `/rpc` from bytes to bytes: against a scripted node where every upstream byte counts, and against a real one.
+//! Tests of `/rpc` from the request bytes to the response bytes: against a scripted node that records every upstream
+//! byte, and against a real node.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test without its world is over"
+    reason = "a test ends when its setup fails"
 )]
 
 mod answer_bytes;
-mod assault;
 mod batch;
 mod blocks;
 mod consent;
@@ -18,8 +18,10 @@ mod edge;
 mod extras;
 mod fees;
 mod filters;
+mod fuzz_pipeline;
 mod hidden;
 mod keys;
+mod kills;
 mod live;
 mod logs;
 mod mined;
@@ -35,6 +37,6 @@ mod rights;
 mod sends;
 mod shared;
 mod sockets;
-mod told;
+mod store_fixture;
 mod withheld;
 mod world;

@@ -1,4 +1,4 @@
-//! HD2 on a real node: what behaves under the trace and steals when it is mined brings nothing home.
+//! HD2 on a real node: a transaction that behaves under the trace and steals when it is mined gains nothing.
 
 use crate::{
     real_reads::{Chain, chain_with},
@@ -9,10 +9,10 @@ use alloy_primitives::{TxKind, keccak256};
 use alloy_sol_types::{SolCall, SolValue, sol};
 use gw_audit::{Record, SecurityKind};
 use gw_policy::{
-    Knobs,
-    knobs::{Deployments, MinedTrace},
+    PolicySettings,
+    settings::{Deployments, MinedTrace},
 };
-use gw_rpc::MinedGate;
+use gw_rpc::BlockValidator;
 use gw_store::record::{NewGrant, NewWatch, SendStart, SharedInfraInput};
 use gw_types::{Address, B256, Bytes, DenyReason, U256};
 use serde_json::{Value, json};
@@ -29,17 +29,20 @@ sol! {
     function bury(address target, bytes data, uint256 from, uint256 calls) external;
 }
 
-/// What the rival's token says of its owner: the secret.
+/// The balance of the owner of the rival's token: the secret.
 const SECRET: u64 = 1_000_000;
 
 async fn scene(mined_trace: MinedTrace) -> (Chain, Address) {
-    let chain = chain_with(Knobs {
+    let chain = chain_with(PolicySettings {
         mined_trace,
-        ..Knobs::default()
+        ..PolicySettings::default()
     })
     .await;
     if mined_trace != MinedTrace::Off {
-        chain.world.node.guard(Arc::new(MinedGate::new(&chain.world.sends)));
+        chain
+            .world
+            .node
+            .set_block_gate(Arc::new(BlockValidator::new(&chain.world.sends)));
         chain.world.node.refresh_head().await.unwrap();
     }
     let latch = chain.own("Latch").await;
@@ -56,7 +59,7 @@ impl Chain {
         (self.ask("eth_sendRawTransaction", json!([raw])).await, hash)
     }
 
-    /// The theft: waits in the pool until a block that no trace has run in.
+    /// The theft: it waits in the pool for a block in which no trace has run.
     async fn steal(&self, latch: Address) -> B256 {
         let data = balanceOfCall {
             account: account(3).address(),
@@ -68,7 +71,7 @@ impl Chain {
             .await
     }
 
-    /// A call of `take` from a block on: it is judged before that block, and mined in it or later.
+    /// A call of `take` that steals from a block on: it is authorized before that block, and mined in it or later.
     async fn steal_by(&self, latch: Address, take: impl FnOnce(U256) -> Vec<u8>) -> B256 {
         let (nonce, head) = (self.nonce().await, self.world.node.head().unwrap().number);
         let take = take(U256::from(head + 3));
@@ -88,11 +91,11 @@ impl Chain {
         hash
     }
 
-    /// To its sender the transaction is not there, by any method.
+    /// Asserts that no method shows the transaction to its sender.
     async fn assert_withheld(&self, hash: B256, emitter: Address) {
         self.world.clock.pass(2);
         let bare = self.world.bare("eth_getTransactionReceipt", json!([hash])).await["result"].clone();
-        assert_eq!(bare["status"], json!("0x1"), "it was mined, and did what it came for");
+        assert_eq!(bare["status"], json!("0x1"), "the attack is mined and succeeds");
         let (number, hash_of_block) = (&bare["blockNumber"], &bare["blockHash"]);
         for (method, params) in [
             ("eth_getTransactionReceipt", json!([hash])),
@@ -104,9 +107,9 @@ impl Chain {
             ),
         ] {
             let shown = self.ask(method, params).await;
-            let told =
+            let is_shown =
                 shown.body["result"]["hash"] == json!(hash) || shown.body["result"]["transactionHash"] == json!(hash);
-            assert!(shown.status == 200 && !told, "{method}: {}", shown.text);
+            assert!(shown.status == 200 && !is_shown, "{method}: {}", shown.text);
             if method != "eth_getTransactionByBlockNumberAndIndex" {
                 assert_eq!(shown.body["result"], Value::Null, "{method}");
             }
@@ -147,8 +150,11 @@ impl Chain {
 
     async fn violations(&self) -> usize {
         let records = self.world.records().await;
-        let found = |record: &&Record| matches!(record, Record::Security(event) if event.kind == SecurityKind::MinedTraceViolation);
-        records.iter().filter(found).count()
+        let is_violation = |record: &&Record| match record {
+            Record::Security(event) => event.kind == SecurityKind::MinedTraceViolation,
+            _ => false,
+        };
+        records.iter().filter(is_violation).count()
     }
 }
 
@@ -156,7 +162,7 @@ fn number(value: u64) -> Value {
     json!(Bytes::from(U256::from(value).abi_encode()))
 }
 
-/// The attack, without the rule.
+/// The attack succeeds without the rule.
 #[tokio::test]
 async fn hd2_without_the_rule_the_loot_is_read() {
     let (chain, latch) = scene(MinedTrace::Off).await;
@@ -164,15 +170,15 @@ async fn hd2_without_the_rule_the_loot_is_read() {
     assert_eq!(chain.loot(latch).await.body["result"], number(SECRET));
 }
 
-/// With it: nobody is shown what it wrote or told, nothing is closed, and its sender sends no more, until an administrator
-/// clears both.
+/// With the rule, nobody sees what the theft wrote or emitted, nothing is quarantined, and its sender can send no more,
+/// until an administrator clears both.
 #[tokio::test]
 async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     let (chain, latch) = scene(MinedTrace::Quarantine).await;
     let hash = chain.steal(latch).await;
     assert_eq!(chain.violations().await, 1);
     assert_eq!(chain.loot(latch).await.body["result"], number(0));
-    // Its administrator is no exception, nor is a read of the slot, nor the event in the thief's own receipt.
+    // An administrator sees no more, nor does a read of the slot or the receipt of the thief reveal it.
     let org = chain.world.feed.pin().snapshot.contract(latch).unwrap().org;
     let boss = chain.world.person("boss", org, &["*"], &[gw_types::Claim::Admin]).await;
     let granted = chain.world.feed.pin().snapshot.contract(latch).unwrap().id;
@@ -188,7 +194,7 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
         .await;
     assert_eq!(read.body["result"], json!(B256::ZERO), "{}", read.text);
     chain.assert_withheld(hash, latch).await;
-    // No other contract reads it for them.
+    // A call through another contract does not reveal it either.
     let forwarder = chain.own("Forwarder").await;
     sol! { function forward(address target, bytes data) external payable returns (bytes); }
     let through = forwardCall {
@@ -207,7 +213,7 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
         "{}",
         through.text
     );
-    // The sender reads on and sends nothing.
+    // The sender may still read, but not send.
     let nothing = transferCall {
         to: account(1).address(),
         value: U256::ZERO,
@@ -217,7 +223,7 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     chain.assert_denied(answer, DenyReason::TraceMismatch).await;
     let call = json!([{"to": chain.mine, "data": "0x18160ddd"}, "latest"]);
     assert_eq!(chain.ask("eth_call", call).await.status, 200);
-    // A colleague does not relay it either.
+    // A colleague cannot relay a send of the sender either.
     let colleague = chain.world.person("colleague", org, &["*"], &[]).await;
     chain.world.link(&chain.caller, chain.wallet).await;
     let (raw, _) = signed(
@@ -233,7 +239,7 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
         .send()
         .await
         .assert_denied();
-    // Cleared by somebody who looked at it.
+    // An administrator clears it.
     let reads = chain.world.store.read();
     let suspended = reads.list_suspensions().await.unwrap();
     assert!(reads.list_quarantines().await.unwrap().is_empty(), "nothing is closed");
@@ -247,19 +253,19 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
         .unwrap()
         .external_id
         .clone();
-    let found = (
+    let suspension = (
         &suspended[0].external_id,
         suspended[0].tx_hash,
         suspended[0].reason.as_str(),
     );
-    assert_eq!(found, (&name, hash, "cross_org"));
+    assert_eq!(suspension, (&name, hash, "cross_org"));
     let convicted = reads.list_convictions().await.unwrap();
     let rival = chain.world.feed.pin().snapshot.contract(chain.theirs).unwrap().org;
     assert_eq!((convicted.len(), &convicted[0].wronged), (1, &vec![rival]));
     chain
         .world
         .change(async |tx| {
-            tx.lift_suspension(suspended[0].id, "a test").await.unwrap();
+            tx.clear_suspension(suspended[0].id, "a test").await.unwrap();
             tx.clear_conviction(convicted[0].id, None, "a test").await.unwrap();
         })
         .await;
@@ -276,9 +282,10 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     assert_eq!(answer.body["result"], json!(sent), "{}", answer.text);
 }
 
-/// RT2a, HD28: neither the thief nor who was paid reads the loot as a balance, an output or an event, by any way.
+/// RT2a, HD28: no method shows the loot to the thief or to a paid accomplice: not as a balance, not as an output, not
+/// as an event.
 #[tokio::test]
-async fn rt2a_the_loot_comes_home_by_no_road() {
+async fn rt2a_no_method_shows_the_loot() {
     let (chain, _) = scene(MinedTrace::Quarantine).await;
     let courier = chain.own("Courier").await;
     let probe = chain.own("Probe").await;
@@ -288,7 +295,7 @@ async fn rt2a_the_loot_comes_home_by_no_road() {
     let friend = chain.world.person("friend", org, &["*"], &[]).await;
     let pocket = account(2).address();
     chain.world.link(&friend, pocket).await;
-    // What is refused below is refused for the finding, not for want of a grant.
+    // The denials below are for the violation, not for a missing grant.
     let granted = chain.world.feed.pin().snapshot.contract(probe).unwrap().id;
     chain
         .world
@@ -316,15 +323,15 @@ async fn rt2a_the_loot_comes_home_by_no_road() {
     assert_eq!(chain.violations().await, 1);
     chain.assert_withheld(hash, courier).await;
     let balance = |account| Bytes::from(balanceOfCall { account }.abi_encode());
-    for (who, wallet) in [(&chain.caller, chain.wallet), (&friend, pocket)] {
-        let ask = async |method: &str, params: Value| chain.world.ask(Some(who), method, params).send().await;
-        let held = chain.world.bare("eth_getBalance", json!([wallet, "latest"])).await["result"].clone();
+    for (person, wallet) in [(&chain.caller, chain.wallet), (&friend, pocket)] {
+        let ask = async |method: &str, params: Value| chain.world.ask(Some(person), method, params).send().await;
+        let actual = chain.world.bare("eth_getBalance", json!([wallet, "latest"])).await["result"].clone();
         let before = json!([wallet, format!("{:#x}", chain.world.node.head().unwrap().number - 1)]);
         let before = chain.world.bare("eth_getBalance", before).await["result"].clone();
         let shown = ask("eth_getBalance", json!([wallet, "latest"])).await;
         assert!(
-            held != before && shown.body["result"] == before,
-            "{}: {held}, {before}",
+            actual != before && shown.body["result"] == before,
+            "{}: {actual}, {before}",
             shown.text
         );
         let probed = ask("eth_call", json!([{"to": probe, "data": balance(wallet)}, "latest"])).await;
@@ -335,14 +342,14 @@ async fn rt2a_the_loot_comes_home_by_no_road() {
             "{}",
             probed.text
         );
-        // Whether it can pay tells as much: what it has without the loot, and no more.
+        // Whether the wallet can pay must reveal no more: it can pay what it has without the loot.
         for (value, pays) in [(before, true), (before + U256::from(1), false)] {
             let call = json!([{"from": wallet, "to": Address::repeat_byte(0x55), "value": value}]);
             let answer = ask("eth_estimateGas", call).await;
             assert_eq!(answer.body["result"].is_string(), pays, "{}", answer.text);
         }
     }
-    // A colleague who sent nothing uses what is not closed as before.
+    // A colleague who sent nothing can still use the contracts.
     let call = json!([{"to": probe, "data": balance(Address::ZERO)}, "latest"]);
     assert_eq!(
         chain.world.ask(Some(&friend), "eth_call", call).send().await.status,
@@ -350,7 +357,7 @@ async fn rt2a_the_loot_comes_home_by_no_road() {
     );
 }
 
-/// RT2c, HD28, HD36: the trace cannot be read to its end, so nothing speaks for it: its logs are withheld with the rest.
+/// RT2c, HD28, HD36: if the trace cannot be read to its end, the logs are withheld with the rest.
 #[tokio::test]
 async fn rt2c_an_unreadable_trace_withholds_its_logs() {
     let (chain, _) = scene(MinedTrace::Quarantine).await;
@@ -376,16 +383,16 @@ async fn rt2c_an_unreadable_trace_withholds_its_logs() {
     assert_eq!(chain.violations().await, 1);
     chain.assert_withheld(hash, courier).await;
     assert!(chain.world.feed.pin().snapshot.is_suspended(chain.caller.id));
-    let found = chain.world.store.read().list_convictions().await.unwrap();
+    let convictions = chain.world.store.read().list_convictions().await.unwrap();
     assert_eq!(
-        (found[0].reason.as_str(), found[0].wronged.len()),
+        (convictions[0].reason.as_str(), convictions[0].wronged.len()),
         ("trace_depth_exceeded", 0),
         "super clears"
     );
 }
 
-/// RT20, HD37: an administrator deletes who sent while the theft still waits: it is looked at all the same, judged as
-/// nobody's, and the person is suspended who enrolls again under the same name.
+/// RT20, HD37: an administrator deletes the sender while the theft is pending. The theft is validated all the same, as
+/// one of a user without rights, and a user who enrolls again under the same name is suspended.
 #[tokio::test]
 async fn rt20_a_deleted_sender_is_found_all_the_same() {
     let (chain, latch) = scene(MinedTrace::Quarantine).await;
@@ -410,7 +417,7 @@ async fn rt20_a_deleted_sender_is_found_all_the_same() {
     chain.world.anvil("anvil_dropAllTransactions", json!([])).await;
     chain.world.anvil("anvil_mine", json!(["0x4"])).await;
     chain.world.change(async |tx| tx.delete_user(user).await.unwrap()).await;
-    // Past the gateway: whoever holds the signed bytes.
+    // Past the gateway: anybody with the signed bytes can send them.
     chain.world.bare("eth_sendRawTransaction", json!([raw])).await;
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.mined(head + 5).await;
@@ -418,20 +425,21 @@ async fn rt20_a_deleted_sender_is_found_all_the_same() {
     let snapshot = chain.world.feed.pin().snapshot;
     assert_eq!(snapshot.convictions(hash).len(), 1);
     assert!(snapshot.withheld_of(latch, u64::MAX).next().is_some());
-    let found = chain.world.store.read().list_suspensions().await.unwrap();
-    assert_eq!((found.len(), &found[0].external_id), (1, &name));
+    let suspensions = chain.world.store.read().list_suspensions().await.unwrap();
+    assert_eq!((suspensions.len(), &suspensions[0].external_id), (1, &name));
 }
 
-/// An alert says so, and changes nothing else.
+/// With `Alert` the violation is reported, and nothing else changes.
 #[tokio::test]
-async fn hd2_an_alert_closes_nothing() {
+async fn hd2_an_alert_withholds_nothing() {
     let (chain, latch) = scene(MinedTrace::Alert).await;
     chain.steal(latch).await;
     assert_eq!(chain.loot(latch).await.body["result"], number(SECRET));
     assert_eq!(chain.violations().await, 1);
 }
 
-/// Honest sends find nobody suspended: payments, deployments, and calls of what was deployed a block or a moment before.
+/// Honest sends suspend nobody: payments, deployments, and calls of contracts that were deployed in the same block or
+/// the one before.
 #[tokio::test]
 async fn hd2_honest_sends_pass() {
     let (chain, latch) = scene(MinedTrace::Quarantine).await;
@@ -441,7 +449,7 @@ async fn hd2_honest_sends_pass() {
         assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
     };
     send(nonce, Some(account(1).address()), Vec::new()).await;
-    // Deployed and called in one block: the call's trace has seen no code there.
+    // Deployed and called in one block: the trace of the call sees no code there.
     chain.world.anvil("evm_setAutomine", json!([false])).await;
     let factory = chain.wallet.create(nonce + 1);
     send(nonce + 1, None, artifact("Factory").0.to_vec()).await;
@@ -449,7 +457,7 @@ async fn hd2_honest_sends_pass() {
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.anvil("evm_setAutomine", json!([true])).await;
     chain.world.node.refresh_head().await.unwrap();
-    // And once more before it is registered.
+    // Another call, before the contract is registered.
     send(
         nonce + 3,
         Some(latch),
@@ -462,7 +470,7 @@ async fn hd2_honest_sends_pass() {
     )
     .await;
     let reads = chain.world.store.read();
-    // Anvil answers before it has mined.
+    // Anvil answers before the transaction is mined.
     for _ in 0..250 {
         chain.world.node.refresh_head().await.unwrap();
         if reads.watched_sends(u64::MAX).await.unwrap().is_empty() {
@@ -474,16 +482,16 @@ async fn hd2_honest_sends_pass() {
     assert!(reads.list_suspensions().await.unwrap().is_empty() && reads.list_quarantines().await.unwrap().is_empty());
     assert!(
         reads.watched_sends(u64::MAX).await.unwrap().is_empty(),
-        "every send was found in its block"
+        "every send is found in its block"
     );
 }
 
-/// HD2: with `DEPLOYMENTS=approved` code that nobody approved does not come onto the chain through the gateway.
+/// HD2: with `DEPLOYMENTS=approved`, code that is not approved cannot be deployed through the gateway.
 #[tokio::test]
 async fn hd2_only_approved_code_is_deployed() {
-    let chain = chain_with(Knobs {
+    let chain = chain_with(PolicySettings {
         deployments: Deployments::Approved,
-        ..Knobs::default()
+        ..PolicySettings::default()
     })
     .await;
     let (code, nonce) = (artifact("Latch").0, chain.nonce().await);
@@ -497,19 +505,20 @@ async fn hd2_only_approved_code_is_deployed() {
         .await;
     let (answer, hash) = chain.raw(nonce, None, code.to_vec()).await;
     assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
-    // What is there makes nothing else.
+    // An existing contract cannot deploy other code.
     let factory = chain.own("Factory").await;
     let (answer, _) = chain.raw(nonce + 1, Some(factory), createCall {}.abi_encode()).await;
     chain.assert_denied(answer, DenyReason::CodehashMismatch).await;
 }
 
-/// HD38: somebody changes what a contract calls, in front of an honest transaction: it enters another organization's contract.
-/// It is withheld, but its sender goes on sending. A sender whose code asks for its block is suspended, as ever.
+/// HD38: somebody changes the target of a contract in front of an honest transaction, which then enters another
+/// organization's contract. The transaction is withheld, but its sender may still send. A sender whose code checks the
+/// block number is suspended as before.
 #[tokio::test]
-async fn hd38_what_others_change_in_front_suspends_nobody() {
+async fn hd38_a_change_by_others_in_front_suspends_nobody() {
     let (chain, latch) = scene(MinedTrace::Quarantine).await;
     let world = &chain.world;
-    // What everybody may call, and anybody may set.
+    // A contract that everybody may call and configure.
     let switch = world.deploy(&artifact("Switch").0).await;
     let shared = SharedInfraInput {
         name: "switch".into(),
@@ -546,21 +555,21 @@ async fn hd38_what_others_change_in_front_suspends_nobody() {
         input: aimCall { to: chain.theirs }.abi_encode().into(),
         ..TxEip1559::default()
     };
-    let (raw, aimed) = signed_with(&account(6), aim);
+    let (raw, aim_hash) = signed_with(&account(6), aim);
     let answer = world
         .ask(Some(&framer), "eth_sendRawTransaction", json!([raw]))
         .send()
         .await;
-    assert_eq!(answer.body["result"], json!(aimed), "{}", answer.text);
-    let aimed = json!(aimed);
+    assert_eq!(answer.body["result"], json!(aim_hash), "{}", answer.text);
+    let aim_hash = json!(aim_hash);
     world.anvil("evm_mine", json!([])).await;
     world.anvil("evm_setAutomine", json!([true])).await;
     world.mined(head + 1).await;
-    let place = async |hash: Value| {
+    let index = async |hash: Value| {
         world.bare("eth_getTransactionByHash", json!([hash])).await["result"]["transactionIndex"].clone()
     };
     assert_eq!(
-        (place(aimed).await, place(json!(hash)).await),
+        (index(aim_hash).await, index(json!(hash)).await),
         (json!("0x0"), json!("0x1"))
     );
     assert_eq!(
@@ -575,8 +584,8 @@ async fn hd38_what_others_change_in_front_suspends_nobody() {
     assert!(world.feed.pin().snapshot.is_suspended(chain.caller.id));
 }
 
-/// HD38: an administrator takes a grant away while what it allowed waits for its block. Its sender did what the trace had
-/// shown: nothing is withheld, nobody suspended. The next send needs the newest rights.
+/// HD38: an administrator removes a grant while a send that it permitted is pending. The send did what its trace had
+/// shown: nothing is withheld, nobody is suspended. The next send needs the newest rights.
 #[tokio::test]
 async fn hd38_a_grant_that_ends_before_the_block_convicts_nobody() {
     let (chain, _) = scene(MinedTrace::Quarantine).await;
@@ -611,9 +620,9 @@ async fn hd38_a_grant_that_ends_before_the_block_convicts_nobody() {
     chain.assert_denied(answer, DenyReason::ContractNotPermitted).await;
 }
 
-/// A block nobody could look at is shown to nobody: the head waits below it.
+/// A block that cannot be validated is not shown: the head stays below it.
 #[tokio::test]
-async fn hd2_an_unseen_block_is_no_head() {
+async fn hd2_a_block_without_validation_is_no_head() {
     let (chain, latch) = scene(MinedTrace::Quarantine).await;
     let node = &chain.world.node;
     chain.world.anvil("evm_setAutomine", json!([false])).await;
@@ -624,7 +633,7 @@ async fn hd2_an_unseen_block_is_no_head() {
     }
     .abi_encode();
     chain.raw(chain.nonce().await, Some(chain.mine), nothing).await;
-    // The policy cannot be confirmed: nothing can be judged by it.
+    // The policy is stale, so nothing can be evaluated.
     chain.world.uptime.pass(10);
     chain.world.anvil("evm_mine", json!([])).await;
     assert!(matches!(
@@ -632,26 +641,27 @@ async fn hd2_an_unseen_block_is_no_head() {
         Err(gw_node::NodeError::NotValidated(_))
     ));
     assert_eq!(node.head().unwrap().number, before);
-    // It can again.
+    // The policy is fresh again.
     chain.world.link(&chain.caller, Address::repeat_byte(0x55)).await;
     node.refresh_head().await.unwrap();
     assert_eq!(node.head().unwrap().number, before + 1);
     chain.world.anvil("evm_setAutomine", json!([true])).await;
     chain.steal(latch).await;
     let seen = node.head().unwrap().number;
-    // What a restart finds: sends in blocks it has not looked at are looked at before there is a head.
+    // After a restart, sends in blocks without validation are validated before there is a head.
     let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap())
         .await
         .unwrap();
-    restarted.guard(Arc::new(MinedGate::new(&chain.world.sends)));
+    restarted.set_block_gate(Arc::new(BlockValidator::new(&chain.world.sends)));
     assert!(restarted.head().is_none());
     restarted.refresh_head().await.unwrap();
     assert!(restarted.head().unwrap().number >= seen);
 }
 
-/// HD2, HD22: of what the node signed the gateway may die before it hears the hash. It is found by its nonce then.
+/// HD2, HD22: the gateway may crash before it gets the hash of a transaction that the node signed. The transaction is
+/// then found by its nonce.
 #[tokio::test]
-async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
+async fn hd2_hd22_a_send_without_a_hash_is_validated_after_a_restart() {
     let (chain, latch) = scene(MinedTrace::Quarantine).await;
     let (nonce, head) = (chain.nonce().await, chain.world.node.head().unwrap().number);
     let data = balanceOfCall {
@@ -671,7 +681,7 @@ async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
         json!([{"from": chain.wallet, "to": latch, "input": take, "nonce": U256::from(nonce), "gas": "0x7a1200"}]);
     chain.world.anvil("eth_sendTransaction", sent).await;
     chain.world.mined(head + 1).await;
-    // The nonce is used up long before the head, and others after it.
+    // The nonce was used long before the head, and later nonces after it.
     chain.world.anvil("anvil_mine", json!(["0x2d"])).await;
     for _ in 0..2 {
         let sent = json!([{"from": chain.wallet, "to": chain.wallet}]);
@@ -681,7 +691,7 @@ async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
     assert_eq!(
         chain.loot(latch).await.body["result"],
         number(SECRET),
-        "the attack: nobody knew of the send"
+        "the attack: the send is not watched"
     );
 
     let (org, user) = (
@@ -697,7 +707,7 @@ async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
         is_named: false,
         judged: None,
     });
-    let left = SendStart {
+    let start = SendStart {
         user,
         org,
         tx_hash: None,
@@ -708,20 +718,20 @@ async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
     drop(
         chain
             .world
-            .change(async |tx| tx.start_send(left.clone()).await.unwrap())
+            .change(async |tx| tx.start_send(start.clone()).await.unwrap())
             .await,
     );
     let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap())
         .await
         .unwrap();
-    restarted.guard(Arc::new(MinedGate::new(&chain.world.sends)));
+    restarted.set_block_gate(Arc::new(BlockValidator::new(&chain.world.sends)));
     restarted.refresh_head().await.unwrap();
     assert_eq!(chain.violations().await, 1);
     assert_eq!(chain.loot(latch).await.body["result"], number(0));
-    // What is not mined yet is waited for.
-    let found = restarted
+    // A nonce that is not used yet has no block.
+    let block = restarted
         .block_of_nonce(chain.wallet, nonce + 100, restarted.head().unwrap().number)
         .await
         .unwrap();
-    assert_eq!(found, None);
+    assert_eq!(block, None);
 }

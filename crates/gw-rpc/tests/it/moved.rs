@@ -1,4 +1,5 @@
-//! HD41 against a real node: a contract that moves to another organization leaves its past with whoever owned it then.
+//! HD41 against a real node: after a contract moves to another organization, its past stays visible only to its owner
+//! at the time.
 
 use crate::world::{Person, World, account, artifact, real};
 use alloy_sol_types::{SolCall, SolValue, sol};
@@ -24,7 +25,7 @@ struct Sent {
 struct Visible {
     /// `eth_getLogs` by number and by hash, `eth_getFilterLogs`, the receipt.
     by_log: [bool; 4],
-    /// The transaction by hash and by place, its block's transactions, their count, the block's receipts, its trace.
+    /// The transaction by hash and by index, its block's transactions, their count, the block's receipts, its trace.
     whole: [bool; 6],
 }
 
@@ -68,12 +69,12 @@ async fn transfer(world: &World, token: Address) -> Sent {
     }
 }
 
-async fn shown(world: &World, who: &Person, token: Address, sent: &Sent) -> Visible {
-    // The next minute: everybody may trace again.
+async fn shown(world: &World, person: &Person, token: Address, sent: &Sent) -> Visible {
+    // A minute later, every caller may trace again.
     world.clock.pass(60);
     let number = format!("{:#x}", sent.number);
     let ask = async |method: &str, params: Value| {
-        let answer = world.ask(Some(who), method, params).send().await;
+        let answer = world.ask(Some(person), method, params).send().await;
         assert!(
             answer.status == 200 || answer.status == 404,
             "{method}: {}",
@@ -82,7 +83,7 @@ async fn shown(world: &World, who: &Person, token: Address, sent: &Sent) -> Visi
         (answer.body["result"].clone(), answer.text)
     };
     let rows = |(answer, _): (Value, String)| answer.as_array().is_some_and(|rows| !rows.is_empty());
-    let is = |(answer, _): (Value, String)| !answer.is_null();
+    let is_object = |(answer, _): (Value, String)| !answer.is_null();
     let filter = ask(
         "eth_newFilter",
         json!([{"address": token, "fromBlock": number, "toBlock": number}]),
@@ -99,26 +100,26 @@ async fn shown(world: &World, who: &Person, token: Address, sent: &Sent) -> Visi
         ),
         rows(ask("eth_getLogs", json!([{"address": token, "blockHash": sent.block}])).await),
         !filter.is_null() && rows(ask("eth_getFilterLogs", json!([filter])).await),
-        is(ask("eth_getTransactionReceipt", json!([sent.hash])).await),
+        is_object(ask("eth_getTransactionReceipt", json!([sent.hash])).await),
     ];
     let block = ask("eth_getBlockByHash", json!([sent.block, true])).await.0;
     let whole = [
-        is(ask("eth_getTransactionByHash", json!([sent.hash])).await),
-        is(ask("eth_getTransactionByBlockHashAndIndex", json!([sent.block, sent.index])).await),
+        is_object(ask("eth_getTransactionByHash", json!([sent.hash])).await),
+        is_object(ask("eth_getTransactionByBlockHashAndIndex", json!([sent.block, sent.index])).await),
         !block["transactions"].as_array().unwrap().is_empty(),
         ask("eth_getBlockTransactionCountByNumber", json!([number])).await.0 == json!("0x1"),
         rows(ask("eth_getBlockReceipts", json!([sent.block])).await),
-        is(ask("debug_traceTransaction", json!([sent.hash, {"tracer": "callTracer"}])).await),
+        is_object(ask("debug_traceTransaction", json!([sent.hash, {"tracer": "callTracer"}])).await),
     ];
-    // Whatever is shown otherwise, none of it names the transaction of others.
+    // A wider query does not name the transaction of others either.
     if by_log == NOTHING.by_log && whole == NOTHING.whole {
-        let all = ask(
+        let all_logs = ask(
             "eth_getLogs",
             json!([{"address": token, "fromBlock": "0x0", "toBlock": "latest"}]),
         )
         .await
         .1;
-        assert!(!all.contains(sent.hash.as_str().unwrap()), "{all}");
+        assert!(!all_logs.contains(sent.hash.as_str().unwrap()), "{all_logs}");
     }
     Visible { by_log, whole }
 }
@@ -144,7 +145,7 @@ async fn admin(world: &World, name: &str, org: OrgId) -> Person {
     person
 }
 
-/// As an administrator of all moves it: the one registration is deleted, the other made.
+/// Moves the contract as a super administrator does: deletes one registration and creates the other.
 async fn move_to(world: &World, contract: ContractId, org: OrgId, token: Address, to: &Person) -> ContractId {
     world.node.refresh_head().await.unwrap();
     let head = world.node.head().unwrap().number;
@@ -168,7 +169,7 @@ fn token_code() -> Vec<u8> {
     [artifact("DemoERC20").0.to_vec(), arguments].concat()
 }
 
-/// The attack: the new bank asks for what the token did at the old one, by every method there is.
+/// The attack: the new owner queries by every method what the token did under the old owner.
 #[tokio::test]
 async fn rt29_hd41_the_past_of_a_moved_contract_stays_with_its_past_owner() {
     let (world, _anvil) = real().await;
@@ -188,16 +189,16 @@ async fn rt29_hd41_the_past_of_a_moved_contract_stays_with_its_past_owner() {
     let moved = move_to(&world, contract, new, token, &new_member).await;
     let after = transfer(&world, token).await;
 
-    for who in [&new_admin, &new_member] {
-        assert_eq!(shown(&world, who, token, &before).await, NOTHING, "{}", who.name);
+    for person in [&new_admin, &new_member] {
+        assert_eq!(shown(&world, person, token, &before).await, NOTHING, "{}", person.name);
     }
     assert_eq!(shown(&world, &new_admin, token, &after).await, ALL);
     assert_eq!(shown(&world, &new_member, token, &after).await, LOGS);
 
     assert_eq!(shown(&world, &old_admin, token, &before).await, ALL);
     assert_eq!(shown(&world, &old_member, token, &before).await, LOGS);
-    for who in [&old_admin, &old_member] {
-        assert_eq!(shown(&world, who, token, &after).await, NOTHING, "{}", who.name);
+    for person in [&old_admin, &old_member] {
+        assert_eq!(shown(&world, person, token, &after).await, NOTHING, "{}", person.name);
     }
 
     // State, directly and in a run.
@@ -215,16 +216,16 @@ async fn rt29_hd41_the_past_of_a_moved_contract_stays_with_its_past_owner() {
         }
     }
 
-    // And back: what the second owner saw stays with that one.
+    // The contract moves back: the second owner's time stays visible to the second owner only.
     move_to(&world, moved, old, token, &old_member).await;
     let again = transfer(&world, token).await;
-    for (who, seen) in [(&old_admin, [true, false, true]), (&new_admin, [false, true, false])] {
+    for (person, seen) in [(&old_admin, [true, false, true]), (&new_admin, [false, true, false])] {
         for (sent, may) in [&before, &after, &again].into_iter().zip(seen) {
             assert_eq!(
-                shown(&world, who, token, sent).await,
+                shown(&world, person, token, sent).await,
                 if may { ALL } else { NOTHING },
                 "{}",
-                who.name
+                person.name
             );
         }
     }

@@ -1,15 +1,22 @@
-//! The order of checks (spec/20 §17): a request that is wrong in several ways meets the earliest check.
+//! The order of checks (spec/20 §17): a request that fails several checks gets the result of the earliest one.
 
 use crate::world::{DENIED, World, account, scripted, scripted_with, signed};
-use gw_policy::Knobs;
-use gw_rpc::RpcSettings;
+use gw_policy::PolicySettings;
+use gw_rpc::{
+    RpcSettings,
+    send::{ComplianceCheck, PermittedSend},
+};
 use gw_testkit::{FakeNode, fake_node::Reply};
-use gw_types::{Address, Bytes};
+use gw_types::{Address, Bytes, DenyReason};
 use serde_json::{Value, json};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 const CONTRACT: Address = Address::repeat_byte(0x11);
 
-/// What stands before a call: each row breaks this check and every later one.
+/// Checks before a call: each request fails one check and every later one.
 #[tokio::test]
 async fn s17_before_the_call_size_token_shape() {
     let (world, fake) = scripted().await;
@@ -41,9 +48,9 @@ async fn s17_before_the_call_size_token_shape() {
     fake.assert_silent();
 }
 
-/// A ladder: each step mends one check, so that the next one answers.
+/// Each step passes one more check, so that the next one answers.
 #[tokio::test]
-async fn s17_a_call_meets_its_checks_in_order() {
+async fn s17_the_checks_of_a_call_run_in_order() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let other = world.org("other").await;
@@ -53,7 +60,7 @@ async fn s17_a_call_meets_its_checks_in_order() {
     let malformed = json!([{"to": "no address"}]);
     let elsewhere = format!("/rpc/{other}");
 
-    // The name, before policy is even looked at.
+    // The method name, before the policy.
     world.uptime.pass(60);
     assert_eq!(
         world
@@ -64,16 +71,16 @@ async fn s17_a_call_meets_its_checks_in_order() {
         DENIED
     );
     assert_eq!(world.ask(None, "nonsense", malformed.clone()).send().await.text, DENIED);
-    // Staleness, before who calls.
+    // Stale policy, before the caller.
     assert_eq!(
         world.ask(None, "eth_call", malformed.clone()).send().await.error(),
         (503, -32603)
     );
     world.change(async |_| ()).await;
     refresh(&world).await;
-    // Who calls, before parameters.
+    // The caller, before the parameters.
     assert_eq!(world.ask(None, "eth_call", malformed.clone()).send().await.text, DENIED);
-    // The organization, then the method list, before parameters.
+    // The organization, then the method list, before the parameters.
     assert_eq!(
         world
             .ask(Some(&caller), "eth_call", malformed.clone())
@@ -115,20 +122,20 @@ async fn s17_a_call_meets_its_checks_in_order() {
     );
 }
 
-/// Makes policy fresh again: any commit makes the feed look.
+/// Makes the policy fresh again: a commit makes the feed read it.
 async fn refresh(world: &World) {
     world.org("refresh").await;
     assert!(world.feed.pin().fresh);
 }
 
-/// J8 stands after the claims: who may not do it is not told how busy others are.
+/// J8: the limits come after the claims, so a denied caller does not learn how busy others are.
 #[tokio::test]
-async fn s17_limits_come_after_what_is_denied_and_before_the_node() {
+async fn s17_limits_come_after_denials_and_before_the_node() {
     let settings = RpcSettings {
         max_concurrent: 1,
         ..RpcSettings::default()
     };
-    let (world, fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
+    let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
     let bank = world.org("bank").await;
     let caller = world
         .person("caller", bank, &["eth_syncing", "eth_getBalance"], &[])
@@ -149,7 +156,7 @@ async fn s17_limits_come_after_what_is_denied_and_before_the_node() {
         .send()
         .await;
     assert_eq!(denied.text, DENIED);
-    // What needs no node needs no place.
+    // A call that needs no node needs no concurrency permit.
     assert_eq!(
         world.ask(Some(&caller), "eth_chainId", json!([])).send().await.status,
         200
@@ -171,9 +178,9 @@ async fn s17_limits_come_after_what_is_denied_and_before_the_node() {
     );
 }
 
-/// J8: 429 from the node opens a pause of a second for everybody.
+/// J8: HTTP 429 from the node pauses its key for a second, for all callers.
 #[tokio::test]
-async fn j8_a_node_that_says_too_many_is_left_alone_for_a_second() {
+async fn j8_after_429_the_node_gets_no_call_for_a_second() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
@@ -193,7 +200,7 @@ async fn j8_a_node_that_says_too_many_is_left_alone_for_a_second() {
     );
 }
 
-/// §17: a send meets trace, nonce and recipients before anything is written or forwarded.
+/// §17: trace, nonce and recipients of a send are checked before anything is written or forwarded.
 #[tokio::test]
 async fn s17_a_send_writes_nothing_until_everything_passed() {
     let (world, fake) = scripted().await;
@@ -226,9 +233,68 @@ async fn s17_a_send_writes_nothing_until_everything_passed() {
     assert_eq!(world.feed.epoch(), epoch, "nothing was written");
 }
 
-async fn send(world: &World, who: &crate::world::Person, raw: &str) -> crate::world::Answer {
+/// A compliance check that counts sends, and denies them while it is closed.
+#[derive(Debug, Default)]
+struct Rules {
+    checks: AtomicUsize,
+    is_closed: AtomicBool,
+}
+
+impl ComplianceCheck for Rules {
+    fn check(&self, send: &PermittedSend<'_>) -> Result<(), DenyReason> {
+        assert!(send.permit.org().is_some());
+        self.checks.fetch_add(1, Ordering::SeqCst);
+        if self.is_closed.load(Ordering::SeqCst) {
+            Err(DenyReason::ComplianceBlocked)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// spec/60 §7: compliance is checked after access and trace, before anything is written; its denial is the opaque one.
+#[tokio::test]
+async fn s17_compliance_comes_after_the_trace_and_before_anything_is_written() {
+    let (world, fake) = scripted().await;
+    let rules = Arc::new(Rules::default());
+    rules.is_closed.store(true, Ordering::SeqCst);
+    let world = world.under(Arc::clone(&rules) as Arc<dyn ComplianceCheck>);
+    let bank = world.org("bank").await;
+    let sender = world.person("sender", bank, &["eth_sendRawTransaction"], &[]).await;
+    let stranger = world.person("stranger", bank, &[], &[]).await;
+    let take_checks = || rules.checks.swap(0, Ordering::SeqCst);
+    let to = Address::repeat_byte(5);
+    let raw = signed(&account(0), 0, Some(to), 1, Bytes::new()).0;
+
+    fake.script("debug_traceCall", gw_testkit::fake_node::trace);
+    assert_eq!(send(&world, &stranger, &raw).await.text, DENIED);
+    assert_eq!(take_checks(), 0, "access before compliance");
+    fake.reply("debug_traceCall", Reply::Error(-32601, "gone", Value::Null));
+    assert_eq!(send(&world, &sender, &raw).await.error(), (503, -32002));
+    assert_eq!(take_checks(), 0, "trace before compliance");
+    fake.script("debug_traceCall", gw_testkit::fake_node::trace);
+    let epoch = world.feed.epoch();
+    let _earlier = world.records().await;
+    assert_eq!(send(&world, &sender, &raw).await.text, DENIED);
+    assert_eq!(take_checks(), 1);
+    let (intents, outcomes, calls) = world.sends_recorded().await;
+    assert_eq!((intents.len(), outcomes.len()), (0, 0), "no send was started");
+    assert_eq!(calls[0].denial_reason, Some(DenyReason::ComplianceBlocked));
+    assert_eq!(world.feed.epoch(), epoch, "nothing was written");
+    assert!(!forwarded(&fake));
+
+    rules.is_closed.store(false, Ordering::SeqCst);
+    fake.on(
+        "eth_sendRawTransaction",
+        json!(signed(&account(0), 0, Some(to), 1, Bytes::new()).1),
+    );
+    assert_eq!(send(&world, &sender, &raw).await.status, 200);
+    assert_eq!(take_checks(), 2, "once more directly before it goes out");
+}
+
+async fn send(world: &World, person: &crate::world::Person, raw: &str) -> crate::world::Answer {
     world
-        .ask(Some(who), "eth_sendRawTransaction", json!([raw]))
+        .ask(Some(person), "eth_sendRawTransaction", json!([raw]))
         .send()
         .await
 }

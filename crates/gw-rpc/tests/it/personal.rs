@@ -1,4 +1,4 @@
-//! Personal RPC URLs: how far they reach, when they end, what is kept of them (HD17, decision 51).
+//! Personal RPC URLs: their scope, their lifetime and their records (HD17, decision 51).
 
 use crate::{
     live::erc20,
@@ -6,7 +6,7 @@ use crate::{
 };
 use alloy_sol_types::{SolCall as _, SolValue as _, sol};
 use gw_audit::AuthMethod;
-use gw_policy::{Knobs, snapshot::UrlReach};
+use gw_policy::{PolicySettings, snapshot::UrlReach};
 use gw_rpc::RpcSettings;
 use gw_store::record::{AccessInput, NewMembership, NewPersonalUrl, PersonalUrl, UserPatch};
 use gw_testkit::{FakeNode, fake_node::Reply};
@@ -23,7 +23,7 @@ sol! {
 const SECRET: &str = "a-secret-that-must-stand-nowhere-but-in-the-path";
 const TOKEN: Address = Address::repeat_byte(0x11);
 const OTHER: Address = Address::repeat_byte(0x22);
-/// What a path that is not there answers.
+/// The answer of a path that does not exist.
 const NOTHING: &str = r#"{"code":"not_found","error":"not found"}"#;
 
 impl World {
@@ -39,7 +39,7 @@ impl World {
         .await;
     }
 
-    /// Somebody with every right on two contracts, and a personal URL.
+    /// A user with every right on two contracts, and a personal URL.
     async fn owner(&self, reach: UrlReach) -> (Person, OrgId, PersonalUrl) {
         let bank = self.org("bank").await;
         let owner = self.person("owner", bank, &["*"], &[]).await;
@@ -86,15 +86,15 @@ async fn serving() -> (World, FakeNode) {
             personal_urls: true,
             ..RpcSettings::default()
         },
-        Knobs::default(),
+        PolicySettings::default(),
         64 << 20,
     )
     .await
 }
 
-/// What a group's `*` gives, and what of it each scope leaves (PU-1).
+/// The methods of a group with `*`, and which of them each scope leaves (PU-1).
 #[tokio::test]
-async fn pu1_a_scope_gives_what_it_names_and_no_more() {
+async fn pu1_a_scope_permits_its_methods_and_no_more() {
     let call = |to: Address| json!([{"to": to, "input": "0x70a08231"}, "latest"]);
     let logs = |addresses: Value| json!([{"address": addresses}]);
     let estimate = |to: Value, input: &str| json!([{"to": to, "input": input}]);
@@ -106,14 +106,14 @@ async fn pu1_a_scope_gives_what_it_names_and_no_more() {
         ("eth_coinbase", json!([]), [false, false, true]),
         ("eth_getBalance", json!([TOKEN, "latest"]), [true, true, true]),
         ("eth_getTransactionCount", json!([TOKEN, "latest"]), [true, true, true]),
-        // RTO11: wallets ask it of every receiver; there is no code here.
+        // RTO11: wallets query it for every receiver; these addresses have no code.
         ("eth_getCode", json!([TOKEN, "latest"]), [true, true, true]),
         (
             "eth_getCode",
             json!([Address::repeat_byte(0x33), "latest"]),
             [true, true, true],
         ),
-        // RT6a: payments and picked contracts; no creation.
+        // RT6a: payments and calls of picked contracts, no creations.
         (
             "eth_estimateGas",
             estimate(json!(TOKEN), "0x70a08231"),
@@ -162,7 +162,7 @@ async fn pu1_a_scope_gives_what_it_names_and_no_more() {
             [false, false, false],
         ),
     ];
-    for (place, reach) in [UrlReach::Wallet, UrlReach::Contracts([TOKEN].into()), UrlReach::All]
+    for (scope, reach) in [UrlReach::Wallet, UrlReach::Contracts([TOKEN].into()), UrlReach::All]
         .into_iter()
         .enumerate()
     {
@@ -177,17 +177,18 @@ async fn pu1_a_scope_gives_what_it_names_and_no_more() {
             let answer = world.call_by_url(method, params.clone()).await;
             assert_eq!(
                 answer.text != DENIED,
-                allowed[place],
-                "{method} {params} in scope {place}: {}",
+                allowed[scope],
+                "{method} {params} in scope {scope}: {}",
                 answer.text
             );
         }
     }
 }
 
-/// PU-1: balances and nonces are the owner's own, and so are transactions, whatever else the owner may see with a token.
+/// PU-1: a wallet URL shows balances, nonces and transactions of the owner's addresses only, even if the owner's token
+/// shows more.
 #[tokio::test]
-async fn pu1_a_wallets_url_shows_own_things_only() {
+async fn pu1_a_wallet_url_shows_only_the_owners_accounts_and_transactions() {
     let (world, fake) = serving().await;
     let (owner, ..) = world.owner(UrlReach::Wallet).await;
     let own = Address::repeat_byte(0xaa);
@@ -217,28 +218,31 @@ async fn pu1_a_wallets_url_shows_own_things_only() {
             "logsBloom": format!("0x{}", "0".repeat(512)), "status": "0x1", "to": TOKEN,
             "transactionHash": B256::repeat_byte(9), "transactionIndex": "0x0", "type": "0x2"})
     };
-    let asked = json!([B256::repeat_byte(9)]);
+    let params = json!([B256::repeat_byte(9)]);
     fake.on("eth_getTransactionReceipt", receipt(stranger));
     assert!(
         world
-            .result(&owner, "eth_getTransactionReceipt", asked.clone())
+            .result(&owner, "eth_getTransactionReceipt", params.clone())
             .await
             .is_object(),
         "by its log"
     );
     assert_eq!(
-        world.call_by_url("eth_getTransactionReceipt", asked.clone()).await.body["result"],
+        world
+            .call_by_url("eth_getTransactionReceipt", params.clone())
+            .await
+            .body["result"],
         Value::Null
     );
     fake.on("eth_getTransactionReceipt", receipt(own));
-    assert!(world.call_by_url("eth_getTransactionReceipt", asked).await.body["result"].is_object());
+    assert!(world.call_by_url("eth_getTransactionReceipt", params).await.body["result"].is_object());
 }
 
-/// HD17: what a run reverts with is an answer of the code that ran; the page behind a wallet gets none.
+/// HD17: revert data is an answer of the executed code; a page with a wallet URL gets none.
 #[tokio::test]
-async fn rt6a_a_wallets_url_is_told_no_revert_data() {
+async fn rt6a_a_wallet_url_gets_no_revert_data() {
     let canary = "0xc0ffee00";
-    for (reach, to, told) in [
+    for (reach, to, shows_data) in [
         (UrlReach::Wallet, Address::repeat_byte(0x33), false),
         (UrlReach::Contracts([TOKEN].into()), Address::repeat_byte(0x33), false),
         (UrlReach::Contracts([TOKEN].into()), TOKEN, true),
@@ -253,36 +257,36 @@ async fn rt6a_a_wallets_url_is_told_no_revert_data() {
                     tree["output"] = json!(canary);
                     Reply::Result(tree)
                 }
-                other => other,
+                reply => reply,
             }
         });
         let answer = world.call_by_url("eth_estimateGas", json!([{"to": to}])).await;
         assert_eq!(answer.body["error"]["message"], "execution reverted", "{}", answer.text);
-        assert_eq!(answer.text.contains(canary), told, "{}", answer.text);
+        assert_eq!(answer.text.contains(canary), shows_data, "{}", answer.text);
     }
 }
 
-/// RTO11, decision 37: no code is `0x`, whoever owns the address; any code is refused but that of picked contracts.
+/// RTO11, decision 37: an address without code gets `0x`, whoever owns it; code is denied, except for picked contracts.
 #[tokio::test]
-async fn rto11_a_wallets_url_says_where_no_code_is() {
-    for (reach, told) in [
+async fn rto11_a_wallet_url_shows_where_no_code_is() {
+    for (reach, shows_code) in [
         (UrlReach::Wallet, false),
         (UrlReach::Contracts([TOKEN].into()), true),
         (UrlReach::All, true),
     ] {
         let (world, fake) = serving().await;
         world.owner(reach).await;
-        let code = |of: Address| world.call_by_url("eth_getCode", json!([of, "latest"]));
+        let code = |address: Address| world.call_by_url("eth_getCode", json!([address, "latest"]));
         assert_eq!(code(Address::repeat_byte(0x33)).await.body["result"], "0x");
         fake.on("eth_getCode", json!("0x6001"));
         code(Address::repeat_byte(0x33)).await.assert_denied();
         let picked = code(TOKEN).await;
-        assert_eq!(picked.text != DENIED, told, "{}", picked.text);
+        assert_eq!(picked.text != DENIED, shows_code, "{}", picked.text);
     }
 }
 
-/// HD17: whoever is connected to the wallet can sign with a key of their own; by the URL only its owner's proved addresses
-/// send, and none becomes the owner's.
+/// HD17: a page that is connected to the wallet can sign with a key of its own. A URL therefore accepts sends only from
+/// proved addresses of its owner, and links no address to the owner.
 #[tokio::test]
 async fn rt6b_by_url_only_proved_addresses_send() {
     for reach in [UrlReach::Wallet, UrlReach::Contracts([TOKEN].into()), UrlReach::All] {
@@ -298,7 +302,7 @@ async fn rt6b_by_url_only_proved_addresses_send() {
         );
         assert!(fake.take().iter().all(|call| call.method != "eth_sendRawTransaction"));
         assert!(world.feed.pin().snapshot.links_of(owner.id).is_empty());
-        // Inferred is not proved.
+        // An inferred link is not a proof.
         let (raw, hash) = signed(&key, 0, Some(Address::repeat_byte(0x33)), 1, Bytes::new());
         fake.on("eth_sendRawTransaction", json!(hash));
         assert_eq!(
@@ -309,7 +313,7 @@ async fn rt6b_by_url_only_proved_addresses_send() {
         assert_eq!(
             world.feed.pin().snapshot.links_of(owner.id).len(),
             1,
-            "a link of the system's"
+            "an inferred link"
         );
         assert_eq!(
             world.call_by_url("eth_sendRawTransaction", json!([raw])).await.error(),
@@ -321,11 +325,12 @@ async fn rt6b_by_url_only_proved_addresses_send() {
     }
 }
 
-/// PU-2: unknown, expired, revoked and switched off are one answer; with a token beside it none of them matters.
+/// PU-2: unknown, expired, revoked and disabled URLs get the same answer; with a token in the header, every URL gets
+/// the same error.
 #[tokio::test]
-async fn pu2_what_is_no_url_is_nothing_at_all() {
+async fn pu2_an_invalid_url_gets_the_generic_404() {
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []});
-    let (off, _fake) = scripted_with(RpcSettings::default(), Knobs::default(), 64 << 20).await;
+    let (off, _fake) = scripted_with(RpcSettings::default(), PolicySettings::default(), 64 << 20).await;
     off.owner(UrlReach::All).await;
     let nothing = off.by_url(SECRET, &call).await;
     assert_eq!((nothing.status, nothing.text.as_str()), (404, NOTHING));
@@ -333,14 +338,15 @@ async fn pu2_what_is_no_url_is_nothing_at_all() {
     let (world, _fake) = serving().await;
     let (owner, bank, url) = world.owner(UrlReach::All).await;
     assert_eq!(world.by_url(SECRET, &call).await.body["result"], "0x7a69");
-    let same = |answer: Answer| assert_eq!((answer.status, answer.text.as_str()), (404, nothing.text.as_str()));
-    same(world.by_url("another", &call).await);
-    same(world.by_url(&url.secret.to_string(), &call).await);
+    let assert_nothing =
+        |answer: Answer| assert_eq!((answer.status, answer.text.as_str()), (404, nothing.text.as_str()));
+    assert_nothing(world.by_url("another", &call).await);
+    assert_nothing(world.by_url(&url.secret.to_string(), &call).await);
     world.personal_url(&owner, bank, UrlReach::Wallet, "short").await;
     world
         .change(async |tx| tx.revoke_personal_url(owner.id, url.id).await.unwrap())
         .await;
-    same(world.by_url(SECRET, &call).await);
+    assert_nothing(world.by_url(SECRET, &call).await);
     assert_eq!(world.by_url("short", &call).await.status, 200);
     let bearer = format!("Bearer {}", owner.token);
     for secret in ["short", "another"] {
@@ -353,28 +359,28 @@ async fn pu2_what_is_no_url_is_nothing_at_all() {
             .await;
         assert_eq!(both.error(), (400, -32600));
     }
-    // All tokens of the user end, and the URL with them.
+    // When all tokens of the user are revoked, the URL ends with them.
     world.clock.pass(10);
     world.feed.catch_up_to(world.feed.epoch()).await;
     world
         .change(async |tx| tx.revoke_user_tokens(owner.id).await.unwrap())
         .await;
-    same(world.by_url("short", &call).await);
+    assert_nothing(world.by_url("short", &call).await);
     let later = world.personal_url(&owner, bank, UrlReach::Wallet, "later").await;
     assert_eq!(world.by_url("later", &call).await.status, 200);
     world.clock.set(later.expires_at);
     world.feed.catch_up_to(world.feed.epoch()).await;
-    same(world.by_url("later", &call).await);
+    assert_nothing(world.by_url("later", &call).await);
 }
 
-/// PU-4: ban, KYC and membership count as with a token; the organization is the URL's.
+/// PU-4: ban, KYC and membership count as with a token; the organization is that of the URL.
 #[tokio::test]
 async fn pu4_the_rules_of_its_owner_apply() {
     let (world, _fake) = serving().await;
     let (owner, _, _) = world.owner(UrlReach::Wallet).await;
     let estimate = || world.call_by_url("eth_estimateGas", json!([{"to": Address::repeat_byte(0x33)}]));
     assert_eq!(estimate().await.status, 200);
-    // Told of its parameters: it may send.
+    // The parameter error shows that the send is permitted.
     let send = || world.call_by_url("eth_sendRawTransaction", json!(["0x00"]));
     assert_eq!(send().await.error(), (400, -32602));
     world
@@ -413,13 +419,14 @@ async fn pu4_the_rules_of_its_owner_apply() {
     world.call_by_url("eth_chainId", json!([])).await.assert_denied();
 }
 
-/// HD35: a URL ends with its owner's place in its organization, for metadata too, and does not come back with it.
+/// HD35: a URL ends with its owner's membership in its organization, for metadata too, and a new membership does not
+/// revive it.
 #[tokio::test]
 async fn hd35_a_url_ends_with_the_membership_for_good() {
-    for way in ["ban", "removal", "time"] {
+    for cause in ["ban", "removal", "time"] {
         let (world, _fake) = serving().await;
         let (owner, bank, _) = world.owner(UrlReach::Wallet).await;
-        let ended = async |when: &str| {
+        let assert_ended = async |when: &str| {
             for (method, params) in [
                 ("eth_chainId", json!([])),
                 ("eth_estimateGas", json!([{"to": Address::repeat_byte(0x33)}])),
@@ -428,7 +435,7 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
                 assert_eq!(
                     (answer.status, answer.text.as_str()),
                     (404, NOTHING),
-                    "{way}, {when}: {method}"
+                    "{cause}, {when}: {method}"
                 );
             }
         };
@@ -438,17 +445,17 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
             banned: Some(banned),
             ..UserPatch::default()
         };
-        let again = NewMembership {
+        let new_membership = NewMembership {
             user: owner.id,
             group: membership.group,
             expires_at: None,
         };
-        match way {
+        match cause {
             "ban" => {
                 world
                     .change(async |tx| drop(tx.update_org_user(bank, &user, ban(true)).await.unwrap()))
                     .await;
-                ended("banned").await;
+                assert_ended("banned").await;
                 world
                     .change(async |tx| drop(tx.update_org_user(bank, &user, ban(false)).await.unwrap()))
                     .await;
@@ -457,11 +464,11 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
                 world
                     .change(async |tx| drop(tx.remove_membership(membership.id).await.unwrap()))
                     .await;
-                ended("removed").await;
+                assert_ended("removed").await;
                 world
-                    .change(async |tx| drop(tx.offer_membership(again).await.unwrap()))
+                    .change(async |tx| drop(tx.offer_membership(new_membership).await.unwrap()))
                     .await;
-                ended("invited").await;
+                assert_ended("invited").await;
                 world
                     .change(async |tx| tx.accept_memberships(owner.id, bank).await.unwrap())
                     .await;
@@ -469,9 +476,9 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
             _ => {
                 let until = NewMembership {
                     expires_at: Some(world.clock.now_plus(Seconds(60))),
-                    ..again
+                    ..new_membership
                 };
-                let made = world
+                let membership_row = world
                     .change(async |tx| {
                         tx.remove_membership(membership.id).await.unwrap();
                         tx.add_membership(until).await.unwrap()
@@ -483,18 +490,18 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
                 world.clock.pass(61);
                 world.feed.catch_up_to(world.feed.epoch()).await;
                 assert_eq!(world.by_url("for-a-time", &call).await.status, 404);
-                assert!(made.has_ended(gw_types::Clock::now(&*world.clock)));
+                assert!(membership_row.has_ended(gw_types::Clock::now(&*world.clock)));
                 world
-                    .change(async |tx| drop(tx.add_membership(again).await.unwrap()))
+                    .change(async |tx| drop(tx.add_membership(new_membership).await.unwrap()))
                     .await;
-                assert_eq!(world.by_url("for-a-time", &call).await.status, 404, "taken in again");
+                assert_eq!(world.by_url("for-a-time", &call).await.status, 404, "member again");
             }
         }
-        ended("back again").await;
+        assert_ended("back again").await;
     }
 }
 
-/// PU-3, PU-4: records carry the URL's id, and the secret stands in none of them.
+/// PU-3, PU-4: records contain the id of the URL, and never its secret.
 #[tokio::test]
 async fn pu3_a_record_names_the_url_and_not_its_secret() {
     let settings = RpcSettings {
@@ -502,7 +509,7 @@ async fn pu3_a_record_names_the_url_and_not_its_secret() {
         log_params: true,
         ..RpcSettings::default()
     };
-    let (world, fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
+    let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
     let (owner, bank, url) = world.owner(UrlReach::Wallet).await;
     world.records().await;
     fake.script("eth_getBalance", |_| Reply::Result(json!("0x7")));
@@ -519,18 +526,21 @@ async fn pu3_a_record_names_the_url_and_not_its_secret() {
     );
     for (secret, body) in [(SECRET, "{nonsense"), (SECRET, "[]"), ("canary-of-nobody", "{}")] {
         world.by_url(secret, body).await;
-        let told = format!("{:?}", world.records().await);
-        assert!(!told.contains(SECRET) && !told.contains("canary-of-nobody"), "{told}");
-        assert!(!told.contains(&url.secret.to_string()), "nor its hash");
+        let records = format!("{:?}", world.records().await);
+        assert!(
+            !records.contains(SECRET) && !records.contains("canary-of-nobody"),
+            "{records}"
+        );
+        assert!(!records.contains(&url.secret.to_string()), "nor its hash");
     }
     for call in fake.take() {
         assert!(!format!("{call:?}").contains(SECRET));
     }
 }
 
-/// What a browser wallet asks, against a real node: chain, head, gas, a send, its receipt, and all of it in a batch.
+/// The calls of a browser wallet against a real node: chain, head, gas, a send, its receipt, and all of it in a batch.
 #[tokio::test]
-async fn hd17_a_wallet_lives_on_its_scope() {
+async fn hd17_the_wallet_scope_suffices_for_a_browser_wallet() {
     let (world, _anvil) = real().await;
     let world = world.with(RpcSettings {
         personal_urls: true,
@@ -578,7 +588,7 @@ async fn hd17_a_wallet_lives_on_its_scope() {
     assert_eq!(answers[2]["error"]["code"], -32601);
 }
 
-/// HD17 PU-1: a page that holds the URL calls the picked contracts, not what they can reach.
+/// HD17 PU-1: a page with the URL may call the picked contracts, not the contracts that they can reach.
 #[tokio::test]
 async fn hd17_a_picked_forwarder_reads_no_other_contract() {
     let (world, _anvil) = real().await;
@@ -597,7 +607,7 @@ async fn hd17_a_picked_forwarder_reads_no_other_contract() {
     for contract in [token, forwarder] {
         world.contract(bank, contract, None, &[owner.group]).await;
     }
-    let ways = async |secret: &str| {
+    let calls_by = async |secret: &str| {
         let inner = totalSupplyCall {}.abi_encode();
         let forwarded = Bytes::from(
             forwardCall {
@@ -613,31 +623,31 @@ async fn hd17_a_picked_forwarder_reads_no_other_contract() {
             }
             .abi_encode(),
         );
-        let of = |method: &str, data: &Bytes| {
+        let call_forwarder = |method: &str, data: &Bytes| {
             let call = json!([{"from": account(0).address(), "to": forwarder, "data": data}, "latest"]);
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": call});
             world.by_url(secret, body)
         };
         let calls = [
-            of("eth_call", &forwarded),
-            of("eth_estimateGas", &forwarded),
-            of("eth_call", &delegated),
+            call_forwarder("eth_call", &forwarded),
+            call_forwarder("eth_estimateGas", &forwarded),
+            call_forwarder("eth_call", &delegated),
         ];
         futures_util::future::join_all(calls).await
     };
     world
         .personal_url(&owner, bank, UrlReach::Contracts([forwarder].into()), SECRET)
         .await;
-    let [call, estimate, delegated] = <[Answer; 3]>::try_from(ways(SECRET).await).unwrap();
+    let [call, estimate, delegated] = <[Answer; 3]>::try_from(calls_by(SECRET).await).unwrap();
     call.assert_denied();
     estimate.assert_denied();
-    // Borrowed code runs on the forwarder's own state.
+    // Delegated code runs on the forwarder's own state.
     assert!(delegated.text.contains("result"), "{}", delegated.text);
     let both = "another-secret-that-names-both-of-the-contracts";
     world
         .personal_url(&owner, bank, UrlReach::Contracts([forwarder, token].into()), both)
         .await;
-    for answer in ways(both).await {
+    for answer in calls_by(both).await {
         assert!(answer.text.contains("result"), "{}", answer.text);
     }
 }

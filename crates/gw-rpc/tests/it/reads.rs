@@ -1,7 +1,7 @@
-//! Forwarded reads: what leaves towards the node, and what of its answer leaves towards the caller (HD11, B11, B18, B20).
+//! Forwarded reads: the request to the node, and the part of its answer that the caller gets (HD11, B11, B18, B20).
 
 use crate::world::{scripted, scripted_with};
-use gw_policy::Knobs;
+use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_testkit::{
     FakeNode,
@@ -14,7 +14,7 @@ const WALLET: Address = Address::repeat_byte(0xaa);
 const OTHER: Address = Address::repeat_byte(0xbb);
 const ALL: &[&str] = &["*"];
 
-/// J5: nothing of the client's text is forwarded; blocks are pinned by hash, unknown members and spellings gone.
+/// J5: no text of the client is forwarded; blocks are pinned by hash, unknown fields and other spellings are dropped.
 #[tokio::test]
 async fn j5_the_body_is_written_from_the_typed_call() {
     let (world, fake) = scripted().await;
@@ -49,7 +49,7 @@ async fn j5_the_body_is_written_from_the_typed_call() {
     assert_eq!(sent[1].params[1]["blockHash"], format!("0x{}", "63".repeat(32)));
 }
 
-/// H1: a recent block is readable only for what was the target's owner's by then; the block's time tells.
+/// H1: a recent block is readable only for a target that already belonged to its owner at the time of the block.
 #[tokio::test]
 async fn h1_a_recent_block_before_the_registration_is_history() {
     let (world, fake) = scripted().await;
@@ -70,7 +70,7 @@ async fn h1_a_recent_block_before_the_registration_is_history() {
                 false => answer.assert_denied(),
             }
         }
-        // Out of reach, nothing depends on whose it is.
+        // For an address out of reach the answer does not depend on its owner.
         assert_eq!(
             world.result(&caller, "eth_getBalance", json!([WALLET, "0x63"])).await,
             "0x0"
@@ -78,7 +78,7 @@ async fn h1_a_recent_block_before_the_registration_is_history() {
     }
 }
 
-/// B20: an answer that is none never reaches the caller.
+/// B20: an unusable answer of the node never reaches the caller.
 #[tokio::test]
 async fn b20_unusable_answers_become_one_text() {
     let (world, fake) = scripted().await;
@@ -95,7 +95,7 @@ async fn b20_unusable_answers_become_one_text() {
             );
         }
     }
-    // A result of the wrong shape is the constant that says nothing (spec/30 section 5.2).
+    // A result of the wrong shape becomes a constant that reveals nothing (spec/30 section 5.2).
     fake.on("eth_getBlockByHash", json!({"number": 7, "secret": WALLET}));
     assert_eq!(
         world
@@ -105,9 +105,9 @@ async fn b20_unusable_answers_become_one_text() {
     );
 }
 
-/// HD15, W7: the node's words and codes do not pass.
+/// HD15, W7: the node's own messages and codes are not passed on.
 #[tokio::test]
-async fn hd15_node_errors_are_told_in_known_words() {
+async fn hd15_node_errors_become_known_texts() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
@@ -123,7 +123,7 @@ async fn hd15_node_errors_are_told_in_known_words() {
         );
         assert_eq!(answer.status, 200);
     }
-    // RTO12: no denial either.
+    // RTO12: the node's unknown-method error does not look like a denial.
     fake.reply(
         "eth_syncing",
         Reply::Error(-32601, "the method does not exist", json!("0x1234")),
@@ -142,8 +142,8 @@ fn transaction(hash: B256, from: Address, to: Address) -> Value {
     })
 }
 
-/// HD11, B18: a block is asked for with all transactions and told with the caller's own; what sums up the others is
-/// zero, and members nobody knows are gone.
+/// HD11, B18: a block is queried with all transactions and shown with the caller's own; sums over all transactions are
+/// zero, and unknown fields are dropped.
 #[tokio::test]
 async fn hd11_b18_blocks_show_own_transactions_and_zeroed_sums() {
     let (world, fake) = scripted().await;
@@ -184,11 +184,11 @@ async fn hd11_b18_blocks_show_own_transactions_and_zeroed_sums() {
         )
         .await;
     assert_eq!(count, "0x1");
-    // By hash: the own one, and for the other what an unknown hash gets.
+    // By hash, the caller gets their own transaction; another one gets the answer for an unknown hash.
     fake.script("eth_getTransactionByHash", move |params| {
         let hash: B256 = params[0].as_str().unwrap().parse().unwrap();
-        let found = hash == mine || hash == others;
-        Reply::Result(if found {
+        let exists = hash == mine || hash == others;
+        Reply::Result(if exists {
             transaction(hash, if hash == mine { WALLET } else { OTHER }, OTHER)
         } else {
             Value::Null
@@ -210,7 +210,7 @@ async fn hd11_b18_blocks_show_own_transactions_and_zeroed_sums() {
     );
 }
 
-/// B18, decision 42.
+/// B18, decision 42: a fee history shows no gas usage of others.
 #[tokio::test]
 async fn b18_fee_history_keeps_no_ratio() {
     let (world, fake) = scripted().await;
@@ -228,7 +228,7 @@ async fn b18_fee_history_keeps_no_ratio() {
         (&history["gasUsedRatio"], &history["blobGasUsedRatio"]),
         (&json!([0, 0]), &json!([0, 0]))
     );
-    // The price (2 gwei) less the head's base fee (1 gwei), not what others paid.
+    // The price (2 gwei) minus the head's base fee (1 gwei), not what others paid.
     assert_eq!(history["reward"], json!([["0x3b9aca00"], ["0x3b9aca00"]]));
     assert!(history.get("secret").is_none());
     assert_eq!(fake.take()[0].params[1], "0x64", "pinned");
@@ -236,7 +236,7 @@ async fn b18_fee_history_keeps_no_ratio() {
     assert!(without.get("reward").is_none());
 }
 
-/// B11, B9: no slot but the standard ones, no tracer but the callTracer, no list of the node's own.
+/// B11, B9: only standard slots, only the callTracer, and no access list of the node's own are served.
 #[tokio::test]
 async fn b11_slots_and_proofs_are_closed() {
     let (world, fake) = scripted().await;
@@ -264,7 +264,7 @@ async fn b11_slots_and_proofs_are_closed() {
         );
     }
     fake.assert_silent();
-    // HD3: never the node's own list.
+    // HD3: the list never comes from the node's own method.
     world
         .result(&caller, "eth_createAccessList", json!([{"to": OTHER}, "latest"]))
         .await;
@@ -277,7 +277,7 @@ async fn b11_slots_and_proofs_are_closed() {
     assert_eq!(slot, json!(B256::repeat_byte(5)));
 }
 
-/// H1, decision 41: history is for administrators; nothing above the followed head is there.
+/// H1, decision 41: only administrators read history; a block above the followed head does not exist.
 #[tokio::test]
 async fn h1_blocks_of_the_past_and_of_the_future() {
     let (world, fake) = scripted().await;
@@ -297,7 +297,7 @@ async fn h1_blocks_of_the_past_and_of_the_future() {
             .assert_denied();
     }
     fake.assert_silent();
-    // The node has moved on: it is asked once, and then knows the block.
+    // The node has a newer block: its head is queried once, and then the block is known.
     fake.on(
         "eth_getBlockByNumber",
         fake_node::block(101, &format!("0x{}", "65".repeat(32))),
@@ -321,9 +321,9 @@ async fn h1_blocks_of_the_past_and_of_the_future() {
     );
 }
 
-/// Decision 41: whoever is shown a block can read at it.
+/// Decision 41: a caller who sees a block can read at it.
 #[tokio::test]
-async fn decision_41_an_answer_raises_the_head_to_its_block() {
+async fn decision_41_an_answer_advances_the_head_to_its_block() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
@@ -343,7 +343,7 @@ async fn decision_41_an_answer_raises_the_head_to_its_block() {
     fake.assert_silent();
 }
 
-/// B1, B2, B4, decision 39: call objects that say two things, and overrides.
+/// B1, B2, B4, decision 39: ambiguous call objects and overrides are rejected.
 #[tokio::test]
 async fn b2_b4_ambiguous_call_objects_are_refused() {
     let (world, fake) = scripted().await;
@@ -362,7 +362,7 @@ async fn b2_b4_ambiguous_call_objects_are_refused() {
         let answer = world.ask(Some(&caller), "eth_call", params.clone()).send().await;
         assert_eq!(answer.error(), (400, -32602), "{params} {}", answer.text);
     }
-    // B1: no target is a deployment, which needs the claim.
+    // B1: a call without target is a deployment, which needs the claim.
     world
         .ask(Some(&caller), "eth_call", json!([{"data": "0x60"}, "latest"]))
         .send()
@@ -371,7 +371,8 @@ async fn b2_b4_ambiguous_call_objects_are_refused() {
     fake.assert_silent();
 }
 
-/// X3, X4, B5: one exchange, pinned to one block, every field of the call, and the answer from that very trace.
+/// X3, X4, B5: a call is one batch, pinned to one block, with every field of the call; the answer comes from that
+/// trace.
 #[tokio::test]
 async fn b5_a_call_is_one_pinned_exchange_with_every_field() {
     let (world, fake) = scripted().await;
@@ -385,33 +386,35 @@ async fn b5_a_call_is_one_pinned_exchange_with_every_field() {
     let bodies = fake.take_bodies();
     assert_eq!(bodies.len(), 1);
     let batch: Vec<Value> = serde_json::from_slice(&bodies[0]).unwrap();
-    for one in &batch {
-        assert_eq!(one["method"], "debug_traceCall");
+    for traced_call in &batch {
+        assert_eq!(traced_call["method"], "debug_traceCall");
         assert_eq!(
-            one["params"][1]["blockHash"],
+            traced_call["params"][1]["blockHash"],
             FakeNode::HEAD_HASH,
             "HD11: pending means latest"
         );
         let expected = json!({"from": WALLET, "to": OTHER, "input": "0x12345678", "gas": "0x5000", "maxFeePerGas": "0x9",
             "accessList": [{"address": OTHER, "storageKeys": []}]});
-        assert_eq!(one["params"][0], expected);
+        assert_eq!(traced_call["params"][0], expected);
     }
-    // Decision 38: no sender is the zero address, said outright.
+    // Decision 38: a call without sender runs as the zero address, which is sent explicitly.
     world
         .result(&caller, "eth_call", json!([{"to": OTHER, "from": null}]))
         .await;
     assert_eq!(fake.take()[0].params[0]["from"], json!(Address::ZERO));
 }
 
-/// X11: no debug API, nonsense, silence: nothing is forwarded in its place.
+/// X11: without debug API, or with an unusable trace, nothing else is forwarded instead.
 #[tokio::test]
 async fn x11_without_a_usable_trace_there_is_no_answer() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
-    // Whose run cannot be read waits, so another one asks next.
-    let other = world.person("other", bank, ALL, &[]).await;
-    world.contract(bank, OTHER, None, &[caller.group, other.group]).await;
+    // A caller with an unreadable run is paused, so another caller makes the next call.
+    let second_caller = world.person("other", bank, ALL, &[]).await;
+    world
+        .contract(bank, OTHER, None, &[caller.group, second_caller.group])
+        .await;
     let frame = |calls: Value| {
         json!({"type": "CALL", "from": Address::ZERO, "to": OTHER, "gas": "0x1", "gasUsed": "0x1",
         "input": "0x12345678", "output": "0x", "value": "0x0", "calls": calls})
@@ -427,9 +430,9 @@ async fn x11_without_a_usable_trace_there_is_no_answer() {
         (Reply::Result(deep), "trace_depth_exceeded"),
     ] {
         fake.reply("debug_traceCall", reply);
-        for (who, method) in [(&caller, "eth_call"), (&other, "eth_estimateGas")] {
+        for (person, method) in [(&caller, "eth_call"), (&second_caller, "eth_estimateGas")] {
             let answer = world
-                .ask(Some(who), method, json!([{"to": OTHER, "data": "0x12345678"}]))
+                .ask(Some(person), method, json!([{"to": OTHER, "data": "0x12345678"}]))
                 .send()
                 .await;
             assert_eq!(
@@ -445,10 +448,11 @@ async fn x11_without_a_usable_trace_there_is_no_answer() {
     }
 }
 
-/// Decision 40: without a name, the organization is the target's, else the only one.
+/// Decision 40: without a named organization, a record belongs to the target's organization, or else to the caller's
+/// only one.
 #[tokio::test]
 async fn decision_40_records_are_filed_under_the_callers_organization() {
-    let (world, _fake) = scripted_with(RpcSettings::default(), Knobs::default(), 64 << 20).await;
+    let (world, _fake) = scripted_with(RpcSettings::default(), PolicySettings::default(), 64 << 20).await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
     world.result(&caller, "eth_syncing", json!([])).await;

@@ -1,5 +1,5 @@
-//! Ways around a gateway that judges by what a call says it is (spec/20 §18), each carried out on the bare node first:
-//! upgrades by other names, delegated wallets, proxies that are aimed elsewhere, contracts that end.
+//! Attacks on a gateway that would only check the declared target of a call (spec/20 §18). Each succeeds on the bare
+//! node first: upgrades through other functions, delegated wallets, redirected proxies, contracts that self-destruct.
 
 use crate::{
     real_reads::{Chain, chain},
@@ -59,13 +59,13 @@ impl Chain {
         .await
     }
 
-    /// The same on the bare node, which runs it.
+    /// The same call on the bare node, which runs it.
     async fn bare_call(&self, to: Address, call: impl SolCall) -> Value {
         let call = json!([{"to": to, "data": Bytes::from(call.abi_encode())}, "latest"]);
         self.world.bare("eth_call", call).await["result"].clone()
     }
 
-    /// Sent past the gateway, from a key of the node's.
+    /// Sends past the gateway, from a key of the node.
     async fn bare_send(&self, to: Address, call: impl SolCall) {
         let send = json!([{"from": account(3).address(), "to": to, "data": Bytes::from(call.abi_encode())}]);
         self.world.node.refresh_head().await.unwrap();
@@ -85,9 +85,9 @@ fn word(bytes: B256) -> U256 {
     U256::from_be_bytes(bytes.0)
 }
 
-/// U2: who writes the slot upgrades, whatever the function is called and however deep it runs.
+/// U2: a write to the implementation slot is an upgrade, in any function and at any call depth.
 #[tokio::test]
-async fn u2_an_upgrade_by_another_name_needs_the_claim() {
+async fn u2_an_upgrade_through_another_function_needs_the_claim() {
     let chain = chain().await;
     let (proxy, through) = (chain.own("Sneak").await, chain.own("Sneak").await);
     let slot = word(IMPLEMENTATION_SLOT);
@@ -119,9 +119,9 @@ async fn u2_an_upgrade_by_another_name_needs_the_claim() {
     assert_eq!(chain.sends(proxy, harmless).await.status, 200);
 }
 
-/// U2: a diamond's selectors, changed past `diamondCut`.
+/// U2: a diamond whose selectors are changed without `diamondCut`.
 #[tokio::test]
-async fn u2_a_diamond_renamed_past_its_cut_needs_the_claim() {
+async fn u2_a_diamond_changed_without_diamond_cut_needs_the_claim() {
     let chain = chain().await;
     let diamond = chain.own("Diamond").await;
     let rename = |facet| renameCall {
@@ -146,7 +146,7 @@ async fn u2_a_diamond_renamed_past_its_cut_needs_the_claim() {
     assert_eq!(chain.sends(diamond, countCall {}).await.status, 200);
 }
 
-/// X5, X6: a proxy aimed at foreign code by a slot of its own, and a contract that delegates to it outright.
+/// X5, X6: a proxy that a slot of its own points at foreign code, and a contract that delegates to foreign code.
 #[tokio::test]
 async fn x6_foreign_code_is_not_run_on_own_storage() {
     let chain = chain().await;
@@ -168,14 +168,14 @@ async fn x6_foreign_code_is_not_run_on_own_storage() {
     chain
         .assert_denied(chain.calls(forwarder, delegate()).await, DenyReason::CrossOrg)
         .await;
-    // A send that would aim it there only stores an address; what runs there is judged when it runs.
+    // A send that sets the target only stores an address; the code is checked when it runs.
     chain.bare_send(switch, aimCall { to: chain.mine }).await;
     assert_eq!(chain.calls(switch, chain.secret()).await.status, 200);
 }
 
-/// B8: the heir of a contract that ends is an address like any other.
+/// B8: the beneficiary of SELFDESTRUCT is checked like any other address.
 #[tokio::test]
-async fn b8_a_contract_ends_in_favour_of_nobody_out_of_reach() {
+async fn b8_selfdestruct_pays_no_address_out_of_reach() {
     let chain = chain().await;
     let bomb = chain.own("Bomb").await;
     assert_eq!(
@@ -225,9 +225,10 @@ fn delegating(nonce: u64, to: Address, list: Vec<SignedAuthorization>) -> String
     Bytes::from(TxEnvelope::from(transaction.into_signed(signature)).encoded_2718()).to_string()
 }
 
-/// B7, W1, HD15: wallets are delegated by their owners, to contracts within reach, and judged by what they run then.
+/// B7, W1, HD15: only its owner delegates a wallet, and only to a contract within reach; its runs are checked by the
+/// code that they execute.
 #[tokio::test]
-async fn b7_w1_delegated_wallets_are_judged_by_what_they_run() {
+async fn b7_w1_delegated_wallets_are_checked_by_the_code_they_run() {
     let chain = chain().await;
     let wallet_code = chain.own("Executor").await;
     let foreign = chain.world.deploy(&crate::world::artifact("Executor").0).await;
@@ -239,7 +240,7 @@ async fn b7_w1_delegated_wallets_are_judged_by_what_they_run() {
             .ask("eth_sendRawTransaction", json!([delegating(nonce, chain.wallet, list)]))
             .await
     };
-    // Somebody else's wallet; code nobody registered.
+    // Another user's wallet, and unregistered code.
     let theirs = authorization(&stranger, wallet_code, 0);
     chain
         .assert_denied(send(vec![theirs]).await, DenyReason::SenderNotOwned)
@@ -253,7 +254,7 @@ async fn b7_w1_delegated_wallets_are_judged_by_what_they_run() {
     chain.world.mined(before + 1).await;
     let code = chain.world.bare("eth_getCode", json!([chain.wallet, "latest"])).await;
     assert_eq!(code["result"], json!(format!("0xef0100{:x}", wallet_code)));
-    // Delegated, it calls whatever it is told to.
+    // The delegated wallet calls any given target.
     let execute = |to| executeCall {
         to,
         data: chain.secret().abi_encode().into(),
@@ -269,7 +270,7 @@ async fn b7_w1_delegated_wallets_are_judged_by_what_they_run() {
         )
         .await;
     assert_eq!(chain.calls(chain.wallet, execute(chain.mine)).await.status, 200);
-    // A wallet delegated past the gateway to code out of reach runs nothing here.
+    // A wallet that was delegated past the gateway to code out of reach runs nothing through the gateway.
     chain
         .world
         .anvil("anvil_setCode", json!([chain.wallet, format!("0xef0100{foreign:x}")]))
@@ -288,9 +289,9 @@ async fn b7_w1_delegated_wallets_are_judged_by_what_they_run() {
         .await;
 }
 
-/// B17, B10: what a node would do with its own keys, or run on any state, is not served whatever was granted.
+/// B17, B10: methods that use the node's keys or arbitrary state are not served, whatever the grants.
 #[tokio::test]
-async fn b10_b17_the_nodes_own_methods_are_not_there() {
+async fn b10_b17_the_nodes_own_methods_are_not_served() {
     let chain = chain().await;
     let key = account(3).address();
     let signed = chain.world.bare("eth_sign", json!([key, "0x68"])).await;
@@ -312,7 +313,7 @@ async fn b10_b17_the_nodes_own_methods_are_not_there() {
     }
 }
 
-/// HD36, J9: nobody pays for the gas of a simulation, so no more runs than a block holds, whatever the caller names.
+/// HD36, J9: nobody pays for the gas of a simulation, so it gets at most the gas of a block, whatever the caller names.
 #[tokio::test]
 async fn hd36_a_simulation_has_no_more_gas_than_a_block() {
     let chain = chain().await;
@@ -322,7 +323,7 @@ async fn hd36_a_simulation_has_no_more_gas_than_a_block() {
         assert_eq!(answer.status, 200, "{method}: {}", answer.text);
         assert!(answer.text.contains("out of gas"), "{method}: {}", answer.text);
     }
-    // A block could not hold it: it is not traced either.
+    // A send with more gas than a block holds is not traced either.
     let (nonce, to) = (chain.next_nonce().await, account(1).address());
     let (raw, _) = signed_with(
         &account(0),
@@ -339,26 +340,26 @@ async fn hd36_a_simulation_has_no_more_gas_than_a_block() {
     assert_eq!(answer.body["error"]["code"], -32602, "{}", answer.text);
 }
 
-/// HD36: whose runs are more than anybody can read waits before the next one; everybody else goes on.
+/// HD36: a caller whose runs are too large to read is paused; other callers continue.
 #[tokio::test]
-async fn hd36_whose_runs_cannot_be_read_waits() {
+async fn hd36_a_caller_with_unreadable_runs_is_paused() {
     let chain = chain().await;
     let org = chain.world.feed.pin().snapshot.contract(chain.mine).unwrap().org;
-    let other = chain.world.person("other", org, &["*"], &[Claim::Deploy]).await;
-    let ask = async |who: &Person, data: &str| {
+    let other_caller = chain.world.person("other", org, &["*"], &[Claim::Deploy]).await;
+    let ask = async |person: &Person, data: &str| {
         chain
             .world
-            .ask(Some(who), "eth_call", json!([{"data": data}, "latest"]))
+            .ask(Some(person), "eth_call", json!([{"data": data}, "latest"]))
             .send()
             .await
     };
-    // 10,100 calls of nothing.
+    // 10,100 empty calls.
     let bomb = "0x6127745b5f5f5f5f5f5afa50600190038060035700";
     assert_eq!(ask(&chain.caller, "0x00").await.status, 200);
     assert_eq!(ask(&chain.caller, bomb).await.status, 503);
     let answer = ask(&chain.caller, "0x00").await;
     assert_eq!(answer.status, 429, "{}", answer.text);
-    assert_eq!(ask(&other, "0x00").await.status, 200);
+    assert_eq!(ask(&other_caller, "0x00").await.status, 200);
     let cheap = chain.ask("eth_getBalance", json!([chain.wallet, "latest"])).await;
     assert_eq!(cheap.status, 200, "{}", cheap.text);
 }

@@ -20,8 +20,7 @@ fn read(chain: &Chain, target: Address) -> Bytes {
 }
 
 impl Chain {
-    /// Sends a call of the wallet's to a contract and mines it.
-    /// Sent through the gateway, mined when this returns.
+    /// Sends a call of the wallet through the gateway. Returns when it is mined.
     async fn sent(&self, nonce: u64, to: Address, input: Bytes) -> B256 {
         let head = self.world.node.head().unwrap().number;
         let (raw, hash) = signed(&account(0), nonce, Some(to), 0, input);
@@ -41,9 +40,9 @@ fn result(answer: Answer) -> Value {
     answer.body["result"].clone()
 }
 
-/// HD3, B11: the list is what the judged run read, and the same call with the list costs what it says.
+/// HD3, B11: the access list comes from the evaluated run.
 #[tokio::test]
-async fn hd3_an_access_list_comes_from_the_judged_run() {
+async fn hd3_an_access_list_comes_from_the_evaluated_run() {
     let chain = chain().await;
     let forwarder = chain.own("Forwarder").await;
     let call = json!({"from": chain.wallet, "to": forwarder, "data": read(&chain, chain.mine)});
@@ -60,7 +59,7 @@ async fn hd3_an_access_list_comes_from_the_judged_run() {
         "{list}"
     );
     assert!(list["gasUsed"].as_str().is_some_and(|gas| gas.len() > 4), "{list}");
-    // The attack on the bare node: a list names what a foreign contract reads, whoever asks.
+    // The attack on the bare node: an access list names what a foreign contract reads.
     let steal = json!({"from": chain.wallet, "to": forwarder, "data": read(&chain, chain.theirs)});
     let bare = chain.world.bare("eth_createAccessList", json!([steal, "latest"])).await;
     assert!(
@@ -75,7 +74,7 @@ async fn hd3_an_access_list_comes_from_the_judged_run() {
             DenyReason::CrossOrg,
         )
         .await;
-    // A run that fails still has a list.
+    // A failing run still has an access list.
     let data = Bytes::from(
         transferCall {
             to: account(1).address(),
@@ -88,11 +87,11 @@ async fn hd3_an_access_list_comes_from_the_judged_run() {
     assert_eq!(list["error"], "execution reverted", "{list}");
 }
 
-/// B11: on the bare node a proof opens any slot of any account.
+/// B11: on the bare node, a proof reveals any slot of any account.
 #[tokio::test]
-async fn b11_a_proof_opens_no_slot_out_of_reach() {
+async fn b11_a_proof_reveals_no_slot_out_of_reach() {
     let chain = chain().await;
-    let ask = |of: Address, keys: Value| chain.ask("eth_getProof", json!([of, keys, "latest"]));
+    let ask = |address: Address, keys: Value| chain.ask("eth_getProof", json!([address, keys, "latest"]));
     let bare = chain
         .world
         .bare("eth_getProof", json!([chain.theirs, [B256::ZERO], "latest"]))
@@ -122,9 +121,9 @@ async fn b11_a_proof_opens_no_slot_out_of_reach() {
     assert_eq!(proof["storageHash"], json!(B256::ZERO));
 }
 
-/// B9: the caller's tracer is the callTracer; what a run does out of reach is no more visible than to eth_call.
+/// B9: callers may use only the callTracer; a traced call reaches no more than `eth_call`.
 #[tokio::test]
-async fn b9_trace_call_is_judged_like_the_call() {
+async fn b9_trace_call_is_checked_like_the_call() {
     let chain = chain().await;
     let forwarder = chain.own("Forwarder").await;
     let params = |target, config: Value| json!([{"to": forwarder, "data": read(&chain, target)}, "latest", config]);
@@ -145,9 +144,9 @@ async fn b9_trace_call_is_judged_like_the_call() {
         "{tree}"
     );
     assert!(tree["calls"][0]["output"].is_string(), "{tree}");
-    // J8: charged whatever comes of it.
-    let again = chain.ask("debug_traceCall", params(chain.mine, calls)).await;
-    assert_eq!(again.error(), (429, -32005), "{}", again.text);
+    // J8: every traced call counts, whatever its result.
+    let second_answer = chain.ask("debug_traceCall", params(chain.mine, calls)).await;
+    assert_eq!(second_answer.error(), (429, -32005), "{}", second_answer.text);
     for config in [
         json!({"tracer": "prestateTracer"}),
         json!({"tracer": "{result: function() {}}"}),
@@ -159,9 +158,9 @@ async fn b9_trace_call_is_judged_like_the_call() {
     }
 }
 
-/// B9: a mined transaction's tree is for its parties; everybody else is told what they are told of a hash nobody has.
+/// B9: only the parties of a mined transaction see its call tree; other callers get the answer for an unknown hash.
 #[tokio::test]
-async fn b9_trace_transaction_is_for_those_admitted() {
+async fn b9_trace_transaction_is_for_parties_only() {
     let chain = chain().await;
     let forwarder = chain.own("Forwarder").await;
     let nonce = result(
@@ -195,7 +194,7 @@ async fn b9_trace_transaction_is_for_those_admitted() {
         .send()
         .await;
     assert_eq!(unknown.text, theirs.text);
-    // By sender and nonce: the owner's own, nobody else's.
+    // By sender and nonce, only the owner of the sender gets the transaction.
     let own = result(
         chain
             .ask(
@@ -205,10 +204,10 @@ async fn b9_trace_transaction_is_for_those_admitted() {
             .await,
     );
     assert_eq!(own["hash"], json!(hash), "{own}");
-    let other = json!([chain.wallet, format!("{nonce:#x}")]);
+    let by_nonce = json!([chain.wallet, format!("{nonce:#x}")]);
     chain
         .world
-        .ask(Some(&colleague), "eth_getTransactionBySenderAndNonce", other)
+        .ask(Some(&colleague), "eth_getTransactionBySenderAndNonce", by_nonce)
         .send()
         .await
         .assert_denied();

@@ -1,8 +1,8 @@
-//! Reads against a real node: answers from traces, and the ways around them that its opcodes offer (spec/20 §11, §18).
+//! Reads against a real node: answers from traces, and attacks with EVM opcodes (spec/20 §11, §18).
 
 use crate::world::{Person, World, account, artifact, real_with};
 use alloy_sol_types::{SolCall, SolValue, sol};
-use gw_policy::Knobs;
+use gw_policy::PolicySettings;
 use gw_testkit::Anvil;
 use gw_types::{Address, Bytes, Claim, DenyReason, U256};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ sol! {
     function pay(address to, uint256 value) external;
 }
 
-/// Two organizations with a token each; the caller is of the first.
+/// Two organizations with a token each; the caller is a member of the first.
 pub(crate) struct Chain {
     pub(crate) world: World,
     _anvil: Anvil,
@@ -29,10 +29,10 @@ pub(crate) struct Chain {
 }
 
 pub(crate) async fn chain() -> Chain {
-    chain_with(Knobs::default()).await
+    chain_with(PolicySettings::default()).await
 }
 
-pub(crate) async fn chain_with(knobs: Knobs) -> Chain {
+pub(crate) async fn chain_with(knobs: PolicySettings) -> Chain {
     chain_on(real_with(knobs).await).await
 }
 
@@ -86,7 +86,7 @@ impl Chain {
         self.world.ask(Some(&self.caller), method, params).send().await
     }
 
-    /// Denied for this reason.
+    /// Asserts a denial for this reason.
     pub(crate) async fn assert_denied(&self, answer: crate::world::Answer, reason: DenyReason) {
         answer.assert_denied();
         assert_eq!(
@@ -96,9 +96,9 @@ impl Chain {
     }
 }
 
-/// X4: the answer is the trace's own output, and its revert the trace's own reason.
+/// X4: the answer is the output of the trace, and a revert has the reason in the trace.
 #[tokio::test]
-async fn x4_eth_call_is_answered_from_the_judged_trace() {
+async fn x4_eth_call_is_answered_from_the_evaluated_trace() {
     let chain = chain().await;
     let holder = account(3).address();
     let answer = chain.call(chain.mine, balanceOfCall { account: holder }).await;
@@ -131,7 +131,7 @@ async fn x4_eth_call_is_answered_from_the_judged_trace() {
     );
 }
 
-/// X6: what runs below an own contract is judged like the call itself.
+/// X6: frames below an own contract are checked like the call itself.
 #[tokio::test]
 async fn x6_frames_into_foreign_and_unowned_code_are_denied() {
     let chain = chain().await;
@@ -151,7 +151,7 @@ async fn x6_frames_into_foreign_and_unowned_code_are_denied() {
         .await;
 }
 
-/// B8, X5, HD6: what no call frame shows is seen in the touches.
+/// B8, X5, HD6: accesses that no call frame shows are found in the touches.
 #[tokio::test]
 async fn b8_hd6_state_opcodes_find_nothing_out_of_reach() {
     let chain = chain().await;
@@ -176,7 +176,7 @@ async fn b8_hd6_state_opcodes_find_nothing_out_of_reach() {
             DenyReason::CrossOrg,
         )
         .await;
-    // HD6: a wallet and a balance in one run, whether anybody linked it or not.
+    // HD6: a wallet and a balance in one run are denied, whether the wallet is linked or not.
     let answers = [
         chain.call(probe, balanceOfCall { account: hidden }).await.text,
         chain
@@ -198,7 +198,7 @@ async fn b8_hd6_state_opcodes_find_nothing_out_of_reach() {
     assert_eq!(own.status, 200, "{}", own.text);
 }
 
-/// B1, B8: init code is code like any other: it reaches nothing either.
+/// B1, B8: init code is checked like other code.
 #[tokio::test]
 async fn b1_b8_init_code_reaches_nothing_out_of_reach() {
     let chain = chain().await;
@@ -226,9 +226,9 @@ async fn b1_b8_init_code_reaches_nothing_out_of_reach() {
     assert_eq!(harmless.status, 200, "{}", harmless.text);
 }
 
-/// HD3, X13, B5: a call that behaves at full gas and steals in a gas window meets a judged trace in every window.
+/// HD3, X13, B5: a call that behaves at full gas and steals in a gas window is traced and evaluated in every window.
 #[tokio::test]
-async fn hd3_an_estimate_runs_no_gas_window_unseen() {
+async fn hd3_an_estimate_evaluates_every_gas_window() {
     let chain = chain().await;
     let branch = chain.own("GasBranch").await;
     let steal = readCall {
@@ -254,7 +254,7 @@ async fn hd3_an_estimate_runs_no_gas_window_unseen() {
         .await;
 }
 
-/// HD3: estimates suffice, a plain payment costs 21000, a failure is told with its reason.
+/// HD3: estimates suffice, a plain payment costs 21000, and a failure returns its reason.
 #[tokio::test]
 async fn hd3_estimates_suffice() {
     let chain = chain().await;
@@ -284,7 +284,7 @@ async fn hd3_estimates_suffice() {
         "{}",
         answer.text
     );
-    // What the named sender cannot pay for at the named price is not tried.
+    // Gas that the named sender cannot pay for at the named price is not tried.
     let priced =
         json!([{"from": chain.wallet, "to": account(2).address(), "value": "0x1", "maxFeePerGas": "0x77359400"}]);
     assert_eq!(chain.ask("eth_estimateGas", priced).await.body["result"], "0x5208");
@@ -308,7 +308,7 @@ async fn b24_a_contract_may_pay_a_wallet() {
     assert_eq!(answer.body["result"], "0x", "{}", answer.text);
 }
 
-/// X10, decision 38: whom a call claims to come from.
+/// X10, decision 38: the senders that a call may name.
 #[tokio::test]
 async fn x10_a_call_runs_as_an_address_of_the_callers() {
     let chain = chain().await;

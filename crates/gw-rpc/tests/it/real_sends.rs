@@ -13,8 +13,8 @@ sol! {
 
 const SEND: &str = "eth_sendRawTransaction";
 
-async fn send(world: &World, who: &Person, raw: &str) -> Answer {
-    world.ask(Some(who), SEND, json!([raw])).send().await
+async fn send(world: &World, person: &Person, raw: &str) -> Answer {
+    world.ask(Some(person), SEND, json!([raw])).send().await
 }
 
 async fn deployer(world: &World) -> (OrgId, Person) {
@@ -24,11 +24,11 @@ async fn deployer(world: &World) -> (OrgId, Person) {
     (bank, alice)
 }
 
-async fn receipt(world: &World, who: &Person, hash: B256) -> Value {
-    world.result(who, "eth_getTransactionReceipt", json!([hash])).await
+async fn receipt(world: &World, person: &Person, hash: B256) -> Value {
+    world.result(person, "eth_getTransactionReceipt", json!([hash])).await
 }
 
-/// The way of every client: deploy, read, transfer, see it at once, share it.
+/// The path of a typical client: deploy, read, transfer, read the own write, share it.
 #[tokio::test]
 async fn a_token_from_its_deployment_to_a_shared_transfer() {
     let (world, _anvil) = real().await;
@@ -41,7 +41,7 @@ async fn a_token_from_its_deployment_to_a_shared_transfer() {
     assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
     world.mined(1).await;
 
-    // R1, HD14: its deployer reaches the reserved address; what was mined is registered by the server's own worker.
+    // R1, HD14: the deployer reaches the reserved address; the server registers what was mined.
     let token = account(0).address().create(0);
     let mined = receipt(&world, &alice, hash).await;
     assert_eq!(mined["contractAddress"], json!(token), "{mined}");
@@ -82,7 +82,7 @@ async fn a_token_from_its_deployment_to_a_shared_transfer() {
         json!(Bytes::from(U256::from(5u64).abi_encode())),
         "decision 41: own writes are read"
     );
-    // R28: sharing adds sight of this transaction, and of nothing else.
+    // R28: sharing shows this transaction to the recipient, and nothing else.
     assert_eq!(receipt(&world, &stranger, hash).await["status"], "0x1");
     let denied = world
         .ask(
@@ -103,7 +103,7 @@ async fn a_token_from_its_deployment_to_a_shared_transfer() {
     );
 }
 
-/// HD15: an execution error while tracing is the node's answer, not a failure to trace; nothing is forwarded.
+/// HD15: an execution error in the trace is the node's answer, not a tracing failure; nothing is forwarded.
 #[tokio::test]
 async fn hd15_a_sender_without_funds_is_told_so() {
     let (world, _anvil) = real().await;
@@ -117,7 +117,7 @@ async fn hd15_a_sender_without_funds_is_told_so() {
     assert_eq!((intents.len(), calls.len()), (0, 1));
 }
 
-/// X1, X7: a send is judged by its whole trace: a runtime creation needs the claim, and its address is reserved.
+/// X1, X7: a send is checked by its whole trace: a creation at runtime needs the claim, and its address is reserved.
 #[tokio::test]
 async fn x7_runtime_creations_need_the_claim_and_are_reserved() {
     let (world, _anvil) = real().await;
@@ -154,7 +154,7 @@ async fn hd13_a_nonce_far_ahead_is_refused() {
     assert_eq!(send(&world, &alice, &far).await.error(), (400, -32602));
 }
 
-/// HD13: what a colleague signed is not relayed once it is claimed; a leaked creation not at all.
+/// HD13: another user's claimed transaction is not relayed, a leaked creation never.
 #[tokio::test]
 async fn hd13_a_leaked_creation_is_not_relayed() {
     let (world, _anvil) = real().await;
@@ -169,14 +169,14 @@ async fn hd13_a_leaked_creation_is_not_relayed() {
     assert_eq!(send(&world, &alice, &raw).await.body["result"], json!(hash));
 }
 
-/// U2: whoever writes a proxy's implementation slot upgrades it, whichever function did.
+/// U2: every write to a proxy's implementation slot is an upgrade, in any function.
 #[tokio::test]
 async fn u2_writing_an_implementation_slot_needs_the_upgrade_claim() {
     let (world, _anvil) = real().await;
     let (bank, alice) = deployer(&world).await;
     let upgrader = world.person("upgrader", bank, &["*"], &[Claim::Upgrade]).await;
     world.link(&upgrader, account(1).address()).await;
-    // ADDRESS PUSH32 <ERC-1967 implementation slot> SSTORE, deployed as it stands: an own contract is put there (RT30).
+    // ADDRESS PUSH32 <ERC-1967 implementation slot> SSTORE: it writes an own contract into the slot (RT30).
     let slot: Bytes = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc"
         .parse()
         .unwrap();

@@ -1,6 +1,6 @@
-//! Whose rights count: a touch is a read, each contract is judged in its own organization, a named organization bounds
-//! all of it (HD29, HD39). Attacks against a real node where an opcode does the reading, against a scripted one where a
-//! byte of the node's answer would leave.
+//! The rights that count: a touch is a read, each contract is checked in its own organization, and a named organization
+//! bounds all checks (HD29, HD39). The attacks run against a real node where an opcode reads, and against a scripted
+//! one where bytes of the node's answer could leak.
 
 use crate::{
     live::erc20,
@@ -28,7 +28,7 @@ const TOKEN: Address = Address::repeat_byte(0x11);
 const NOBODY: Address = Address::repeat_byte(0x77);
 
 impl World {
-    /// Another membership of somebody.
+    /// Adds a membership in a new group.
     async fn joins(&self, person: &Person, org: OrgId, slug: &str, claims: &[Claim]) -> gw_types::GroupId {
         let access = AccessInput {
             allowed_methods: vec!["*".to_owned()],
@@ -72,14 +72,14 @@ impl Chain {
         .await
     }
 
-    /// Init code, run and not sent.
+    /// Runs init code without sending it.
     async fn brings(&self, code: &[u8]) -> Answer {
         self.ask("eth_call", json!([{"data": Bytes::copy_from_slice(code)}, "latest"]))
             .await
     }
 }
 
-/// Init code that leaves up to 32 bytes of code behind.
+/// Init code that deploys up to 32 bytes of code.
 fn leaving(code: &[u8]) -> Vec<u8> {
     let length = u8::try_from(code.len()).unwrap();
     // PUSHn code, PUSH0, MSTORE, then RETURN of its last bytes.
@@ -91,10 +91,10 @@ fn leaving(code: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// What is left in memory, returned.
+/// Stores the top of the stack in memory and returns it.
 const RETURNS: [u8; 6] = [0x5f, 0x52, 0x60, 0x20, 0x5f, 0xf3];
 
-/// HD29: BALANCE, EXTCODEHASH and EXTCODECOPY of a contract in one's own organization that one was not granted.
+/// HD29: BALANCE, EXTCODEHASH and EXTCODECOPY of a contract in the caller's organization without a grant.
 #[tokio::test]
 async fn rt5_a_touch_reads_no_contract_without_a_grant() {
     let chain = chain().await;
@@ -119,12 +119,12 @@ async fn rt5_a_touch_reads_no_contract_without_a_grant() {
     ]
     .concat();
     chain.assert_denied(chain.brings(&copy).await, reason).await;
-    // What one may ask for directly: one's own token.
+    // A contract that the caller may read directly.
     let own = chain.runs(probe, balanceOfCall { account: chain.mine }).await;
     assert_eq!(own.status, 200, "{}", own.text);
 }
 
-/// HD29: the delegate of somebody's EIP-7702 wallet. A plain wallet and a delegated one give one answer.
+/// HD29: the delegate of another user's EIP-7702 wallet. A plain wallet and a delegated one get the same answer.
 #[tokio::test]
 async fn rt15_extcodecopy_names_no_delegate() {
     let chain = chain().await;
@@ -147,20 +147,20 @@ async fn rt15_extcodecopy_names_no_delegate() {
     assert_eq!(plain.text, delegated.text);
 }
 
-/// HD29: what a value call costs tells whether its receiver exists: by GAS, by an estimate, by the gas of an access list,
-/// by a call that runs out of it.
+/// HD29: the cost of a value call reveals whether its receiver exists: by GAS, an estimate, the gas of an access list,
+/// or a call that runs out of gas.
 #[tokio::test]
-async fn rt9_gas_does_not_tell_whether_a_wallet_exists() {
+async fn rt9_gas_does_not_reveal_whether_a_wallet_exists() {
     let chain = chain().await;
     let payer = chain.own("Payer").await;
     chain.world.anvil("anvil_setBalance", json!([payer, "0xffff"])).await;
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
     let exists = account(2).address();
-    // As many zero bytes: calldata costs by them.
+    // The same number of zero bytes, which affect the cost of calldata.
     let mut nobody = exists;
     nobody.0[0] ^= 0x40;
-    let told = async |to: Address| {
+    let answers_for = async |to: Address| {
         // GAS, CALL{value: 1}, GAS, and their difference.
         let call = [
             &[0x5a, 0x5f, 0x5f, 0x5f, 0x5f, 0x60, 0x01, 0x73][..],
@@ -178,25 +178,25 @@ async fn rt9_gas_does_not_tell_whether_a_wallet_exists() {
             .abi_encode(),
         );
         let pay = |gas: Value| json!([{"from": chain.wallet, "to": payer, "data": pay, "gas": gas}, "latest"]);
-        // The same with too little gas for a new account: the call does not even begin.
-        let mut told = vec![
+        // With these limits the gas does not suffice for a new account: the call does not even begin.
+        let mut answers = vec![
             chain.ask("eth_call", measured).await.text,
             chain.ask("eth_estimateGas", pay(Value::Null)).await.text,
             chain.ask("eth_createAccessList", pay(Value::Null)).await.text,
         ];
         for gas in ["0xc350", "0xea60", "0xd6d8"] {
-            told.push(chain.ask("eth_call", pay(json!(gas))).await.text);
-            told.push(chain.ask("eth_estimateGas", pay(json!(gas))).await.text);
+            answers.push(chain.ask("eth_call", pay(json!(gas))).await.text);
+            answers.push(chain.ask("eth_estimateGas", pay(json!(gas))).await.text);
         }
         // SELFDESTRUCT with a balance.
         let end = [&[0x73][..], to.as_slice(), &[0xff]].concat();
         let end = json!([{"from": chain.wallet, "value": "0x1", "data": Bytes::from(end)}, "latest"]);
-        told.push(chain.ask("eth_estimateGas", end).await.text);
-        told
+        answers.push(chain.ask("eth_estimateGas", end).await.text);
+        answers
     };
-    let (one, other) = (told(exists).await, told(nobody).await);
-    assert_eq!(one, other);
-    // Payments are estimated all the same, and what was estimated suffices.
+    let (existing, missing) = (answers_for(exists).await, answers_for(nobody).await);
+    assert_eq!(existing, missing);
+    // Payments can still be estimated, and the estimate suffices.
     let pay = Bytes::from(
         payCall {
             to: nobody,
@@ -211,7 +211,7 @@ async fn rt9_gas_does_not_tell_whether_a_wallet_exists() {
     assert_eq!(bare["result"], "0x", "{bare}");
 }
 
-/// HD30: an access list names what the caller sees, and nothing a hidden contract read.
+/// HD30: an access list contains what the caller may see, and nothing that a hidden contract read.
 #[tokio::test]
 async fn rt12_an_access_list_names_nothing_hidden() {
     let chain = chain().await;
@@ -235,13 +235,12 @@ async fn rt12_an_access_list_names_nothing_hidden() {
     assert_eq!(answer.body["result"]["accessList"], json!([]), "{}", answer.text);
 }
 
-/// HD29, U1: a beacon that keeps its implementation where it likes, upgraded through a forwarder that the caller was
-/// granted.
+/// HD29, U1: a beacon with its implementation in any slot, upgraded through a forwarder that the caller may call.
 #[tokio::test]
 async fn rt30_a_beacon_is_not_upgraded_through_a_forwarder() {
     let chain = chain().await;
     let forwarder = chain.own("Forwarder").await;
-    // Stores its argument whatever it is called.
+    // Stores its argument, whichever function is called.
     let beacon = chain.closed(&[0x60, 0x04, 0x35, 0x5f, 0x55, 0x00]).await;
     let data = upgradeToCall {
         implementation: chain.mine,
@@ -255,7 +254,7 @@ async fn rt30_a_beacon_is_not_upgraded_through_a_forwarder() {
     chain.assert_denied(answer, DenyReason::UpgradeClaimRequired).await;
 }
 
-/// Decision 58: what nobody can judge is a denial like any other verdict on a trace.
+/// Decision 58: a frame that cannot be evaluated is a denial.
 #[tokio::test]
 async fn rto4_a_frame_of_unknown_type_is_denied() {
     let (world, fake) = scripted().await;
@@ -268,7 +267,7 @@ async fn rto4_a_frame_of_unknown_type_is_denied() {
             tree["calls"] = json!([{"type": "EXTCALL", "from": TOKEN, "to": TOKEN, "input": "0x", "gasUsed": "0x0"}]);
             Reply::Result(tree)
         }
-        other => other,
+        reply => reply,
     });
     let call = json!([{"to": TOKEN, "data": "0x01020304"}, "latest"]);
     for method in ["eth_call", "eth_estimateGas", "eth_createAccessList"] {
@@ -320,7 +319,7 @@ async fn rt8_a_tag_below_the_head_is_history() {
     }
 }
 
-/// A transaction of a stranger's, and its receipt with a log of the token.
+/// A stranger's transaction, and its receipt with a log of the token.
 fn strangers() -> (Value, Value) {
     let hash = B256::repeat_byte(9);
     let from = Address::repeat_byte(0xbb);
@@ -336,16 +335,16 @@ fn strangers() -> (Value, Value) {
     (transaction, receipt)
 }
 
-/// HD39: under the name of one bank a member of two sees nothing of the other's, by header, by path or by personal URL.
+/// HD39: a member of two organizations who names one sees nothing of the other, by header, path or personal URL.
 #[tokio::test]
 async fn rt28_a_named_organization_bounds_what_is_shown() {
     use crate::world::scripted_with;
-    use gw_policy::{Knobs, snapshot::UrlReach};
+    use gw_policy::{PolicySettings, snapshot::UrlReach};
     let settings = gw_rpc::RpcSettings {
         personal_urls: true,
         ..gw_rpc::RpcSettings::default()
     };
-    let (world, fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
+    let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
     let (first, second) = (world.org("first").await, world.org("second").await);
     let caller = world.person("caller", first, &["*"], &[Claim::Admin]).await;
     world.joins(&caller, second, "staff", &[]).await;
@@ -363,7 +362,7 @@ async fn rt28_a_named_organization_bounds_what_is_shown() {
     fake.on("eth_getLogs", receipt["logs"].clone());
     fake.on("eth_getBlockByNumber", block);
     fake.on("eth_getBalance", json!("0x5"));
-    let questions = [
+    let reads = [
         ("eth_getTransactionReceipt", json!([B256::repeat_byte(9)]), json!(null)),
         ("eth_getTransactionByHash", json!([B256::repeat_byte(9)]), json!(null)),
         ("eth_getBlockReceipts", json!(["0x64"]), json!([])),
@@ -371,9 +370,9 @@ async fn rt28_a_named_organization_bounds_what_is_shown() {
         ("eth_getBalance", json!([TOKEN, "latest"]), json!("0x0")),
     ];
     let logs = json!([{"address": TOKEN, "fromBlock": "0x64"}]);
-    for (method, params, nothing) in &questions {
+    for (method, params, nothing) in &reads {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let of = |org: OrgId| {
+        let in_org = |org: OrgId| {
             [
                 world.raw(body.clone()).by(&caller).header("x-org-id", &org.to_string()),
                 world.raw(body.clone()).by(&caller).path(&format!("/rpc/{org}")),
@@ -381,7 +380,7 @@ async fn rt28_a_named_organization_bounds_what_is_shown() {
         };
         let by_url = |secret: &str| world.raw(body.clone()).path(&format!("/rpc/u/{secret}"));
         for shown in [
-            Vec::from(of(first)),
+            Vec::from(in_org(first)),
             vec![by_url("of-the-first"), world.raw(body.clone()).by(&caller)],
         ] {
             for ask in shown {
@@ -390,7 +389,7 @@ async fn rt28_a_named_organization_bounds_what_is_shown() {
                 assert_ne!(&answer.body["result"], nothing, "{method}");
             }
         }
-        for ask in of(second).into_iter().chain([by_url("of-the-second")]) {
+        for ask in in_org(second).into_iter().chain([by_url("of-the-second")]) {
             let answer = ask.send().await;
             assert_eq!(
                 (answer.status, &answer.body["result"]),

@@ -1,11 +1,11 @@
-//! Sends against a node that says what a test wants (spec/20 §12; HD13, HD15, HD20, HD22).
+//! Sends against a scripted node (spec/20 §12; HD13, HD15, HD20, HD22).
 
 use crate::{
     consistency::Gate,
     world::{Answer, Person, World, account, scripted, scripted_with, signed},
 };
 use gw_audit::{Outcome, Record, SecurityKind};
-use gw_policy::{Knobs, knobs::RawSenderPolicy};
+use gw_policy::{PolicySettings, settings::RawSenderPolicy};
 use gw_rpc::RpcSettings;
 use gw_store::record::UserPatch;
 use gw_testkit::{FakeNode, fake_node::Reply};
@@ -13,14 +13,14 @@ use gw_types::{Address, B256, Bytes, Claim, DenyReason, OrgId};
 use serde_json::{Value, json};
 
 const TO: Address = Address::repeat_byte(5);
-const CONTRACT: Address = Address::repeat_byte(0x11);
-const SEND: &str = "eth_sendRawTransaction";
+pub(crate) const CONTRACT: Address = Address::repeat_byte(0x11);
+pub(crate) const SEND: &str = "eth_sendRawTransaction";
 
-async fn send(world: &World, who: &Person, raw: &str) -> Answer {
-    world.ask(Some(who), SEND, json!([raw])).send().await
+async fn send(world: &World, person: &Person, raw: &str) -> Answer {
+    world.ask(Some(person), SEND, json!([raw])).send().await
 }
 
-async fn bank_with_sender(world: &World) -> (OrgId, Person) {
+pub(crate) async fn bank_with_sender(world: &World) -> (OrgId, Person) {
     let bank = world.org("bank").await;
     let sender = world
         .person("sender", bank, &[SEND, "eth_sendTransaction"], &[Claim::Deploy])
@@ -28,8 +28,8 @@ async fn bank_with_sender(world: &World) -> (OrgId, Person) {
     (bank, sender)
 }
 
-/// A call of the contract, which has code, and what the node must say for it to be traced.
-fn contract_call(fake: &FakeNode) -> (String, B256) {
+/// A call of the contract, which has code. Scripts the node so that the call can be traced.
+pub(crate) fn contract_call(fake: &FakeNode) -> (String, B256) {
     fake.script("debug_traceCall", |params| match gw_testkit::fake_node::trace(params) {
         Reply::Result(mut accounts) if accounts.get(CONTRACT.to_string().to_lowercase()).is_some() => {
             accounts[CONTRACT.to_string().to_lowercase()] = json!({"balance": "0x0", "code": "0x6001"});
@@ -40,10 +40,10 @@ fn contract_call(fake: &FakeNode) -> (String, B256) {
     signed(&account(0), 0, Some(CONTRACT), 0, Bytes::from_static(&[1, 2, 3, 4]))
 }
 
-/// HD15, HD2: one exchange asks for call tree, touches and changes, now and in the next block, and for the nonce; then
-/// the very bytes are forwarded in a second one.
+/// HD15, HD2: one batch queries call tree, touches and changes, on the current state and in the next block, and the
+/// nonce; then the exact bytes are forwarded in a second request.
 #[tokio::test]
-async fn hd15_a_send_is_traced_whole_and_twice_in_one_exchange() {
+async fn hd15_a_send_is_traced_whole_and_twice_in_one_batch() {
     let (world, fake) = scripted().await;
     let (_, sender) = bank_with_sender(&world).await;
     let (raw, hash) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
@@ -61,7 +61,7 @@ async fn hd15_a_send_is_traced_whole_and_twice_in_one_exchange() {
     let [traces, forwarded, renewed] = bodies.as_slice() else {
         panic!("{bodies:?}")
     };
-    let asked: Vec<(String, bool, bool)> = traces
+    let queries: Vec<(String, bool, bool)> = traces
         .as_array()
         .unwrap()
         .iter()
@@ -79,17 +79,17 @@ async fn hd15_a_send_is_traced_whole_and_twice_in_one_exchange() {
             )
         })
         .collect();
-    let of = |name: &str, diff, next| (name.to_owned(), diff, next);
+    let query = |name: &str, diff, next| (name.to_owned(), diff, next);
     assert_eq!(
-        asked,
+        queries,
         [
-            of("callTracer", false, false),
-            of("prestateTracer", false, false),
-            of("prestateTracer", true, false),
-            of("callTracer", false, true),
-            of("prestateTracer", false, true),
-            of("prestateTracer", true, true),
-            of("eth_getTransactionCount", false, false),
+            query("callTracer", false, false),
+            query("prestateTracer", false, false),
+            query("prestateTracer", true, false),
+            query("callTracer", false, true),
+            query("prestateTracer", false, true),
+            query("prestateTracer", true, true),
+            query("eth_getTransactionCount", false, false),
         ]
     );
     for call in &traces.as_array().unwrap()[..6] {
@@ -107,32 +107,32 @@ async fn hd15_a_send_is_traced_whole_and_twice_in_one_exchange() {
     assert_eq!(renewed[0]["method"], "eth_getBlockByNumber", "decision 41");
 }
 
-/// HD22: the intent is on disk before the node hears of the transaction, the outcome after.
+/// HD22: the intent is on disk before the node gets the transaction, the outcome afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn hd22_intent_then_node_then_outcome() {
     let (world, fake) = scripted().await;
     let (bank, sender) = bank_with_sender(&world).await;
     let (raw, hash) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
-    let gate = Gate::on(&fake, SEND, Reply::Result(json!(hash)));
-    let asking = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
+    let gate = Gate::new(&fake, SEND, Reply::Result(json!(hash)));
+    let request = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
     let gate = gate.reached().await;
     let (intents, outcomes, calls) = world.sends_recorded().await;
     assert_eq!((intents.len(), outcomes.len(), calls.len()), (1, 0, 0));
     assert_eq!((intents[0].hash, intents[0].org_id, intents[0].nonce), (hash, bank, 0));
     assert_eq!(intents[0].sender, Some(account(0).address()));
     gate.open();
-    assert_eq!(asking.await.unwrap().status, 200);
+    assert_eq!(request.await.unwrap().status, 200);
     let (intents, outcomes, calls) = world.sends_recorded().await;
     assert_eq!((intents.len(), outcomes.len(), calls.len()), (0, 1, 1));
     assert_eq!((outcomes[0].hash, outcomes[0].outcome), (hash, Outcome::Accepted));
 }
 
-/// W7, HD15: what the node says is told in known words under codes that are not ours; everything written is released.
+/// W7, HD15: the caller gets the node's refusal as a known text with a known code, and all rows are released.
 #[tokio::test]
 async fn w7_a_refusal_is_mapped_and_leaves_nothing_behind() {
     let (world, fake) = scripted().await;
     let (_, sender) = bank_with_sender(&world).await;
-    for (nonce, code, words, told) in [
+    for (nonce, code, message, shown) in [
         (
             0,
             -32000,
@@ -149,14 +149,14 @@ async fn w7_a_refusal_is_mapped_and_leaves_nothing_behind() {
         (0, -32602, "No Signer available", (-32602, "upstream error")),
     ] {
         let (raw, _) = signed(&account(0), nonce, None, 0, Bytes::from_static(&[0x60]));
-        fake.reply(SEND, Reply::Error(code, words, Value::Null));
+        fake.reply(SEND, Reply::Error(code, message, Value::Null));
         let answer = send(&world, &sender, &raw).await;
         assert_eq!(answer.status, 200);
-        assert_eq!(answer.body["error"], json!({"code": told.0, "message": told.1}));
+        assert_eq!(answer.body["error"], json!({"code": shown.0, "message": shown.1}));
         let (_, outcomes, calls) = world.sends_recorded().await;
         assert_eq!(
             (outcomes[0].outcome, outcomes[0].node_code),
-            (Outcome::Refused, Some(told.0))
+            (Outcome::Refused, Some(shown.0))
         );
         assert_eq!(calls[0].denial_reason, Some(DenyReason::UpstreamError));
         assert!(
@@ -170,22 +170,22 @@ async fn w7_a_refusal_is_mapped_and_leaves_nothing_behind() {
     }
 }
 
-/// B12, W6: a link comes only from a result that is our hash.
+/// B12, W6: a sender is linked only if the node returns the transaction's own hash.
 #[tokio::test]
-async fn b12_a_node_that_says_another_hash_links_nobody_and_the_send_stays_open() {
+async fn b12_another_hash_from_the_node_links_nobody_and_the_send_stays_open() {
     let (world, fake) = scripted().await;
     let (_, sender) = bank_with_sender(&world).await;
     let (raw, _) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
-    for said in [json!(B256::repeat_byte(7)), json!(null), json!({"hash": "0x"})] {
-        fake.on(SEND, said);
+    for result in [json!(B256::repeat_byte(7)), json!(null), json!({"hash": "0x"})] {
+        fake.on(SEND, result);
         assert_eq!(send(&world, &sender, &raw).await.error(), (502, -32603));
         let (intents, outcomes, _) = world.sends_recorded().await;
-        assert_eq!((intents.len(), outcomes.len()), (1, 0), "nobody knows yet");
+        assert_eq!((intents.len(), outcomes.len()), (1, 0), "the outcome is unknown");
         assert!(world.feed.pin().snapshot.links_of(sender.id).is_empty());
     }
 }
 
-/// HD22: nobody knows whether it was taken, so the chain is asked by the hash.
+/// HD22: it is unknown whether the node accepted the send, so the chain is queried for the hash.
 #[tokio::test]
 async fn hd22_an_unanswered_send_is_settled_by_its_hash() {
     let (world, fake) = scripted().await;
@@ -193,10 +193,10 @@ async fn hd22_an_unanswered_send_is_settled_by_its_hash() {
     world.contract(bank, CONTRACT, None, &[sender.group]).await;
     let (raw, hash) = contract_call(&fake);
     fake.reply(SEND, Reply::Http(502, "<html>bad gateway</html>"));
-    // Decision 59: it was not there before.
-    let asked = std::sync::atomic::AtomicU32::new(0);
+    // Decision 59: the transaction was not sent before.
+    let queries = std::sync::atomic::AtomicU32::new(0);
     fake.script("eth_getTransactionByHash", move |_| {
-        match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        match queries.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
             0 => Reply::Result(Value::Null),
             _ => Reply::Result(json!({"hash": hash})),
         }
@@ -220,7 +220,7 @@ async fn hd22_an_unanswered_send_is_settled_by_its_hash() {
     assert_eq!(linked, [account(0).address()]);
 }
 
-/// HD22: what a crash left open is resolved at the next start.
+/// HD22: intents that a crash left open are resolved at the next start.
 #[tokio::test]
 async fn hd22_open_intents_are_resolved_at_start() {
     let (world, fake) = scripted().await;
@@ -243,21 +243,22 @@ async fn hd22_open_intents_are_resolved_at_start() {
     assert_eq!(world.feed.pin().snapshot.links_of(sender.id).len(), 1);
 }
 
-/// HD22: what the node signed has a key and no hash to ask by, so its outcome stays unknown; it is not said to be refused.
+/// HD22: a transaction that the node signed has no hash to query, so its outcome stays unknown; it is not recorded as
+/// refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn hd22_an_open_intent_of_what_the_node_signs_stays_unknown() {
+async fn hd22_an_open_intent_of_a_send_signed_by_the_node_stays_unknown() {
     let (world, fake) = scripted().await;
     let (_, sender) = bank_with_sender(&world).await;
     world.link(&sender, account(0).address()).await;
-    let gate = Gate::on(&fake, "eth_sendTransaction", Reply::Result(json!(B256::repeat_byte(9))));
+    let gate = Gate::new(&fake, "eth_sendTransaction", Reply::Result(json!(B256::repeat_byte(9))));
     let call = json!([{"from": account(0).address(), "to": TO, "value": "0x1"}]);
-    let asking = tokio::spawn(world.ask(Some(&sender), "eth_sendTransaction", call).answering());
+    let request = tokio::spawn(world.ask(Some(&sender), "eth_sendTransaction", call).answering());
     let gate = gate.reached().await;
     let (open, ..) = world.sends_recorded().await;
     gate.open();
-    assert_eq!(asking.await.unwrap().status, 200);
+    assert_eq!(request.await.unwrap().status, 200);
     fake.take();
-    // As a crash before the answer would have left it.
+    // The intent as a crash before the answer would leave it.
     gw_rpc::send::resolve_intents(&world.sends, open.clone()).await;
     fake.assert_silent();
     let (_, outcomes, _) = world.sends_recorded().await;
@@ -265,9 +266,9 @@ async fn hd22_an_open_intent_of_what_the_node_signs_stays_unknown() {
     assert_eq!((last.hash, last.outcome), (open[0].hash, Outcome::Unknown));
 }
 
-/// J8: a node that turns it away unread has not taken it.
+/// J8: a node that answers 429 has not accepted the send.
 #[tokio::test]
-async fn j8_a_send_turned_away_with_429_is_released() {
+async fn j8_a_send_rejected_with_429_is_released() {
     let (world, fake) = scripted().await;
     let (_, sender) = bank_with_sender(&world).await;
     let (raw, _) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
@@ -278,18 +279,18 @@ async fn j8_a_send_turned_away_with_429_is_released() {
     assert!(world.store.read().open_reservations(None).await.unwrap().is_empty());
 }
 
-/// W5, B25: the visibility row stands before the node hears of the transaction, inactive until it is taken.
+/// W5, B25: the visibility row exists before the node gets the transaction, inactive until the node accepts it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn w5_b25_the_visibility_row_is_written_before_forwarding() {
     let (world, fake) = scripted().await;
     let (bank, sender) = bank_with_sender(&world).await;
     world.contract(bank, CONTRACT, None, &[sender.group]).await;
     let (raw, hash) = contract_call(&fake);
-    let gate = Gate::on(&fake, SEND, Reply::Result(json!(hash)));
-    // W4, R25: every place a list may stand in is united.
+    let gate = Gate::new(&fake, SEND, Reply::Result(json!(hash)));
+    // W4, R25: the lists from all permitted places are united.
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": SEND, "params": [raw, {"visibleTo": ["did:test:b"]}],
         "visibleTo": ["did:test:a", "nonsense"], "privateFor": ["did:test:c"]});
-    let asking = tokio::spawn(world.raw(body.to_string()).by(&sender).answering());
+    let request = tokio::spawn(world.raw(body.to_string()).by(&sender).answering());
     let gate = gate.reached().await;
     let rows = world.feed.pin().snapshot.visibility(hash).to_vec();
     let named: Vec<_> = rows[0].recipients.iter().map(ToString::to_string).collect();
@@ -298,19 +299,19 @@ async fn w5_b25_the_visibility_row_is_written_before_forwarding() {
         ("did:test:a did:test:c did:test:b", false)
     );
     gate.open();
-    assert_eq!(asking.await.unwrap().status, 200);
+    assert_eq!(request.await.unwrap().status, 200);
     assert!(world.feed.pin().snapshot.visibility(hash)[0].active);
     let sent: Vec<_> = fake.take().into_iter().filter(|call| call.method == SEND).collect();
     assert_eq!(sent[0].params, json!([raw]), "stripped before forwarding");
 }
 
-fn naming(raw: &str, recipients: &[&str]) -> String {
+pub(crate) fn naming(raw: &str, recipients: &[&str]) -> String {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": SEND, "params": [raw], "visibleTo": recipients});
     body.to_string()
 }
 
-/// RTO2, R27, decision 59: the attack sent the same bytes again with other names, and a node that answers the hash opened
-/// the transaction to them.
+/// RTO2, R27, decision 59: the attack sent the same bytes again with other recipients, and a node that answered with
+/// the hash opened the transaction to them.
 #[tokio::test]
 async fn rto2_the_same_bytes_are_shared_once() {
     let (world, fake) = scripted().await;
@@ -337,7 +338,7 @@ async fn rto2_the_same_bytes_are_shared_once() {
             "{names:?}"
         );
     }
-    // Sent to nobody in particular first: nor afterwards.
+    // A transaction that was first sent without recipients gets none afterwards.
     fake.on("eth_getTransactionCount", json!("0x1"));
     let (raw, hash) = signed(&account(0), 1, Some(CONTRACT), 0, Bytes::from_static(&[1, 2, 3, 4]));
     fake.on(SEND, json!(hash));
@@ -355,9 +356,9 @@ async fn rto2_the_same_bytes_are_shared_once() {
     assert!(world.feed.pin().snapshot.visibility(hash).is_empty());
 }
 
-/// RTO3, decision 57: a list that cannot stand costs no trace.
+/// RTO3, decision 57: an invalid list is rejected before any trace.
 #[tokio::test]
-async fn rto3_a_wrong_list_asks_the_node_nothing() {
+async fn rto3_an_invalid_list_causes_no_query() {
     let (world, fake) = scripted().await;
     let (bank, sender) = bank_with_sender(&world).await;
     world.contract(bank, CONTRACT, None, &[sender.group]).await;
@@ -367,7 +368,7 @@ async fn rto3_a_wrong_list_asks_the_node_nothing() {
     for (raw, names) in [(&raw, vec!["did:test:a"; 33]), (&plain, vec!["did:test:a"])] {
         let answer = world.raw(naming(raw, &names)).by(&sender).send().await;
         assert_eq!(answer.error(), (400, -32602), "{}", answer.text);
-        assert!(fake.take().is_empty(), "nothing was asked");
+        assert!(fake.take().is_empty(), "nothing was queried");
     }
 }
 
@@ -397,12 +398,12 @@ async fn w6_an_accepted_sender_is_linked_once() {
     assert_eq!(events.count(), 1);
 }
 
-/// HD13: whose transactions may be relayed, by policy and by what is relayed.
+/// HD13: which transactions of others may be relayed, by policy and by kind of transaction.
 #[tokio::test]
 async fn hd13_relaying_somebody_elses_transaction() {
-    let knobs = |raw_sender_policy| Knobs {
+    let knobs = |raw_sender_policy| PolicySettings {
         raw_sender_policy,
-        ..Knobs::default()
+        ..PolicySettings::default()
     };
     for (policy, unclaimed, proved_by_other, inferred_for_other) in [
         (RawSenderPolicy::Unclaimed, true, false, false),
@@ -411,13 +412,13 @@ async fn hd13_relaying_somebody_elses_transaction() {
     ] {
         let (world, fake) = scripted_with(RpcSettings::default(), knobs(policy), 64 << 20).await;
         let (bank, relay) = bank_with_sender(&world).await;
-        let other = world.person("other", bank, &[], &[]).await;
-        world.link(&other, account(1).address()).await;
+        let owner = world.person("other", bank, &[], &[]).await;
+        world.link(&owner, account(1).address()).await;
         world
-            .change(async |tx| tx.link_sender(other.id, account(2).address()).await.unwrap())
+            .change(async |tx| tx.link_sender(owner.id, account(2).address()).await.unwrap())
             .await;
         for (number, allowed) in [(0, unclaimed), (1, proved_by_other), (2, inferred_for_other)] {
-            // A creation decides about more than itself: claimed senders only by their owner, whatever the policy.
+            // A creation of a claimed sender may be sent only by its owner, under every policy.
             let (raw, hash) = signed(&account(number), 0, None, 0, Bytes::from_static(&[0x60]));
             fake.on(SEND, json!(hash));
             let claimed = number > 0;
@@ -440,9 +441,10 @@ async fn hd13_relaying_somebody_elses_transaction() {
     }
 }
 
-/// HD13: never linked is not the same as no longer linked: what a former holder signed creates nothing for the next.
+/// HD13: an address that is no longer linked differs from one that never was: what a former holder signed creates
+/// nothing for the relaying user.
 #[tokio::test]
-async fn hd13_hd37_what_a_former_holder_signed_is_not_relayed() {
+async fn hd13_hd37_a_former_holders_transaction_is_not_relayed() {
     let (world, fake) = scripted().await;
     let (bank, relay) = bank_with_sender(&world).await;
     let former = world.person("former", bank, &[], &[]).await;
@@ -455,22 +457,22 @@ async fn hd13_hd37_what_a_former_holder_signed_is_not_relayed() {
     send(&world, &relay, &raw).await.assert_denied();
     assert_eq!(world.record().await.denial_reason, Some(DenyReason::SenderNotOwned));
     fake.assert_silent();
-    // Nor is a payment: what was decided about the former holder would end with the link (HD37).
+    // Nor is a payment: sanctions against the former holder would end with the link (HD37).
     let (raw, _) = signed(&account(1), 0, Some(TO), 1, Bytes::new());
     send(&world, &relay, &raw).await.assert_denied();
     fake.assert_silent();
-    // Payments of an address that nobody ever had may be relayed.
+    // Payments of an address that was never linked may be relayed.
     let (raw, hash) = signed(&account(2), 0, Some(TO), 1, Bytes::new());
     fake.on(SEND, json!(hash));
     assert_eq!(send(&world, &relay, &raw).await.status, 200);
 }
 
-/// HD13: what a banned or un-KYC'd owner signed is relayed by nobody, under no policy.
+/// HD13: a transaction of an owner who is banned or without KYC is not relayed, under any policy.
 #[tokio::test]
-async fn hd13_a_barred_owners_signature_is_relayed_by_nobody() {
-    let knobs = Knobs {
+async fn hd13_a_barred_owners_transaction_is_not_relayed() {
+    let knobs = PolicySettings {
         raw_sender_policy: RawSenderPolicy::Any,
-        ..Knobs::default()
+        ..PolicySettings::default()
     };
     let (world, fake) = scripted_with(RpcSettings::default(), knobs, 64 << 20).await;
     let (bank, relay) = bank_with_sender(&world).await;
@@ -500,8 +502,8 @@ async fn hd13_a_barred_owners_signature_is_relayed_by_nobody() {
     fake.assert_silent();
 }
 
-/// B6, X10, HD22: `eth_sendTransaction` names its sender, is traced like any other, gets its nonce from the gateway, and
-/// links nobody.
+/// B6, X10, HD22: `eth_sendTransaction` must name its sender, is traced like any send, gets its nonce from the gateway,
+/// and links no address.
 #[tokio::test]
 async fn b6_a_send_signed_by_the_node() {
     let (world, fake) = scripted().await;
@@ -538,7 +540,7 @@ async fn b6_a_send_signed_by_the_node() {
         json!({"from": mine, "to": TO, "value": "0x1", "input": "0x", "nonce": "0x7"})
     );
     assert!(calls.iter().any(|call| call.method == "debug_traceCall"));
-    // A node that holds no key.
+    // A node without the sender's key.
     fake.reply(
         "eth_sendTransaction",
         Reply::Error(-32000, "unknown account", Value::Null),
@@ -550,14 +552,14 @@ async fn b6_a_send_signed_by_the_node() {
     );
 }
 
-/// R1: a deployment's address is reserved before the node hears of it.
+/// R1: a deployment's address is reserved before the node gets the transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn r1_the_address_of_a_deployment_is_reserved_before_forwarding() {
     let (world, fake) = scripted().await;
     let (bank, sender) = bank_with_sender(&world).await;
     let (raw, hash) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
-    let gate = Gate::on(&fake, SEND, Reply::Result(json!(hash)));
-    let asking = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
+    let gate = Gate::new(&fake, SEND, Reply::Result(json!(hash)));
+    let request = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
     let gate = gate.reached().await;
     let reserved = world
         .feed
@@ -570,12 +572,12 @@ async fn r1_the_address_of_a_deployment_is_reserved_before_forwarding() {
         (1, bank, sender.id)
     );
     gate.open();
-    assert_eq!(asking.await.unwrap().status, 200);
+    assert_eq!(request.await.unwrap().status, 200);
     let open = world.store.read().open_reservations(Some(hash)).await.unwrap();
     assert_eq!((open.len(), open[0].nonce), (1, 0));
 }
 
-/// HD22: no room for intent and outcome, no send.
+/// HD22: without room for intent and outcome nothing is sent.
 #[tokio::test]
 async fn hd22_without_room_for_both_records_nothing_is_sent() {
     let (world, fake) = scripted().await;
@@ -589,7 +591,7 @@ async fn hd22_without_room_for_both_records_nothing_is_sent() {
     assert!(fake.take().iter().all(|call| call.method != SEND));
 }
 
-/// W1: what is no canonical transaction of this chain is refused without a word to the node.
+/// W1: bytes that are no canonical transaction of this chain are rejected without a query to the node.
 #[tokio::test]
 async fn w1_malformed_transactions_never_leave() {
     let (world, fake) = scripted().await;

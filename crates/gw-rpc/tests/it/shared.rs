@@ -14,7 +14,7 @@ sol! {
     function forward(address target, bytes data) external payable returns (bytes);
 }
 
-/// A utility that belongs to nobody, a token of the caller's organization, one of another.
+/// An unregistered utility, a token of the caller's organization, and one of another organization.
 struct Chain {
     world: World,
     _anvil: Anvil,
@@ -52,7 +52,7 @@ impl Chain {
         self.world.ask(Some(&self.caller), method, params).send().await
     }
 
-    /// The utility asks `target` for somebody's balance.
+    /// The utility queries `target` for an account's balance.
     async fn through(&self, target: Address) -> Answer {
         let inner = balanceOfCall {
             account: account(3).address(),
@@ -94,7 +94,7 @@ fn has_result(answer: &Answer) -> bool {
 }
 
 #[tokio::test]
-async fn x6_a_utility_is_everybodys_to_call_once_tagged() {
+async fn x6_everybody_may_call_a_tagged_utility() {
     let chain = chain().await;
     chain.through(chain.mine).await.assert_denied();
     assert_eq!(chain.last_reason().await, Some(DenyReason::Unregistered));
@@ -104,18 +104,18 @@ async fn x6_a_utility_is_everybodys_to_call_once_tagged() {
     let answer = chain.through(chain.mine).await;
     assert!(has_result(&answer), "{}", answer.text);
     assert!(chain.state().await.iter().all(has_result));
-    // HD9: the skip concerns that address alone.
+    // HD9: the exemption covers that address alone.
     chain.through(chain.theirs).await.assert_denied();
     assert_eq!(chain.last_reason().await, Some(DenyReason::CrossOrg));
-    // LOG: no.
+    // Logs stay denied.
     chain
         .ask("eth_getLogs", json!([{"address": chain.utility}]))
         .await
         .assert_denied();
 }
 
-/// D3, spec/80 §9: other code than the pinned one voids the tag, for the call that meets it and for good; the audit
-/// log tells, and a new pin mends it.
+/// D3, spec/80 §9: code that differs from the pin voids the tag, for the call that finds it and for later ones. The
+/// audit log has an entry, and a new pin restores the tag.
 #[tokio::test]
 async fn d3_changed_code_voids_the_tag_until_it_is_pinned_anew() {
     let chain = chain().await;
@@ -126,7 +126,8 @@ async fn d3_changed_code_voids_the_tag_until_it_is_pinned_anew() {
     chain.world.anvil("anvil_setCode", json!([chain.utility, evil])).await;
     chain.world.anvil("anvil_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
-    // The first call that meets the code is refused for it, before the tag is void; reads beside a trace are refused, too.
+    // The first call that finds the code is denied for it, before the tag is void; reads without a trace are denied,
+    // too.
     chain.through(chain.mine).await.assert_denied();
     assert_eq!(chain.last_reason().await, Some(DenyReason::CodehashMismatch));
     let [code, balance] = chain.state().await;
@@ -144,10 +145,10 @@ async fn d3_changed_code_voids_the_tag_until_it_is_pinned_anew() {
     assert_eq!(row.broken_codehash, Some(keccak256(&evil)));
     assert!(chain.world.feed.pin().snapshot.shared(chain.utility).is_none());
     let entries = chain.world.store.outbox(0, 1000).await.unwrap();
-    let noted = entries
+    let pin_entries = entries
         .iter()
         .filter(|row| row.entry.actor_external_id.as_deref() == Some("system:code-pins"));
-    assert_eq!(noted.count(), 1, "noted once, whoever met it");
+    assert_eq!(pin_entries.count(), 1, "one entry, however many calls find it");
     let pin = chain.world.node.code_pair(chain.utility).await.unwrap().unwrap();
     chain
         .world
@@ -228,7 +229,7 @@ async fn hd9_a_proxy_is_pinned_with_its_implementation() {
     ask().await.assert_denied();
 }
 
-/// X9: while tracing of `eth_call` is off, a plain call goes to the node as it is; it comes back by itself.
+/// X9: while tracing of `eth_call` is off, the node answers a plain call; tracing comes back by itself.
 #[tokio::test]
 async fn x9_untraced_calls_are_answered_by_the_node_until_the_toggle_ends() {
     let chain = chain().await;

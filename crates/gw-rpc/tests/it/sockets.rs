@@ -1,4 +1,4 @@
-//! Connections that stay: who opens them, what they deliver, when they end (HD18, decision 51).
+//! WebSocket connections: how they open, what they deliver and when they end (HD18, decision 51).
 
 use crate::{
     live::{Chain, FILTERS, HIDDEN, TOKEN, TRANSFER, erc20, holder},
@@ -21,9 +21,9 @@ use tokio_tungstenite::{
 };
 
 const OTHER: Address = Address::repeat_byte(0xcc);
-/// What the connection ends with, whatever right was lost.
+/// The close frame after the loss of any right.
 const ACCESS_ENDED: Option<(u16, &str)> = Some((1008, "access ended"));
-/// What a connection ends with that nobody authenticated.
+/// The close frame of a connection without authentication.
 const AUTHENTICATE_FIRST: Option<(u16, &str)> = Some((1008, "authenticate first"));
 
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
@@ -46,13 +46,13 @@ impl World {
         address
     }
 
-    async fn connect(&self, who: &Person) -> Socket {
-        open(self.listen().await, By::Header(&who.token)).await.unwrap().0
+    async fn connect(&self, person: &Person) -> Socket {
+        open(self.listen().await, By::Header(&person.token)).await.unwrap().0
     }
 }
 
-async fn open(at: SocketAddr, by: By<'_>) -> Result<(Socket, HeaderMap), u16> {
-    let mut request = format!("ws://{at}/rpc/ws").into_client_request().unwrap();
+async fn open(address: SocketAddr, by: By<'_>) -> Result<(Socket, HeaderMap), u16> {
+    let mut request = format!("ws://{address}/rpc/ws").into_client_request().unwrap();
     match by {
         By::Header(token) => {
             request
@@ -86,7 +86,7 @@ impl Socket {
         self.0.send(Message::text(text.to_string())).await.unwrap();
     }
 
-    /// The next message; the end as its code and reason.
+    /// The next message; the end of the connection is an error with code and reason.
     async fn next(&mut self) -> Result<Value, Option<(u16, String)>> {
         loop {
             let message = tokio::time::timeout(Duration::from_secs(10), self.0.next())
@@ -117,14 +117,14 @@ impl Socket {
 
     /// The item of the next notification of a subscription.
     async fn item(&mut self, subscription: &Value) -> Value {
-        let said = self.next().await.unwrap();
+        let notification = self.next().await.unwrap();
         assert_eq!(
-            (&said["jsonrpc"], &said["method"]),
+            (&notification["jsonrpc"], &notification["method"]),
             (&json!("2.0"), &json!("eth_subscription")),
-            "{said}"
+            "{notification}"
         );
-        assert_eq!(said["params"]["subscription"], *subscription);
-        said["params"]["result"].clone()
+        assert_eq!(notification["params"]["subscription"], *subscription);
+        notification["params"]["result"].clone()
     }
 
     async fn ended(&mut self) -> Option<(u16, String)> {
@@ -137,16 +137,17 @@ impl Socket {
     }
 }
 
-fn is(end: &Option<(u16, String)>, expected: Option<(u16, &str)>) {
+fn assert_end(end: &Option<(u16, String)>, expected: Option<(u16, &str)>) {
     assert_eq!(end.as_ref().map(|(code, reason)| (*code, reason.as_str())), expected);
 }
 
-/// WS-1: a token by header, by subprotocol or by the first message; the plain subprotocol comes back, not the token.
+/// WS-1: a token in the header, the subprotocol or the first message authenticates; the plain subprotocol is echoed,
+/// not the token.
 #[tokio::test]
-async fn ws1_a_connection_says_who_it_is() {
+async fn ws1_a_connection_authenticates() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let at = world.listen().await;
     let hello = json!({"jsonrpc": "2.0", "id": 7, "method": "gateway_authenticate", "params": [holder.token]});
@@ -172,13 +173,13 @@ async fn ws1_a_connection_says_who_it_is() {
     assert!(socket.result("eth_getBlockByNumber", block.clone()).await.is_object());
 }
 
-/// RTO10, WS-1: before it authenticates a connection gets metadata as over HTTP, and is told to authenticate for the rest;
-/// a batch of both is refused whole. It may authenticate then.
+/// RTO10, WS-1: before authentication, a connection gets metadata as over HTTP, and an error that demands
+/// authentication for other calls; a batch with both is rejected as a whole. It may authenticate afterwards.
 #[tokio::test]
 async fn rto10_an_unauthenticated_connection_is_told_to_authenticate() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let (mut socket, _) = open(world.listen().await, By::Nothing).await.unwrap();
     assert!(socket.result("eth_chainId", json!([])).await.is_string());
@@ -213,16 +214,16 @@ async fn rto10_an_unauthenticated_connection_is_told_to_authenticate() {
 async fn rto10_a_close_is_echoed() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let at = world.listen().await;
-    for (by, said) in [
+    for (by, calls_first) in [
         (By::Header(&holder.token), true),
         (By::Header(&holder.token), false),
         (By::Nothing, false),
     ] {
         let (mut socket, _) = open(at, by).await.unwrap();
-        if said {
+        if calls_first {
             socket.result("eth_chainId", json!([])).await;
         }
         let frame = CloseFrame {
@@ -230,16 +231,16 @@ async fn rto10_a_close_is_echoed() {
             reason: "done".into(),
         };
         socket.0.send(Message::Close(Some(frame))).await.unwrap();
-        is(&socket.ended().await, Some((1000, "done")));
+        assert_end(&socket.ended().await, Some((1000, "done")));
     }
 }
 
-/// WS-1: nobody unknown keeps a connection: no token, a bad one, a cookie, a query.
+/// WS-1: no token, a bad one, a cookie or a query parameter: the connection is closed.
 #[tokio::test]
-async fn ws1_a_stranger_is_shown_out() {
+async fn ws1_an_unknown_caller_gets_no_connection() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let at = world.listen().await;
     for by in [By::Header("nonsense"), By::Protocol("bearer.nonsense")] {
@@ -248,8 +249,8 @@ async fn ws1_a_stranger_is_shown_out() {
     let call = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let (mut socket, _) = open(at, By::Nothing).await.unwrap();
     socket.send(call("gateway_authenticate", json!(["nonsense"]))).await;
-    is(&socket.ended().await, AUTHENTICATE_FIRST);
-    // The browser sends the cookie along with any page's connection: it says nothing here.
+    assert_end(&socket.ended().await, AUTHENTICATE_FIRST);
+    // A browser sends the cookie with any page's connection: it does not authenticate.
     let mut request = format!("ws://{at}/rpc/ws?token={}", holder.token)
         .into_client_request()
         .unwrap();
@@ -262,8 +263,8 @@ async fn ws1_a_stranger_is_shown_out() {
         .send(call("eth_getBlockByNumber", json!(["latest", false])))
         .await;
     assert_eq!(socket.next().await.unwrap()["error"]["code"], -32001);
-    is(&socket.ended().await, AUTHENTICATE_FIRST);
-    // And whoever is shut out does not get in.
+    assert_end(&socket.ended().await, AUTHENTICATE_FIRST);
+    // A banned user gets no connection.
     world
         .update(
             &holder,
@@ -274,29 +275,29 @@ async fn ws1_a_stranger_is_shown_out() {
         )
         .await;
     assert_eq!(open(at, By::Header(&holder.token)).await.err(), Some(404));
-    // No WebSocket, no answer of one.
+    // A path that is no WebSocket address gets a 404.
     assert_eq!(world.raw("").path("/ws").send().await.status, 404);
 }
 
-/// WS-1: five seconds to say who it is.
+/// WS-1: authentication must happen within five seconds.
 #[tokio::test]
-async fn ws1_silence_is_no_introduction() {
+async fn ws1_a_silent_connection_is_closed() {
     let (world, _fake) = scripted().await;
     let (mut socket, _) = open(world.listen().await, By::Nothing).await.unwrap();
-    let began = tokio::time::Instant::now();
-    is(&socket.ended().await, AUTHENTICATE_FIRST);
-    assert!((4..8).contains(&began.elapsed().as_secs()));
+    let started_at = tokio::time::Instant::now();
+    assert_end(&socket.ended().await, AUTHENTICATE_FIRST);
+    assert!((4..8).contains(&started_at.elapsed().as_secs()));
 }
 
-/// Every message is a call like any other: all methods, batches, denials, errors.
+/// Every message is a call as over HTTP: methods, batches, denials, errors.
 #[tokio::test]
 async fn d51_messages_are_calls_through_the_same_pipeline() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let mut socket = world.connect(&holder).await;
-    let asked = [
+    let calls = [
         ("eth_chainId", json!([])),
         ("eth_getLogs", json!([{"address": TOKEN}])),
         ("eth_getLogs", json!([{"address": OTHER}])),
@@ -304,7 +305,7 @@ async fn d51_messages_are_calls_through_the_same_pipeline() {
         ("eth_getBlockByNumber", json!([])),
         ("eth_newPendingTransactionFilter", json!([])),
     ];
-    for (method, params) in asked {
+    for (method, params) in calls {
         let over_http = world.ask(Some(&holder), method, params.clone()).send().await;
         assert_eq!(socket.call(method, params).await, over_http.body, "{method}");
     }
@@ -329,12 +330,12 @@ async fn d51_messages_are_calls_through_the_same_pipeline() {
     assert_eq!(socket.next().await.unwrap()["result"], "0x7a69");
 }
 
-/// WS-3: what comes is what `eth_getLogs` and `eth_getBlockByNumber` show the same caller.
+/// WS-3: notifications equal what `eth_getLogs` and `eth_getBlockByNumber` show the same caller.
 #[tokio::test]
 async fn ws3_notifications_show_what_the_reads_show() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let mut socket = world.connect(&holder).await;
     let logs = socket
@@ -372,38 +373,38 @@ async fn ws3_notifications_show_what_the_reads_show() {
     assert_eq!(head, block);
 }
 
-/// HD1: a subscription that names a hidden wallet hears nothing, like one that names a random address.
+/// HD1: a subscription that names a hidden wallet gets nothing, like one that names a random address.
 #[tokio::test]
 async fn hd1_a_subscription_finds_no_hidden_address() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     let mut socket = world.connect(&holder).await;
     let topics = json!([TRANSFER, HIDDEN.into_word()]);
     socket
         .result("eth_subscribe", json!(["logs", {"address": TOKEN, "topics": topics}]))
         .await;
-    let all = socket
+    let all_logs = socket
         .result("eth_subscribe", json!(["logs", {"address": TOKEN}]))
         .await;
     chain.mine(0, &[(HIDDEN, OTHER)]);
     world.node.refresh_head().await.unwrap();
-    let item = socket.item(&all).await;
+    let item = socket.item(&all_logs).await;
     assert_eq!(item["topics"][1], json!(B256::ZERO));
-    let refused = socket.call("eth_subscribe", json!(["logs", {}])).await;
-    assert_eq!(refused["error"]["code"], -32601, "no address, no logs");
+    let rejected = socket.call("eth_subscribe", json!(["logs", {}])).await;
+    assert_eq!(rejected["error"]["code"], -32601, "no address, no logs");
     assert_eq!(
         socket.call("eth_subscribe", json!(["newPendingTransactions"])).await["error"]["code"],
         -32602
     );
 }
 
-/// WS-4, over a connection.
+/// WS-4: removed rows are notified over a connection.
 #[tokio::test]
 async fn ws4_a_reorganization_is_followed() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let mut socket = world.connect(&holder).await;
     let logs = socket
@@ -422,30 +423,30 @@ async fn ws4_a_reorganization_is_followed() {
     assert_eq!(socket.item(&logs).await["blockHash"], json!(new));
 }
 
-/// WS-5: sixteen subscriptions a connection.
+/// WS-5: a connection has at most sixteen subscriptions, and every delivery is recorded.
 #[tokio::test]
 async fn ws5_subscriptions_are_bounded_and_deliveries_recorded() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let mut socket = world.connect(&holder).await;
-    let mut made = Vec::new();
+    let mut ids = Vec::new();
     for _ in 0..16 {
-        made.push(socket.result("eth_subscribe", json!(["newHeads"])).await);
+        ids.push(socket.result("eth_subscribe", json!(["newHeads"])).await);
     }
-    let refused = socket.call("eth_subscribe", json!(["newHeads"])).await;
+    let rejected = socket.call("eth_subscribe", json!(["newHeads"])).await;
     assert_eq!(
-        refused["error"],
+        rejected["error"],
         json!({"code": -32005, "message": "too many subscriptions: 16 at most"})
     );
-    for id in made.iter().skip(1) {
+    for id in ids.iter().skip(1) {
         socket.result("eth_unsubscribe", json!([id])).await;
     }
     world.records().await;
     chain.mine(0, &[]);
     world.node.refresh_head().await.unwrap();
-    socket.item(&made[0]).await;
+    socket.item(&ids[0]).await;
     let record = world.record().await;
     assert_eq!(
         (record.method.as_ref(), record.status_code, record.node_called),
@@ -454,17 +455,17 @@ async fn ws5_subscriptions_are_bounded_and_deliveries_recorded() {
     assert_eq!(record.external_id.as_ref(), Some(&holder.name));
 }
 
-/// WS-5: a reader that takes nothing is given up once a megabyte waits.
+/// WS-5: a client that does not read is disconnected once a megabyte is queued.
 #[tokio::test]
-async fn ws5_a_slow_reader_is_given_up() {
+async fn ws5_a_slow_reader_is_disconnected() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     let many: Vec<_> = (0..9000).map(|_| (OTHER, HIDDEN)).collect();
     chain.mine(0, &many);
     world.node.refresh_head().await.unwrap();
     let mut socket = world.connect(&holder).await;
-    // Five megabytes an answer: more than the system's own buffers take, and more than may wait here.
+    // Five megabytes per answer: more than the socket buffers of the system hold, and more than the queue may hold.
     for id in 0..16 {
         let ask = json!({"jsonrpc": "2.0", "id": id, "method": "eth_getLogs", "params": [{"address": TOKEN}]});
         socket.send(ask).await;
@@ -474,16 +475,16 @@ async fn ws5_a_slow_reader_is_given_up() {
     while socket.next().await.is_ok() {
         answers += 1;
     }
-    assert!(answers < 16, "{answers} of 16 were kept for it");
+    assert!(answers < 16, "{answers} of 16 answers were queued");
 }
 
-/// WS-6: whatever right was lost, one end, and nothing delivered after it.
+/// WS-6: the loss of any right closes the connection with the same frame, and nothing is delivered after it.
 #[tokio::test]
 async fn ws6_a_connection_ends_with_the_right_to_it() {
     for lost in ["ban", "revocation", "expiry", "staleness", "membership", "user"] {
         let (world, fake) = scripted().await;
         let holder = holder(&world, "holder").await;
-        let chain = Chain::on(&fake);
+        let chain = Chain::start(&fake);
         world.node.refresh_head().await.unwrap();
         let mut socket = world.connect(&holder).await;
         let heads = socket.result("eth_subscribe", json!(["newHeads"])).await;
@@ -525,16 +526,17 @@ async fn ws6_a_connection_ends_with_the_right_to_it() {
         }
         chain.mine(0, &[]);
         world.node.refresh_head().await.unwrap();
-        is(&socket.next().await.unwrap_err(), ACCESS_ENDED);
+        assert_end(&socket.next().await.unwrap_err(), ACCESS_ENDED);
     }
 }
 
-/// HD35: a connection stands on the memberships it was opened with; one that was ended and made again is another one.
+/// HD35: a connection depends on the memberships with which it was opened; a membership that ends and is created anew
+/// is another one.
 #[tokio::test]
-async fn hd35_a_connection_does_not_outlive_the_membership_it_stood_on() {
+async fn hd35_a_connection_does_not_outlive_its_membership() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let mut socket = world.connect(&holder).await;
     let heads = socket.result("eth_subscribe", json!(["newHeads"])).await;
@@ -555,16 +557,16 @@ async fn hd35_a_connection_does_not_outlive_the_membership_it_stood_on() {
         .await;
     chain.mine(0, &[]);
     world.node.refresh_head().await.unwrap();
-    is(&socket.next().await.unwrap_err(), ACCESS_ENDED);
+    assert_end(&socket.next().await.unwrap_err(), ACCESS_ENDED);
 }
 
-/// WS-6: a connection that names an organization stands on that one alone; another one's ban of their guest is no matter of
-/// its.
+/// WS-6: a connection that names an organization depends on that one only; a ban by another organization does not close
+/// it.
 #[tokio::test]
 async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let (own, other) = (
+    let (own, guest_org) = (
         world.feed.pin().snapshot.memberships(holder.id)[0],
         world.org("other").await,
     );
@@ -572,7 +574,7 @@ async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
     world
         .change(async |tx| {
             let group = tx
-                .create_group(NewGroup::plain(other, "guests", "Guests"))
+                .create_group(NewGroup::plain(guest_org, "guests", "Guests"))
                 .await
                 .unwrap()
                 .id;
@@ -585,7 +587,7 @@ async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
             .unwrap();
         })
         .await;
-    let chain = Chain::on(&fake);
+    let chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let at = world.listen().await;
     let (mut named, _) = open(at, By::Named(&holder.token, own)).await.unwrap();
@@ -596,7 +598,7 @@ async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
         banned: Some(true),
         ..UserPatch::default()
     };
-    let banned = async |org: OrgId| {
+    let ban_in = async |org: OrgId| {
         let ban = ban.clone();
         world
             .change(async |tx| {
@@ -607,21 +609,21 @@ async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
         chain.mine(0, &[]);
         world.node.refresh_head().await.unwrap();
     };
-    banned(other).await;
-    is(&unnamed.next().await.unwrap_err(), ACCESS_ENDED);
+    ban_in(guest_org).await;
+    assert_end(&unnamed.next().await.unwrap_err(), ACCESS_ENDED);
     named.item(&heads).await;
-    banned(own).await;
-    is(&named.next().await.unwrap_err(), ACCESS_ENDED);
+    ban_in(own).await;
+    assert_end(&named.next().await.unwrap_err(), ACCESS_ENDED);
 }
 
-/// WS-1: the same subject's next token extends; another's does not, and changes nothing.
+/// WS-1: a later token of the same subject extends the connection; another subject's token changes nothing.
 #[tokio::test]
 async fn ws1_a_connection_is_extended_by_its_own_subject_only() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
     let bank = world.org("other").await;
     let other = world.person("other", bank, &FILTERS, &[]).await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let mut socket = world.connect(&holder).await;
     for bad in [other.token.as_str(), "nonsense"] {
@@ -646,26 +648,26 @@ async fn ws1_a_connection_is_extended_by_its_own_subject_only() {
     world
         .change(async |tx| tx.revoke_access_token(TokenId::fixed(1), until).await.unwrap())
         .await;
-    is(&socket.ended().await, ACCESS_ENDED);
+    assert_end(&socket.ended().await, ACCESS_ENDED);
 }
 
-/// Shutdown ends connections and waits for them.
+/// Shutdown closes connections and waits for them.
 #[tokio::test]
 async fn s61_shutdown_ends_connections() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let _chain = Chain::on(&fake);
+    let _chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
     let mut socket = world.connect(&holder).await;
     socket.result("eth_subscribe", json!(["newHeads"])).await;
     world.end.cancel();
-    is(&socket.ended().await, Some((1001, "going away")));
+    assert_end(&socket.ended().await, Some((1001, "going away")));
     tokio::time::timeout(Duration::from_secs(5), world.settle())
         .await
         .unwrap();
 }
 
-/// The same against a real node.
+/// Subscriptions on a real node.
 #[tokio::test]
 async fn d51_subscriptions_on_a_real_chain() {
     let (world, _anvil) = real().await;

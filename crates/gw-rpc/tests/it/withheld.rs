@@ -1,6 +1,6 @@
-//! HD28, HD40 on a real node: what a convicted transaction changed is shown to nobody, and nothing of what is shown depends on
-//! what it did. The same attack runs on two chains that differ in a secret only; whoever asks, by whatever method, is told
-//! the same on both.
+//! HD28, HD40 on a real node: changes of a convicted transaction are shown to nobody, and no answer depends on them.
+//! The attack runs on two chains that differ only in a secret; every caller gets the same answers on both, by every
+//! method.
 
 use crate::{
     real_reads::{Chain, chain},
@@ -9,7 +9,7 @@ use crate::{
 use alloy_primitives::keccak256;
 use alloy_sol_types::{SolCall, SolValue, sol};
 use gw_audit::{Record, SecurityKind};
-use gw_rpc::MinedGate;
+use gw_rpc::BlockValidator;
 use gw_store::record::NewGrant;
 use gw_types::{Address, B256, Bytes, Claim, OrgId, U256};
 use serde_json::{Value, json};
@@ -25,17 +25,17 @@ sol! {
     function forward(address target, bytes data) external payable returns (bytes);
 }
 
-/// How many bits each attack tells.
+/// The number of bits that each attack leaks.
 const BITS: usize = 4;
 
-/// After the attack.
+/// The chain after the attack.
 struct Scene {
     chain: Chain,
     bank: OrgId,
     siphon: Address,
-    /// Open contracts of the thief's own organization, the last one another organization's.
+    /// Open contracts of the thief's own organization; the last one belongs to another organization.
     boxes: Vec<Address>,
-    /// The thief's accomplice's wallets, then an honest person's of the robbed organization.
+    /// The wallets of the thief's accomplice, then one of an honest user of the robbed organization.
     wallets: Vec<Address>,
     children: Vec<Address>,
     probe: Address,
@@ -44,22 +44,22 @@ struct Scene {
     victim: Person,
     other: Person,
     hash: B256,
-    /// The chain before its block, and the transaction as it was sent.
+    /// The snapshot of the chain before the block of the attack, and the signed transaction.
     before: (Value, String),
-    /// A transaction of somebody else's behind it in the same block, which emits an event, and its token.
+    /// Another user's transaction after it in the same block, which emits an event, and its token.
     behind: (B256, Address),
     block: u64,
 }
 
-/// The thief reads `secret` in a block and tells it by what they touch there.
+/// The thief reads `secret` in a block and leaks its bits by the accounts that the transaction touches.
 async fn robbed(secret: u64) -> Scene {
     let chain = chain().await;
     let world = &chain.world;
-    world.node.guard(Arc::new(MinedGate::new(&world.sends)));
+    world.node.set_block_gate(Arc::new(BlockValidator::new(&world.sends)));
     world.node.refresh_head().await.unwrap();
     let snapshot = world.feed.pin().snapshot;
     let (bank, rival) = [chain.mine, chain.theirs]
-        .map(|at| snapshot.contract(at).unwrap().org)
+        .map(|address| snapshot.contract(address).unwrap().org)
         .into();
     let third = world.org("third").await;
     let colleague = world.person("colleague", bank, &["*"], &[Claim::Deploy]).await;
@@ -96,7 +96,7 @@ async fn robbed(secret: u64) -> Scene {
     world.contract(third, token, Some(&abi), &[other.group]).await;
     world.link(&other, account(2).address()).await;
     let mut wallets: Vec<Address> = (4..6).map(|number| account(number).address()).collect();
-    // One that nobody ever paid, and an honest person's.
+    // A wallet without any funds, and an honest user's.
     wallets.extend([Address::repeat_byte(0x71), account(6).address()]);
     for wallet in &wallets[..3] {
         world.link(&colleague, *wallet).await;
@@ -146,20 +146,20 @@ async fn robbed(secret: u64) -> Scene {
         value: U256::ZERO,
     }
     .abi_encode();
-    let (behind, told) = signed(&account(2), 0, Some(token), 0, transfer.into());
+    let (behind, behind_hash) = signed(&account(2), 0, Some(token), 0, transfer.into());
     assert_eq!(
         world.bare("eth_sendRawTransaction", json!([behind])).await["result"],
-        json!(told)
+        json!(behind_hash)
     );
     world.anvil("evm_mine", json!([])).await;
     world.anvil("evm_setAutomine", json!([true])).await;
-    let (block, behind) = (head + 5, (told, token));
+    let (block, behind) = (head + 5, (behind_hash, token));
     world.mined(block).await;
     let receipt = world.bare("eth_getTransactionReceipt", json!([hash])).await;
     assert_eq!(
         receipt["result"]["status"],
         json!("0x1"),
-        "it was mined, and did what it came for"
+        "the attack is mined and succeeds"
     );
     Scene {
         chain,
@@ -181,8 +181,8 @@ async fn robbed(secret: u64) -> Scene {
 }
 
 impl Scene {
-    /// What everybody is told about everything by every method.
-    async fn told(&self) -> Vec<(String, String)> {
+    /// The answers of every method about every address, for every caller.
+    async fn answers(&self) -> Vec<(String, String)> {
         let world = &self.chain.world;
         let people: [(&str, Option<&Person>); 6] = [
             ("thief", Some(&self.chain.caller)),
@@ -192,39 +192,42 @@ impl Scene {
             ("other", Some(&self.other)),
             ("nobody", None),
         ];
-        // Two chains differ in the hashes and the times of their blocks, whatever is shown of them.
-        let mut of_blocks = Vec::new();
+        // Hashes and times of blocks differ between the two chains anyway, so they are replaced.
+        let mut block_values = Vec::new();
         for number in 0..=self.block {
             let block = world
                 .bare("eth_getBlockByNumber", json!([format!("{number:#x}"), false]))
                 .await;
-            of_blocks.extend(["hash", "timestamp"].map(|name| block["result"][name].to_string()));
+            block_values.extend(["hash", "timestamp"].map(|name| block["result"][name].to_string()));
         }
-        let mut told = Vec::new();
-        for (who, person) in people {
-            let own = match who {
+        let mut answers = Vec::new();
+        for (label, person) in people {
+            let own = match label {
                 "thief" => self.chain.wallet,
                 "victim" => self.wallets[3],
                 _ => self.wallets[0],
             };
-            for (method, params) in self.questions(own) {
-                // Nobody is asked to be slow.
+            for (method, params) in self.calls(own) {
+                // A second passes, so that rate limits do not apply.
                 world.clock.pass(1);
                 let answer = world.ask(person, &method, params.clone()).send().await;
-                let text = of_blocks
+                let text = block_values
                     .iter()
-                    .fold(answer.text, |text, of_block| text.replace(of_block, "a block's"));
-                told.push((format!("{who} {method} {params}"), format!("{} {text}", answer.status)));
+                    .fold(answer.text, |text, value| text.replace(value, "a block's"));
+                answers.push((
+                    format!("{label} {method} {params}"),
+                    format!("{} {text}", answer.status),
+                ));
             }
         }
-        told
+        answers
     }
 
-    fn questions(&self, own: Address) -> Vec<(String, Value)> {
+    fn calls(&self, own: Address) -> Vec<(String, Value)> {
         let hex = |call: Vec<u8>| Bytes::from(call);
         let latest = "latest";
-        let mut all = Vec::new();
-        let mut ask = |method: &str, params: Value| all.push((method.to_owned(), params));
+        let mut calls = Vec::new();
+        let mut ask = |method: &str, params: Value| calls.push((method.to_owned(), params));
         let utilities = [Address::ZERO, Address::with_last_byte(4)];
         let alone = [self.siphon, self.chain.wallet];
         for address in self
@@ -243,8 +246,8 @@ impl Scene {
             for call in [keptCall {}.abi_encode(), lootCall {}.abi_encode()] {
                 ask("eth_call", json!([{"to": address, "data": hex(call)}, latest]));
             }
-            let seen = balanceOfCall { account: *address }.abi_encode();
-            ask("eth_call", json!([{"to": self.probe, "data": hex(seen)}, latest]));
+            let balance_of = balanceOfCall { account: *address }.abi_encode();
+            ask("eth_call", json!([{"to": self.probe, "data": hex(balance_of)}, latest]));
             ask("eth_estimateGas", json!([{"from": own, "to": address, "value": "0x1"}]));
             ask(
                 "eth_getLogs",
@@ -276,17 +279,20 @@ impl Scene {
         ask("eth_getBlockReceipts", json!([number]));
         ask("eth_getBlockTransactionCountByNumber", json!([number]));
         ask("debug_traceTransaction", json!([self.hash, {"tracer": "callTracer"}]));
-        all
+        calls
     }
 
-    /// How many were recorded since it was last asked.
+    /// The number of violations since the last call of this function.
     async fn violations(&self) -> usize {
         let records = self.chain.world.records().await;
-        let found = |record: &&Record| matches!(record, Record::Security(event) if event.kind == SecurityKind::MinedTraceViolation);
-        records.iter().filter(found).count()
+        let is_violation = |record: &&Record| match record {
+            Record::Security(event) => event.kind == SecurityKind::MinedTraceViolation,
+            _ => false,
+        };
+        records.iter().filter(is_violation).count()
     }
 
-    async fn held(&self, address: Address) -> Value {
+    async fn actual_balance(&self, address: Address) -> Value {
         self.chain
             .world
             .bare("eth_getBalance", json!([address, "latest"]))
@@ -294,21 +300,21 @@ impl Scene {
             .clone()
     }
 
-    /// Sends as this person and waits for the receipt they are shown.
-    async fn sends(&self, who: &Person, by: usize, to: Address, value: u64, input: Vec<u8>) -> Value {
+    /// Sends as this user, and returns the receipt that the user is shown.
+    async fn sends(&self, person: &Person, key: usize, to: Address, value: u64, input: Vec<u8>) -> Value {
         let world = &self.chain.world;
-        let nonce = world.node.mined_nonce(account(by).address()).await.unwrap();
+        let nonce = world.node.mined_nonce(account(key).address()).await.unwrap();
         let head = world.node.head().unwrap().number;
-        let (raw, hash) = signed(&account(by), nonce, Some(to), value, input.into());
+        let (raw, hash) = signed(&account(key), nonce, Some(to), value, input.into());
         world.clock.pass(2);
         let answer = world
-            .ask(Some(who), "eth_sendRawTransaction", json!([raw]))
+            .ask(Some(person), "eth_sendRawTransaction", json!([raw]))
             .send()
             .await;
         assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
         world.mined(head + 1).await;
         world
-            .ask(Some(who), "eth_getTransactionReceipt", json!([hash]))
+            .ask(Some(person), "eth_getTransactionReceipt", json!([hash]))
             .send()
             .await
             .body["result"]
@@ -316,24 +322,24 @@ impl Scene {
     }
 }
 
-/// F1, F1b, F2, F4, F5: whom it paid, what it wrote, what it created, what another organization's open contract was told and
-/// what the beneficiary and a precompile were given tell nobody anything.
+/// HD28: nobody learns anything from the payments, writes and creations of the attack, from its call of another
+/// organization's open contract, or from its payments to the beneficiary and a precompile.
 #[tokio::test]
-async fn hd28_hd40_nothing_that_is_shown_depends_on_what_a_convicted_transaction_did() {
-    // They differ in how much is done, too: in the gas, and in the number of events.
-    let (one, two) = (robbed(0b0001).await, robbed(0b1110).await);
-    for (at, address) in one.wallets.iter().enumerate() {
+async fn hd28_hd40_no_answer_depends_on_a_convicted_transaction() {
+    // The two secrets also differ in the amount of gas and the number of events.
+    let (first_scene, second_scene) = (robbed(0b0001).await, robbed(0b1110).await);
+    for (bit, address) in first_scene.wallets.iter().enumerate() {
         assert_ne!(
-            one.held(*address).await,
-            two.held(*address).await,
-            "the attack tells bit {at}"
+            first_scene.actual_balance(*address).await,
+            second_scene.actual_balance(*address).await,
+            "the attack leaks bit {bit}"
         );
     }
     for address in [Address::ZERO, Address::with_last_byte(4)] {
         assert_ne!(
-            one.held(address).await,
-            two.held(address).await,
-            "the attack tells all of it"
+            first_scene.actual_balance(address).await,
+            second_scene.actual_balance(address).await,
+            "the attack leaks all of it"
         );
     }
     let gas = async |scene: &Scene| {
@@ -344,7 +350,7 @@ async fn hd28_hd40_nothing_that_is_shown_depends_on_what_a_convicted_transaction
             .await["result"]["gasUsed"]
             .clone()
     };
-    assert_ne!(gas(&one).await, gas(&two).await);
+    assert_ne!(gas(&first_scene).await, gas(&second_scene).await);
     let index = async |scene: &Scene| {
         let receipt = scene
             .chain
@@ -354,55 +360,70 @@ async fn hd28_hd40_nothing_that_is_shown_depends_on_what_a_convicted_transaction
         assert_eq!(receipt["result"]["transactionIndex"], json!("0x1"));
         receipt["result"]["logs"][0]["logIndex"].clone()
     };
-    assert_ne!(index(&one).await, index(&two).await, "the number of events tells");
-    assert_eq!((one.violations().await, two.violations().await), (1, 1));
-    let (first, second) = (one.told().await, two.told().await);
-    let differ: Vec<_> = first.iter().zip(&second).filter(|(one, two)| one != two).collect();
+    assert_ne!(
+        index(&first_scene).await,
+        index(&second_scene).await,
+        "the number of events leaks"
+    );
+    assert_eq!(
+        (first_scene.violations().await, second_scene.violations().await),
+        (1, 1)
+    );
+    let (first_answers, second_answers) = (first_scene.answers().await, second_scene.answers().await);
+    let differ: Vec<_> = first_answers
+        .iter()
+        .zip(&second_answers)
+        .filter(|(answer, other_answer)| answer != other_answer)
+        .collect();
     assert!(
         differ.is_empty(),
         "{} of {} differ: {differ:#?}",
         differ.len(),
-        first.len()
+        first_answers.len()
     );
-    // They are answers, not refusals.
-    let good = |who: &str, method: &str, of: Address| {
-        let asked = format!("{who} {method} [\"{of:#x}\"");
-        let answer = first
+    // The equal answers are results, not denials.
+    let good = |caller: &str, method: &str, address: Address| {
+        let prefix = format!("{caller} {method} [\"{address:#x}\"");
+        let answer = first_answers
             .iter()
-            .find(|(question, _)| question.to_lowercase().starts_with(&asked.to_lowercase()));
+            .find(|(call, _)| call.to_lowercase().starts_with(&prefix.to_lowercase()));
         answer.map(|(_, answer)| answer.clone()).unwrap()
     };
     assert!(
-        good("victim", "eth_getBalance", one.wallets[3]).contains("0x21e19e0c9bab2400000"),
+        good("victim", "eth_getBalance", first_scene.wallets[3]).contains("0x21e19e0c9bab2400000"),
         "as before it was paid"
     );
-    assert!(good("colleague", "eth_getBalance", one.wallets[2]).contains("\"0x0\""));
+    assert!(good("colleague", "eth_getBalance", first_scene.wallets[2]).contains("\"0x0\""));
     assert!(
-        good("colleague", "eth_getCode", one.boxes[0]).contains("0x60"),
+        good("colleague", "eth_getCode", first_scene.boxes[0]).contains("0x60"),
         "open as ever"
     );
-    assert!(good("colleague", "eth_getCode", one.children[0]).contains("\"0x\""));
-    let receipt = format!("other eth_getTransactionReceipt [\"{:#x}\"]", one.behind.0);
-    let receipt = first
+    assert!(good("colleague", "eth_getCode", first_scene.children[0]).contains("\"0x\""));
+    let receipt = format!("other eth_getTransactionReceipt [\"{:#x}\"]", first_scene.behind.0);
+    let receipt = first_answers
         .iter()
-        .find(|(question, _)| *question == receipt)
+        .find(|(call, _)| *call == receipt)
         .map(|(_, answer)| answer)
         .unwrap();
     assert!(receipt.contains("\"logIndex\":\"0x0\""), "{receipt}");
-    // Nor does any list of an administrator's: what was written outside of the sender's side is listed to its owner alone.
-    for scene in [&one, &two] {
+    // Lists for administrators reveal nothing either: changes outside of the sender's side are listed only for their
+    // owner.
+    for scene in [&first_scene, &second_scene] {
         let rows = scene.chain.world.store.read().list_withheld().await.unwrap();
-        let listed: Vec<_> = rows.iter().filter_map(|row| row.org).collect();
-        assert!(!listed.contains(&scene.bank) && listed.len() == 1, "{listed:?}");
+        let listed_orgs: Vec<_> = rows.iter().filter_map(|row| row.org).collect();
+        assert!(
+            !listed_orgs.contains(&scene.bank) && listed_orgs.len() == 1,
+            "{listed_orgs:?}"
+        );
         let snapshot = scene.chain.world.feed.pin().snapshot;
         assert!(scene.children.iter().all(|child| snapshot.contract(*child).is_none()));
     }
 }
 
-/// F2: who was paid by a thief sends on, and is convicted of nothing; nor is who uses a contract that the thief wrote to,
-/// beside what was written.
+/// HD28: a user who was paid by a thief can still send and is not convicted; nor is a user of a contract that the thief
+/// wrote to, unless they use the written state.
 #[tokio::test]
-async fn hd28_hd38_honest_people_go_on_working() {
+async fn hd28_hd38_honest_users_can_continue() {
     let scene = robbed(0b1010).await;
     let payee = account(1).address();
     let receipt = scene.sends(&scene.victim, 6, payee, 5, Vec::new()).await;
@@ -421,7 +442,7 @@ async fn hd28_hd38_honest_people_go_on_working() {
     let receipt = scene.sends(colleague, 5, token, 0, nothing).await;
     assert_eq!(receipt["status"], json!("0x1"), "{receipt}");
     assert_eq!(scene.violations().await, 1);
-    // What they paid since shows.
+    // Their later payment is visible.
     let shown = world
         .ask(
             Some(&scene.victim),
@@ -431,7 +452,7 @@ async fn hd28_hd38_honest_people_go_on_working() {
         .send()
         .await;
     assert_ne!(shown.body["result"], json!("0x21e19e0c9bab2400000"));
-    // F6: the contracts of the bank are open to its people, and what rests on the loot is withheld with it.
+    // The contracts of the bank stay open to its users; changes based on the loot are withheld with it.
     let read = async |to: Address| {
         let call = json!([{"to": to, "data": Bytes::from(keptCall {}.abi_encode())}, "latest"]);
         scene.chain.world.ask(Some(colleague), "eth_call", call).send().await
@@ -451,18 +472,18 @@ async fn hd28_hd38_honest_people_go_on_working() {
         (receipt, read(scene.boxes[1]).await.body["result"].clone()),
         (Value::Null, zero)
     );
-    assert_eq!(scene.violations().await, 1, "another one");
+    assert_eq!(scene.violations().await, 1, "one more violation");
     assert_eq!(
         world.store.read().list_suspensions().await.unwrap().len(),
         1,
         "the thief alone"
     );
-    // Cleared, all of it shows, and what was made is registered.
+    // After an administrator clears the convictions, all of it is visible, and the created contracts are registered.
     let convicted = world.store.read().list_convictions().await.unwrap();
     world
         .change(async |tx| {
-            for found in &convicted {
-                tx.clear_conviction(found.id, None, "a test").await.unwrap();
+            for conviction in &convicted {
+                tx.clear_conviction(conviction.id, None, "a test").await.unwrap();
             }
         })
         .await;
@@ -476,19 +497,20 @@ async fn hd28_hd38_honest_people_go_on_working() {
             .pin()
             .snapshot
             .contract(scene.children[1])
-            .map(|made| made.org),
+            .map(|contract| contract.org),
         Some(scene.bank)
     );
 }
 
-/// C6, HD14: what left the chain is withheld no more; what comes back is. What is withheld stands in the store.
+/// HD14: changes that left the chain are withheld no more; changes that come back are withheld again. The store holds
+/// the withheld changes.
 #[tokio::test]
-async fn hd28_what_is_withheld_goes_by_the_chain() {
+async fn hd28_withheld_changes_follow_the_chain() {
     let scene = robbed(0b0101).await;
     let world = &scene.chain.world;
-    let shown = async |of: Address| {
+    let shown = async |address: Address| {
         let answer = world
-            .ask(Some(&scene.colleague), "eth_getBalance", json!([of, "latest"]))
+            .ask(Some(&scene.colleague), "eth_getBalance", json!([address, "latest"]))
             .send()
             .await;
         answer.body["result"].clone()
@@ -496,10 +518,10 @@ async fn hd28_what_is_withheld_goes_by_the_chain() {
     let (paid, rows) = (scene.wallets[2], async || {
         world.store.read().list_withheld().await.unwrap().len()
     });
-    let all = rows().await;
-    assert!(all > 0);
+    let row_count = rows().await;
+    assert!(row_count > 0);
     assert_eq!(
-        (scene.held(paid).await, shown(paid).await),
+        (scene.actual_balance(paid).await, shown(paid).await),
         (json!("0x1"), json!("0x0"))
     );
     let (before, raw) = &scene.before;
@@ -508,10 +530,10 @@ async fn hd28_what_is_withheld_goes_by_the_chain() {
     world.anvil("anvil_mine", json!(["0x2", "0x7"])).await;
     world.node.refresh_head().await.unwrap();
     assert_eq!(
-        (rows().await, scene.held(paid).await, shown(paid).await),
+        (rows().await, scene.actual_balance(paid).await, shown(paid).await),
         (0, json!("0x0"), json!("0x0"))
     );
-    // Paid by somebody else meanwhile.
+    // Another user pays the wallet meanwhile.
     let (gift, _) = signed(&account(1), 0, Some(paid), 7, Bytes::new());
     world.bare("eth_sendRawTransaction", json!([gift])).await;
     world.mined(scene.block + 2).await;
@@ -522,10 +544,10 @@ async fn hd28_what_is_withheld_goes_by_the_chain() {
     );
     world.mined(scene.block + 3).await;
     assert_eq!(
-        (scene.held(paid).await, shown(paid).await),
+        (scene.actual_balance(paid).await, shown(paid).await),
         (json!("0x8"), json!("0x7"))
     );
-    assert_eq!(rows().await, all);
+    assert_eq!(rows().await, row_count);
     let receipt = world
         .ask(
             Some(&scene.chain.caller),
@@ -537,14 +559,15 @@ async fn hd28_what_is_withheld_goes_by_the_chain() {
     assert_eq!(receipt.body["result"], Value::Null);
 }
 
-/// F3, C7: between an honest payment's trace and its block the payee's wallet is delegated. The payer is not suspended.
+/// HD38: the payee's wallet is delegated between the trace of an honest payment and its block. The payer is not
+/// suspended.
 #[tokio::test]
-async fn hd38_who_pays_a_wallet_is_not_framed_by_its_owner() {
+async fn hd38_a_payer_is_not_suspended_for_the_payees_delegation() {
     let scene = robbed(0b1010).await;
     let world = &scene.chain.world;
     let payee = account(6).address();
     let rival = world.feed.pin().snapshot.contract(scene.chain.theirs).unwrap().org;
-    // What it will run is a contract of the robbed organization, which is the payee's to enter and not the payer's.
+    // The delegate is a contract of the robbed organization, which the payee may enter and the payer may not.
     let (code, abi) = artifact("Siphon");
     let pocket = world.deploy(&code).await;
     world.contract(rival, pocket, Some(&abi), &[scene.victim.group]).await;
@@ -569,7 +592,7 @@ async fn hd38_who_pays_a_wallet_is_not_framed_by_its_owner() {
     let suspended = world.store.read().list_suspensions().await.unwrap();
     assert_eq!(suspended.len(), 1, "the thief alone");
     assert!(!world.feed.pin().snapshot.is_suspended(scene.colleague.id));
-    // HD29: what the late code looked at is the payer's, so nobody is shown it.
+    // HD29: the reads of the late code count for the payer, so the transaction is shown to nobody.
     assert_eq!(scene.violations().await, 2, "the theft and this one");
     let receipt = world
         .ask(Some(&scene.colleague), "eth_getTransactionReceipt", json!([hash]))

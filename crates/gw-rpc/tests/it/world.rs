@@ -1,4 +1,4 @@
-//! One instance: policy in SQLite, a journal, a node, and a router asked without a socket.
+//! One gateway instance for tests: policy in SQLite, a journal, a node, and a router that is called without a socket.
 
 use alloy_consensus::{SignableTransaction as _, TxEip1559, TxEnvelope};
 use alloy_eips::eip2718::Encodable2718 as _;
@@ -7,15 +7,19 @@ use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use axum::{Router, body::Body, extract::ConnectInfo};
 use gw_audit::{AccessRecord, Content, Entry, Record, SendIntent, SendOutcome};
-use gw_evm::Extras;
+use gw_crypto::KeyCipher;
+use gw_evm::CustomMethods;
 use gw_http::{
-    AccessClaims, AdminGate, Amr, Edge, Origin, OwnOrigins, PolicySource, PrivateNetwork, TokenCodec, TokenSecrets,
-    TrustedProxies,
+    AccessClaims, AdminGate, AllowedOrigins, Amr, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
+    TokenSecrets, TrustedProxies,
 };
-use gw_journal::{Journal, Options};
-use gw_node::{AnswerLimits, KeyCipher, Node, NodeConfig, Upkeep};
-use gw_policy::Knobs;
-use gw_rpc::{RpcSettings, RpcState, router, send::SendContext};
+use gw_journal::{Journal, JournalConfig};
+use gw_node::{AnswerLimits, HealthCheckConfig, Node, NodeConfig};
+use gw_policy::PolicySettings;
+use gw_rpc::{
+    RpcSettings, RpcState, router,
+    send::{ComplianceCheck, NoComplianceRules, SendContext},
+};
 use gw_store::{
     Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime,
     record::{
@@ -23,9 +27,10 @@ use gw_store::{
     },
 };
 use gw_testkit::{Anvil, FakeNode, anvil::anvil};
+use gw_types::testing::{ManualClock, SeededEntropy};
 use gw_types::{
     Address, B256, Bytes, Claim, Clock, ContractId, Entropy, ExternalId, GroupId, OrgId, Seconds, Secret, SessionId,
-    Timestamp, TokenId, U256, UserId,
+    TokenId, U256, UserId,
 };
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
@@ -34,7 +39,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -42,7 +47,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt as _;
 
 pub(crate) const PAGE: &str = "https://gate.example";
-/// What every denial says, for id 1.
+/// The response of every denial, for id 1.
 pub(crate) const DENIED: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"method not found"}}"#;
 
 /// One instance.
@@ -52,18 +57,25 @@ pub(crate) struct World {
     pub(crate) feed: Feed,
     pub(crate) node: Arc<Node>,
     pub(crate) journal: Arc<Journal>,
-    pub(crate) clock: Arc<TestClock>,
+    pub(crate) clock: Arc<ManualClock>,
     pub(crate) uptime: Arc<TestUptime>,
     pub(crate) sends: SendContext,
     pub(crate) end: CancellationToken,
     url: String,
-    edge: Arc<Edge>,
-    extras: Arc<Extras>,
+    http_context: Arc<HttpContext>,
+    extras: Arc<CustomMethods>,
     ids: AtomicU64,
-    _place: tempfile::TempDir,
+    storage: Arc<Storage>,
 }
 
-/// Somebody with a token, in a group of their own.
+/// The storage that outlives a process.
+struct Storage {
+    directory: Arc<DirectoryLock>,
+    entropy: Arc<dyn Entropy>,
+    folder: tempfile::TempDir,
+}
+
+/// A user with a token, in a group of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
     pub(crate) id: UserId,
@@ -73,68 +85,101 @@ pub(crate) struct Person {
     pub(crate) token_id: TokenId,
 }
 
-/// An instance with a scripted node that was asked nothing yet.
+/// An instance with a scripted node that has recorded no request yet.
 pub(crate) async fn scripted() -> (World, FakeNode) {
-    scripted_with(RpcSettings::default(), Knobs::default(), 64 << 20).await
+    scripted_with(RpcSettings::default(), PolicySettings::default(), 64 << 20).await
 }
 
-pub(crate) async fn scripted_with(settings: RpcSettings, knobs: Knobs, journal_bytes: u64) -> (World, FakeNode) {
+pub(crate) async fn scripted_with(
+    settings: RpcSettings,
+    knobs: PolicySettings,
+    journal_bytes: u64,
+) -> (World, FakeNode) {
     let fake = FakeNode::start().await;
     let world = World::start(fake.url(), settings, knobs, journal_bytes).await;
     fake.take();
     (world, fake)
 }
 
-/// An instance at this node that holds no more bytes of answers than this.
+/// An instance for this node with these limits for the bytes of answers.
 pub(crate) async fn holding(url: &str, settings: RpcSettings, limits: AnswerLimits) -> World {
-    World::start_holding(url, settings, Knobs::default(), 64 << 20, limits).await
+    World::start_holding(url, settings, PolicySettings::default(), 64 << 20, limits).await
 }
 
 /// An instance with a real node.
 pub(crate) async fn real() -> (World, Anvil) {
-    real_with(Knobs::default()).await
+    real_with(PolicySettings::default()).await
 }
 
-pub(crate) async fn real_with(knobs: Knobs) -> (World, Anvil) {
+pub(crate) async fn real_with(knobs: PolicySettings) -> (World, Anvil) {
     real_on(anvil(), knobs).await
 }
 
 /// An instance with this node.
-pub(crate) async fn real_on(anvil: Anvil, knobs: Knobs) -> (World, Anvil) {
+pub(crate) async fn real_on(anvil: Anvil, knobs: PolicySettings) -> (World, Anvil) {
     let world = World::start(anvil.url(), RpcSettings::default(), knobs, 64 << 20).await;
     (world, anvil)
 }
 
-/// What the groups' upstream keys are encrypted with.
+/// The cipher of the groups' upstream keys.
 pub(crate) fn group_keys() -> KeyCipher {
     KeyCipher::new(&Secret::new("11".repeat(32))).unwrap()
 }
 
 impl World {
-    async fn start(url: &str, settings: RpcSettings, knobs: Knobs, journal_bytes: u64) -> Self {
+    async fn start(url: &str, settings: RpcSettings, knobs: PolicySettings, journal_bytes: u64) -> Self {
         Self::start_holding(url, settings, knobs, journal_bytes, AnswerLimits::default()).await
     }
 
     async fn start_holding(
         url: &str,
         settings: RpcSettings,
-        knobs: Knobs,
+        knobs: PolicySettings,
         journal_bytes: u64,
         limits: AnswerLimits,
     ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Arc::new(DirectoryLock::acquire(folder.path()).unwrap());
+        let storage = Arc::new(Storage {
+            directory,
+            entropy: Arc::new(SeededEntropy::new(1)),
+            folder,
+        });
+        let clock = Arc::new(ManualClock::default());
+        let journal = JournalConfig {
+            dir: storage.folder.path().join("audit"),
+            holder: "the test".to_owned(),
+            cluster: "test".to_owned(),
+            checkpoint_key: [7; 32],
+            max_bytes: journal_bytes,
+            segment_bytes: 1 << 20,
+            retain_bytes: 64 << 20,
+            retain_for: Seconds(3600),
+        };
+        let journal_clock = Arc::clone(&clock) as Arc<dyn Clock>;
+        let (journal, _) = Journal::open(journal, journal_clock, Arc::clone(&storage.entropy)).unwrap();
+        Self::serve(url, settings, knobs, limits, storage, clock, Arc::new(journal)).await
+    }
+
+    async fn serve(
+        url: &str,
+        settings: RpcSettings,
+        knobs: PolicySettings,
+        limits: AnswerLimits,
+        storage: Arc<Storage>,
+        clock: Arc<ManualClock>,
+        journal: Arc<Journal>,
+    ) -> Self {
         let extras = Arc::clone(&settings.extras);
-        let place = tempfile::tempdir().unwrap();
-        let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
-        let (clock, uptime) = (Arc::new(TestClock::default()), Arc::new(TestUptime::default()));
-        let entropy: Arc<dyn Entropy> = Arc::new(Seeded(AtomicU64::new(1)));
+        let uptime = Arc::new(TestUptime::default());
         let store = Store::open(StoreConfig {
             location: Location::Sqlite {
-                directory,
+                directory: Arc::clone(&storage.directory),
                 file: "gateway.db".to_owned(),
             },
             connections: 4,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            entropy: Arc::clone(&entropy),
+            entropy: Arc::clone(&storage.entropy),
             outbox: gw_store::OutboxGuard::default(),
         })
         .await
@@ -147,32 +192,20 @@ impl World {
         let feed = Feed::start(&store, timing, Arc::clone(&uptime) as Arc<dyn Uptime>)
             .await
             .unwrap();
-        let journal = Options {
-            dir: place.path().join("audit"),
-            holder: "the test".to_owned(),
-            cluster: "test".to_owned(),
-            checkpoint_key: [7; 32],
-            max_bytes: journal_bytes,
-            segment_bytes: 1 << 20,
-            retain_bytes: 64 << 20,
-            retain_for: Seconds(3600),
-        };
-        let (journal, _) = Journal::open(journal, Arc::clone(&clock) as Arc<dyn Clock>, Arc::clone(&entropy)).unwrap();
-        let journal = Arc::new(journal);
         let hour = Duration::from_secs(3600);
-        let rarely = Upkeep {
+        let rare_checks = HealthCheckConfig {
             head: hour,
             probe: hour,
-            ..Upkeep::default()
+            ..HealthCheckConfig::default()
         };
         let config = NodeConfig::new(url)
             .unwrap()
-            .with_upkeep(rarely)
+            .with_health_checks(rare_checks)
             .with_group_keys(Arc::new(group_keys()));
         let config = config.with_answer_limits(limits);
         let node = Node::connect(&config).await.unwrap();
         let end = CancellationToken::new();
-        let edge = edge(&feed, &clock, entropy);
+        let http_context = http_context(&feed, &clock, Arc::clone(&storage.entropy));
         let sends = SendContext {
             node: Arc::clone(&node),
             store: store.clone(),
@@ -180,9 +213,10 @@ impl World {
             journal: Arc::clone(&journal),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             knobs: Arc::new(knobs),
+            compliance: Arc::new(NoComplianceRules),
             tasks: TaskTracker::new(),
         };
-        let state = RpcState::new(Arc::clone(&edge), sends.clone(), settings, end.clone());
+        let state = RpcState::new(Arc::clone(&http_context), sends.clone(), settings, end.clone());
         let app = router(state);
         let ids = AtomicU64::new(1);
         let url = url.to_owned();
@@ -197,17 +231,42 @@ impl World {
             sends,
             end,
             url,
-            edge,
+            http_context,
             extras,
             ids,
-            _place: place,
+            storage,
         }
     }
 
-    /// The same world behind other switches.
+    /// The next process, on the same store, journal and node.
+    pub(crate) async fn restarted(&self) -> Self {
+        let (storage, clock, journal) = (
+            Arc::clone(&self.storage),
+            Arc::clone(&self.clock),
+            Arc::clone(&self.journal),
+        );
+        let (settings, limits) = (RpcSettings::default(), AnswerLimits::default());
+        Self::serve(
+            &self.url,
+            settings,
+            PolicySettings::clone(&self.sends.knobs),
+            limits,
+            storage,
+            clock,
+            journal,
+        )
+        .await
+    }
+
+    /// This world with other settings.
     pub(crate) fn with(self, settings: RpcSettings) -> Self {
         let extras = Arc::clone(&settings.extras);
-        let state = RpcState::new(Arc::clone(&self.edge), self.sends.clone(), settings, self.end.clone());
+        let state = RpcState::new(
+            Arc::clone(&self.http_context),
+            self.sends.clone(),
+            settings,
+            self.end.clone(),
+        );
         Self {
             app: router(state),
             extras,
@@ -215,13 +274,23 @@ impl World {
         }
     }
 
+    /// This world with a compliance check.
+    pub(crate) fn under(mut self, compliance: Arc<dyn ComplianceCheck>) -> Self {
+        self.sends.compliance = compliance;
+        let settings = RpcSettings {
+            extras: Arc::clone(&self.extras),
+            ..RpcSettings::default()
+        };
+        self.with(settings)
+    }
+
     // ── policy ──
 
     pub(crate) async fn change<T>(&self, change: impl AsyncFnOnce(&mut Tx) -> T) -> T {
         let mut tx = self.store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
-        let made = change(&mut tx).await;
+        let result = change(&mut tx).await;
         tx.commit().await.unwrap();
-        made
+        result
     }
 
     pub(crate) async fn org(&self, slug: &str) -> OrgId {
@@ -279,7 +348,7 @@ impl World {
         }
     }
 
-    /// A fresh access token and its id.
+    /// Issues an access token. Returns it with its id.
     pub(crate) fn log_in(&self, subject: &ExternalId) -> (String, TokenId) {
         let (token, session) = (TokenId::fixed(self.next()), SessionId::fixed(self.next()));
         (self.token(subject, token, session), token)
@@ -296,7 +365,7 @@ impl World {
             kyc: true,
             amr: Amr::Zk,
         };
-        self.edge.tokens.sign_access(&claims).expose().to_owned()
+        self.http_context.tokens.sign_access(&claims).expose().to_owned()
     }
 
     fn next(&self) -> u128 {
@@ -325,7 +394,7 @@ impl World {
         .await
     }
 
-    /// Links an address that its owner proved.
+    /// Links an address with a proof of its owner.
     pub(crate) async fn link(&self, person: &Person, address: Address) {
         use gw_store::record::LinkProof;
         self.change(async |tx| tx.link_address(person.id, address, LinkProof::Challenge).await.unwrap())
@@ -339,10 +408,10 @@ impl World {
 
     // ── asking ──
 
-    pub(crate) fn ask(&self, who: Option<&Person>, method: &str, params: Value) -> Ask<'_> {
+    pub(crate) fn ask(&self, caller: Option<&Person>, method: &str, params: Value) -> Ask<'_> {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let ask = self.raw(body.to_string());
-        match who {
+        match caller {
             Some(person) => ask.by(person),
             None => ask,
         }
@@ -359,8 +428,8 @@ impl World {
 
     /// The result of a call that must have one.
     #[track_caller]
-    pub(crate) fn result(&self, who: &Person, method: &str, params: Value) -> impl Future<Output = Value> {
-        let ask = self.ask(Some(who), method, params);
+    pub(crate) fn result(&self, person: &Person, method: &str, params: Value) -> impl Future<Output = Value> {
+        let ask = self.ask(Some(person), method, params);
         let method = method.to_owned();
         async move {
             let answer = ask.send().await;
@@ -372,7 +441,7 @@ impl World {
 
     // ── what is kept ──
 
-    /// Everything recorded since the last look, synced first.
+    /// All records since the last call of this function, synced first.
     pub(crate) async fn records(&self) -> Vec<Record> {
         let marker = gw_audit::SecurityEvent::new(gw_audit::SecurityKind::AuditBacklog);
         let position = self.journal.append(marker).unwrap();
@@ -404,7 +473,7 @@ impl World {
             .collect()
     }
 
-    /// The one access record since the last look.
+    /// The only access record since the last call of `records`.
     pub(crate) async fn record(&self) -> AccessRecord {
         let mut records = self.access_records().await;
         assert_eq!(records.len(), 1, "{records:?}");
@@ -424,7 +493,7 @@ impl World {
         (intents, outcomes, calls)
     }
 
-    /// Waits for the sends under way.
+    /// Waits for the tasks in progress.
     pub(crate) async fn settle(&self) {
         self.sends.tasks.close();
         self.sends.tasks.wait().await;
@@ -437,7 +506,7 @@ impl World {
 
     // ── the real chain, past the gateway ──
 
-    /// Deploys from a key of the node's own and waits until it is mined: a contract nobody registered.
+    /// Deploys an unregistered contract from a key of the node, and waits until it is mined.
     pub(crate) async fn deploy(&self, init_code: &[u8]) -> Address {
         let from = account(3).address();
         let nonce = self.node.mined_nonce(from).await.unwrap();
@@ -449,17 +518,17 @@ impl World {
         from.create(nonce)
     }
 
-    /// One call to the node itself.
+    /// Calls the node directly.
     pub(crate) async fn anvil(&self, method: &'static str, params: Value) {
         let call = gw_evm::wire::UpstreamCall {
             method: method.into(),
             params: params.to_string(),
         };
-        let answer = self.node.call(&call, gw_node::Budget::Fact).await.unwrap();
+        let answer = self.node.call(&call, gw_node::RequestBudget::Fact).await.unwrap();
         assert!(matches!(answer, gw_node::Answer::Result(_)), "{method}");
     }
 
-    /// What the node says to whoever reaches it: the attack without the gateway.
+    /// The node's response to a direct request: the attack without the gateway.
     pub(crate) async fn bare(&self, method: &str, params: Value) -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http();
@@ -479,7 +548,7 @@ impl World {
         serde_json::from_slice(&answer).unwrap()
     }
 
-    /// Looks at the head until the node has mined so far.
+    /// Renews the head until it has reached this number.
     pub(crate) async fn mined(&self, number: u64) {
         while self.node.head().unwrap().number < number {
             self.node.refresh_head().await.unwrap();
@@ -487,18 +556,18 @@ impl World {
     }
 }
 
-fn edge(feed: &Feed, clock: &Arc<TestClock>, entropy: Arc<dyn Entropy>) -> Arc<Edge> {
+fn http_context(feed: &Feed, clock: &Arc<ManualClock>, entropy: Arc<dyn Entropy>) -> Arc<HttpContext> {
     let secrets = |text: &str| TokenSecrets {
         current: Secret::new(text),
         previous: Vec::new(),
     };
     let pinned = feed.clone();
-    Arc::new(Edge {
+    Arc::new(HttpContext {
         tokens: TokenCodec::new(PAGE, &secrets("the access secret"), &secrets("the refresh secret")).unwrap(),
         policy: PolicySource::new(move || Some(pinned.pin().snapshot)),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         entropy,
-        origins: Arc::new(OwnOrigins {
+        origins: Arc::new(AllowedOrigins {
             base: Origin::of(PAGE).unwrap(),
             frontend: None,
             listed: Vec::new(),
@@ -542,13 +611,13 @@ impl Ask<'_> {
         }
     }
 
-    /// The answering future, which owns all it needs.
+    /// Sends the request. The future owns all it needs.
     pub(crate) fn answering(self) -> impl Future<Output = Answer> + Send + 'static {
         let opening = self.opening();
-        async move { Answer::of(opening.await).await }
+        async move { Answer::read(opening.await).await }
     }
 
-    /// The same to the point where the body is to be read.
+    /// Sends the request, and returns the response before its body is read.
     pub(crate) fn opening(self) -> impl Future<Output = http::Response<Body>> + Send + 'static {
         let request = match self.path {
             Some(path) => self.request.uri(path),
@@ -577,7 +646,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Reads the body.
-    pub(crate) async fn of(response: http::Response<Body>) -> Self {
+    pub(crate) async fn read(response: http::Response<Body>) -> Self {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(body.to_vec()).unwrap();
@@ -606,7 +675,7 @@ impl Answer {
 
 // ── accounts ──
 
-/// A key of anvil's, funded from the start.
+/// A key of anvil with initial funds.
 pub(crate) fn account(number: usize) -> PrivateKeySigner {
     const KEYS: [&str; 7] = [
         "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
@@ -644,7 +713,7 @@ pub(crate) fn signed(
     )
 }
 
-/// The same of any transaction.
+/// Any signed transaction and its hash.
 pub(crate) fn signed_with(by: &PrivateKeySigner, transaction: TxEip1559) -> (String, B256) {
     let signature = by.sign_hash_sync(&transaction.signature_hash()).unwrap();
     let signed = TxEnvelope::from(transaction.into_signed(signature));
@@ -666,38 +735,7 @@ pub(crate) fn artifact(name: &str) -> (Bytes, Value) {
 
 // ── time and chance ──
 
-#[derive(Debug)]
-pub(crate) struct TestClock(AtomicI64);
-
-impl Default for TestClock {
-    fn default() -> Self {
-        Self(AtomicI64::new(Timestamp::from_secs(1_700_000_000).micros()))
-    }
-}
-
-impl TestClock {
-    pub(crate) fn pass(&self, seconds: i64) {
-        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
-    }
-}
-
-impl TestClock {
-    pub(crate) fn set(&self, now: Timestamp) {
-        self.0.store(now.micros(), Ordering::SeqCst);
-    }
-
-    pub(crate) fn now_plus(&self, span: Seconds) -> Timestamp {
-        self.now().plus(span)
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
-    }
-}
-
-/// Time since boot; when it passes, policy is stale until it is looked at again.
+/// Time since boot; after it passes, the policy is stale until it is read again.
 #[derive(Debug, Default)]
 pub(crate) struct TestUptime(AtomicU64);
 
@@ -710,21 +748,5 @@ impl TestUptime {
 impl Uptime for TestUptime {
     fn now(&self) -> Duration {
         Duration::from_secs(1 + self.0.load(Ordering::SeqCst))
-    }
-}
-
-/// Chance that repeats: a mixed counter.
-#[derive(Debug)]
-struct Seeded(AtomicU64);
-
-impl Entropy for Seeded {
-    fn fill(&self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            let mut word = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
-            word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let word = (word ^ (word >> 31)).to_le_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
-        }
     }
 }

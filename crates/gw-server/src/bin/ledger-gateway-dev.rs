@@ -1,4 +1,4 @@
-//! The gateway with mock login and the demo; runs in development only (HD19).
+//! The development binary of the gateway, with mock login and the demo. It does not run in production (HD19).
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The gateway.
+//! The release binary of the gateway.
 
 use std::process::ExitCode;
 

@@ -1,20 +1,20 @@
-//! `audit verify`: every chain of the audit store, entry by entry, against what was signed (spec/70 rule 20); the other
-//! commands on the audit log are in modules of their own.
+//! `audit verify`: compares every chain of the audit store, entry by entry, with the signed notes (spec/70 rule 20).
+//! The other commands on the audit log have their own modules.
 //!
-//! Reads only and takes no lock, so it runs beside the service. Exit codes: [`super`].
+//! Reads only and takes no lock, so it may run while the service runs. Exit codes: [`super`].
 
 mod notes;
 pub(crate) mod re_anchor;
 
-use super::{EXIT_FINDING, complain, say};
+use super::{EXIT_FINDING, eprint_line, say};
 use crate::{
     config::{
         Config,
         kind::{DATABASE, signing_key, span},
     },
     serve::{
-        CLUSTER, Fault,
-        stores::{Ground, checkpoint_key},
+        CLUSTER, ServeError,
+        stores::{Platform, checkpoint_key},
     },
     trust::read_heads,
     verification::{ChainReport, Known, Numbers, Pass, SILENCE, compare_numbers, verify_all},
@@ -33,42 +33,44 @@ use std::{
 };
 use tokio::time::timeout;
 
-const INCOMPLETE: u8 = 3;
+/// Exit code if the verification did not finish in time.
+const EXIT_INCOMPLETE: u8 = 3;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Recompute every chain and compare it with what was signed; reads only.
+    /// Recompute every chain and compare it with the signed notes; reads only.
     Verify(Verify),
-    /// Say what is whole in a damaged journal and what is lost; with --confirm go on with what is whole.
+    /// Report the intact and the lost records of a damaged journal; with --confirm, continue with the intact ones.
     Salvage(super::salvage::Salvage),
-    /// Erase what the log holds of a person, under a record that says so; chain and proofs stay.
+    /// Erase the personal values of a user, and record the erasure; chains and proofs stay valid.
     Erase(super::erase::Erase),
-    /// Sign that a chain goes on from what the audit store has, as after a restored backup. The gap stays listed.
+    /// Sign that a chain continues from the entries in the audit store, for example after a restored backup. The gap
+    /// stays visible in `audit verify`.
     ReAnchor(re_anchor::ReAnchor),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Verify {
-    /// Which chains: a stream (access, admin, security; also access_logs and rbac_audit_log), or all.
+    /// The chains to verify: a stream (access, admin, security; also access_logs and rbac_audit_log), or all.
     #[arg(long, default_value = "all")]
     chain: Chains,
-    /// The audit store, where it is not AUDIT_DATABASE_URL.
+    /// The audit store, if it is not that of AUDIT_DATABASE_URL.
     #[arg(long, value_name = "URL", value_parser = database)]
     database_url: Option<Secret>,
-    /// Give up after this long.
-    #[arg(long, default_value = "5m", value_parser = |text: &str| span(text, 1, 86_400).ok_or("not a span such as `5m`"))]
+    /// Stop after this time.
+    #[arg(long, default_value = "5m", value_parser = |text: &str| span(text, 1, 86_400).ok_or("not a duration such as `5m`"))]
     timeout: Duration,
-    /// Signed notes that were kept elsewhere: notes, lines of the log that hold them, or a copy of `trusted-heads`. May be
-    /// repeated.
+    /// A file with signed notes from another place: plain notes, log lines that contain them, or a copy of
+    /// `trusted-heads`. May be repeated.
     #[arg(long, value_name = "FILE")]
     checkpoint: Vec<PathBuf>,
-    /// Public key of the checkpoints (PEM), where the private one is not at hand; may be repeated after a rotation.
+    /// Public key of the checkpoints (PEM), if the private key is not available. May be repeated after a rotation.
     #[arg(long, value_name = "FILE")]
     public_key: Vec<PathBuf>,
-    /// Look at entries from this number on only; of those before, the stored hash is taken.
+    /// Verify entries from this number on only; for earlier entries the stored hash is trusted.
     #[arg(long, value_name = "SIZE", default_value_t = 0)]
     since: u64,
-    /// How the findings are written.
+    /// Output format of the findings.
     #[arg(long, default_value = "text")]
     format: Format,
 }
@@ -80,7 +82,7 @@ fn database(text: &str) -> Result<Secret, String> {
 #[derive(Clone, Copy, Debug)]
 enum Chains {
     All,
-    Of(Stream),
+    Stream(Stream),
 }
 
 impl core::str::FromStr for Chains {
@@ -88,12 +90,12 @@ impl core::str::FromStr for Chains {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "all" => Ok(Self::All),
-            "access_logs" => Ok(Self::Of(Stream::Access)),
-            "rbac_audit_log" => Ok(Self::Of(Stream::Admin)),
-            other => other
+            "access_logs" => Ok(Self::Stream(Stream::Access)),
+            "rbac_audit_log" => Ok(Self::Stream(Stream::Admin)),
+            name => name
                 .parse()
-                .map(Self::Of)
-                .map_err(|_| format!("there is no chain `{other}`")),
+                .map(Self::Stream)
+                .map_err(|_| format!("there is no chain `{name}`")),
         }
     }
 }
@@ -104,7 +106,7 @@ enum Format {
     Json,
 }
 
-pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fault> {
+pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, ServeError> {
     match command {
         Command::Verify(options) => verify(&options, &config).await,
         Command::ReAnchor(options) => re_anchor::run(options, &config).await,
@@ -113,48 +115,49 @@ pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fa
     }
 }
 
-async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, Fault> {
-    let ground = Ground::read_only(config);
-    let mut known = known(options, config).map_err(Fault::Unreadable)?;
-    let mut store = ground.audit_store(config).map_err(Fault::Unreadable)?;
+async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeError> {
+    let platform = Platform::read_only(config);
+    let mut known = load_known(options, config).map_err(ServeError::Unreadable)?;
+    let mut store = platform.audit_store(config).map_err(ServeError::Unreadable)?;
     if let Some(url) = &options.database_url {
         store.location = Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime);
     }
-    let audit = open(store).await.map_err(Fault::Unreadable)?;
+    let audit = open(store).await.map_err(ServeError::Unreadable)?;
     let pass = Pass {
         cluster: CLUSTER,
         interval: config.audit.checkpoint_interval,
-        now: ground.clock.now(),
+        now: platform.clock.now(),
         since: options.since,
         rest: 0,
         erased: &|_, _| false,
     };
     let work = async {
         for (table, repair) in audit.exhausted_ids().await? {
-            complain(format_args!(
-                "the ids of table `{table}` of the audit database are used up; put them right: {repair}"
+            eprint_line(format_args!(
+                "the ids of table `{table}` of the audit database are exhausted; repair it with: {repair}"
             ));
         }
-        tell_foreign("audit", audit.foreign_objects().await?);
-        // Another machine has its own policy store, if any.
+        report_foreign("audit", audit.foreign_objects().await?);
+        // With --database-url the audit store may belong to another machine, whose policy store is not known here.
         if options.database_url.is_none() {
-            let store = policy_store(&ground, config).await;
+            let store = policy_store(&platform, config).await;
             let numbers = match &store {
                 Ok(store) => {
                     let silence = SILENCE.min(options.timeout / 2);
-                    known.is_policy_changed = tell_foreign("policy", store.foreign_objects().await?);
+                    known.is_policy_changed = report_foreign("policy", store.foreign_objects().await?);
                     compare_numbers(&audit, store, &config.audit.journal_dir, silence).await
                 }
                 Err(error) => Err(anyhow!("{error:#}")),
             };
             known.numbers = numbers.unwrap_or_else(|error| {
-                complain(format_args!(
-                    "{error:#}; lost journals are found once their writers were silent for 15 minutes"
+                eprint_line(format_args!(
+                    "{error:#}; without the policy store, a lost journal is reported only after its writer was silent \
+                     for 15 minutes"
                 ));
                 Numbers::default()
             });
         }
-        look(&audit, &known, &pass, options).await
+        verify_chains(&audit, &known, &pass, options).await
     };
     match timeout(options.timeout, work).await {
         Ok(Ok(clean)) => Ok(if clean {
@@ -162,29 +165,33 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, Fault> {
         } else {
             ExitCode::from(EXIT_FINDING)
         }),
-        Ok(Err(error)) => Err(Fault::Unreadable(error)),
+        Ok(Err(error)) => Err(ServeError::Unreadable(error)),
         Err(_) => {
-            complain(format_args!("not finished within {} s", options.timeout.as_secs()));
-            Ok(ExitCode::from(INCOMPLETE))
+            eprint_line(format_args!(
+                "the verification did not finish within {} s: raise --timeout, or pass --since",
+                options.timeout.as_secs()
+            ));
+            Ok(ExitCode::from(EXIT_INCOMPLETE))
         }
     }
 }
 
-async fn policy_store(ground: &Ground, config: &Config) -> anyhow::Result<Store> {
-    let store = ground
+async fn policy_store(platform: &Platform, config: &Config) -> anyhow::Result<Store> {
+    let store = platform
         .policy_store(config)
         .context("the policy store cannot be opened")?;
     Store::open(store).await.context("the policy store cannot be opened")
 }
 
-/// Names what is attached to a database that no migration made; whether anything is.
-fn tell_foreign(database: &str, found: Vec<String>) -> bool {
-    for object in &found {
-        complain(format_args!(
-            "no migration made this in the {database} database: {object}; find out who did, and remove it"
+/// Prints the objects of a database that no migration created. Returns whether there are any.
+fn report_foreign(database: &str, objects: Vec<String>) -> bool {
+    for object in &objects {
+        eprint_line(format_args!(
+            "the {database} database has an object that no migration created: {object}; find out where it comes from, \
+             and remove it"
         ));
     }
-    !found.is_empty()
+    !objects.is_empty()
 }
 
 async fn open(store: gw_store::StoreConfig) -> anyhow::Result<AuditStore> {
@@ -194,16 +201,18 @@ async fn open(store: gw_store::StoreConfig) -> anyhow::Result<AuditStore> {
     audit
         .check_schema()
         .await
-        .context("the audit store's schema is not this version's")?;
+        .context("the schema of the audit store does not match this version")?;
     Ok(audit)
 }
 
-/// The keys, the trusted heads of this machine's journal, and the notes kept elsewhere.
-fn known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
+/// Loads the keys, the trusted heads of this machine's journal, and the notes of `--checkpoint`.
+fn load_known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
     let heads = match read_heads(&config.audit.journal_dir) {
         Ok(heads) => heads.unwrap_or_default(),
         Err(error) => {
-            complain(format_args!("{error:#}; the chains are compared without it"));
+            eprint_line(format_args!(
+                "{error:#}; the chains are verified without the trusted heads"
+            ));
             Default::default()
         }
     };
@@ -229,7 +238,7 @@ fn known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
     for path in &options.checkpoint {
         notes.extend(notes::read(path, &keys)?);
     }
-    // A journal that cannot be read vouches for nothing.
+    // A journal that cannot be read counts as missing.
     let shard = gw_journal::shard_of(&config.audit.journal_dir).ok().flatten();
     Ok(Known {
         keys,
@@ -241,10 +250,10 @@ fn known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
     })
 }
 
-/// The public half of the key in use.
+/// The public half of the current checkpoint key.
 fn own_key(config: &Config) -> anyhow::Result<CheckpointPublicKey> {
     let secret = checkpoint_key(config)?.context(
-        "there is no checkpoint key yet: set AUDIT_CHECKPOINT_KEY, or name the public one with --public-key",
+        "there is no checkpoint key yet: set AUDIT_CHECKPOINT_KEY, or pass the public key with --public-key",
     )?;
     let key = signing_key(secret.expose()).context("the checkpoint key cannot be read")?;
     CheckpointPublicKey::from_bytes(&key.verifying_key().to_bytes()).context("the checkpoint key cannot be used")
@@ -252,33 +261,33 @@ fn own_key(config: &Config) -> anyhow::Result<CheckpointPublicKey> {
 
 fn read_key(path: &Path) -> anyhow::Result<CheckpointPublicKey> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    CheckpointPublicKey::from_pem(&text).with_context(|| format!("{} cannot be used", path.display()))
+    CheckpointPublicKey::from_pem(&text).with_context(|| format!("{} holds no valid public key in PEM", path.display()))
 }
 
-/// Whether all chains are clean.
-async fn look(audit: &AuditStore, known: &Known, pass: &Pass<'_>, options: &Verify) -> anyhow::Result<bool> {
-    let (mut clean, mut looked_at) = (true, 0);
-    let wanted = |chain: gw_audit::ChainId| match options.chain {
+/// Verifies the selected chains and prints a report for each. Returns whether all are without a finding.
+async fn verify_chains(audit: &AuditStore, known: &Known, pass: &Pass<'_>, options: &Verify) -> anyhow::Result<bool> {
+    let (mut clean, mut verified) = (true, 0);
+    let is_selected = |chain: gw_audit::ChainId| match options.chain {
         Chains::All => true,
-        Chains::Of(stream) => stream == chain.stream,
+        Chains::Stream(stream) => stream == chain.stream,
     };
-    verify_all(audit, known, pass, &BTreeMap::new(), wanted, |found| {
-        looked_at += 1;
-        clean &= found.report.is_clean();
-        show(&found, options.format);
+    verify_all(audit, known, pass, &BTreeMap::new(), is_selected, |chain_report| {
+        verified += 1;
+        clean &= chain_report.report.is_clean();
+        print_report(&chain_report, options.format);
     })
     .await?;
-    if looked_at == 0 {
-        complain("there is no such chain yet");
+    if verified == 0 {
+        eprint_line("there is no such chain yet");
     }
     Ok(clean)
 }
 
-/// One line per chain, and one for each re-anchoring.
-fn show(found: &ChainReport, format: Format) {
+/// Prints one line per chain, and in text format one for each re-anchoring.
+fn print_report(chain_report: &ChainReport, format: Format) {
     let ChainReport {
         chain, report, seed, ..
-    } = found;
+    } = chain_report;
     let first = report.findings.first();
     let tail = report.head.map(|head| head.hash.to_string());
     let seed = (*seed != Hash::ZERO).then(|| seed.to_string());
@@ -304,29 +313,29 @@ fn show(found: &ChainReport, format: Format) {
                 ));
             }
             say("\n");
-            for one in &report.discontinuities {
+            for discontinuity in &report.discontinuities {
                 say(format_args!(
                     "  authorized: re-anchored {} from {} to {} entries, intact up to {}, by {} because: {}; {} findings in it\n",
-                    one.time.to_rfc3339(),
-                    one.from.0,
-                    one.to.0,
-                    one.intact,
-                    one.actor,
-                    one.reason,
+                    discontinuity.time.to_rfc3339(),
+                    discontinuity.from.0,
+                    discontinuity.to.0,
+                    discontinuity.intact,
+                    discontinuity.actor,
+                    discontinuity.reason,
                     report.authorized.len(),
                 ));
             }
         }
         Format::Json => {
-            let list = |findings: &[Finding]| findings.iter().map(shown).collect::<Vec<_>>();
-            let re_anchored = report.discontinuities.iter().map(|one| {
+            let list = |findings: &[Finding]| findings.iter().map(finding_json).collect::<Vec<_>>();
+            let re_anchored = report.discontinuities.iter().map(|discontinuity| {
                 json!({
-                    "time": one.time.to_rfc3339(),
-                    "from": one.from.0,
-                    "to": one.to.0,
-                    "intact": one.intact,
-                    "actor": one.actor,
-                    "reason": one.reason,
+                    "time": discontinuity.time.to_rfc3339(),
+                    "from": discontinuity.from.0,
+                    "to": discontinuity.to.0,
+                    "intact": discontinuity.intact,
+                    "actor": discontinuity.actor,
+                    "reason": discontinuity.reason,
                 })
             });
             let line = json!({
@@ -345,13 +354,13 @@ fn show(found: &ChainReport, format: Format) {
     }
 }
 
-fn shown(found: &Finding) -> Value {
+fn finding_json(finding: &Finding) -> Value {
     json!({
-        "reason": found.kind.as_str(),
-        "id": found.seq,
-        "time": found.time,
-        "stored": found.stored,
-        "expected": found.expected,
+        "reason": finding.kind.as_str(),
+        "id": finding.seq,
+        "time": finding.time,
+        "stored": finding.stored,
+        "expected": finding.expected,
     })
 }
 

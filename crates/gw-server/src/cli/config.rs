@@ -1,17 +1,17 @@
 //! `config check`, `config print`, `config doc`.
 
-use super::{complain, say};
+use super::{eprint_line, say};
 use crate::config::{self, Build, EXIT_CONFIG, ProcessEnv, Report};
 use clap::Subcommand;
 use std::process::ExitCode;
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(super) enum Command {
-    /// Report everything that is wrong, without starting.
+    /// Report all errors of the configuration, without starting the service.
     Check,
-    /// Show every variable, its value (secrets: set or unset) and where it came from.
+    /// Show every variable, its value (secrets: set or unset) and its origin.
     Print,
-    /// Print the reference in Markdown.
+    /// Print the reference of all variables in Markdown.
     Doc,
 }
 
@@ -40,6 +40,6 @@ fn verdict(report: &Report) -> ExitCode {
     if report.is_empty() {
         return ExitCode::SUCCESS;
     }
-    complain(report);
+    eprint_line(report);
     ExitCode::from(EXIT_CONFIG)
 }

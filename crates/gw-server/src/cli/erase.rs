@@ -1,14 +1,17 @@
-//! `audit erase`: what the audit log holds of a person is erased, and an entry says so (spec/70 rule 5).
+//! `audit erase`: erases the personal values of a user from the audit log, and records the erasure (spec/70 rule 5).
 //!
-//! Without `--confirm` nothing changes. With it, first the record is written on the path of all mutations, then salts and
-//! values go by the role that may (AUDIT_ADMIN_DATABASE_URL). A crash in between leaves values; run it again.
+//! Without `--confirm` nothing changes. With it, the command first writes the record through the audit outbox, as every
+//! mutation does. Then it deletes salts and values under the role of AUDIT_ADMIN_DATABASE_URL. After a crash in
+//! between, values remain: run the command again.
 
-use super::{complain, say};
+use super::{eprint_line, say};
 use crate::{
     config::Config,
     serve::{
-        Fault,
-        stores::{AuditAdmin, Ground, NOTHING_IS_PRUNED, audit_admin, migrate_audit, open_policy, outbox_guard, reach},
+        ServeError,
+        stores::{
+            AuditAdmin, NOTHING_IS_PRUNED, Platform, audit_admin, migrate_audit, open_policy, outbox_guard, reach,
+        },
     },
 };
 use anyhow::{Context as _, anyhow};
@@ -23,32 +26,33 @@ use gw_types::ExternalId;
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// Not finished: the record waits to be sealed.
+/// Exit code if nothing was erased yet, because the record waits to be sealed.
 const EXIT_INCOMPLETE: u8 = 3;
-/// How long a running service gets to seal the record.
-const SEALING: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(200);
+/// How long to wait for a running service to seal the record.
+const SEALING_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause between two checks whether the record is sealed.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(super) struct Erase {
-    /// Whose personal values: a DID.
+    /// The DID of the user whose personal values are erased.
     #[arg(long, value_name = "DID", value_parser = |text: &str| ExternalId::new(text).map_err(|error| error.to_string()))]
     external_id: ExternalId,
-    /// Who erases, for the audit log.
-    #[arg(long, value_name = "NAME", value_parser = said)]
+    /// The person who runs the command; recorded in the audit log.
+    #[arg(long, value_name = "NAME", value_parser = parse_label)]
     actor: String,
-    /// Why, for the audit log. Do not name the person.
-    #[arg(long, value_name = "TEXT", value_parser = said)]
+    /// The reason; recorded in the audit log. Do not name the user.
+    #[arg(long, value_name = "TEXT", value_parser = parse_label)]
     reason: String,
-    /// Only say what would be erased; the default.
+    /// Only show what would be erased; the default.
     #[arg(long, conflicts_with = "confirm")]
     dry_run: bool,
-    /// Erase. There is no way back.
+    /// Erase the values. This cannot be undone.
     #[arg(long)]
     confirm: bool,
 }
 
-fn said(text: &str) -> Result<String, &'static str> {
+fn parse_label(text: &str) -> Result<String, &'static str> {
     let text = text.trim();
     match text.chars().count() {
         1..=500 => Ok(text.to_owned()),
@@ -56,48 +60,48 @@ fn said(text: &str) -> Result<String, &'static str> {
     }
 }
 
-pub(super) async fn run(options: Erase, config: Config) -> Result<ExitCode, Fault> {
+pub(super) async fn run(options: Erase, config: Config) -> Result<ExitCode, ServeError> {
     if !options.confirm {
-        return dry_run(&options, &config).await.map_err(Fault::Unreadable);
+        return dry_run(&options, &config).await.map_err(ServeError::Unreadable);
     }
-    let ground = Ground::hold(&config).map_err(Fault::into_busy)?;
-    Ok(erase(&options, &config, &ground).await?)
+    let platform = Platform::hold(&config).map_err(ServeError::into_busy)?;
+    Ok(erase(&options, &config, &platform).await?)
 }
 
-/// Reads only and takes no lock, so it runs beside the service.
+/// Reads only and takes no lock, so it may run while the service runs.
 async fn dry_run(options: &Erase, config: &Config) -> anyhow::Result<ExitCode> {
-    let ground = Ground::read_only(config);
-    let store = Store::open(ground.policy_store(config)?)
+    let platform = Platform::read_only(config);
+    let store = Store::open(platform.policy_store(config)?)
         .await
         .context("the policy store cannot be opened")?;
-    let audit = AuditStore::open(ground.audit_store(config)?)
+    let audit = AuditStore::open(platform.audit_store(config)?)
         .await
         .context("the audit store cannot be opened")?;
     audit
         .check_schema()
         .await
-        .context("the audit store's schema is not this version's")?;
-    let holds = holds(&audit, &store).await?;
-    show(&audit.plan_erasure(&options.external_id, &holds).await?);
+        .context("the schema of the audit store does not match this version")?;
+    let holds = load_holds(&audit, &store).await?;
+    print_plan(&audit.plan_erasure(&options.external_id, &holds).await?);
     say("nothing was changed; `--confirm` erases\n");
     Ok(ExitCode::SUCCESS)
 }
 
-async fn erase(options: &Erase, config: &Config, ground: &Ground) -> anyhow::Result<ExitCode> {
-    let store = open_policy(ground, config, outbox_guard(config)?).await?;
-    let audit = migrate_audit(ground, config).await?;
-    let admin = match audit_admin(ground, config, &audit).await? {
+async fn erase(options: &Erase, config: &Config, platform: &Platform) -> anyhow::Result<ExitCode> {
+    let store = open_policy(platform, config, outbox_guard(config)?).await?;
+    let audit = migrate_audit(platform, config).await?;
+    let admin = match audit_admin(platform, config, &audit).await? {
         AuditAdmin::Own => audit.clone(),
-        AuditAdmin::Other(other) => {
-            let open = async || AuditStore::open((*other).clone()).await.map_err(Into::into);
+        AuditAdmin::Other(admin_config) => {
+            let open = async || AuditStore::open((*admin_config).clone()).await.map_err(Into::into);
             reach("the audit store of AUDIT_ADMIN_DATABASE_URL", open).await?
         }
-        AuditAdmin::Missing => return Err(anyhow!("{NOTHING_IS_PRUNED}; nothing can be erased either")),
+        AuditAdmin::Missing => return Err(anyhow!("nothing can be erased: {NOTHING_IS_PRUNED}")),
     };
-    let who = &options.external_id;
-    let holds = holds(&admin, &store).await?;
-    let plan = admin.plan_erasure(who, &holds).await?;
-    show(&plan);
+    let external_id = &options.external_id;
+    let holds = load_holds(&admin, &store).await?;
+    let plan = admin.plan_erasure(external_id, &holds).await?;
+    print_plan(&plan);
     if plan.entries.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -109,34 +113,37 @@ async fn erase(options: &Erase, config: &Config, ground: &Ground) -> anyhow::Res
     records.iter().for_each(|record| tx.note_erasure(record));
     tx.commit()
         .await
-        .context("the record of the erasure was not written, so nothing was erased")?;
-    // Beside a running service the record is sealed first, so that no verification meets a value that is gone without a
-    // word. On a file there is none beside this command: the next start seals it.
-    if config.audit.url.is_some() && !sealed(&audit, &records, sealed_before).await? {
-        complain("the record is written and waits to be sealed: start the service, then run this command again");
+        .context("the record of the erasure could not be written, so nothing was erased")?;
+    // The record must be sealed before the values are deleted, or a verification would report missing values. On
+    // PostgreSQL a running service seals it. An embedded store is locked by this command, so the next start seals it.
+    if config.audit.url.is_some() && !wait_until_sealed(&audit, &records, sealed_before).await? {
+        eprint_line(
+            "the record is written but not sealed, so nothing was erased: start the service, then run this command \
+             again",
+        );
         return Ok(ExitCode::from(EXIT_INCOMPLETE));
     }
     let count = admin
-        .erase(who, &plan)
+        .erase(external_id, &plan)
         .await
-        .context("not everything is erased: run this command again")?;
+        .context("not all values are erased: run this command again")?;
     say(format_args!("{count} entries erased\n"));
     Ok(ExitCode::SUCCESS)
 }
 
-/// What must be kept by the table of holds, or by the log.
-async fn holds(audit: &AuditStore, store: &Store) -> anyhow::Result<Holds> {
-    let known = audit
+/// The legal holds of the policy database, plus those that only the audit log still shows.
+async fn load_holds(audit: &AuditStore, store: &Store) -> anyhow::Result<Holds> {
+    let known_holds = audit
         .known_holds(store)
         .await
         .context("the legal holds cannot be read")?;
-    for hold in &known.changed {
-        complain(format_args!(
-            "legal hold {hold} was placed and not lifted, and `legal_holds` of the policy database does not have it so: somebody \
-             changed the table; what the hold names is kept"
+    for hold in &known_holds.changed {
+        eprint_line(format_args!(
+            "legal hold {hold} is active in the audit log, but missing or different in table `legal_holds` of the \
+             policy database: somebody changed the table; the entries under the hold are kept"
         ));
     }
-    Ok(known.holds)
+    Ok(known_holds.holds)
 }
 
 fn records(plan: &ErasurePlan, reason: &str) -> Vec<ErasureRecord> {
@@ -150,22 +157,22 @@ fn records(plan: &ErasurePlan, reason: &str) -> Vec<ErasureRecord> {
         .collect()
 }
 
-/// Waits until a running service has sealed the records.
-async fn sealed(audit: &AuditStore, records: &[ErasureRecord], after: i64) -> anyhow::Result<bool> {
+/// Waits until a running service has sealed the records. Returns `false` if it has not in time.
+async fn wait_until_sealed(audit: &AuditStore, records: &[ErasureRecord], after: i64) -> anyhow::Result<bool> {
     let begin = Instant::now();
     loop {
-        let mut all = true;
+        let mut all_sealed = true;
         for record in records {
-            all &= audit.has_sealed_erasure(&record.erased.chain, after).await?;
+            all_sealed &= audit.has_sealed_erasure(&record.erased.chain, after).await?;
         }
-        if all || begin.elapsed() > SEALING {
-            return Ok(all);
+        if all_sealed || begin.elapsed() > SEALING_TIMEOUT {
+            return Ok(all_sealed);
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-fn show(plan: &ErasurePlan) {
+fn print_plan(plan: &ErasurePlan) {
     let mut chains: BTreeMap<ChainId, u64> = BTreeMap::new();
     for (chain, _) in &plan.entries {
         *chains.entry(*chain).or_default() += 1;
@@ -181,13 +188,13 @@ fn show(plan: &ErasurePlan) {
     }
     if plan.held > 0 {
         say(format_args!(
-            "{} entries stay as they are: a legal hold keeps them\n",
+            "{} entries are kept: they are under a legal hold\n",
             plan.held
         ));
     }
     if plan.unreadable > 0 {
         say(format_args!(
-            "{} entries cannot be read and stay: run `audit verify`\n",
+            "{} entries are kept: they cannot be read, run `audit verify`\n",
             plan.unreadable
         ));
     }

@@ -1,7 +1,7 @@
-//! `hash-client-secret`: an entry of OAUTH_FIRST_PARTY_CLIENTS (OA-8).
+//! `hash-client-secret`: creates an entry for OAUTH_FIRST_PARTY_CLIENTS (OA-8).
 
-use super::{complain, say};
-use crate::{ambient::SystemEntropy, serve::Fault};
+use super::{eprint_line, say};
+use crate::{serve::ServeError, system::SystemEntropy};
 use anyhow::{Context as _, anyhow};
 use gw_identity::oauth::Clients;
 use gw_types::Entropy as _;
@@ -10,11 +10,12 @@ use std::{
     process::ExitCode,
 };
 
-/// bcrypt reads no further.
-const LONGEST: usize = 72;
+/// Longest secret in bytes; bcrypt ignores further bytes.
+const MAX_SECRET_BYTES: usize = 72;
+/// The bcrypt cost factor.
 const COST: u32 = 12;
 
-pub(super) fn run(client_id: &str) -> Result<ExitCode, Fault> {
+pub(super) fn run(client_id: &str) -> Result<ExitCode, ServeError> {
     let entropy = SystemEntropy;
     let (secret, is_fresh) = if std::io::stdin().is_terminal() {
         let mut bytes = [0u8; 32];
@@ -32,7 +33,7 @@ pub(super) fn run(client_id: &str) -> Result<ExitCode, Fault> {
     entropy.fill(&mut salt);
     let entry = entry(client_id, &secret, salt, COST)?;
     if is_fresh {
-        complain(format_args!("client secret, shown this once: {secret}"));
+        eprint_line(format_args!("client secret (shown only once): {secret}"));
     }
     say(format_args!("{entry}\n"));
     Ok(ExitCode::SUCCESS)
@@ -41,20 +42,20 @@ pub(super) fn run(client_id: &str) -> Result<ExitCode, Fault> {
 fn entry(client_id: &str, secret: &str, salt: [u8; 16], cost: u32) -> anyhow::Result<String> {
     if secret.is_empty() {
         return Err(anyhow!(
-            "no secret: give one on standard input, or run this at a terminal to have one made"
+            "no secret: pass one on standard input, or run this command at a terminal to generate one"
         ));
     }
-    if secret.len() > LONGEST {
+    if secret.len() > MAX_SECRET_BYTES {
         return Err(anyhow!(
-            "the secret is longer than the {LONGEST} bytes that bcrypt looks at"
+            "the secret is longer than the {MAX_SECRET_BYTES} bytes that bcrypt uses"
         ));
     }
     let hash = bcrypt::hash_with_salt(secret, cost, salt).map_err(|_| anyhow!("the secret cannot be hashed"))?;
     let entry = format!("{client_id}:{}", hash.format_for_version(bcrypt::Version::TwoB));
-    // What is printed is what the start takes.
-    Clients::parse(&entry, "", true).map_err(|wrong| match wrong.into_iter().next() {
-        Some(wrong) => anyhow!(wrong),
-        None => anyhow!("the entry cannot be used"),
+    // The printed entry must pass the validation at startup.
+    Clients::parse(&entry, "", true).map_err(|errors| match errors.into_iter().next() {
+        Some(error) => anyhow!(error),
+        None => anyhow!("the generated entry is not valid"),
     })?;
     Ok(entry)
 }
@@ -64,18 +65,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn oa8_the_printed_entry_is_one_that_the_start_takes() {
+    fn oa8_the_printed_entry_is_valid_at_startup() {
         let entry = entry("explorer", "correct horse", [7; 16], 10).unwrap();
         let hash = entry.strip_prefix("explorer:").unwrap();
         assert!(bcrypt::verify("correct horse", hash).unwrap());
-        for (id, secret, why) in [
+        for (id, secret, expected) in [
             ("explorer", "", "no secret"),
             ("explorer", &"x".repeat(73), "longer than the 72 bytes"),
             ("two words", "secret", "client id"),
             ("", "secret", "client id"),
         ] {
-            let told = entry_error(id, secret);
-            assert!(told.contains(why), "{told}");
+            let error = entry_error(id, secret);
+            assert!(error.contains(expected), "{error}");
         }
     }
 

@@ -4,8 +4,8 @@ use super::{EXIT_FINDING, say};
 use crate::{
     config::{Config, registry::Migrate},
     serve::{
-        Fault,
-        stores::{Ground, NoStoreYet, migrate_audit, open_policy},
+        ServeError,
+        stores::{NoStoreYet, Platform, migrate_audit, open_policy},
     },
 };
 use clap::Subcommand;
@@ -14,40 +14,41 @@ use std::process::ExitCode;
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(super) enum Command {
-    /// Say whether the schemas of both stores are this version's; code 1 if not. Runs beside the service.
+    /// Report whether the schemas of both stores match this version; exit code 1 if not. May run while the service
+    /// runs.
     Status,
-    /// Bring the schemas of both stores up to date.
+    /// Update the schemas of both stores.
     Apply,
 }
 
-pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fault> {
+pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, ServeError> {
     match command {
         Command::Status => status(&config).await,
         Command::Apply => {
-            // Another process that holds the directory is only in the way for the moment.
-            let ground = Ground::hold(&config).map_err(Fault::into_busy)?;
+            // A held directory is a temporary condition, not a wrong configuration.
+            let platform = Platform::hold(&config).map_err(ServeError::into_busy)?;
             let mut config = config;
             config.store.migrate = Migrate::Auto;
-            open_policy(&ground, &config, OutboxGuard::default()).await?;
-            migrate_audit(&ground, &config).await?;
+            open_policy(&platform, &config, OutboxGuard::default()).await?;
+            migrate_audit(&platform, &config).await?;
             say("the schemas are up to date\n");
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-/// Reads only and takes no lock, so it runs beside the service.
-async fn status(config: &Config) -> Result<ExitCode, Fault> {
-    let ground = Ground::read_only(config);
+/// Reads only and takes no lock, so it may run while the service runs.
+async fn status(config: &Config) -> Result<ExitCode, ServeError> {
+    let platform = Platform::read_only(config);
     let policy = async {
-        Store::open(ground.policy_store(config)?)
+        Store::open(platform.policy_store(config)?)
             .await?
             .check_schema()
             .await
             .map_err(Into::into)
     };
     let audit = async {
-        AuditStore::open(ground.audit_store(config)?)
+        AuditStore::open(platform.audit_store(config)?)
             .await?
             .check_schema()
             .await
@@ -69,14 +70,17 @@ async fn status(config: &Config) -> Result<ExitCode, Fault> {
     Ok(code)
 }
 
-/// What is to be said of a schema; `None` if it is this version's.
-pub(super) fn schema_state(checked: anyhow::Result<()>) -> Result<Option<String>, Fault> {
+/// The deviation of a schema from this version; `None` if there is none.
+///
+/// # Errors
+/// If the check failed for another reason than the schema or a missing database file.
+pub(super) fn schema_state(checked: anyhow::Result<()>) -> Result<Option<String>, ServeError> {
     let Err(error) = checked else { return Ok(None) };
     if let Some(StoreError::Schema(state)) = error.downcast_ref() {
         return Ok(Some((*state).to_owned()));
     }
     match error.downcast_ref::<NoStoreYet>() {
-        Some(none) => Ok(Some(format!("missing: {none}"))),
-        None => Err(Fault::Unreadable(error)),
+        Some(no_store) => Ok(Some(format!("missing: {no_store}"))),
+        None => Err(ServeError::Unreadable(error)),
     }
 }

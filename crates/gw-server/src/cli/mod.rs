@@ -1,8 +1,13 @@
 //! The command line.
 //!
-//! Exit codes: 0 done and nothing found; 1 a finding (`doctor`, `audit verify`, `audit salvage`, `migrate status`), or the service ended on
-//! an error; 2 wrong usage; 3 not finished in time; 74 what was to be read cannot be read; 75 another process holds it, try
-//! again; 78 wrong configuration, or (`serve`) the place is held by another process (HD24).
+//! Exit codes:
+//! - 0: success, no finding
+//! - 1: a finding (`doctor`, `audit verify`, `audit salvage`, `migrate status`), or the service ended with an error
+//! - 2: wrong usage
+//! - 3: not finished in time
+//! - 74: an input cannot be read
+//! - 75: another process holds the directory; try again
+//! - 78: invalid configuration, or (`serve`) another process holds the directory (HD24)
 
 pub(crate) mod audit;
 mod config;
@@ -14,14 +19,14 @@ mod salvage;
 
 use crate::{
     config::{Build, Config, EXIT_CONFIG, ProcessEnv},
-    serve::{self, Fault},
+    serve::{self, ServeError},
 };
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::{io::Write as _, process::ExitCode};
 
-/// A reading command found something that is not as it must be.
+/// Exit code of a read-only command that found a problem.
 const EXIT_FINDING: u8 = 1;
-/// Wrong usage, as the parser of the command line has it.
+/// Exit code for wrong usage; the argument parser uses the same.
 const EXIT_USAGE: u8 = 2;
 
 /// Privacy-governed gateway in front of an EVM node.
@@ -34,9 +39,9 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve until told to end (SIGTERM, Ctrl-C).
+    /// Serve until SIGTERM or Ctrl-C.
     Serve,
-    /// Bring the policy store's schema up to date, or say where it stands.
+    /// Update the schemas of both stores, or report their state.
     Migrate {
         #[command(subcommand)]
         command: migrate::Command,
@@ -46,15 +51,15 @@ enum Command {
         #[command(subcommand)]
         command: config::Command,
     },
-    /// Check the audit log, or erase what it holds of a person.
+    /// Check or repair the audit log, or erase the personal values of a user.
     Audit {
         #[command(subcommand)]
         command: audit::Command,
     },
     /// Print the API document.
     Openapi,
-    /// Make an entry of OAUTH_FIRST_PARTY_CLIENTS. The secret is read from standard input; at a terminal a fresh one is
-    /// made and shown once.
+    /// Create an entry for OAUTH_FIRST_PARTY_CLIENTS. The secret is read from standard input; at a terminal a new one
+    /// is generated and shown once.
     HashClientSecret {
         /// The application's client id.
         client_id: String,
@@ -68,31 +73,33 @@ enum Command {
 
 /// Runs the command line of one of the two binaries.
 pub fn main(build: Build) -> ExitCode {
-    // A plain binary compiled together with mock code is not the one that may be released.
+    // With feature `mock-login`, Cargo compiles the mock code into this binary, too. Such a build must not be released.
     if build == Build::Release && cfg!(feature = "mock-login") {
-        complain("this build holds mock code: run `ledger-gateway-dev`, or build without feature `mock-login`");
+        eprint_line(
+            "this build contains mock code: run `ledger-gateway-dev`, or build without the feature `mock-login`",
+        );
         return ExitCode::from(EXIT_CONFIG);
     }
     let name = match build {
         Build::Release => "ledger-gateway",
         Build::Mock => "ledger-gateway-dev",
     };
-    let said = match arguments(name).command {
+    let result = match arguments(name).command {
         Command::Serve => {
-            configured(build).and_then(|config| run(async { serve::run(config).await.map(|()| ExitCode::SUCCESS) }))
+            load_config(build).and_then(|config| run(async { serve::run(config).await.map(|()| ExitCode::SUCCESS) }))
         }
-        Command::Audit { command } => configured(build).and_then(|config| run(audit::run(command, config))),
+        Command::Audit { command } => load_config(build).and_then(|config| run(audit::run(command, config))),
         Command::Openapi => openapi(),
         Command::HashClientSecret { client_id } => hash_client_secret::run(&client_id),
-        Command::Migrate { command } => configured(build).and_then(|config| run(migrate::run(command, config))),
+        Command::Migrate { command } => load_config(build).and_then(|config| run(migrate::run(command, config))),
         Command::Config { command } => Ok(config::run(command, build)),
-        Command::Doctor => configured(build).and_then(|config| run(doctor::run(config))),
+        Command::Doctor => load_config(build).and_then(|config| run(doctor::run(config))),
         #[cfg(feature = "mock-login")]
         Command::Demo(options) => run(async { Ok(crate::demo::run(options).await?) }),
     };
-    said.unwrap_or_else(|fault| {
-        complain(&fault);
-        ExitCode::from(fault.exit_code())
+    result.unwrap_or_else(|error| {
+        eprint_line(&error);
+        ExitCode::from(error.exit_code())
     })
 }
 
@@ -102,27 +109,29 @@ fn arguments(name: &'static str) -> Arguments {
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-fn configured(build: Build) -> Result<Config, Fault> {
+fn load_config(build: Build) -> Result<Config, ServeError> {
     Ok(Config::load(&ProcessEnv::read(), build)?)
 }
 
-/// Runs a command to its end on a runtime of its own.
-fn run(command: impl Future<Output = Result<ExitCode, Fault>>) -> Result<ExitCode, Fault> {
+/// Runs a command to completion on a new runtime.
+fn run(command: impl Future<Output = Result<ExitCode, ServeError>>) -> Result<ExitCode, ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| Fault::Other(error.into()))?.block_on(command)
+    runtime
+        .map_err(|error| ServeError::Other(error.into()))?
+        .block_on(command)
 }
 
-fn openapi() -> Result<ExitCode, Fault> {
+fn openapi() -> Result<ExitCode, ServeError> {
     say(serve::api_document()?);
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line to standard error; a closed pipe is nobody's failure.
-pub(crate) fn complain(line: impl core::fmt::Display) {
+/// Writes a line to standard error. A closed pipe is ignored.
+pub(crate) fn eprint_line(line: impl core::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// A text to standard output.
+/// Writes a text to standard output. A closed pipe is ignored.
 pub(crate) fn say(text: impl core::fmt::Display) {
     let mut out = std::io::stdout();
     let _ = write!(out, "{text}").and_then(|()| out.flush());

@@ -1,35 +1,43 @@
-//! `audit salvage`: what is whole in a journal that refuses to open, so that nobody deletes it (spec/70 rule 12).
+//! `audit salvage`: recovers the intact records of a journal that cannot be opened, so that nobody deletes it (spec/70
+//! rule 12).
 //!
-//! Changes nothing without `--confirm`, and deletes nothing with it. Exit codes: [`super`]; a damaged journal, or a
-//! salvage that had to leave records behind, is a finding.
+//! Without `--confirm` it changes nothing, and with it, it deletes nothing. Exit codes: [`super`]. A damaged journal,
+//! or a salvage that lost records, is a finding.
 
 use super::{EXIT_FINDING, say};
 use crate::{
     config::Config,
-    serve::{Fault, journal, stores},
+    serve::{ServeError, journal, stores},
+    trust::HeadsFile,
 };
 use anyhow::Context as _;
 use clap::Args;
-use gw_journal::{Findings, OpenError, Options, StreamState};
-use std::{fmt::Write as _, ops::Range, path::PathBuf, process::ExitCode};
+use gw_audit::{ChainEdge, ChainId, TrustedHead};
+use gw_journal::{Findings, JournalConfig, OpenError, StreamState};
+use std::{
+    fmt::Write as _,
+    ops::Range,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Salvage {
-    /// The journal's directory, if not AUDIT_BUFFER_DIR.
+    /// The directory of the journal, if it is not AUDIT_BUFFER_DIR.
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Make a new shard of the whole records that are not sealed, and set the damaged files aside.
+    /// Write the intact records that are not sealed to a new shard, and move the damaged files aside.
     #[arg(long)]
     confirm: bool,
 }
 
-pub(super) fn run(command: &Salvage, config: &Config) -> Result<ExitCode, Fault> {
+pub(super) fn run(command: &Salvage, config: &Config) -> Result<ExitCode, ServeError> {
     let dir = command.dir.clone().unwrap_or_else(|| config.audit.journal_dir.clone());
-    let salvage = gw_journal::Salvage::inspect(&dir, &journal::holder()).map_err(fault)?;
+    let salvage = gw_journal::Salvage::inspect(&dir, &journal::holder()).map_err(serve_error)?;
     let findings = salvage.findings();
     let Some(refusal) = salvage.refusal() else {
         say(format_args!(
-            "OK `{}`: the journal opens, there is nothing to salvage\n",
+            "OK `{}`: the journal can be opened, there is nothing to salvage\n",
             dir.display()
         ));
         return Ok(ExitCode::SUCCESS);
@@ -37,20 +45,23 @@ pub(super) fn run(command: &Salvage, config: &Config) -> Result<ExitCode, Fault>
     say(format_args!("DAMAGED {refusal}\n{}", describe(findings)));
     let lost = findings.lost();
     if !command.confirm {
-        say("nothing was changed; --confirm goes on with what is whole and sets the damaged files aside\n");
+        say("nothing was changed; --confirm continues with the intact records and moves the damaged files aside\n");
         return Ok(ExitCode::from(EXIT_FINDING));
     }
     let key = stores::checkpoint_key(config)
         .and_then(|key| key.context("there is no checkpoint key yet: set AUDIT_CHECKPOINT_KEY"))
-        .map_err(Fault::Unreadable)?;
-    let options = Options {
+        .map_err(ServeError::Unreadable)?;
+    let options = JournalConfig {
         dir,
         ..journal::options(config, &key)?
     };
-    let ground = stores::Ground::read_only(config);
-    let salvaged = salvage.confirm(options, ground.clock, ground.entropy).map_err(fault)?;
+    trust_sealed(&salvage, &options.dir)?;
+    let platform = stores::Platform::read_only(config);
+    let salvaged = salvage
+        .confirm(options, platform.clock, platform.entropy)
+        .map_err(serve_error)?;
     say(format_args!(
-        "SALVAGED {} records go on in shard {}\n",
+        "SALVAGED {} records into shard {}\n",
         salvaged.records, salvaged.shard
     ));
     for path in salvaged.aside {
@@ -63,14 +74,58 @@ pub(super) fn run(command: &Salvage, config: &Config) -> Result<ExitCode, Fault>
     })
 }
 
-fn fault(error: OpenError) -> Fault {
+/// Adds a trusted head for each chain of the damaged shard that is sealed further than it is signed. Only the damaged
+/// journal knows of these entries: without the head, anybody with write access to the store could remove them without a
+/// finding. The next start compares the store with the heads, and signs them.
+fn trust_sealed(salvage: &gw_journal::Salvage, dir: &Path) -> anyhow::Result<()> {
+    let Some(shard) = salvage.findings().shard else {
+        return Ok(());
+    };
+    let file = HeadsFile::open(dir)?;
+    let trusted = file.heads();
+    let mut new_heads = Vec::new();
+    for state in &salvage.findings().streams {
+        let chain = ChainId {
+            stream: state.stream,
+            shard,
+        };
+        let trusted_head = trusted.head(chain);
+        let Some(mut edge) = trusted_head.map_or_else(|| Some(ChainEdge::default()), TrustedHead::edge) else {
+            continue;
+        };
+        let signed = edge.size();
+        // Stops at the first entry that is missing or does not continue the chain.
+        let mut continues = true;
+        salvage
+            .each_sealed(state.stream, signed, |seq, bytes| {
+                continues = continues && edge.push(seq, gw_audit::tree::leaf(bytes), bytes).is_ok();
+            })
+            .context("the damaged journal cannot be read")?;
+        if edge.size() > signed {
+            new_heads.push((
+                chain,
+                TrustedHead::new(None, &edge, trusted_head.map_or(0, |head| head.era)),
+            ));
+        }
+    }
+    file.update(|heads| {
+        new_heads
+            .into_iter()
+            .filter(|(chain, head)| heads.advance(*chain, head.clone()))
+            .count()
+            > 0
+    })
+    .context("the trusted heads cannot be written")
+}
+
+fn serve_error(error: OpenError) -> ServeError {
     match error {
-        OpenError::Held { .. } => Fault::Busy(format!("{error}; stop it first")),
-        OpenError::Io { .. } | OpenError::Corrupt { .. } => Fault::Unreadable(error.into()),
+        OpenError::Held { .. } => ServeError::Busy(format!("{error}; stop it first")),
+        OpenError::Io { .. } | OpenError::Corrupt { .. } => ServeError::Unreadable(error.into()),
     }
 }
 
-/// One line per thing an operator decides by.
+/// Describes the findings for the operator, one fact per line.
 fn describe(findings: &Findings) -> String {
     let mut text = String::new();
     let mut line = |line: core::fmt::Arguments<'_>| {
@@ -82,12 +137,12 @@ fn describe(findings: &Findings) -> String {
     }
     if !findings.header {
         line(format_args!(
-            "the header cannot be read: what is sealed is not known, so records that are sealed are sealed once more"
+            "the header cannot be read: sealed records cannot be told from unsealed ones, so some are sealed twice"
         ));
     }
     if !findings.base {
         line(format_args!(
-            "the state before the oldest segment cannot be read: sends opened before it are not followed up"
+            "the state before the oldest segment cannot be read: open sends from before it will not be resolved"
         ));
     }
     for segment in &findings.segments {
@@ -96,7 +151,7 @@ fn describe(findings: &Findings) -> String {
             .map(|at| format!(", damaged at byte {at}"))
             .unwrap_or_default();
         line(format_args!(
-            "segment `{}`: {} whole records{damage}",
+            "segment `{}`: {} intact records{damage}",
             segment.path.display(),
             segment.records
         ));
@@ -112,22 +167,26 @@ fn describe(findings: &Findings) -> String {
     } in &findings.streams
     {
         line(format_args!(
-            "stream {stream}: {records} whole, {sealed} sealed, {unsealed} to go on with, missing {}, lost {}",
-            ranges(missing),
-            ranges(lost)
+            "stream {stream}: {records} intact, {sealed} sealed, {unsealed} to salvage, missing {}, lost {}",
+            format_ranges(missing),
+            format_ranges(lost)
         ));
         for seq in broken {
             line(format_args!(
-                "stream {stream}: entry {seq} does not follow the one before; one of them was changed"
+                "stream {stream}: entry {seq} does not continue the entry before it; one of the two was changed"
             ));
         }
     }
+    line(format_args!(
+        "these numbers are the least: the journal notes its length once a second, so records after the last note may \
+         be lost, too"
+    ));
     line(format_args!("open sends: {}", findings.open_intents));
     text
 }
 
-/// Ranges end before their second number.
-fn ranges(ranges: &[Range<u64>]) -> String {
+/// Formats half-open ranges as `start..end`; the end is not included.
+fn format_ranges(ranges: &[Range<u64>]) -> String {
     let texts: Vec<_> = ranges
         .iter()
         .map(|range| format!("{}..{}", range.start, range.end))

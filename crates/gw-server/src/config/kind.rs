@@ -1,4 +1,4 @@
-//! Texts to values. Every parser is total: a text it does not understand is `None`, never a guess.
+//! Kinds of values and their parsers. A parser returns `None` for a text that it does not understand; it never guesses.
 
 use super::variable::Kind;
 use gw_http::Origin;
@@ -15,12 +15,12 @@ use std::{
 };
 use url::Url;
 
-/// An enum whose variants are configuration words.
-pub trait Word: Copy + 'static {
-    /// The words and what they stand for.
+/// An enum whose variants are written as words in the configuration.
+pub trait ConfigEnum: Copy + 'static {
+    /// Each word and its value.
     const WORDS: &'static [(&'static str, Self)];
 
-    /// The value a word stands for.
+    /// The value of a word; `None` if the word is unknown.
     fn of(text: &str) -> Option<Self> {
         Self::WORDS
             .iter()
@@ -36,30 +36,30 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[$vdoc])* $variant),* }
 
-        impl $crate::config::kind::Word for $name {
+        impl $crate::config::kind::ConfigEnum for $name {
             const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),*];
         }
 
         #[doc = concat!("The kind of [`", stringify!($name), "`].")]
         pub static $kind: $crate::config::variable::Kind<$name> =
-            $crate::config::variable::Kind { rule: $rule, parse: <$name as $crate::config::kind::Word>::of };
+            $crate::config::variable::Kind { rule: $rule, parse: <$name as $crate::config::kind::ConfigEnum>::of };
     };
 }
-/// The same for an enum that another crate declares.
+/// Declares the words and the kind of an enum from another crate.
 macro_rules! words_of {
     ($name:ident, $kind:ident, $rule:literal { $($variant:ident = $word:literal),* $(,)? }) => {
-        impl $crate::config::kind::Word for $name {
+        impl $crate::config::kind::ConfigEnum for $name {
             const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),*];
         }
 
         #[doc = concat!("The kind of [`", stringify!($name), "`].")]
         pub static $kind: $crate::config::variable::Kind<$name> =
-            $crate::config::variable::Kind { rule: $rule, parse: <$name as $crate::config::kind::Word>::of };
+            $crate::config::variable::Kind { rule: $rule, parse: <$name as $crate::config::kind::ConfigEnum>::of };
     };
 }
 pub(super) use {words, words_of};
 
-/// `true` or `false`; nothing else, so that `ture` cannot switch a protection off.
+/// `true` or `false` only, so that a typing error such as `ture` cannot switch a protection off.
 pub static BOOL: Kind<bool> = Kind {
     rule: "`true` or `false`",
     parse: |text| text.parse().ok(),
@@ -83,28 +83,28 @@ pub static SOCKET: Kind<SocketAddr> = Kind {
     parse: |text| text.parse().ok(),
 };
 
-/// Networks whose peers are trusted for something.
+/// IP networks; a single address is a network of one.
 pub static NETWORKS: Kind<Vec<IpNet>> = Kind {
     rule: "a comma-separated list of networks such as `10.0.0.0/8` or single addresses",
     parse: networks,
 };
 
-/// Any text that is not empty.
+/// Any text without a NUL byte. (An empty text counts as unset.)
 pub static PATH: Kind<PathBuf> = Kind {
     rule: "a path",
     parse: |text| (!text.contains('\0')).then(|| PathBuf::from(text)),
 };
 
-/// A secret of any form; weakness is judged by a rule.
+/// A secret of any form; a rule checks its strength.
 pub static SECRET: Kind<Secret> = Kind {
     rule: "a text without white space at its ends",
     parse: |text| secret(text).map(Secret::new),
 };
 
-/// Secrets that are still accepted but no longer used.
+/// Older secrets, accepted for validation only.
 pub static SECRETS: Kind<Vec<Secret>> = Kind {
     rule: "a comma-separated list of secrets",
-    parse: |text| list(text, |one| secret(one).map(Secret::new)),
+    parse: |text| list(text, |item| secret(item).map(Secret::new)),
 };
 
 /// 32 bytes as hex digits.
@@ -119,7 +119,7 @@ pub static SIGNING_KEY: Kind<Secret> = Kind {
     parse: |text| signing_key(text).map(|_| Secret::new(text)),
 };
 
-/// A store's address with its credentials. An embedded store has none: it is a file in the data directory.
+/// A store's address with its credentials. An embedded store has no address: it is a file in the data directory.
 pub static DATABASE: Kind<Secret> = Kind {
     rule: "a `postgres://` address that names a database",
     parse: |text| {
@@ -150,13 +150,13 @@ pub static WEB: Kind<Url> = Kind {
     parse: web,
 };
 
-/// Public keys that signed checkpoints before the one in use.
+/// Public halves of older checkpoint keys.
 pub static PUBLIC_KEYS: Kind<Vec<[u8; 32]>> = Kind {
     rule: "Ed25519 public keys of 64 hexadecimal digits each, separated by commas",
     parse: |text| list(text, bytes_32),
 };
 
-/// Where JSON-RPC is sent; credentials go into RPC_API_KEY.
+/// Address of an upstream service. It has no credentials; the key of the node is in RPC_API_KEY.
 pub static UPSTREAM: Kind<Url> = Kind {
     rule: "an `http://` or `https://` address without credentials",
     parse: |text| Url::parse(text).ok().filter(is_web),
@@ -165,7 +165,7 @@ pub static UPSTREAM: Kind<Url> = Kind {
 /// Nodes of one chain, the preferred one first.
 pub static UPSTREAMS: Kind<Vec<Url>> = Kind {
     rule: "an `http://` or `https://` address without credentials, or a comma-separated list of them",
-    parse: |text| list(text, |one| (UPSTREAM.parse)(one)),
+    parse: |text| list(text, |item| (UPSTREAM.parse)(item)),
 };
 
 /// Browser origins, or `*`.
@@ -174,49 +174,49 @@ pub static ORIGINS: Kind<Vec<ListedOrigin>> = Kind {
     parse: |text| list(text, ListedOrigin::parse),
 };
 
-/// An identity of this service.
+/// A decentralized identifier (DID).
 pub static DID: Kind<ExternalId> = Kind {
     rule: "a DID",
     parse: |text| ExternalId::new(text).ok().filter(ExternalId::is_did),
 };
 
-/// A word as it stands in a token, such as a client id, an audience or a role.
+/// A value that appears in a token, such as a client id, an audience or a role.
 pub static TOKEN_WORD: Kind<String> = Kind {
     rule: "a text of visible characters without commas",
     parse: |text| token_word(text).map(str::to_owned),
 };
 
-/// Several of them.
+/// A list of [`TOKEN_WORD`] values.
 pub static TOKEN_WORDS: Kind<Vec<String>> = Kind {
     rule: "a comma-separated list of texts of visible characters",
-    parse: |text| list(text, |one| token_word(one).map(str::to_owned)),
+    parse: |text| list(text, |item| token_word(item).map(str::to_owned)),
 };
 
-/// A contract.
+/// The address of a contract.
 pub static CONTRACT: Kind<Address> = Kind {
     rule: "`0x` and 40 hexadecimal digits",
     parse: contract,
 };
 
-/// Identity networks beside those with variables of their own. Node addresses may hold keys.
+/// Identity networks without variables of their own. Node addresses may contain keys.
 pub static RESOLVERS: Kind<Vec<ResolverConfig>> = Kind {
     rule: "a comma-separated list of `<blockchain>:<network>=<contract>@<url>`, further nodes after `;`",
     parse: |text| list(text, resolver),
 };
 
-/// Identities, separated by commas.
+/// A list of DIDs.
 pub static DIDS: Kind<Vec<ExternalId>> = Kind {
     rule: "a comma-separated list of DIDs",
-    parse: |text| list(text, |one| (DID.parse)(one)),
+    parse: |text| list(text, |item| (DID.parse)(item)),
 };
 
 /// Circuits of login proofs.
 pub static AUTH_CIRCUITS: Kind<Vec<Circuit>> = Kind {
     rule: "a comma-separated list of `authV2`, `authV3`, `authV3-8-32`",
-    parse: |text| list(text, |one| Circuit::of_id(one).filter(|circuit| circuit.is_auth())),
+    parse: |text| list(text, |item| Circuit::of_id(item).filter(|circuit| circuit.is_auth())),
 };
 
-/// A positive number that the circuits can hold.
+/// A positive decimal number of at most 76 digits, which fits into a field element of the circuits.
 pub(super) fn digits(text: &str) -> Option<String> {
     let is_number = !text.starts_with('0') && text.len() <= 76 && text.bytes().all(|b| b.is_ascii_digit());
     (is_number && !text.is_empty()).then(|| text.to_owned())
@@ -231,17 +231,16 @@ pub static HEADER: Kind<http::HeaderName> = Kind {
     },
 };
 
-/// So many a minute, or no limit.
+/// A number of events per minute, or no limit.
 pub static RATE: Kind<Rate> = Kind {
     rule: "`off`, or a number per minute such as `10/min`",
     parse: Rate::parse,
 };
 
-/// The address of a document.
+/// The address of a document: `https://` or `ipfs://`, without white space.
 pub fn document(text: &str) -> Option<String> {
-    let known = text.strip_prefix("https://").or_else(|| text.strip_prefix("ipfs://"));
-    known
-        .filter(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("ipfs://"));
+    rest.filter(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
         .map(|_| text.to_owned())
 }
 
@@ -251,12 +250,12 @@ pub fn bytes_32(text: &str) -> Option<[u8; 32]> {
     hex::decode_to_slice(text, &mut bytes).ok().map(|()| bytes)
 }
 
-/// Who may read answers across origins.
+/// An entry of CORS_ALLOWED_ORIGINS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListedOrigin {
     /// `*`: every origin of this machine.
     Any,
-    /// One.
+    /// A single origin.
     One(Origin),
 }
 
@@ -265,7 +264,7 @@ impl ListedOrigin {
         if text == "*" {
             return Some(Self::Any);
         }
-        // An origin has no path; `gw-http` would drop one silently.
+        // An origin has no path, and `Origin::of` would drop a path silently.
         let bare = web(text).is_some_and(|url| url.path() == "/");
         Origin::of(text).ok().filter(|_| bare).map(Self::One)
     }
@@ -276,7 +275,7 @@ impl ListedOrigin {
 pub enum Rate {
     /// No limit.
     Off,
-    /// At most so many a minute.
+    /// At most this many events per minute.
     PerMinute(NonZeroU32),
 }
 
@@ -291,7 +290,7 @@ impl Rate {
             .map(Self::PerMinute)
     }
 
-    /// The limit, where there is one.
+    /// Events per minute; `None` means no limit.
     pub fn per_minute(self) -> Option<NonZeroU32> {
         match self {
             Self::Off => None,
@@ -300,22 +299,22 @@ impl Rate {
     }
 }
 
-/// A whole number in a range; no sign, no separators.
-pub fn number<T: FromStr + PartialOrd>(text: &str, least: T, most: T) -> Option<T> {
-    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+/// A whole number from `min` to `max`, without sign or separators.
+pub fn number<T: FromStr + PartialOrd>(text: &str, min: T, max: T) -> Option<T> {
+    let only_digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     text.parse::<T>()
         .ok()
-        .filter(|value| digits && *value >= least && *value <= most)
+        .filter(|value| only_digits && *value >= min && *value <= max)
 }
 
-/// A span such as `300` (seconds), `90s`, `5m`, `1h30m`, `7d`, between two bounds in seconds.
-pub fn span(text: &str, least: u64, most: u64) -> Option<Duration> {
+/// A time span such as `300` (seconds), `90s`, `5m`, `1h30m` or `7d`, from `min` to `max` seconds.
+pub fn span(text: &str, min: u64, max: u64) -> Option<Duration> {
     let seconds = number(text, 0, u64::MAX).map(Duration::from_secs);
-    let total = seconds.or_else(|| with_units(text))?;
-    (total >= Duration::from_secs(least) && total <= Duration::from_secs(most)).then_some(total)
+    let total = seconds.or_else(|| parse_units(text))?;
+    (total >= Duration::from_secs(min) && total <= Duration::from_secs(max)).then_some(total)
 }
 
-/// How long something is kept: a span from a day to a century, or for ever (`None`), written `0`.
+/// A retention time: a span from a day to a century; `0` means forever (`None`).
 pub static RETENTION: Kind<Option<Duration>> = Kind {
     rule: "`0` (for ever) or a span from 24h to 876000h",
     parse: |text| match text {
@@ -324,12 +323,13 @@ pub static RETENTION: Kind<Option<Duration>> = Kind {
     },
 };
 
-fn with_units(text: &str) -> Option<Duration> {
+/// A span whose amounts all have units.
+fn parse_units(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     let mut rest = text;
     while !rest.is_empty() {
-        let (amount, after) = rest.split_at_checked(rest.bytes().take_while(u8::is_ascii_digit).count())?;
-        let (unit, after) = after.split_at_checked(after.bytes().take_while(u8::is_ascii_lowercase).count())?;
+        let (amount, tail) = rest.split_at_checked(rest.bytes().take_while(u8::is_ascii_digit).count())?;
+        let (unit, tail) = tail.split_at_checked(tail.bytes().take_while(u8::is_ascii_lowercase).count())?;
         let amount: u64 = number(amount, 0, u64::MAX)?;
         let part = match unit {
             "ms" => Duration::from_millis(amount),
@@ -340,13 +340,13 @@ fn with_units(text: &str) -> Option<Duration> {
             _ => return None,
         };
         total = total.checked_add(part)?;
-        rest = after;
+        rest = tail;
     }
     (!text.is_empty()).then_some(total)
 }
 
-/// A size such as `1048576`, `512MiB`, `8GiB`, at least `least` bytes.
-pub fn size(text: &str, least: u64) -> Option<u64> {
+/// A size in bytes such as `1048576`, `512MiB` or `8GiB`, at least `min` bytes.
+pub fn size(text: &str, min: u64) -> Option<u64> {
     let (digits, unit) = text.split_at_checked(text.bytes().take_while(u8::is_ascii_digit).count())?;
     let factor: u64 = match unit {
         "" | "B" => 1,
@@ -358,10 +358,10 @@ pub fn size(text: &str, least: u64) -> Option<u64> {
     };
     number(digits, 0, u64::MAX)?
         .checked_mul(factor)
-        .filter(|bytes| *bytes >= least)
+        .filter(|bytes| *bytes >= min)
 }
 
-/// The seed of an Ed25519 key text.
+/// An Ed25519 private key from PKCS#8 PEM or from its seed in hexadecimal digits.
 pub fn signing_key(text: &str) -> Option<ed25519_dalek::SigningKey> {
     use ed25519_dalek::{SigningKey, pkcs8::DecodePrivateKey};
     if text.starts_with("-----BEGIN") {
@@ -372,7 +372,8 @@ pub fn signing_key(text: &str) -> Option<ed25519_dalek::SigningKey> {
     Some(SigningKey::from_bytes(&seed))
 }
 
-/// A replacement character stands where the environment held no UTF-8.
+/// A secret without white space at its ends. Rejects U+FFFD, which replaces bytes of the environment that are not
+/// UTF-8.
 fn secret(text: &str) -> Option<&str> {
     (!text.is_empty() && text.trim() == text && !text.contains(char::REPLACEMENT_CHARACTER)).then_some(text)
 }
@@ -381,16 +382,16 @@ fn token_word(text: &str) -> Option<&str> {
     (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && b != b',')).then_some(text)
 }
 
-/// A tenant as it stands in the directory's addresses.
+/// A tenant as written in the directory's addresses, in lower case.
 pub fn tenant(text: &str) -> Option<String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.');
     let named = !text.is_empty() && text.bytes().all(plain) && !text.starts_with('.');
-    // Personal accounts belong to no organization that could answer for them.
+    // `consumers` means personal accounts, which belong to no organization.
     (named && text != "consumers").then(|| text.to_ascii_lowercase())
 }
 
-fn list<T>(text: &str, one: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
-    text.split(',').map(|item| one(item.trim())).collect()
+fn list<T>(text: &str, parse_item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    text.split(',').map(|item| parse_item(item.trim())).collect()
 }
 
 fn contract(text: &str) -> Option<Address> {
@@ -399,7 +400,7 @@ fn contract(text: &str) -> Option<Address> {
         .and_then(|digits| digits.parse().ok())
 }
 
-/// `polygon:amoy=0x…@https://node.example/key;https://other.example`.
+/// An identity network, such as `polygon:amoy=0x…@https://node.example/key;https://other.example`.
 fn resolver(text: &str) -> Option<ResolverConfig> {
     let (key, rest) = text.split_once('=')?;
     let (address, nodes) = rest.split_once('@')?;
@@ -492,10 +493,10 @@ mod tests {
 
     #[test]
     fn origins_have_no_path() {
-        let one = ListedOrigin::One(Origin::of("https://a.example").unwrap());
+        let single = ListedOrigin::One(Origin::of("https://a.example").unwrap());
         assert_eq!(
             (ORIGINS.parse)("https://a.example, *"),
-            Some(vec![one, ListedOrigin::Any])
+            Some(vec![single, ListedOrigin::Any])
         );
         assert_eq!((ORIGINS.parse)("https://a.example/x"), None);
         assert_eq!((ORIGINS.parse)("null"), None);

@@ -1,10 +1,10 @@
-//! Configuration, parsed once and whole (spec/85 sections 1 and 2).
+//! Configuration, parsed once at start (spec/85 sections 1 and 2).
 //!
-//! [`registry`] declares every variable; [`Config::load`] reads them from environment, file and defaults, applies the
-//! rules of `rules` and either returns typed sections or *all* that is wrong. Nothing else in the workspace reads
-//! the environment.
+//! [`registry`] declares every variable. [`Config::load`] reads them from environment, file and defaults, applies the
+//! rules of `rules` and returns either typed sections or *all* problems. Nothing else in the workspace reads the
+//! environment.
 //!
-//! Invariant: a `Config` exists only if no rule was broken; no bad value ever falls back to a default.
+//! Invariant: a `Config` exists only if no rule is broken; a bad value never falls back to a default.
 
 pub mod kind;
 pub mod registry;
@@ -20,14 +20,14 @@ mod tests;
 pub use report::{EXIT_CONFIG, Problem, Report};
 pub use show::{print, reference};
 pub use source::{ProcessEnv, Settings, Source};
-pub use variable::{Entry, Section, Shown};
+pub use variable::{Entry, Redaction, Section};
 
 use gw_audit::Stream;
-use gw_evm::Extras;
-use gw_http::{Origin, OwnOrigins};
+use gw_evm::CustomMethods;
+use gw_http::{AllowedOrigins, Origin};
 use gw_identity::ResolverConfig;
 use gw_identity::oauth::Clients;
-use gw_policy::Knobs;
+use gw_policy::PolicySettings;
 use gw_types::{ExternalId, Secret};
 use gw_zk::{circuit::Circuit, did::Network};
 use ipnet::IpNet;
@@ -42,9 +42,9 @@ use std::{
 use url::Url;
 
 kind::words! {
-    /// What kind of deployment this is.
+    /// Kind of deployment.
     Environment, ENVIRONMENT_KIND, "`development`, `test` or `production`" {
-        /// One machine of a developer.
+        /// A developer's machine.
         Development = "development",
         /// Automated tests.
         Test = "test",
@@ -53,40 +53,40 @@ kind::words! {
     }
 }
 
-/// Our name and the wallets' name of the identity networks with variables of their own (decision 15).
+/// The identity networks that have their own variables (decision 15): the gateway's name and the wallets' name of each.
 const IDP: (&str, &str) = ("idp:main", "privado:main");
 const ALTNET: (&str, &str) = ("altnet:main", "billions:main");
 
-/// Which of the two binaries this is (HD19).
+/// The binary that runs (HD19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// `ledger-gateway`: holds no mock code.
+    /// `ledger-gateway`: contains no mock code.
     Release,
-    /// `ledger-gateway-dev`: knows the mock login and runs in development only.
+    /// `ledger-gateway-dev`: contains the mock login and runs in development only.
     Mock,
 }
 
 /// The whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What kind of deployment this is.
+    /// Kind of deployment.
     pub environment: Environment,
-    /// Directory of everything kept on this machine.
+    /// Directory of the embedded stores, the journal and the development secrets.
     pub data_dir: PathBuf,
     /// Listeners and origins.
-    pub edge: Edge,
-    /// Rates and numbers.
+    pub edge: EdgeConfig,
+    /// Rate, connection and concurrency limits.
     pub limits: Limits,
-    /// Tokens.
+    /// Tokens and logins.
     pub identity: Identity,
     /// Administration.
     pub admin: Admin,
-    /// Upstream.
+    /// Upstream node.
     pub node: Node,
-    /// Access and privacy, with the profile already applied.
-    pub knobs: Knobs,
-    /// Methods beside the registry.
-    pub extras: Arc<Extras>,
+    /// Access and privacy settings, with the profile already applied.
+    pub knobs: PolicySettings,
+    /// JSON-RPC methods that are not in the registry.
+    pub extras: Arc<CustomMethods>,
     /// HTTP status of a denial on `/rpc` (decision 14).
     pub deny_status: u16,
     /// Policy store.
@@ -99,199 +99,199 @@ pub struct Config {
 
 /// Listeners and origins.
 #[derive(Clone, Debug)]
-pub struct Edge {
+pub struct EdgeConfig {
     /// The public listener.
     pub listen: SocketAddr,
-    /// The internal listener, where there is one (HD16).
+    /// The internal listener, if configured (HD16).
     pub internal: Option<SocketAddr>,
-    /// Public address, without a slash at its end.
+    /// Public address, without a trailing slash.
     pub base_url: String,
-    /// Web front end.
+    /// Address of the web front end.
     pub frontend_url: Option<Url>,
-    /// Whose pages may act with the cookie and read answers across origins.
-    pub origins: OwnOrigins,
-    /// Proxies whose forwarding headers are believed.
+    /// Origins whose pages may use the cookie and read responses across origins.
+    pub origins: AllowedOrigins,
+    /// Proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// Networks that count as internal beside the private ranges.
+    /// Networks that count as internal, in addition to the private ranges.
     pub internal_networks: Vec<IpNet>,
 }
 
-/// Rates and numbers.
+/// Rate, connection and concurrency limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Connections to the public listener.
     pub connections: u32,
-    /// Connections of one address to it.
+    /// Connections of one address to the public listener.
     pub connections_per_address: u32,
     /// Connections to the internal listener.
     pub internal_connections: u32,
-    /// Bytes of answers held at once.
+    /// Bytes of large responses held in memory at once.
     pub answer_bytes: u64,
-    /// Bytes of them of one caller.
+    /// Bytes of large responses held in memory at once for one caller.
     pub answer_bytes_per_caller: u64,
-    /// Requests of one caller in flight.
+    /// Requests in flight per caller.
     pub concurrent: u32,
-    /// Requests of one anonymous address in flight.
+    /// Requests in flight per anonymous address.
     pub concurrent_anonymous: u32,
-    /// Login attempts of one address.
+    /// Login attempts per address.
     pub auth: Rate,
-    /// JSON-RPC requests of one caller.
+    /// JSON-RPC requests per caller.
     pub rpc: Rate,
-    /// JSON-RPC requests of one anonymous address.
+    /// JSON-RPC requests per anonymous address.
     pub anonymous: Rate,
-    /// Elements of a batch.
+    /// Elements of a JSON-RPC batch.
     pub batch: u16,
 }
 
-/// Tokens and logins. A secret that is `None` is generated by the secrets of the data directory (development only).
+/// Tokens and logins. A secret that is `None` is generated and kept in the data directory (development and test only).
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// DID of the verifier.
     pub verifier: Option<ExternalId>,
-    /// Where the state of identities is read.
+    /// State contracts and nodes of the identity networks.
     pub resolvers: Vec<ResolverConfig>,
-    /// A verification key of one's own (development only).
+    /// Directory with a verification key that replaces the official one (development only).
     pub own_key_dir: Option<PathBuf>,
     /// Circuits of login proofs.
     pub auth_circuits: Vec<Circuit>,
-    /// Whether only applications may ask about tokens.
+    /// Whether only first-party applications may introspect tokens.
     pub introspect_require_client: bool,
-    /// Node of the chain that ENS lives on.
+    /// Node of the chain with the ENS contracts.
     pub ens_node: Option<Url>,
-    /// Where people get the humanity credential.
+    /// Page where users obtain the humanity credential.
     pub humanity_verify_url: Option<Url>,
     /// Signs access tokens.
     pub access_secret: Option<Secret>,
-    /// Still accepted.
+    /// Older access-token secrets, accepted for validation only.
     pub access_secret_previous: Vec<Secret>,
     /// Signs refresh tokens.
     pub refresh_secret: Option<Secret>,
-    /// Still accepted.
+    /// Older refresh-token secrets, accepted for validation only.
     pub refresh_secret_previous: Vec<Secret>,
-    /// Life of an access token.
+    /// Lifetime of an access token (decision 35).
     pub access_ttl: Duration,
-    /// Life of a refresh token.
+    /// Lifetime of a refresh token (decision 35).
     pub refresh_ttl: Duration,
-    /// Whether users made by a proof have KYC.
+    /// Whether users who log in with a proof have KYC from their first login on.
     pub auto_kyc: bool,
-    /// The enterprise directory, where one is configured.
+    /// The enterprise directory, if configured.
     pub directory: Option<Directory>,
     /// Whether mock tokens are accepted.
     pub mock_login: bool,
-    /// Applications that may obtain tokens.
+    /// Applications that may obtain tokens by OAuth.
     pub oauth_clients: Clients,
-    /// Whether they must use a proof key.
+    /// Whether every OAuth application must use a proof key (PKCE).
     pub oauth_require_pkce: bool,
-    /// Users make personal RPC URLs.
+    /// Whether users may create personal RPC URLs.
     pub personal_urls: bool,
-    /// The credential every login must show; `None` is Path A.
+    /// The credential that every login must present (Path B); `None` means Path A.
     pub humanity: Option<Humanity>,
 }
 
-/// The credential every login must show (Path B). Files are read at start.
+/// The credential that every login must present (Path B). Files are read at start.
 #[derive(Clone, Debug)]
 pub struct Humanity {
     /// Accepted issuers.
     pub issuers: Vec<ExternalId>,
-    /// Address of the schema.
+    /// Address of the JSON-LD schema.
     pub schema_url: String,
-    /// Stands for the document there.
+    /// File to read instead of fetching `schema_url`.
     pub schema_file: Option<PathBuf>,
-    /// What that document must hash to.
+    /// Expected SHA-256 of the schema document.
     pub schema_sha256: Option<[u8; 32]>,
     /// The credential type.
     pub type_name: String,
-    /// The predicate.
+    /// JSON file with the `credentialSubject` predicate.
     pub query_file: PathBuf,
     /// The circuit of the proof.
     pub circuit: String,
-    /// One proof per predicate.
+    /// Whether each predicate gets its own proof.
     pub split: bool,
-    /// One account per person, by the nullifier of this session.
+    /// Session of the nullifier that limits each person to one account.
     pub nullifier_session: Option<String>,
-    /// Where `ipfs://` documents are fetched.
+    /// Gateway that serves `ipfs://` documents.
     pub ipfs_gateway: Url,
 }
 
 /// The enterprise directory.
 #[derive(Clone, Debug)]
 pub struct Directory {
-    /// Its address, without a slash at its end.
+    /// Address of the directory, without a trailing slash.
     pub authority: String,
-    /// This service as registered there.
+    /// Client id of this service's registration in the directory.
     pub client_id: String,
-    /// The registration's secret.
+    /// Client secret of the registration.
     pub client_secret: Secret,
-    /// Where people log in.
+    /// Tenant that users log in to: an id, a domain, `organizations` or `common`.
     pub tenant: String,
-    /// For whom service principals' tokens are.
+    /// Required audience of the tokens of service principals.
     pub sp_audience: String,
-    /// Who may come as one; all if empty.
+    /// Applications that may log in as service principals; all of an allowed tenant if empty.
     pub sp_clients: Vec<String>,
-    /// The role they must hold.
+    /// Application role that service principals must hold.
     pub sp_role: Option<String>,
-    /// Whether people have KYC from the start.
+    /// Whether users have KYC from their first login on.
     pub auto_kyc_user: bool,
-    /// Whether machines have.
+    /// Whether service principals have KYC from their first login on.
     pub auto_kyc_service_principal: bool,
 }
 
 /// Administration.
 #[derive(Clone, Debug)]
 pub struct Admin {
-    /// Super-administrator's token; `None` in development: made and printed at start.
+    /// Super administrator's token; `None` means that one is generated and printed at start (development and test).
     pub token: Option<Secret>,
-    /// Still accepted.
+    /// Older super administrator's token, still accepted.
     pub token_previous: Option<Secret>,
-    /// The operator's token.
+    /// Platform administrator's token: creates organizations, reads no data.
     pub operator_token: Option<Secret>,
-    /// Membership in an organization-admin group is needed.
+    /// Whether only membership in an organization-admin group makes an administrator.
     pub require_org_admin_group: bool,
-    /// Organization administrators may hand out `admin`.
+    /// Whether organization administrators may grant the `admin` claim.
     pub claim_delegation: bool,
-    /// Deletes are confirmed.
+    /// Whether deleting an organization that has contracts or members needs a confirmation.
     pub confirm_deletes: bool,
 }
 
-/// The node.
+/// The upstream node.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where it is; further ones stand by.
+    /// JSON-RPC addresses: the first is preferred, the others are standbys.
     pub urls: Vec<Url>,
-    /// The chain it must be on.
+    /// Required chain id.
     pub expected_chain: Option<u64>,
     /// Idle connections per address: the smaller of the two limits.
     pub idle_connections: u32,
-    /// Connections; `None` is no limit.
+    /// Connections per address; `None` is no limit.
     pub max_connections: Option<u32>,
     /// How long an idle connection is kept.
     pub idle_timeout: Duration,
-    /// Key for the node.
+    /// API key sent to the node for groups without their own key.
     pub api_key: Option<Secret>,
-    /// Its header.
+    /// Header that carries the API key.
     pub api_key_header: http::HeaderName,
-    /// Encrypts the groups' keys.
+    /// Encrypts the groups' API keys at rest.
     pub key_encryption: Option<Secret>,
-    /// Encrypted them before.
+    /// Older key of `key_encryption`, used for decryption only.
     pub key_encryption_previous: Option<Secret>,
-    /// Longest trace.
+    /// Timeout of a trace of a send, a gas estimate or a client's own trace.
     pub trace_timeout: Duration,
-    /// Longest trace of a call.
+    /// Timeout of a trace of `eth_call`.
     pub call_trace_timeout: Duration,
 }
 
 /// Policy store.
 #[derive(Clone, Debug)]
 pub struct Store {
-    /// Its address; `None` is a file in the data directory.
+    /// Address of the database; `None` is a file in the data directory.
     pub url: Option<Secret>,
-    /// Open connections.
+    /// Most open connections.
     pub max_connections: u32,
-    /// Life of a connection.
+    /// Longest lifetime of a connection.
     pub max_lifetime: Duration,
-    /// Who migrates.
+    /// Whether the service applies migrations at start.
     pub migrate: var::Migrate,
-    /// What instances share; `None` is this process's memory.
+    /// Address of the cache that instances share; `None` is this process's memory.
     pub cache_url: Option<Secret>,
 }
 
@@ -302,50 +302,50 @@ pub struct Audit {
     pub url: Option<Secret>,
     /// Directory of the journal.
     pub journal_dir: PathBuf,
-    /// Unsealed bytes at most.
+    /// Most unsealed bytes in the journal.
     pub journal_max_bytes: u64,
-    /// What happens then.
+    /// What the gateway does when the journal is full.
     pub full_policy: var::FullPolicy,
-    /// Which answers wait for the disk.
+    /// Which responses wait until their record is on disk.
     pub durability: var::Durability,
     /// Signs checkpoints.
     pub checkpoint_key: Option<Secret>,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,
-    /// Public keys that signed checkpoints before.
+    /// Public halves of older checkpoint keys.
     pub previous_keys: Vec<[u8; 32]>,
-    /// Where signed notes are posted.
+    /// Address that signed checkpoints are posted to.
     pub witness: Option<Url>,
-    /// Time between verifications; zero for none.
+    /// Time between verifications; zero switches them off.
     pub verify_interval: Duration,
-    /// Where findings are posted.
+    /// Address that verification findings are posted to.
     pub tamper_webhook: Option<Url>,
-    /// Whether parameters are recorded.
+    /// Whether request parameters are recorded.
     pub log_params: bool,
-    /// What of it is kept how long.
+    /// How long each kind of entry is kept.
     pub retention: Retention,
 }
 
-/// How long entries of the audit log are kept; `None` is for ever.
+/// How long entries of the audit log are kept; `None` means forever.
 #[derive(Clone, Debug)]
 pub struct Retention {
-    /// The audit store under a role that may delete.
+    /// Address of the audit store with a role that may delete.
     pub admin_url: Option<Secret>,
     /// Calls and retrievals.
     pub access: Option<Duration>,
-    /// Decisions of compliance.
+    /// Compliance decisions.
     pub compliance: Option<Duration>,
-    /// Mutations by administrators.
+    /// Changes by administrators.
     pub admin: Option<Duration>,
-    /// Reads and transitions of disclosure.
+    /// Disclosure reads and state transitions.
     pub disclosure: Option<Duration>,
     /// Security events.
     pub security: Option<Duration>,
-    /// Travel-rule records, of which there are none yet.
+    /// Travel-rule records; this version has none.
     pub travel_records: Option<Duration>,
     /// Time between two sweeps.
     pub interval: Duration,
-    /// Calls and retrievals at most; 0 is no limit.
+    /// Most entries for calls and retrievals; 0 is no limit.
     pub max_access_rows: u64,
 }
 
@@ -365,24 +365,28 @@ impl Retention {
 /// Logs and shutdown.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
-    /// Least severe line.
+    /// Least severe level that is logged.
     pub log_level: var::LogLevel,
-    /// Form of lines.
+    /// Format of log lines.
     pub log_format: var::LogFormat,
-    /// Between not ready and not listening.
+    /// Time between reporting "not ready" and closing the listener.
     pub shutdown_delay: Duration,
-    /// For requests to end.
+    /// Time that running requests have to end.
     pub shutdown_timeout: Duration,
 }
 
 impl Config {
-    /// Reads, checks and types everything, or says all that is wrong.
+    /// Reads, checks and parses the configuration.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] with every problem, if any value is missing, malformed or breaks a rule.
     pub fn load(env: &ProcessEnv, build: Build) -> Result<Self, Report> {
         let (settings, report) = settings(env, build);
         if !report.is_empty() {
             return Err(report);
         }
-        // Every variable below has a value now; should one be missing all the same, it is reported, not invented.
+        // The rules ensure that every variable below has a value. If one is missing anyway, report it.
         Self::typed(&settings).map_err(|name| {
             let mut report = Report::default();
             report.add(Problem::new(name, "has no value"));
@@ -390,134 +394,136 @@ impl Config {
         })
     }
 
-    fn typed(from: &Settings) -> Result<Self, &'static str> {
-        let environment = need(from, &var::ENVIRONMENT)?;
-        let data_dir = need(from, &var::DATA_DIR)?;
-        let port = need(from, &var::PORT)?;
-        let address: IpAddr = need(from, &var::BIND_ADDRESS)?;
-        let concurrent = need(from, &var::MAX_CONCURRENT_REQUESTS)?;
-        let answer_bytes = need(from, &var::ANSWER_BYTES_MAX)?;
-        let max_connections = need(from, &var::DB_MAX_OPEN_CONNS)?;
-        let base_url = rules::base_url(from, port).ok_or(var::BASE_URL.name())?;
+    fn typed(settings: &Settings) -> Result<Self, &'static str> {
+        let environment = need(settings, &var::ENVIRONMENT)?;
+        let data_dir = need(settings, &var::DATA_DIR)?;
+        let port = need(settings, &var::PORT)?;
+        let address: IpAddr = need(settings, &var::BIND_ADDRESS)?;
+        let concurrent = need(settings, &var::MAX_CONCURRENT_REQUESTS)?;
+        let answer_bytes = need(settings, &var::ANSWER_BYTES_MAX)?;
+        let max_connections = need(settings, &var::DB_MAX_OPEN_CONNS)?;
+        let base_url = rules::base_url(settings, port).ok_or(var::BASE_URL.name())?;
         Ok(Self {
             environment,
-            edge: Edge {
+            edge: EdgeConfig {
                 listen: SocketAddr::new(address, port),
-                internal: from.get(&var::INTERNAL_BIND_ADDR),
+                internal: settings.get(&var::INTERNAL_BIND_ADDR),
                 base_url: base_url.as_str().trim_end_matches('/').to_owned(),
-                frontend_url: from.get(&var::FRONTEND_URL),
-                origins: origins(from, &base_url, environment)?,
-                trusted_proxies: from.get(&var::TRUSTED_PROXIES).unwrap_or_default(),
-                internal_networks: from.get(&var::TRUSTED_INTERNAL_CIDRS).unwrap_or_default(),
+                frontend_url: settings.get(&var::FRONTEND_URL),
+                origins: origins(settings, &base_url, environment)?,
+                trusted_proxies: settings.get(&var::TRUSTED_PROXIES).unwrap_or_default(),
+                internal_networks: settings.get(&var::TRUSTED_INTERNAL_CIDRS).unwrap_or_default(),
             },
             limits: Limits {
-                connections: need(from, &var::MAX_CONNECTIONS)?,
-                connections_per_address: need(from, &var::MAX_CONNECTIONS_PER_ADDRESS)?,
-                internal_connections: need(from, &var::MAX_INTERNAL_CONNECTIONS)?,
+                connections: need(settings, &var::MAX_CONNECTIONS)?,
+                connections_per_address: need(settings, &var::MAX_CONNECTIONS_PER_ADDRESS)?,
+                internal_connections: need(settings, &var::MAX_INTERNAL_CONNECTIONS)?,
                 answer_bytes,
-                answer_bytes_per_caller: from.get(&var::ANSWER_BYTES_PER_CALLER).unwrap_or(answer_bytes / 4),
+                answer_bytes_per_caller: settings.get(&var::ANSWER_BYTES_PER_CALLER).unwrap_or(answer_bytes / 4),
                 concurrent,
-                concurrent_anonymous: from.get(&var::MAX_CONCURRENT_ANONYMOUS_REQUESTS).unwrap_or(concurrent),
-                auth: need(from, &var::RATE_LIMIT_AUTH)?,
-                rpc: need(from, &var::RATE_LIMIT_RPC)?,
-                anonymous: need(from, &var::RATE_LIMIT_ANON)?,
-                batch: need(from, &var::RPC_BATCH_MAX)?,
+                concurrent_anonymous: settings
+                    .get(&var::MAX_CONCURRENT_ANONYMOUS_REQUESTS)
+                    .unwrap_or(concurrent),
+                auth: need(settings, &var::RATE_LIMIT_AUTH)?,
+                rpc: need(settings, &var::RATE_LIMIT_RPC)?,
+                anonymous: need(settings, &var::RATE_LIMIT_ANON)?,
+                batch: need(settings, &var::RPC_BATCH_MAX)?,
             },
             identity: Identity {
-                verifier: from.get(&var::VERIFIER_ID),
-                resolvers: resolvers(from)?,
-                own_key_dir: from.get(&var::IDP_VERIFICATION_KEYS_DIR),
-                auth_circuits: need(from, &var::IDP_AUTH_CIRCUITS)?,
-                introspect_require_client: need(from, &var::INTROSPECT_REQUIRE_CLIENT)?,
-                ens_node: from.get(&var::ENS_RESOLVER_URL),
-                humanity_verify_url: from.get(&var::HUMANITY_VERIFY_URL),
-                access_secret: from.get(&var::JWT_SECRET),
-                access_secret_previous: from.get(&var::JWT_SECRET_PREVIOUS).unwrap_or_default(),
-                refresh_secret: from.get(&var::JWT_REFRESH_SECRET),
-                refresh_secret_previous: from.get(&var::JWT_REFRESH_SECRET_PREVIOUS).unwrap_or_default(),
-                access_ttl: need(from, &var::ACCESS_TOKEN_TTL)?,
-                refresh_ttl: need(from, &var::REFRESH_TOKEN_TTL)?,
-                auto_kyc: need(from, &var::AUTO_KYC_IDP)?,
-                directory: directory(from)?,
-                mock_login: need(from, &var::ALLOW_MOCK_LOGIN)?,
-                oauth_clients: rules::oauth_clients(from).map_err(|_| var::OAUTH_FIRST_PARTY_CLIENTS.name())?,
-                oauth_require_pkce: need(from, &var::OAUTH_REQUIRE_PKCE)?,
-                personal_urls: need(from, &var::PERSONAL_RPC_URLS)?,
-                humanity: humanity(from)?,
+                verifier: settings.get(&var::VERIFIER_ID),
+                resolvers: resolvers(settings)?,
+                own_key_dir: settings.get(&var::IDP_VERIFICATION_KEYS_DIR),
+                auth_circuits: need(settings, &var::IDP_AUTH_CIRCUITS)?,
+                introspect_require_client: need(settings, &var::INTROSPECT_REQUIRE_CLIENT)?,
+                ens_node: settings.get(&var::ENS_RESOLVER_URL),
+                humanity_verify_url: settings.get(&var::HUMANITY_VERIFY_URL),
+                access_secret: settings.get(&var::JWT_SECRET),
+                access_secret_previous: settings.get(&var::JWT_SECRET_PREVIOUS).unwrap_or_default(),
+                refresh_secret: settings.get(&var::JWT_REFRESH_SECRET),
+                refresh_secret_previous: settings.get(&var::JWT_REFRESH_SECRET_PREVIOUS).unwrap_or_default(),
+                access_ttl: need(settings, &var::ACCESS_TOKEN_TTL)?,
+                refresh_ttl: need(settings, &var::REFRESH_TOKEN_TTL)?,
+                auto_kyc: need(settings, &var::AUTO_KYC_IDP)?,
+                directory: directory(settings)?,
+                mock_login: need(settings, &var::ALLOW_MOCK_LOGIN)?,
+                oauth_clients: rules::oauth_clients(settings).map_err(|_| var::OAUTH_FIRST_PARTY_CLIENTS.name())?,
+                oauth_require_pkce: need(settings, &var::OAUTH_REQUIRE_PKCE)?,
+                personal_urls: need(settings, &var::PERSONAL_RPC_URLS)?,
+                humanity: humanity(settings)?,
             },
             admin: Admin {
-                token: from.get(&var::ADMIN_API_TOKEN),
-                token_previous: from.get(&var::ADMIN_API_TOKEN_PREVIOUS),
-                operator_token: from.get(&var::OPERATOR_API_TOKEN),
-                require_org_admin_group: need(from, &var::ADMIN_REQUIRE_ORG_ADMIN_GROUP)?,
-                claim_delegation: need(from, &var::ADMIN_CLAIM_DELEGATION)?,
-                confirm_deletes: need(from, &var::ADMIN_CONFIRM_DELETES)?,
+                token: settings.get(&var::ADMIN_API_TOKEN),
+                token_previous: settings.get(&var::ADMIN_API_TOKEN_PREVIOUS),
+                operator_token: settings.get(&var::OPERATOR_API_TOKEN),
+                require_org_admin_group: need(settings, &var::ADMIN_REQUIRE_ORG_ADMIN_GROUP)?,
+                claim_delegation: need(settings, &var::ADMIN_CLAIM_DELEGATION)?,
+                confirm_deletes: need(settings, &var::ADMIN_CONFIRM_DELETES)?,
             },
             node: Node {
-                urls: need(from, &var::NODE_URL)?,
-                expected_chain: from.get(&var::EXPECTED_CHAIN_ID),
-                idle_connections: need(from, &var::NODE_HTTP_MAX_IDLE_CONNS)?
-                    .min(need(from, &var::NODE_HTTP_MAX_IDLE_CONNS_PER_HOST)?),
-                max_connections: Some(need(from, &var::NODE_HTTP_MAX_CONNS_PER_HOST)?).filter(|most| *most > 0),
-                idle_timeout: need(from, &var::NODE_HTTP_IDLE_CONN_TIMEOUT)?,
-                api_key: from.get(&var::RPC_API_KEY),
-                api_key_header: need(from, &var::RPC_API_KEY_HEADER)?,
-                key_encryption: from.get(&var::RPC_API_KEY_ENCRYPTION_KEY),
-                key_encryption_previous: from.get(&var::RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS),
-                trace_timeout: need(from, &var::TRACE_TIMEOUT)?,
-                call_trace_timeout: need(from, &var::ETH_CALL_TRACE_TIMEOUT)?,
+                urls: need(settings, &var::NODE_URL)?,
+                expected_chain: settings.get(&var::EXPECTED_CHAIN_ID),
+                idle_connections: need(settings, &var::NODE_HTTP_MAX_IDLE_CONNS)?
+                    .min(need(settings, &var::NODE_HTTP_MAX_IDLE_CONNS_PER_HOST)?),
+                max_connections: Some(need(settings, &var::NODE_HTTP_MAX_CONNS_PER_HOST)?).filter(|limit| *limit > 0),
+                idle_timeout: need(settings, &var::NODE_HTTP_IDLE_CONN_TIMEOUT)?,
+                api_key: settings.get(&var::RPC_API_KEY),
+                api_key_header: need(settings, &var::RPC_API_KEY_HEADER)?,
+                key_encryption: settings.get(&var::RPC_API_KEY_ENCRYPTION_KEY),
+                key_encryption_previous: settings.get(&var::RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS),
+                trace_timeout: need(settings, &var::TRACE_TIMEOUT)?,
+                call_trace_timeout: need(settings, &var::ETH_CALL_TRACE_TIMEOUT)?,
             },
-            knobs: knobs(from)?,
-            extras: Arc::new(rules::extras(from).map_err(|_| var::EXTRA_RPC_NAMESPACES_FILE.name())?),
-            deny_status: need(from, &var::RPC_DENY_HTTP_STATUS)?,
+            knobs: policy_settings(settings)?,
+            extras: Arc::new(rules::extras(settings).map_err(|_| var::EXTRA_RPC_NAMESPACES_FILE.name())?),
+            deny_status: need(settings, &var::RPC_DENY_HTTP_STATUS)?,
             store: Store {
                 max_connections,
-                max_lifetime: need(from, &var::DB_CONN_MAX_LIFETIME)?,
-                migrate: need(from, &var::MIGRATE)?,
-                url: from.get(&var::DATABASE_URL),
-                cache_url: from.get(&var::REDIS_URL),
+                max_lifetime: need(settings, &var::DB_CONN_MAX_LIFETIME)?,
+                migrate: need(settings, &var::MIGRATE)?,
+                url: settings.get(&var::DATABASE_URL),
+                cache_url: settings.get(&var::REDIS_URL),
             },
             audit: Audit {
-                url: rules::audit_url(from),
-                journal_dir: from
+                url: rules::audit_url(settings),
+                journal_dir: settings
                     .get(&var::AUDIT_BUFFER_DIR)
                     .unwrap_or_else(|| data_dir.join("audit")),
-                journal_max_bytes: need(from, &var::AUDIT_BUFFER_MAX_BYTES)?,
-                full_policy: need(from, &var::AUDIT_FULL_POLICY)?,
-                durability: need(from, &var::AUDIT_DURABILITY)?,
-                checkpoint_key: from.get(&var::AUDIT_CHECKPOINT_KEY),
-                checkpoint_interval: need(from, &var::AUDIT_CHECKPOINT_INTERVAL)?,
-                previous_keys: from
+                journal_max_bytes: need(settings, &var::AUDIT_BUFFER_MAX_BYTES)?,
+                full_policy: need(settings, &var::AUDIT_FULL_POLICY)?,
+                durability: need(settings, &var::AUDIT_DURABILITY)?,
+                checkpoint_key: settings.get(&var::AUDIT_CHECKPOINT_KEY),
+                checkpoint_interval: need(settings, &var::AUDIT_CHECKPOINT_INTERVAL)?,
+                previous_keys: settings
                     .get(&var::AUDIT_CHECKPOINT_PUBLIC_KEYS_PREVIOUS)
                     .unwrap_or_default(),
-                witness: from.get(&var::AUDIT_WITNESS_URL),
-                verify_interval: need(from, &var::AUDIT_INTEGRITY_VERIFY_INTERVAL)?,
-                tamper_webhook: from.get(&var::AUDIT_TAMPER_WEBHOOK_URL),
-                log_params: need(from, &var::AUDIT_LOG_PARAMS)?,
+                witness: settings.get(&var::AUDIT_WITNESS_URL),
+                verify_interval: need(settings, &var::AUDIT_INTEGRITY_VERIFY_INTERVAL)?,
+                tamper_webhook: settings.get(&var::AUDIT_TAMPER_WEBHOOK_URL),
+                log_params: need(settings, &var::AUDIT_LOG_PARAMS)?,
                 retention: Retention {
-                    admin_url: from.get(&var::AUDIT_ADMIN_DATABASE_URL),
-                    access: need(from, &var::RETENTION_ACCESS_LOGS)?,
-                    compliance: need(from, &var::RETENTION_COMPLIANCE_LOGS)?,
-                    admin: need(from, &var::RETENTION_RBAC_AUDIT_LOGS)?,
-                    disclosure: need(from, &var::RETENTION_DISCLOSURE_LOGS)?,
-                    security: need(from, &var::RETENTION_SECURITY_LOGS)?,
-                    travel_records: need(from, &var::RETENTION_TRAVEL_RECORDS)?,
-                    interval: need(from, &var::RETENTION_CLEANUP_INTERVAL)?,
-                    max_access_rows: need(from, &var::MAX_ACCESS_LOG_ROWS)?,
+                    admin_url: settings.get(&var::AUDIT_ADMIN_DATABASE_URL),
+                    access: need(settings, &var::RETENTION_ACCESS_LOGS)?,
+                    compliance: need(settings, &var::RETENTION_COMPLIANCE_LOGS)?,
+                    admin: need(settings, &var::RETENTION_RBAC_AUDIT_LOGS)?,
+                    disclosure: need(settings, &var::RETENTION_DISCLOSURE_LOGS)?,
+                    security: need(settings, &var::RETENTION_SECURITY_LOGS)?,
+                    travel_records: need(settings, &var::RETENTION_TRAVEL_RECORDS)?,
+                    interval: need(settings, &var::RETENTION_CLEANUP_INTERVAL)?,
+                    max_access_rows: need(settings, &var::MAX_ACCESS_LOG_ROWS)?,
                 },
             },
             operation: Operation {
-                log_level: need(from, &var::LOG_LEVEL)?,
-                log_format: need(from, &var::LOG_FORMAT)?,
-                shutdown_delay: need(from, &var::SHUTDOWN_DELAY)?,
-                shutdown_timeout: need(from, &var::SHUTDOWN_TIMEOUT)?,
+                log_level: need(settings, &var::LOG_LEVEL)?,
+                log_format: need(settings, &var::LOG_FORMAT)?,
+                shutdown_delay: need(settings, &var::SHUTDOWN_DELAY)?,
+                shutdown_timeout: need(settings, &var::SHUTDOWN_TIMEOUT)?,
             },
             data_dir,
         })
     }
 }
 
-/// The texts of all variables and everything that is wrong with them.
+/// The texts of all variables and all problems with them.
 pub fn settings(env: &ProcessEnv, build: Build) -> (Settings, Report) {
     let mut report = Report::default();
     let settings = Settings::read(env, &mut report);
@@ -525,74 +531,74 @@ pub fn settings(env: &ProcessEnv, build: Build) -> (Settings, Report) {
     (settings, report)
 }
 
-/// The value of a variable that always has one.
-fn need<T>(from: &Settings, variable: &variable::Variable<T>) -> Result<T, &'static str> {
-    from.get(variable).ok_or(variable.name())
+/// The value of a required variable, or its name if it has no value.
+fn need<T>(settings: &Settings, variable: &variable::Variable<T>) -> Result<T, &'static str> {
+    settings.get(variable).ok_or(variable.name())
 }
 
-fn humanity(from: &Settings) -> Result<Option<Humanity>, &'static str> {
-    if !need(from, &var::REQUIRE_PROOF_OF_HUMANITY)? {
+fn humanity(settings: &Settings) -> Result<Option<Humanity>, &'static str> {
+    if !need(settings, &var::REQUIRE_PROOF_OF_HUMANITY)? {
         return Ok(None);
     }
     Ok(Some(Humanity {
-        issuers: need(from, &var::ALTNET_ISSUER_DID)?,
-        schema_url: need(from, &var::ALTNET_CREDENTIAL_SCHEMA_URL)?,
-        schema_file: from.get(&var::ALTNET_CREDENTIAL_SCHEMA_FILE),
-        schema_sha256: from.get(&var::ALTNET_CREDENTIAL_SCHEMA_SHA256),
-        type_name: need(from, &var::ALTNET_CREDENTIAL_TYPE)?,
-        query_file: need(from, &var::ALTNET_CREDENTIAL_QUERY_FILE)?,
-        circuit: need(from, &var::IDP_CIRCUIT_ID)?,
-        split: need(from, &var::IDP_SPLIT_PREDICATES)?,
-        nullifier_session: from.get(&var::IDP_NULLIFIER_SESSION),
-        ipfs_gateway: need(from, &var::IPFS_GATEWAY)?,
+        issuers: need(settings, &var::ALTNET_ISSUER_DID)?,
+        schema_url: need(settings, &var::ALTNET_CREDENTIAL_SCHEMA_URL)?,
+        schema_file: settings.get(&var::ALTNET_CREDENTIAL_SCHEMA_FILE),
+        schema_sha256: settings.get(&var::ALTNET_CREDENTIAL_SCHEMA_SHA256),
+        type_name: need(settings, &var::ALTNET_CREDENTIAL_TYPE)?,
+        query_file: need(settings, &var::ALTNET_CREDENTIAL_QUERY_FILE)?,
+        circuit: need(settings, &var::IDP_CIRCUIT_ID)?,
+        split: need(settings, &var::IDP_SPLIT_PREDICATES)?,
+        nullifier_session: settings.get(&var::IDP_NULLIFIER_SESSION),
+        ipfs_gateway: need(settings, &var::IPFS_GATEWAY)?,
     }))
 }
 
-/// Our own pages: that of BASE_URL, that of FRONTEND_URL and those listed.
-fn origins(from: &Settings, base_url: &Url, environment: Environment) -> Result<OwnOrigins, &'static str> {
+/// Origins allowed to call with credentials: those of BASE_URL, of FRONTEND_URL and of CORS_ALLOWED_ORIGINS.
+fn origins(settings: &Settings, base_url: &Url, environment: Environment) -> Result<AllowedOrigins, &'static str> {
     let origin = |url: &Url, name| Origin::of(url.as_str()).map_err(|_| name);
-    let frontend = from.get(&var::FRONTEND_URL);
-    let listed = from.get(&var::CORS_ALLOWED_ORIGINS);
+    let frontend = settings.get(&var::FRONTEND_URL);
+    let listed = settings.get(&var::CORS_ALLOWED_ORIGINS);
     let any_localhost = match &listed {
         Some(listed) => listed.contains(&ListedOrigin::Any),
         None => environment != Environment::Production,
     };
-    let one = |listed| match listed {
+    let single = |listed| match listed {
         ListedOrigin::One(origin) => Some(origin),
         ListedOrigin::Any => None,
     };
-    Ok(OwnOrigins {
+    Ok(AllowedOrigins {
         base: origin(base_url, var::BASE_URL.name())?,
         frontend: frontend.map(|url| origin(&url, var::FRONTEND_URL.name())).transpose()?,
-        listed: listed.into_iter().flatten().filter_map(one).collect(),
+        listed: listed.into_iter().flatten().filter_map(single).collect(),
         any_localhost,
     })
 }
 
-fn directory(from: &Settings) -> Result<Option<Directory>, &'static str> {
-    let Some(client_id) = from.get(&var::DIRECTORY_CLIENT_ID) else {
+fn directory(settings: &Settings) -> Result<Option<Directory>, &'static str> {
+    let Some(client_id) = settings.get(&var::DIRECTORY_CLIENT_ID) else {
         return Ok(None);
     };
     Ok(Some(Directory {
-        authority: need(from, &var::DIRECTORY_AUTHORITY_HOST)?
+        authority: need(settings, &var::DIRECTORY_AUTHORITY_HOST)?
             .as_str()
             .trim_end_matches('/')
             .to_owned(),
-        client_secret: need(from, &var::DIRECTORY_CLIENT_SECRET)?,
-        tenant: need(from, &var::DIRECTORY_TENANT_ID)?,
-        sp_audience: from
+        client_secret: need(settings, &var::DIRECTORY_CLIENT_SECRET)?,
+        tenant: need(settings, &var::DIRECTORY_TENANT_ID)?,
+        sp_audience: settings
             .get(&var::DIRECTORY_SP_AUDIENCE)
             .unwrap_or_else(|| client_id.clone()),
-        sp_clients: from.get(&var::DIRECTORY_SP_CLIENTS).unwrap_or_default(),
-        sp_role: from.get(&var::DIRECTORY_SP_ROLE),
-        auto_kyc_user: need(from, &var::AUTO_KYC_DIRECTORY_USER)?,
-        auto_kyc_service_principal: need(from, &var::AUTO_KYC_DIRECTORY_SERVICE_PRINCIPAL)?,
+        sp_clients: settings.get(&var::DIRECTORY_SP_CLIENTS).unwrap_or_default(),
+        sp_role: settings.get(&var::DIRECTORY_SP_ROLE),
+        auto_kyc_user: need(settings, &var::AUTO_KYC_DIRECTORY_USER)?,
+        auto_kyc_service_principal: need(settings, &var::AUTO_KYC_DIRECTORY_SERVICE_PRINCIPAL)?,
         client_id,
     }))
 }
 
-/// The identity networks: that of IDP_*, that of ALTNET_* where it has a node, and further ones (DI-5).
-fn resolvers(from: &Settings) -> Result<Vec<ResolverConfig>, &'static str> {
+/// The identity networks: IDP_*, then ALTNET_* if it has a node, then IDP_EXTRA_RESOLVERS (DI-5).
+fn resolvers(settings: &Settings) -> Result<Vec<ResolverConfig>, &'static str> {
     let row = |(name, key), contract, node: &Url, fallback: Option<Url>, variable| {
         let nodes = [Some(node.clone()), fallback]
             .into_iter()
@@ -607,48 +613,50 @@ fn resolvers(from: &Settings) -> Result<Vec<ResolverConfig>, &'static str> {
     };
     let mut rows = vec![row(
         IDP,
-        need(from, &var::IDP_STATE_CONTRACT)?,
-        &need(from, &var::IDP_RPC_URL)?,
-        from.get(&var::IDP_RPC_FALLBACK_URL),
+        need(settings, &var::IDP_STATE_CONTRACT)?,
+        &need(settings, &var::IDP_RPC_URL)?,
+        settings.get(&var::IDP_RPC_FALLBACK_URL),
         var::IDP_RPC_URL.name(),
     )?];
-    if let Some(node) = from.get(&var::ALTNET_RPC_URL) {
-        let contract = need(from, &var::ALTNET_STATE_CONTRACT)?;
-        let fallback = from.get(&var::ALTNET_RPC_FALLBACK_URL);
+    if let Some(node) = settings.get(&var::ALTNET_RPC_URL) {
+        let contract = need(settings, &var::ALTNET_STATE_CONTRACT)?;
+        let fallback = settings.get(&var::ALTNET_RPC_FALLBACK_URL);
         rows.push(row(ALTNET, contract, &node, fallback, var::ALTNET_RPC_URL.name())?);
     }
-    rows.extend(from.get(&var::IDP_EXTRA_RESOLVERS).unwrap_or_default());
+    rows.extend(settings.get(&var::IDP_EXTRA_RESOLVERS).unwrap_or_default());
     Ok(rows)
 }
 
-fn knobs(from: &Settings) -> Result<Knobs, &'static str> {
-    let profile = match need(from, &var::PRIVACY_PROFILE)? {
-        var::PrivacyProfile::Spec => Knobs::SPEC,
-        var::PrivacyProfile::Strict => Knobs::STRICT,
+fn policy_settings(settings: &Settings) -> Result<PolicySettings, &'static str> {
+    let profile = match need(settings, &var::PRIVACY_PROFILE)? {
+        var::PrivacyProfile::Spec => PolicySettings::SPEC,
+        var::PrivacyProfile::Strict => PolicySettings::STRICT,
     };
-    Ok(Knobs {
-        one_sided: from.get(&var::PRIVACY_ONE_SIDED).unwrap_or(profile.one_sided),
-        participant_logs: from
+    Ok(PolicySettings {
+        one_sided: settings.get(&var::PRIVACY_ONE_SIDED).unwrap_or(profile.one_sided),
+        participant_logs: settings
             .get(&var::PRIVACY_PARTICIPANT_LOGS)
             .unwrap_or(profile.participant_logs),
-        no_abi: from.get(&var::PRIVACY_NO_ABI).unwrap_or(profile.no_abi),
-        shared_logs: from.get(&var::PRIVACY_SHARED_LOGS).unwrap_or(profile.shared_logs),
-        dynamic_fields: from.get(&var::PRIVACY_DYNAMIC_FIELDS).unwrap_or(profile.dynamic_fields),
-        alias_strip: need(from, &var::PRIVACY_ALIAS_STRIP)?,
-        admin_tx: need(from, &var::PRIVACY_ADMIN_TX)?,
-        address_query: need(from, &var::ADDRESS_QUERY_STRICT)?,
-        hide_block_roots: need(from, &var::HIDE_BLOCK_ROOTS)?,
-        org_admin_view_user_txs: need(from, &var::ORG_ADMIN_VIEW_USER_TXS)?,
-        admin_claim_sees_all: need(from, &var::ADMIN_CLAIM_SEES_ALL)?,
-        anchor: need(from, &var::PRIVACY_ANCHOR)?,
-        hide_base_fee: need(from, &var::HIDE_BASE_FEE)?,
-        kyc_gate: need(from, &var::KYC_GATE)?,
-        raw_sender_policy: need(from, &var::RAW_SENDER_POLICY)?,
-        deployments: need(from, &var::DEPLOYMENTS)?,
-        mined_trace: need(from, &var::MINED_TRACE)?,
-        raw_nonce_gap_max: need(from, &var::RAW_NONCE_GAP_MAX)?,
+        no_abi: settings.get(&var::PRIVACY_NO_ABI).unwrap_or(profile.no_abi),
+        shared_logs: settings.get(&var::PRIVACY_SHARED_LOGS).unwrap_or(profile.shared_logs),
+        dynamic_fields: settings
+            .get(&var::PRIVACY_DYNAMIC_FIELDS)
+            .unwrap_or(profile.dynamic_fields),
+        alias_strip: need(settings, &var::PRIVACY_ALIAS_STRIP)?,
+        admin_tx: need(settings, &var::PRIVACY_ADMIN_TX)?,
+        address_query: need(settings, &var::ADDRESS_QUERY_STRICT)?,
+        hide_block_roots: need(settings, &var::HIDE_BLOCK_ROOTS)?,
+        org_admin_view_user_txs: need(settings, &var::ORG_ADMIN_VIEW_USER_TXS)?,
+        admin_claim_sees_all: need(settings, &var::ADMIN_CLAIM_SEES_ALL)?,
+        anchor: need(settings, &var::PRIVACY_ANCHOR)?,
+        hide_base_fee: need(settings, &var::HIDE_BASE_FEE)?,
+        kyc_gate: need(settings, &var::KYC_GATE)?,
+        raw_sender_policy: need(settings, &var::RAW_SENDER_POLICY)?,
+        deployments: need(settings, &var::DEPLOYMENTS)?,
+        mined_trace: need(settings, &var::MINED_TRACE)?,
+        raw_nonce_gap_max: need(settings, &var::RAW_NONCE_GAP_MAX)?,
         reservation_ttl: profile.reservation_ttl,
-        eth_call_tracing: need(from, &var::RUNTIME_TRACING_ETH_CALL_ENABLED)?,
-        intra_org_grant_tracing: need(from, &var::RUNTIME_TRACING_INTRA_ORG_GRANTS_ENABLED)?,
+        eth_call_tracing: need(settings, &var::RUNTIME_TRACING_ETH_CALL_ENABLED)?,
+        intra_org_grant_tracing: need(settings, &var::RUNTIME_TRACING_INTRA_ORG_GRANTS_ENABLED)?,
     })
 }

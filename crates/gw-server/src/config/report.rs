@@ -1,14 +1,14 @@
-//! Everything that is wrong with a configuration, reported together.
+//! All problems of a configuration, reported together.
 
-use super::variable::{Entry, Shown};
+use super::variable::{Entry, Redaction};
 
-/// Exit code of a refused configuration (`EX_CONFIG`).
+/// Exit code for a rejected configuration (`EX_CONFIG` of `sysexits.h`).
 pub const EXIT_CONFIG: u8 = 78;
 
-/// Longest value repeated in a problem.
+/// Characters of a value that a problem repeats; the rest is cut.
 const SHOWN_MAX: usize = 60;
 
-/// One variable and the rule it breaks.
+/// A variable and the rule that it breaks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     name: String,
@@ -16,7 +16,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A variable and a rule in words.
+    /// A problem from a variable's name and the rule in words.
     pub fn new(name: &str, rule: impl Into<String>) -> Self {
         Self {
             name: escaped(name),
@@ -24,16 +24,16 @@ impl Problem {
         }
     }
 
-    /// A text that is not of the variable's kind. Only what may be shown is repeated.
+    /// A problem for a text that breaks the rule of the variable's kind. Repeats the text only if it may be shown.
     pub(super) fn malformed(entry: &dyn Entry, text: &str) -> Self {
         let rule = match entry.shown() {
-            Shown::Plain => format!("must be {}, found `{}`", entry.kind(), escaped(text)),
-            Shown::Origin | Shown::Secret => format!("must be {}", entry.kind()),
+            Redaction::Plain => format!("must be {}, found `{}`", entry.kind(), escaped(text)),
+            Redaction::Origin | Redaction::Secret => format!("must be {}", entry.kind()),
         };
         Self::new(entry.name(), rule)
     }
 
-    /// The variable.
+    /// The name of the variable.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -50,24 +50,24 @@ impl core::fmt::Display for Problem {
 pub struct Report(Vec<Problem>);
 
 impl Report {
-    /// Notes one more.
+    /// Adds a problem, unless it is already in the report.
     pub fn add(&mut self, problem: Problem) {
         if !self.0.contains(&problem) {
             self.0.push(problem);
         }
     }
 
-    /// Whether nothing is wrong.
+    /// Whether the report has no problem.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a variable is among them.
+    /// Whether the report has a problem with this variable.
     pub fn names(&self, name: &str) -> bool {
         self.0.iter().any(|problem| problem.name == name)
     }
 
-    /// The problems in the order found.
+    /// The problems in the order in which they were added.
     pub fn problems(&self) -> &[Problem] {
         &self.0
     }
@@ -88,7 +88,7 @@ impl core::fmt::Display for Report {
 
 impl core::error::Error for Report {}
 
-/// One line whatever the text holds.
+/// Escapes line breaks and control characters, so that a problem stays on one line, and cuts long texts.
 fn escaped(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
     if text.chars().count() > SHOWN_MAX {

@@ -1,23 +1,23 @@
-//! Where texts come from: environment, then configuration file, then default; secrets also from `<NAME>_FILE`.
+//! Sources of the texts, strongest first: environment, configuration file, default; secrets also from `<NAME>_FILE`.
 //!
-//! Every problem is collected, none is answered with a default.
+//! Every problem is collected; a bad value never falls back to the default.
 
 use super::{
     Environment,
     registry::{ALL, ENVIRONMENT},
     report::{Problem, Report},
-    variable::{Entry, Shown, Variable},
+    variable::{Entry, Redaction, Variable},
 };
 use std::{collections::BTreeMap, path::Path};
 use zeroize::Zeroizing;
 
-/// Names the configuration file; read from the environment only.
+/// Environment variable with the path of the configuration file.
 const CONFIG_FILE: &str = "CONFIG_FILE";
 
-/// The only format of the configuration file so far.
+/// The only supported format version of the configuration file.
 const FILE_VERSION: i64 = 1;
 
-/// Who set a value.
+/// Where a value was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The environment.
@@ -29,7 +29,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// As `config print` shows it.
+    /// The name that `config print` shows.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Environment => "environment",
@@ -39,12 +39,13 @@ impl Source {
     }
 }
 
-/// The process environment as a value, so that tests can make one.
+/// The process environment as a value, so that tests can construct one.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessEnv(BTreeMap<String, Zeroizing<String>>);
 
 impl ProcessEnv {
-    /// The real one. Names or values that are not UTF-8 belong to no variable of ours unless a check below says so.
+    /// Reads the environment of this process. Drops names that are not UTF-8 and replaces the bad bytes of values with
+    /// U+FFFD.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn read() -> Self {
         let pairs = std::env::vars_os();
@@ -60,7 +61,7 @@ impl ProcessEnv {
         )
     }
 
-    /// One made of pairs.
+    /// Makes an environment from name and value pairs.
     pub fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self(
             pairs
@@ -70,7 +71,8 @@ impl ProcessEnv {
         )
     }
 
-    /// A value; empty counts as unset, as container tools pass absent variables on as empty ones.
+    /// The value of a variable. An empty value counts as unset, because container tools pass unset variables on as
+    /// empty.
     fn get(&self, name: &str) -> Option<&str> {
         self.0
             .get(name)
@@ -84,7 +86,7 @@ struct Setting {
     source: Source,
 }
 
-/// The texts of all variables that were set and are well-formed.
+/// The texts of all variables that are set and well-formed.
 pub struct Settings {
     values: BTreeMap<&'static str, Setting>,
     environment: Option<Environment>,
@@ -97,7 +99,7 @@ impl core::fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Reads everything and notes every problem.
+    /// Reads every variable and adds every problem to the report.
     pub fn read(env: &ProcessEnv, report: &mut Report) -> Self {
         let mut file = match env.get(CONFIG_FILE) {
             Some(path) => read_file(Path::new(path), report),
@@ -128,27 +130,27 @@ impl Settings {
         settings
     }
 
-    /// Which deployment this is, where that is known.
+    /// The kind of deployment; `None` if ENVIRONMENT is malformed.
     pub fn environment(&self) -> Option<Environment> {
         self.environment
     }
 
-    /// The value set, or the default.
+    /// The value that is set, or the default. An unknown environment uses the defaults of production.
     pub fn get<T>(&self, variable: &Variable<T>) -> Option<T> {
         self.parsed(variable, self.environment.unwrap_or(Environment::Production))
     }
 
-    /// Who set it; `None` means the default holds.
+    /// Where the value was set; `None` means that the default applies.
     pub fn source(&self, entry: &dyn Entry) -> Option<Source> {
         self.values.get(entry.name()).map(|setting| setting.source)
     }
 
-    /// Whether somebody set it.
+    /// Whether the variable is set.
     pub fn is_set(&self, entry: &dyn Entry) -> bool {
         self.values.contains_key(entry.name())
     }
 
-    /// The text for `config print`: what was set, or the default's.
+    /// The text that is set, or the default's text.
     pub fn text(&self, entry: &dyn Entry) -> Option<&str> {
         let default = || entry.unset().text(self.environment.unwrap_or(Environment::Production));
         self.values
@@ -165,7 +167,7 @@ impl Settings {
     }
 }
 
-/// The text of one variable, from the strongest source that has it.
+/// The text of one variable from the strongest source that sets it. Removes the variable's keys from `file`.
 fn setting(
     entry: &dyn Entry,
     env: &ProcessEnv,
@@ -178,7 +180,7 @@ fn setting(
         source: Source::Environment,
     });
     let from_file = file.remove(name);
-    if entry.shown() != Shown::Secret {
+    if entry.shown() != Redaction::Secret {
         return from_env.or_else(|| {
             from_file.map(|text| Setting {
                 text,
@@ -187,7 +189,7 @@ fn setting(
         });
     }
     if from_file.is_some() {
-        report.add(Problem::new(name, "a secret must not stand in the configuration file"));
+        report.add(Problem::new(name, "a secret must not be in the configuration file"));
     }
     let path_name = format!("{name}_FILE");
     let path_in_file = file.remove(&path_name);
@@ -220,7 +222,7 @@ fn setting(
     }
 }
 
-/// The configuration file: TOML, `version = 1`, flat scalar keys.
+/// Reads the configuration file: TOML with `version = 1` and flat scalar keys.
 fn read_file(path: &Path, report: &mut Report) -> BTreeMap<String, Zeroizing<String>> {
     let mut values = BTreeMap::new();
     let table = match std::fs::read_to_string(path) {
@@ -232,9 +234,12 @@ fn read_file(path: &Path, report: &mut Report) -> BTreeMap<String, Zeroizing<Str
     };
     let mut table = match table {
         Ok(table) => table,
-        // The message only: the parser's full text quotes the line, which may hold a secret.
+        // Only the message: the parser's full text quotes the line, which may contain a secret.
         Err(error) => {
-            report.add(Problem::new(CONFIG_FILE, format!("is no TOML: {}", error.message())));
+            report.add(Problem::new(
+                CONFIG_FILE,
+                format!("is not valid TOML: {}", error.message()),
+            ));
             return values;
         }
     };
@@ -242,9 +247,9 @@ fn read_file(path: &Path, report: &mut Report) -> BTreeMap<String, Zeroizing<Str
         Some(toml::Value::Integer(FILE_VERSION)) => {}
         Some(_) => report.add(Problem::new(
             CONFIG_FILE,
-            "must say `version = 1`; this version is not known",
+            "must contain `version = 1`; this version is not supported",
         )),
-        None => report.add(Problem::new(CONFIG_FILE, "must say `version = 1`")),
+        None => report.add(Problem::new(CONFIG_FILE, "must contain `version = 1`")),
     }
     for (name, value) in table {
         let text = match value {

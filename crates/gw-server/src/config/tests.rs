@@ -3,7 +3,7 @@
 use super::*;
 use std::fmt::Write as _;
 
-/// A production configuration without a fault.
+/// A valid production configuration.
 const PRODUCTION: &[(&str, &str)] = &[
     ("ENVIRONMENT", "production"),
     ("BASE_URL", "https://gateway.example"),
@@ -24,28 +24,28 @@ const PRODUCTION: &[(&str, &str)] = &[
     ),
 ];
 
-/// Long enough, and of two different bytes.
+/// A weak secret: long enough, but with only three distinct bytes.
 const WEAK: &str = "abababababababababababababababababababab-";
 const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The problems of an environment made of a base and changes; an empty value removes one.
+/// The problems of a base environment with changes; an empty value removes a variable.
 fn problems(base: &[(&str, &str)], changes: &[(&str, &str)]) -> Vec<String> {
     problems_of(base, changes, Build::Release)
 }
 
 fn problems_of(base: &[(&str, &str)], changes: &[(&str, &str)], build: Build) -> Vec<String> {
     let env = ProcessEnv::of(base.iter().chain(changes).copied());
-    let found: Vec<String> = settings(&env, build)
+    let messages: Vec<String> = settings(&env, build)
         .1
         .problems()
         .iter()
         .map(ToString::to_string)
         .collect();
-    assert_eq!(found.is_empty(), Config::load(&env, build).is_ok(), "{found:?}");
-    found
+    assert_eq!(messages.is_empty(), Config::load(&env, build).is_ok(), "{messages:?}");
+    messages
 }
 
-/// A text of the wrong form and one of the right form out of range, for every variable.
+/// For every variable: texts of the wrong form, and texts of the right form that are out of range.
 const BROKEN: &[(&str, &[&str])] = &[
     ("ENVIRONMENT", &["prod", "Production"]),
     ("DATA_DIR", &["a\0b"]),
@@ -248,7 +248,7 @@ const BROKEN: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn spec85_2_a_directory_is_configured_wholly_or_not_at_all() {
+fn spec85_2_a_directory_needs_all_required_variables_or_none() {
     let parts = [
         ("DIRECTORY_CLIENT_ID", "c"),
         ("DIRECTORY_CLIENT_SECRET", "s"),
@@ -257,12 +257,15 @@ fn spec85_2_a_directory_is_configured_wholly_or_not_at_all() {
     assert_eq!(problems(&[], &parts), Vec::<String>::new());
     for missing in parts {
         let rest: Vec<_> = parts.into_iter().filter(|part| *part != missing).collect();
-        let found = problems(&[], &rest);
-        assert!(found.len() == 1 && found[0].starts_with(missing.0), "{found:?}");
+        let messages = problems(&[], &rest);
+        assert!(
+            messages.len() == 1 && messages[0].starts_with(missing.0),
+            "{messages:?}"
+        );
     }
-    for further in ["DIRECTORY_SP_AUDIENCE", "DIRECTORY_SP_CLIENTS", "DIRECTORY_SP_ROLE"] {
-        let found = problems(&[], &[(further, "x")]);
-        assert!(found.len() == 1 && found[0].starts_with(further), "{found:?}");
+    for optional in ["DIRECTORY_SP_AUDIENCE", "DIRECTORY_SP_CLIENTS", "DIRECTORY_SP_ROLE"] {
+        let messages = problems(&[], &[(optional, "x")]);
+        assert!(messages.len() == 1 && messages[0].starts_with(optional), "{messages:?}");
     }
     let plain = [
         parts.as_slice(),
@@ -288,13 +291,13 @@ fn row_1_every_variable_refuses_bad_texts_in_development_and_production() {
             .map(|(_, texts)| *texts);
         for text in texts.unwrap_or_else(|| panic!("{} has no bad text in this table", entry.name())) {
             for base in [&[], PRODUCTION] {
-                let found = problems(base, &[(entry.name(), text)]);
+                let messages = problems(base, &[(entry.name(), text)]);
                 assert!(
-                    !found.is_empty()
-                        && found
+                    !messages.is_empty()
+                        && messages
                             .iter()
                             .all(|line| line.starts_with(&format!("{}: ", entry.name()))),
-                    "{}={text}: {found:?}",
+                    "{}={text}: {messages:?}",
                     entry.name()
                 );
             }
@@ -304,18 +307,18 @@ fn row_1_every_variable_refuses_bad_texts_in_development_and_production() {
 }
 
 #[test]
-fn row_1_what_may_be_missing() {
+fn row_1_only_required_variables_must_be_set_in_production() {
     assert_eq!(problems(&[], &[]), Vec::<String>::new());
     assert_eq!(problems(PRODUCTION, &[]), Vec::<String>::new());
     for entry in registry::ALL {
-        let found = problems(PRODUCTION, &[(entry.name(), "")]);
+        let problems = problems(PRODUCTION, &[(entry.name(), "")]);
         let expected: Vec<String> = match entry.name() {
-            // Without it this is a development configuration, and a good one.
+            // Without ENVIRONMENT the configuration is a valid development configuration.
             "ENVIRONMENT" => Vec::new(),
             name if entry.is_required() => vec![format!("{name}: is required in production")],
             _ => Vec::new(),
         };
-        assert_eq!(found, expected, "{}", entry.name());
+        assert_eq!(problems, expected, "{}", entry.name());
     }
     let required: Vec<&str> = registry::ALL
         .iter()
@@ -328,16 +331,16 @@ fn row_1_what_may_be_missing() {
             .iter()
             .map(|(name, _)| *name)
             .filter(|name| *name != "ENVIRONMENT")
-            .fold(Vec::new(), |mut all, name| {
-                all.push(name);
-                all.sort_by_key(|name| registry::ALL.iter().position(|entry| entry.name() == *name));
-                all
+            .fold(Vec::new(), |mut names, name| {
+                names.push(name);
+                names.sort_by_key(|name| registry::ALL.iter().position(|entry| entry.name() == *name));
+                names
             })
     );
 }
 
 #[test]
-fn row_2_production_refuses() {
+fn row_2_production_refuses_weak_and_unsafe_values() {
     let cases: &[(&[(&str, &str)], &str)] = &[
         (
             &[("JWT_REFRESH_SECRET", "access-0123456789abcdef0123456789")],
@@ -348,7 +351,7 @@ fn row_2_production_refuses() {
             "JWT_REFRESH_SECRET: must differ",
         ),
         (&[("JWT_SECRET", "short")], "JWT_SECRET: must have at least 32 bytes"),
-        // RTS7: a previous secret still opens, and every secret opens one thing.
+        // RTS7: an older secret is still accepted, and every secret has one purpose.
         (
             &[("JWT_SECRET_PREVIOUS", "short")],
             "JWT_SECRET_PREVIOUS: each must have at least 32 bytes",
@@ -448,12 +451,12 @@ fn row_2_production_refuses() {
         ),
     ];
     for (changes, expected) in cases {
-        let found = problems(PRODUCTION, changes);
+        let messages = problems(PRODUCTION, changes);
         assert!(
-            found.len() == 1 && found.iter().all(|line| line.starts_with(expected)),
-            "{changes:?}: {found:?}"
+            messages.len() == 1 && messages.iter().all(|line| line.starts_with(expected)),
+            "{changes:?}: {messages:?}"
         );
-        // RTO13: what production refuses of a variable stands in its row of the reference.
+        // RTO13: the reference lists each rule of production in the variable's row.
         let name = format!("| `{}` |", expected.split(':').next().unwrap_or_default());
         let row = reference()
             .lines()
@@ -470,9 +473,9 @@ fn row_2_production_refuses() {
 
 #[test]
 fn equal_token_secrets_are_refused_everywhere() {
-    let found = problems(&[], &[("JWT_SECRET", "same"), ("JWT_REFRESH_SECRET", "same")]);
+    let problems = problems(&[], &[("JWT_SECRET", "same"), ("JWT_REFRESH_SECRET", "same")]);
     assert_eq!(
-        found,
+        problems,
         ["JWT_REFRESH_SECRET: must differ from JWT_SECRET, older secrets included"]
     );
 }
@@ -482,35 +485,35 @@ fn hd19_mock_code_runs_in_development_only() {
     assert!(problems_of(&[], &[("ALLOW_MOCK_LOGIN", "true")], Build::Mock).is_empty());
     assert_eq!(problems(&[], &[("ALLOW_MOCK_LOGIN", "true")]).len(), 1);
     for environment in ["test", "production"] {
-        let found = problems_of(PRODUCTION, &[("ENVIRONMENT", environment)], Build::Mock);
+        let problems = problems_of(PRODUCTION, &[("ENVIRONMENT", environment)], Build::Mock);
         assert_eq!(
-            found,
+            problems,
             ["ENVIRONMENT: must be `development`: `ledger-gateway-dev` runs nowhere else"]
         );
     }
 }
 
-/// A directory with the configuration file and whatever else a test writes.
+/// Loads a configuration file with extra environment variables. Returns its directory, the problems and the result.
 fn with_file(text: &str, env: &[(&str, &str)]) -> (tempfile::TempDir, Vec<String>, Result<Config, Report>) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("gateway.toml");
     std::fs::write(&path, text).expect("written");
     let path = path.to_string_lossy().into_owned();
     let env = ProcessEnv::of(env.iter().copied().chain([("CONFIG_FILE", path.as_str())]));
-    let found = settings(&env, Build::Release)
+    let problems = settings(&env, Build::Release)
         .1
         .problems()
         .iter()
         .map(ToString::to_string)
         .collect();
-    (dir, found, Config::load(&env, Build::Release))
+    (dir, problems, Config::load(&env, Build::Release))
 }
 
 #[test]
 fn environment_beats_file_beats_default() {
     let file = "version = 1\nPORT = 9000\nRPC_BATCH_MAX = 7\nHIDE_BASE_FEE = true\nACCESS_TOKEN_TTL = \"10m\"\n";
-    let (_dir, found, config) = with_file(file, &[("PORT", "9001")]);
-    let config = config.unwrap_or_else(|_| panic!("{found:?}"));
+    let (_dir, messages, config) = with_file(file, &[("PORT", "9001")]);
+    let config = config.unwrap_or_else(|_| panic!("{messages:?}"));
     assert_eq!(config.edge.listen.port(), 9001);
     assert_eq!(config.edge.base_url, "http://localhost:9001");
     assert_eq!(config.limits.batch, 7);
@@ -520,12 +523,12 @@ fn environment_beats_file_beats_default() {
 }
 
 #[test]
-fn the_file_is_flat_versioned_and_known() {
+fn the_file_needs_a_version_and_flat_known_keys() {
     let cases = [
-        ("PORT = 9000", "CONFIG_FILE: must say `version = 1`"),
+        ("PORT = 9000", "CONFIG_FILE: must contain `version = 1`"),
         (
             "version = 2",
-            "CONFIG_FILE: must say `version = 1`; this version is not known",
+            "CONFIG_FILE: must contain `version = 1`; this version is not supported",
         ),
         ("version = 1\nPROT = 1", "PROT: unknown in the configuration file"),
         ("version = 1\nport = 1", "port: unknown in the configuration file"),
@@ -547,8 +550,8 @@ fn the_file_is_flat_versioned_and_known() {
         ),
     ];
     for (text, expected) in cases {
-        let (_dir, found, _) = with_file(text, &[]);
-        assert_eq!(found, [expected], "{text}");
+        let (_dir, problems, _) = with_file(text, &[]);
+        assert_eq!(problems, [expected], "{text}");
     }
     assert_eq!(
         problems(&[], &[("CONFIG_FILE", "/nowhere/gateway.toml")]),
@@ -556,28 +559,28 @@ fn the_file_is_flat_versioned_and_known() {
     );
 }
 
-/// spec/85 rule 1.2: the key is named, its value never.
+/// spec/85 rule 1.2: the problem names the key but never the value.
 #[test]
-fn secrets_do_not_stand_in_the_file() {
+fn secrets_are_rejected_in_the_configuration_file() {
     let mut text = String::from("version = 1\n");
     let secrets: Vec<&str> = registry::ALL
         .iter()
-        .filter(|entry| entry.shown() == Shown::Secret)
+        .filter(|entry| entry.shown() == Redaction::Secret)
         .map(|entry| entry.name())
         .collect();
     for name in &secrets {
         let _ = writeln!(text, "{name} = \"canary\"");
     }
-    let (_dir, found, _) = with_file(&text, &[]);
+    let (_dir, messages, _) = with_file(&text, &[]);
     let expected: Vec<String> = secrets
         .iter()
-        .map(|name| format!("{name}: a secret must not stand in the configuration file"))
+        .map(|name| format!("{name}: a secret must not be in the configuration file"))
         .collect();
-    assert_eq!(found, expected);
-    let (_dir, found, _) = with_file("version = 1\nJWT_SECRET = canary", &[]);
+    assert_eq!(messages, expected);
+    let (_dir, messages, _) = with_file("version = 1\nJWT_SECRET = canary", &[]);
     assert!(
-        found.len() == 1 && found.iter().all(|line| !line.contains("canary")),
-        "{found:?}"
+        messages.len() == 1 && messages.iter().all(|line| !line.contains("canary")),
+        "{messages:?}"
     );
 }
 
@@ -593,10 +596,10 @@ fn secrets_come_from_mounted_files() {
     let config = Config::load(&ProcessEnv::of([("JWT_SECRET_FILE", good.as_str())]), Build::Release);
     let secret = config.ok().and_then(|config| config.identity.access_secret);
     assert!(secret.is_some_and(|secret| secret.matches("from-the-file")));
-    let (_dir, found, config) = with_file(&format!("version = 1\nJWT_SECRET_FILE = \"{good}\""), &[]);
+    let (_dir, messages, config) = with_file(&format!("version = 1\nJWT_SECRET_FILE = \"{good}\""), &[]);
     assert!(
         config.is_ok_and(|config| config.identity.access_secret.is_some()),
-        "{found:?}"
+        "{messages:?}"
     );
 
     let both = problems(&[], &[("JWT_SECRET", "x"), ("JWT_SECRET_FILE", &good)]);
@@ -611,7 +614,7 @@ fn secrets_come_from_mounted_files() {
 
 /// Decision 12; spec/70 rule 25.
 #[test]
-fn stores_default_to_files_and_to_a_database_beside_the_main_one() {
+fn stores_default_to_files_and_the_audit_store_to_a_second_database() {
     let config =
         |env: &[(&str, &str)]| Config::load(&ProcessEnv::of(env.iter().copied()), Build::Release).expect("valid");
     let embedded = config(&[("DATA_DIR", "/srv/gateway")]);
@@ -622,27 +625,27 @@ fn stores_default_to_files_and_to_a_database_beside_the_main_one() {
     assert_eq!(audit.expose(), "postgres://u:p@db/gateway_audit?sslmode=require");
 }
 
-/// spec/30 section 1: the profile moves K1-K6 together, each can be set alone.
+/// spec/30 section 1: the profile sets K1-K6 together, and each setting can override it.
 #[test]
-fn the_profile_moves_what_is_not_set() {
-    let knobs = |env: &[(&str, &str)]| {
+fn the_profile_applies_to_settings_that_are_not_set() {
+    let policy = |env: &[(&str, &str)]| {
         Config::load(&ProcessEnv::of(env.iter().copied()), Build::Release)
             .expect("valid")
             .knobs
     };
-    assert_eq!(knobs(&[]), Knobs::SPEC);
-    assert_eq!(knobs(&[("PRIVACY_PROFILE", "strict")]), Knobs::STRICT);
-    let strict = knobs(&[("PRIVACY_PROFILE", "strict"), ("PRIVACY_NO_ABI", "pass")]);
+    assert_eq!(policy(&[]), PolicySettings::SPEC);
+    assert_eq!(policy(&[("PRIVACY_PROFILE", "strict")]), PolicySettings::STRICT);
+    let strict = policy(&[("PRIVACY_PROFILE", "strict"), ("PRIVACY_NO_ABI", "pass")]);
     assert_eq!(
         strict,
-        Knobs {
-            no_abi: gw_policy::knobs::NoAbi::Pass,
-            ..Knobs::STRICT
+        PolicySettings {
+            no_abi: gw_policy::settings::MissingAbiMode::Pass,
+            ..PolicySettings::STRICT
         }
     );
 }
 
-/// OA-3, OA-8: every entry that is wrong is named, in both lists, and no hash is repeated.
+/// OA-3, OA-8: the report names every wrong entry of both lists and repeats no hash.
 #[test]
 fn oa8_wrong_oauth_clients_are_all_named() {
     const HASH: &str = "$2b$12$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyz01232";
@@ -658,7 +661,7 @@ fn oa8_wrong_oauth_clients_are_all_named() {
     );
     let cheap = HASH.replace("$12$", "$09$");
     let clients = format!("explorer, reports:plain, audit:{cheap}");
-    let found = problems(
+    let messages = problems(
         &[],
         &[
             ("OAUTH_FIRST_PARTY_CLIENTS", &clients),
@@ -666,7 +669,7 @@ fn oa8_wrong_oauth_clients_are_all_named() {
         ],
     );
     assert_eq!(
-        found,
+        messages,
         [
             "OAUTH_FIRST_PARTY_CLIENTS: entry 1 is a bare client id: write `<client_id>:<bcrypt_hash>`",
             "OAUTH_FIRST_PARTY_CLIENTS: client `reports` has a secret that is no bcrypt hash",
@@ -689,9 +692,9 @@ fn oa8_wrong_oauth_clients_are_all_named() {
     );
 }
 
-/// N1: everything that is wrong with the file of methods is in the one report, by namespace and method.
+/// N1: one report lists every problem of the method file, by namespace and method.
 #[test]
-fn n1_methods_beside_the_registry_are_read_whole_or_not_at_all() {
+fn n1_a_method_file_with_any_problem_is_rejected_as_a_whole() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("methods.json");
     let name = path.to_string_lossy().into_owned();
@@ -702,15 +705,15 @@ fn n1_methods_beside_the_registry_are_read_whole_or_not_at_all() {
         (problems(&[], &env), Config::load(&ProcessEnv::of(env), Build::Release))
     };
     let good = r#"{"version":1,"namespaces":{"linea":[{"method":"linea_estimateGas","alias":"eth_estimateGas"}]}}"#;
-    let (found, config) = file(good, &[]);
-    let config = config.unwrap_or_else(|_| panic!("{found:?}"));
-    let row = config.extras.lookup("linea_estimateGas").row();
+    let (messages, config) = file(good, &[]);
+    let config = config.unwrap_or_else(|_| panic!("{messages:?}"));
+    let row = config.extras.lookup("linea_estimateGas").method();
     assert_eq!(row, Some(gw_evm::Method::EstimateGas));
     let bad = r#"{"version":2,"namespaces":{"x":{"explicit":[{"method":"eth_sign","alias":"eth_call"},{"method":"x_a"}],
         "wildcard":{"prefix":"debug_"}}}}"#;
-    let (found, _) = file(bad, &[("ALLOW_UNFILTERED_WILDCARDS", "true")]);
+    let (messages, _) = file(bad, &[("ALLOW_UNFILTERED_WILDCARDS", "true")]);
     assert_eq!(
-        found,
+        messages,
         [
             "EXTRA_RPC_NAMESPACES_FILE: namespace `x`, method `eth_sign`: blocked methods are never served",
             "EXTRA_RPC_NAMESPACES_FILE: namespace `x`, method `x_a`: `alias` is missing",

@@ -1,31 +1,31 @@
-//! What a configuration variable is: its name, how its text becomes a value, its default and where it must be set.
+//! The type of a configuration variable: its name, parser, default and requirements.
 //!
-//! Not here: which variables there are ([`super::registry`]) and where texts come from ([`super::source`]).
+//! The list of variables is in [`super::registry`], the sources of their texts are in [`super::source`].
 
 use super::Environment;
 
-/// The part of the service a variable belongs to; also the chapters of `docs/configuration.md`.
+/// The part of the service that a variable belongs to, and its chapter in `docs/configuration.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
-    /// What kind of deployment this is.
+    /// Kind of deployment.
     Deployment,
-    /// Listeners, origins, addresses that are believed.
+    /// Listeners, origins and trusted networks.
     Edge,
-    /// Rates and numbers of requests.
+    /// Rate, connection and concurrency limits.
     Limits,
-    /// Tokens and who may log in.
+    /// Tokens and logins.
     Identity,
     /// The administration interface.
     Admin,
     /// The upstream node.
     Node,
-    /// Who may do and see what.
+    /// Access and privacy policy.
     Policy,
     /// The policy store.
     Store,
     /// Journal, audit store, checkpoints.
     Audit,
-    /// Logs and the end of the process.
+    /// Logs and shutdown.
     Operation,
 }
 
@@ -61,35 +61,35 @@ impl Section {
     }
 }
 
-/// How a text becomes a value, and the rule a refused text is answered with.
+/// The parser of a variable's text, and the rule that is reported for a rejected text.
 #[derive(Debug)]
 pub struct Kind<T> {
-    /// Completes "must be …".
+    /// Completes the sentence "must be …".
     pub rule: &'static str,
-    /// `None` when the text breaks the rule.
+    /// Returns `None` if the text breaks the rule.
     pub parse: fn(&str) -> Option<T>,
 }
 
-/// The value of a variable nobody set.
+/// The default of a variable.
 #[derive(Clone, Copy, Debug)]
-pub enum Default {
-    /// Stays unset.
+pub enum DefaultValue {
+    /// No default.
     Unset,
-    /// The same everywhere.
+    /// One text for all environments.
     Text(&'static str),
-    /// One for production, one for development and test.
+    /// One text for production, another for development and test.
     ByEnvironment {
         /// In production.
         production: &'static str,
         /// In development and test.
         other: &'static str,
     },
-    /// Derived from other values; the text says how.
+    /// Derived from other values; the text describes how, for people.
     Derived(&'static str),
 }
 
-impl Default {
-    /// The text to parse, where there is one.
+impl DefaultValue {
+    /// The default's text in an environment, if the default is a text.
     pub fn text(self, environment: Environment) -> Option<&'static str> {
         match self {
             Self::Text(text) => Some(text),
@@ -103,14 +103,14 @@ impl Default {
     }
 }
 
-/// How much of a value may be shown in problems and by `config print`.
+/// How much of a value is shown in problems and by `config print`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// All of it.
+pub enum Redaction {
+    /// The whole value.
     Plain,
-    /// Scheme, host and port: path and query of an upstream address may hold a key.
+    /// Scheme, host and port only: path and query of an upstream address may contain a key.
     Origin,
-    /// Whether it is set. Secrets may come from `<NAME>_FILE` and never from the configuration file.
+    /// Only whether the value is set. Secrets may come from `<NAME>_FILE` but never from the configuration file.
     Secret,
 }
 
@@ -121,8 +121,8 @@ pub struct Variable<T: 'static> {
     meaning: &'static str,
     section: Section,
     kind: &'static Kind<T>,
-    default: Default,
-    shown: Shown,
+    default: DefaultValue,
+    shown: Redaction,
     required: bool,
     rule: &'static str,
 }
@@ -135,87 +135,87 @@ impl<T> Variable<T> {
             meaning: "",
             section,
             kind,
-            default: Default::Unset,
-            shown: Shown::Plain,
+            default: DefaultValue::Unset,
+            shown: Redaction::Plain,
             required: false,
             rule: "",
         }
     }
 
-    /// Set by the registry from the declaration itself.
+    /// Sets the name and the meaning; only the `registry!` macro calls this.
     pub(super) const fn declared(mut self, name: &'static str, meaning: &'static str) -> Self {
         self.name = name;
         self.meaning = meaning;
         self
     }
 
-    /// The value when nobody sets it.
+    /// Sets one default for all environments.
     pub const fn default(mut self, text: &'static str) -> Self {
-        self.default = Default::Text(text);
+        self.default = DefaultValue::Text(text);
         self
     }
 
-    /// The value when nobody sets it, in production and elsewhere.
+    /// Sets separate defaults for production and for development and test.
     pub const fn default_by_environment(mut self, production: &'static str, other: &'static str) -> Self {
-        self.default = Default::ByEnvironment { production, other };
+        self.default = DefaultValue::ByEnvironment { production, other };
         self
     }
 
-    /// Says how the value is found when nobody sets it.
-    pub const fn derived(mut self, how: &'static str) -> Self {
-        self.default = Default::Derived(how);
+    /// Declares that the default is derived from other values; `description` explains how, for the reference.
+    pub const fn derived(mut self, description: &'static str) -> Self {
+        self.default = DefaultValue::Derived(description);
         self
     }
 
-    /// Never shown, never in the configuration file.
+    /// Marks a secret: never shown, and not accepted in the configuration file.
     pub const fn secret(mut self) -> Self {
-        self.shown = Shown::Secret;
+        self.shown = Redaction::Secret;
         self
     }
 
-    /// Shown without path, query and credentials.
+    /// Shows only scheme, host and port of the value.
     pub const fn shown_as_origin(mut self) -> Self {
-        self.shown = Shown::Origin;
+        self.shown = Redaction::Origin;
         self
     }
 
-    /// Must be set in production.
+    /// Marks a variable that must be set in production.
     pub const fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    /// A rule beyond the kind's own, enforced in [`super::rules`].
+    /// Describes a rule in addition to the kind's rule; [`super::rules`] enforces it.
     pub const fn rule(mut self, rule: &'static str) -> Self {
         self.rule = rule;
         self
     }
 
-    /// The typed value of a text.
+    /// Parses a text; `None` if the text breaks the kind's rule.
     pub(super) fn parse(&self, text: &str) -> Option<T> {
         (self.kind.parse)(text)
     }
 }
 
-/// A variable without its type: what reading, reporting and printing need.
+/// A [`Variable`] without its value type, for reading, reporting and printing.
 pub trait Entry: Sync {
     /// The name in the environment and in the configuration file.
     fn name(&self) -> &'static str;
-    /// One sentence for the reference.
+    /// The description for the reference.
     fn meaning(&self) -> &'static str;
-    /// Its chapter.
+    /// The chapter of the reference.
     fn section(&self) -> Section;
-    /// Completes "must be …".
+    /// The kind's rule; completes the sentence "must be …".
     fn kind(&self) -> &'static str;
-    /// Whether a text is acceptable.
+    /// Whether a text satisfies the kind's rule.
     fn accepts(&self, text: &str) -> bool;
-    /// The value when unset.
-    fn unset(&self) -> Default;
-    /// What may be shown.
-    fn shown(&self) -> Shown;
-    /// Whether production refuses to start without it.
+    /// The default.
+    fn unset(&self) -> DefaultValue;
+    /// How much of the value may be shown.
+    fn shown(&self) -> Redaction;
+    /// Whether production refuses to start without the variable.
     fn is_required(&self) -> bool;
-    /// Rules beyond the kind's own.
+    /// Rules in addition to the kind's rule; empty if there are none.
     fn extra_rule(&self) -> &'static str;
 }
 
@@ -235,10 +235,10 @@ impl<T> Entry for Variable<T> {
     fn accepts(&self, text: &str) -> bool {
         self.parse(text).is_some()
     }
-    fn unset(&self) -> Default {
+    fn unset(&self) -> DefaultValue {
         self.default
     }
-    fn shown(&self) -> Shown {
+    fn shown(&self) -> Redaction {
         self.shown
     }
     fn is_required(&self) -> bool {

@@ -1,4 +1,4 @@
-//! An account that signs: messages for linking, transactions for the node.
+//! An account that signs messages for linking and transactions for the node.
 
 use alloy_consensus::{SignableTransaction as _, TxEip1559, TxEnvelope};
 use alloy_eips::eip2718::Encodable2718 as _;
@@ -7,11 +7,11 @@ use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use anyhow::Context as _;
 
-/// A private key and what it signs.
+/// A private key that signs messages and transactions.
 #[derive(Debug)]
 pub(super) struct Account(PrivateKeySigner);
 
-/// What a transaction says; its fees are the caller's to choose.
+/// The fields of a transaction; the caller chooses the fees.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) chain: u64,
@@ -25,11 +25,11 @@ pub(super) struct Call {
 
 impl Account {
     /// The account of a private key in hex.
-    pub(super) fn of(key: &str) -> anyhow::Result<Self> {
+    pub(super) fn from_key(key: &str) -> anyhow::Result<Self> {
         key.parse().map(Self).context("a development key is malformed")
     }
 
-    /// Its address.
+    /// The address of the account.
     pub(super) fn address(&self) -> Address {
         self.0.address()
     }

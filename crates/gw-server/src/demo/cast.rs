@@ -1,4 +1,4 @@
-//! Who plays: the personas, their organizations and what their groups may do (decisions 24, 35, 53).
+//! The personas, their organizations and the rights of their groups (decisions 24, 35, 53).
 
 use super::account::Account;
 use clap::ValueEnum;
@@ -6,18 +6,18 @@ use gw_types::{Address, ExternalId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Somebody with a DID and one of the node's well-known development accounts.
+/// A user with a DID and one of the node's well-known development accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Persona {
-    /// Meridian Bank, operations: deploys and may call everything.
+    /// Meridian Bank, operations: may deploy contracts and call all methods.
     Ops,
-    /// Meridian Bank, analyst: five methods, and of the token the own balance only.
+    /// Meridian Bank, analyst: may call five methods, and read only its own balance of the token.
     Analyst,
     /// Meridian Bank, administrator of the organization.
     Admin,
     /// Volta Bank, trader.
     Trader,
-    /// No member of anything.
+    /// A user without any membership.
     Regulator,
 }
 
@@ -26,11 +26,11 @@ pub(super) enum Persona {
 pub(super) enum Bank {
     /// Owns the token.
     Meridian,
-    /// Sees nothing of it.
+    /// Cannot see the token.
     Volta,
 }
 
-/// A group: its members may call these methods.
+/// A group and the methods and claims of its members.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Role {
     pub(super) bank: Bank,
@@ -61,10 +61,10 @@ const TRADER: &[&str] = &[
 ];
 
 impl Bank {
-    /// Both.
+    /// Every bank.
     pub(super) const ALL: [Self; 2] = [Self::Meridian, Self::Volta];
 
-    /// Name and slug.
+    /// Name and slug of the organization.
     pub(super) const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Meridian => ("Meridian Bank", "meridian"),
@@ -73,28 +73,30 @@ impl Bank {
     }
 }
 
-/// The names personas log in under. Whoever puts a DID of their own here logs in as that persona with their own wallet.
+/// The DIDs that personas log in with. A DID given here replaces a persona's default DID, so that its owner can log in
+/// as the persona with their own wallet.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Names(BTreeMap<String, ExternalId>);
 
 impl Names {
-    /// From `<persona>=<DID>`, as the command line has them.
-    pub(super) fn of(given: &[(Persona, ExternalId)]) -> Self {
+    /// Builds the names from the DIDs of the command line.
+    pub(super) fn new(dids: &[(Persona, ExternalId)]) -> Self {
         Self(
-            given
-                .iter()
+            dids.iter()
                 .map(|(persona, did)| (persona.word().to_owned(), did.clone()))
                 .collect(),
         )
     }
 
-    /// The name of a persona.
+    /// The DID of a persona.
     pub(super) fn did(&self, persona: Persona) -> &str {
-        self.0.get(persona.word()).map_or(persona.own_did(), ExternalId::as_str)
+        self.0
+            .get(persona.word())
+            .map_or(persona.default_did(), ExternalId::as_str)
     }
 }
 
-/// `<persona>=<DID>`.
+/// Parses `<persona>=<DID>`.
 pub(super) fn parse_name(text: &str) -> Result<(Persona, ExternalId), String> {
     let (word, did) = text.split_once('=').ok_or("must be `<persona>=<DID>`")?;
     let persona = Persona::from_str(word, true)?;
@@ -102,15 +104,15 @@ pub(super) fn parse_name(text: &str) -> Result<(Persona, ExternalId), String> {
     if did.is_did() {
         Ok((persona, did))
     } else {
-        Err(format!("`{did}` is no DID"))
+        Err(format!("`{did}` is not a DID"))
     }
 }
 
 impl Persona {
-    /// Everybody.
+    /// Every persona.
     pub(super) const ALL: [Self; 5] = [Self::Ops, Self::Analyst, Self::Admin, Self::Trader, Self::Regulator];
 
-    /// The word on the command line.
+    /// The persona's name on the command line.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Ops => "ops",
@@ -121,7 +123,7 @@ impl Persona {
         }
     }
 
-    /// Who this is, for people.
+    /// The persona's name in texts.
     pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Ops => "Meridian ops",
@@ -132,8 +134,8 @@ impl Persona {
         }
     }
 
-    /// The name they have where nobody gave them another.
-    const fn own_did(self) -> &'static str {
+    /// The DID of the persona if the command line gives none.
+    const fn default_did(self) -> &'static str {
         match self {
             Self::Ops => "did:test:meridian-ops",
             Self::Analyst => "did:test:meridian-analyst",
@@ -143,7 +145,7 @@ impl Persona {
         }
     }
 
-    /// The private key of their account. These are public: every development node funds the same ones.
+    /// The private key of the persona's account. The keys are public: every development node funds these accounts.
     pub(super) const fn key(self) -> &'static str {
         match self {
             Self::Ops => "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
@@ -154,17 +156,17 @@ impl Persona {
         }
     }
 
-    /// Their account.
+    /// The persona's account.
     pub(super) fn account(self) -> anyhow::Result<Account> {
-        Account::of(self.key())
+        Account::from_key(self.key())
     }
 
-    /// Its address.
+    /// The address of the persona's account.
     pub(super) fn address(self) -> anyhow::Result<Address> {
         Ok(self.account()?.address())
     }
 
-    /// The group they are in; the regulator is in none.
+    /// The persona's group; the regulator has none.
     pub(super) const fn role(self) -> Option<Role> {
         match self {
             Self::Ops => Some(Role {

@@ -1,8 +1,8 @@
-//! Each promise of the demo, checked live (spec/85 section 10.3).
+//! Checks each promise of the demo live (spec/85 section 10.3).
 
 use super::{
     cast::{Names, Persona},
-    client::{Answer, As, Client},
+    client::{As, Client, Response},
     parts::Running,
     seed::{MINTED, PAID, Scene, balance_of, whole},
     tour,
@@ -13,18 +13,18 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long a record may take to be listed.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a record may take to appear in the list.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What later parts of the gateway bring.
+/// Promises of later versions; not checked yet.
 const COMING: &[&str] = &[
     "the regulator's disclosure grant on ops is active",
     "the explorer serves blocks to each viewer",
 ];
 
-/// Runs every check and prints it; the number of those that failed.
+/// Runs and prints every check. Returns the number of failed checks.
 pub(super) async fn run(running: &Running, scene: &Scene) -> anyhow::Result<usize> {
-    let look = Look {
+    let checker = Checker {
         client: Client::new(&running.gateway),
         names: &running.names,
         scene,
@@ -33,41 +33,44 @@ pub(super) async fn run(running: &Running, scene: &Scene) -> anyhow::Result<usiz
     let checks = [
         (
             "ops, who deployed the token, reads its own balance",
-            look.reads(Persona::Ops, Persona::Ops, MINTED - PAID).await,
+            checker.reads(Persona::Ops, Persona::Ops, MINTED - PAID).await,
         ),
         (
             "the analyst reads its own balance",
-            look.reads(Persona::Analyst, Persona::Analyst, PAID).await,
+            checker.reads(Persona::Analyst, Persona::Analyst, PAID).await,
         ),
         (
             "the analyst asking for another balance is denied",
-            look.is_denied(Persona::Analyst).await,
+            checker.is_denied(Persona::Analyst).await,
         ),
         (
             "the other bank's trader is denied",
-            look.is_denied(Persona::Trader).await,
+            checker.is_denied(Persona::Trader).await,
         ),
         (
             "the regulator, member of nothing, is denied",
-            look.is_denied(Persona::Regulator).await,
+            checker.is_denied(Persona::Regulator).await,
         ),
-        ("nobody without a token learns more", look.is_denied_anonymously().await),
+        (
+            "nobody without a token learns more",
+            checker.is_denied_anonymously().await,
+        ),
         (
             "denials of different reasons are the same bytes",
-            look.denials_are_equal().await,
+            checker.denials_are_equal().await,
         ),
         (
             "the admin administers Meridian and nothing else",
-            look.administers_one().await,
+            checker.administers_one().await,
         ),
         (
             "each bank's records hold its own calls only",
-            look.records_are_separate().await,
+            checker.records_are_separate().await,
         ),
     ];
     let mut failed = 0;
-    for (promise, said) in checks {
-        match said {
+    for (promise, outcome) in checks {
+        match outcome {
             Ok(()) => tour::say(format_args!("  ✓ {promise}\n")),
             Err(error) => {
                 failed += 1;
@@ -81,48 +84,55 @@ pub(super) async fn run(running: &Running, scene: &Scene) -> anyhow::Result<usiz
     Ok(failed)
 }
 
-struct Look<'a> {
+struct Checker<'a> {
     client: Client,
     names: &'a Names,
     scene: &'a Scene,
 }
 
-impl Look<'_> {
-    async fn ask(&self, who: As<'_>, owner: Persona) -> anyhow::Result<Answer> {
+impl Checker<'_> {
+    /// Requests `owner`'s token balance as a caller.
+    async fn query_balance(&self, caller: As<'_>, owner: Persona) -> anyhow::Result<Response> {
         let call = json!([{"to": self.scene.token, "data": balance_of(owner.address()?)}, "latest"]);
-        self.client.call(who, "/rpc", "eth_call", call).await
+        self.client.call(caller, "/rpc", "eth_call", call).await
     }
 
     async fn reads(&self, viewer: Persona, owner: Persona, tokens: u64) -> anyhow::Result<()> {
-        let answer = self.ask(As::Bearer(self.scene.bearer(viewer)?), owner).await?;
-        let body = answer.json();
-        let read = body
+        let response = self
+            .query_balance(As::Bearer(self.scene.bearer(viewer)?), owner)
+            .await?;
+        let body = response.json();
+        let balance = body
             .get("result")
             .and_then(Value::as_str)
             .and_then(|text| text.parse::<U256>().ok());
         anyhow::ensure!(
-            read == Some(whole(tokens)),
+            balance == Some(whole(tokens)),
             "HTTP {}: {}",
-            answer.status.as_u16(),
-            answer.text
+            response.status.as_u16(),
+            response.text
         );
         Ok(())
     }
 
     async fn is_denied(&self, viewer: Persona) -> anyhow::Result<()> {
-        denied(&self.ask(As::Bearer(self.scene.bearer(viewer)?), Persona::Ops).await?)
+        ensure_denied(
+            &self
+                .query_balance(As::Bearer(self.scene.bearer(viewer)?), Persona::Ops)
+                .await?,
+        )
     }
 
     async fn is_denied_anonymously(&self) -> anyhow::Result<()> {
-        denied(&self.ask(As::Nobody, Persona::Ops).await?)
+        ensure_denied(&self.query_balance(As::Nobody, Persona::Ops).await?)
     }
 
     async fn denials_are_equal(&self) -> anyhow::Result<()> {
         let by_rule = self
-            .ask(As::Bearer(self.scene.bearer(Persona::Analyst)?), Persona::Ops)
+            .query_balance(As::Bearer(self.scene.bearer(Persona::Analyst)?), Persona::Ops)
             .await?;
         let by_organization = self
-            .ask(As::Bearer(self.scene.bearer(Persona::Trader)?), Persona::Ops)
+            .query_balance(As::Bearer(self.scene.bearer(Persona::Trader)?), Persona::Ops)
             .await?;
         let trader = As::Bearer(self.scene.bearer(Persona::Trader)?);
         let by_method = self.client.call(trader, "/rpc", "eth_noSuchMethod", json!([])).await?;
@@ -168,8 +178,8 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Meridian's administrator sees Meridian's calls, the analyst's denial with its reason among them, and nothing of
-    /// the other bank's. Records are sealed a moment after the answer.
+    /// Meridian's administrator sees Meridian's calls, including the analyst's denial with its reason, and none of the
+    /// other bank's calls. Waits, because records are sealed shortly after the response.
     async fn records_are_separate(&self) -> anyhow::Result<()> {
         let admin = As::Bearer(self.scene.bearer(Persona::Admin)?);
         let start = Instant::now();
@@ -182,17 +192,20 @@ impl Look<'_> {
             let rows = logs
                 .get("data")
                 .and_then(Value::as_array)
-                .context("the records are no list")?;
-            let of = |persona: Persona| {
+                .context("the records are not a list")?;
+            let calls_by = |persona: Persona| {
                 rows.iter()
                     .filter(move |row| row.get("external_id") == Some(&json!(self.names.did(persona))))
             };
-            anyhow::ensure!(of(Persona::Trader).next().is_none(), "the other bank's calls are shown");
-            if of(Persona::Analyst).any(|row| row.get("denial_reason") == Some(&json!("param_rule"))) {
+            anyhow::ensure!(
+                calls_by(Persona::Trader).next().is_none(),
+                "the other bank's calls are shown"
+            );
+            if calls_by(Persona::Analyst).any(|row| row.get("denial_reason") == Some(&json!("param_rule"))) {
                 return Ok(());
             }
             anyhow::ensure!(
-                start.elapsed() < PATIENCE,
+                start.elapsed() < RECORD_TIMEOUT,
                 "the analyst's denial is not recorded with its reason: {logs}"
             );
             sleep(Duration::from_millis(100)).await;
@@ -200,15 +213,15 @@ impl Look<'_> {
     }
 }
 
-/// The one opaque denial.
-fn denied(answer: &Answer) -> anyhow::Result<()> {
-    let body = answer.json();
+/// Fails unless the response is the opaque denial.
+fn ensure_denied(response: &Response) -> anyhow::Result<()> {
+    let body = response.json();
     let code = body.pointer("/error/code").and_then(Value::as_i64);
     anyhow::ensure!(
-        answer.status == 404 && code == Some(-32601),
+        response.status == 404 && code == Some(-32601),
         "HTTP {}: {}",
-        answer.status.as_u16(),
-        answer.text
+        response.status.as_u16(),
+        response.text
     );
     Ok(())
 }

@@ -9,15 +9,15 @@ use hyper_util::{client::legacy, rt::TokioExecutor};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How long one answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest answer.
+/// How long an exchange may take.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest response body in bytes.
 const LIMIT: usize = 16 << 20;
 
-/// Who speaks.
+/// The credentials of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum As<'a> {
-    /// Nobody.
+    /// No credentials.
     Nobody,
     /// The super administrator.
     Super(&'a Secret),
@@ -32,24 +32,24 @@ pub(super) struct Client {
     http: legacy::Client<legacy::connect::HttpConnector, Full<Bytes>>,
 }
 
-/// What came back.
+/// A response with its body as text.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) status: StatusCode,
-    /// Exactly as sent.
+    /// The body; bytes that are not UTF-8 are replaced.
     pub(super) text: String,
 }
 
-impl Answer {
-    /// The body as JSON; null where it is none.
+impl Response {
+    /// The body as JSON; null if it is not JSON.
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
-    /// The body of an answer that must be a success.
-    pub(super) fn expect_success(self, what: &str) -> anyhow::Result<Value> {
+    /// The body as JSON, or an error that names `action` if the status is no success.
+    pub(super) fn expect_success(self, action: &str) -> anyhow::Result<Value> {
         if !self.status.is_success() {
-            bail!("{what}: HTTP {}: {}", self.status.as_u16(), self.text);
+            bail!("{action}: HTTP {}: {}", self.status.as_u16(), self.text);
         }
         Ok(self.json())
     }
@@ -63,16 +63,16 @@ impl Client {
         }
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub(super) async fn send(
         &self,
-        who: As<'_>,
+        caller: As<'_>,
         method: Method,
         path: &str,
         body: Option<Value>,
-    ) -> anyhow::Result<Answer> {
+    ) -> anyhow::Result<Response> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
-        match who {
+        match caller {
             As::Nobody => {}
             As::Super(token) => request = request.header("X-Admin-Token", token.expose()),
             As::Bearer(token) => request = request.header(header::AUTHORIZATION, format!("Bearer {token}")),
@@ -92,46 +92,58 @@ impl Client {
                 .await
                 .map_err(|error| anyhow::anyhow!(error))?
                 .to_bytes();
-            Ok::<_, anyhow::Error>(Answer {
+            Ok::<_, anyhow::Error>(Response {
                 status: head.status,
                 text: String::from_utf8_lossy(&body).into_owned(),
             })
         };
-        tokio::time::timeout(PATIENCE, exchange)
+        tokio::time::timeout(RESPONSE_TIMEOUT, exchange)
             .await
-            .map_err(|_| anyhow::anyhow!("no answer within {} s", PATIENCE.as_secs()))
-            .and_then(|answer| answer)
+            .map_err(|_| anyhow::anyhow!("no response within {} s", RESPONSE_TIMEOUT.as_secs()))
+            .and_then(|response| response)
             .with_context(|| format!("{}{path}", self.base))
     }
 
-    pub(super) async fn get(&self, who: As<'_>, path: &str) -> anyhow::Result<Answer> {
-        self.send(who, Method::GET, path, None).await
+    pub(super) async fn get(&self, caller: As<'_>, path: &str) -> anyhow::Result<Response> {
+        self.send(caller, Method::GET, path, None).await
     }
 
-    pub(super) async fn post(&self, who: As<'_>, path: &str, body: Value) -> anyhow::Result<Answer> {
-        self.send(who, Method::POST, path, Some(body)).await
+    pub(super) async fn post(&self, caller: As<'_>, path: &str, body: Value) -> anyhow::Result<Response> {
+        self.send(caller, Method::POST, path, Some(body)).await
     }
 
-    pub(super) async fn put(&self, who: As<'_>, path: &str, body: Value) -> anyhow::Result<Answer> {
-        self.send(who, Method::PUT, path, Some(body)).await
+    pub(super) async fn put(&self, caller: As<'_>, path: &str, body: Value) -> anyhow::Result<Response> {
+        self.send(caller, Method::PUT, path, Some(body)).await
     }
 
-    /// One JSON-RPC call at a path, whatever its outcome.
-    pub(super) async fn call(&self, who: As<'_>, path: &str, method: &str, params: Value) -> anyhow::Result<Answer> {
+    /// Sends one JSON-RPC call and returns its response, also for an error.
+    pub(super) async fn call(
+        &self,
+        caller: As<'_>,
+        path: &str,
+        method: &str,
+        params: Value,
+    ) -> anyhow::Result<Response> {
         self.post(
-            who,
+            caller,
             path,
             json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
         )
         .await
     }
 
-    /// The result of a JSON-RPC call that must succeed.
-    pub(super) async fn result(&self, who: As<'_>, path: &str, method: &str, params: Value) -> anyhow::Result<Value> {
-        let answer = self.call(who, path, method, params).await?;
-        match answer.json() {
+    /// Sends one JSON-RPC call and returns its result.
+    pub(super) async fn result(
+        &self,
+        caller: As<'_>,
+        path: &str,
+        method: &str,
+        params: Value,
+    ) -> anyhow::Result<Value> {
+        let response = self.call(caller, path, method, params).await?;
+        match response.json() {
             Value::Object(mut body) if body.contains_key("result") => Ok(body.remove("result").unwrap_or_default()),
-            _ => bail!("{method}: HTTP {}: {}", answer.status.as_u16(), answer.text),
+            _ => bail!("{method}: HTTP {}: {}", response.status.as_u16(), response.text),
         }
     }
 
@@ -146,14 +158,14 @@ impl Client {
             .and_then(Value::as_str)
             .context("the login has no session")?;
         let proof = json!({"session_id": session, "jwz_token": format!("mock.{did}")});
-        let answer = self
+        let login = self
             .post(As::Nobody, "/api/v1/auth/verify", proof)
             .await?
             .expect_success("the mock login")?;
-        let token = answer
+        let token = login
             .get("access_token")
             .and_then(Value::as_str)
-            .context("the login brought no token")?;
+            .context("the response to the login has no access token")?;
         Ok(token.to_owned())
     }
 }

@@ -1,7 +1,7 @@
-//! `ledger-gateway-dev demo`: two banks and a regulator on a real node, set up the way an administrator would do it,
-//! each promise checked live, and ready lines to try it oneself (spec/85 section 10).
+//! `ledger-gateway-dev demo`: sets up two banks and a regulator on a real node through the public interfaces, checks
+//! each promise live and prints commands to try (spec/85 section 10).
 //!
-//! Everything goes over HTTP with the tokens a user would have; nothing here reaches into the gateway.
+//! The demo uses only HTTP with the tokens that a user would have; it does not access the gateway's internals.
 
 mod account;
 mod cast;
@@ -26,23 +26,23 @@ use std::{path::PathBuf, process::ExitCode};
 pub struct Options {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Directory of the demo's stores and logs; emptied at start, removed at the end.
+    /// Directory of the demo's stores and logs; emptied at start and removed at the end.
     #[arg(long, global = true, default_value = "data/demo")]
     dir: PathBuf,
-    /// Port of the gateway; another free one if it is taken.
+    /// Port of the gateway; if it is taken, another free port.
     #[arg(long, default_value_t = 8080)]
     port: u16,
-    /// Free ports and a directory of its own: several demos side by side.
+    /// Use free ports and a new directory, so that several demos can run at once.
     #[arg(long)]
     ephemeral: bool,
-    /// A DID of your own for a persona: log in as it at /login with your wallet, no mock in between. VERIFIER_ID,
-    /// BASE_URL, `IDP_*` and `ALTNET_*` of the environment hold for the demo's gateway.
+    /// Your own DID for a persona: log in as this persona at /login with your wallet, without the mock login. The
+    /// demo's gateway takes VERIFIER_ID, BASE_URL, `IDP_*` and `ALTNET_*` from the environment.
     #[arg(long = "did", value_name = "PERSONA=DID", value_parser = cast::parse_name)]
     names: Vec<(Persona, ExternalId)>,
-    /// Set everything up, check nothing.
+    /// Set everything up but run no checks.
     #[arg(long)]
     seed_only: bool,
-    /// End after the checks; the exit code says whether all of them passed.
+    /// Exit after the checks; the exit code is 0 if all of them passed.
     #[arg(long)]
     exit_after_checks: bool,
 }
@@ -51,12 +51,12 @@ pub struct Options {
 enum Command {
     /// Print a fresh access token of a persona of the running demo.
     Token {
-        /// Whose.
+        /// The persona that the token is for.
         persona: Persona,
     },
 }
 
-/// Runs the demo until it is told to end, or one of its commands.
+/// Runs one of the demo's commands, or the demo itself until it is interrupted.
 pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
     match options.command {
         Some(Command::Token { persona }) => token(&options.dir, persona).await,
@@ -70,32 +70,37 @@ async fn token(dir: &std::path::Path, persona: Persona) -> anyhow::Result<ExitCo
     let token = client
         .log_in(state.names.did(persona))
         .await
-        .context("the running demo gave no token")?;
+        .context("the running demo issued no token")?;
     crate::cli::say(format_args!("{token}\n"));
     Ok(ExitCode::SUCCESS)
 }
 
 async fn demo(options: Options) -> anyhow::Result<ExitCode> {
-    // Whatever happens in between, the parts are stopped and the directory is removed.
-    let mut interrupted = crate::signal::Interrupt::listen().context("signals cannot be heard")?;
+    // In every case, the processes are stopped and the directory is removed at the end.
+    let mut interrupt = crate::signal::Interrupt::listen().context("cannot listen for signals")?;
     let mut parts = Parts::default();
-    let said = tokio::select! {
-        said = act(&options, &mut parts) => said,
-        () = interrupted.heard() => {
+    let result = tokio::select! {
+        result = set_up_and_check(&options, &mut parts) => result,
+        () = interrupt.heard() => {
             tour::say("\nStopping.\n");
             Ok(ExitCode::SUCCESS)
         }
     };
     parts.stop().await;
-    said
+    result
 }
 
-async fn act(options: &Options, parts: &mut Parts) -> anyhow::Result<ExitCode> {
+async fn set_up_and_check(options: &Options, parts: &mut Parts) -> anyhow::Result<ExitCode> {
     tour::say("Starting a node and a gateway …\n");
     parts
-        .start(&options.dir, options.port, options.ephemeral, Names::of(&options.names))
+        .start(
+            &options.dir,
+            options.port,
+            options.ephemeral,
+            Names::new(&options.names),
+        )
         .await?;
-    let running = parts.running().context("the parts are not running")?;
+    let running = parts.running().context("the node and the gateway are not running")?;
     let scene = seed::seed(running).await.context("the demo could not be set up")?;
     let (gateway, node, names) = (running.gateway.clone(), running.node.clone(), running.names.clone());
     State {
@@ -118,6 +123,6 @@ async fn act(options: &Options, parts: &mut Parts) -> anyhow::Result<ExitCode> {
         }
         tour::print(running, &scene).await?;
     }
-    parts.until_one_ends().await?;
+    parts.wait_for_exit().await?;
     Ok(ExitCode::FAILURE)
 }

@@ -1,6 +1,6 @@
-//! Sets the scene over the public interfaces, step by step as people would.
+//! Sets up the demo's organizations, users and token over the public interfaces, in the steps that people would take.
 //!
-//! Every step looks first whether it was done already, so that setting up twice changes nothing.
+//! Every step checks first whether it is already done, so a second run changes nothing.
 
 use super::{
     account::Call,
@@ -19,15 +19,16 @@ use tokio::time::{Instant, sleep};
 const ARTIFACT: &str = include_str!("../../../../contracts/artifacts/DemoERC20.json");
 /// Name and symbol of the token.
 const TOKEN: (&str, &str) = ("Meridian Dollar", "MUSD");
-/// Whole tokens minted at deployment, and paid to the analyst.
+/// Whole tokens that the deployment mints.
 pub(super) const MINTED: u64 = 1_000_000;
+/// Whole tokens that are paid to the analyst.
 pub(super) const PAID: u64 = 1000;
-/// Selector of `balanceOf(address)`: what the analyst may ask, of the own address only.
+/// Selector of `balanceOf(address)`, which the analyst may call for its own address only.
 const BALANCE_OF: &str = "70a08231";
-/// How long a transaction may take to be mined.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the gateway may take to show a mined transaction or contract.
+const MINING_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What was set up.
+/// The objects that the setup created.
 #[derive(Debug)]
 pub(super) struct Scene {
     /// The token contract.
@@ -40,43 +41,45 @@ pub(super) struct Scene {
 impl Scene {
     /// A persona's access token.
     pub(super) fn bearer(&self, persona: Persona) -> anyhow::Result<&str> {
-        let found = self.bearers.iter().find(|(of, _)| *of == persona);
-        found
+        self.bearers
+            .iter()
+            .find(|(owner, _)| *owner == persona)
             .map(|(_, token)| token.as_str())
             .with_context(|| format!("{} has no token", persona.word()))
     }
 }
 
-/// Sets everything up.
+/// Sets up the organizations, users and token, and logs every persona in.
 pub(super) async fn seed(running: &Running) -> anyhow::Result<Scene> {
-    let set = Stage {
+    let seeder = Seeder {
         client: Client::new(&running.gateway),
         admin: As::Super(&running.admin),
         names: &running.names,
     };
     let mut meridian = String::new();
     for bank in Bank::ALL {
-        let org = set.organization(bank).await?;
+        let org = seeder.organization(bank).await?;
         for persona in Persona::ALL {
             if let Some(role) = persona.role().filter(|role| role.bank == bank) {
-                let group = set.group(&org, role).await?;
-                set.member(&org, &group, persona).await?;
+                let group = seeder.group(&org, role).await?;
+                seeder.member(&org, &group, persona).await?;
             }
         }
         if bank == Bank::Volta {
-            set.outsider(&org, Persona::Regulator).await?;
+            seeder.outsider(&org, Persona::Regulator).await?;
         } else {
             meridian = org;
         }
     }
     let mut bearers = Vec::new();
     for persona in Persona::ALL {
-        let token = set
+        let token = seeder
             .client
-            .log_in(set.names.did(persona))
+            .log_in(seeder.names.did(persona))
             .await
             .with_context(|| format!("{} cannot log in", persona.word()))?;
-        set.link(persona, &token)
+        seeder
+            .link(persona, &token)
             .await
             .with_context(|| format!("the account of {} is not linked", persona.word()))?;
         bearers.push((persona, token));
@@ -86,49 +89,49 @@ pub(super) async fn seed(running: &Running) -> anyhow::Result<Scene> {
         meridian,
         bearers,
     };
-    scene.token = set.token(&scene).await?;
+    scene.token = seeder.token(&scene).await?;
     Ok(scene)
 }
 
-struct Stage<'a> {
+struct Seeder<'a> {
     client: Client,
     admin: As<'a>,
     names: &'a Names,
 }
 
-impl Stage<'_> {
-    /// The id of an organization, made if it is not there.
+impl Seeder<'_> {
+    /// The id of an organization, created if it does not exist.
     async fn organization(&self, bank: Bank) -> anyhow::Result<String> {
         let (name, slug) = bank.names();
-        let made = self
+        let created = self
             .client
             .post(self.admin, "/api/v1/admin/orgs", json!({"name": name, "slug": slug}))
             .await?;
-        if made.status != StatusCode::CONFLICT {
-            return id(&made.expect_success("creating an organization")?);
+        if created.status != StatusCode::CONFLICT {
+            return id(&created.expect_success("creating an organization")?);
         }
-        let all = self
+        let orgs = self
             .client
             .get(self.admin, "/api/v1/admin/orgs?limit=1000")
             .await?
             .expect_success("listing organizations")?;
-        id(with_slug(&all, slug)?)
+        id(find_by_slug(&orgs, slug)?)
     }
 
-    /// The id of a group with its methods and claims, made if it is not there.
+    /// The id of a group, created if it does not exist. Sets its methods and claims.
     async fn group(&self, org: &str, role: Role) -> anyhow::Result<String> {
         let path = format!("/api/v1/admin/orgs/{org}/groups");
         let body = json!({"name": role.name, "slug": role.slug, "is_org_admin": role.is_org_admin});
-        let made = self.client.post(self.admin, &path, body).await?;
-        let group = if made.status == StatusCode::CONFLICT {
-            let all = self
+        let created = self.client.post(self.admin, &path, body).await?;
+        let group = if created.status == StatusCode::CONFLICT {
+            let groups = self
                 .client
                 .get(self.admin, &format!("{path}?limit=1000"))
                 .await?
                 .expect_success("listing groups")?;
-            id(with_slug(&all, role.slug)?)?
+            id(find_by_slug(&groups, role.slug)?)?
         } else {
-            id(&made.expect_success("creating a group")?)?
+            id(&created.expect_success("creating a group")?)?
         };
         let access = json!({"allowed_methods": role.methods, "claims": role.claims});
         self.client
@@ -138,7 +141,7 @@ impl Stage<'_> {
         Ok(group)
     }
 
-    /// A verified (KYC) member of a group.
+    /// Adds a persona to a group and verifies it (KYC).
     async fn member(&self, org: &str, group: &str, persona: Persona) -> anyhow::Result<()> {
         let path = format!("/api/v1/admin/orgs/{org}/memberships/by-did");
         let body = json!({"did": self.names.did(persona), "group_id": group});
@@ -152,7 +155,7 @@ impl Stage<'_> {
         self.verify(&user).await
     }
 
-    /// A verified user without any membership: created as a member and taken out again, before the first login.
+    /// Creates a verified user without any membership: adds it to a group and removes it again, before its first login.
     async fn outsider(&self, org: &str, persona: Persona) -> anyhow::Result<()> {
         if let Ok(user) = self.user(persona).await {
             return self.verify(&user).await;
@@ -163,22 +166,22 @@ impl Stage<'_> {
         self.member(org, &group, persona).await?;
         let path = format!("/api/v1/admin/orgs/{org}/memberships/by-did");
         let body = json!({"did": self.names.did(persona), "group_id": group});
-        let left = self
+        let removed = self
             .client
             .send(self.admin, http::Method::DELETE, &path, Some(body))
             .await?;
-        left.expect_success("removing a member").map(drop)
+        removed.expect_success("removing a member").map(drop)
     }
 
-    /// The id of a user that exists.
+    /// The id of an existing user.
     async fn user(&self, persona: Persona) -> anyhow::Result<String> {
         let path = format!("/api/v1/admin/users?search={}", self.names.did(persona));
-        let found = self
+        let users = self
             .client
             .get(self.admin, &path)
             .await?
             .expect_success("looking for a user")?;
-        let rows = rows(&found);
+        let rows = rows(&users);
         let row = rows
             .iter()
             .find(|row| row.get("external_id").and_then(Value::as_str) == Some(self.names.did(persona)));
@@ -194,12 +197,12 @@ impl Stage<'_> {
             .map(drop)
     }
 
-    /// Proves a persona's account by a signature.
+    /// Links a persona's account by a signature, unless it is already linked.
     async fn link(&self, persona: Persona, bearer: &str) -> anyhow::Result<()> {
-        let (who, address) = (As::Bearer(bearer), persona.address()?);
+        let (caller, address) = (As::Bearer(bearer), persona.address()?);
         let linked = self
             .client
-            .get(who, "/api/v1/eth/addresses")
+            .get(caller, "/api/v1/eth/addresses")
             .await?
             .expect_success("listing linked addresses")?;
         let mut addresses = linked.get("addresses").and_then(Value::as_array).into_iter().flatten();
@@ -208,30 +211,30 @@ impl Stage<'_> {
         }
         let challenge = self
             .client
-            .post(who, "/api/v1/eth/link/challenge", json!({}))
+            .post(caller, "/api/v1/eth/link/challenge", json!({}))
             .await?
             .expect_success("the challenge")?;
         let signature = persona.account()?.sign_text(text(&challenge, "message")?)?;
         let proof = json!({"address": address, "nonce": text(&challenge, "nonce")?, "signature": signature});
         self.client
-            .post(who, "/api/v1/eth/link/verify", proof)
+            .post(caller, "/api/v1/eth/link/verify", proof)
             .await?
             .expect_success("the signature")
             .map(drop)
     }
 
-    /// The token: deployed by ops through the gateway, its ABI registered, a balance of the own granted to analysts,
-    /// some of it paid to the analyst.
+    /// The address of the token. If it is not deployed, ops deploys it through the gateway, registers its ABI, grants
+    /// analysts the reading of their own balance and pays the analyst.
     async fn token(&self, scene: &Scene) -> anyhow::Result<Address> {
-        let artifact: Value = serde_json::from_str(ARTIFACT).context("the contract's artefact is malformed")?;
+        let artifact: Value = serde_json::from_str(ARTIFACT).context("the contract's artifact is malformed")?;
         let org = &scene.meridian;
         let contracts = format!("/api/v1/admin/orgs/{org}/contracts");
-        let all = self
+        let listed = self
             .client
             .get(self.admin, &format!("{contracts}?limit=1000"))
             .await?
             .expect_success("listing contracts")?;
-        if let Some(row) = rows(&all)
+        if let Some(row) = rows(&listed)
             .iter()
             .find(|row| row.get("name").and_then(Value::as_str) == Some(TOKEN.0))
         {
@@ -239,7 +242,7 @@ impl Stage<'_> {
         }
         let bearer = scene.bearer(Persona::Ops)?;
         let receipt = self
-            .transact(bearer, None, creation(&artifact)?)
+            .transact(bearer, None, creation_code(&artifact)?)
             .await
             .context("deploying the token")?;
         let token: Address = text(&receipt, "contractAddress")?
@@ -247,7 +250,7 @@ impl Stage<'_> {
             .context("the receipt's address is malformed")?;
         self.await_registration(&contracts, token).await?;
         let contract = format!("{contracts}/{token:#x}");
-        let abi = artifact.get("abi").context("the artefact has no ABI")?.to_string();
+        let abi = artifact.get("abi").context("the artifact has no ABI")?.to_string();
         self.client
             .put(self.admin, &contract, json!({"name": TOKEN.0}))
             .await?
@@ -274,12 +277,12 @@ impl Stage<'_> {
         Ok(token)
     }
 
-    /// Sends a transaction of ops through the gateway and waits for its receipt there.
+    /// Sends a transaction of ops through the gateway and waits until the gateway returns its receipt.
     async fn transact(&self, bearer: &str, to: Option<Address>, input: Bytes) -> anyhow::Result<Value> {
         let account = Persona::Ops.account()?;
-        let who = As::Bearer(bearer);
-        let ask = async |method: &str, params: Value| self.client.result(who, "/rpc", method, params).await;
-        let quantity = async |method: &str, params: Value| number(&ask(method, params).await?);
+        let caller = As::Bearer(bearer);
+        let rpc = async |method: &str, params: Value| self.client.result(caller, "/rpc", method, params).await;
+        let quantity = async |method: &str, params: Value| number(&rpc(method, params).await?);
         let mut call = json!({"from": account.address(), "data": input});
         if let (Some(to), Some(call)) = (to, call.as_object_mut()) {
             call.insert("to".to_owned(), json!(to));
@@ -292,33 +295,33 @@ impl Stage<'_> {
             to,
             input,
         })?;
-        let hash = ask("eth_sendRawTransaction", json!([raw])).await?;
+        let hash = rpc("eth_sendRawTransaction", json!([raw])).await?;
         let start = Instant::now();
         loop {
-            let receipt = ask("eth_getTransactionReceipt", json!([hash])).await?;
+            let receipt = rpc("eth_getTransactionReceipt", json!([hash])).await?;
             if receipt.get("status").and_then(Value::as_str) == Some("0x1") {
                 return Ok(receipt);
             }
-            if !receipt.is_null() || start.elapsed() > PATIENCE {
+            if !receipt.is_null() || start.elapsed() > MINING_TIMEOUT {
                 bail!("the transaction {hash} failed: {receipt}");
             }
             sleep(Duration::from_millis(50)).await;
         }
     }
 
-    /// Waits until the gateway has seen the contract mined and filed it under its organization (20 R3).
+    /// Waits until the gateway has registered the mined contract with its organization (20 R3).
     async fn await_registration(&self, contracts: &str, token: Address) -> anyhow::Result<()> {
         let start = Instant::now();
         loop {
-            let found = self.client.get(self.admin, &format!("{contracts}/{token:#x}")).await?;
-            if found.status.is_success() {
+            let response = self.client.get(self.admin, &format!("{contracts}/{token:#x}")).await?;
+            if response.status.is_success() {
                 return Ok(());
             }
-            if found.status != StatusCode::NOT_FOUND || start.elapsed() > PATIENCE {
+            if response.status != StatusCode::NOT_FOUND || start.elapsed() > MINING_TIMEOUT {
                 bail!(
                     "the contract was not registered: HTTP {}: {}",
-                    found.status.as_u16(),
-                    found.text
+                    response.status.as_u16(),
+                    response.text
                 );
             }
             sleep(Duration::from_millis(50)).await;
@@ -326,7 +329,7 @@ impl Stage<'_> {
     }
 }
 
-/// `balanceOf(owner)`.
+/// Call data of `balanceOf(owner)`.
 pub(super) fn balance_of(owner: Address) -> Bytes {
     call_data("balanceOf(address)", &[owner.into_word().into()])
 }
@@ -335,7 +338,7 @@ fn transfer(to: Address, amount: U256) -> Bytes {
     call_data("transfer(address,uint256)", &[to.into_word().into(), amount])
 }
 
-/// The selector of a signature and its (static) arguments.
+/// Call data: the selector of a signature and its (static) arguments.
 fn call_data(signature: &str, arguments: &[U256]) -> Bytes {
     let mut data: Vec<u8> = keccak256(signature).iter().take(4).copied().collect();
     for argument in arguments {
@@ -344,11 +347,11 @@ fn call_data(signature: &str, arguments: &[U256]) -> Bytes {
     data.into()
 }
 
-/// The contract's code with its constructor's arguments.
-fn creation(artifact: &Value) -> anyhow::Result<Bytes> {
+/// The contract's creation code with the constructor's arguments.
+fn creation_code(artifact: &Value) -> anyhow::Result<Bytes> {
     use alloy_dyn_abi::DynSolValue;
     let mut code = Bytes::from_hex(text(artifact, "bytecode")?)
-        .context("the artefact's code is malformed")?
+        .context("the artifact's code is malformed")?
         .to_vec();
     let (name, symbol) = TOKEN;
     let arguments = DynSolValue::Tuple(vec![
@@ -360,20 +363,20 @@ fn creation(artifact: &Value) -> anyhow::Result<Bytes> {
     Ok(code.into())
 }
 
-/// Whole tokens in their smallest unit.
+/// The amount of whole tokens in their smallest unit (18 decimals).
 pub(super) fn whole(tokens: u64) -> U256 {
     U256::from(tokens) * U256::from(10).pow(U256::from(18))
 }
 
-/// The rows of a list answer.
+/// The rows of a list response.
 fn rows(list: &Value) -> Vec<Value> {
     list.get("data").unwrap_or(list).as_array().cloned().unwrap_or_default()
 }
 
-fn with_slug<'a>(list: &'a Value, slug: &str) -> anyhow::Result<&'a Value> {
-    // A group comes with its access beside it.
-    let all = list.get("data").unwrap_or(list).as_array().into_iter().flatten();
-    let mut records = all.map(|row| row.get("group").unwrap_or(row));
+fn find_by_slug<'a>(list: &'a Value, slug: &str) -> anyhow::Result<&'a Value> {
+    // A row of the group list has the group in `group`, next to its access.
+    let rows = list.get("data").unwrap_or(list).as_array().into_iter().flatten();
+    let mut records = rows.map(|row| row.get("group").unwrap_or(row));
     records
         .find(|row| row.get("slug").and_then(Value::as_str) == Some(slug))
         .with_context(|| format!("`{slug}` is not listed"))
@@ -394,7 +397,7 @@ fn text<'a>(record: &'a Value, name: &str) -> anyhow::Result<&'a str> {
 pub(super) fn number(value: &Value) -> anyhow::Result<u64> {
     let digits = value.as_str().and_then(|text| text.strip_prefix("0x"));
     let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    number.with_context(|| format!("{value} is no quantity"))
+    number.with_context(|| format!("{value} is not a quantity"))
 }
 
 #[cfg(test)]
@@ -402,7 +405,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_encoded_as_the_abi_says() {
+    fn calls_are_encoded_by_the_abi() {
         let data = balance_of(Address::repeat_byte(0x11));
         assert_eq!(
             hex::encode(&data),
@@ -415,9 +418,9 @@ mod tests {
     }
 
     #[test]
-    fn the_artefact_is_deployable() {
+    fn the_artifact_is_deployable() {
         let artifact: Value = serde_json::from_str(ARTIFACT).expect("json");
-        let code = creation(&artifact).expect("encoded");
+        let code = creation_code(&artifact).expect("encoded");
         assert!(code.ends_with(b"MUSD\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"));
         assert!(artifact.get("abi").is_some_and(Value::is_array));
     }

@@ -1,4 +1,4 @@
-//! Where a running demo is found: for `demo token`.
+//! The state file of a running demo, read by `demo token`.
 
 use super::cast::Names;
 use anyhow::Context as _;
@@ -9,17 +9,17 @@ use std::path::Path;
 /// Addresses of a running demo.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct State {
-    /// The gateway.
+    /// Base address of the gateway.
     pub(super) gateway: String,
-    /// The node behind it.
+    /// Address of the node.
     pub(super) node: String,
-    /// The names of the personas.
+    /// DIDs of the personas.
     pub(super) names: Names,
     /// The token contract.
     pub(super) token: Address,
 }
 
-/// Its name in the demo's directory.
+/// Name of the state file in the demo's directory.
 pub(super) const FILE: &str = "demo.json";
 
 impl State {

@@ -1,4 +1,4 @@
-//! What the demo prints: who is who, the same question asked by three, and lines to try.
+//! The texts that the demo prints: the personas, one query by three viewers, and commands to try.
 
 use super::{
     cast::Persona,
@@ -9,21 +9,21 @@ use super::{
 use alloy_primitives::U256;
 use serde_json::{Value, json};
 
-/// Who asks the same question.
+/// The personas that query the balances.
 const VIEWERS: [Persona; 3] = [Persona::Ops, Persona::Analyst, Persona::Trader];
-/// Whose balance they ask for.
+/// The personas whose balances are queried.
 const OWNERS: [Persona; 2] = [Persona::Analyst, Persona::Ops];
 
-/// A text for whoever watches.
+/// Prints a text to standard output.
 pub(super) fn say(text: impl core::fmt::Display) {
     crate::cli::say(text);
 }
 
-/// Prints everything.
+/// Prints the whole tour.
 pub(super) async fn print(running: &Running, scene: &Scene) -> anyhow::Result<()> {
-    people(running, scene)?;
-    question(running, scene).await?;
-    lines(running, scene)?;
+    print_personas(running, scene)?;
+    print_balances(running, scene).await?;
+    print_commands(running, scene)?;
     say(format_args!(
         "\nGateway {}   node behind it {}   token contract {:#x}\nA fresh token: {} demo token <{}>\nCtrl-C stops everything.\n",
         running.gateway,
@@ -37,7 +37,7 @@ pub(super) async fn print(running: &Running, scene: &Scene) -> anyhow::Result<()
     Ok(())
 }
 
-fn people(running: &Running, scene: &Scene) -> anyhow::Result<()> {
+fn print_personas(running: &Running, scene: &Scene) -> anyhow::Result<()> {
     say("\nWho is who (tokens last 8 hours)\n");
     for persona in Persona::ALL {
         say(format_args!(
@@ -58,8 +58,8 @@ fn people(running: &Running, scene: &Scene) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same question by three viewers, side by side.
-async fn question(running: &Running, scene: &Scene) -> anyhow::Result<()> {
+/// Queries the balances as each viewer and prints the results in a table.
+async fn print_balances(running: &Running, scene: &Scene) -> anyhow::Result<()> {
     let client = Client::new(&running.gateway);
     say("\nThe same question, three viewers: how many tokens does … hold?\n");
     say(format_args!("  {:22}", ""));
@@ -70,17 +70,17 @@ async fn question(running: &Running, scene: &Scene) -> anyhow::Result<()> {
         say(format_args!("\n  {:22}", owner.title()));
         for viewer in VIEWERS {
             let call = json!([{"to": scene.token, "data": balance_of(owner.address()?)}, "latest"]);
-            let answer = client
+            let response = client
                 .call(As::Bearer(scene.bearer(viewer)?), "/rpc", "eth_call", call)
                 .await?;
-            let tokens = answer
+            let tokens = response
                 .json()
                 .get("result")
                 .and_then(Value::as_str)
                 .and_then(|text| text.parse::<U256>().ok());
             let shown = match tokens {
                 Some(units) => (units / super::seed::whole(1)).to_string(),
-                None => format!("{} not found", answer.status.as_u16()),
+                None => format!("{} not found", response.status.as_u16()),
             };
             say(format_args!("{shown:>20}"));
         }
@@ -89,8 +89,8 @@ async fn question(running: &Running, scene: &Scene) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lines to copy.
-fn lines(running: &Running, scene: &Scene) -> anyhow::Result<()> {
+/// Prints commands to copy.
+fn print_commands(running: &Running, scene: &Scene) -> anyhow::Result<()> {
     let (rpc, token, owner) = (
         format!("{}/rpc", running.gateway),
         scene.token,
@@ -107,12 +107,12 @@ fn lines(running: &Running, scene: &Scene) -> anyhow::Result<()> {
             "curl -s {rpc} -H \"Authorization: Bearer ${bearer}\" -H 'Content-Type: application/json' -d '{body}'\n"
         ));
         say(format_args!(
-            "tests/clients/node_modules/.bin/cast call --rpc-url {rpc} --rpc-headers \"Authorization: Bearer ${bearer}\" {token} 'balanceOf(address)(uint256)' {owner}\n"
+            "cast call --rpc-url {rpc} --rpc-headers \"Authorization: Bearer ${bearer}\" {token} 'balanceOf(address)(uint256)' {owner}\n"
         ));
     }
     let viewer = variable(Persona::Analyst);
     say(format_args!(
-        "\n// ethers 6, node --input-type=module, in tests/clients\n\
+        "\n// ethers 6, node --input-type=module, in tests/clients after `scripts/setup.sh`\n\
          import {{ Contract, FetchRequest, JsonRpcProvider }} from \"ethers\";\n\
          const request = new FetchRequest(\"{rpc}\");\n\
          request.setHeader(\"Authorization\", `Bearer ${{process.env.{viewer}}}`);\n\

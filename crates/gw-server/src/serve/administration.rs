@@ -1,7 +1,8 @@
 //! The thread of the admin API.
 //!
-//! Its lists are long, and each is read, masked and written in one go. On the threads that serve calls a dozen of them would
-//! hold up everybody; on one of their own administrators wait for each other only (spec/85).
+//! The admin API returns long lists, and reads, masks and serializes each without yielding. On the threads that serve
+//! calls, a dozen such requests would block all calls. On a separate thread, administrators wait only for each other
+//! (spec/85).
 
 use anyhow::Context as _;
 use axum::{
@@ -15,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
-/// One thread with its runtime.
+/// One thread with its own runtime.
 #[derive(Debug)]
 pub(super) struct AdminThread(Option<Runtime>);
 
@@ -31,15 +32,15 @@ impl AdminThread {
         )))
     }
 
-    /// The same routes, carried out on this thread. Like any request, one whose client goes away ends.
-    pub(super) fn carry_out(&self, routes: Router) -> Router {
+    /// Wraps the routes so that their handlers run on this thread. If the client disconnects, its request is aborted.
+    pub(super) fn offload(&self, routes: Router) -> Router {
         let Some(runtime) = &self.0 else { return routes };
         let handle = runtime.handle().clone();
         routes.layer(from_fn(move |request: Request, next: Next| {
-            let work = handle.spawn(next.run(request).in_current_span());
+            let task = handle.spawn(next.run(request).in_current_span());
             async move {
-                let answer = AbortOnDropHandle::new(work).await;
-                answer.unwrap_or_else(|_| ApiError::internal().into_response())
+                let response = AbortOnDropHandle::new(task).await;
+                response.unwrap_or_else(|_| ApiError::internal().into_response())
             }
         }))
     }
@@ -47,7 +48,7 @@ impl AdminThread {
 
 impl Drop for AdminThread {
     fn drop(&mut self) {
-        // What had to end in order was waited for before.
+        // A runtime must not be dropped in async code. Tasks that must finish are in the task tracker.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
@@ -61,27 +62,31 @@ mod tests {
     use std::thread;
     use tower::ServiceExt as _;
 
-    async fn asked(routes: &Router, path: &str) -> (u16, String) {
+    async fn get_text(routes: &Router, path: &str) -> (u16, String) {
         let request = Request::get(path).body(Body::empty()).unwrap();
-        let answer = routes.clone().oneshot(request).await.unwrap();
-        let status = answer.status().as_u16();
-        let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+        let response = routes.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
         (status, String::from_utf8(body.to_vec()).unwrap())
     }
 
     async fn panics() -> String {
-        panic!("as it happens")
+        panic!("a handler panics")
     }
 
-    /// Spec/85: however long an administrator's list takes, calls go on.
+    /// Spec/85: a long list of an administrator does not delay calls.
     #[tokio::test(flavor = "current_thread")]
-    async fn spec85_routes_are_carried_out_on_a_thread_of_their_own() {
+    async fn spec85_admin_routes_run_on_their_own_thread() {
         let administration = AdminThread::start().unwrap();
         let name = || async { thread::current().name().unwrap_or_default().to_owned() };
         let routes = Router::new().route("/name", get(name)).route("/panic", get(panics));
-        let routes = administration.carry_out(routes);
-        assert_eq!(asked(&routes, "/name").await, (200, "administration".to_owned()));
-        assert_eq!(asked(&routes, "/panic").await.0, 500, "a panic is one request's");
-        assert_eq!(asked(&routes, "/name").await.0, 200);
+        let routes = administration.offload(routes);
+        assert_eq!(get_text(&routes, "/name").await, (200, "administration".to_owned()));
+        assert_eq!(
+            get_text(&routes, "/panic").await.0,
+            500,
+            "a panic ends one request only"
+        );
+        assert_eq!(get_text(&routes, "/name").await.0, 200);
     }
 }

@@ -1,7 +1,8 @@
-//! A request's body, which must be whole within 10 s (spec/85 section 5) and is charged while it arrives (RL8).
+//! The body of a request. It must be complete within 10 s (spec/85 section 5), and its bytes are charged to a budget as
+//! they arrive (RL8).
 //!
-//! The pieces in which a body comes are copied together: a piece of one byte would otherwise hold the whole buffer that it
-//! was read into.
+//! Small chunks are copied into one buffer. Otherwise a chunk of one byte would keep the whole buffer alive that it was
+//! read into.
 
 use super::body_budget::{BodyCharge, OverBudget};
 use axum::BoxError;
@@ -19,67 +20,70 @@ use std::{
 use tokio::time::{Sleep, sleep};
 
 /// From the first wait for the body to its end.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A body that is whole in one piece of so many bytes at most is not counted: the number of connections bounds those.
-const SMALL: usize = 4 * 1024;
-/// Bytes that are copied together before they are handed on.
-const PIECE: usize = 64 * 1024;
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest body in bytes that is not charged, if it arrives in one chunk. The connection limit bounds the memory of
+/// such bodies.
+const UNCHARGED_BYTES: usize = 4 * 1024;
+/// Bytes that are collected before they are passed on as one frame.
+const FRAME_BYTES: usize = 64 * 1024;
 
-/// A body with a deadline. The timer starts with the first wait: a body that came with its headers needs none.
+/// A body with a deadline and a charge. The timer starts with the first wait: a body that arrives with its headers
+/// needs no timer.
 #[derive(Debug)]
-pub(super) struct Timely<B = Incoming> {
+pub(super) struct TimedBody<B = Incoming> {
     inner: B,
     charge: Arc<BodyCharge>,
     deadline: Option<Pin<Box<Sleep>>>,
-    held: Vec<u8>,
+    /// Bytes that are charged but not passed on yet.
+    buffered: Vec<u8>,
 }
 
-/// The body did not come in time.
+/// The body was not complete in time.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the request's body did not arrive in time")]
-struct Late;
+struct BodyTimeout;
 
-impl<B> Timely<B> {
+impl<B> TimedBody<B> {
     pub(super) fn new(inner: B, charge: Arc<BodyCharge>) -> Self {
         Self {
             inner,
             charge,
             deadline: None,
-            held: Vec::new(),
+            buffered: Vec::new(),
         }
     }
 
-    fn piece(&mut self) -> Frame<Bytes> {
-        Frame::data(std::mem::take(&mut self.held).into())
+    fn take_frame(&mut self) -> Frame<Bytes> {
+        Frame::data(std::mem::take(&mut self.buffered).into())
     }
 }
 
-impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin> Body for Timely<B> {
+impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin> Body for TimedBody<B> {
     type Data = Bytes;
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         loop {
             if self.charge.has_yielded() {
-                self.held = Vec::new();
+                self.buffered = Vec::new();
                 return Poll::Ready(Some(Err(NoBodyRoom.into())));
             }
             let data = match Pin::new(&mut self.inner).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => data,
-                    // Nobody reads trailers.
+                    // Trailers are ignored.
                     Err(_) => continue,
                 },
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error.into()))),
                 Poll::Ready(None) => {
                     self.charge.complete();
-                    let last = (!self.held.is_empty()).then(|| Ok(self.piece()));
+                    let last = (!self.buffered.is_empty()).then(|| Ok(self.take_frame()));
                     return Poll::Ready(last);
                 }
                 Poll::Pending => break,
             };
             let is_end = self.inner.is_end_stream();
-            if is_end && data.len() <= SMALL && self.held.is_empty() {
+            if is_end && data.len() <= UNCHARGED_BYTES && self.buffered.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(data))));
             }
             if let Err(OverBudget) = self.charge.charge(data.len()) {
@@ -88,30 +92,30 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin> Body for Timely<B> {
             if is_end {
                 self.charge.complete();
             }
-            self.held.extend_from_slice(&data);
-            if is_end || self.held.len() >= PIECE {
-                return Poll::Ready(Some(Ok(self.piece())));
+            self.buffered.extend_from_slice(&data);
+            if is_end || self.buffered.len() >= FRAME_BYTES {
+                return Poll::Ready(Some(Ok(self.take_frame())));
             }
         }
         if self.charge.poll_yielded(cx.waker()) {
-            self.held = Vec::new();
+            self.buffered = Vec::new();
             return Poll::Ready(Some(Err(NoBodyRoom.into())));
         }
-        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
-        deadline.as_mut().poll(cx).map(|()| Some(Err(Late.into())))
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(BODY_TIMEOUT)));
+        deadline.as_mut().poll(cx).map(|()| Some(Err(BodyTimeout.into())))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.held.is_empty() && self.inner.is_end_stream()
+        self.buffered.is_empty() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let held = u64::try_from(self.held.len()).unwrap_or(u64::MAX);
+        let buffered = u64::try_from(self.buffered.len()).unwrap_or(u64::MAX);
         let rest = self.inner.size_hint();
         let mut hint = SizeHint::new();
-        hint.set_lower(rest.lower().saturating_add(held));
+        hint.set_lower(rest.lower().saturating_add(buffered));
         if let Some(upper) = rest.upper() {
-            hint.set_upper(upper.saturating_add(held));
+            hint.set_upper(upper.saturating_add(buffered));
         }
         hint
     }
@@ -127,19 +131,19 @@ mod tests {
     use http_body_util::BodyExt as _;
     use std::collections::VecDeque;
 
-    /// Pieces that are there at once; then nothing more comes, or the end.
-    struct Pieces {
-        left: VecDeque<Bytes>,
+    /// A body whose chunks are available at once. After them it ends, or stays pending forever.
+    struct Chunks {
+        remaining: VecDeque<Bytes>,
         ends: bool,
     }
 
-    impl Body for Pieces {
+    impl Body for Chunks {
         type Data = Bytes;
         type Error = BoxError;
 
         fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-            match self.left.pop_front() {
-                Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+            match self.remaining.pop_front() {
+                Some(chunk) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
                 None if self.ends => Poll::Ready(None),
                 None => Poll::Pending,
             }
@@ -154,52 +158,52 @@ mod tests {
         BodyBudget::new("test", limits, TrustedProxies::default())
     }
 
-    fn body(budget: &Arc<BodyBudget>, pieces: Vec<Bytes>, ends: bool) -> Timely<Pieces> {
+    fn body(budget: &Arc<BodyBudget>, chunks: Vec<Bytes>, ends: bool) -> TimedBody<Chunks> {
         let charge = budget.open([127, 0, 0, 1].into(), &http::HeaderMap::new());
-        Timely::new(
-            Pieces {
-                left: pieces.into(),
+        TimedBody::new(
+            Chunks {
+                remaining: chunks.into(),
                 ends,
             },
             charge,
         )
     }
 
-    /// RL8: a client that sends single bytes makes the gateway hold no more than it sent.
+    /// RL8: if a client sends single bytes, the gateway holds no more bytes than it sent.
     #[tokio::test]
-    async fn rl8_small_pieces_are_copied_out_of_the_buffers_they_came_in() {
+    async fn rl8_small_chunks_are_copied_out_of_their_read_buffers() {
         let buffer = Bytes::from(vec![b'x'; 8192]);
-        let pieces = (0..100).map(|at| buffer.slice(at..=at)).collect();
-        let mut timely = body(&budget(1 << 20), pieces, true);
-        let data = timely.frame().await.unwrap().unwrap().into_data().unwrap();
+        let chunks = (0..100).map(|index| buffer.slice(index..=index)).collect();
+        let mut timed_body = body(&budget(1 << 20), chunks, true);
+        let data = timed_body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(data, vec![b'x'; 100]);
-        assert!(timely.frame().await.is_none());
-        drop(timely);
+        assert!(timed_body.frame().await.is_none());
+        drop(timed_body);
         assert!(buffer.is_unique(), "nothing refers to the buffer");
     }
 
-    /// RL8: what gives way is answered with 503 and a time to come back, not as a body that broke off.
+    /// RL8: a body that yields is answered with 503 and `Retry-After`, not as an aborted body.
     #[tokio::test(start_paused = true)]
-    async fn rl8_a_body_that_gives_way_is_answered_as_unavailable() {
+    async fn rl8_a_body_that_yields_is_answered_with_503() {
         let budget = budget(200_000);
-        let whole = |size| vec![Bytes::from(vec![b'x'; size])];
-        let waits = tokio::spawn(read_body(axum::body::Body::new(body(&budget, whole(150_000), false))));
+        let chunk = |size| vec![Bytes::from(vec![b'x'; size])];
+        let slow = tokio::spawn(read_body(axum::body::Body::new(body(&budget, chunk(150_000), false))));
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let next = body(&budget, whole(100_000), true);
+        let next = body(&budget, chunk(100_000), true);
         assert_eq!(read_body(axum::body::Body::new(next)).await.unwrap().len(), 100_000);
-        let refused = waits.await.unwrap().unwrap_err();
-        assert_eq!(refused.code().status(), 503);
-        let answer = axum::response::IntoResponse::into_response(refused);
-        assert_eq!(answer.headers()["retry-after"], "1");
+        let error = slow.await.unwrap().unwrap_err();
+        assert_eq!(error.code().status(), 503);
+        let response = axum::response::IntoResponse::into_response(error);
+        assert_eq!(response.headers()["retry-after"], "1");
     }
 
     /// Spec/85 section 5.
     #[tokio::test(start_paused = true)]
-    async fn edge_a_body_that_does_not_end_is_given_up_after_ten_seconds() {
-        let timely = body(&budget(1 << 20), vec![Bytes::from_static(b"{")], false);
+    async fn edge_an_incomplete_body_is_rejected_after_ten_seconds() {
+        let timed_body = body(&budget(1 << 20), vec![Bytes::from_static(b"{")], false);
         let start = tokio::time::Instant::now();
         assert_eq!(
-            read_body(axum::body::Body::new(timely))
+            read_body(axum::body::Body::new(timed_body))
                 .await
                 .unwrap_err()
                 .code()

@@ -1,8 +1,8 @@
-//! How many bytes of request bodies are held at once, in all and of one address (RL8).
+//! Limits the bytes of request bodies that are in memory at once, for a listener and for each address (RL8).
 //!
-//! A body is charged as it arrives, until its request is answered. Where the share of an address, of a network around it,
-//! or of the listener is used up, the slowest body of the group that is not whole yet gives way: it is answered with 503.
-//! Bodies that are whole never give way; where there is nothing else, the one that arrives is refused.
+//! A body is charged as it arrives, until its request is answered. If the budget of an address, of a network around it,
+//! or of the listener is used up, the slowest incomplete body of the group yields: its request is answered with 503.
+//! Complete bodies never yield. If no other body can yield, the arriving one is rejected.
 
 use super::quota::Network;
 use gw_http::TrustedProxies;
@@ -21,35 +21,35 @@ use std::{
 use tokio::time::Instant;
 
 const MIB: usize = 1024 * 1024;
-/// Calm that lasts so long ends a rush; the next one is told of anew.
-const CALM: Duration = Duration::from_secs(60);
-/// The group of all that trusted proxies send in their own name: bounded by the total alone.
-const PROXIES: Network = Network::NOWHERE;
+/// After this time without a rejected body, the next one is logged again.
+const QUIET_PERIOD: Duration = Duration::from_secs(60);
+/// The group of bodies for which a trusted proxy names no client. Only the listener's budget limits it.
+const PROXIES: Network = Network::NONE;
 
-/// How many bytes of bodies one listener holds.
+/// The body budgets of one listener, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BodyLimits {
-    /// In all.
+    /// Budget of the listener.
     pub(super) total: usize,
-    /// Of one IPv4 address or IPv6 /64; the networks around it may hold some times as many.
+    /// Budget of one IPv4 address or IPv6 /64. The networks around it have a multiple of it, see [`Network::around`].
     pub(super) per_address: usize,
 }
 
 impl BodyLimits {
-    /// 128 of the largest bodies, or 8 KiB for each of as many connections as there are at most by default; a quarter of
-    /// it for an address, behind which an office may stand.
+    /// For the public listener: 128 of the largest bodies, or 8 KiB for each of the default 16,384 connections. One
+    /// address gets a quarter of it, because a whole office may share an address.
     pub(super) const PUBLIC: Self = Self {
         total: 128 * MIB,
         per_address: 32 * MIB,
     };
-    /// Who reaches the internal listener is one network's.
+    /// For the internal listener: all callers are in one network, so one address may use the whole budget.
     pub(super) const INTERNAL: Self = Self {
         total: 32 * MIB,
         per_address: 32 * MIB,
     };
 }
 
-/// The bodies of one listener.
+/// The request bodies of one listener, and their limits.
 #[derive(Debug)]
 pub(super) struct BodyBudget {
     listener: &'static str,
@@ -63,17 +63,17 @@ pub(super) struct BodyBudget {
 #[derive(Debug, Default)]
 struct Table {
     held: usize,
-    bodies: HashMap<u64, Entry>,
+    bodies: HashMap<u64, BodyEntry>,
     groups: HashMap<Network, Group>,
     next: u64,
-    last_rush: Option<Instant>,
+    last_contention: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct BodyEntry {
     bytes: usize,
     since: Instant,
-    is_whole: bool,
+    is_complete: bool,
     /// From the narrowest to the widest.
     networks: Vec<Network>,
     signal: Arc<Signal>,
@@ -86,14 +86,14 @@ struct Group {
     members: HashSet<u64>,
 }
 
-/// Tells a body that waits for bytes that it gives way.
+/// Notifies a body that waits for bytes that it must yield.
 #[derive(Debug, Default)]
 struct Signal {
     yields: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
-/// What one request holds of the budget, given back when it is dropped.
+/// The charge of one request; released on drop.
 #[derive(Debug)]
 pub(super) struct BodyCharge {
     budget: Arc<BodyBudget>,
@@ -102,12 +102,12 @@ pub(super) struct BodyCharge {
     id: Mutex<Option<u64>>,
 }
 
-/// The budget has no room for a body.
+/// The budget cannot hold the body: it yields or is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OverBudget;
 
 impl BodyBudget {
-    /// Of a listener that is called this in metrics and log lines.
+    /// Creates the budget of a listener. Metrics and log lines call it `listener`.
     pub(super) fn new(listener: &'static str, limits: BodyLimits, proxies: TrustedProxies) -> Arc<Self> {
         Arc::new(Self {
             listener,
@@ -123,7 +123,7 @@ impl BodyBudget {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For the body of one request. Behind a trusted proxy the client is whom it names.
+    /// Opens a charge for the body of one request. Behind a trusted proxy, the client is the one that the proxy names.
     pub(super) fn open(self: &Arc<Self>, peer: IpAddr, headers: &HeaderMap) -> Arc<BodyCharge> {
         let client = self.proxies.forwarded(peer, headers).unwrap_or(peer);
         let client = (!self.proxies.contains(client)).then_some(client);
@@ -135,12 +135,12 @@ impl BodyBudget {
         })
     }
 
-    /// Counts a refusal; the operator is told once, and again after a calm.
-    fn report_refusal(&self, table: &mut Table, network: Option<Network>) {
+    /// Counts a rejected body and logs it: the first one, and again after [`QUIET_PERIOD`].
+    fn report_rejection(&self, table: &mut Table, network: Option<Network>) {
         self.yielded.increment(1);
         let now = Instant::now();
-        let last = table.last_rush.replace(now);
-        if last.is_none_or(|last| now.duration_since(last) >= CALM) {
+        let last = table.last_contention.replace(now);
+        if last.is_none_or(|last| now.duration_since(last) >= QUIET_PERIOD) {
             let network = network.map_or_else(|| "any".to_owned(), |network| network.to_string());
             tracing::warn!(
                 listener = self.listener,
@@ -148,15 +148,15 @@ impl BodyBudget {
                 total = self.limits.total,
                 per_address = self.limits.per_address,
                 network,
-                "request bodies on their way hold as many bytes as they may: from now on the slowest of them are answered \
-                 with 503; block the network if it sends bodies that do not end"
+                "the budget for request bodies is used up: from now on the slowest incomplete bodies are answered with \
+                 503; block the network if it sends bodies that do not end"
             );
         }
     }
 }
 
 impl Table {
-    /// Counts bytes of a body.
+    /// Adds bytes to a body and its networks.
     fn add(&mut self, id: u64, bytes: usize) {
         let Some(entry) = self.bodies.get_mut(&id) else { return };
         entry.bytes = entry.bytes.saturating_add(bytes);
@@ -191,10 +191,10 @@ impl Table {
             group.is_widest = networks.last() == Some(network);
             group.members.insert(id);
         }
-        let entry = Entry {
+        let entry = BodyEntry {
             bytes: 0,
             since: Instant::now(),
-            is_whole: false,
+            is_complete: false,
             networks,
             signal: Arc::clone(signal),
         };
@@ -206,74 +206,76 @@ impl Table {
         self.groups.get(&network).map_or(0, |group| group.bytes)
     }
 
-    /// Of the bodies of a network that are not whole, the one that came in at the lowest rate; one that holds nothing would
-    /// make no room. `own` is counted with what it is about to get.
-    fn slowest(&self, network: Network, own: (u64, usize)) -> Option<u64> {
+    /// The incomplete body of a network with the lowest rate. A body without bytes is skipped: ending it would free
+    /// nothing. `arriving` is the id of the arriving body and the bytes to add to it.
+    fn slowest(&self, network: Network, arriving: (u64, usize)) -> Option<u64> {
         let now = Instant::now();
         let rated = self.groups.get(&network)?.members.iter().filter_map(|id| {
-            let entry = self.bodies.get(id).filter(|entry| !entry.is_whole)?;
-            let bytes = entry.bytes.saturating_add(if *id == own.0 { own.1 } else { 0 });
+            let entry = self.bodies.get(id).filter(|entry| !entry.is_complete)?;
+            let bytes = entry
+                .bytes
+                .saturating_add(if *id == arriving.0 { arriving.1 } else { 0 });
             let age = now.duration_since(entry.since).as_micros().saturating_add(1);
-            // Bytes in a day, so that whole numbers tell creeping bodies apart.
+            // In bytes per day, so that integers distinguish very slow bodies.
             let rate = (bytes as u128).saturating_mul(86_400_000_000) / age;
             (bytes > 0).then_some((rate, entry.since, *id))
         });
         rated.min().map(|(.., id)| id)
     }
 
-    /// The slowest body of the widest network that holds most bytes, and has one that is not whole.
-    fn slowest_of_fullest(&self, own: (u64, usize)) -> Option<(Network, u64)> {
+    /// The slowest body of the widest network with the most bytes that has an incomplete body.
+    fn slowest_of_fullest(&self, arriving: (u64, usize)) -> Option<(Network, u64)> {
         let mut widest: Vec<_> = self.groups.iter().filter(|(_, group)| group.is_widest).collect();
         widest.sort_unstable_by_key(|(network, group)| std::cmp::Reverse((group.bytes, **network)));
         widest
             .into_iter()
-            .find_map(|(network, _)| Some((*network, self.slowest(*network, own)?)))
+            .find_map(|(network, _)| Some((*network, self.slowest(*network, arriving)?)))
     }
 }
 
 impl BodyCharge {
-    /// Charges bytes that came; slower bodies give way for them.
+    /// Charges bytes that arrived. Slower bodies yield if there is no budget for them.
     ///
     /// # Errors
-    /// [`OverBudget`] where this body is the slowest itself, or has given way before.
+    /// [`OverBudget`] if this body is the slowest one itself, or has yielded before.
     pub(super) fn charge(&self, bytes: usize) -> Result<(), OverBudget> {
         let budget = &*self.budget;
-        let mut own = self.id.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own_id = self.id.lock().unwrap_or_else(PoisonError::into_inner);
         if self.has_yielded() {
             return Err(OverBudget);
         }
-        let around = self.client.map_or_else(|| vec![(PROXIES, usize::MAX)], Network::around);
+        let networks = self.client.map_or_else(|| vec![(PROXIES, usize::MAX)], Network::around);
         let mut table = budget.table();
-        let id = *own
-            .get_or_insert_with(|| table.insert(around.iter().map(|(network, _)| *network).collect(), &self.signal));
-        for (network, times) in around {
-            let most = budget.limits.per_address.saturating_mul(times);
-            while table.bytes_of(network).saturating_add(bytes) > most {
-                budget.report_refusal(&mut table, Some(network));
+        let id = *own_id
+            .get_or_insert_with(|| table.insert(networks.iter().map(|(network, _)| *network).collect(), &self.signal));
+        for (network, factor) in networks {
+            let limit = budget.limits.per_address.saturating_mul(factor);
+            while table.bytes_of(network).saturating_add(bytes) > limit {
+                budget.report_rejection(&mut table, Some(network));
                 let slowest = table.slowest(network, (id, bytes));
-                self.give_way(&mut table, id, slowest)?;
+                self.evict(&mut table, id, slowest)?;
             }
         }
         while table.held.saturating_add(bytes) > budget.limits.total {
             let slowest = table.slowest_of_fullest((id, bytes));
-            budget.report_refusal(&mut table, slowest.map(|(network, _)| network));
-            self.give_way(&mut table, id, slowest.map(|(_, id)| id))?;
+            budget.report_rejection(&mut table, slowest.map(|(network, _)| network));
+            self.evict(&mut table, id, slowest.map(|(_, id)| id))?;
         }
         table.add(id, bytes);
         budget.held.set(table.held as f64);
         Ok(())
     }
 
-    /// Ends the slowest body, which may be this one.
-    fn give_way(&self, table: &mut Table, own: u64, slowest: Option<u64>) -> Result<(), OverBudget> {
-        let other = slowest.filter(|id| *id != own);
-        let signal = other
+    /// Removes the slowest body from the table and notifies it; or this body, if it is the slowest one.
+    fn evict(&self, table: &mut Table, own_id: u64, slowest: Option<u64>) -> Result<(), OverBudget> {
+        let evicted = slowest.filter(|id| *id != own_id);
+        let signal = evicted
             .and_then(|id| table.bodies.get(&id))
             .map(|entry| Arc::clone(&entry.signal));
-        table.remove(other.unwrap_or(own));
+        table.remove(evicted.unwrap_or(own_id));
         match signal {
             Some(signal) => {
-                signal.end();
+                signal.request_yield();
                 Ok(())
             }
             None => {
@@ -283,37 +285,40 @@ impl BodyCharge {
         }
     }
 
-    /// The body is whole: it does not give way any more.
+    /// Marks the body as complete, so that it does not yield any more.
     pub(super) fn complete(&self) {
-        let own = *self.id.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(id) = own
+        let own_id = *self.id.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(id) = own_id
             && let Some(entry) = self.budget.table().bodies.get_mut(&id)
         {
-            entry.is_whole = true;
+            entry.is_complete = true;
         }
     }
 
-    /// Whether this body was refused, or gave way.
+    /// Whether this body was rejected or has yielded.
     pub(super) fn has_yielded(&self) -> bool {
         self.signal.yields.load(Ordering::SeqCst)
     }
 
-    /// The same; where it was not, the task is woken when it is.
+    /// Whether this body was rejected or has yielded. If not, `waker` is woken once it must yield.
     pub(super) fn poll_yielded(&self, waker: &Waker) -> bool {
-        let mut waiting = self.signal.waker.lock().unwrap_or_else(PoisonError::into_inner);
-        if !waiting.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *waiting = Some(waker.clone());
+        let mut registered_waker = self.signal.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        if !registered_waker
+            .as_ref()
+            .is_some_and(|registered| registered.will_wake(waker))
+        {
+            *registered_waker = Some(waker.clone());
         }
-        drop(waiting);
+        drop(registered_waker);
         self.has_yielded()
     }
 }
 
 impl Signal {
-    fn end(&self) {
+    fn request_yield(&self) {
         self.yields.store(true, Ordering::SeqCst);
-        let waiting = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(waker) = waiting {
+        let registered_waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = registered_waker {
             waker.wake();
         }
     }
@@ -321,8 +326,8 @@ impl Signal {
 
 impl Drop for BodyCharge {
     fn drop(&mut self) {
-        let own = self.id.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(id) = own {
+        let own_id = self.id.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(id) = own_id {
             let mut table = self.budget.table();
             table.remove(id);
             self.budget.held.set(table.held as f64);
@@ -347,64 +352,64 @@ mod tests {
         budget.table().held
     }
 
-    /// RL8: the body that stands still gives way before one that creeps, and that before one that comes fast.
+    /// RL8: a stalled body yields before a slow one, and a slow one before a fast one.
     #[tokio::test(start_paused = true)]
-    async fn rl8_the_slowest_body_of_an_address_gives_way() {
+    async fn rl8_the_slowest_body_of_an_address_yields() {
         let budget = budget(10_000, 1_000);
-        let still = open(&budget, "198.51.100.1");
-        let creeping = open(&budget, "198.51.100.1");
-        still.charge(300).unwrap();
-        creeping.charge(300).unwrap();
+        let stalled = open(&budget, "198.51.100.1");
+        let slow = open(&budget, "198.51.100.1");
+        stalled.charge(300).unwrap();
+        slow.charge(300).unwrap();
         tokio::time::advance(Duration::from_secs(2)).await;
-        creeping.charge(10).unwrap();
+        slow.charge(10).unwrap();
         let fast = open(&budget, "198.51.100.1");
         tokio::time::advance(Duration::from_secs(1)).await;
         fast.charge(390).unwrap();
-        let elsewhere = open(&budget, "203.0.113.1");
-        elsewhere.charge(1_000).unwrap();
+        let other_address = open(&budget, "203.0.113.1");
+        other_address.charge(1_000).unwrap();
         assert!(
-            ![&still, &creeping, &fast, &elsewhere]
+            ![&stalled, &slow, &fast, &other_address]
                 .iter()
-                .any(|one| one.has_yielded())
+                .any(|charge| charge.has_yielded())
         );
         fast.charge(100).unwrap();
-        assert!(still.has_yielded() && !creeping.has_yielded());
-        assert_eq!(still.charge(1), Err(OverBudget), "it has given way for good");
-        // The creeping one asks for more than there is: it is the slowest itself.
+        assert!(stalled.has_yielded() && !slow.has_yielded());
+        assert_eq!(stalled.charge(1), Err(OverBudget), "it has yielded for good");
+        // The slow body exceeds the budget, and is itself the slowest one.
         tokio::time::advance(Duration::from_secs(1)).await;
         fast.charge(200).unwrap();
-        assert_eq!(creeping.charge(100), Err(OverBudget));
-        assert!(!fast.has_yielded() && !elsewhere.has_yielded());
-        drop((still, creeping, fast, elsewhere));
+        assert_eq!(slow.charge(100), Err(OverBudget));
+        assert!(!fast.has_yielded() && !other_address.has_yielded());
+        drop((stalled, slow, fast, other_address));
         let table = budget.table();
         assert!(table.held == 0 && table.bodies.is_empty() && table.groups.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rl8_a_whole_body_never_gives_way() {
+    async fn rl8_a_complete_body_never_yields() {
         let budget = budget(10_000, 1_000);
-        let whole = open(&budget, "198.51.100.1");
-        whole.charge(900).unwrap();
-        whole.complete();
+        let complete = open(&budget, "198.51.100.1");
+        complete.charge(900).unwrap();
+        complete.complete();
         tokio::time::advance(Duration::from_secs(9)).await;
         let next = open(&budget, "198.51.100.1");
         assert_eq!(next.charge(200), Err(OverBudget));
-        assert!(!whole.has_yielded() && held(&budget) == 900);
-        drop(whole);
+        assert!(!complete.has_yielded() && held(&budget) == 900);
+        drop(complete);
         assert_eq!(open(&budget, "198.51.100.1").charge(1_000), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rl8_a_full_listener_takes_from_the_fullest_network() {
+    async fn rl8_at_a_full_listener_the_fullest_network_yields() {
         let budget = budget(2_000, 1_000);
         let quiet = open(&budget, "203.0.113.1");
         quiet.charge(100).unwrap();
         let mut crowd = Vec::new();
         for host in 1..=9 {
             tokio::time::advance(Duration::from_millis(100)).await;
-            let one = open(&budget, &format!("198.51.100.{host}"));
-            one.charge(200).unwrap();
-            crowd.push(one);
+            let charge = open(&budget, &format!("198.51.100.{host}"));
+            charge.charge(200).unwrap();
+            crowd.push(charge);
         }
         let proxied = open(&budget, "10.0.0.1");
         proxied.charge(150).unwrap();
@@ -422,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rl8_networks_around_an_address_are_bounded_too() {
+    async fn rl8_networks_around_an_address_are_limited_too() {
         let budget = budget(100_000, 100);
         let hosts: Vec<_> = (1..=4)
             .map(|host| open(&budget, &format!("2001:db8:1:{host}::1")))
@@ -434,7 +439,7 @@ mod tests {
         hosts[3].charge(100).unwrap();
         assert!(
             hosts[0].has_yielded() && held(&budget) == 300,
-            "a /56 holds three times as much as a /64"
+            "a /56 has three times the budget of a /64"
         );
     }
 }

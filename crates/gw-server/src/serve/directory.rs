@@ -1,14 +1,17 @@
-//! The enterprise directory, as configured.
+//! The enterprise directory of the configuration.
 
 use crate::config::Config;
 use anyhow::Context as _;
 use gw_cache::Cache;
-use gw_http::Edge;
+use gw_http::HttpContext;
 use gw_identity::{Directory, DirectorySettings, directory::Rules};
 use std::sync::Arc;
 
-/// The directory people and machines may log in with, where one is configured.
-pub(super) fn directory(config: &Config, cache: Cache, edge: &Edge) -> anyhow::Result<Option<Arc<Directory>>> {
+/// The directory by which users and service principals log in; `None` if none is configured.
+///
+/// # Errors
+/// If the HTTP client of the directory cannot be created.
+pub(super) fn directory(config: &Config, cache: Cache, edge: &HttpContext) -> anyhow::Result<Option<Arc<Directory>>> {
     let identity = &config.identity;
     let auto_kyc = [
         (identity.auto_kyc, "AUTO_KYC_IDP"),
@@ -24,29 +27,30 @@ pub(super) fn directory(config: &Config, cache: Cache, edge: &Edge) -> anyhow::R
             "AUTO_KYC_DIRECTORY_SERVICE_PRINCIPAL",
         ),
     ];
-    for (_, setting) in auto_kyc.into_iter().filter(|(on, _)| *on) {
+    for (_, setting) in auto_kyc.into_iter().filter(|(is_enabled, _)| *is_enabled) {
         tracing::warn!(
             setting,
-            "new accounts pass the KYC gate without anybody having looked at them"
+            "new accounts pass the KYC gate without a review; unset this setting if they must be reviewed"
         );
     }
-    let Some(from) = &identity.directory else {
+    let Some(configured) = &identity.directory else {
         return Ok(None);
     };
     let settings = DirectorySettings {
         rules: Rules {
-            authority: from.authority.clone(),
-            client_id: from.client_id.clone(),
-            sp_audience: from.sp_audience.clone(),
-            sp_clients: from.sp_clients.clone(),
-            sp_role: from.sp_role.clone(),
+            authority: configured.authority.clone(),
+            client_id: configured.client_id.clone(),
+            sp_audience: configured.sp_audience.clone(),
+            sp_clients: configured.sp_clients.clone(),
+            sp_role: configured.sp_role.clone(),
         },
-        client_secret: from.client_secret.clone(),
-        tenant: from.tenant.clone(),
-        auto_kyc_user: from.auto_kyc_user,
-        auto_kyc_service_principal: from.auto_kyc_service_principal,
+        client_secret: configured.client_secret.clone(),
+        tenant: configured.tenant.clone(),
+        auto_kyc_user: configured.auto_kyc_user,
+        auto_kyc_service_principal: configured.auto_kyc_service_principal,
     };
     let (clock, entropy) = (Arc::clone(&edge.clock), Arc::clone(&edge.entropy));
-    let directory = Directory::new(settings, cache, clock, entropy).context("the directory cannot be asked")?;
+    let directory = Directory::new(settings, cache, clock, entropy)
+        .context("the client of the enterprise directory cannot be created")?;
     Ok(Some(Arc::new(directory)))
 }

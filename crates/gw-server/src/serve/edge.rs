@@ -1,21 +1,29 @@
-//! The state all HTTP surfaces share, made from the configuration.
+//! Builds the HTTP context that all routers share from the configuration.
 
 use super::{
     features::seconds,
-    stores::{Ground, Secrets},
+    stores::{Platform, Secrets},
 };
 use crate::config::{Config, Environment};
 use anyhow::Context as _;
-use gw_http::{AdminGate, Edge, PolicySource, PrivateNetwork, TokenCodec, TokenLives, TrustedProxies};
-use gw_policy::access::admin::Qualifies;
+use gw_http::{AdminGate, HttpContext, PolicySource, PrivateNetwork, TokenCodec, TokenLives, TrustedProxies};
+use gw_policy::access::admin::AdminCriteria;
 use gw_store::Feed;
 use std::sync::Arc;
 
-/// Makes it. The feed gives the snapshot, and the time by which decisions are made (HD23 E-5).
-pub(crate) fn edge(config: &Config, secrets: &Secrets, ground: &Ground, feed: &Feed) -> anyhow::Result<Arc<Edge>> {
+/// Builds the context. The feed provides the policy snapshot and the clock of decisions (HD23 E-5).
+///
+/// # Errors
+/// If the token secrets or the token lifetimes are not valid.
+pub(crate) fn edge(
+    config: &Config,
+    secrets: &Secrets,
+    platform: &Platform,
+    feed: &Feed,
+) -> anyhow::Result<Arc<HttpContext>> {
     let production = config.environment == Environment::Production;
     let tokens = TokenCodec::new(&config.edge.base_url, &secrets.access, &secrets.refresh)
-        .context("the token secrets cannot be used")?
+        .context("the token secrets are not valid")?
         .with_lives(TokenLives {
             access: seconds(config.identity.access_ttl)?,
             refresh: seconds(config.identity.refresh_ttl)?,
@@ -27,11 +35,11 @@ pub(crate) fn edge(config: &Config, secrets: &Secrets, ground: &Ground, feed: &F
             pinned.fresh.then_some(pinned.snapshot)
         })
     };
-    Ok(Arc::new(Edge {
+    Ok(Arc::new(HttpContext {
         tokens,
         policy,
         clock: Arc::new(feed.clock()),
-        entropy: Arc::clone(&ground.entropy),
+        entropy: Arc::clone(&platform.entropy),
         origins: Arc::new(config.edge.origins.clone()),
         proxies: TrustedProxies::new(config.edge.trusted_proxies.clone()),
         network: PrivateNetwork::new(config.edge.internal_networks.clone()),
@@ -42,9 +50,9 @@ pub(crate) fn edge(config: &Config, secrets: &Secrets, ground: &Ground, feed: &F
             production,
         )
         .with(if config.admin.require_org_admin_group {
-            Qualifies::Group
+            AdminCriteria::Group
         } else {
-            Qualifies::GroupOrClaim
+            AdminCriteria::GroupOrClaim
         }),
         production,
     }))

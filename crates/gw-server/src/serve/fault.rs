@@ -1,30 +1,30 @@
-//! Why the process does not start, and with which code it ends.
+//! Errors that end the process, and their exit codes.
 
 use crate::config::{EXIT_CONFIG, Report};
 use gw_store::LockError;
 
-/// A refused configuration, a place held by another process, or anything else in the way.
+/// An error that ends the service or a command.
 #[derive(Debug)]
-pub(crate) enum Fault {
-    /// Everything that is wrong with the configuration.
+pub(crate) enum ServeError {
+    /// The configuration is invalid; the report lists all errors.
     Configuration(Report),
     /// Another process holds a directory (HD24).
     Held(String),
-    /// A command found the place held by a running process; it may try again later.
+    /// A command found a directory held by a running process; it may be tried again later.
     Busy(String),
-    /// What a command was to read cannot be read.
+    /// An input of a command cannot be read.
     Unreadable(anyhow::Error),
-    /// Something outside is not as it must be.
+    /// Any other error, mostly of a dependency.
     Other(anyhow::Error),
 }
 
-/// `EX_IOERR`: what a command was to read cannot be read, which is no finding.
+/// `EX_IOERR`: an input of a command cannot be read, which is not a finding.
 const EXIT_UNREADABLE: u8 = 74;
-/// `EX_TEMPFAIL`: another process holds it, try again.
+/// `EX_TEMPFAIL`: another process holds the directory; try again.
 const EXIT_BUSY: u8 = 75;
 
-impl Fault {
-    /// The code the process ends with.
+impl ServeError {
+    /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Configuration(_) | Self::Held(_) => EXIT_CONFIG,
@@ -34,30 +34,31 @@ impl Fault {
         }
     }
 
-    /// For commands that write once and end: a held directory is no wrong configuration (HD24 is about `serve`).
+    /// Turns [`Self::Held`] into [`Self::Busy`], for commands that write once and end: for them a held directory is not
+    /// a wrong configuration (HD24 is about `serve`).
     pub(crate) fn into_busy(self) -> Self {
         match self {
-            Self::Held(what) => Self::Busy(format!(
-                "{what}; stop it first, or let it migrate by itself (MIGRATE=auto)"
+            Self::Held(message) => Self::Busy(format!(
+                "{message}; stop it first, or let it migrate by itself (MIGRATE=auto)"
             )),
-            other => other,
+            error => error,
         }
     }
 }
 
-/// One line per finding.
-impl core::fmt::Display for Fault {
+/// One line per configuration error; other errors are one line.
+impl core::fmt::Display for ServeError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Configuration(report) => report.fmt(f),
-            Self::Held(what) | Self::Busy(what) => f.write_str(what),
+            Self::Held(message) | Self::Busy(message) => f.write_str(message),
             Self::Unreadable(error) | Self::Other(error) => f.write_str(&causes(error)),
         }
     }
 }
 
-/// The causes of an error on one line. A cause that the text before it ends with already is not said twice: some libraries
-/// repeat their sources in their own text.
+/// Formats the chain of causes of an error on one line. A cause is skipped if the text before it already ends with it,
+/// because some libraries repeat their sources in their own text.
 pub(crate) fn causes(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -70,13 +71,13 @@ pub(crate) fn causes(error: &anyhow::Error) -> String {
     line
 }
 
-impl From<Report> for Fault {
+impl From<Report> for ServeError {
     fn from(report: Report) -> Self {
         Self::Configuration(report)
     }
 }
 
-impl From<LockError> for Fault {
+impl From<LockError> for ServeError {
     fn from(error: LockError) -> Self {
         match error {
             LockError::Held { .. } => Self::Held(error.to_string()),
@@ -85,7 +86,7 @@ impl From<LockError> for Fault {
     }
 }
 
-impl From<anyhow::Error> for Fault {
+impl From<anyhow::Error> for ServeError {
     fn from(error: anyhow::Error) -> Self {
         Self::Other(error)
     }

@@ -1,13 +1,13 @@
-//! How many connections the limit of open files leaves room for.
+//! Limits the number of connections to what the limit of open files (RLIMIT_NOFILE) allows.
 
 use super::quota::ConnectionLimits;
 use crate::config::Limits;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Files for databases, the journal, the log, and the questions the gateway asks for itself.
+/// Files reserved for databases, the journal, the log, and requests that the gateway itself sends to the node.
 const RESERVE: u64 = 256;
-/// Fewer connections than these are none.
-const FEWEST: u64 = 16;
+/// Fewest connections of the public listener; with fewer the service would be unusable.
+const MIN_CONNECTIONS: u64 = 16;
 
 /// How many connections each listener may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,25 +16,26 @@ pub(super) struct ListenerLimits {
     pub(super) internal: ConnectionLimits,
 }
 
-/// Those of the configuration, or as many as files can be opened for after the process's own limit was raised as far as
-/// it goes. Warns of fewer.
+/// The connection limits of the configuration, reduced if the process cannot open enough files. Raises the soft limit
+/// of open files as far as needed and allowed first, and logs a warning if the public limit is reduced.
 pub(super) fn connection_limits(configured: &Limits, has_internal: bool) -> ListenerLimits {
-    let needed = needed(configured, has_internal);
-    let limits = bounded(configured, has_internal, open_files(needed));
+    let needed = needed_files(configured, has_internal);
+    let limits = limits_for_files(configured, has_internal, raise_open_files(needed));
     if u64::try_from(limits.public.total).is_ok_and(|total| total < u64::from(configured.connections)) {
         tracing::warn!(
             connections = limits.public.total,
             configured = configured.connections,
             needed,
-            "the limit of open files leaves room for fewer connections than MAX_CONNECTIONS: raise it to what is needed \
-             (`ulimit -n`, LimitNOFILE)"
+            "the limit of open files allows fewer connections than MAX_CONNECTIONS: raise it to `needed` (`ulimit -n`, \
+             LimitNOFILE)"
         );
     }
     limits
 }
 
-/// One file for each connection, and one for what its request asks the node.
-fn needed(configured: &Limits, has_internal: bool) -> u64 {
+/// The number of files for the configured limits: two for each public connection (the client and the node), one for
+/// each internal connection, and the reserve.
+fn needed_files(configured: &Limits, has_internal: bool) -> u64 {
     let internal = if has_internal {
         u64::from(configured.internal_connections)
     } else {
@@ -46,8 +47,8 @@ fn needed(configured: &Limits, has_internal: bool) -> u64 {
         .saturating_add(RESERVE)
 }
 
-/// How many files may be open; nothing if there is no limit.
-fn open_files(needed: u64) -> Option<u64> {
+/// Raises the soft limit of open files towards `needed`, and returns the limit; `None` if there is no limit.
+fn raise_open_files(needed: u64) -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current?;
     if current >= needed {
@@ -65,25 +66,25 @@ fn open_files(needed: u64) -> Option<u64> {
     })
 }
 
-fn bounded(configured: &Limits, has_internal: bool, files: Option<u64>) -> ListenerLimits {
+fn limits_for_files(configured: &Limits, has_internal: bool, files: Option<u64>) -> ListenerLimits {
     let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let files = files.unwrap_or(u64::MAX);
     let internal = if has_internal {
         u64::from(configured.internal_connections)
             .min(files / 8)
-            .max(FEWEST / 4)
+            .max(MIN_CONNECTIONS / 4)
     } else {
         0
     };
-    let left = files.saturating_sub(RESERVE).saturating_sub(internal) / 2;
-    let public = u64::from(configured.connections).min(left.max(FEWEST));
+    let available = files.saturating_sub(RESERVE).saturating_sub(internal) / 2;
+    let public = u64::from(configured.connections).min(available.max(MIN_CONNECTIONS));
     let per_address = count(u64::from(configured.connections_per_address));
     ListenerLimits {
         public: ConnectionLimits {
             total: count(public),
             per_address,
         },
-        // Who reaches it is one network's, and a proxy or collector may be all of it.
+        // Only the internal network reaches this listener, and one proxy or collector may use all its connections.
         internal: ConnectionLimits {
             total: count(internal),
             per_address: count(internal),
@@ -112,14 +113,14 @@ mod tests {
 
     #[test]
     fn rl7_connections_leave_files_for_everything_else() {
-        let of = |files| {
-            let limits = bounded(&LIMITS, true, files);
+        let totals = |files| {
+            let limits = limits_for_files(&LIMITS, true, files);
             (limits.public.total, limits.internal.total)
         };
-        assert_eq!(of(None), (16_384, 256));
-        assert_eq!(of(Some(needed(&LIMITS, true))), (16_384, 256));
-        assert_eq!(of(Some(1024)), (320, 128));
-        assert_eq!(of(Some(64)), (16, 8));
-        assert_eq!(bounded(&LIMITS, false, Some(1024)).public.total, 384);
+        assert_eq!(totals(None), (16_384, 256));
+        assert_eq!(totals(Some(needed_files(&LIMITS, true))), (16_384, 256));
+        assert_eq!(totals(Some(1024)), (320, 128));
+        assert_eq!(totals(Some(64)), (16, 8));
+        assert_eq!(limits_for_files(&LIMITS, false, Some(1024)).public.total, 384);
     }
 }

@@ -1,7 +1,7 @@
-//! The credential every login must show, from its settings and files (REQUIRE_PROOF_OF_HUMANITY).
+//! The credential that every login must prove, built from its settings and files (REQUIRE_PROOF_OF_HUMANITY).
 //!
-//! What can be known to be wrong aborts the start; a schema that is not at hand does not: it is tried for while the rest
-//! serves (spec/10 ZK-75).
+//! An invalid setting aborts the start. A schema that cannot be fetched does not: the gateway retries while it serves
+//! other requests (spec/10 ZK-75).
 
 use crate::config::{Config, Humanity as Settings};
 use anyhow::{Context as _, anyhow, bail};
@@ -10,10 +10,14 @@ use gw_zk::did::Did;
 use gw_zk::query::{CredentialQuery, Settings as QuerySettings};
 use std::{path::Path, sync::Arc};
 
-/// A request longer than this fits no QR code that phones read (ZK-1); the rest of it takes about half.
-const MAX_SCOPE: usize = 1_200;
+/// Longest scope in bytes of JSON. A proof request with a longer scope fits no QR code that phones can read (ZK-1); the
+/// other parts of the request take about half of it.
+const MAX_SCOPE_BYTES: usize = 1_200;
 
-/// The query; `None` without REQUIRE_PROOF_OF_HUMANITY.
+/// Builds the credential query; `None` without REQUIRE_PROOF_OF_HUMANITY.
+///
+/// # Errors
+/// If a setting or file is invalid. A schema that cannot be fetched at the moment is only a warning.
 pub(crate) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Humanity>>> {
     let Some(settings) = &config.identity.humanity else {
         return Ok(None);
@@ -22,7 +26,7 @@ pub(crate) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Human
     let query = query(settings, verifier.as_str())?;
     for issuer in &settings.issuers {
         let network = Did::parse(issuer.as_str())
-            .context("ALTNET_ISSUER_DID")?
+            .with_context(|| format!("ALTNET_ISSUER_DID: `{issuer}` is no DID"))?
             .id()
             .network_byte();
         if !config.identity.resolvers.iter().any(|row| row.network.byte == network) {
@@ -31,20 +35,24 @@ pub(crate) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Human
     }
     if query.is_unanswerable() {
         tracing::warn!(
-            "ALTNET_CREDENTIAL_QUERY_FILE holds several predicates, and no circuit proves more than one: nobody will be \
-             able to log in; set IDP_SPLIT_PREDICATES=true to ask for one proof each"
+            "ALTNET_CREDENTIAL_QUERY_FILE holds several predicates, but a circuit proves only one: nobody can log in; \
+             set IDP_SPLIT_PREDICATES=true to request one proof for each predicate"
         );
     }
     let length = serde_json::to_string(query.scope())
-        .context("the credential query cannot be written")?
+        .context("the credential query cannot be serialized")?
         .len();
-    if length > MAX_SCOPE {
-        tracing::warn!(length, "the credential query is long: phones may not read its QR code");
+    if length > MAX_SCOPE_BYTES {
+        tracing::warn!(
+            length,
+            "the credential query is long: phones may be unable to read its QR code; shorten \
+             ALTNET_CREDENTIAL_QUERY_FILE"
+        );
     }
     let schema = settings
         .schema_file
         .as_deref()
-        .map(|path| read(path, "ALTNET_CREDENTIAL_SCHEMA_FILE"))
+        .map(|path| read_file(path, "ALTNET_CREDENTIAL_SCHEMA_FILE"))
         .transpose()?;
     let humanity = Humanity::new(HumanityConfig {
         query,
@@ -53,16 +61,16 @@ pub(crate) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Human
         ipfs_gateway: settings.ipfs_gateway.to_string(),
         nullifier_session: settings.nullifier_session.clone(),
     })
-    .context("trusted certificates cannot be read")?;
+    .context("the trusted root certificates cannot be read")?;
     match humanity.load().await {
         Ok(()) => {}
         Err(error) if error.is_passing() => {
             tracing::warn!(
                 error = &error as &dyn core::error::Error,
-                "the credential schema is not at hand yet"
+                "the credential schema cannot be loaded yet; it is retried, and logins fail until then"
             );
         }
-        Err(error) => return Err(anyhow!(error).context("the credential query cannot be used")),
+        Err(error) => return Err(anyhow!(error).context("the credential query is not valid")),
     }
     Ok(Some(Arc::new(humanity)))
 }
@@ -79,23 +87,23 @@ fn query(settings: &Settings, verifier: &str) -> anyhow::Result<CredentialQuery>
         issuers: &issuers,
         context: &settings.schema_url,
         type_name: &settings.type_name,
-        file: &read(&settings.query_file, "ALTNET_CREDENTIAL_QUERY_FILE")?,
+        file: &read_file(&settings.query_file, "ALTNET_CREDENTIAL_QUERY_FILE")?,
         split: settings.split,
         nullifier_session: settings.nullifier_session.as_deref(),
     });
     match query {
         Ok(query) => Ok(query),
         Err(mistakes) => {
-            let told: Vec<String> = mistakes
+            let messages: Vec<String> = mistakes
                 .into_iter()
                 .map(|mistake| format!("{:#}", anyhow!(mistake)))
                 .collect();
-            bail!("the credential query cannot be used: {}", told.join("; "))
+            bail!("the credential query is not valid: {}", messages.join("; "))
         }
     }
 }
 
-fn read(path: &Path, variable: &str) -> anyhow::Result<Vec<u8>> {
+fn read_file(path: &Path, variable: &str) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("{variable} cannot be read: {}", path.display()))
 }
 
@@ -121,21 +129,21 @@ mod tests {
     }
 
     #[test]
-    fn zk75_a_query_that_cannot_be_asked_names_every_mistake() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("query.json");
+    fn zk75_an_invalid_query_reports_every_mistake() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("query.json");
         let mut settings = settings(&file);
-        let told = |settings: &Settings| format!("{:#}", query(settings, ISSUER).unwrap_err());
-        assert!(told(&settings).contains("ALTNET_CREDENTIAL_QUERY_FILE cannot be read"));
+        let error = |settings: &Settings| format!("{:#}", query(settings, ISSUER).unwrap_err());
+        assert!(error(&settings).contains("ALTNET_CREDENTIAL_QUERY_FILE cannot be read"));
         std::fs::write(&file, r#"{"age":{"$gte":18,"$gt":-1}}"#).unwrap();
         settings.circuit = "authV2".to_owned();
-        let told = told(&settings);
+        let error = error(&settings);
         for part in [
             "`authV2` is no circuit",
             "operator `$gte` of `age`",
             "`-1` of `age` is negative",
         ] {
-            assert!(told.contains(part), "{told}");
+            assert!(error.contains(part), "{error}");
         }
         std::fs::write(&file, r#"{"age":{"$gt":17}}"#).unwrap();
         settings.circuit = "credentialAtomicQuerySigV2".to_owned();

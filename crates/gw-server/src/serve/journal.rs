@@ -1,12 +1,12 @@
-//! The journal of this instance, opened where the configuration says (spec/70 rule 11, HD25).
+//! Opens the journal of this instance and reconciles it with the audit store (spec/70 rule 11, HD24, HD25).
 
 use super::{
-    fault::Fault,
-    stores::{Ground, Secrets, make_private},
+    fault::ServeError,
+    stores::{Platform, Secrets, make_private},
 };
 use crate::{
     config::{Config, Entry as _, Environment, Problem, Report, kind::signing_key, registry::AUDIT_BUFFER_DIR},
-    mount,
+    filesystem,
     trust::HeadsFile,
 };
 use anyhow::{Context as _, bail};
@@ -14,7 +14,7 @@ use gw_audit::{
     ChainEdge, ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, ShardId, StoredChain, Stream,
     TrustedHead, TrustedHeads, verify::FindingKind,
 };
-use gw_journal::{Journal, OpenError, Options, ReadError, Recovery, Standing, StoredHead};
+use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, Standing, StoredHead};
 use gw_store::{ClockJump, Store, audit::AuditStore};
 use gw_types::{Seconds, Secret};
 use std::{ops::Range, path::Path, sync::Arc};
@@ -22,60 +22,68 @@ use tokio::task::spawn_blocking;
 
 /// Size of one segment file.
 const SEGMENT_BYTES: u64 = 64 << 20;
-/// Sealed segments are kept this long and this large, so that a failed-over audit store can be sealed again (HD25).
+/// How long sealed segments are retained, so that entries which an audit store loses in a failover can be sealed again
+/// (HD25).
 const RETAIN_FOR: Seconds = Seconds(24 * 3600);
+/// How many bytes of sealed segments are retained at most.
 const RETAIN_BYTES: u64 = 1 << 30;
-/// Names the chains of this deployment.
+/// The cluster name in the origin of every chain.
 pub(crate) const CLUSTER: &str = "ledger-gateway";
 
-/// Opens it and finds what a crash left open.
-pub(super) fn open(config: &Config, secrets: &Secrets, ground: &Ground) -> Result<(Journal, Recovery), Fault> {
+/// Opens the journal, and returns what a crash left open.
+///
+/// # Errors
+/// If the directory is on an ephemeral file system in production, another process holds the journal, or it is damaged.
+pub(super) fn open(config: &Config, secrets: &Secrets, platform: &Platform) -> Result<(Journal, Recovery), ServeError> {
     let dir = config.audit.journal_dir.clone();
     if config.environment == Environment::Production {
-        let vanishing = mount::vanishing(&dir).context("the journal's file system cannot be told")?;
-        if let Some(kind) = vanishing {
+        let volatile = filesystem::volatile_kind(&dir).context("the file system of the journal cannot be read")?;
+        if let Some(kind) = volatile {
             let mut report = Report::default();
             report.add(Problem::new(
                 AUDIT_BUFFER_DIR.name(),
-                format!("lies on {kind}, which does not outlive its container"),
+                format!("is on {kind}, which does not survive its container; set it to a persistent volume"),
             ));
             return Err(report.into());
         }
     }
     make_private(&dir)?;
     let options = options(config, &secrets.checkpoint)?;
-    match Journal::open(options, Arc::clone(&ground.clock), Arc::clone(&ground.entropy)) {
+    match Journal::open(options, Arc::clone(&platform.clock), Arc::clone(&platform.entropy)) {
         Ok((journal, recovery)) => {
             if recovery.torn > 0 {
                 tracing::warn!(
                     records = recovery.torn,
-                    "journal_torn: records at its end were lost with the power"
+                    "journal_torn: the last records of the journal were lost in a power failure or crash"
                 );
-                note(&journal, SecurityKind::JournalTorn, recovery.torn, None)?;
+                record_event(&journal, SecurityKind::JournalTorn, recovery.torn, None)?;
             }
             if recovery.salvaged > 0 {
                 tracing::warn!(
                     records = recovery.salvaged,
-                    "records behind a torn place of the journal were saved"
+                    "records after a torn part of the journal were recovered"
                 );
             }
             Ok((journal, recovery))
         }
-        Err(error @ OpenError::Held { .. }) => Err(Fault::Held(error.to_string())),
-        Err(error @ OpenError::Corrupt { .. }) => Err(Fault::Other(anyhow::Error::from(error).context(
+        Err(error @ OpenError::Held { .. }) => Err(ServeError::Held(error.to_string())),
+        Err(error @ OpenError::Corrupt { .. }) => Err(ServeError::Other(anyhow::Error::from(error).context(
             "the journal is damaged and holds records that are nowhere else: do not delete it; `ledger-gateway audit \
-             salvage` says what is whole, and with --confirm goes on with that",
+             salvage` shows which records are intact, and with --confirm continues with them",
         ))),
-        Err(error) => Err(Fault::Other(
+        Err(error) => Err(ServeError::Other(
             anyhow::Error::from(error).context("the journal cannot be opened"),
         )),
     }
 }
 
-/// How the journal of this deployment is kept.
-pub(crate) fn options(config: &Config, checkpoint_key: &Secret) -> anyhow::Result<Options> {
+/// The journal settings of this deployment.
+///
+/// # Errors
+/// If `checkpoint_key` is no signing key.
+pub(crate) fn options(config: &Config, checkpoint_key: &Secret) -> anyhow::Result<JournalConfig> {
     let key = signing_key(checkpoint_key.expose()).context("the checkpoint key cannot be read")?;
-    Ok(Options {
+    Ok(JournalConfig {
         dir: config.audit.journal_dir.clone(),
         holder: holder(),
         cluster: CLUSTER.to_owned(),
@@ -87,21 +95,24 @@ pub(crate) fn options(config: &Config, checkpoint_key: &Secret) -> anyhow::Resul
     })
 }
 
-/// Whom a second process is told about.
+/// Names this process in the journal's lock, for the error message of a second process.
 pub(crate) fn holder() -> String {
     format!("process {}", std::process::id())
 }
 
-/// The numbers of a chain that were given out and are nowhere any more: `issued` numbers were given out as far as is
-/// noted outside the journal, the journal knows of `kept`, and the store has `sealed` entries.
+/// The entry numbers of a chain that were issued and are lost. `issued` is the count of issued numbers as noted outside
+/// the journal, `kept` the count of entries in the journal, and `sealed` that of entries in the audit store.
 pub(crate) fn lost(issued: u64, kept: u64, sealed: u64) -> Option<Range<u64>> {
     Some(kept.max(sealed)..issued).filter(|range| !range.is_empty())
 }
 
-/// Brings the journal and the audit store into step (HD24, HD25): what the store lost is sealed again while it is kept
-/// here; a shard that somebody else goes on with, or whose entries are gone, is given up for a new one. Returns the chains with
-/// entries that this journal did not write, too.
-pub(super) async fn in_step(
+/// Reconciles the journal with the audit store (HD24, HD25). Entries that the store lost are sealed again if the
+/// journal still has them. If they are gone, or another writer continued the shard, the journal abandons the shard for
+/// a new one. Returns the journal, its recovery, and the chains with entries that this journal did not write.
+///
+/// # Errors
+/// If the journal, a store or the trusted heads cannot be read or written.
+pub(super) async fn reconcile(
     journal: Journal,
     recovery: Recovery,
     audit: &AuditStore,
@@ -110,16 +121,16 @@ pub(super) async fn in_step(
     dir: &Path,
 ) -> anyhow::Result<(Arc<Journal>, Recovery, Vec<ChainId>)> {
     let shard = journal.shard();
-    settle_given_up(dir, shard, audit, store).await?;
-    let noted = store
+    settle_abandoned(dir, shard, audit, store).await?;
+    let noted_heads = store
         .journal_heads()
         .await
-        .context("what was noted of the journal cannot be read")?;
-    let written = journal.heads().context("the journal's chains cannot be read")?;
+        .context("the journal heads in the policy store cannot be read")?;
+    let journal_heads = journal.heads().context("the journal's chains cannot be read")?;
     let journaled = Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin);
     let mut stored: Vec<_> = journaled.map(StoredHead::empty).collect();
-    // How many numbers each of two places outside the journal knows of.
-    let mut numbered = Vec::new();
+    // The count of issued numbers for each stream, as noted in the audit store and in the policy store.
+    let mut issued_counts = Vec::new();
     for (chain, head) in audit
         .chains()
         .await
@@ -128,56 +139,68 @@ pub(super) async fn in_step(
         if chain.shard != shard {
             continue;
         }
-        let known = stored.iter_mut().find(|known| known.stream == chain.stream);
-        if let Some((known, head)) = known.zip(head) {
-            (known.size, known.hash) = (head.size, head.hash);
+        let stored_head = stored.iter_mut().find(|stored| stored.stream == chain.stream);
+        if let Some((stored_head, head)) = stored_head.zip(head) {
+            (stored_head.size, stored_head.hash) = (head.size, head.hash);
         }
         let issued = audit
             .issued(chain)
             .await
             .context("the audit store's chains cannot be read")?;
-        numbered.push((chain.stream, issued.map_or(0, |last| last.saturating_add(1))));
+        issued_counts.push((chain.stream, issued.map_or(0, |last| last.saturating_add(1))));
     }
-    let of_shard = noted.iter().filter(|head| head.chain.shard == shard);
-    numbered.extend(of_shard.map(|head| (head.chain.stream, head.issued)));
-    for known in &stored {
-        let stream = known.stream;
-        let issued = numbered
+    let shard_heads = noted_heads.iter().filter(|head| head.chain.shard == shard);
+    issued_counts.extend(shard_heads.map(|head| (head.chain.stream, head.issued)));
+    for stored_head in &stored {
+        let stream = stored_head.stream;
+        let issued = issued_counts
             .iter()
-            .filter(|(of, _)| *of == stream)
+            .filter(|(noted_stream, _)| *noted_stream == stream)
             .map(|(_, issued)| *issued)
             .max()
             .unwrap_or(0);
-        let kept = written
+        let journal_size = journal_heads
             .iter()
             .find(|(id, _)| id.stream == stream)
             .map_or(0, |(_, head)| head.size);
-        if let Some(range) = lost(issued, kept, known.size) {
-            note_lost(&journal, stream, &range, "numbered records are gone from the journal")?;
+        if let Some(range) = lost(issued, journal_size, stored_head.size) {
+            record_lost(
+                &journal,
+                stream,
+                &range,
+                "records with issued numbers are missing in the journal and in the audit store",
+            )?;
         }
     }
-    // Both read files.
+    // On a blocking thread, because it reads files.
     let (journal, stored, standings) = spawn_blocking(move || {
         let standings = journal.reconcile(&stored);
         (journal, stored, standings)
     })
     .await
     .context("comparing the journal with the audit store failed")?;
-    let mut given_up = Vec::new();
+    let mut abandoned = Vec::new();
     for (stream, standing) in standings.context("the journal cannot be compared with the audit store")? {
         match standing {
             Standing::InStep => {}
             Standing::Moved => {
-                tracing::warn!(%stream, "the audit store is not where it was left; sealing goes on where it ends");
+                tracing::warn!(
+                    %stream,
+                    "the end of the audit store has moved since the last run; sealing goes on where it ends"
+                );
             }
-            Standing::Missing { .. } => given_up.push((stream, standing)),
+            Standing::Missing { .. } => abandoned.push((stream, standing)),
             Standing::Foreign => {
-                tracing::error!(%stream, "the audit store has entries of this shard that this journal did not write");
-                given_up.push((stream, standing));
+                tracing::error!(
+                    %stream,
+                    "the audit store has entries of this shard that this journal did not write: find out which \
+                     instance used a copy of this journal directory"
+                );
+                abandoned.push((stream, standing));
             }
         }
     }
-    if given_up.is_empty() {
+    if abandoned.is_empty() {
         return Ok((Arc::new(journal), recovery, Vec::new()));
     }
     let trusted = heads.heads();
@@ -190,7 +213,7 @@ pub(super) async fn in_step(
     })
     .await
     .context("reading the journal failed")?;
-    let edges = edges.context("what was sealed of the shard cannot be read")?;
+    let edges = edges.context("the sealed entries of the shard cannot be read from the journal")?;
     heads
         .update(|heads| {
             edges
@@ -201,36 +224,37 @@ pub(super) async fn in_step(
                 > 0
         })
         .context("the trusted heads cannot be written")?;
-    let (journal, again) = spawn_blocking(move || journal.into_new_shard())
+    let (journal, new_recovery) = spawn_blocking(move || journal.into_new_shard())
         .await
         .context("opening a new shard failed")?
         .context("a new shard cannot be opened")?;
     tracing::warn!(from = %shard, to = %journal.shard(), "records go on in a new shard");
-    let mut foreign = Vec::new();
-    for (stream, standing) in given_up {
+    let mut foreign_chains = Vec::new();
+    for (stream, standing) in abandoned {
         match standing {
             Standing::Missing { from, until } => {
-                note_lost(
+                record_lost(
                     &journal,
                     stream,
                     &(from..until),
-                    "the audit store lacks entries that are not kept here",
+                    "the audit store lost entries that the journal no longer has",
                 )?;
             }
             Standing::Foreign => {
-                foreign.push(ChainId { stream, shard });
-                note(&journal, SecurityKind::ShardFenced, 0, Some(stream.as_str().to_owned()))?;
+                foreign_chains.push(ChainId { stream, shard });
+                record_event(&journal, SecurityKind::ShardFenced, 0, Some(stream.as_str().to_owned()))?;
             }
             Standing::InStep | Standing::Moved => {}
         }
     }
-    settle_given_up(dir, journal.shard(), audit, store).await?;
-    Ok((Arc::new(journal), again, foreign))
+    settle_abandoned(dir, journal.shard(), audit, store).await?;
+    Ok((Arc::new(journal), new_recovery, foreign_chains))
 }
 
-/// Tells the stores of chains that were given up while nothing of them was lost.
-async fn settle_given_up(dir: &Path, shard: ShardId, audit: &AuditStore, store: &Store) -> anyhow::Result<()> {
-    let chains = gw_journal::given_up(dir).context("what is known of given up shards cannot be read")?;
+/// Removes the abandoned chains without a loss from the notes in both stores, so that they are not reported as lost.
+async fn settle_abandoned(dir: &Path, shard: ShardId, audit: &AuditStore, store: &Store) -> anyhow::Result<()> {
+    let chains =
+        gw_journal::given_up(dir).context("the list of abandoned shards cannot be read in the journal directory")?;
     if chains.is_empty() {
         return Ok(());
     }
@@ -238,17 +262,18 @@ async fn settle_given_up(dir: &Path, shard: ShardId, audit: &AuditStore, store: 
         audit
             .settle_issued(chain)
             .await
-            .context("the audit store was not told of a given up shard")?;
+            .context("an abandoned shard cannot be recorded in the audit store")?;
         store
             .forget_journal_head(chain)
             .await
-            .context("the policy store was not told of a given up shard")?;
+            .context("an abandoned shard cannot be removed from the policy store")?;
     }
-    gw_journal::forget_given_up(dir).context("what is known of given up shards stays noted")
+    gw_journal::forget_given_up(dir).context("the list of abandoned shards cannot be cleared in the journal directory")
 }
 
-/// How far the store was seen to hold a chain of a shard that is given up, where that is further than it is signed. The
-/// journal is the last to know it: without this, whoever may write to the store could rewrite those entries unseen.
+/// The trusted head for the sealed entries of a chain of an abandoned shard, if there are more than the signed ones.
+/// Only the journal knows of these entries: without the head, anybody with write access to the store could rewrite them
+/// without a finding.
 fn sealed_edge(
     journal: &Journal,
     trusted: &TrustedHeads,
@@ -258,27 +283,33 @@ fn sealed_edge(
         stream: stored.stream,
         shard: journal.shard(),
     };
-    let known = trusted.head(chain);
-    let Some(mut edge) = known.map_or_else(|| Some(ChainEdge::default()), TrustedHead::edge) else {
+    let trusted_head = trusted.head(chain);
+    let Some(mut edge) = trusted_head.map_or_else(|| Some(ChainEdge::default()), TrustedHead::edge) else {
         return Ok(None);
     };
     let signed = edge.size();
     let mut continues = true;
-    let kept = journal.each_sealed(stored.stream, signed, |seq, bytes| {
-        // What the store lost is reported as lost.
+    let is_complete = journal.each_sealed(stored.stream, signed, |seq, bytes| {
+        // Entries that the store lost are reported as lost instead.
         if seq < stored.size {
             continues &= edge.push(seq, gw_audit::tree::leaf(bytes), bytes).is_ok();
         }
     })?;
-    let further = kept && continues && edge.size() > signed;
-    Ok(further.then(|| (chain, TrustedHead::new(None, &edge, known.map_or(0, |known| known.era)))))
+    let is_longer = is_complete && continues && edge.size() > signed;
+    Ok(is_longer.then(|| {
+        (
+            chain,
+            TrustedHead::new(None, &edge, trusted_head.map_or(0, |head| head.era)),
+        )
+    }))
 }
 
-/// Says which numbers are lost, in the log and in the journal; the reason there is the range as `access:15..20`.
-fn note_lost(journal: &Journal, stream: Stream, range: &Range<u64>, why: &str) -> anyhow::Result<()> {
+/// Reports lost entry numbers in the log and in the journal. The reason in the journal is the range, as
+/// `access:15..20`.
+fn record_lost(journal: &Journal, stream: Stream, range: &Range<u64>, cause: &str) -> anyhow::Result<()> {
     let Range { start, end } = range;
-    tracing::error!(%stream, from = start, until = end, "journal_lost: {why}");
-    note(
+    tracing::error!(%stream, from = start, until = end, "journal_lost: {cause}");
+    record_event(
         journal,
         SecurityKind::JournalLost,
         end.saturating_sub(*start),
@@ -286,23 +317,24 @@ fn note_lost(journal: &Journal, stream: Stream, range: &Range<u64>, why: &str) -
     )
 }
 
-/// A finding about the journal itself, in the journal.
-fn note(journal: &Journal, kind: SecurityKind, count: u64, reason: Option<String>) -> anyhow::Result<()> {
+/// Appends a security event about the journal to the journal.
+fn record_event(journal: &Journal, kind: SecurityKind, count: u64, reason: Option<String>) -> anyhow::Result<()> {
     let mut event = SecurityEvent::new(kind);
     (event.count, event.reason) = (Some(count), reason.map(Into::into));
-    journal.append(event).map(drop).context("the journal takes no record")
+    journal.append(event).map(drop).context("the journal accepts no record")
 }
 
-/// A jump of the local clock against the database's, in the journal: times of records around it are to be read with care.
+/// Records a jump of the local clock against the database's clock in the journal. The times of records around the jump
+/// are unreliable.
 pub(super) fn note_clock_jump(journal: &Journal, jump: ClockJump) {
-    let (reason, by) = match jump {
+    let (reason, difference) = match jump {
         ClockJump::Apart { ahead: true, by } => ("local_ahead", by),
         ClockJump::Apart { ahead: false, by } => ("local_behind", by),
         ClockJump::Confirmed { taken_back } => ("confirmed", taken_back),
     };
     let event = SecurityEvent {
         reason: Some(reason.into()),
-        count: Some(by.as_secs()),
+        count: Some(difference.as_secs()),
         ..SecurityEvent::new(SecurityKind::ClockJump)
     };
     if let Err(error) = journal.append(event) {
@@ -310,18 +342,22 @@ pub(super) fn note_clock_jump(journal: &Journal, jump: ClockJump) {
         tracing::error!(
             error,
             reason,
-            seconds = by.as_secs(),
-            "clock_jump: the journal takes no record of it"
+            seconds = difference.as_secs(),
+            "clock_jump: the journal accepts no record of the clock jump"
         );
     }
 }
 
-/// The store must have every chain as it was signed and trusted last (spec/85 section 3, step 4). `will_restore` says how
-/// many entries of a chain are sealed again by themselves, as after a failover (HD25).
+/// Checks that the audit store has every chain as last signed and trusted (spec/85 section 3, step 4). `will_restore`
+/// returns the number of entries that a chain has once this instance has sealed lost entries again, as after a failover
+/// (HD25).
+///
+/// # Errors
+/// If signed entries are missing or changed, or a store cannot be read.
 pub(crate) async fn nothing_is_missing(
     audit: &AuditStore,
     heads: &TrustedHeads,
-    noted: &[Checkpoint],
+    signed_heads: &[Checkpoint],
     keys: &[CheckpointPublicKey],
     will_restore: impl Fn(ChainId) -> u64,
 ) -> anyhow::Result<()> {
@@ -333,7 +369,7 @@ pub(crate) async fn nothing_is_missing(
     for (chain, head) in &ends {
         let size = head.map_or(0, |head| head.size);
         let era = heads.head(*chain).map_or(0, |head| head.era);
-        // The store itself says that there was more, so nothing brings it into step by itself.
+        // These notes are in the audit store itself, so no failover explains that the entries are missing.
         for note in audit
             .newest_checkpoints(*chain)
             .await
@@ -345,12 +381,14 @@ pub(crate) async fn nothing_is_missing(
                     signed.size
                 )),
                 Ok(_) => {}
-                Err(error) => tracing::warn!(%chain, %error, "a checkpoint is not of a known key"),
+                Err(error) => {
+                    tracing::warn!(%chain, %error, "a checkpoint in the audit store is ignored: no known key signed it")
+                }
             }
         }
     }
-    // What another database keeps of them: the journal's directory may be new.
-    for signed in noted {
+    // The policy store has copies of signed heads, which help if the journal directory is new.
+    for signed in signed_heads {
         let Some(chain) = ChainId::from_origin(&signed.origin, CLUSTER) else {
             continue;
         };
@@ -395,7 +433,7 @@ pub(crate) async fn nothing_is_missing(
             FindingKind::ChainTruncated => {
                 format!("chain {chain} ends at entry {size}, but {trusted} were signed: entries are missing")
             }
-            other => format!("chain {chain} is not as it was signed at {trusted} entries ({other})"),
+            kind => format!("chain {chain} is not as it was signed at {trusted} entries ({kind})"),
         });
     }
     problems.dedup();
@@ -403,19 +441,19 @@ pub(crate) async fn nothing_is_missing(
         return Ok(());
     }
     bail!(
-        "the audit store is not what was signed: {}; `ledger-gateway audit verify` says more; if the store was restored \
-         from a backup, `ledger-gateway audit re-anchor` goes on from what it has",
+        "the audit store does not match the signed notes: {}; run `ledger-gateway audit verify` for details; if the \
+         store was restored from a backup, run `ledger-gateway audit re-anchor` to continue from its entries",
         problems.join("; ")
     )
 }
 
-/// How many entries of a chain the journal of this instance seals again by itself, where the store lost them: all of its
-/// own shard. `admin` is how far the outbox restores the administrative chain.
-pub(super) fn will_restore(journal: &Journal, admin: u64) -> impl Fn(ChainId) -> u64 {
-    let own = journal.heads().unwrap_or_default();
-    move |chain| match own.iter().find(|(id, _)| *id == chain) {
+/// Returns a function from a chain to the number of entries up to which this instance restores it, if the store lost
+/// entries: all entries of this journal's shard, and `admin_size` entries of the administrative chain.
+pub(super) fn will_restore(journal: &Journal, admin_size: u64) -> impl Fn(ChainId) -> u64 {
+    let own_heads = journal.heads().unwrap_or_default();
+    move |chain| match own_heads.iter().find(|(id, _)| *id == chain) {
         Some((_, head)) => head.size,
-        None if chain.stream == Stream::Admin => admin,
+        None if chain.stream == Stream::Admin => admin_size,
         None => 0,
     }
 }
@@ -425,12 +463,12 @@ mod tests {
     use super::lost;
 
     #[test]
-    fn rl5_lost_numbers_are_those_that_are_nowhere() {
+    fn rl5_lost_numbers_are_neither_in_the_journal_nor_in_the_store() {
         assert_eq!(lost(20, 15, 10), Some(15..20));
         assert_eq!(lost(20, 10, 15), Some(15..20), "the store has more than the journal");
         assert_eq!(lost(20, 0, 0), Some(0..20), "the journal is gone");
         assert_eq!(lost(20, 20, 3), None);
-        assert_eq!(lost(20, 25, 3), None, "the note is behind");
+        assert_eq!(lost(20, 25, 3), None, "the noted count is older than the journal");
         assert_eq!(lost(0, 0, 0), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Accepting connections, and ending them without losing an answer (spec/85 section 6.1).
+//! Accepts connections, serves them, and closes them at shutdown without losing a response (spec/85 section 6.1).
 
 use super::{
-    body::Timely,
+    body::TimedBody,
     body_budget::BodyBudget,
-    patience::Patient,
-    quota::{Noting, Quota, Seat},
+    quota::{ConnectionPermit, Quota, TrackedBody},
+    timeout_io::TimeoutStream,
 };
 use arc_swap::ArcSwap;
 use axum::{Router, body::Body, extract::ConnectInfo};
@@ -20,114 +20,126 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::Service as _;
 
-/// Bytes of all headers of a request; hyper takes a hundred of them.
+/// Size limit for all headers of a request, in bytes; hyper limits their number to one hundred.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// Bytes that hyper reads ahead of whoever reads a body, and holds back of an answer: nothing else counts them.
+/// Size of hyper's read buffer and write buffer of a connection, in bytes. No budget counts these bytes.
 const MAX_BUFFER: usize = 64 * 1024;
-/// Rest after the system refused a connection, for instance because no file was left.
-const BREATHER: Duration = Duration::from_millis(50);
+/// Pause after a failed accept, for instance because no file descriptor was available.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// What a listener serves; it may be exchanged while it does.
-pub(super) type Served = Arc<ArcSwap<Router>>;
+/// The router of a listener; it may be replaced while the listener serves.
+pub(super) type SwappableRouter = Arc<ArcSwap<Router>>;
 
 /// The listeners of this process and the connections they accepted.
 #[derive(Clone, Debug)]
 pub(super) struct Connections {
     open: TaskTracker,
-    /// Told first: nothing new is accepted, open connections end after the request they are at.
-    end: CancellationToken,
+    /// Once cancelled, no connection is accepted, and open connections close after their current request.
+    shutdown: CancellationToken,
 }
 
 impl Connections {
-    pub(super) fn new(end: CancellationToken) -> Self {
+    pub(super) fn new(shutdown: CancellationToken) -> Self {
         Self {
             open: TaskTracker::new(),
-            end,
+            shutdown,
         }
     }
 
-    /// Serves on a listener until told to end, as many connections as its quota has places for.
-    pub(super) fn serve(&self, listener: TcpListener, router: Served, quota: Arc<Quota>, bodies: Arc<BodyBudget>) {
+    /// Serves a listener in a task until shutdown, within the limits of `quota` and `bodies`.
+    pub(super) fn serve(
+        &self,
+        listener: TcpListener,
+        router: SwappableRouter,
+        quota: Arc<Quota>,
+        bodies: Arc<BodyBudget>,
+    ) {
         let this = self.clone();
         self.open
             .spawn(async move { this.accept(listener, router, quota, bodies).await });
     }
 
-    async fn accept(&self, listener: TcpListener, router: Served, quota: Arc<Quota>, bodies: Arc<BodyBudget>) {
+    async fn accept(&self, listener: TcpListener, router: SwappableRouter, quota: Arc<Quota>, bodies: Arc<BodyBudget>) {
         loop {
-            match self.end.run_until_cancelled(listener.accept()).await {
+            match self.shutdown.run_until_cancelled(listener.accept()).await {
                 None => return,
                 Some(Ok((stream, peer))) => {
-                    // While all are being answered, further ones wait in the kernel's queue.
-                    let Some(seat) = self.end.run_until_cancelled(quota.seat(peer.ip())).await else {
+                    // While the quota waits, further connections wait in the kernel's queue.
+                    let Some(permit) = self.shutdown.run_until_cancelled(quota.acquire(peer.ip())).await else {
                         return;
                     };
-                    if let Some(seat) = seat {
+                    if let Some(permit) = permit {
                         let (router, bodies) = (Arc::clone(&router), Arc::clone(&bodies));
-                        self.open
-                            .spawn(serve_connection(stream, peer, seat, router, bodies, self.end.clone()));
+                        self.open.spawn(serve_connection(
+                            stream,
+                            peer,
+                            permit,
+                            router,
+                            bodies,
+                            self.shutdown.clone(),
+                        ));
                     }
                 }
                 Some(Err(error)) => {
-                    if !is_one_connections_own(&error) {
-                        tracing::warn!(%error, "a connection could not be accepted");
-                        sleep(BREATHER).await;
+                    if !is_connection_error(&error) {
+                        tracing::warn!(%error, "a connection could not be accepted; retrying");
+                        sleep(ACCEPT_RETRY_DELAY).await;
                     }
                 }
             }
         }
     }
 
-    /// Waits until every connection has ended.
-    pub(super) async fn ended(&self) {
+    /// Waits until all listeners and connections are closed. Call it after shutdown was requested.
+    pub(super) async fn closed(&self) {
         self.open.close();
         self.open.wait().await;
     }
 
-    /// How many are open, listeners included.
+    /// The number of open connections and listeners.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
 }
 
-/// One connection, from its first request to its last.
+/// Serves one connection until it is closed.
 async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
-    seat: Seat,
-    router: Served,
+    permit: ConnectionPermit,
+    router: SwappableRouter,
     bodies: Arc<BodyBudget>,
-    end: CancellationToken,
+    shutdown: CancellationToken,
 ) {
-    // Answers are written whole; waiting for more to send would only delay them.
+    // Responses are written in one piece, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
-    let activity = Arc::clone(seat.activity());
-    let io = TokioIo::new(Patient::new(stream, seat));
+    let activity = Arc::clone(permit.activity());
+    let io = TokioIo::new(TimeoutStream::new(stream, permit));
     let service = service_fn(|request: Request<Incoming>| {
         activity.begin();
-        // Held until the request is answered; most have no body.
+        // The charge lives until the request is answered. Most requests have no body and need none.
         let charge = (!request.body().is_end_stream()).then(|| bodies.open(peer.ip(), request.headers()));
         let mut request = request.map(|body| match &charge {
-            Some(charge) => Body::new(Timely::new(body, Arc::clone(charge))),
+            Some(charge) => Body::new(TimedBody::new(body, Arc::clone(charge))),
             None => Body::empty(),
         });
         request.extensions_mut().insert(ConnectInfo(peer));
-        // Clones share the routes; a router is always ready.
-        let answer = Router::clone(&router.load()).call(request);
+        // A router needs no `poll_ready`. Cloning it is cheap: clones share the routes.
+        let response = Router::clone(&router.load()).call(request);
         let activity = Arc::clone(&activity);
         async move {
-            // What a client sends without waiting for answers is there already: between two requests it is the others' turn.
+            // A client may pipeline requests. Other tasks get a turn between two requests of one connection.
             tokio::task::yield_now().await;
-            answer.await.map(|mut answer| {
+            response.await.map(|mut response| {
                 if charge.is_some_and(|charge| charge.has_yielded()) {
-                    // What is left of the body is not read.
-                    answer
+                    // The rest of the body is not read, so the connection cannot be used again.
+                    response
                         .headers_mut()
                         .insert(header::CONNECTION, HeaderValue::from_static("close"));
                 }
-                // What became a WebSocket keeps its own time.
-                let noting = (answer.status() != StatusCode::SWITCHING_PROTOCOLS).then_some(activity);
-                answer.map(|body| Noting::new(body, noting))
+                // A WebSocket has its own timeouts and is never idle.
+                let activity = (response.status() != StatusCode::SWITCHING_PROTOCOLS).then_some(activity);
+                response.map(|body| TrackedBody::new(body, activity))
             })
         }
     });
@@ -139,29 +151,29 @@ async fn serve_connection(
             .serve_connection(io, service)
             .with_upgrades()
     );
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = activity.told_to_yield() => {
-            // Its place is taken. A request that came at the last moment is answered all the same.
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = activity.yield_requested() => {
+            // The permit is already taken back. A request that has arrived in the meantime is still answered.
             if !activity.is_busy() {
                 return;
             }
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-        () = end.cancelled() => {
+        () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
-    // A client that leaves or stalls is no fault of ours.
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
+    // Clients that disconnect or stall are normal, so this is no warning.
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection was closed early");
     }
 }
 
-/// Errors of accepting that concern the one connection only.
-fn is_one_connections_own(error: &io::Error) -> bool {
+/// Whether an accept error concerns only the one connection, so that no pause is needed.
+fn is_connection_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
@@ -185,9 +197,9 @@ mod tests {
     };
     use tokio_util::sync::DropGuard;
 
-    /// HD36: requests that a client sends without waiting for answers take turns with everybody else's work.
+    /// HD36: pipelined requests of one client alternate with the work of other tasks.
     #[tokio::test(flavor = "current_thread")]
-    async fn hd36_a_connection_full_of_requests_lets_others_have_their_turn() {
+    async fn hd36_pipelined_requests_do_not_starve_other_tasks() {
         const REQUESTS: usize = 12;
         let turns: Arc<Mutex<String>> = Arc::default();
         let log = Arc::clone(&turns);
@@ -208,17 +220,17 @@ mod tests {
                 yield_now().await;
             }
         });
-        let mut answers = Vec::new();
-        while answers.windows(4).filter(|bytes| bytes == b"200 ").count() < REQUESTS {
-            let mut some = [0; 4096];
-            let read = client.read(&mut some).await.unwrap();
-            answers.extend_from_slice(&some[..read]);
+        let mut responses = Vec::new();
+        while responses.windows(4).filter(|bytes| bytes == b"200 ").count() < REQUESTS {
+            let mut buffer = [0; 4096];
+            let read = client.read(&mut buffer).await.unwrap();
+            responses.extend_from_slice(&buffer[..read]);
         }
         others.abort();
         end.cancel();
         let turns = turns.lock().unwrap().clone();
         assert_eq!(turns.matches('r').count(), REQUESTS);
-        // Each round runs both in either order.
+        // Each scheduler round runs both tasks, in either order.
         assert!(!turns.contains("rrr"), "{turns}");
     }
 
@@ -226,7 +238,7 @@ mod tests {
         BodyBudget::new("test", limits, TrustedProxies::default())
     }
 
-    /// Room for some bodies of one address, and of four.
+    /// Two mebibytes for one address, and four times as much for the listener.
     const BODIES: BodyLimits = BodyLimits {
         total: 8 << 20,
         per_address: 2 << 20,
@@ -242,12 +254,13 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: gateway\r\n\r\n";
 
-    /// A gateway whose `/` answers at once, `/slow` when it is let, and `/large` with more than sockets hold.
+    /// A gateway whose `/` answers at once, `/slow` once it is notified, `/large` with more bytes than socket buffers
+    /// hold, and `/echo` with the length of the body.
     struct Gateway {
         public: SocketAddr,
         internal: SocketAddr,
         slow: Arc<Notify>,
-        began: Arc<Semaphore>,
+        started: Arc<Semaphore>,
         _end: DropGuard,
     }
 
@@ -255,13 +268,13 @@ mod tests {
 
     impl Gateway {
         async fn start(public: Arc<Quota>, internal: Arc<Quota>) -> Self {
-            let (slow, began) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
-            let slowly = {
-                let (slow, began) = (Arc::clone(&slow), Arc::clone(&began));
+            let (slow, started) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+            let slow_handler = {
+                let (slow, started) = (Arc::clone(&slow), Arc::clone(&started));
                 move || {
-                    let (slow, began) = (Arc::clone(&slow), Arc::clone(&began));
+                    let (slow, started) = (Arc::clone(&slow), Arc::clone(&started));
                     async move {
-                        began.add_permits(1);
+                        started.add_permits(1);
                         slow.notified().await;
                         "slow"
                     }
@@ -271,7 +284,7 @@ mod tests {
             let echo = |body: Body| async { read_body(body).await.map(|body| format!("{} here", body.len())) };
             let routes = Router::new()
                 .route("/", get(|| async { "here" }))
-                .route("/slow", get(slowly))
+                .route("/slow", get(slow_handler))
                 .route("/large", get(large))
                 .route("/echo", post(echo));
             let routes = Arc::new(ArcSwap::from_pointee(routes));
@@ -287,7 +300,7 @@ mod tests {
                 public: addresses[0],
                 internal: addresses[1],
                 slow,
-                began,
+                started,
                 _end: end.drop_guard(),
             }
         }
@@ -299,36 +312,36 @@ mod tests {
             socket.connect(self.public).await.unwrap()
         }
 
-        async fn slow(&self, from: [u8; 3]) -> TcpStream {
-            let mut client = self.connect(from).await;
+        async fn slow(&self, address: [u8; 3]) -> TcpStream {
+            let mut client = self.connect(address).await;
             client
                 .write_all(b"GET /slow HTTP/1.1\r\nhost: gateway\r\n\r\n")
                 .await
                 .unwrap();
-            self.began.acquire().await.unwrap().forget();
+            self.started.acquire().await.unwrap().forget();
             client
         }
     }
 
-    /// Sends a request and reads the answer to it; whether there was one.
-    async fn asks(client: &mut TcpStream) -> bool {
-        client.write_all(REQUEST).await.is_ok() && reads(client, "here").await
+    /// Sends a request and reads the response. Returns whether it succeeded.
+    async fn request(client: &mut TcpStream) -> bool {
+        client.write_all(REQUEST).await.is_ok() && read_until(client, "here").await
     }
 
-    async fn reads(client: &mut TcpStream, end: &str) -> bool {
-        let mut read = Vec::new();
-        while !read.ends_with(end.as_bytes()) {
-            let mut some = [0; 4096];
-            match client.read(&mut some).await {
+    async fn read_until(client: &mut TcpStream, end: &str) -> bool {
+        let mut response = Vec::new();
+        while !response.ends_with(end.as_bytes()) {
+            let mut buffer = [0; 4096];
+            match client.read(&mut buffer).await {
                 Ok(0) | Err(_) => return false,
-                Ok(count) => read.extend_from_slice(&some[..count]),
+                Ok(count) => response.extend_from_slice(&buffer[..count]),
             }
         }
-        read.starts_with(b"HTTP/1.1 200 OK")
+        response.starts_with(b"HTTP/1.1 200 OK")
     }
 
-    /// Whether the other side closed it.
-    async fn ends(client: &mut TcpStream) -> bool {
+    /// Waits for a byte or the end. Returns whether the gateway closed the connection.
+    async fn is_closed(client: &mut TcpStream) -> bool {
         let mut byte = [0];
         matches!(client.read(&mut byte).await, Ok(0) | Err(_))
     }
@@ -338,77 +351,77 @@ mod tests {
         matches!(client.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Spec/85 section 5, RL7: one host with thousands of connections keeps nobody out, nor the operator.
+    /// Spec/85 section 5, RL7: one host with thousands of connections locks out neither other clients nor the operator.
     #[tokio::test]
-    async fn rl7_one_host_with_thousands_of_connections_shuts_nobody_out() {
+    async fn rl7_one_host_with_thousands_of_connections_locks_nobody_out() {
         let gateway = Gateway::start(quota(2000, 300), quota(10, 10)).await;
         let mut slow = gateway.slow([0, 0, 2]).await;
-        let mut other = gateway.connect([0, 9, 9]).await;
-        assert!(asks(&mut other).await);
+        let mut bystander = gateway.connect([0, 9, 9]).await;
+        assert!(request(&mut bystander).await);
         let mut host = Vec::new();
         for _ in 0..2500 {
             host.push(gateway.connect([0, 0, 2]).await);
         }
-        // Its own oldest yielded; the one whose request is being answered did not, nor anybody else's.
-        assert!(ends(&mut host[0]).await);
-        assert!(asks(host.last_mut().unwrap()).await);
-        assert!(asks(&mut other).await);
+        // The host's own oldest connection yielded. Neither its busy connection nor those of other hosts did.
+        assert!(is_closed(&mut host[0]).await);
+        assert!(request(host.last_mut().unwrap()).await);
+        assert!(request(&mut bystander).await);
         let mut newcomer = gateway.connect([0, 7, 7]).await;
-        assert!(asks(&mut newcomer).await);
+        assert!(request(&mut newcomer).await);
         let mut operator = TcpStream::connect(gateway.internal).await.unwrap();
-        assert!(asks(&mut operator).await);
+        assert!(request(&mut operator).await);
         gateway.slow.notify_one();
-        assert!(reads(&mut slow, "slow").await);
+        assert!(read_until(&mut slow, "slow").await);
     }
 
-    /// Many hosts fill the listener: the longest idle one of the fullest network yields, and never one being answered.
+    /// Many hosts fill the listener: the longest idle connection of the fullest network yields, and never a busy one.
     #[tokio::test]
-    async fn rl7_a_full_listener_lets_newcomers_in_and_the_internal_one_does_not_notice() {
+    async fn rl7_a_full_listener_accepts_new_clients_and_the_internal_one_is_not_affected() {
         let gateway = Gateway::start(quota(1000, 300), quota(10, 10)).await;
         let mut slow = gateway.slow([1, 0, 1]).await;
         let mut crowd = Vec::new();
         for number in 0..1100_u16 {
-            let [_, at] = number.to_be_bytes();
-            // A quarter of an address's part each, from one /24.
-            crowd.push(gateway.connect([2, 0, at % 8 + 1]).await);
+            let [_, low] = number.to_be_bytes();
+            // Eight addresses of one /24, each below its limit.
+            crowd.push(gateway.connect([2, 0, low % 8 + 1]).await);
         }
         let mut quiet = gateway.connect([3, 0, 1]).await;
-        assert!(asks(&mut quiet).await);
+        assert!(request(&mut quiet).await);
         let mut newcomer = gateway.connect([4, 0, 1]).await;
-        assert!(asks(&mut newcomer).await && is_open(&quiet));
-        assert!(ends(&mut crowd[0]).await);
+        assert!(request(&mut newcomer).await && is_open(&quiet));
+        assert!(is_closed(&mut crowd[0]).await);
         assert!(is_open(crowd.last().unwrap()));
         let mut operator = TcpStream::connect(gateway.internal).await.unwrap();
-        assert!(asks(&mut operator).await);
+        assert!(request(&mut operator).await);
         gateway.slow.notify_one();
-        assert!(reads(&mut slow, "slow").await);
+        assert!(read_until(&mut slow, "slow").await);
     }
 
-    /// Headers that do not end do not keep a place.
+    /// A connection with incomplete headers counts as idle.
     #[tokio::test]
-    async fn rl7_the_oldest_idle_yields_half_a_request_counts_as_idle() {
+    async fn rl7_the_oldest_idle_connection_yields_even_with_half_a_request() {
         let gateway = Gateway::start(quota(3, 3), quota(1, 1)).await;
         let mut first = gateway.connect([0, 0, 2]).await;
         first.write_all(b"GET / HT").await.unwrap();
         let mut second = gateway.connect([0, 0, 2]).await;
-        assert!(asks(&mut second).await);
+        assert!(request(&mut second).await);
         let mut third = gateway.connect([0, 0, 2]).await;
-        assert!(asks(&mut third).await && asks(&mut second).await);
+        assert!(request(&mut third).await && request(&mut second).await);
         let mut fourth = gateway.connect([0, 0, 2]).await;
-        assert!(asks(&mut fourth).await);
-        assert!(ends(&mut first).await);
+        assert!(request(&mut fourth).await);
+        assert!(is_closed(&mut first).await);
         assert!(is_open(&second) && is_open(&third));
         let mut fifth = gateway.connect([0, 0, 2]).await;
-        assert!(asks(&mut fifth).await);
+        assert!(request(&mut fifth).await);
         assert!(
-            ends(&mut third).await && is_open(&second),
-            "the one that was idle longest"
+            is_closed(&mut third).await && is_open(&second),
+            "the connection that was idle longest yields"
         );
     }
 
-    /// An answer that is being read is not cut, however slowly.
+    /// A response that the client reads slowly is not cut off.
     #[tokio::test]
-    async fn rl7_an_answer_on_its_way_is_not_cut() {
+    async fn rl7_a_response_that_is_being_written_is_not_cut_off() {
         let gateway = Gateway::start(quota(10, 1), quota(1, 1)).await;
         let mut reader = gateway.connect([0, 0, 2]).await;
         reader
@@ -417,76 +430,82 @@ mod tests {
             .unwrap();
         let mut head = [0; 1024];
         let mut read = reader.read(&mut head).await.unwrap();
-        // The only place of the address is taken by an answer: refused.
+        // The only connection of the address is busy, so the second one is refused.
         let mut refused = gateway.connect([0, 0, 2]).await;
-        assert!(ends(&mut refused).await);
-        let mut some = vec![0; 1 << 20];
+        assert!(is_closed(&mut refused).await);
+        let mut buffer = vec![0; 1 << 20];
         while read < LARGE {
-            let count = reader.read(&mut some).await.unwrap();
+            let count = reader.read(&mut buffer).await.unwrap();
             assert!(count > 0, "cut after {read} bytes");
             read += count;
         }
-        // Read to its end, it is idle and makes room.
+        // Once the response is read, the connection is idle and yields.
         let mut next = gateway.connect([0, 0, 2]).await;
-        while !asks(&mut next).await {
+        while !request(&mut next).await {
             next = gateway.connect([0, 0, 2]).await;
         }
-        assert!(ends(&mut reader).await);
+        assert!(is_closed(&mut reader).await);
     }
 
-    /// Begins a body of a mebibyte and sends all of it but the last byte.
-    async fn half_sends(client: &mut TcpStream) {
+    /// Sends a request with a body of one mebibyte, except its last byte.
+    async fn send_incomplete_body(client: &mut TcpStream) {
         let head = "POST /echo HTTP/1.1\r\nhost: gateway\r\ncontent-length: 1048576\r\n\r\n";
         client.write_all(head.as_bytes()).await.unwrap();
-        // The gateway may close it at any moment.
+        // The gateway may close the connection at any time.
         let _ = client.write_all(&vec![b'x'; (1 << 20) - 1]).await;
     }
 
-    async fn all_read(client: &mut TcpStream) -> String {
-        let (mut read, mut some) = (Vec::new(), [0; 4096]);
-        while let Ok(count @ 1..) = client.read(&mut some).await {
-            read.extend_from_slice(&some[..count]);
+    async fn read_to_end(client: &mut TcpStream) -> String {
+        let (mut response, mut buffer) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = client.read(&mut buffer).await {
+            response.extend_from_slice(&buffer[..count]);
         }
-        String::from_utf8_lossy(&read).to_lowercase()
+        String::from_utf8_lossy(&response).to_lowercase()
     }
 
-    /// RL8: bodies that do not end hold no more than their share, whoever sends them; those of others are not touched, and
-    /// what gives way is told so.
+    /// RL8: the incomplete bodies of one host stay within its budget. Bodies of other hosts are not affected, and a
+    /// body that yields is answered with 503.
     #[tokio::test]
-    async fn rl8_bodies_on_their_way_have_a_budget() {
+    async fn rl8_incomplete_bodies_have_a_budget() {
         let gateway = Gateway::start(quota(2000, 300), quota(10, 10)).await;
-        let mut other = gateway.connect([0, 9, 9]).await;
-        half_sends(&mut other).await;
+        let mut bystander = gateway.connect([0, 9, 9]).await;
+        send_incomplete_body(&mut bystander).await;
         let mut host = Vec::new();
         for _ in 0..8 {
             let mut client = gateway.connect([0, 0, 2]).await;
-            half_sends(&mut client).await;
+            send_incomplete_body(&mut client).await;
             host.push(client);
         }
-        let mut refused = 0;
-        // Two are left at most: the others are answered before their deadline could be over.
+        let mut rejected = 0;
+        // At most two bodies fit. The others are answered before the body deadline.
         for client in &mut host {
-            let answer = tokio::time::timeout(Duration::from_secs(3), all_read(client)).await;
-            if let Ok(answer) = answer {
+            let response = tokio::time::timeout(Duration::from_secs(3), read_to_end(client)).await;
+            if let Ok(response) = response {
                 // A client that was still sending when the connection closed may see nothing.
-                assert!(answer.is_empty() || answer.starts_with("http/1.1 503 "), "{answer}");
-                if !answer.is_empty() {
+                assert!(
+                    response.is_empty() || response.starts_with("http/1.1 503 "),
+                    "{response}"
+                );
+                if !response.is_empty() {
                     assert!(
-                        answer.contains("retry-after: 1\r\n") && answer.contains("connection: close\r\n"),
-                        "{answer}"
+                        response.contains("retry-after: 1\r\n") && response.contains("connection: close\r\n"),
+                        "{response}"
                     );
                 }
-                refused += 1;
+                rejected += 1;
             }
         }
-        assert!(refused >= 6, "{refused} of 8 gave way");
-        other.write_all(b"x").await.unwrap();
-        assert!(reads(&mut other, "1048576 here").await, "nobody else's");
+        assert!(rejected >= 6, "{rejected} of 8 were rejected");
+        bystander.write_all(b"x").await.unwrap();
+        assert!(
+            read_until(&mut bystander, "1048576 here").await,
+            "the body of another host is not affected"
+        );
         let mut small = gateway.connect([0, 0, 2]).await;
         small
             .write_all(b"POST /echo HTTP/1.1\r\nhost: gateway\r\ncontent-length: 1\r\n\r\nx")
             .await
             .unwrap();
-        assert!(reads(&mut small, "1 here").await);
+        assert!(read_until(&mut small, "1 here").await);
     }
 }

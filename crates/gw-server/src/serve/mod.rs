@@ -1,8 +1,9 @@
-//! `serve`: from a configuration to a gateway, and back to nothing without losing a record.
+//! `serve`: starts the gateway from a configuration, and shuts it down without losing a record.
 //!
-//! [`run`] reads like spec/85 section 3, the order of starting, and section 6.1, the order of ending.
+//! [`run`] follows the start order of spec/85 section 3 and the shutdown order of section 6.1.
 
 mod administration;
+mod api_document;
 mod body;
 mod body_budget;
 mod directory;
@@ -16,21 +17,20 @@ mod lease;
 mod listen;
 pub(crate) mod node;
 pub(crate) mod outbox_mark;
-mod patience;
 mod quota;
 mod ready;
+mod routes;
 mod sessions;
 pub(crate) mod stores;
-mod surface;
-mod tester;
+mod timeout_io;
 mod trust;
 
-pub(crate) use fault::{Fault, causes};
-pub(crate) use features::api_document;
+pub(crate) use api_document::api_document;
+pub(crate) use fault::{ServeError, causes};
 pub(crate) use journal::CLUSTER;
 
 use crate::{
-    cli::complain,
+    cli::eprint_line,
     config::{Config, Operation},
     signal::Interrupt,
     telemetry::{self, Metrics},
@@ -42,24 +42,25 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use axum::Router;
 use body_budget::{BodyBudget, BodyLimits};
-use features::Foundation;
+use features::AppDeps;
 use gw_audit::verify::{Finding, FindingKind};
+use gw_crypto::KeyCipher;
 use gw_http::TrustedProxies;
 use gw_identity::Resolvers;
-use gw_node::{KeyCipher, Node};
+use gw_node::Node;
 use gw_store::{BootClock, Feed, FeedTiming};
 use lease::Lease;
-use listen::{Connections, Served};
+use listen::{Connections, SwappableRouter};
 use outbox_mark::OutboxMarkFile;
 use quota::Quota;
 use ready::{Readiness, ReadyDetail, ReadyState};
+use routes::{ListenerRouters, listener_routers, starting_router};
 use std::{
     net::SocketAddr,
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use stores::{Ground, Secrets};
-use surface::{Surface, not_yet, surface};
+use stores::{Platform, Secrets};
 use tokio::{
     net::TcpListener,
     task::spawn_blocking,
@@ -67,61 +68,68 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Rest between two tries to reach a node that is down at start.
+/// Pause between two attempts to reach a node that is down at start.
 const NODE_RETRY: Duration = Duration::from_secs(2);
-/// How often measurements are folded into their histograms.
-const TIDY: Duration = Duration::from_secs(5);
+/// How often pending samples are merged into their histograms.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
-/// Serves until told to end.
-pub(crate) async fn run(config: Config) -> Result<(), Fault> {
-    let mut interrupt = Interrupt::listen().context("signals cannot be heard")?;
+/// Runs the service until SIGTERM or SIGINT, or until it must end.
+///
+/// # Errors
+/// If the service cannot start, or loses its lease.
+pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
+    let mut interrupt = Interrupt::listen().context("the handlers of SIGTERM and SIGINT cannot be installed")?;
     let _log = telemetry::start_log(&config.operation).context("the log cannot be started")?;
-    let metrics = Metrics::start().context("metrics cannot be started")?;
+    let metrics = Metrics::start().context("the metrics recorder cannot be started")?;
 
-    let ground = Ground::hold(&config)?;
-    let secrets = Secrets::complete(&config, &*ground.entropy)?;
+    let platform = Platform::hold(&config)?;
+    let secrets = Secrets::complete(&config, &*platform.entropy)?;
     if secrets.admin_is_fresh {
-        // Once, and not through the log: logs are kept and shipped (spec/80 rule 1.1).
-        complain(format_args!(
+        // Printed once, and not logged: logs are stored and shipped (spec/80 rule 1.1).
+        eprint_line(format_args!(
             "ADMIN_API_TOKEN is not set; for this run it is {}",
             secrets.admin.expose()
         ));
     }
     stores::make_private(&config.audit.journal_dir)?;
     let outbox_mark = Arc::new(
-        OutboxMarkFile::open(&config.audit.journal_dir).context("the mark of the audit outbox cannot be opened")?,
+        OutboxMarkFile::open(&config.audit.journal_dir).context("the audit outbox mark file cannot be opened")?,
     );
-    let store = stores::open_policy(&ground, &config, secrets.outbox_guard(&outbox_mark)?).await?;
+    let store = stores::open_policy(&platform, &config, secrets.outbox_guard(&outbox_mark)?).await?;
     let lease = match config.store.url {
         Some(_) => Some(Lease::take(&store, config.store.cache_url.is_some()).await?),
         None => None,
     };
-    let audit = stores::open_audit(&ground, &config).await?;
+    let audit = stores::open_audit(&platform, &config).await?;
     let rewound = workers::raise_outbox_ids(&store, &audit, &outbox_mark).await?;
     if lease.as_ref().is_none_or(Lease::began_alone) {
         stores::restore_toggles(&store).await?;
     }
     let feed = Feed::start(&store, FeedTiming::default(), Arc::new(BootClock))
         .await
-        .context("policy cannot be loaded")?;
-    let cache = stores::open_cache(&ground, &config).await?;
+        .context("the policy snapshot cannot be loaded from the policy store")?;
+    let cache = stores::open_cache(&platform, &config).await?;
     let group_keys = Arc::new(node::group_keys(&config, &secrets.key_encryption)?);
     for group in node::unreadable_keys(&group_keys, &feed.pin().snapshot) {
-        tracing::error!(group.id = %group, "the upstream key of a group cannot be decrypted: its members are refused");
+        tracing::error!(
+            group.id = %group,
+            "the upstream key of a group cannot be decrypted, and requests of its members are refused: check \
+             RPC_API_KEY_ENCRYPTION_KEY, or set the key of the group again"
+        );
     }
-    let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
+    let (journal, recovery) = journal::open(&config, &secrets, &platform)?;
     let heads = HeadsFile::open(&config.audit.journal_dir)?;
-    let (journal, recovery, foreign) =
-        journal::in_step(journal, recovery, &audit, &store, &heads, &config.audit.journal_dir).await?;
+    let (journal, recovery, foreign_chains) =
+        journal::reconcile(journal, recovery, &audit, &store, &heads, &config.audit.journal_dir).await?;
     let shard = journal.shard();
+    let trust = trust::open(&config, &secrets, &platform, heads, &journal, &audit, &store).await?;
     if let Some(alarm) = rewound {
-        workers::raise_alarm(&journal, alarm);
+        trust.alarm.raise_outbox(alarm.reason, alarm.count);
     }
-    let trust = trust::open(&config, &secrets, &ground, heads, &journal, &audit, &store).await?;
-    foreign
+    foreign_chains
         .into_iter()
         .for_each(|chain| trust.alarm.raise(chain, &Finding::of(FindingKind::Fork, None), 0, 0));
-    let edge = edge::edge(&config, &secrets, &ground, &feed)?;
+    let edge = edge::edge(&config, &secrets, &platform, &feed)?;
     feed.on_clock_jump({
         let journal = Arc::clone(&journal);
         move |jump| journal::note_clock_jump(&journal, jump)
@@ -135,12 +143,12 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
                 let feed = feed.clone();
                 move || feed.pin().fresh
             })
-            // Says why `db` is down: no look at the database helps, only setting the clock that is wrong.
+            // Shows why `db` is down: not the database is at fault, but the clock of one of the two machines.
             .with("clock", {
                 let feed = feed.clone();
                 move || feed.clocks_agree()
             })
-            // Reads go on; another instance is refused by the same database.
+            // Not required: reads still work, and another instance could not write to this database either.
             .showing("writes", {
                 let store = store.clone();
                 move || store.takes_writes()
@@ -153,12 +161,12 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
                 let health = Arc::clone(&health);
                 move || health.is_in_step()
             })
-            // The journal keeps records while it is away (spec/70 rule 14).
+            // Not required: the journal buffers records while the audit store is down (spec/70 rule 14).
             .showing("audit_store", {
                 let health = Arc::clone(&health);
                 move || health.is_store_reachable()
             })
-            // Without it nobody logs in, but everything else goes on: an outage must not take the instance away.
+            // Not required: without the cache nobody can log in, but everything else works.
             .showing("cache", {
                 let cache = cache.clone();
                 move || cache.is_up()
@@ -171,7 +179,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
                 let node = Arc::clone(&node);
                 move || node.get().is_some_and(|node| node.trace_form().is_some())
             })
-            // A finding takes no instance away: the others would find the same.
+            // Not required: the other instances would have the same finding.
             .showing("audit_chain", {
                 let trust = Arc::clone(&trust);
                 move || !trust.alarm.is_raised()
@@ -187,24 +195,24 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         detail: ReadyDetail::PrivateNetwork,
     };
 
-    let end = CancellationToken::new();
-    let connections = Connections::new(end.clone());
+    let shutdown = CancellationToken::new();
+    let connections = Connections::new(shutdown.clone());
     let listeners = Listeners::bind(&config).await?;
-    let internal = config.edge.internal.is_some();
+    let has_internal = config.edge.internal.is_some();
     let served = listeners.serve(
         &config,
         &connections,
-        &not_yet(&ready.clone().for_public(internal)),
-        &not_yet(&ready),
+        &starting_router(&ready.clone().for_public(has_internal)),
+        &starting_router(&ready),
     );
     tracing::info!(address = %config.edge.listen, "listening");
 
-    // Sealing begins with the journal and ends after everything that writes to it.
+    // Sealing ends after every task that writes to the journal.
     let sealing = Sealing {
         journal: Arc::clone(&journal),
         audit: audit.clone(),
         store: store.clone(),
-        clock: Arc::clone(&ground.clock),
+        clock: Arc::clone(&platform.clock),
         outbox_mark,
         health,
         cluster: CLUSTER,
@@ -212,7 +220,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         interval: config.audit.checkpoint_interval,
         trust: Arc::clone(&trust),
     };
-    let retention = match stores::audit_admin(&ground, &config, &audit).await? {
+    let retention = match stores::audit_admin(&platform, &config, &audit).await? {
         stores::AuditAdmin::Missing => {
             tracing::warn!("{}", stores::NOTHING_IS_PRUNED);
             None
@@ -222,31 +230,31 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             admin,
             &audit,
             &store,
-            &ground,
+            &platform,
             &secrets.checkpoint,
             &journal,
         )?),
     };
     let end_sealing = CancellationToken::new();
-    // On a thread of its own: it hashes and builds statements by the thousand, and no request may wait behind that.
-    let ended = end_sealing.clone();
-    let sealer = spawn_blocking(move || workers::seal(&sealing, &ended));
-    let heads = workers::watch_journal_heads(
+    // On its own thread: it hashes entries and builds statements by the thousand, and must not delay requests.
+    let sealing_ended = end_sealing.clone();
+    let sealer = spawn_blocking(move || workers::seal(&sealing, &sealing_ended));
+    let head_watcher = workers::watch_journal_heads(
         Arc::clone(&journal),
         store.clone(),
         audit.clone(),
         Arc::clone(&trust),
         end_sealing.clone(),
     );
-    let heads = tokio::spawn(heads);
+    let head_watcher = tokio::spawn(head_watcher);
 
     let tasks = TaskTracker::new();
     if let Some(retention) = retention {
-        tasks.spawn(retention.prune(end.clone()));
+        tasks.spawn(retention.prune(shutdown.clone()));
     }
     tasks.spawn({
-        let (store, end) = (store.clone(), end.clone());
-        async move { end.run_until_cancelled(stores::watch_room(store)).await }
+        let (store, shutdown) = (store.clone(), shutdown.clone());
+        async move { shutdown.run_until_cancelled(stores::watch_free_space(store)).await }
     });
     let administration = AdminThread::start()?;
     let gateway = async {
@@ -255,7 +263,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             Arc::clone(node.get_or_init(|| connected))
         };
         let humanity = humanity::humanity(&config).await?;
-        let foundation = Foundation {
+        let deps = AppDeps {
             directory: directory::directory(&config, cache.clone(), &edge)?,
             config: &config,
             humanity,
@@ -270,92 +278,105 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             node,
             resolvers: Arc::new(Resolvers::new(
                 config.identity.resolvers.clone(),
-                Arc::clone(&ground.clock),
+                Arc::clone(&platform.clock),
             )),
             tasks: tasks.clone(),
-            end: end.clone(),
+            end: shutdown.clone(),
             administration: &administration,
         };
-        let features = features::features(&foundation)?;
-        // Sends of before the last end are looked at before anybody is served; what fails is tried again.
-        if let Err(error) = foundation.node.refresh_head().await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "there is no head yet");
+        let features = features::features(&deps)?;
+        // Transactions sent before the last shutdown are validated before any request is served. If this fails, it is
+        // retried later.
+        if let Err(error) = deps.node.refresh_head().await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the newest block cannot be read yet; it is retried"
+            );
         }
-        foundation.start_workers(recovery, &end);
-        let verification = trust::verification(&config, &secrets, &ground, audit, store.clone(), trust, shard)?;
-        tasks.spawn(workers::verify(verification, end.clone()));
+        deps.start_workers(recovery, &shutdown);
+        let verification = trust::verification(&config, &secrets, &platform, audit, store.clone(), trust, shard)?;
+        tasks.spawn(workers::verify(verification, shutdown.clone()));
         let api: Arc<str> = api_document()?.into();
-        served.replace(surface(features, ready, metrics.clone(), api, internal));
+        served.replace(listener_routers(features, ready, metrics.clone(), api, has_internal));
         readiness.serve();
         tracing::info!("serving");
-        // The histograms grow until they are read; nobody may.
+        // Samples pile up until /metrics is read or this upkeep runs, and /metrics may never be read.
         loop {
-            sleep(TIDY).await;
+            sleep(METRICS_UPKEEP).await;
             metrics.tidy();
         }
     };
-    let fenced = async {
+    let lease_lost = async {
         match &lease {
             Some(lease) => lease.keep().await,
             None => std::future::pending().await,
         }
     };
-    let said = tokio::select! {
-        said = gateway => said,
-        lost = fenced => Err(lost),
+    let result = tokio::select! {
+        result = gateway => result,
+        lease_error = lease_lost => Err(lease_error),
         () = interrupt.heard() => Ok(()),
     };
     readiness.drain();
-    if said.is_ok() {
-        finish(&config.operation, &end, &connections, &tasks).await;
+    if result.is_ok() {
+        shut_down(&config.operation, &shutdown, &connections, &tasks).await;
     }
     end_sealing.cancel();
     match sealer.await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(error = format!("{error:#}"), "not every record is sealed"),
-        Err(_) => tracing::error!("the sealer panicked; the journal keeps what it did not seal"),
+        Ok(Err(error)) => tracing::warn!(
+            error = format!("{error:#}"),
+            "not all records are sealed; the next start seals the rest from the journal"
+        ),
+        Err(_) => tracing::error!("the sealer panicked; the next start seals the rest from the journal"),
     }
-    if heads.await.is_err() {
-        tracing::error!("the watcher of the journals panicked");
+    if head_watcher.await.is_err() {
+        tracing::error!("the task that watches the journal heads panicked");
     }
     if let Some(lease) = lease {
         lease.release().await;
     }
-    // Work handed to the store may still be at it: what began is finished (HD21).
+    // The store may still execute queued work; a write that has begun is finished (HD21).
     store.drain().await;
-    said
+    result
 }
 
-/// Spec/85 section 6.1: no request is lost, none is accepted after the drain, what was begun is recorded (HD21).
-async fn finish(operation: &Operation, end: &CancellationToken, connections: &Connections, tasks: &TaskTracker) {
-    tracing::info!("told to end: not ready from now on");
+/// Graceful shutdown (spec/85 section 6.1): waits for open requests, accepts no new ones, and records the outcome of
+/// everything that was begun (HD21).
+async fn shut_down(
+    operation: &Operation,
+    shutdown: &CancellationToken,
+    connections: &Connections,
+    tasks: &TaskTracker,
+) {
+    tracing::info!("shutdown requested: not ready from now on");
     sleep(operation.shutdown_delay).await;
-    end.cancel();
+    shutdown.cancel();
     tasks.close();
     let drained = async {
-        connections.ended().await;
-        // Sends that outlive their connection, to their outcome and its record.
+        connections.closed().await;
+        // Sends may outlive their connection, until their outcome is recorded.
         tasks.wait().await;
     };
     if timeout(operation.shutdown_timeout, drained).await.is_err() {
         tracing::warn!(
             connections = connections.len(),
             tasks = tasks.len(),
-            "not everything ended in time"
+            "shutdown timeout: connections or tasks were still open and are aborted"
         );
     }
-    tracing::info!("ended");
+    tracing::info!("shutdown complete");
 }
 
-/// A node that is down is waited for; one on another chain is none (spec/85 section 3, step 6).
-async fn reach_node(config: &Config, group_keys: &Arc<KeyCipher>) -> Result<Arc<Node>, Fault> {
+/// Connects to the node, and retries while it is down. A node on another chain is an error (spec/85 section 3, step 6).
+async fn reach_node(config: &Config, group_keys: &Arc<KeyCipher>) -> Result<Arc<Node>, ServeError> {
     loop {
         match node::connect(config, Some(Arc::clone(group_keys))).await {
             Ok(node) => return Ok(node),
             Err(error) if node::is_down(&error) => {
                 tracing::warn!(
                     error = format!("{error:#}"),
-                    "the node cannot be reached; nothing but /health is served"
+                    "the node cannot be reached and is retried; until then only /health and /ready are served"
                 );
                 sleep(NODE_RETRY).await;
             }
@@ -364,16 +385,16 @@ async fn reach_node(config: &Config, group_keys: &Arc<KeyCipher>) -> Result<Arc<
     }
 }
 
-/// The sockets, held before anything is served on them.
+/// The bound listener sockets.
 struct Listeners {
     public: TcpListener,
     internal: Option<TcpListener>,
 }
 
-/// What the listeners serve at the moment.
-struct Switch {
-    public: Served,
-    internal: Served,
+/// The routers that the listeners serve now; they are replaced once the start is complete.
+struct SwappableRouters {
+    public: SwappableRouter,
+    internal: SwappableRouter,
 }
 
 impl Listeners {
@@ -381,7 +402,7 @@ impl Listeners {
         let bind = async |address: SocketAddr| {
             TcpListener::bind(address)
                 .await
-                .with_context(|| format!("{address} cannot be listened on"))
+                .with_context(|| format!("cannot listen on {address}"))
         };
         let internal = match config.edge.internal {
             Some(address) => Some(bind(address).await?),
@@ -393,29 +414,29 @@ impl Listeners {
         })
     }
 
-    fn serve(self, config: &Config, connections: &Connections, public: &Router, internal: &Router) -> Switch {
+    fn serve(self, config: &Config, connections: &Connections, public: &Router, internal: &Router) -> SwappableRouters {
         let proxies = || TrustedProxies::new(config.edge.trusted_proxies.clone());
         let limits = files::connection_limits(&config.limits, self.internal.is_some());
-        let served = |router: &Router| Arc::new(ArcSwap::from_pointee(router.clone()));
-        let switch = Switch {
-            public: served(public),
-            internal: served(internal),
+        let swappable = |router: &Router| Arc::new(ArcSwap::from_pointee(router.clone()));
+        let routers = SwappableRouters {
+            public: swappable(public),
+            internal: swappable(internal),
         };
         let quota = Quota::new("public", limits.public, proxies());
         let bodies = BodyBudget::new("public", BodyLimits::PUBLIC, proxies());
-        connections.serve(self.public, Arc::clone(&switch.public), quota, bodies);
+        connections.serve(self.public, Arc::clone(&routers.public), quota, bodies);
         if let Some(listener) = self.internal {
             let quota = Quota::new("internal", limits.internal, proxies());
             let bodies = BodyBudget::new("internal", BodyLimits::INTERNAL, proxies());
-            connections.serve(listener, Arc::clone(&switch.internal), quota, bodies);
+            connections.serve(listener, Arc::clone(&routers.internal), quota, bodies);
         }
-        switch
+        routers
     }
 }
 
-impl Switch {
-    fn replace(&self, surface: Surface) {
-        self.public.store(Arc::new(surface.public));
-        self.internal.store(Arc::new(surface.internal));
+impl SwappableRouters {
+    fn replace(&self, routers: ListenerRouters) {
+        self.public.store(Arc::new(routers.public));
+        self.internal.store(Arc::new(routers.internal));
     }
 }

@@ -1,15 +1,19 @@
-//! The upstream node, as configured.
+//! Connects to the upstream nodes of the configuration.
 
 use crate::config::Config;
 use anyhow::{Context as _, bail};
-use gw_node::{AnswerLimits, Connections, KeyCipher, Node, NodeConfig, NodeError, Patience};
+use gw_crypto::KeyCipher;
+use gw_node::{AnswerLimits, Connections, Node, NodeConfig, NodeError, Timeouts};
 use gw_policy::{Snapshot, snapshot::GroupAccess};
 use gw_types::{GroupId, Secret};
 use std::sync::Arc;
 
-/// Connects and compares the chain (spec/85 section 3, step 6).
+/// Connects to the nodes of NODE_URL and checks the chain id (spec/85 section 3, step 6).
+///
+/// # Errors
+/// If the configuration is unusable, no node can be reached ([`is_down`]), or the chain is not EXPECTED_CHAIN_ID.
 pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>) -> anyhow::Result<Arc<Node>> {
-    let patience = Patience {
+    let timeouts = Timeouts {
         read_trace: config.node.call_trace_timeout,
         send_trace: config.node.trace_timeout,
     };
@@ -18,25 +22,29 @@ pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>)
         max_idle: usize::try_from(config.node.idle_connections)?,
         idle: config.node.idle_timeout,
     };
-    let (first, others) = config.node.urls.split_first().context("NODE_URL names no node")?;
+    let (first, standbys) = config
+        .node
+        .urls
+        .split_first()
+        .context("NODE_URL names no node: set at least one address")?;
     let upstream = NodeConfig::new(first.as_str());
-    let upstream = others
-        .iter()
-        .fold(upstream, |named, url| named.and_then(|named| named.or(url.as_str())));
-    let upstream = upstream.context("NODE_URL cannot be used")?;
+    let upstream = standbys.iter().fold(upstream, |node_config, url| {
+        node_config.and_then(|node_config| node_config.or(url.as_str()))
+    });
+    let upstream = upstream.context("NODE_URL is not valid")?;
     let answers = AnswerLimits {
         max: usize::try_from(config.limits.answer_bytes)?,
         per_caller: usize::try_from(config.limits.answer_bytes_per_caller)?,
         ..AnswerLimits::default()
     };
-    let upstream = upstream.with_patience(patience).with_connections(connections);
+    let upstream = upstream.with_timeouts(timeouts).with_connections(connections);
     let mut upstream = upstream.with_answer_limits(answers);
     let header = config.node.api_key_header.as_str();
     upstream = upstream
         .with_key_header(header)
-        .context("RPC_API_KEY_HEADER cannot be used")?;
+        .context("RPC_API_KEY_HEADER is not valid")?;
     if let Some(key) = &config.node.api_key {
-        upstream = upstream.with_api_key(key).context("RPC_API_KEY cannot be used")?;
+        upstream = upstream.with_api_key(key).context("RPC_API_KEY is not valid")?;
     }
     if let Some(cipher) = group_keys {
         upstream = upstream.with_group_keys(cipher);
@@ -53,33 +61,39 @@ pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>)
     }
 }
 
-/// What upstream keys of groups rest under.
+/// The cipher that encrypts the upstream keys of groups in the policy store.
 pub(crate) fn group_keys(config: &Config, key: &Secret) -> anyhow::Result<KeyCipher> {
-    let cipher = KeyCipher::new(key).context("RPC_API_KEY_ENCRYPTION_KEY cannot be used")?;
+    let cipher = KeyCipher::new(key).context("RPC_API_KEY_ENCRYPTION_KEY is not valid")?;
     match &config.node.key_encryption_previous {
         None => Ok(cipher),
         Some(key) => cipher
             .with_previous(key)
-            .context("RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS cannot be used"),
+            .context("RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS is not valid"),
     }
 }
 
-/// The groups whose upstream key cannot be decrypted: their members are refused until that is mended (G1).
+/// The groups whose upstream key cannot be decrypted. Requests of their members are refused until that is repaired
+/// (G1).
 pub(crate) fn unreadable_keys(cipher: &KeyCipher, snapshot: &Snapshot) -> Vec<GroupId> {
-    groups_whose_key(snapshot, |key| cipher.open(key).is_err())
+    groups_with_key(snapshot, |group, key| cipher.open(group, key).is_err())
 }
 
-/// The groups whose upstream key rests under the previous encryption key.
+/// The groups whose upstream key is still encrypted with the previous encryption key.
 pub(crate) fn outdated_keys(cipher: &KeyCipher, snapshot: &Snapshot) -> Vec<GroupId> {
-    groups_whose_key(snapshot, |key| cipher.is_outdated(key))
+    groups_with_key(snapshot, |group, key| cipher.is_outdated(group, key))
 }
 
-fn groups_whose_key(snapshot: &Snapshot, is_meant: impl Fn(&Secret) -> bool) -> Vec<GroupId> {
-    let meant = |access: &&Arc<GroupAccess>| access.upstream_key.as_ref().is_some_and(&is_meant);
-    snapshot.accesses().filter(meant).map(|access| access.group).collect()
+fn groups_with_key(snapshot: &Snapshot, key_matches: impl Fn(GroupId, &Secret) -> bool) -> Vec<GroupId> {
+    let matches = |access: &&Arc<GroupAccess>| {
+        access
+            .upstream_key
+            .as_ref()
+            .is_some_and(|key| key_matches(access.group, key))
+    };
+    snapshot.accesses().filter(matches).map(|access| access.group).collect()
 }
 
-/// Whether waiting may help: the node could not be asked.
+/// Whether the node could not be reached, so that a retry may succeed.
 pub(super) fn is_down(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<NodeError>() {
         Some(NodeError::ChainsDiffer { .. }) | None => false,

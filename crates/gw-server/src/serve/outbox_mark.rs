@@ -1,9 +1,13 @@
-//! How far the audit outbox got and what was written to it last, kept in the journal's directory: rows deleted at its end
-//! while nobody looked are found by it, and rows that stand in the place of others (spec/70 rule 18).
+//! The outbox mark file in the journal's directory: the last id of the audit outbox, and digests of its latest rows. It
+//! reveals rows that were deleted at the end of the outbox while the gateway was stopped, and rows that were replaced
+//! (spec/70 rule 18).
 //!
-//! A row's code proves that this gateway made the row, not that its mutation was kept: whoever saw a row of one that was
-//! rolled back has a genuine code for an id that is given again. The writer alone knows which rows were committed and
-//! which were undone. And a policy store that says to be another one is compared with what was known of the one before.
+//! The authentication code of a row proves that this gateway created the row, not that its mutation was committed. An
+//! attacker who has seen a row of a rolled-back mutation has a genuine code for an id that is used again later. Only
+//! the writer knows which rows were committed and which were rolled back ("undone"), so it records both here.
+//!
+//! The file also remembers former policy stores. If the policy store changes its identity, its rows are compared with
+//! what is known of the former store.
 
 use gw_audit::StoreId;
 use gw_store::{OutboxWitness, audit::OutboxMark};
@@ -18,153 +22,161 @@ use std::{
 use uuid::Uuid;
 
 const FILE: &str = "outbox-mark";
-/// Store, id, sum over both.
+/// Bytes of the mark: store, id, checksum over both.
 const LEN: usize = 16 + 8 + 4;
-/// Rows that are remembered, each at the place of its id: far more than are written between two looks of the sealer.
+/// Committed rows that are remembered, each in the slot of its id. The sealer reads the outbox far more often than once
+/// for so many rows.
 const ROWS: u64 = 4096;
-/// Id, digest or code, sum over store and both.
+/// Bytes of a row: id, digest or code, checksum over store and both.
 const ROW_LEN: usize = 8 + 32 + 4;
-/// Policy stores of before that are remembered.
+/// FormerStore policy stores that are remembered.
 const FORMER: usize = 8;
-/// Store, id, what was done about it, sum.
+/// Bytes of a former store: store, id, flags, checksum.
 const FORMER_LEN: usize = 16 + 8 + 1 + 4;
-/// Codes of undone rows that are remembered; the oldest make room.
+/// Undone rows that are remembered; new ones overwrite the oldest.
 const UNDONE: u64 = 4096;
 
+/// File offset of the former stores.
 const FORMER_AT: u64 = LEN as u64 + ROWS * ROW_LEN as u64;
+/// File offset of the undone rows.
 const UNDONE_AT: u64 = FORMER_AT + FORMER as u64 * FORMER_LEN as u64;
 
-/// Part of the sums: neither kind is taken for the other, nor for the codes that earlier versions kept of committed rows.
+// Domain separators of the row checksums. With them, a row of one kind is not accepted as the other kind, nor as a
+// committed row in the format of earlier versions, which stored codes.
 const COMMITTED: &[u8] = b"committed";
 const UNDO: &[u8] = b"undone";
 
-/// The file and what is in it. A file that cannot be read or written is a warning: the database's own mark is left.
+/// The outbox mark file, with its contents in memory. A failed write is only a warning, because the database also has a
+/// mark.
 #[derive(Debug)]
 pub(crate) struct OutboxMarkFile {
     file: File,
-    known: Mutex<Contents>,
+    contents: Mutex<Contents>,
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Default)]
 struct Contents {
     mark: Option<OutboxMark>,
-    /// Id and digest of the rows of the same store, by place.
+    /// Id and digest of committed rows of the store in `mark`, by slot.
     rows: BTreeMap<u64, (i64, [u8; 32])>,
-    /// Id and code of rows of the same store whose mutations were undone, by place.
+    /// Id and code of undone rows of the store in `mark`, by slot.
     undone: BTreeMap<u64, (i64, [u8; 32])>,
-    /// The place that the next one takes.
+    /// The slot of the next undone row.
     next_undone: u64,
-    former: Vec<Former>,
+    former: Vec<FormerStore>,
 }
 
-/// A policy store that was here before this one.
+/// A former policy store.
 #[derive(Clone, Copy, Debug)]
-struct Former {
+struct FormerStore {
     mark: OutboxMark,
-    is_told: bool,
+    /// Whether the change of the store was reported.
+    is_reported: bool,
+    /// Whether its ids were compared with the sealed entries.
     is_compared: bool,
 }
 
 impl OutboxMarkFile {
-    /// Opens the file of a directory, or makes it.
+    /// Opens or creates the file in `directory`. Damaged parts of the file are ignored.
     ///
     /// # Errors
-    /// When the file can be neither opened nor made.
+    /// If the file can be neither opened nor created.
     pub(crate) fn open(directory: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let options = options.create(true).truncate(false).read(true).write(true).mode(0o600);
         let file = options.open(directory.join(FILE))?;
-        let mut known = Contents {
+        let mut contents = Contents {
             mark: read(&file, 0).and_then(|bytes| decode(&bytes)),
             ..Contents::default()
         };
-        if let Some(mark) = known.mark {
-            known.rows = read_rows(&file, mark.store, COMMITTED, 0, ROWS);
-            known.undone = read_rows(&file, mark.store, UNDO, UNDONE_AT, UNDONE);
-            known.next_undone = u64::try_from(known.undone.len()).unwrap_or(0) % UNDONE;
+        if let Some(mark) = contents.mark {
+            contents.rows = read_rows(&file, mark.store, COMMITTED, 0, ROWS);
+            contents.undone = read_rows(&file, mark.store, UNDO, UNDONE_AT, UNDONE);
+            contents.next_undone = u64::try_from(contents.undone.len()).unwrap_or(0) % UNDONE;
         }
-        let slots = (0..FORMER).filter_map(|slot| read(&file, former_at(slot)).and_then(|bytes| decode_former(&bytes)));
-        known.former = slots
-            .filter(|former| known.mark.is_none_or(|mark| mark.store != former.mark.store))
+        let slots =
+            (0..FORMER).filter_map(|slot| read(&file, former_offset(slot)).and_then(|bytes| decode_former(&bytes)));
+        contents.former = slots
+            .filter(|former| contents.mark.is_none_or(|mark| mark.store != former.mark.store))
             .collect();
         Ok(Self {
             file,
-            known: Mutex::new(known),
+            contents: Mutex::new(contents),
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, Contents> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nothing is known of any policy store.
+    /// Whether the file has no mark of any policy store.
     pub(crate) fn is_blank(&self) -> bool {
-        self.known().mark.is_none()
+        self.lock().mark.is_none()
     }
 
-    /// Takes a store for the one of before, where the audit log alone knows of it.
+    /// Adds a former store that only the audit log knows of.
     pub(crate) fn remember_former(&self, mark: OutboxMark) {
-        let mut known = self.known();
-        known.put_former(mark);
-        warn_of(self.write_former(&known));
+        let mut contents = self.lock();
+        contents.add_former(mark);
+        warn_on_error(self.write_former(&contents));
     }
 
-    /// Notes which policy store is here. The one of before stays known, until it is told of and compared, and after.
+    /// Sets the current policy store. The previous one stays remembered as a former store.
     pub(crate) fn adopt(&self, store: StoreId) {
-        let mut known = self.known();
-        warn_of(self.turn_to(&mut known, store));
+        let mut contents = self.lock();
+        warn_on_error(self.switch_store(&mut contents, store));
     }
 
-    fn turn_to(&self, known: &mut Contents, store: StoreId) -> io::Result<()> {
-        let last = known.mark;
+    fn switch_store(&self, contents: &mut Contents, store: StoreId) -> io::Result<()> {
+        let last = contents.mark;
         if last.is_some_and(|mark| mark.store == store) {
             return Ok(());
         }
-        let back = known.former.iter().position(|former| former.mark.store == store);
-        let back = back.map(|at| known.former.remove(at).mark);
+        let known_index = contents.former.iter().position(|former| former.mark.store == store);
+        let known_mark = known_index.map(|index| contents.former.remove(index).mark);
         if let Some(last) = last {
-            known.put_former(last);
+            contents.add_former(last);
         }
-        let mark = back.unwrap_or(OutboxMark { store, last_id: 0 });
-        known.mark = Some(mark);
-        known.rows.clear();
-        known.undone.clear();
-        known.next_undone = 0;
-        // In this order: what was known of the store before is nowhere else.
-        self.write_former(known)?;
+        let mark = known_mark.unwrap_or(OutboxMark { store, last_id: 0 });
+        contents.mark = Some(mark);
+        contents.rows.clear();
+        contents.undone.clear();
+        contents.next_undone = 0;
+        // The former stores first: after a crash in between, the mark of the previous store is still in the file.
+        self.write_former(contents)?;
         self.file.write_all_at(&encode(mark), 0)
     }
 
-    fn write_former(&self, known: &Contents) -> io::Result<()> {
+    fn write_former(&self, contents: &Contents) -> io::Result<()> {
         for slot in 0..FORMER {
-            let bytes = known
+            let bytes = contents
                 .former
                 .get(slot)
                 .map_or_else(|| vec![0; FORMER_LEN], |former| encode_former(*former));
-            self.file.write_all_at(&bytes, former_at(slot))?;
+            self.file.write_all_at(&bytes, former_offset(slot))?;
         }
         Ok(())
     }
 
-    /// The policy stores of before, and the last id known of each.
+    /// The former policy stores, with the last known id of each.
     pub(crate) fn former(&self) -> Vec<OutboxMark> {
-        self.known().former.iter().map(|former| former.mark).collect()
+        self.lock().former.iter().map(|former| former.mark).collect()
     }
 
-    /// Those that nobody was told of yet.
+    /// The former policy stores whose replacement was not reported yet.
     pub(crate) fn untold(&self) -> Vec<OutboxMark> {
-        self.known()
+        self.lock()
             .former
             .iter()
-            .filter(|former| !former.is_told)
+            .filter(|former| !former.is_reported)
             .map(|former| former.mark)
             .collect()
     }
 
-    /// Those whose ids were not compared with the sealed entries yet.
+    /// The former policy stores whose ids were not compared with the sealed entries yet.
     pub(crate) fn uncompared(&self) -> Vec<OutboxMark> {
-        self.known()
+        self.lock()
             .former
             .iter()
             .filter(|former| !former.is_compared)
@@ -172,119 +184,126 @@ impl OutboxMarkFile {
             .collect()
     }
 
+    /// Records that the replacement of a former store was reported.
     pub(crate) fn note_told(&self, store: StoreId) {
-        self.note_of_former(store, |former| former.is_told = true);
+        self.update_former(store, |former| former.is_reported = true);
     }
 
+    /// Records that the ids of a former store were compared.
     pub(crate) fn note_compared(&self, store: StoreId) {
-        self.note_of_former(store, |former| former.is_compared = true);
+        self.update_former(store, |former| former.is_compared = true);
     }
 
-    fn note_of_former(&self, store: StoreId, note: impl Fn(&mut Former)) {
-        let mut known = self.known();
-        known
+    fn update_former(&self, store: StoreId, update: impl Fn(&mut FormerStore)) {
+        let mut contents = self.lock();
+        contents
             .former
             .iter_mut()
             .filter(|former| former.mark.store == store)
-            .for_each(note);
-        warn_of(self.write_former(&known));
+            .for_each(update);
+        warn_on_error(self.write_former(&contents));
     }
 }
 
 impl Contents {
-    fn put_former(&mut self, mark: OutboxMark) {
+    fn add_former(&mut self, mark: OutboxMark) {
         if self.former.len() >= FORMER {
-            // One that is settled makes room, else the newest: who exchanges stores in turn makes none forgotten.
+            // A settled store makes room. If there is none, the new store is not added: an attacker who exchanges
+            // stores repeatedly must not displace those that are remembered.
             let settled = self
                 .former
                 .iter()
-                .position(|former| former.is_told && former.is_compared);
+                .position(|former| former.is_reported && former.is_compared);
             let Some(settled) = settled else { return };
             self.former.remove(settled);
         }
-        self.former.push(Former {
+        self.former.push(FormerStore {
             mark,
-            is_told: false,
+            is_reported: false,
             is_compared: false,
         });
     }
 }
 
-fn warn_of(written: io::Result<()>) {
-    if let Err(error) = written {
-        tracing::warn!(%error, "the mark of the audit outbox was not written");
+fn warn_on_error(result: io::Result<()>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "the audit outbox mark could not be written to the journal directory");
     }
 }
 
-fn read<const N: usize>(file: &File, at: u64) -> Option<[u8; N]> {
+fn read<const N: usize>(file: &File, offset: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
-    file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
+    file.read_exact_at(&mut bytes, offset).ok().map(|()| bytes)
 }
 
-/// The rows that are there whole; the others are not remembered.
-fn read_rows(file: &File, store: StoreId, kind: &[u8], at: u64, most: u64) -> BTreeMap<u64, (i64, [u8; 32])> {
+/// Reads the intact rows of one kind; damaged rows are skipped.
+fn read_rows(file: &File, store: StoreId, kind: &[u8], start: u64, capacity: u64) -> BTreeMap<u64, (i64, [u8; 32])> {
     let mut rows = BTreeMap::new();
-    for place in 0..most {
-        let at = if at == 0 { offset(place) } else { undone_at(place) };
-        let Some(bytes) = read(file, at) else { break };
+    for slot in 0..capacity {
+        let offset = if start == 0 {
+            row_offset(slot)
+        } else {
+            undone_offset(slot)
+        };
+        let Some(bytes) = read(file, offset) else { break };
         if let Some(row) = decode_row(store, kind, &bytes) {
-            rows.insert(place, row);
+            rows.insert(slot, row);
         }
     }
     rows
 }
 
-fn place(id: i64) -> u64 {
+fn row_slot(id: i64) -> u64 {
     id.unsigned_abs() % ROWS
 }
 
-fn offset(place: u64) -> u64 {
-    (LEN as u64).saturating_add(place.saturating_mul(ROW_LEN as u64))
+fn row_offset(slot: u64) -> u64 {
+    (LEN as u64).saturating_add(slot.saturating_mul(ROW_LEN as u64))
 }
 
-fn former_at(slot: usize) -> u64 {
+fn former_offset(slot: usize) -> u64 {
     FORMER_AT.saturating_add((slot as u64).saturating_mul(FORMER_LEN as u64))
 }
 
-fn undone_at(place: u64) -> u64 {
-    UNDONE_AT.saturating_add(place.saturating_mul(ROW_LEN as u64))
+fn undone_offset(slot: u64) -> u64 {
+    UNDONE_AT.saturating_add(slot.saturating_mul(ROW_LEN as u64))
 }
 
 impl OutboxWitness for OutboxMarkFile {
     fn note(&self, new: OutboxMark, digests: &[(i64, [u8; 32])]) {
-        let mut known = self.known();
-        let mut written = self.turn_to(&mut known, new.store);
+        let mut contents = self.lock();
+        let mut result = self.switch_store(&mut contents, new.store);
         for (id, digest) in digests {
-            known.rows.insert(place(*id), (*id, *digest));
+            contents.rows.insert(row_slot(*id), (*id, *digest));
             let bytes = encode_row(new.store, COMMITTED, *id, digest);
-            written = written.and(self.file.write_all_at(&bytes, offset(place(*id))));
+            result = result.and(self.file.write_all_at(&bytes, row_offset(row_slot(*id))));
         }
-        if known.mark.is_none_or(|mark| mark.last_id < new.last_id) {
-            known.mark = Some(new);
-            written = written.and(self.file.write_all_at(&encode(new), 0));
+        if contents.mark.is_none_or(|mark| mark.last_id < new.last_id) {
+            contents.mark = Some(new);
+            result = result.and(self.file.write_all_at(&encode(new), 0));
         }
-        warn_of(written);
+        warn_on_error(result);
     }
 
     fn note_undone(&self, store: StoreId, codes: &[(i64, [u8; 32])]) {
-        let mut known = self.known();
-        let mut written = self.turn_to(&mut known, store);
+        let mut contents = self.lock();
+        let mut result = self.switch_store(&mut contents, store);
         for (id, code) in codes {
-            let place = known.next_undone;
-            known.next_undone = place.saturating_add(1) % UNDONE;
-            known.undone.insert(place, (*id, *code));
+            let slot = contents.next_undone;
+            contents.next_undone = slot.saturating_add(1) % UNDONE;
+            contents.undone.insert(slot, (*id, *code));
             let bytes = encode_row(store, UNDO, *id, code);
-            written = written.and(self.file.write_all_at(&bytes, undone_at(place)));
+            result = result.and(self.file.write_all_at(&bytes, undone_offset(slot)));
         }
-        warn_of(written);
+        warn_on_error(result);
     }
 
     fn last_id(&self, store: StoreId) -> i64 {
-        let known = self.known();
-        let marks = known
+        let contents = self.lock();
+        let marks = contents
             .mark
             .into_iter()
-            .chain(known.former.iter().map(|former| former.mark));
+            .chain(contents.former.iter().map(|former| former.mark));
         marks
             .filter(|mark| mark.store == store)
             .map(|mark| mark.last_id)
@@ -293,25 +312,25 @@ impl OutboxWitness for OutboxMarkFile {
     }
 
     fn digest(&self, store: StoreId, id: i64) -> Option<[u8; 32]> {
-        let known = self.known();
-        known.mark.filter(|mark| mark.store == store)?;
-        known
+        let contents = self.lock();
+        contents.mark.filter(|mark| mark.store == store)?;
+        contents
             .rows
-            .get(&place(id))
-            .filter(|(of, _)| *of == id)
+            .get(&row_slot(id))
+            .filter(|(row_id, _)| *row_id == id)
             .map(|(_, digest)| *digest)
     }
 
     fn undone(&self, store: StoreId) -> Vec<(i64, [u8; 32])> {
-        let known = self.known();
-        match known.mark.filter(|mark| mark.store == store) {
-            Some(_) => known.undone.values().copied().collect(),
+        let contents = self.lock();
+        match contents.mark.filter(|mark| mark.store == store) {
+            Some(_) => contents.undone.values().copied().collect(),
             None => Vec::new(),
         }
     }
 
     fn former_stores(&self) -> Vec<StoreId> {
-        self.known().former.iter().map(|former| former.mark.store).collect()
+        self.lock().former.iter().map(|former| former.mark.store).collect()
     }
 }
 
@@ -353,28 +372,33 @@ fn decode_mark(bytes: &[u8]) -> Option<OutboxMark> {
     })
 }
 
-fn encode_former(former: Former) -> Vec<u8> {
-    let Former {
+fn encode_former(former: FormerStore) -> Vec<u8> {
+    let FormerStore {
         mark,
-        is_told,
+        is_reported,
         is_compared,
     } = former;
-    let done = u8::from(is_told) | (u8::from(is_compared) << 1);
-    let mut bytes = [mark.store.0.as_bytes().as_slice(), &mark.last_id.to_le_bytes(), &[done]].concat();
+    let flags = u8::from(is_reported) | (u8::from(is_compared) << 1);
+    let mut bytes = [
+        mark.store.0.as_bytes().as_slice(),
+        &mark.last_id.to_le_bytes(),
+        &[flags],
+    ]
+    .concat();
     bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
     bytes
 }
 
-fn decode_former(bytes: &[u8; FORMER_LEN]) -> Option<Former> {
+fn decode_former(bytes: &[u8; FORMER_LEN]) -> Option<FormerStore> {
     let (content, sum) = bytes.split_last_chunk::<4>()?;
     if u32::from_le_bytes(*sum) != crc32c::crc32c(content) {
         return None;
     }
-    let (done, mark) = content.split_last()?;
-    Some(Former {
+    let (flags, mark) = content.split_last()?;
+    Some(FormerStore {
         mark: decode_mark(mark)?,
-        is_told: done & 1 != 0,
-        is_compared: done & 2 != 0,
+        is_reported: flags & 1 != 0,
+        is_compared: flags & 2 != 0,
     })
 }
 
@@ -387,10 +411,10 @@ mod tests {
     }
 
     #[test]
-    fn rl9_the_last_row_is_remembered_over_a_restart() {
+    fn rl9_the_last_row_is_remembered_across_a_restart() {
         let dir = tempfile::tempdir().expect("a directory");
         let store = store(4);
-        let other = StoreId(Uuid::from_u128(5));
+        let other_store = StoreId(Uuid::from_u128(5));
         let file = OutboxMarkFile::open(dir.path()).expect("made");
         assert_eq!(file.last_id(store), 0);
         for last_id in [3, 9, 5] {
@@ -400,25 +424,25 @@ mod tests {
             );
         }
         file.note_undone(store, &[(10, [10; 32]), (10, [11; 32])]);
-        let again = OutboxMarkFile::open(dir.path()).expect("opened");
-        assert_eq!(again.last_id(store), 9, "commits are not noted in order");
-        assert_eq!(again.last_id(other), 0, "of that store only");
-        let digests = [3, 4, 5, 9].map(|id| again.digest(store, id));
+        let reopened = OutboxMarkFile::open(dir.path()).expect("opened");
+        assert_eq!(reopened.last_id(store), 9, "commits are not noted in order");
+        assert_eq!(reopened.last_id(other_store), 0, "only marks of the same store count");
+        let digests = [3, 4, 5, 9].map(|id| reopened.digest(store, id));
         assert_eq!(digests, [Some([3; 32]), None, Some([5; 32]), Some([9; 32])]);
-        assert_eq!(again.digest(other, 3), None);
-        assert_eq!(again.digest(store, 3 + 4096), None, "another id at its place");
-        assert_eq!(again.undone(store), [(10, [10; 32]), (10, [11; 32])]);
-        assert_eq!(again.undone(other), []);
+        assert_eq!(reopened.digest(other_store, 3), None);
+        assert_eq!(reopened.digest(store, 3 + 4096), None, "another id with the same slot");
+        assert_eq!(reopened.undone(store), [(10, [10; 32]), (10, [11; 32])]);
+        assert_eq!(reopened.undone(other_store), []);
         std::fs::write(dir.path().join(FILE), [1; LEN]).expect("damaged");
         assert_eq!(OutboxMarkFile::open(dir.path()).expect("opened").last_id(store), 0);
     }
 
-    /// RL3: another identity makes nothing forgotten of the one before, whenever the process ends.
+    /// RL3: a changed store identity does not erase the mark of the former store, whenever the process ends.
     #[test]
-    fn rl9_what_was_known_of_a_policy_store_outlives_its_identity() {
+    fn rl9_the_mark_of_a_former_policy_store_is_remembered() {
         let dir = tempfile::tempdir().expect("a directory");
         let open = || OutboxMarkFile::open(dir.path()).expect("opened");
-        let (one, two) = (
+        let (first, second) = (
             OutboxMark {
                 store: store(1),
                 last_id: 7,
@@ -428,16 +452,16 @@ mod tests {
                 last_id: 1,
             },
         );
-        open().note(one, &[(7, [7; 32])]);
-        open().note(two, &[(1, [1; 32])]);
-        assert_eq!((open().untold(), open().uncompared()), (vec![one], vec![one]));
-        assert_eq!((open().last_id(one.store), open().last_id(two.store)), (7, 1));
-        open().note_told(one.store);
-        assert_eq!((open().untold(), open().uncompared()), (vec![], vec![one]));
-        open().note_compared(one.store);
-        assert_eq!((open().uncompared(), open().former()), (vec![], vec![one]));
-        // And back: the other one is told, and ids go on where they were.
-        open().adopt(one.store);
-        assert_eq!((open().untold(), open().last_id(one.store)), (vec![two], 7));
+        open().note(first, &[(7, [7; 32])]);
+        open().note(second, &[(1, [1; 32])]);
+        assert_eq!((open().untold(), open().uncompared()), (vec![first], vec![first]));
+        assert_eq!((open().last_id(first.store), open().last_id(second.store)), (7, 1));
+        open().note_told(first.store);
+        assert_eq!((open().untold(), open().uncompared()), (vec![], vec![first]));
+        open().note_compared(first.store);
+        assert_eq!((open().uncompared(), open().former()), (vec![], vec![first]));
+        // If the first store returns, the second one is a former store to report, and the ids of the first continue.
+        open().adopt(first.store);
+        assert_eq!((open().untold(), open().last_id(first.store)), (vec![second], 7));
     }
 }

@@ -1,7 +1,7 @@
-//! Whether this instance can do its work (`GET /ready`), and that it lives at all (`GET /health`).
+//! Readiness (`GET /ready`) and liveness (`GET /health`) of this instance.
 
 use axum::{Json, extract::State, response::IntoResponse};
-use gw_http::{Edge, client};
+use gw_http::{HttpContext, client};
 use gw_node::{NodeState, NodeStatus, TraceForm};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
@@ -14,79 +14,87 @@ use std::{
 };
 use utoipa::ToSchema;
 
-/// What the gateway cannot work without, and whether it has it.
+/// The dependencies of this instance and their current state.
 pub(crate) struct Readiness {
-    needs: Vec<Need>,
+    dependencies: Vec<Dependency>,
     nodes: Box<dyn Fn() -> Vec<NodeStatus> + Send + Sync>,
     stage: AtomicU8,
 }
 
-struct Need {
+struct Dependency {
     name: &'static str,
-    /// Whether the instance is not ready without it.
+    /// Whether the instance is not ready while this dependency is down.
     required: bool,
-    is_met: Box<dyn Fn() -> bool + Send + Sync>,
+    is_up: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl core::fmt::Debug for Readiness {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_list().entries(self.needs.iter().map(|need| need.name)).finish()
+        f.debug_list()
+            .entries(self.dependencies.iter().map(|dependency| dependency.name))
+            .finish()
     }
 }
 
 impl Readiness {
     pub(crate) fn new() -> Self {
         Self {
-            needs: Vec::new(),
+            dependencies: Vec::new(),
             nodes: Box::new(Vec::new),
             stage: AtomicU8::new(Stage::Starting as u8),
         }
     }
 
-    /// Showing how each node is. The question must not wait.
+    /// Adds the state of each node to the report. `nodes` is called often and must not block.
     pub(crate) fn showing_nodes(mut self, nodes: impl Fn() -> Vec<NodeStatus> + Send + Sync + 'static) -> Self {
         self.nodes = Box::new(nodes);
         self
     }
 
-    /// With one more thing that must be there. The question is asked often: it must not wait.
-    pub(crate) fn with(mut self, name: &'static str, is_met: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.needs.push(Need {
+    /// Adds a required dependency. `is_up` is called often and must not block.
+    pub(crate) fn with(mut self, name: &'static str, is_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.dependencies.push(Dependency {
             name,
             required: true,
-            is_met: Box::new(is_met),
+            is_up: Box::new(is_up),
         });
         self
     }
 
-    /// Showing one more thing, without which part of the work goes on. It must not wait either.
-    pub(crate) fn showing(mut self, name: &'static str, is_met: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.needs.push(Need {
+    /// Adds an optional dependency: it is shown, but the instance is ready without it. `is_up` is called often and must
+    /// not block.
+    pub(crate) fn showing(mut self, name: &'static str, is_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.dependencies.push(Dependency {
             name,
             required: false,
-            is_met: Box::new(is_met),
+            is_up: Box::new(is_up),
         });
         self
     }
 
-    /// From now on ready, as long as everything needed is there: all routes are served.
+    /// Marks all routes as served: from now on the instance is ready while all required dependencies are up.
     pub(crate) fn serve(&self) {
         self.stage.store(Stage::Serving as u8, Ordering::Relaxed);
     }
 
-    /// From now on not ready: the process is about to end.
+    /// Marks the process as shutting down: from now on it is not ready.
     pub(crate) fn drain(&self) {
         self.stage.store(Stage::Draining as u8, Ordering::Relaxed);
     }
 
     fn report(&self) -> Report {
-        let found: Vec<_> = self
-            .needs
+        let levels: Vec<_> = self
+            .dependencies
             .iter()
-            .map(|need| (need, Level::of((need.is_met)())))
+            .map(|dependency| (dependency, Level::from_up((dependency.is_up)())))
             .collect();
-        let missing = found.iter().any(|(need, level)| need.required && *level == Level::Down);
-        let states: BTreeMap<_, _> = found.into_iter().map(|(need, level)| (need.name, level)).collect();
+        let missing = levels
+            .iter()
+            .any(|(dependency, level)| dependency.required && *level == Level::Down);
+        let states: BTreeMap<_, _> = levels
+            .into_iter()
+            .map(|(dependency, level)| (dependency.name, level))
+            .collect();
         let stage = self.stage.load(Ordering::Relaxed);
         let serving = stage == Stage::Serving as u8;
         let ready = serving && !missing;
@@ -98,14 +106,14 @@ impl Readiness {
                 (self.nodes)()
                     .iter()
                     .enumerate()
-                    .map(|(place, node)| OneNode::of(place, node))
+                    .map(|(index, node)| OneNode::new(index, node))
                     .collect(),
             ),
         }
     }
 }
 
-/// Where the process is between its start and its end.
+/// The stage of the process between start and shutdown.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Starting,
@@ -118,40 +126,40 @@ enum Stage {
 pub(crate) struct Report {
     /// `ready` or `not ready`.
     status: &'static str,
-    /// Whether the process is about to end.
+    /// Whether the process is shutting down.
     draining: bool,
-    /// Each dependency; on the internal network only.
+    /// State of each dependency; on the internal network only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     dependencies: Option<BTreeMap<&'static str, Level>>,
-    /// Each node of `NODE_URL`, in its order; on the internal network only.
+    /// State of each node of `NODE_URL`, in its order; on the internal network only.
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Vec<OneNode>>,
 }
 
-/// One node. Its place in `NODE_URL` names it, for the address may hold a key.
+/// State of one node. It is identified by its position in `NODE_URL`, because its address may contain a key.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OneNode {
-    /// Its place, from one.
+    /// Position in `NODE_URL`, starting at 1.
     node: usize,
-    /// Whether it is the one in use.
+    /// Whether this node is in use.
     active: bool,
-    /// `ok`, `down`, or `other chain`: then it is never used.
+    /// `ok`, `down`, or `other chain`. A node on another chain is never used.
     state: &'static str,
-    /// Which trace it gives: `mux`, `batch` or `none`.
+    /// Supported form of tracing: `mux`, `batch` or `none`.
     tracing: &'static str,
-    /// Its newest block when it was looked at last.
+    /// Number of its newest block at the last successful check.
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<u64>,
-    /// How long that is ago, in milliseconds.
+    /// Time since that check, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     head_age_ms: Option<u64>,
 }
 
 impl OneNode {
-    fn of(place: usize, status: &NodeStatus) -> Self {
+    fn new(index: usize, status: &NodeStatus) -> Self {
         Self {
-            node: place.saturating_add(1),
+            node: index.saturating_add(1),
             active: status.active,
             state: match status.state {
                 NodeState::Up => "ok",
@@ -179,46 +187,47 @@ enum Level {
 }
 
 impl Level {
-    const fn of(met: bool) -> Self {
-        if met { Self::Ok } else { Self::Down }
+    const fn from_up(is_up: bool) -> Self {
+        if is_up { Self::Ok } else { Self::Down }
     }
 }
 
-/// The process lives.
+/// Liveness of the process.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
     /// Always `ok`.
     status: &'static str,
 }
 
-/// Liveness only.
-#[utoipa::path(get, path = "/health", tag = "operation", responses((status = 200, body = Health)))]
+/// Returns 200 while the process runs.
+#[utoipa::path(get, path = "/health", tag = "operation", responses((status = 200, body = Health), (status = 400)))]
 pub(crate) async fn health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// What `/ready` of one listener draws on.
+/// The handler state of `/ready` on one listener.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyState {
     pub(crate) readiness: Arc<Readiness>,
-    pub(crate) edge: Arc<Edge>,
+    pub(crate) edge: Arc<HttpContext>,
     pub(crate) detail: ReadyDetail,
 }
 
-/// Whether a listener tells the state of each dependency and node, or only whether the instance is ready (HD16).
+/// Which callers get the state of each dependency and node from `/ready` (HD16). Others only learn whether the instance
+/// is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadyDetail {
-    /// To callers of the internal network: the internal listener, or the only one.
+    /// Callers in the internal network: for the internal listener, or the only listener.
     PrivateNetwork,
-    /// To nobody: the public listener, where `INTERNAL_BIND_ADDR` names another one.
+    /// Nobody: for the public listener, if `INTERNAL_BIND_ADDR` configures an internal one.
     Never,
 }
 
 impl ReadyState {
-    /// For the listeners of one process: the public one tells no detail where there is an internal one.
-    pub(crate) fn for_public(self, internal_listener: bool) -> Self {
+    /// The state for the public listener: without details, if there is also an internal listener.
+    pub(crate) fn for_public(self, has_internal: bool) -> Self {
         Self {
-            detail: if internal_listener {
+            detail: if has_internal {
                 ReadyDetail::Never
             } else {
                 ReadyDetail::PrivateNetwork
@@ -228,9 +237,10 @@ impl ReadyState {
     }
 }
 
-/// Whether this instance can do its work; each dependency's state on the internal network only (HD16).
+/// Returns whether this instance is ready to serve requests; the state of each dependency is included on the internal
+/// network only (HD16).
 #[utoipa::path(get, path = "/ready", tag = "operation",
-    responses((status = 200, body = Report), (status = 503, body = Report)))]
+    responses((status = 200, body = Report), (status = 400), (status = 503, body = Report)))]
 pub(crate) async fn ready(
     State(state): State<ReadyState>,
     extensions: http::Extensions,
@@ -243,11 +253,11 @@ pub(crate) async fn ready(
         StatusCode::SERVICE_UNAVAILABLE
     };
     let edge = &state.edge;
-    let admitted = match state.detail {
+    let shows_detail = match state.detail {
         ReadyDetail::Never => false,
         ReadyDetail::PrivateNetwork => edge.network.admits(&edge.proxies, client::peer(&extensions), &headers),
     };
-    if !admitted {
+    if !shows_detail {
         (report.dependencies, report.nodes) = (None, None);
     }
     (status, Json(report))
@@ -259,16 +269,16 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[test]
-    fn ready_means_everything_is_there_and_nothing_ends() {
-        let there = Arc::new(AtomicBool::new(true));
-        let seen = Arc::clone(&there);
+    fn ready_means_that_all_dependencies_are_up_and_no_shutdown() {
+        let is_up = Arc::new(AtomicBool::new(true));
+        let observed = Arc::clone(&is_up);
         let readiness = Readiness::new()
             .with("db", || true)
-            .with("node", move || seen.load(Ordering::Relaxed));
-        assert_eq!(readiness.report().status, "not ready", "the routes are not there yet");
+            .with("node", move || observed.load(Ordering::Relaxed));
+        assert_eq!(readiness.report().status, "not ready", "the routes are not served yet");
         readiness.serve();
         assert_eq!(readiness.report().status, "ready");
-        there.store(false, Ordering::Relaxed);
+        is_up.store(false, Ordering::Relaxed);
         let report = readiness.report();
         assert_eq!(report.status, "not ready");
         let text = serde_json::to_string(&report).expect("json");
@@ -276,7 +286,7 @@ mod tests {
             text,
             r#"{"status":"not ready","draining":false,"dependencies":{"db":"ok","node":"down"},"nodes":[]}"#
         );
-        there.store(true, Ordering::Relaxed);
+        is_up.store(true, Ordering::Relaxed);
         readiness.drain();
         assert_eq!(readiness.report().status, "not ready");
     }

@@ -1,23 +1,30 @@
-//! The login sessions as the admin API sees them.
+//! Implements the login session interface of the admin API on the sessions of `gw-identity`.
 
 use gw_admin::{Answer, LoginSession, LoginSessions, SessionsAway};
 use gw_identity::{Progress, SessionView};
 use uuid::Uuid;
 
-/// The sessions that logins go through.
+/// The login sessions in the cache.
 #[derive(Debug)]
 pub(super) struct Sessions(pub(super) gw_identity::LoginSessions);
 
 impl LoginSessions for Sessions {
     fn list(&self) -> Answer<'_, Vec<LoginSession>> {
         Box::pin(async move {
-            let found = self.0.list().await.map_err(|_| SessionsAway)?;
-            Ok(found.into_iter().map(shown).collect())
+            let views = self.0.list().await.map_err(|_| SessionsAway)?;
+            Ok(views.into_iter().map(to_login_session).collect())
         })
     }
 
     fn find(&self, id: Uuid) -> Answer<'_, Option<LoginSession>> {
-        Box::pin(async move { Ok(self.0.find_view(id).await.map_err(|_| SessionsAway)?.map(shown)) })
+        Box::pin(async move {
+            Ok(self
+                .0
+                .find_view(id)
+                .await
+                .map_err(|_| SessionsAway)?
+                .map(to_login_session))
+        })
     }
 
     fn end(&self, id: Uuid) -> Answer<'_, bool> {
@@ -25,7 +32,7 @@ impl LoginSessions for Sessions {
     }
 }
 
-fn shown(view: SessionView) -> LoginSession {
+fn to_login_session(view: SessionView) -> LoginSession {
     let open = LoginSession {
         id: view.id,
         opened_at: view.opened_at,

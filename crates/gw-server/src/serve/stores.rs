@@ -1,13 +1,13 @@
-//! Opening what is kept: the data directory, the policy store and the secrets in use (spec/85 section 3, steps 1-3).
+//! Opens the data directory, the stores, the cache and the secrets (spec/85 section 3, steps 1-3 and 5).
 
 use super::{
-    fault::{Fault, causes},
+    fault::{ServeError, causes},
     outbox_mark::OutboxMarkFile,
 };
 use crate::{
-    ambient::{SteadyClock, SystemClock, SystemEntropy},
     config::{Config, Environment, kind::signing_key, registry::Migrate},
     secrets::{self, KeptSecrets},
+    system::{SteadyClock, SystemClock, SystemEntropy},
 };
 use anyhow::{Context as _, bail};
 use gw_cache::{Cache, ConnectError};
@@ -26,46 +26,50 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// Tries to reach a database that is not there yet, and the rest between them.
-const TRIES: u32 = 15;
-const BETWEEN: Duration = Duration::from_secs(2);
-/// The same for the cache.
-const CACHE_TRIES: u32 = 10;
-/// Between two tries whether a full disk has room again.
-const ROOM_PROBE: Duration = Duration::from_secs(1);
+/// Attempts to reach a database at start.
+const MAX_ATTEMPTS: u32 = 15;
+/// Attempts to reach the cache at start.
+const MAX_CACHE_ATTEMPTS: u32 = 10;
+/// Pause between two attempts.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// How often a full disk is checked for free space.
+const SPACE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 const POLICY_FILE: &str = "gateway.db";
 const AUDIT_FILE: &str = "audit.db";
-/// The names under which a development machine keeps its secrets.
+// File names of the stored secrets of a development machine.
 const ACCESS_SECRET: &str = "access-token";
 const REFRESH_SECRET: &str = "refresh-token";
 const KEY_ENCRYPTION_SECRET: &str = "node-key-encryption";
 const CHECKPOINT_SECRET: &str = "audit-checkpoint";
 
-/// The ground everything stands on: time, chance, and the directory this process holds.
+/// Clocks, random source, and the data directory of this process.
 #[derive(Clone, Debug)]
-pub(crate) struct Ground {
+pub(crate) struct Platform {
     pub(crate) clock: Arc<dyn Clock>,
-    /// For what lives for a while: no jump of the local clock prolongs or ends it.
+    /// For lifetimes: jumps of the local clock do not extend or end them.
     pub(crate) steady: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     directory: DataDirectory,
 }
 
-/// What this process may do with the data directory.
+/// How this process may use the data directory.
 #[derive(Clone, Debug)]
 enum DataDirectory {
-    /// Nothing is kept on this machine.
+    /// Not used: both stores are PostgreSQL databases, and all secrets are configured.
     Unused,
-    /// Held by this process: it may write.
+    /// Locked by this process, for reading and writing.
     Held(Arc<DirectoryLock>),
-    /// Only read; a running service may hold it.
+    /// For reading only; a running service may hold the lock.
     ReadOnly(PathBuf),
 }
 
-impl Ground {
-    /// Holds the data directory, if anything is kept in it.
-    pub(crate) fn hold(config: &Config) -> Result<Self, Fault> {
+impl Platform {
+    /// Creates and locks the data directory, if anything is stored in it.
+    ///
+    /// # Errors
+    /// If the directory cannot be created, or another process holds it.
+    pub(crate) fn hold(config: &Config) -> Result<Self, ServeError> {
         let embedded = config.store.url.is_none() || config.audit.url.is_none();
         let generates = config.environment != Environment::Production;
         let directory = if embedded || generates {
@@ -74,15 +78,16 @@ impl Ground {
         } else {
             DataDirectory::Unused
         };
-        Ok(Self::on(directory))
+        Ok(Self::with_directory(directory))
     }
 
-    /// For commands that change nothing: no lock is taken, so they run beside the service, and nothing is created.
+    /// For commands that change nothing: takes no lock, so that they may run while the service runs, and creates
+    /// nothing.
     pub(crate) fn read_only(config: &Config) -> Self {
-        Self::on(DataDirectory::ReadOnly(config.data_dir.clone()))
+        Self::with_directory(DataDirectory::ReadOnly(config.data_dir.clone()))
     }
 
-    fn on(directory: DataDirectory) -> Self {
+    fn with_directory(directory: DataDirectory) -> Self {
         Self {
             clock: Arc::new(SystemClock),
             steady: Arc::new(SteadyClock::default()),
@@ -105,16 +110,16 @@ impl Ground {
                 }
                 Ok(Location::SqliteReadOnly { file })
             }
-            (None, DataDirectory::Unused) => bail!("an embedded store needs the data directory"),
+            (None, DataDirectory::Unused) => bail!("an embedded store needs the data directory, which is not open"),
         }
     }
 
-    /// Where the policy store lies.
+    /// The settings of the policy store.
     pub(crate) fn policy_store(&self, config: &Config) -> anyhow::Result<StoreConfig> {
         self.store_config(config, self.location(config, config.store.url.as_ref(), POLICY_FILE)?)
     }
 
-    /// Where the audit store lies.
+    /// The settings of the audit store.
     pub(crate) fn audit_store(&self, config: &Config) -> anyhow::Result<StoreConfig> {
         self.store_config(config, self.location(config, config.audit.url.as_ref(), AUDIT_FILE)?)
     }
@@ -130,28 +135,31 @@ impl Ground {
     }
 }
 
-/// A reading command found no database file: the service was never started here.
+/// A read-only command found no database file, because the service was never started with this data directory.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}` does not exist: the service was never started with this data directory", file.display())]
 pub(crate) struct NoStoreYet {
     file: PathBuf,
 }
 
-/// Makes a directory that others cannot read, where there is none yet: links, grants and calls lie in it.
+/// Creates a directory with mode 0700, if it does not exist: it will hold links, grants and calls.
 pub(crate) fn make_private(path: &Path) -> anyhow::Result<()> {
     if path.exists() {
         return Ok(());
     }
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.with_context(|| format!("`{}` cannot be made", path.display()))
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    created.with_context(|| format!("the directory `{}` cannot be created", path.display()))
 }
 
-/// Opens the policy store and brings its schema up to date, or compares it (`MIGRATE=off`).
-pub(crate) async fn open_policy(ground: &Ground, config: &Config, outbox: OutboxGuard) -> anyhow::Result<Store> {
+/// Opens the policy store and migrates its schema, or only checks it (`MIGRATE=off`).
+///
+/// # Errors
+/// If the store cannot be reached, or its schema cannot be migrated or does not match this version.
+pub(crate) async fn open_policy(platform: &Platform, config: &Config, outbox: OutboxGuard) -> anyhow::Result<Store> {
     let open = async || {
         let settings = StoreConfig {
             outbox: outbox.clone(),
-            ..ground.policy_store(config)?
+            ..platform.policy_store(config)?
         };
         Store::open(settings).await.map_err(Into::into)
     };
@@ -160,179 +168,205 @@ pub(crate) async fn open_policy(ground: &Ground, config: &Config, outbox: Outbox
         Migrate::Auto => store
             .migrate()
             .await
-            .context("the policy store's schema cannot be brought up to date")?,
-        Migrate::Off => store
-            .check_schema()
-            .await
-            .context("the policy store's schema is not this version's")?,
+            .context("the schema of the policy store cannot be migrated")?,
+        Migrate::Off => store.check_schema().await.context(
+            "the schema of the policy store does not match this version: run `ledger-gateway migrate apply`",
+        )?,
     }
     Ok(store)
 }
 
-/// Opens the audit store and brings its schema up to date, or compares it. For commands: the role that migrates owns the
-/// tables, so it may rewrite them, too.
-pub(crate) async fn migrate_audit(ground: &Ground, config: &Config) -> anyhow::Result<AuditStore> {
-    let open = async || AuditStore::open(ground.audit_store(config)?).await.map_err(Into::into);
+/// Opens the audit store and migrates its schema, or only checks it (`MIGRATE=off`). Commands use this function, not
+/// [`open_audit`]: a role that migrates owns the tables, so it may also rewrite sealed entries.
+///
+/// # Errors
+/// If the store cannot be reached, or its schema cannot be migrated or does not match this version.
+pub(crate) async fn migrate_audit(platform: &Platform, config: &Config) -> anyhow::Result<AuditStore> {
+    let open = async || {
+        AuditStore::open(platform.audit_store(config)?)
+            .await
+            .map_err(Into::into)
+    };
     let audit = reach("the audit store", open).await?;
     match config.store.migrate {
         Migrate::Auto => audit
             .migrate()
             .await
-            .context("the audit store's schema cannot be brought up to date")?,
+            .context("the schema of the audit store cannot be migrated")?,
         Migrate::Off => audit
             .check_schema()
             .await
-            .context("the audit store's schema is not this version's")?,
+            .context("the schema of the audit store does not match this version: run `ledger-gateway migrate apply`")?,
     }
     Ok(audit)
 }
 
 /// Opens the audit store for sealing.
-pub(crate) async fn open_audit(ground: &Ground, config: &Config) -> anyhow::Result<AuditStore> {
-    let audit = migrate_audit(ground, config).await?;
-    // Spec/70 rule 25: what seals must not be able to rewrite.
+///
+/// # Errors
+/// As [`migrate_audit`]; and in production, if the role of the store may rewrite sealed entries.
+pub(crate) async fn open_audit(platform: &Platform, config: &Config) -> anyhow::Result<AuditStore> {
+    let audit = migrate_audit(platform, config).await?;
+    // Spec/70 rule 25: the role that seals must not be able to rewrite.
     let may_rewrite = audit
         .may_rewrite()
         .await
         .context("the audit store's privileges cannot be read")?;
     if may_rewrite && config.environment == Environment::Production {
-        bail!("AUDIT_DATABASE_URL: its role may change or delete sealed entries, which production refuses");
+        bail!("AUDIT_DATABASE_URL: its role may change or delete sealed entries, which is not allowed in production");
     }
     Ok(audit)
 }
 
-/// By which credential the audit log is pruned and erased from.
+/// The credential for pruning the audit log and erasing values from it.
 #[derive(Debug)]
 pub(crate) enum AuditAdmin {
-    /// The one that seals may delete, too: a file, or a database of a development machine.
+    /// The credential that seals may also delete: an embedded store, or a database of a development machine.
     Own,
-    /// AUDIT_ADMIN_DATABASE_URL.
+    /// The credential of AUDIT_ADMIN_DATABASE_URL.
     Other(Box<StoreConfig>),
-    /// None: nothing is pruned.
+    /// There is none: nothing is pruned.
     Missing,
 }
 
 /// Finds the credential that may delete from the audit log (spec/70 rule 25).
-pub(crate) async fn audit_admin(ground: &Ground, config: &Config, audit: &AuditStore) -> anyhow::Result<AuditAdmin> {
+pub(crate) async fn audit_admin(
+    platform: &Platform,
+    config: &Config,
+    audit: &AuditStore,
+) -> anyhow::Result<AuditAdmin> {
     if let Some(url) = &config.audit.retention.admin_url {
         let location = Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime);
-        let few = StoreConfig {
+        let admin = StoreConfig {
             connections: 2,
-            ..ground.store_config(config, location)?
+            ..platform.store_config(config, location)?
         };
-        return Ok(AuditAdmin::Other(Box::new(few)));
+        return Ok(AuditAdmin::Other(Box::new(admin)));
     }
-    let own = audit
+    let may_delete = audit
         .may_rewrite()
         .await
         .context("the audit store's privileges cannot be read")?;
-    Ok(if own { AuditAdmin::Own } else { AuditAdmin::Missing })
+    Ok(if may_delete {
+        AuditAdmin::Own
+    } else {
+        AuditAdmin::Missing
+    })
 }
 
-/// What is said where nothing can be pruned.
+/// The message if there is no credential that may delete.
 pub(crate) const NOTHING_IS_PRUNED: &str =
     "nothing is pruned: AUDIT_ADMIN_DATABASE_URL is not set, and the role of AUDIT_DATABASE_URL may not delete";
 
-/// Opens what instances share (spec/85 section 3, step 5), or a place for it in this process.
-pub(crate) async fn open_cache(ground: &Ground, config: &Config) -> anyhow::Result<Cache> {
+/// Connects to the shared cache (spec/85 section 3, step 5), or creates one in this process if REDIS_URL is not set.
+///
+/// # Errors
+/// If the server of REDIS_URL cannot be reached after several attempts, or refuses the connection.
+pub(crate) async fn open_cache(platform: &Platform, config: &Config) -> anyhow::Result<Cache> {
     let Some(url) = &config.store.cache_url else {
-        return Ok(Cache::in_process(Arc::clone(&ground.steady)));
+        return Ok(Cache::in_process(Arc::clone(&platform.steady)));
     };
-    let mut tries = 1;
+    let mut attempts = 1;
     loop {
-        match Cache::connect(url, Arc::clone(&ground.steady)).await {
+        match Cache::connect(url, Arc::clone(&platform.steady)).await {
             Ok(cache) => {
                 warn_of_eviction(&cache).await;
                 return Ok(cache);
             }
-            Err(error @ ConnectError::Unreachable(_)) if tries < CACHE_TRIES => {
+            Err(error @ ConnectError::Unreachable(_)) if attempts < MAX_CACHE_ATTEMPTS => {
                 tracing::warn!(
-                    tries,
+                    tries = attempts,
                     error = &error as &dyn core::error::Error,
-                    "the cache cannot be reached yet"
+                    "REDIS_URL: the cache cannot be reached yet; it is retried"
                 );
             }
-            Err(error) => return Err(anyhow::Error::from(error).context("REDIS_URL")),
+            Err(error) => return Err(anyhow::Error::from(error).context("the cache of REDIS_URL cannot be used")),
         }
-        tries += 1;
-        sleep(BETWEEN).await;
+        attempts += 1;
+        sleep(RETRY_DELAY).await;
     }
 }
 
-/// Spec/85 section 2: what the server throws away to make room are sessions, single-use marks and limits.
+/// Warns if the cache server may evict values: it would lose sessions, single-use marks and limits (spec/85 section 2).
 async fn warn_of_eviction(cache: &Cache) {
     match cache.eviction_policy().await {
         Ok(None) => {}
         Ok(Some(policy)) => tracing::warn!(
             %policy,
-            "REDIS_URL: the server may evict values to make room; set `maxmemory-policy noeviction`, or logins end early and \
-             single-use marks and limits are forgotten"
+            "REDIS_URL: the server may evict values when memory is full; set `maxmemory-policy noeviction`, or logins \
+             end early and single-use marks and limits are lost"
         ),
         Err(_) => {
-            tracing::warn!("REDIS_URL: the server does not tell its maxmemory-policy; see that it is `noeviction`")
+            tracing::warn!(
+                "REDIS_URL: the maxmemory-policy of the server cannot be read; make sure that it is `noeviction`"
+            )
         }
     }
 }
 
-/// Once a second, while writes are refused for want of room, tries whether there is some again: `/ready` says by it what a
-/// write would be told. Ends by being dropped.
-pub(crate) async fn watch_room(store: Store) {
+/// Checks once a second whether a full disk has free space again, while the policy store refuses writes. `/ready` shows
+/// the result. Runs until it is dropped.
+pub(crate) async fn watch_free_space(store: Store) {
     loop {
-        sleep(ROOM_PROBE).await;
+        sleep(SPACE_CHECK_INTERVAL).await;
         if !store.has_room()
             && let Err(error) = store.probe_room().await
         {
             tracing::debug!(
                 error = &error as &dyn core::error::Error,
-                "the policy store has no room for writes yet"
+                "the disk of the policy store is still full"
             );
         }
     }
 }
 
-/// Tries a while: databases and gateways are often started together.
-pub(crate) async fn reach<T>(what: &str, open: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let mut tries = 1;
+/// Opens a store, and retries while it cannot be reached: databases and gateways are often started together.
+///
+/// # Errors
+/// The last error, if all attempts fail, or the first one that no retry can solve.
+pub(crate) async fn reach<T>(name: &str, open: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let mut attempts = 1;
     loop {
         match open().await {
             Ok(opened) => return Ok(opened),
-            Err(error) if tries >= TRIES || !is_worth_waiting(&error) => {
-                return Err(error.context(format!("{what} cannot be opened")));
+            Err(error) if attempts >= MAX_ATTEMPTS || !is_retryable(&error) => {
+                return Err(error.context(format!("{name} cannot be opened")));
             }
             Err(error) => {
                 tracing::warn!(
-                    tries,
-                    of = TRIES,
+                    tries = attempts,
+                    of = MAX_ATTEMPTS,
                     error = causes(&error),
-                    "{what} cannot be reached yet"
+                    "{name} cannot be reached yet"
                 )
             }
         }
-        tries += 1;
-        sleep(BETWEEN).await;
+        attempts += 1;
+        sleep(RETRY_DELAY).await;
     }
 }
 
-/// Whether waiting may help.
-fn is_worth_waiting(error: &anyhow::Error) -> bool {
+/// Whether a retry may succeed.
+fn is_retryable(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StoreError::Database(_)))
 }
 
-/// The secrets in use: configured, or of this development machine.
+/// The secrets in use: configured ones, or those that a development machine generates.
 #[derive(Debug)]
 pub(crate) struct Secrets {
     pub(crate) access: TokenSecrets,
     pub(crate) refresh: TokenSecrets,
-    /// Super-administrator's token, and whether it was made just now.
+    /// The token of the super-administrator.
     pub(crate) admin: Secret,
+    /// Whether `admin` was generated for this run.
     pub(crate) admin_is_fresh: bool,
-    /// Encrypts the groups' node keys.
+    /// Encrypts the upstream keys of groups.
     pub(crate) key_encryption: Secret,
     /// Signs checkpoints.
     pub(crate) checkpoint: Secret,
 }
 
-/// The checkpoint key: configured, or kept in the data directory. Reads only; `None` where none was made yet.
+/// The checkpoint key: configured, or stored in the data directory. Reads only; `None` if none was generated yet.
 pub(crate) fn checkpoint_key(config: &Config) -> anyhow::Result<Option<Secret>> {
     match &config.audit.checkpoint_key {
         Some(configured) => Ok(Some(configured.clone())),
@@ -341,7 +375,8 @@ pub(crate) fn checkpoint_key(config: &Config) -> anyhow::Result<Option<Secret>> 
 }
 
 impl Secrets {
-    /// What encrypts the groups' upstream keys: configured, or kept. Reads only; `None` where none was made yet.
+    /// The key that encrypts the groups' upstream keys: configured, or stored in the data directory. Reads only; `None`
+    /// if none was generated yet.
     pub(crate) fn find_key_encryption(config: &Config) -> anyhow::Result<Option<Secret>> {
         match &config.node.key_encryption {
             Some(configured) => Ok(Some(configured.clone())),
@@ -349,7 +384,7 @@ impl Secrets {
         }
     }
 
-    /// Whether all are configured or kept, or will be made by the next start. Reads only.
+    /// Reports whether all secrets are configured or stored, or how many the next start will generate. Reads only.
     pub(crate) fn check(config: &Config) -> anyhow::Result<String> {
         let identity = &config.identity;
         let secrets = [
@@ -365,32 +400,34 @@ impl Secrets {
         Ok(if missing == 0 {
             "complete".to_owned()
         } else {
-            format!("{missing} are made by the first start")
+            format!("the first start generates {missing}")
         })
     }
 
-    /// What is configured, else what is kept in the data directory. Production configures all of them.
+    /// Takes every secret from the configuration, or from the data directory, where missing ones are generated.
+    /// Production configures all of them.
     pub(crate) fn complete(config: &Config, entropy: &dyn Entropy) -> anyhow::Result<Self> {
-        let kept = KeptSecrets::new(&config.data_dir, entropy);
+        let stored_secrets = KeptSecrets::new(&config.data_dir, entropy);
         let identity = &config.identity;
         Ok(Self {
             access: TokenSecrets {
-                current: kept.or_kept(identity.access_secret.clone(), ACCESS_SECRET)?,
+                current: stored_secrets.or_generated(identity.access_secret.clone(), ACCESS_SECRET)?,
                 previous: identity.access_secret_previous.clone(),
             },
             refresh: TokenSecrets {
-                current: kept.or_kept(identity.refresh_secret.clone(), REFRESH_SECRET)?,
+                current: stored_secrets.or_generated(identity.refresh_secret.clone(), REFRESH_SECRET)?,
                 previous: identity.refresh_secret_previous.clone(),
             },
             admin_is_fresh: config.admin.token.is_none(),
             admin: config.admin.token.clone().unwrap_or_else(|| secrets::fresh(entropy)),
-            key_encryption: kept.or_kept(config.node.key_encryption.clone(), KEY_ENCRYPTION_SECRET)?,
-            checkpoint: kept.or_kept(config.audit.checkpoint_key.clone(), CHECKPOINT_SECRET)?,
+            key_encryption: stored_secrets.or_generated(config.node.key_encryption.clone(), KEY_ENCRYPTION_SECRET)?,
+            checkpoint: stored_secrets.or_generated(config.audit.checkpoint_key.clone(), CHECKPOINT_SECRET)?,
         })
     }
 }
 
-/// What authenticates the rows of the audit outbox, for a command that writes some. Its rows are remembered by the service.
+/// The guard that authenticates the rows of the audit outbox, for a command that writes rows. It has no witness: the
+/// service remembers these rows once it reads them.
 pub(crate) fn outbox_guard(config: &Config) -> anyhow::Result<OutboxGuard> {
     let Some(secret) = checkpoint_key(config)? else {
         return Ok(OutboxGuard::default());
@@ -407,7 +444,7 @@ fn outbox_key(checkpoint_key: &Secret) -> anyhow::Result<OutboxKey> {
 }
 
 impl Secrets {
-    /// What authenticates the rows of the audit outbox, and remembers their last one outside the database.
+    /// The guard that authenticates the rows of the audit outbox, with `mark` as the witness outside the database.
     pub(super) fn outbox_guard(&self, mark: &Arc<OutboxMarkFile>) -> anyhow::Result<OutboxGuard> {
         let witness = Arc::clone(mark) as Arc<dyn OutboxWitness>;
         Ok(OutboxGuard {
@@ -417,14 +454,14 @@ impl Secrets {
     }
 }
 
-/// The first instance to start begins with what the configuration says of tracing (X9); later ones find what an
-/// administrator made of it since.
-pub(super) async fn restore_toggles(store: &Store) -> Result<(), Fault> {
+/// Resets the tracing toggles to the configuration (X9). Only the first instance to start calls this; later ones use
+/// the changes that an administrator has made since.
+pub(super) async fn restore_toggles(store: &Store) -> Result<(), ServeError> {
     let restored = async {
         let mut tx = match store.begin(&Actor::system()).await {
-            // Said already; reading goes on, and nobody can change a toggle either.
+            // The condition was logged before. Reads still work, and nobody can change a toggle.
             Err(StoreError::EpochExhausted(_)) => return Ok(()),
-            begun => begun?,
+            result => result?,
         };
         match tx.clear_toggles("the service started anew").await? {
             0 => tx.rollback().await,
@@ -433,6 +470,6 @@ pub(super) async fn restore_toggles(store: &Store) -> Result<(), Fault> {
     };
     restored
         .await
-        .context("the toggles of tracing cannot be restored")
-        .map_err(Fault::from)
+        .context("the tracing toggles cannot be reset to the configuration")
+        .map_err(ServeError::from)
 }

@@ -1,14 +1,15 @@
-//! Trusted heads at start: read, compared with the audit store, and handed to sealer and verifier.
+//! Reads the trusted heads at start, compares them with the audit store, and passes them to the sealer and the
+//! verifier.
 
 use super::{
     CLUSTER,
-    fault::Fault,
+    fault::ServeError,
     journal,
-    stores::{Ground, Secrets},
+    stores::{Platform, Secrets},
 };
 use crate::{
     config::{Config, kind::signing_key},
-    trust::{HeadsFile, TamperAlarm, Trust, adopt},
+    trust::{AuditTrust, HeadsFile, TamperAlarm, adopt},
     webhook::Webhook,
     workers::{ADMIN_CHAIN, Verification},
 };
@@ -21,23 +22,27 @@ use gw_journal::Journal;
 use gw_store::{Store, audit::AuditStore};
 use std::sync::Arc;
 
-/// Kept outbox rows read at once.
-const KEPT_PAGE: u64 = 5000;
+/// Outbox rows per query.
+const OUTBOX_PAGE: u64 = 5000;
 
-/// Takes over what was re-anchored, refuses a store that lacks what was signed, and signs what was sealed by shards that
-/// were given up.
+/// Applies re-anchorings to the trusted heads, checks that the audit store has all signed entries, and signs the sealed
+/// entries of abandoned shards.
+///
+/// # Errors
+/// If signed entries are missing in the audit store, or a store or file cannot be read or written.
 pub(super) async fn open(
     config: &Config,
     secrets: &Secrets,
-    ground: &Ground,
+    platform: &Platform,
     file: HeadsFile,
     journal: &Arc<Journal>,
     audit: &AuditStore,
     store: &Store,
-) -> Result<Arc<Trust>, Fault> {
+) -> Result<Arc<AuditTrust>, ServeError> {
     if file.is_new() {
         tracing::warn!(
-            "nothing is known here of the audit log's chains: the newest notes in the audit store are trusted from now on"
+            "there are no trusted heads of the audit log on this machine: the newest signed notes in the audit store \
+             are trusted from now on; if this is not a first start, compare them with notes from the log"
         );
     }
     let mut keys = vec![public_key(secrets)?];
@@ -48,36 +53,36 @@ pub(super) async fn open(
             .iter()
             .filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()),
     );
-    let own = keys.clone();
+    let configured_keys = keys.clone();
     keys.extend(file.heads().keys());
     let stored = audit
         .discontinuities()
         .await
         .context("the re-anchorings in the audit store cannot be read")?;
     let adopted = file.update(|heads| {
-        let remembered = own.iter().filter(|key| heads.remember_key(key)).count() > 0;
+        let remembered = configured_keys.iter().filter(|key| heads.remember_key(key)).count() > 0;
         adopt(heads, &stored, CLUSTER, &keys) || remembered
     });
     adopted.context("the trusted heads cannot be written")?;
-    let admin = outbox_restores(store, audit)
+    let restored_size = admin_size_after_restore(store, audit)
         .await
-        .context("what the outbox keeps cannot be compared")?;
-    let noted = store
+        .context("the kept outbox rows cannot be compared with the audit store")?;
+    let signed_heads = store
         .signed_heads()
         .await
         .context("the signed heads in the policy store cannot be read")?;
-    let noted: Vec<_> = noted
+    let signed_heads: Vec<_> = signed_heads
         .iter()
         .filter_map(|note| Checkpoint::open(note, &keys).ok())
         .collect();
-    let will_restore = journal::will_restore(journal, admin);
-    journal::nothing_is_missing(audit, &file.heads(), &noted, &keys, will_restore).await?;
+    let will_restore = journal::will_restore(journal, restored_size);
+    journal::nothing_is_missing(audit, &file.heads(), &signed_heads, &keys, will_restore).await?;
     let webhook = |name, url: &Option<url::Url>| url.as_ref().map(|url| Webhook::start(name, url)).transpose();
-    let tampering = webhook("AUDIT_TAMPER_WEBHOOK_URL", &config.audit.tamper_webhook)?;
+    let tamper_webhook = webhook("AUDIT_TAMPER_WEBHOOK_URL", &config.audit.tamper_webhook)?;
     let witness = webhook("AUDIT_WITNESS_URL", &config.audit.witness)?;
-    let alarm = TamperAlarm::new(Arc::clone(journal), Arc::clone(&ground.clock), tampering);
+    let alarm = TamperAlarm::new(Arc::clone(journal), Arc::clone(&platform.clock), tamper_webhook);
     let interval = config.audit.checkpoint_interval;
-    let trust = Trust::new(file, alarm, CLUSTER, Arc::clone(&ground.clock), witness, interval);
+    let trust = AuditTrust::new(file, alarm, CLUSTER, Arc::clone(&platform.clock), witness, interval);
     if !audit
         .foreign_objects()
         .await
@@ -88,23 +93,29 @@ pub(super) async fn open(
             .alarm
             .raise(ADMIN_CHAIN, &Finding::of(FindingKind::SchemaChanged, None), 0, 0);
     }
-    sign_given_up(&trust, secrets, journal, audit)
+    sign_abandoned(&trust, secrets, journal, audit)
         .await
-        .context("a shard that was given up cannot be signed")?;
+        .context("the entries of an abandoned shard cannot be signed")?;
     Ok(Arc::new(trust))
 }
 
-/// Signs the chains of shards that no journal here goes on with, as far as they were seen in the store. Nobody else will.
-async fn sign_given_up(trust: &Trust, secrets: &Secrets, journal: &Journal, audit: &AuditStore) -> anyhow::Result<()> {
+/// Signs the chains of shards that this machine's journal no longer continues, as far as they are sealed. No other
+/// instance signs them.
+async fn sign_abandoned(
+    trust: &AuditTrust,
+    secrets: &Secrets,
+    journal: &Journal,
+    audit: &AuditStore,
+) -> anyhow::Result<()> {
     let heads = trust.file.heads();
-    let is_given_up = |chain: ChainId| {
+    let is_abandoned = |chain: ChainId| {
         chain.shard != journal.shard() && chain.stream != Stream::Admin && heads.discontinuities(chain).is_empty()
     };
     let key = signing_key(secrets.checkpoint.expose()).context("the checkpoint key cannot be read")?;
     let key = CheckpointKey::from_seed(&key.to_bytes());
     for (chain, head) in heads
         .heads()
-        .filter(|(chain, head)| head.note.is_none() && is_given_up(*chain))
+        .filter(|(chain, head)| head.note.is_none() && is_abandoned(*chain))
     {
         let Some(edge) = head.edge() else { continue };
         let checkpoint = Checkpoint::new(chain.origin(CLUSTER), edge.size(), edge.frontier().root()).in_era(head.era);
@@ -115,37 +126,38 @@ async fn sign_given_up(trust: &Trust, secrets: &Secrets, journal: &Journal, audi
     Ok(())
 }
 
-/// How many entries the administrative chain will have when the rows that the policy store keeps are sealed again.
-async fn outbox_restores(store: &Store, audit: &AuditStore) -> anyhow::Result<u64> {
+/// The number of entries that the administrative chain will have once the outbox rows kept in the policy store are
+/// sealed again.
+async fn admin_size_after_restore(store: &Store, audit: &AuditStore) -> anyhow::Result<u64> {
     let head = audit.head(ADMIN_CHAIN).await?;
     let sealed = head.map_or(1, |head| head.size);
     let mark = store.outbox_mark().await?;
-    let (mut after, mut lost) = (0, 0);
+    let (mut after, mut missing) = (0, 0);
     loop {
-        let kept = store.kept_outbox(after, KEPT_PAGE).await?;
-        let Some(last) = kept.last().map(|row| row.id) else {
+        let kept_rows = store.kept_outbox(after, OUTBOX_PAGE).await?;
+        let Some(last) = kept_rows.last().map(|row| row.id) else {
             break;
         };
-        let rows: Vec<_> = kept.iter().map(|row| (row.id, row.created_at)).collect();
-        lost += match head {
+        let rows: Vec<_> = kept_rows.iter().map(|row| (row.id, row.created_at)).collect();
+        missing += match head {
             Some(_) => audit.missing_ids(ADMIN_CHAIN, mark.store, &rows).await?.len(),
-            // A store made anew has no such chain yet.
+            // A new audit store has no such chain yet.
             None => rows.len(),
         };
         after = last;
     }
-    let waiting = store.outbox(0, KEPT_PAGE).await?.len();
-    Ok(sealed.saturating_add(u64::try_from(lost.saturating_add(waiting)).unwrap_or(u64::MAX)))
+    let waiting = store.outbox(0, OUTBOX_PAGE).await?.len();
+    Ok(sealed.saturating_add(u64::try_from(missing.saturating_add(waiting)).unwrap_or(u64::MAX)))
 }
 
-/// What the verifier takes.
+/// The inputs of the verifier.
 pub(super) fn verification(
     config: &Config,
     secrets: &Secrets,
-    ground: &Ground,
+    platform: &Platform,
     audit: AuditStore,
     store: Store,
-    trust: Arc<Trust>,
+    trust: Arc<AuditTrust>,
     shard: ShardId,
 ) -> anyhow::Result<Verification> {
     Ok(Verification {
@@ -153,7 +165,7 @@ pub(super) fn verification(
         store: Some(store),
         trust,
         shard,
-        clock: Arc::clone(&ground.clock),
+        clock: Arc::clone(&platform.clock),
         key: public_key(secrets)?,
         every: config.audit.verify_interval,
         checkpoints: config.audit.checkpoint_interval,

@@ -1,6 +1,6 @@
-//! Log lines leave through a thread of their own, so that a request never waits for whoever reads them.
+//! A separate thread writes the log lines, so that a request never waits for the reader of the log.
 //!
-//! Invariant: the queue is bounded. When the reader stands still, lines are dropped and counted; a request goes on.
+//! Invariant: the queue is bounded. If the reader stalls, lines are dropped and counted, and requests continue.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -10,11 +10,11 @@ use std::{
 };
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Lines waiting at most.
+/// Most lines that wait to be written; further lines are dropped.
 const QUEUE: usize = 16_384;
 
-/// What the writing thread is told.
-enum Told {
+/// A message to the writing thread.
+enum LogMessage {
     Line(Vec<u8>),
     End,
 }
@@ -22,49 +22,49 @@ enum Told {
 /// Makes one writer per line.
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
-    to: SyncSender<Told>,
+    sender: SyncSender<LogMessage>,
 }
 
-/// Ends the writing thread after it wrote everything.
+/// Guard of the writing thread: dropping it waits until all queued lines are written, then ends the thread.
 #[derive(Debug)]
 pub struct Flush {
-    to: SyncSender<Told>,
+    sender: SyncSender<LogMessage>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Lines {
-    /// Starts the thread.
+    /// Starts the thread that writes to `out`.
     pub(super) fn start(out: impl Write + Send + 'static) -> (Self, Flush) {
-        let (to, from) = sync_channel(QUEUE);
-        // Without the thread every line counts as dropped; the service still runs.
+        let (sender, receiver) = sync_channel(QUEUE);
+        // If the thread cannot start, the service still runs without log lines.
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || write_all(&from, out))
+            .spawn(move || write_all(&receiver, out))
             .ok();
-        (Self { to: to.clone() }, Flush { to, thread })
+        (Self { sender: sender.clone() }, Flush { sender, thread })
     }
 }
 
-fn write_all(from: &Receiver<Told>, out: impl Write) {
+fn write_all(receiver: &Receiver<LogMessage>, out: impl Write) {
     let mut out = BufWriter::with_capacity(64 * 1024, out);
     loop {
-        // Flushed as soon as nothing waits: a line is seen at once, a thousand lines cost one write.
-        let told = match from.try_recv() {
-            Ok(told) => told,
+        // Flush when the queue is empty: a single line appears at once, and many lines cost one write.
+        let message = match receiver.try_recv() {
+            Ok(message) => message,
             Err(_) => {
                 let _ = out.flush();
-                match from.recv_timeout(Duration::from_secs(1)) {
-                    Ok(told) => told,
+                match receiver.recv_timeout(Duration::from_secs(1)) {
+                    Ok(message) => message,
                     Err(RecvTimeoutError::Timeout) => continue,
                     Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
         };
-        match told {
-            Told::Line(line) => {
+        match message {
+            LogMessage::Line(line) => {
                 let _ = out.write_all(&line);
             }
-            Told::End => {
+            LogMessage::End => {
                 let _ = out.flush();
                 return;
             }
@@ -74,7 +74,7 @@ fn write_all(from: &Receiver<Told>, out: impl Write) {
 
 impl Drop for Flush {
     fn drop(&mut self) {
-        if self.to.send(Told::End).is_ok()
+        if self.sender.send(LogMessage::End).is_ok()
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();
@@ -82,11 +82,11 @@ impl Drop for Flush {
     }
 }
 
-/// One line being put together.
+/// A line under construction; dropping it queues the line.
 #[derive(Debug)]
 pub(super) struct Line {
     text: Vec<u8>,
-    to: SyncSender<Told>,
+    sender: SyncSender<LogMessage>,
 }
 
 impl<'a> MakeWriter<'a> for Lines {
@@ -95,7 +95,7 @@ impl<'a> MakeWriter<'a> for Lines {
     fn make_writer(&'a self) -> Line {
         Line {
             text: Vec::with_capacity(256),
-            to: self.to.clone(),
+            sender: self.sender.clone(),
         }
     }
 }
@@ -115,16 +115,16 @@ impl Drop for Line {
     fn drop(&mut self) {
         let line = std::mem::take(&mut self.text);
         if !line.is_empty()
-            && let Err(TrySendError::Full(_)) = self.to.try_send(Told::Line(line))
+            && let Err(TrySendError::Full(_)) = self.sender.try_send(LogMessage::Line(line))
         {
             ::metrics::counter!(super::metrics::LOG_LINES_DROPPED).increment(1);
         }
     }
 }
 
-impl core::fmt::Debug for Told {
+impl core::fmt::Debug for LogMessage {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Told")
+        f.write_str("LogMessage")
     }
 }
 
@@ -134,9 +134,9 @@ mod tests {
     use std::sync::{Arc, Mutex, PoisonError};
 
     #[derive(Clone, Default)]
-    struct Seen(Arc<Mutex<Vec<u8>>>);
+    struct Captured(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Seen {
+    impl Write for Captured {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0
                 .lock()
@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn every_line_is_written_whole_and_in_order_before_the_end() {
-        let seen = Seen::default();
-        let (lines, flush) = Lines::start(seen.clone());
+        let captured = Captured::default();
+        let (lines, flush) = Lines::start(captured.clone());
         for number in 0..1000 {
             let mut line = lines.make_writer();
             write!(line, "line ").expect("taken");
@@ -160,10 +160,10 @@ mod tests {
         }
         drop(flush);
         let expected: String = (0..1000).map(|number| format!("line {number}\n")).collect();
-        assert_eq!(String::from_utf8_lossy(&seen.0.lock().expect("whole")), expected);
+        assert_eq!(String::from_utf8_lossy(&captured.0.lock().expect("whole")), expected);
     }
 
-    /// A reader that never comes back.
+    /// An output that blocks until the test ends.
     struct Stuck(std::sync::mpsc::Receiver<()>);
 
     impl Write for Stuck {
@@ -177,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stands_still_stops_nobody() {
-        let (go, wait) = std::sync::mpsc::channel();
-        let (lines, flush) = Lines::start(Stuck(wait));
+    fn a_stalled_reader_does_not_block_writers() {
+        let (release, blocked) = std::sync::mpsc::channel();
+        let (lines, flush) = Lines::start(Stuck(blocked));
         for _ in 0..QUEUE * 2 {
             writeln!(lines.make_writer(), "line").expect("taken");
         }
-        drop(go);
+        drop(release);
         drop(flush);
     }
 }

@@ -12,7 +12,7 @@ const SECONDS: &[f64] = &[
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
 ];
 
-/// What has been counted so far.
+/// The metrics of this process.
 #[derive(Clone)]
 pub struct Metrics {
     handle: PrometheusHandle,
@@ -25,7 +25,11 @@ impl core::fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Starts counting for the whole process.
+    /// Installs the recorder of the process.
+    ///
+    /// # Errors
+    ///
+    /// If a recorder is already installed.
     pub fn start() -> Result<Self, BuildError> {
         let handle = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)?
@@ -34,12 +38,13 @@ impl Metrics {
         Ok(Self { handle })
     }
 
-    /// Everything, as Prometheus reads it.
+    /// All metrics in the Prometheus text format.
     pub fn render(&self) -> String {
         self.handle.render()
     }
 
-    /// Folds what was measured into the histograms; called once in a while, so that nothing piles up unread.
+    /// Moves pending measurements into the histograms. Call it regularly, otherwise the measurements accumulate in
+    /// memory when nobody reads the metrics.
     pub fn tidy(&self) {
         self.handle.run_upkeep();
     }

@@ -1,7 +1,7 @@
-//! What operators see: log lines and metrics. Who saw what belongs to the access record, not here.
+//! Log lines and metrics for operators. Access to data is recorded in the access record, not here.
 //!
-//! Invariant (spec/70 rule 31): no token, parameter, address or DID reaches a log line or a label. Paths are route
-//! templates, methods are names of a closed list.
+//! Invariant (spec/70 rule 31): no token, parameter, address or DID appears in a log line or a label. Paths are route
+//! templates, and methods are names from a closed list.
 
 mod lines;
 mod metrics;
@@ -20,21 +20,25 @@ use tracing_subscriber::{
     util::{SubscriberInitExt as _, TryInitError},
 };
 
-/// Starts logging to standard output. The returned guard writes what is left when it is dropped.
+/// Starts logging to standard output. The returned guard writes the queued lines when it is dropped.
+///
+/// # Errors
+///
+/// If a global subscriber is already set.
 pub fn start_log(operation: &Operation) -> Result<Flush, TryInitError> {
     let (lines, flush) = Lines::start(std::io::stdout());
     let level = level(operation.log_level);
-    // Libraries speak only when something is wrong, unless everything is wanted.
-    let theirs = if level == LevelFilter::TRACE {
+    // Libraries log warnings and errors only, except at level `trace`.
+    let library_level = if level == LevelFilter::TRACE {
         level
     } else {
         level.min(LevelFilter::WARN)
     };
     let filter = OURS.iter().fold(
         Targets::new()
-            .with_default(theirs)
+            .with_default(library_level)
             .with_target(crate::trust::LOG_TARGET, level),
-        |all, ours| all.with_target(*ours, level),
+        |targets, own| targets.with_target(*own, level),
     );
     let layer = tracing_subscriber::fmt::layer().with_writer(lines);
     let registry = tracing_subscriber::registry();
@@ -60,7 +64,7 @@ pub fn start_log(operation: &Operation) -> Result<Flush, TryInitError> {
     Ok(flush)
 }
 
-/// The crates of this workspace that say something.
+/// The crates of this workspace that write log lines.
 const OURS: &[&str] = &[
     "gw_server",
     "gw_rpc",

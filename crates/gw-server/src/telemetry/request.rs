@@ -1,4 +1,4 @@
-//! One log line and one measurement per request, at the edge.
+//! Writes one log line and one measurement per HTTP request.
 
 use super::metrics::{HTTP_DURATION, HTTP_REQUESTS};
 use axum::{
@@ -15,10 +15,10 @@ use std::{
 };
 use tower::{Layer, Service};
 
-/// What stands for a path that no route matched: a label is never the client's to choose.
+/// Label of a path that no route matched. A client must not be able to choose label values.
 const UNMATCHED: &str = "unmatched";
 
-/// Writes the line and counts. Stands inside [`gw_http::Correlate`], around everything else.
+/// Layer that logs and measures requests. It belongs inside [`gw_http::Correlate`] and around all other layers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observe;
 
@@ -30,7 +30,7 @@ impl<S> Layer<S> for Observe {
     }
 }
 
-/// See [`Observe`].
+/// Service of [`Observe`].
 #[derive(Clone, Debug)]
 pub struct ObserveService<S> {
     inner: S,
@@ -49,7 +49,7 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let seen = Seen {
+        let observation = Observation {
             method: method(request.method()),
             path: request.extensions().get::<MatchedPath>().cloned(),
             id: request.extensions().get::<CorrelationId>().cloned(),
@@ -58,18 +58,18 @@ where
         };
         Observed {
             inner: self.inner.call(request),
-            seen,
+            observation,
         }
     }
 }
 
 pin_project! {
-    /// See [`Observe`].
+    /// Response future of [`Observe`].
     #[derive(Debug)]
     pub struct Observed<F> {
         #[pin]
         inner: F,
-        seen: Seen,
+        observation: Observation,
     }
 }
 
@@ -81,15 +81,15 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let answer = ready!(this.inner.poll(cx));
-        this.seen.status = answer.as_ref().ok().map(Response::status);
-        Poll::Ready(answer)
+        let response = ready!(this.inner.poll(cx));
+        this.observation.status = response.as_ref().ok().map(Response::status);
+        Poll::Ready(response)
     }
 }
 
-/// One request. Told when it is dropped, so that one whose client hung up is told, too.
+/// One request. Logged and measured on drop, so that a request whose client disconnected is included.
 #[derive(Debug)]
-struct Seen {
+struct Observation {
     method: &'static str,
     path: Option<MatchedPath>,
     id: Option<CorrelationId>,
@@ -97,11 +97,11 @@ struct Seen {
     status: Option<StatusCode>,
 }
 
-impl Drop for Seen {
+impl Drop for Observation {
     fn drop(&mut self) {
         let path = self.path.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
         let duration = self.start.elapsed();
-        // 499: the client was gone before there was an answer.
+        // 499: the client disconnected before the response was ready.
         let status = self.status.map_or(499, |status| status.as_u16());
         tracing::info!(
             http.method = self.method,

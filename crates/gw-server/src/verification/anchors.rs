@@ -1,4 +1,5 @@
-//! What is kept of pruned beginnings of chains: the signed anchors, the columns beside them, and the hashes of what went.
+//! Checks what remains of a pruned beginning of a chain: the signed anchors, their columns, and the hashes of the
+//! pruned entries.
 
 use super::{Known, Pass};
 use gw_audit::{
@@ -11,26 +12,26 @@ use gw_store::{
 };
 use gw_types::{Seconds, Timestamp};
 
-/// How far the administrative chain reaches: an entry about a prune lies between the two, or is not sealed yet, or is
-/// pruned itself.
+/// The time span that the entries of all administrative chains cover. The entry about a prune lies in this span, or is
+/// not sealed yet, or is pruned itself.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
-    /// The time of the last entry that was pruned.
+pub(super) struct AdminSpan {
+    /// Time of the last pruned entry.
     pub(super) pruned: Timestamp,
-    /// The time of the last entry.
+    /// Time of the last sealed entry.
     pub(super) sealed: Timestamp,
 }
 
-/// Clocks of instances, and of one instance over time, may differ by so much.
+/// Largest accepted difference between the clocks of instances, and between times on one instance.
 const SLACK: Seconds = Seconds(24 * 3600);
 
-/// What is wrong with the anchors of a chain.
+/// The findings about the anchors of a chain.
 pub(super) async fn compare(
     audit: &AuditStore,
     chain: ChainId,
     known: &Known,
     pass: &Pass<'_>,
-    mutations: Option<Reach>,
+    admin_span: Option<AdminSpan>,
 ) -> Result<Vec<Finding>, StoreError> {
     let mut findings = Vec::new();
     let mut pruned = 0;
@@ -42,7 +43,7 @@ pub(super) async fn compare(
             continue;
         };
         pruned = anchor.head.size;
-        if !row.columns_agree || row.entry_agrees == Some(false) || contradicts(&row, &anchor, pass.now, mutations) {
+        if !row.columns_agree || row.entry_agrees == Some(false) || contradicts(&row, &anchor, pass.now, admin_span) {
             findings.push(finding(FindingKind::ColumnMismatch));
         }
     }
@@ -52,11 +53,11 @@ pub(super) async fn compare(
     Ok(findings)
 }
 
-/// Whether the time of the prune is none, or its entry is said to be there and is not.
-fn contradicts(row: &AnchorRow, anchor: &Anchor, now: Timestamp, mutations: Option<Reach>) -> bool {
-    let at = row.created_at;
+/// Whether the time of the prune is impossible, or its audit entry is absent although it should be in a sealed chain.
+fn contradicts(row: &AnchorRow, anchor: &Anchor, now: Timestamp, admin_span: Option<AdminSpan>) -> bool {
+    let created_at = row.created_at;
     let is_absent = row.is_logged
         && row.entry_agrees.is_none()
-        && mutations.is_some_and(|reach| reach.pruned < at && at.plus(SLACK) < reach.sealed);
-    at < anchor.head.time || at > now.plus(SLACK) || is_absent
+        && admin_span.is_some_and(|span| span.pruned < created_at && created_at.plus(SLACK) < span.sealed);
+    created_at < anchor.head.time || created_at > now.plus(SLACK) || is_absent
 }

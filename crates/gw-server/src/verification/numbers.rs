@@ -1,8 +1,9 @@
-//! Numbers that writers gave out, as the policy store has them beside the audit store (HD25).
+//! Compares the numbers that writers issued, as recorded in the policy store, with the audit store (HD25).
 //!
-//! Whether a writer lives is told by what it writes there: each notes its numbers in the policy store every ten seconds at
-//! least. Its claim in the audit store, which whoever changes that store can renew, tells nothing. Nobody's clock is asked. What is being sealed looks like a loss for a
-//! moment, so a suspicion is looked at until the writer is seen to live, or was silent for long enough.
+//! Each writer records its numbers in the policy store at least every ten seconds, so a change there proves that it is
+//! alive. Its claim in the audit store proves nothing, because anybody who can change that store can renew it. No clock
+//! of another machine is used. Records that are being sealed look lost for a moment, so a suspicion is checked
+//! repeatedly until the writer proves that it is alive or has been silent for long enough.
 
 use anyhow::Context as _;
 use gw_audit::ChainId;
@@ -17,32 +18,33 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
-/// A writer that says nothing for so long is gone: three signs of life.
+/// A writer that records no numbers for this long is gone. It covers three regular records.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
-/// How often a suspicion is looked at.
-const LOOK: Duration = Duration::from_millis(500);
+/// Time between two checks of the suspicions.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Where the two stores contradict each other.
+/// The contradictions between the two stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
-    /// How many numbers were given out of chains whose writers are gone and whose records are neither sealed nor in the
-    /// journal of this machine.
+    /// Chains whose writer is gone and whose records are neither sealed nor in the journal of this machine, with the
+    /// count of numbers that the writer issued.
     pub(crate) gone: BTreeMap<ChainId, u64>,
-    /// Chains whose row says that more numbers were given out than their living writer did.
+    /// Chains whose row in the audit store has more issued numbers than their living writer issued.
     pub(crate) beyond: BTreeSet<ChainId>,
 }
 
-/// What both stores say of one chain.
+/// The numbers of one chain in both stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Said {
+struct ChainNumbers {
     noted: JournalHead,
-    /// How many numbers the chain's row says.
+    /// Issued numbers in the chain's row of the audit store.
     issued: u64,
+    /// Sealed entries in the audit store.
     sealed: u64,
 }
 
-impl Said {
-    fn of(noted: JournalHead, states: &[ChainState]) -> Self {
+impl ChainNumbers {
+    fn new(noted: JournalHead, states: &[ChainState]) -> Self {
         let state = states.iter().find(|state| state.chain == noted.chain);
         Self {
             noted,
@@ -62,17 +64,17 @@ impl Said {
     }
 }
 
-/// A chain on which the stores do not agree yet.
+/// A chain whose numbers differ between the stores.
 #[derive(Clone, Copy, Debug)]
 struct Suspicion {
-    first: Said,
-    last: Said,
-    /// How often the writer noted its numbers since.
+    first: ChainNumbers,
+    last: ChainNumbers,
+    /// How often the writer has recorded its numbers since the first check.
     notes: u32,
 }
 
-/// Compares the two stores. `journal` is the directory of the journal on this machine: what it holds is not lost. A writer
-/// that says nothing for `silence` is gone.
+/// Compares the two stores. `journal` is the directory of the journal on this machine, whose records are not lost. A
+/// writer that records no numbers for `silence` is gone.
 pub(crate) async fn compare_numbers(
     audit: &AuditStore,
     store: &Store,
@@ -81,60 +83,63 @@ pub(crate) async fn compare_numbers(
 ) -> anyhow::Result<Numbers> {
     let mut numbers = Numbers::default();
     let mut suspicions: BTreeMap<ChainId, Suspicion> = BTreeMap::new();
-    let kept_here = gw_journal::shard_of(journal).ok().flatten();
-    for said in read(audit, store).await?.into_values() {
-        let is_elsewhere = Some(said.noted.chain.shard) != kept_here;
-        if (said.is_lost() && is_elsewhere) || said.is_beyond() {
+    let local_shard = gw_journal::shard_of(journal).ok().flatten();
+    for chain_numbers in read_chain_numbers(audit, store).await?.into_values() {
+        let is_elsewhere = Some(chain_numbers.noted.chain.shard) != local_shard;
+        if (chain_numbers.is_lost() && is_elsewhere) || chain_numbers.is_beyond() {
             suspicions.insert(
-                said.noted.chain,
+                chain_numbers.noted.chain,
                 Suspicion {
-                    first: said,
-                    last: said,
+                    first: chain_numbers,
+                    last: chain_numbers,
                     notes: 0,
                 },
             );
         }
     }
-    let began = Instant::now();
-    while !suspicions.is_empty() && began.elapsed() < silence {
-        sleep(LOOK).await;
-        let now = read(audit, store).await?;
+    let started = Instant::now();
+    while !suspicions.is_empty() && started.elapsed() < silence {
+        sleep(POLL_INTERVAL).await;
+        let current = read_chain_numbers(audit, store).await?;
         suspicions.retain(|chain, suspicion| {
-            let Some(said) = now.get(chain) else { return false };
-            suspicion.notes += u32::from(said.noted.noted_at != suspicion.last.noted.noted_at);
-            suspicion.last = *said;
+            let Some(chain_numbers) = current.get(chain) else {
+                return false;
+            };
+            suspicion.notes += u32::from(chain_numbers.noted.noted_at != suspicion.last.noted.noted_at);
+            suspicion.last = *chain_numbers;
             let Suspicion { first, notes, .. } = *suspicion;
-            // A note may have been on its way when the chain was read; the one after it knows every number of then.
-            if first.is_beyond() && said.noted.issued < first.issued {
+            // The first recorded count may be older than the chain's row. The second one includes every number that was
+            // issued when the row was read.
+            if first.is_beyond() && chain_numbers.noted.issued < first.issued {
                 if notes >= 2 {
                     numbers.beyond.insert(*chain);
                 }
                 return notes < 2;
             }
-            first.is_lost() && notes == 0 && said.is_lost()
+            first.is_lost() && notes == 0 && chain_numbers.is_lost()
         });
     }
     for (chain, suspicion) in suspicions {
-        let said = suspicion.last;
-        if suspicion.notes == 0 && said.is_lost() && Some(chain.shard) != kept_here {
-            numbers.gone.insert(chain, said.noted.issued);
+        let chain_numbers = suspicion.last;
+        if suspicion.notes == 0 && chain_numbers.is_lost() && Some(chain.shard) != local_shard {
+            numbers.gone.insert(chain, chain_numbers.noted.issued);
         }
     }
     Ok(numbers)
 }
 
-async fn read(audit: &AuditStore, store: &Store) -> anyhow::Result<BTreeMap<ChainId, Said>> {
-    // Records are sealed after their numbers are noted here, or soon before: the chains are read last.
+async fn read_chain_numbers(audit: &AuditStore, store: &Store) -> anyhow::Result<BTreeMap<ChainId, ChainNumbers>> {
+    // A writer seals records after it recorded their numbers, or shortly before. So read the chains last.
     let noted = store
         .journal_heads()
         .await
-        .context("what was noted of the journals cannot be read")?;
+        .context("the journal heads in the policy store cannot be read")?;
     let states = audit
         .chain_states()
         .await
         .context("the chains of the audit store cannot be read")?;
     Ok(noted
         .into_iter()
-        .map(|noted| (noted.chain, Said::of(noted, &states)))
+        .map(|noted| (noted.chain, ChainNumbers::new(noted, &states)))
         .collect())
 }

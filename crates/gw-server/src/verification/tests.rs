@@ -1,22 +1,23 @@
-//! AU-18, RL2: the tamper table on both engines: what an insider with the audit database alone does, and what start-up, the
-//! worker and `audit verify` find, with the trusted heads of an instance and on another machine with notes kept elsewhere.
+//! AU-18, RL2: the tamper table on both engines. Each row is an attack by an insider who controls only the audit
+//! database. It lists the findings of start-up, of the worker and of `audit verify`, both with the trusted heads of an
+//! instance and on another machine with notes that were kept there.
 
 mod findings;
 mod workers;
 
 use super::{Known, Pass, verify_all};
 use crate::{
-    ambient::SystemEntropy,
     serve::{CLUSTER, journal::nothing_is_missing},
-    trust::{HeadsFile, TamperAlarm, Trust},
+    system::SystemEntropy,
+    trust::{AuditTrust, HeadsFile, TamperAlarm},
     workers::Verification,
 };
 use gw_audit::{
-    AccessRecord, Action, AdminEntry, Chain, ChainEdge, ChainId, Checkpoint, CheckpointKey, Content, Draft, Entry,
-    Genesis, Record, ResourceType, SecurityKind, ShardId, StoredEntry, Stream, TrustedHead, TrustedHeads, tree,
+    AccessRecord, Action, AdminEntry, Chain, ChainEdge, ChainId, Checkpoint, CheckpointKey, Content, EncodedRecord,
+    Entry, Genesis, Record, ResourceType, SecurityKind, ShardId, StoredEntry, Stream, TrustedHead, TrustedHeads, tree,
     verify::FindingKind as F,
 };
-use gw_journal::{Journal, Options};
+use gw_journal::{Journal, JournalConfig};
 use gw_store::{
     DirectoryLock, Location, OutboxGuard, StoreConfig,
     audit::{AuditStore, ToSeal},
@@ -46,7 +47,7 @@ impl Clock for Late {
     }
 }
 
-/// A pass over everything, long after the records.
+/// A pass over all entries, long after the records.
 fn pass() -> Pass<'static> {
     Pass {
         cluster: CLUSTER,
@@ -76,29 +77,31 @@ fn admin() -> ChainId {
     }
 }
 
-/// What is done to the database.
+/// A manipulation of the database.
 #[derive(Clone, Copy, Debug)]
 enum Tamper {
-    /// These statements.
+    /// Runs these statements.
     Sql(&'static [&'static str]),
-    /// The access chain is written anew from this row on; so many of its notes stay; the new end is signed by this seed.
+    /// Rewrites the access chain from row `from` on, keeps its first `notes` notes, and signs the new end with the key
+    /// of `seed`, if any.
     Rewrite {
         from: usize,
         notes: usize,
         seed: Option<u8>,
     },
-    /// The personal values of row 5 are erased, as an erasure would do it.
+    /// Erases the personal values of row 5 in the way of a genuine erasure.
     Erase,
 }
 
-/// What is done; what start-up says, if it looks at that; what worker and `audit verify` find beside the trusted heads; what
-/// `audit verify` finds on another machine with the notes that were kept there.
+/// A description; the manipulation; the error at start-up, if start-up checks for it; the finding of the worker and of
+/// `audit verify` with the trusted heads; the finding of `audit verify` on another machine with the notes that were
+/// kept there.
 type Row = (&'static str, Tamper, Option<&'static str>, F, F);
 
 const ENTRY: &str = "chain_id, hash, bytes, openings, kind, created_at, org_id, external_id, correlation_id, method, \
                      status_code, denial_reason, action, actor_id, resource_type, resource_id, tx_hash, outbox_id";
 
-/// The rows of the table that are one statement on row 5 of the access chain.
+/// Changes of one column in row 5 of the access chain, and the finding for each.
 const COLUMNS: &[(&str, F)] = &[
     ("kind = 'security'", F::HashMismatch),
     ("created_at = 1", F::HashMismatch),
@@ -134,12 +137,12 @@ const COLUMNS: &[(&str, F)] = &[
     ("id = 9223372036854775807", F::IdsExhausted),
 ];
 
-/// Columns that no entry has: each change, and what it is found as.
-const BESIDE: &[(&str, F)] = &[
+/// Changes of columns in other tables than `entries`, and the finding for each.
+const OTHER_TABLES: &[(&str, F)] = &[
     ("checkpoints SET size = 9 WHERE size = 8", F::ColumnMismatch),
     ("checkpoints SET era = 1 WHERE size = 8", F::ColumnMismatch),
     ("chains SET issued = 3 WHERE stream = 'access'", F::ColumnMismatch),
-    // Of a writer that is silent.
+    // The writer is silent.
     (
         "chains SET issued = 5000, leased_until = 0 WHERE stream = 'access'",
         F::JournalLost,
@@ -370,8 +373,9 @@ struct World {
     audit: AuditStore,
     raw: DatabaseConnection,
     dir: tempfile::TempDir,
-    /// What the instance trusts, and what was kept on another machine.
+    /// The trusted heads of the instance.
     heads: TrustedHeads,
+    /// Notes that were kept on another machine.
     notes: Vec<Checkpoint>,
     entries: Vec<StoredEntry>,
 }
@@ -406,7 +410,7 @@ fn mutation(n: usize) -> Record {
     .into()
 }
 
-/// A chain whose first entries are `before`, to the number of rows.
+/// The entries of a chain of `rows` entries that starts with `before`.
 fn chain(
     id: ChainId,
     before: &[StoredEntry],
@@ -423,20 +427,20 @@ fn chain(
         chain
     } else {
         let genesis = Genesis::new(id.shard, CLUSTER, key.public().to_bytes());
-        let began = if id == admin() {
+        let genesis_time = if id == admin() {
             Timestamp::from_micros(0)
         } else {
             time(0)
         };
         let mut bytes = Vec::new();
-        let (chain, _) = Chain::begin(id, &genesis, began, &mut bytes);
+        let (chain, _) = Chain::begin(id, &genesis, genesis_time, &mut bytes);
         entries.push(StoredEntry::new(bytes, Vec::new()).expect("an entry"));
         chain
     };
     for n in entries.len()..rows {
         entries.push(
             chain
-                .entry(Draft::new(&record(n), &SystemEntropy), time(n))
+                .entry(EncodedRecord::new(&record(n), &SystemEntropy), time(n))
                 .expect("an entry"),
         );
     }
@@ -589,7 +593,7 @@ impl World {
         }
     }
 
-    /// `audit verify`.
+    /// The findings of `audit verify`.
     async fn verify(&self, heads: &TrustedHeads, notes: &[Checkpoint]) -> BTreeSet<F> {
         let known = Known {
             keys: vec![key().public()],
@@ -605,18 +609,19 @@ impl World {
             rest: 0,
             erased: &|_, _| false,
         };
-        let mut found = BTreeSet::new();
-        let each = |report: super::ChainReport| found.extend(report.report.findings.iter().map(|finding| finding.kind));
-        verify_all(&self.audit, &known, &pass, &BTreeMap::new(), |_| true, each)
+        let mut kinds = BTreeSet::new();
+        let collect =
+            |report: super::ChainReport| kinds.extend(report.report.findings.iter().map(|finding| finding.kind));
+        verify_all(&self.audit, &known, &pass, &BTreeMap::new(), |_| true, collect)
             .await
             .expect("readable");
-        found
+        kinds
     }
 
-    /// The worker of an instance that trusts the heads, and its journal.
+    /// The worker of an instance with the trusted heads, and its journal.
     fn worker(&self) -> (Arc<Journal>, Verification) {
         let directory = self.dir.path().join("journal");
-        let options = Options {
+        let options = JournalConfig {
             dir: directory.clone(),
             holder: "test".to_owned(),
             cluster: CLUSTER.to_owned(),
@@ -636,7 +641,7 @@ impl World {
         .expect("written");
         let alarm = TamperAlarm::new(Arc::clone(&journal), Arc::new(Late), None);
         let interval = Duration::from_secs(1);
-        let trust = Arc::new(Trust::new(file, alarm, CLUSTER, Arc::new(Late), None, interval));
+        let trust = Arc::new(AuditTrust::new(file, alarm, CLUSTER, Arc::new(Late), None, interval));
         let worker = Verification {
             audit: self.audit.clone(),
             store: None,
@@ -650,22 +655,22 @@ impl World {
         (journal, worker)
     }
 
-    /// Two passes of the worker, and what it wrote into the journal.
+    /// Runs two passes of the worker and returns the findings that it wrote to the journal.
     async fn work(&self) -> Vec<String> {
         let (journal, worker) = self.worker();
         let mut verified = BTreeMap::new();
         worker.pass(&mut verified).await.expect("readable");
-        // The same findings again are nothing new.
+        // The second pass finds the same, and must not write it again.
         worker.pass(&mut verified).await.expect("readable");
         assert_eq!(
             verified.len() == 2,
             !worker.trust.alarm.is_raised(),
-            "only a clean chain is gone on from"
+            "a pass continues only a clean chain"
         );
-        said(&journal)
+        recorded_findings(&journal)
     }
 
-    /// What start-up says.
+    /// The error of start-up; empty if there is none.
     async fn start(&self) -> String {
         match nothing_is_missing(&self.audit, &self.heads, &[], &[key().public()], |_| 0).await {
             Ok(()) => String::new(),
@@ -674,8 +679,8 @@ impl World {
     }
 }
 
-/// What is raised in a journal.
-fn said(journal: &Journal) -> Vec<String> {
+/// The tamper findings that were recorded in a journal.
+fn recorded_findings(journal: &Journal) -> Vec<String> {
     journal.sync().expect("on disk");
     let mut reasons = Vec::new();
     for record in journal.unsealed(Stream::Security, 1000).expect("readable") {
@@ -691,71 +696,75 @@ fn said(journal: &Journal) -> Vec<String> {
     reasons
 }
 
-async fn look(engine: &str, (what, tamper, start, trusted, elsewhere): Row) {
+/// Applies one row of the table and checks every finding.
+async fn check_row(engine: &str, (title, tamper, start, trusted, elsewhere): Row) {
     let Some(world) = World::new(engine).await else { return };
     world.tamper(tamper).await;
-    let said = world.start().await;
+    let start_error = world.start().await;
     match start {
         Some(expected) => {
-            assert!(said.contains(expected), "{engine}, {what}, start: {said}");
             assert!(
-                said.contains("audit verify") && said.contains("audit re-anchor"),
-                "{said}"
+                start_error.contains(expected),
+                "{engine}, {title}, start: {start_error}"
+            );
+            assert!(
+                start_error.contains("audit verify") && start_error.contains("audit re-anchor"),
+                "{start_error}"
             );
         }
         None => assert_eq!(
-            said, "",
-            "{engine}, {what}: this is for the worker, which runs at start"
+            start_error, "",
+            "{engine}, {title}: the worker finds this, not start-up"
         ),
     }
-    let found = world.verify(&world.heads, &[]).await;
+    let findings = world.verify(&world.heads, &[]).await;
     assert!(
-        found.contains(&trusted),
-        "{engine}, {what}, verify beside the trusted heads: {found:?}"
+        findings.contains(&trusted),
+        "{engine}, {title}, verify with the trusted heads: {findings:?}"
     );
-    let found = world.verify(&TrustedHeads::default(), &world.notes).await;
+    let findings = world.verify(&TrustedHeads::default(), &world.notes).await;
     assert!(
-        found.contains(&elsewhere),
-        "{engine}, {what}, verify on another machine: {found:?}"
+        findings.contains(&elsewhere),
+        "{engine}, {title}, verify on another machine: {findings:?}"
     );
     let reasons = world.work().await;
     let expected = trusted.as_str();
     assert!(
         reasons.iter().any(|reason| reason.starts_with(expected)),
-        "{engine}, {what}, worker: {reasons:?}"
+        "{engine}, {title}, worker: {reasons:?}"
     );
     let distinct: BTreeSet<_> = reasons.iter().collect();
     assert_eq!(
         distinct.len(),
         reasons.len(),
-        "{engine}, {what}: each finding once: {reasons:?}"
+        "{engine}, {title}: each finding once: {reasons:?}"
     );
 }
 
-async fn table(engine: &str) {
+async fn check_table(engine: &str) {
     if let Some(world) = World::new(engine).await {
         assert_eq!(world.start().await, "");
         assert_eq!(
             world.verify(&world.heads, &world.notes).await,
             BTreeSet::new(),
-            "nobody touched it"
+            "an unchanged database has no finding"
         );
         assert_eq!(world.verify(&TrustedHeads::default(), &[]).await, BTreeSet::new());
         assert_eq!(world.work().await, Vec::<String>::new());
     }
     for row in TABLE {
-        look(engine, *row).await;
+        check_row(engine, *row).await;
     }
-    for (change, kind) in BESIDE {
+    for (change, kind) in OTHER_TABLES {
         let sql: &'static str = Box::leak(format!("UPDATE {change}").into_boxed_str());
         let statements: &'static [&'static str] = Box::leak(Box::new([sql]));
-        look(engine, (*change, Tamper::Sql(statements), None, *kind, *kind)).await;
+        check_row(engine, (*change, Tamper::Sql(statements), None, *kind, *kind)).await;
     }
     let numbering: &'static [&'static str] = match engine {
         "sqlite" => &["UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'entries'"],
         _ => &["SELECT setval('entries_id_seq', 9223372036854775807)"],
     };
-    look(
+    check_row(
         engine,
         (
             "numbering used up",
@@ -774,23 +783,23 @@ async fn table(engine: &str) {
             .into_boxed_str(),
         );
         let statements: &'static [&'static str] = Box::leak(Box::new([sql]));
-        look(engine, (*change, Tamper::Sql(statements), None, *kind, *kind)).await;
+        check_row(engine, (*change, Tamper::Sql(statements), None, *kind, *kind)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl2_au18_every_kind_of_tampering_is_found_on_sqlite() {
-    table("sqlite").await;
+    check_table("sqlite").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl2_au18_every_kind_of_tampering_is_found_on_postgres() {
-    table("postgres").await;
+    check_table("postgres").await;
 }
 
-/// RL2, rule 19: the next pass goes on where the last one ended, and another instance's signatures are trusted from then on.
+/// RL2, rule 19: a pass continues where the last one ended, and trusts the signatures of other instances from there on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rl2_au19_a_pass_goes_on_where_the_last_one_ended() {
+async fn rl2_au19_a_pass_continues_where_the_last_one_ended() {
     let world = World::new("sqlite").await.expect("a world");
     let known = Known {
         keys: vec![key().public()],
@@ -811,13 +820,13 @@ async fn rl2_au19_a_pass_goes_on_where_the_last_one_ended() {
         .await
         .expect("readable");
         let report = reports.remove(0);
-        let said = (
+        let summary = (
             report.report.scanned,
             report.report.findings.clone(),
             report.newest_note.is_some(),
         );
         verified.extend(report.verified.map(|progress| (report.chain, progress)));
-        said
+        summary
     };
     assert_eq!(run(&mut verified).await, (30, Vec::new(), true));
     assert_eq!(run(&mut verified).await, (0, Vec::new(), false));
@@ -832,14 +841,14 @@ async fn rl2_au19_a_pass_goes_on_where_the_last_one_ended() {
     assert_eq!(findings.first().map(|finding| finding.kind), Some(F::ChainTruncated));
 }
 
-/// RL2, HD25: a tail that its writer never signed is told once the writer is silent for long, but not of the shard whose journal
-/// is here: that one compares and signs it when it starts.
+/// RL2, HD25: an unsigned tail is reported once its writer has been silent for long, but not for the shard whose
+/// journal is on this machine: its instance compares and signs the tail when it starts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rl2_a_tail_that_nobody_vouches_for_is_told() {
+async fn rl2_an_unsigned_tail_of_a_silent_writer_is_reported() {
     let world = World::new("sqlite").await.expect("a world");
     let longer = chain(access(), &world.entries, 40, &key(), record);
     world.seal(access(), longer.get(ROWS..).expect("more")).await;
-    let look = async |shard: Option<ShardId>| {
+    let verify = async |shard: Option<ShardId>| {
         let known = Known {
             keys: vec![key().public()],
             shard,
@@ -847,18 +856,30 @@ async fn rl2_a_tail_that_nobody_vouches_for_is_told() {
         };
         let pass = pass();
         let mut kinds = BTreeSet::new();
-        let each =
-            |report: super::ChainReport| kinds.extend(report.report.findings.iter().map(|one| (one.kind, one.seq)));
-        verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |id| id == access(), each)
-            .await
-            .expect("readable");
+        let collect = |report: super::ChainReport| {
+            kinds.extend(report.report.findings.iter().map(|finding| (finding.kind, finding.seq)));
+        };
+        verify_all(
+            &world.audit,
+            &known,
+            &pass,
+            &BTreeMap::new(),
+            |id| id == access(),
+            collect,
+        )
+        .await
+        .expect("readable");
         kinds
     };
     let lease = async |until: i64| world.sql(&format!("UPDATE chains SET leased_until = {until}")).await;
     lease(Late.now().minus(Seconds(10)).micros()).await;
-    assert_eq!(look(None).await, BTreeSet::new(), "its writer may be alive");
+    assert_eq!(verify(None).await, BTreeSet::new(), "its writer may be alive");
     lease(Late.now().minus(Seconds(1000)).micros()).await;
-    assert_eq!(look(Some(access().shard)).await, BTreeSet::new(), "its journal is here");
-    let told = (F::CheckpointMissing, Some(u64::try_from(ROWS).expect("few")));
-    assert_eq!(look(None).await, BTreeSet::from([told]));
+    assert_eq!(
+        verify(Some(access().shard)).await,
+        BTreeSet::new(),
+        "its journal is on this machine"
+    );
+    let missing = (F::CheckpointMissing, Some(u64::try_from(ROWS).expect("few")));
+    assert_eq!(verify(None).await, BTreeSet::from([missing]));
 }

@@ -1,4 +1,4 @@
-// The sign-in page: shows the code a wallet scans, waits for its answer, goes on. Talks to nobody but this service.
+// The sign-in page: shows the QR code for the wallet, waits for the login, and redirects. It calls only this service.
 'use strict';
 
 const page = document.documentElement.dataset;
@@ -7,7 +7,7 @@ const at = (path) => new URL(path, root).href;
 const $ = (id) => document.getElementById(id);
 const query = new URLSearchParams(location.search);
 
-/** The most polls of one login, and how they are spread over its ten minutes. */
+/** The maximum number of polls of one login, and how many of them are frequent: together they cover its ten minutes. */
 const POLLS = 150;
 const QUICK = 100;
 const KEEP = 'ledger-gateway.directory';
@@ -20,7 +20,7 @@ const REASONS = {
   authentication_failed: 'You could not be signed in. Try again, and if it keeps failing, ask whoever runs this service.',
 };
 
-let run = 0; // A new start makes the answers of older ones void.
+let run = 0; // Incremented by each new login, so that responses for older ones are ignored.
 let timer = 0;
 let token = '';
 
@@ -50,7 +50,7 @@ async function call(method, path, body, headers = {}) {
   return { status: answer.status, json, headers: answer.headers };
 }
 
-/** Goes where the server said, if that is a web address. */
+/** Redirects to an address from the server, if it is a web address. */
 function leave(url) {
   const to = new URL(url, root);
   if (to.protocol === 'https:' || to.protocol === 'http:') location.replace(to.href);
@@ -77,7 +77,7 @@ function pause(ms) {
     const done = () => { clearTimeout(wait); document.removeEventListener('visibilitychange', seen); go(); };
     const seen = () => { if (!document.hidden) done(); };
     const wait = setTimeout(() => { if (!document.hidden) done(); }, ms);
-    // A page nobody looks at does not ask; seen again, it asks at once.
+    // A hidden page does not poll. It polls at once when it becomes visible.
     document.addEventListener('visibilitychange', seen);
   });
 }
@@ -92,7 +92,7 @@ function stop(text, retry) {
   if (retry) $('again').focus();
 }
 
-/** Shows the request: as a picture, as a link, and by the code that the wallet shows too. */
+/** Shows the request as a QR code and as a link, with the code that the wallet shows, too. */
 function present(request, session) {
   const bytes = new TextEncoder().encode(JSON.stringify(request));
   const link = `iden3comm://?i_m=${btoa(String.fromCharCode(...bytes))}`;
@@ -104,7 +104,7 @@ function present(request, session) {
   show('scan');
   show('again', false);
   say('Waiting for your wallet …');
-  // By the length of its life, not by its clock: ours may differ.
+  // Uses the lifetime, not the expiry time: the clock of this machine may differ from the server's.
   const life = Math.min(600, Math.max(0, request.expires_time - request.created_time)) * 1000;
   countDown('left', Date.now() + life, () => stop('This code has expired.', !query.has('oauth_session')));
 }
@@ -121,7 +121,7 @@ async function copy(button, text) {
   setTimeout(() => { button.textContent = label; }, 2500);
 }
 
-/** Asks until `path` says completed. Refusals are shown, and the waiting goes on: the login may still succeed. */
+/** Polls `path` until the login is completed. Rejections are shown, and polling goes on: the login may still succeed. */
 async function poll(path, headers, completed) {
   const mine = run;
   let polls = 0;
@@ -147,7 +147,7 @@ async function poll(path, headers, completed) {
   gone();
 }
 
-/** Where to get the credential that the wallet did not bring. */
+/** Shows the link to get the missing credential. */
 function credential(url) {
   show('credential', Boolean(url));
   if (url) $('credential').href = url;
@@ -158,12 +158,12 @@ function gone() {
   else stop('This sign-in has ended.', true);
 }
 
-/** Signed in here, without an application that waits. */
+/** Finishes a login that no OAuth application waits for. */
 function signedIn(tokens) {
   run += 1;
   clearInterval(timer);
   const back = query.get('return') ?? '';
-  // Only a path of this very origin.
+  // Only paths of this origin are allowed.
   if (/^\/(?![/\\])/.test(back) && new URL(back, location.origin).origin === location.origin) {
     say('Signed in. Taking you back …', 'good');
     leave(new URL(back, location.origin).href);
@@ -199,7 +199,7 @@ async function login() {
     (answer) => signedIn(answer.tokens));
 }
 
-/** Shows who goes on to which application, and waits for their word. */
+/** Shows the user and the application, and waits for the user's confirmation. */
 function confirm(client, did, go, other) {
   show('scan', false);
   show('more', false);
@@ -258,7 +258,7 @@ async function oauth(id) {
   }, byWallet);
 }
 
-/** Where the organization's directory sends the browser back to. */
+/** The address to which the organization's directory redirects the browser. */
 const directoryReturn = () => at('auth/directory/callback');
 
 async function toDirectory() {
@@ -272,7 +272,7 @@ async function fromDirectory() {
   const before = new URLSearchParams(sessionStorage.getItem(KEEP) ?? '');
   sessionStorage.removeItem(KEEP);
   const [code, state] = [query.get('code'), query.get('state')];
-  // Neither belongs in the history.
+  // Code and state must not stay in the browser history.
   history.replaceState(null, '', location.pathname);
   $('again').onclick = () => leave(at('login'));
   $('again').textContent = 'Back to sign-in';
@@ -280,7 +280,7 @@ async function fromDirectory() {
   const { status, json } = await call('POST', 'api/v1/auth/directory/callback', { code, state, redirect_uri: directoryReturn() });
   if (status === 403) return stop(`Your organization’s account may not sign in here: ${json.error ?? 'not authorized'}. Ask whoever runs this service.`, true);
   if (status !== 200) return stop('Your organization’s sign-in failed.', true);
-  // The application's request begins anew, now for somebody who is signed in.
+  // Restarts the application's request, now that the user is signed in.
   if (before.has('oauth_session')) {
     say('Signed in. Taking you on …', 'good');
     return leave(at(`oauth/session/${encodeURIComponent(before.get('oauth_session'))}/restart`));

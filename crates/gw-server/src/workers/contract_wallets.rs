@@ -1,12 +1,12 @@
-//! Asks contract wallets every day whether they still take the signature that linked them (HD10): their owner may have
-//! changed, and with it whose address it is; or its owner may have lost the right to ask it.
+//! Asks contract wallets every day whether they still accept the signature that linked them (HD10). The owner of a
+//! wallet may have changed, or the linked user may have lost the right to call it.
 
 use gw_audit::{SecurityEvent, SecurityKind};
-use gw_http::Edge;
+use gw_http::HttpContext;
 use gw_identity::{Chain, ask_wallet};
 use gw_journal::Journal;
 use gw_policy::{
-    Knobs,
+    PolicySettings,
     access::{WalletAnswer, WalletQuestion},
 };
 use gw_store::{Actor, Missing, Store, StoreError, record::WalletLink};
@@ -16,31 +16,32 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 const DAY: Seconds = Seconds(86_400);
-/// Between two looks for wallets whose day is over.
-const BETWEEN: Duration = Duration::from_secs(600);
-/// Of one look; the others have their turn at the next.
-const MOST: u64 = 500;
+/// Time between two queries for wallets whose last confirmation is older than a day.
+const INTERVAL: Duration = Duration::from_secs(600);
+/// Wallets per query; further wallets follow with the next query.
+const BATCH: u64 = 500;
 
-/// What asking draws on.
+/// The worker and its dependencies.
 pub(crate) struct ContractWallets {
     pub(crate) store: Store,
     pub(crate) chain: Arc<dyn Chain>,
-    pub(crate) edge: Arc<Edge>,
-    pub(crate) knobs: Arc<Knobs>,
+    pub(crate) edge: Arc<HttpContext>,
+    pub(crate) knobs: Arc<PolicySettings>,
     pub(crate) journal: Arc<Journal>,
 }
 
 impl ContractWallets {
-    /// Asks until told to end. What cannot be asked now is asked at the next look.
-    pub(crate) async fn ask_daily(self, end: CancellationToken) {
+    /// Asks the wallets until `end` is cancelled. A wallet that cannot be asked now is asked again after the next
+    /// query.
+    pub(crate) async fn reconfirm_daily(self, end: CancellationToken) {
         loop {
             if let Err(error) = self.ask_all(&end).await {
                 tracing::warn!(
                     error = &error as &dyn core::error::Error,
-                    "contract wallets were not asked"
+                    "the links of contract wallets were not confirmed; the next attempt is in ten minutes"
                 );
             }
-            if end.run_until_cancelled(sleep(BETWEEN)).await.is_none() {
+            if end.run_until_cancelled(sleep(INTERVAL)).await.is_none() {
                 return;
             }
         }
@@ -48,7 +49,7 @@ impl ContractWallets {
 
     async fn ask_all(&self, end: &CancellationToken) -> Result<(), StoreError> {
         let before = self.edge.now().minus(DAY);
-        for link in self.store.read().list_unconfirmed_wallets(before, MOST).await? {
+        for link in self.store.read().list_unconfirmed_wallets(before, BATCH).await? {
             if end.is_cancelled() {
                 return Ok(());
             }
@@ -60,11 +61,11 @@ impl ContractWallets {
             let (policy, now) = (&self.edge.policy, self.edge.now());
             match ask_wallet(&*self.chain, policy, &self.knobs, link.user, &question, now).await {
                 Ok(WalletAnswer::Yes { .. }) => self.confirm(&link).await?,
-                Ok(WalletAnswer::No) => self.end(&link).await?,
+                Ok(WalletAnswer::No) => self.end_link(&link).await?,
                 Err(error) => {
                     tracing::warn!(
                         error = &error as &dyn core::error::Error,
-                        "a contract wallet could not be asked"
+                        "a contract wallet did not confirm its link; the next attempt is in ten minutes"
                     );
                 }
             }
@@ -76,13 +77,13 @@ impl ContractWallets {
         let mut tx = self.store.begin(&Actor::system()).await?;
         match tx.confirm_wallet_link(link.user, link.address).await {
             Ok(()) => tx.commit().await.map(drop),
-            // Ended meanwhile.
+            // The link ended meanwhile.
             Err(StoreError::NotFound(Missing::Link)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    async fn end(&self, link: &WalletLink) -> Result<(), StoreError> {
+    async fn end_link(&self, link: &WalletLink) -> Result<(), StoreError> {
         let mut tx = self.store.begin(&Actor::system()).await?;
         match tx.end_wallet_link(link.user, link.address).await {
             Ok(_) => tx.commit().await?,
@@ -99,7 +100,7 @@ impl ContractWallets {
         if let Err(error) = self.journal.append(event) {
             tracing::error!(
                 error = &error as &dyn core::error::Error,
-                "the end of a link was not reported"
+                "the security event for the end of a wallet link was not recorded"
             );
         }
         Ok(())

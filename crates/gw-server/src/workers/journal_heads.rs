@@ -1,7 +1,7 @@
-//! How many records each journal has numbered, noted in a second place each second, and what became of journals whose
-//! writers are gone (HD25): numbers that are neither sealed nor kept are reported lost.
+//! Records in the policy store every second how many records the journal has numbered, and reports journals of gone
+//! writers (HD25): numbers that are neither sealed nor in a journal are lost.
 
-use crate::{serve::journal::lost, trust::Trust};
+use crate::{serve::journal::lost, trust::AuditTrust};
 use anyhow::Context as _;
 use gw_audit::{
     ChainId, SecurityEvent, SecurityKind,
@@ -17,66 +17,69 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// How often numbers are noted.
-const NOTE: Duration = Duration::from_secs(1);
-/// A writer without news says so often that it lives.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
-/// How often the writers are looked over; one that said nothing between two looks is gone.
-const LOOK: Duration = Duration::from_secs(60);
+/// Time between two records of changed numbers.
+const RECORD_INTERVAL: Duration = Duration::from_secs(1);
+/// Time after which unchanged numbers are recorded again, to prove that the writer is alive.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// Time between two checks of all writers. A writer that recorded nothing between two checks is gone.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Notes and looks until told to end.
+/// Records this journal's numbers and checks the other writers until `end` is cancelled.
 pub(crate) async fn watch(
     journal: Arc<Journal>,
     store: Store,
     audit: AuditStore,
-    trust: Arc<Trust>,
+    trust: Arc<AuditTrust>,
     end: CancellationToken,
 ) {
-    let mut noted = HashMap::new();
-    let mut seen = HashMap::new();
-    let mut looked = Instant::now();
+    let mut recorded = HashMap::new();
+    let mut last_seen = HashMap::new();
+    let mut last_check = Instant::now();
     while !end.is_cancelled() {
-        if let Err(error) = note(&journal, &store, &mut noted).await {
+        if let Err(error) = record_heads(&journal, &store, &mut recorded).await {
             tracing::warn!(
                 error = format!("{error:#}"),
-                "how far the journal got is not noted in the policy store"
+                "the journal's record counts were not written to the policy store; the next attempt is in a second"
             );
         }
-        if looked.elapsed() >= LOOK {
-            looked = Instant::now();
-            if let Err(error) = look(&journal, &store, &audit, &trust, &mut seen).await {
-                tracing::warn!(error = format!("{error:#}"), "lost journals were not looked for");
+        if last_check.elapsed() >= CHECK_INTERVAL {
+            last_check = Instant::now();
+            if let Err(error) = report_lost_journals(&journal, &store, &audit, &trust, &mut last_seen).await {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "the check for lost journals failed; the next attempt is in a minute"
+                );
             }
         }
-        end.run_until_cancelled(sleep(NOTE)).await;
+        end.run_until_cancelled(sleep(RECORD_INTERVAL)).await;
     }
-    // The last numbers before a planned end.
-    let _ = note(&journal, &store, &mut HashMap::new()).await;
+    // Record the last numbers before a planned end.
+    let _ = record_heads(&journal, &store, &mut HashMap::new()).await;
 }
 
-/// What was noted of a chain, and when.
-type Noted = HashMap<ChainId, (u64, Instant)>;
+/// The last recorded size of each chain, and the time of that record.
+type RecordedHeads = HashMap<ChainId, (u64, Instant)>;
 
-async fn note(journal: &Journal, store: &Store, noted: &mut Noted) -> anyhow::Result<()> {
+async fn record_heads(journal: &Journal, store: &Store, recorded: &mut RecordedHeads) -> anyhow::Result<()> {
     for (chain, head) in journal.heads().context("the journal's chains cannot be read")? {
-        let fresh = |(size, at): &(u64, Instant)| *size == head.size && at.elapsed() < SIGN_OF_LIFE;
-        if noted.get(&chain).is_some_and(fresh) {
+        let is_fresh = |(size, time): &(u64, Instant)| *size == head.size && time.elapsed() < HEARTBEAT;
+        if recorded.get(&chain).is_some_and(is_fresh) {
             continue;
         }
         store.note_journal_head(chain, head.size).await?;
-        noted.insert(chain, (head.size, Instant::now()));
+        recorded.insert(chain, (head.size, Instant::now()));
     }
     Ok(())
 }
 
-/// Reports chains of writers that said nothing since the last look and left numbers behind that nobody has: one instance
-/// tells of them, and each raises its alarm until they were re-anchored.
-pub(crate) async fn look(
+/// Reports chains whose writer recorded nothing since the last check and whose numbers are neither sealed nor accepted.
+/// One instance records the event; every instance raises its alarm until the chain is re-anchored.
+pub(crate) async fn report_lost_journals(
     journal: &Journal,
     store: &Store,
     audit: &AuditStore,
-    trust: &Trust,
-    seen: &mut HashMap<ChainId, Timestamp>,
+    trust: &AuditTrust,
+    last_seen: &mut HashMap<ChainId, Timestamp>,
 ) -> anyhow::Result<()> {
     for head in store.journal_heads().await? {
         let JournalHead {
@@ -85,8 +88,8 @@ pub(crate) async fn look(
             noted_at,
             ..
         } = head;
-        let silent = seen.insert(chain, noted_at) == Some(noted_at);
-        if chain.shard == journal.shard() || !silent || issued <= trust.accepted(chain) {
+        let is_silent = last_seen.insert(chain, noted_at) == Some(noted_at);
+        if chain.shard == journal.shard() || !is_silent || issued <= trust.accepted(chain) {
             continue;
         }
         let sealed = audit.head(chain).await?.map_or(0, |head| head.size);
@@ -100,13 +103,13 @@ pub(crate) async fn look(
                 shard = %chain.shard,
                 from = lost.start,
                 until = lost.end,
-                "journal_lost: a writer is gone and these records of it were never sealed; find its journal directory, or \
-                 `ledger-gateway audit salvage` it"
+                "journal_lost: a writer is gone and these records of its journal were never sealed; start an instance on its \
+                 journal directory, or run `ledger-gateway audit salvage` on the directory"
             );
             let mut event = SecurityEvent::new(SecurityKind::JournalLost);
             event.count = Some(lost.end - lost.start);
             event.reason = Some(format!("{}/{}:{}..{}", chain.stream, chain.shard, lost.start, lost.end).into());
-            journal.append(event).context("the journal takes no record")?;
+            journal.append(event).context("the journal did not accept the event")?;
         }
     }
     Ok(())

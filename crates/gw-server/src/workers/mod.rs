@@ -1,22 +1,22 @@
-//! What runs beside the requests: the watchers of reserved addresses, of contract wallets, of the cache and of the journals'
-//! numbers, the sealer and the verifier of the audit log and what prunes it, tidying up.
+//! Background workers: watchers of reserved addresses, contract wallets, the cache and the journals' numbers; the
+//! sealer, the verifier and the retention of the audit log; and the deletion of expired rows.
 //!
-//! A worker ends when it is told to, after the step it is at; nothing is lost by ending it at any time.
+//! A worker ends after its current step when its token is cancelled. Ending it at any time loses no data.
 
 mod cache;
 mod contract_wallets;
 mod journal_heads;
+mod purge;
 mod reservations;
 mod retention;
 mod sealer;
-mod tidy;
 mod verify;
 
 pub(crate) use cache::watch as watch_cache;
 pub(crate) use contract_wallets::ContractWallets;
 pub(crate) use journal_heads::watch as watch_journal_heads;
+pub(crate) use purge::tidy;
 pub(crate) use reservations::watch as watch_reservations;
 pub(crate) use retention::Retention;
-pub(crate) use sealer::{ADMIN_CHAIN, Sealing, SealingHealth, raise_alarm, raise_outbox_ids, seal};
-pub(crate) use tidy::tidy;
+pub(crate) use sealer::{ADMIN_CHAIN, Sealing, SealingHealth, raise_outbox_ids, seal};
 pub(crate) use verify::{Verification, verify};

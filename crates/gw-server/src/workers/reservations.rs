@@ -1,15 +1,17 @@
-//! Follows reservations until nothing can come of them any more (20 R3, R4; HD14).
+//! Follows address reservations until they are settled (20 R3, R4; HD14).
 //!
-//! What a send created is registered by the gate of `gw_rpc::mined`, before anybody reads at its block (HD27), and so are
-//! reorganizations followed. Here reservations end whose transaction never will be mined. Where the gate does not stand
-//! (`MINED_TRACE=off`), or lets in what it could not look at (`alert`), what was reserved is registered here, some moments
-//! late: gathers what the chain says about a transaction, decides its [`Fate`], and writes that down. A contract belongs to
-//! the organization of the transaction whose own mined trace created it, never to whoever reserved its address first.
-//! Everything it needs is in the store, so that it goes on after a restart; only the watch for reorganizations of the
-//! last blocks starts anew.
+//! Normally the block gate of `gw_rpc::mined` registers the contracts of a send before anybody reads at its block
+//! (HD27), and follows reorganizations. This worker ends the reservations whose transaction will never be mined.
+//! Without the gate (`MINED_TRACE=off`), or if the gate accepts blocks that it could not check (`alert`), this worker
+//! also registers the contracts, some moments late: it queries the node about a transaction, decides the
+//! [`ReservationOutcome`] and stores it.
+//!
+//! A contract belongs to the organization of the transaction whose mined trace created it, never to the organization
+//! that reserved its address first. All state is in the store, so the worker continues after a restart; only the watch
+//! for reorganizations of the last blocks starts empty.
 
 use anyhow::Context as _;
-use gw_node::{Mined, Node};
+use gw_node::{Mined, Node, NodeError};
 use gw_store::{
     Actor, Store,
     record::{self, CreationKind, MinedContract, OpenReservation, ReservationState},
@@ -18,14 +20,15 @@ use gw_types::{Address, B256, Clock, OrgId, ReservationId, Timestamp};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// How often the head is looked at; the chain is asked only when it moved.
-const LOOK: Duration = Duration::from_millis(100);
-/// How long nothing may happen before the store is looked through all the same: reservations end by time, too.
-const SWEEP: Duration = Duration::from_secs(30);
-/// A block this deep is not reorganized any more.
+/// Time between two looks at the head. The node is queried only when the head changed.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time without a new head after which the reservations are checked anyway, because reservations also end by time.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+/// Depth in blocks from which a block is no longer reorganized.
 const FINAL_DEPTH: u64 = 64;
 
-/// Watches until told to end; `gated` is whether the gate follows reorganizations.
+/// Follows reservations until `end` is cancelled. `gated`: the block gate registers contracts and follows
+/// reorganizations.
 pub(crate) async fn watch(store: Store, node: Arc<Node>, clock: Arc<dyn Clock>, gated: bool, end: CancellationToken) {
     let mut watcher = Watcher {
         store,
@@ -34,21 +37,28 @@ pub(crate) async fn watch(store: Store, node: Arc<Node>, clock: Arc<dyn Clock>, 
         gated,
         recent: Vec::new(),
     };
-    let mut seen = None;
+    let mut checked_head = None;
     let mut idle = Duration::ZERO;
     loop {
         let head = watcher.node.head().map(|head| head.hash);
-        if head != seen || idle >= SWEEP {
+        if head != checked_head || idle >= SWEEP_INTERVAL {
             match watcher.step().await {
-                Ok(()) => (seen, idle) = (head, Duration::ZERO),
-                // Tried again at the next look: nothing was written, or all of it.
-                Err(error) => tracing::warn!(error = format!("{error:#}"), "sends could not be followed"),
+                Ok(()) => (checked_head, idle) = (head, Duration::ZERO),
+                // The next iteration retries. Each write is one transaction, so nothing is half written.
+                Err(error) => tracing::warn!(
+                    error = format!("{error:#}"),
+                    "the reservations of sends could not be checked; the check is retried"
+                ),
             }
         }
-        if end.run_until_cancelled(tokio::time::sleep(LOOK)).await.is_none() {
+        if end
+            .run_until_cancelled(tokio::time::sleep(POLL_INTERVAL))
+            .await
+            .is_none()
+        {
             return;
         }
-        idle += LOOK;
+        idle += POLL_INTERVAL;
     }
 }
 
@@ -57,42 +67,65 @@ struct Watcher {
     node: Arc<Node>,
     clock: Arc<dyn Clock>,
     gated: bool,
-    /// Transactions mined a little while ago, and in which block.
+    /// Recently mined transactions with their organization and block.
     recent: Vec<(B256, (OrgId, Mined))>,
 }
 
-/// What the chain says about one transaction.
+/// What the node reports about one transaction.
 #[derive(Clone, Copy, Debug)]
-struct Facts {
+struct TransactionStatus {
     mined: Option<Mined>,
-    /// Whether the node knows it at all, mined or waiting.
+    /// Whether the node has the transaction, mined or in the pool.
     known: bool,
     /// The sender's next nonce in the newest block.
     mined_nonce: u64,
     now: Timestamp,
 }
 
-/// What becomes of a reservation.
+/// The outcome of a reservation's transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// It may still be mined.
-    Waiting,
-    /// It was mined and ran.
-    Ran(Mined),
-    /// It was mined and failed.
-    Failed,
-    /// It never will be mined.
-    Gone,
+enum ReservationOutcome {
+    /// The transaction may still be mined.
+    Pending,
+    /// The transaction was mined and succeeded.
+    Executed(Mined),
+    /// The transaction was mined and failed.
+    Reverted,
+    /// The transaction will never be mined.
+    Dropped,
 }
 
-/// R4: released only once the nonce is consumed by another transaction, or (HD14) unmined at its end.
-fn fate(reservation: &OpenReservation, facts: &Facts) -> Fate {
-    match facts.mined {
-        Some(mined) if mined.succeeded => Fate::Ran(mined),
-        Some(_) => Fate::Failed,
-        None if facts.known => Fate::Waiting,
-        None if facts.mined_nonce > reservation.nonce || reservation.expires_at <= facts.now => Fate::Gone,
-        None => Fate::Waiting,
+/// Queries the nonce first and the receipt last. If the transaction had used its nonce at the first query, the last
+/// query returns its receipt, no matter how the chain moves in between.
+async fn query_status(
+    node: &Node,
+    hash: Option<B256>,
+    sender: Address,
+    now: Timestamp,
+) -> Result<TransactionStatus, NodeError> {
+    let mined_nonce = node.mined_nonce(sender).await?;
+    let (known, mined) = match hash {
+        Some(hash) => (node.has_transaction(hash).await?, node.mined(hash).await?),
+        None => (false, None),
+    };
+    Ok(TransactionStatus {
+        mined,
+        known,
+        mined_nonce,
+        now,
+    })
+}
+
+/// R4: a reservation is released only when another transaction has used the nonce, or (HD14) when it expires unmined.
+fn outcome(reservation: &OpenReservation, status: &TransactionStatus) -> ReservationOutcome {
+    match status.mined {
+        Some(mined) if mined.succeeded => ReservationOutcome::Executed(mined),
+        Some(_) => ReservationOutcome::Reverted,
+        None if status.known => ReservationOutcome::Pending,
+        None if status.mined_nonce > reservation.nonce || reservation.expires_at <= status.now => {
+            ReservationOutcome::Dropped
+        }
+        None => ReservationOutcome::Pending,
     }
 }
 
@@ -105,46 +138,39 @@ impl Watcher {
         for reservation in self.store.read().open_reservations(None).await? {
             by_transaction.entry(reservation.tx_hash).or_default().push(reservation);
         }
-        let mut failed = None;
+        let mut first_error = None;
         for (hash, reservations) in by_transaction {
-            // One that cannot be followed keeps no other one waiting (HD36).
+            // A failure does not stop the check of other transactions (HD36).
             if let Err(error) = self.follow(hash, &reservations).await {
-                failed = failed.or(Some(error));
+                first_error = first_error.or(Some(error));
             }
         }
-        failed.map_or(Ok(()), Err)
+        first_error.map_or(Ok(()), Err)
     }
 
-    /// Follows the reservations of one transaction; without a hash it was never forwarded by us.
+    /// Checks the reservations of one transaction. Without a hash, the gateway never forwarded the transaction.
     async fn follow(&mut self, hash: Option<B256>, reservations: &[OpenReservation]) -> anyhow::Result<()> {
         let Some(first) = reservations.first() else {
             return Ok(());
         };
-        let (mined, known) = match hash {
-            Some(hash) => (self.node.mined(hash).await?, self.node.has_transaction(hash).await?),
-            None => (None, false),
-        };
-        let mined_nonce = self.node.mined_nonce(first.sender).await?;
-        let facts = Facts {
-            mined,
-            known,
-            mined_nonce,
-            now: self.clock.now(),
-        };
-        let mut failed: Vec<ReservationId> = Vec::new();
-        let mut gone: Vec<ReservationId> = Vec::new();
+        let status = query_status(&self.node, hash, first.sender, self.clock.now()).await?;
+        let mut reverted: Vec<ReservationId> = Vec::new();
+        let mut dropped: Vec<ReservationId> = Vec::new();
         for reservation in reservations {
-            match fate(reservation, &facts) {
-                Fate::Waiting => {}
-                Fate::Ran(mined) => {
+            match outcome(reservation, &status) {
+                ReservationOutcome::Pending => {}
+                ReservationOutcome::Executed(mined) => {
                     let hash = hash.context("a mined transaction has a hash")?;
                     return self.register(hash, mined, reservation).await;
                 }
-                Fate::Failed => failed.push(reservation.id),
-                Fate::Gone => gone.push(reservation.id),
+                ReservationOutcome::Reverted => reverted.push(reservation.id),
+                ReservationOutcome::Dropped => dropped.push(reservation.id),
             }
         }
-        for (ids, state) in [(failed, ReservationState::Reverted), (gone, ReservationState::Replaced)] {
+        for (ids, state) in [
+            (reverted, ReservationState::Reverted),
+            (dropped, ReservationState::Replaced),
+        ] {
             if !ids.is_empty() {
                 let mut tx = self.store.begin(&Actor::system()).await?;
                 tx.settle_reservations(&ids, state).await?;
@@ -154,42 +180,43 @@ impl Watcher {
         Ok(())
     }
 
-    /// Registers what the transaction created; reservations it did not create end with it.
-    async fn register(&mut self, hash: B256, mined: Mined, of: &OpenReservation) -> anyhow::Result<()> {
-        // Where the gate has not come yet, it is quicker than this.
+    /// Registers the contracts that the transaction created, and ends its reservations of other addresses.
+    async fn register(&mut self, hash: B256, mined: Mined, reservation: &OpenReservation) -> anyhow::Result<()> {
+        // The gate has not validated this block yet; it will register the contracts itself.
         if self.gated && self.node.head().is_none_or(|head| head.number < mined.block_number) {
             return Ok(());
         }
         let created = self.node.created_by(hash).await?;
-        let at = i64::try_from(self.node.block_time(mined.block_hash).await?).context("the block's time is absurd")?;
+        let block_time =
+            i64::try_from(self.node.block_time(mined.block_hash).await?).context("the block's time is out of range")?;
         let mut tx = self.store.begin(&Actor::system()).await?;
         tx.settle_mined(record::Mined {
             tx_hash: hash,
             block_hash: mined.block_hash,
             block_number: mined.block_number,
-            at: Timestamp::from_secs(at),
-            user: Some(of.user),
+            at: Timestamp::from_secs(block_time),
+            user: Some(reservation.user),
             grant: true,
-            org: of.org,
+            org: reservation.org,
             created: created.into_iter().map(|address| contract(address, &mined)).collect(),
         })
         .await?;
         tx.commit().await?;
         if !self.gated {
-            self.recent.push((hash, (of.org, mined)));
+            self.recent.push((hash, (reservation.org, mined)));
         }
         Ok(())
     }
 
-    /// HD14: a reorganization returns contracts of dropped blocks to reserved.
+    /// HD14: after a reorganization, contracts of dropped blocks are reserved again.
     async fn recheck(&mut self) -> anyhow::Result<()> {
         let Some(head) = self.node.head() else { return Ok(()) };
         self.recent
             .retain(|(_, (_, mined))| mined.block_number + FINAL_DEPTH > head.number);
         let mut dropped = Vec::new();
-        for (hash, (org, was)) in &self.recent {
-            let is = self.node.mined(*hash).await?;
-            if is.is_none_or(|is| is.block_hash != was.block_hash) {
+        for (hash, (org, recorded)) in &self.recent {
+            let current = self.node.mined(*hash).await?;
+            if current.is_none_or(|current| current.block_hash != recorded.block_hash) {
                 dropped.push((*org, *hash));
             }
         }
@@ -212,14 +239,17 @@ fn contract(address: Address, mined: &Mined) -> MinedContract {
     MinedContract {
         address,
         kind,
-        metadata: record::Object::new(),
+        metadata: record::JsonObject::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gw_node::NodeConfig;
+    use gw_testkit::fake_node::{FakeNode, Reply};
     use gw_types::UserId;
+    use serde_json::{Value, json};
 
     const NOW: Timestamp = Timestamp::from_secs(1000);
 
@@ -248,7 +278,7 @@ mod tests {
         }
     }
 
-    const UNSEEN: Facts = Facts {
+    const UNSEEN: TransactionStatus = TransactionStatus {
         mined: None,
         known: false,
         mined_nonce: 7,
@@ -258,59 +288,95 @@ mod tests {
     #[test]
     fn r4_a_reservation_waits_until_its_nonce_is_spent() {
         let open = reservation(2000);
-        assert_eq!(fate(&open, &UNSEEN), Fate::Waiting);
+        assert_eq!(outcome(&open, &UNSEEN), ReservationOutcome::Pending);
         assert_eq!(
-            fate(
+            outcome(
                 &open,
-                &Facts {
+                &TransactionStatus {
                     mined_nonce: 8,
                     ..UNSEEN
                 }
             ),
-            Fate::Gone
+            ReservationOutcome::Dropped
         );
         assert_eq!(
-            fate(
+            outcome(
                 &open,
-                &Facts {
+                &TransactionStatus {
                     mined_nonce: 8,
                     known: true,
                     ..UNSEEN
                 }
             ),
-            Fate::Waiting,
+            ReservationOutcome::Pending,
             "its own transaction"
         );
         assert_eq!(
-            fate(
+            outcome(
                 &open,
-                &Facts {
+                &TransactionStatus {
                     mined: Some(mined(true)),
                     ..UNSEEN
                 }
             ),
-            Fate::Ran(mined(true))
+            ReservationOutcome::Executed(mined(true))
         );
         assert_eq!(
-            fate(
+            outcome(
                 &open,
-                &Facts {
+                &TransactionStatus {
                     mined: Some(mined(false)),
                     ..UNSEEN
                 }
             ),
-            Fate::Failed
+            ReservationOutcome::Reverted
         );
     }
 
     #[test]
     fn hd14_an_unmined_reservation_ends() {
-        assert_eq!(fate(&reservation(1000), &UNSEEN), Fate::Gone);
+        assert_eq!(outcome(&reservation(1000), &UNSEEN), ReservationOutcome::Dropped);
         assert_eq!(
-            fate(&reservation(1000), &Facts { known: true, ..UNSEEN }),
-            Fate::Waiting,
+            outcome(&reservation(1000), &TransactionStatus { known: true, ..UNSEEN }),
+            ReservationOutcome::Pending,
             "still in the pool"
         );
+    }
+
+    /// R4: the reservation is kept no matter between which queries the transaction is forwarded and mined.
+    #[tokio::test]
+    async fn r4_a_transaction_mined_between_two_queries_keeps_its_reservation() {
+        let open = reservation(2000);
+        for mined_at in 0..4 {
+            let fake = FakeNode::start().await;
+            let node = Node::connect(&NodeConfig::new(fake.url()).unwrap()).await.unwrap();
+            let mut queries = 0;
+            fake.improvise(move |call| {
+                let is_mined = queries >= mined_at;
+                let result = match call.method.as_str() {
+                    "eth_getTransactionCount" => json!(if is_mined { "0x8" } else { "0x7" }),
+                    "eth_getTransactionByHash" if is_mined => json!({}),
+                    "eth_getTransactionReceipt" if is_mined => json!({
+                        "blockHash": B256::repeat_byte(4), "blockNumber": "0x5", "from": open.sender, "status": "0x1",
+                    }),
+                    "eth_getTransactionByHash" | "eth_getTransactionReceipt" => Value::Null,
+                    _ => return None,
+                };
+                queries += 1;
+                Some(Reply::Result(result))
+            });
+            let status = query_status(&node, open.tx_hash, open.sender, NOW).await.unwrap();
+            let expected = if mined_at < 3 {
+                ReservationOutcome::Executed(mined(true))
+            } else {
+                ReservationOutcome::Pending
+            };
+            assert_eq!(
+                outcome(&reservation(2000), &status),
+                expected,
+                "mined before query {mined_at}"
+            );
+        }
     }
 
     #[test]

@@ -1,15 +1,17 @@
-//! Prunes the audit log: what is older than its retention, and calls beyond MAX_ACCESS_LOG_ROWS (spec/70 rules 23 to 25).
+//! Prunes the audit log: entries older than their retention, and calls beyond MAX_ACCESS_LOG_ROWS (spec/70 rules 23 to
+//! 25).
 //!
-//! One instance at a time, in batches. What a batch may remove is decided by [`AuditStore::prune`]; here is decided of which
-//! chain. Each prune is told of by an audit entry on the path that all mutations take. A crash between the two leaves an
-//! anchor without entry, and the next sweep writes it: told of at least once, never not at all.
+//! One instance prunes at a time, in batches. This worker chooses the chain; [`AuditStore::prune`] decides which of its
+//! entries a batch may remove. Each prune is recorded by an audit entry, which goes through the outbox like every
+//! mutation. A crash between the prune and its entry leaves an anchor without an entry, and the next sweep writes the
+//! entry. So each prune is recorded at least once.
 
 use super::sealer::{Alarm, raise_alarm};
 use crate::{
     config::{self, Config, kind::signing_key},
     serve::{
         CLUSTER,
-        stores::{AuditAdmin, Ground},
+        stores::{AuditAdmin, Platform},
     },
 };
 use anyhow::Context as _;
@@ -25,17 +27,18 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// Entries of one transaction.
+/// Most entries per transaction.
 const BATCH: u64 = 1000;
-/// Transactions of one sweep: others have the audit store in between.
+/// Most transactions per sweep, so that others can use the audit store in between.
 const BATCHES: u32 = 50;
-/// Rest after a sweep that left something to prune, so that pruning keeps up with 50,000 entries a second.
-const MORE: Duration = Duration::from_secs(1);
-/// How long the turn is kept without being renewed.
-const TURN: Seconds = Seconds(120);
-const WORK: &str = "retention";
+/// Wait after a sweep that left entries to prune, so that pruning keeps up with 50,000 entries a second.
+const BACKLOG_INTERVAL: Duration = Duration::from_secs(1);
+/// Lifetime of the lease for pruning, unless it is renewed.
+const LEASE: Seconds = Seconds(120);
+/// Name of the lease.
+const LEASE_NAME: &str = "retention";
 
-/// What pruning takes.
+/// The retention worker and its dependencies.
 #[derive(Debug)]
 pub(crate) struct Retention {
     store: Store,
@@ -45,29 +48,34 @@ pub(crate) struct Retention {
     cluster: &'static str,
     key: CheckpointKey,
     keys: Vec<CheckpointPublicKey>,
-    /// Names this instance among those that could have the turn.
+    /// Identifies this instance as the holder of the lease.
     holder: String,
-    /// Told of holds that somebody took out of the policy database.
+    /// Receives the findings about changed legal holds.
     journal: Arc<Journal>,
-    told: HashSet<LegalHoldId>,
+    /// Changed legal holds that were reported.
+    reported_holds: HashSet<LegalHoldId>,
 }
 
-/// The audit store under the role that may delete.
+/// The audit store with the role that may delete.
 #[derive(Debug)]
 enum Admin {
     Open(AuditStore),
-    /// Opened when it is needed: the service does not wait for it.
+    /// Opened at the first sweep, so that the start of the service does not wait for it.
     Closed(Box<StoreConfig>),
 }
 
 impl Retention {
-    /// Pruning by the role that may; `admin` must not be [`AuditAdmin::Missing`].
+    /// Makes the worker; `admin` must not be [`AuditAdmin::Missing`].
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint key cannot be parsed.
     pub(crate) fn new(
         config: &Config,
         admin: AuditAdmin,
         audit: &AuditStore,
         store: &Store,
-        ground: &Ground,
+        platform: &Platform,
         key: &Secret,
         journal: &Arc<Journal>,
     ) -> anyhow::Result<Self> {
@@ -87,27 +95,27 @@ impl Retention {
                 AuditAdmin::Other(admin) => Admin::Closed(admin),
                 AuditAdmin::Own | AuditAdmin::Missing => Admin::Open(audit.clone()),
             },
-            clock: Arc::clone(&ground.clock),
+            clock: Arc::clone(&platform.clock),
             config: config.audit.retention.clone(),
             cluster: CLUSTER,
             keys,
             key,
-            holder: ground.entropy.uuid().to_string(),
+            holder: platform.entropy.uuid().to_string(),
             journal: Arc::clone(journal),
-            told: HashSet::new(),
+            reported_holds: HashSet::new(),
         })
     }
 
-    /// Sweeps until told to end. A sweep that fails is tried again at the next one.
+    /// Sweeps until `end` is cancelled. The next sweep retries a failed one.
     pub(crate) async fn prune(mut self, end: CancellationToken) {
         loop {
             let rest = match self.sweep(&end).await {
-                Ok(true) => MORE,
+                Ok(true) => BACKLOG_INTERVAL,
                 Ok(false) => self.config.interval,
                 Err(error) => {
                     tracing::warn!(
                         error = format!("{error:#}"),
-                        "the audit log was not pruned; tried again at the next sweep"
+                        "the audit log was not pruned; the next sweep retries"
                     );
                     self.config.interval
                 }
@@ -118,28 +126,28 @@ impl Retention {
         }
     }
 
-    /// One sweep; whether there is more to prune at once.
+    /// Runs one sweep. Returns whether more entries can be pruned at once.
     async fn sweep(&mut self, end: &CancellationToken) -> anyhow::Result<bool> {
         let audit = self.open().await?;
-        if !audit.take_turn(WORK, &self.holder, TURN).await? {
+        if !audit.take_turn(LEASE_NAME, &self.holder, LEASE).await? {
             return Ok(false);
         }
-        // What a crash left untold.
-        self.tell(&audit).await?;
+        // Record the prunes that a crash left without an entry.
+        self.record_prunes(&audit).await?;
         let known = audit
             .known_holds(&self.store)
             .await
             .context("the legal holds cannot be read")?;
-        self.tell_of_holds(&known);
-        let mut left = BATCHES;
-        let swept = self.remove(&audit, &known.holds, &mut left, end).await;
-        // What went is told of, whatever stopped the sweep.
-        self.tell(&audit).await?;
-        swept?;
-        if left < BATCHES {
+        self.report_changed_holds(&known);
+        let mut batches_left = BATCHES;
+        let result = self.remove(&audit, &known.holds, &mut batches_left, end).await;
+        // Record the prunes also if the sweep failed.
+        self.record_prunes(&audit).await?;
+        result?;
+        if batches_left < BATCHES {
             audit.give_back_space().await?;
         }
-        Ok(left == 0 && !end.is_cancelled())
+        Ok(batches_left == 0 && !end.is_cancelled())
     }
 
     async fn open(&mut self) -> anyhow::Result<AuditStore> {
@@ -153,15 +161,15 @@ impl Retention {
         }
     }
 
-    /// Tells of holds that were placed, never lifted, and are not in the policy database as they were placed.
-    fn tell_of_holds(&mut self, known: &KnownHolds) {
+    /// Reports holds that were placed and not lifted, and whose row in the policy database is missing or changed.
+    fn report_changed_holds(&mut self, known: &KnownHolds) {
         for hold in &known.changed {
-            if self.told.insert(*hold) {
+            if self.reported_holds.insert(*hold) {
                 tracing::error!(
                     hold = %hold,
-                    "a legal hold was placed and not lifted, and `legal_holds` of the policy database does not have it so: somebody \
-                     changed the table or put an older one in its place; what the hold names is kept; put the row back as the \
-                     audit entry of its placement says, and lift it by the API if it is over"
+                    "a legal hold was placed and not lifted, but its row in `legal_holds` of the policy database is missing or \
+                     changed: somebody changed the table or restored an older one; the held entries are kept; restore the row \
+                     from the audit entry of its placement, and lift the hold by the API if it is over"
                 );
                 raise_alarm(&self.journal, Alarm::of_admin(format!("legal_hold_changed:{hold}")));
             }
@@ -172,30 +180,32 @@ impl Retention {
         &self,
         audit: &AuditStore,
         held: &Holds,
-        left: &mut u32,
+        batches_left: &mut u32,
         end: &CancellationToken,
     ) -> anyhow::Result<()> {
         let now = self.clock.now();
         for stream in Stream::ALL {
-            let Some(kept) = self.config.of(*stream) else { continue };
-            let seconds = u32::try_from(kept.as_secs()).map_or(Seconds(u32::MAX), Seconds);
-            let bound = format!("{}h", kept.as_secs() / 3600);
+            let Some(retention) = self.config.of(*stream) else {
+                continue;
+            };
+            let seconds = u32::try_from(retention.as_secs()).map_or(Seconds(u32::MAX), Seconds);
+            let bound = format!("{}h", retention.as_secs() / 3600);
             for chain in audit.remaining(*stream).await? {
-                let run = Run {
+                let run = PruneRun {
                     reason: PruneReason::Ttl,
                     bound: &bound,
                     before: now.minus(seconds),
                     held,
                 };
                 let mut stopped = None;
-                while stopped.is_none() && *left > 0 && !end.is_cancelled() {
-                    *left -= 1;
+                while stopped.is_none() && *batches_left > 0 && !end.is_cancelled() {
+                    *batches_left -= 1;
                     stopped = self.batch(audit, chain.chain, &run, BATCH).await?.stopped;
                 }
             }
         }
         if self.config.max_access_rows > 0 {
-            self.remove_beyond(audit, held, self.config.max_access_rows, left, end)
+            self.remove_excess(audit, held, self.config.max_access_rows, batches_left, end)
                 .await?;
         }
         for stream in Stream::ALL {
@@ -206,24 +216,24 @@ impl Retention {
         Ok(())
     }
 
-    /// Removes the oldest calls, of whatever instance, until no more than `most` are left.
-    async fn remove_beyond(
+    /// Removes the oldest calls of all instances until at most `max_rows` are left.
+    async fn remove_excess(
         &self,
         audit: &AuditStore,
         held: &Holds,
-        most: u64,
-        left: &mut u32,
+        max_rows: u64,
+        batches_left: &mut u32,
         end: &CancellationToken,
     ) -> anyhow::Result<()> {
-        let bound = most.to_string();
-        let run = Run {
+        let bound = max_rows.to_string();
+        let run = PruneRun {
             reason: PruneReason::Fifo,
             bound: &bound,
             before: self.clock.now(),
             held,
         };
         let mut stuck: Vec<ChainId> = Vec::new();
-        while *left > 0 && !end.is_cancelled() {
+        while *batches_left > 0 && !end.is_cancelled() {
             let chains = audit.remaining(Stream::Access).await?;
             let count: u64 = chains.iter().map(rows).sum();
             let oldest = chains
@@ -232,11 +242,11 @@ impl Retention {
             let Some(oldest) = oldest.min_by_key(|chain| chain.since) else {
                 return Ok(());
             };
-            let excess = count.saturating_sub(most);
+            let excess = count.saturating_sub(max_rows);
             if excess == 0 {
                 return Ok(());
             }
-            *left -= 1;
+            *batches_left -= 1;
             if self
                 .batch(audit, oldest.chain, &run, BATCH.min(excess))
                 .await?
@@ -249,9 +259,15 @@ impl Retention {
         Ok(())
     }
 
-    async fn batch(&self, audit: &AuditStore, chain: ChainId, run: &Run<'_>, limit: u64) -> anyhow::Result<Pruned> {
-        audit.take_turn(WORK, &self.holder, TURN).await?;
-        // Asked before each batch: a hold counts from its commit on.
+    async fn batch(
+        &self,
+        audit: &AuditStore,
+        chain: ChainId,
+        run: &PruneRun<'_>,
+        limit: u64,
+    ) -> anyhow::Result<Pruned> {
+        audit.take_turn(LEASE_NAME, &self.holder, LEASE).await?;
+        // Read the holds before each batch, because a hold applies from its commit on.
         let holds = self
             .store
             .read()
@@ -281,28 +297,28 @@ impl Retention {
             None | Some(StopReason::Young | StopReason::Held) => {}
             Some(StopReason::OpenSend { seq }) => tracing::warn!(
                 chain.stream = %chain.stream, chain.shard = %chain.shard, seq,
-                "a send has no outcome, so neither it nor anything behind it is pruned; it is resolved at the next start"
+                "a send has no outcome yet, so it and all later entries are not pruned; the next start resolves it"
             ),
             Some(StopReason::Unsigned) => tracing::warn!(
                 chain.stream = %chain.stream, chain.shard = %chain.shard,
-                "old entries are below no checkpoint and are not pruned; is the chain sealed by an instance?"
+                "old entries are not covered by a checkpoint and are not pruned; check that an instance seals the chain"
             ),
             Some(StopReason::Tampered { seq }) => tracing::error!(
                 chain.stream = %chain.stream, chain.shard = %chain.shard, seq,
-                "entries are not what was signed: neither they nor anything behind them is pruned; run `audit verify`"
+                "entries differ from what was signed: they and all later entries are not pruned; run `ledger-gateway audit verify`"
             ),
         }
         Ok(pruned)
     }
 
-    /// Writes the audit entries about prunes that have none yet.
-    async fn tell(&self, audit: &AuditStore) -> anyhow::Result<()> {
+    /// Writes the missing audit entries about prunes.
+    async fn record_prunes(&self, audit: &AuditStore) -> anyhow::Result<()> {
         for prune in audit.unlogged_prunes().await? {
             let mut tx = self.store.begin(&Actor::named(SYSTEM_RETENTION)).await?;
             tx.note_prune(&prune);
             tx.commit()
                 .await
-                .context("the audit entry about a prune was not written; it follows at the next sweep")?;
+                .context("the audit entry about a prune was not written; the next sweep writes it")?;
             audit.mark_prune_logged(&prune).await?;
             tracing::info!(
                 chain.stream = %prune.chain.stream, chain.shard = %prune.chain.shard,
@@ -313,12 +329,12 @@ impl Retention {
     }
 }
 
-/// What the batches of one prune have in common.
-struct Run<'a> {
+/// The parameters that the batches of one prune share.
+struct PruneRun<'a> {
     reason: PruneReason,
     bound: &'a str,
     before: Timestamp,
-    /// What was held when the sweep began.
+    /// The legal holds at the start of the sweep.
     held: &'a Holds,
 }
 
@@ -331,7 +347,7 @@ mod tests {
     use super::*;
     use crate::verification::{ChainReport, Known, Pass, verify_all};
     use gw_audit::{
-        AccessRecord, Action, Anchor, Chain, Checkpoint, Draft, Genesis, ShardId, StoredEntry, tree::Frontier,
+        AccessRecord, Action, Anchor, Chain, Checkpoint, EncodedRecord, Genesis, ShardId, StoredEntry, tree::Frontier,
     };
     use gw_store::{
         DirectoryLock, Location,
@@ -360,11 +376,11 @@ mod tests {
         retention: Retention,
         clock: Arc<ManualClock>,
         audit: AuditStore,
-        place: tempfile::TempDir,
+        dir: tempfile::TempDir,
     }
 
     fn journal(dir: std::path::PathBuf) -> Arc<Journal> {
-        let options = gw_journal::Options {
+        let options = gw_journal::JournalConfig {
             dir,
             holder: "the test".to_owned(),
             cluster: CLUSTER.to_owned(),
@@ -374,18 +390,18 @@ mod tests {
             retain_bytes: 64 << 20,
             retain_for: Seconds(3600),
         };
-        let clock: Arc<dyn Clock> = Arc::new(crate::ambient::SystemClock);
+        let clock: Arc<dyn Clock> = Arc::new(crate::system::SystemClock);
         Arc::new(
-            Journal::open(options, clock, Arc::new(crate::ambient::SystemEntropy))
+            Journal::open(options, clock, Arc::new(crate::system::SystemEntropy))
                 .unwrap()
                 .0,
         )
     }
 
-    /// A store with nothing in it, all of which is kept for ever.
+    /// An empty store whose entries are kept forever.
     async fn world() -> World {
-        let place = tempfile::tempdir().unwrap();
-        let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        let directory = Arc::new(DirectoryLock::acquire(dir.path()).unwrap());
         let clock = Arc::new(ManualClock(AtomicI64::new(1_700_000_000_000_000)));
         let config = |file: &str| StoreConfig {
             location: Location::Sqlite {
@@ -394,7 +410,7 @@ mod tests {
             },
             connections: 2,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            entropy: Arc::new(crate::ambient::SystemEntropy),
+            entropy: Arc::new(crate::system::SystemEntropy),
             outbox: gw_store::OutboxGuard::default(),
         };
         let store = Store::open(config("gateway.db")).await.unwrap();
@@ -421,19 +437,19 @@ mod tests {
             keys: vec![key.public()],
             key,
             holder: "here".to_owned(),
-            journal: journal(place.path().join("journal")),
-            told: HashSet::new(),
+            journal: journal(dir.path().join("journal")),
+            reported_holds: HashSet::new(),
         };
         World {
             retention,
             clock,
             audit,
-            place,
+            dir,
         }
     }
 
     impl World {
-        /// A chain of calls, one a second, signed at its end.
+        /// Adds a chain of `calls` entries, one per second, signed at its end.
         async fn chain(&self, shard: u128, calls: usize) -> ChainId {
             let id = ChainId {
                 stream: Stream::Access,
@@ -446,9 +462,9 @@ mod tests {
             let mut batch = vec![ToSeal { entry }];
             for _ in 1..calls {
                 self.clock.0.fetch_add(1_000_000, Ordering::SeqCst);
-                let draft = Draft::new(
+                let draft = EncodedRecord::new(
                     &AccessRecord::new("eth_call", 200).into(),
-                    &crate::ambient::SystemEntropy,
+                    &crate::system::SystemEntropy,
                 );
                 let entry = chain.entry(draft, self.clock.now()).unwrap();
                 batch.push(ToSeal { entry });
@@ -466,7 +482,7 @@ mod tests {
             self.retention.sweep(&CancellationToken::new()).await.unwrap()
         }
 
-        /// What a verification finds, by its codes.
+        /// The codes of the findings of a verification.
         async fn findings(&self) -> Vec<&'static str> {
             let known = Known {
                 keys: self.retention.keys.clone(),
@@ -481,14 +497,16 @@ mod tests {
                 erased: &|_, _| false,
             };
             let mut codes = Vec::new();
-            let found = |report: ChainReport| codes.extend(report.report.findings.iter().map(|one| one.kind.as_str()));
-            verify_all(&self.audit, &known, &pass, &BTreeMap::new(), |_| true, found)
+            let collect =
+                |report: ChainReport| codes.extend(report.report.findings.iter().map(|finding| finding.kind.as_str()));
+            verify_all(&self.audit, &known, &pass, &BTreeMap::new(), |_| true, collect)
                 .await
                 .unwrap();
             codes
         }
 
-        async fn left(&self) -> Vec<u64> {
+        /// The remaining entries of each access chain.
+        async fn remaining(&self) -> Vec<u64> {
             self.audit
                 .remaining(Stream::Access)
                 .await
@@ -498,7 +516,8 @@ mod tests {
                 .collect()
         }
 
-        async fn told(&self) -> Vec<String> {
+        /// The new values of the audit entries about prunes.
+        async fn recorded_prunes(&self) -> Vec<String> {
             let waiting = self.retention.store.outbox(0, 100).await.unwrap();
             let prunes = waiting
                 .into_iter()
@@ -508,26 +527,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rl13_what_is_older_than_its_retention_goes_and_is_told_of() {
+    async fn rl13_entries_older_than_their_retention_are_pruned_and_recorded() {
         let mut world = world().await;
         let old = world.chain(1, 2500).await;
         world.clock.0.fetch_add(10 * DAY, Ordering::SeqCst);
         world.chain(2, 10).await;
         assert!(!world.sweep().await);
-        assert_eq!(world.left().await, [2500, 10], "0 is for ever");
+        assert_eq!(
+            world.remaining().await,
+            [2500, 10],
+            "without a retention everything is kept"
+        );
         world.retention.config.access = Some(Duration::from_secs(9 * 86_400));
         assert!(!world.sweep().await);
-        assert_eq!(world.left().await, [0, 10]);
-        let told = world.told().await;
-        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(world.remaining().await, [0, 10]);
+        let prunes = world.recorded_prunes().await;
+        assert_eq!(prunes.len(), 1, "{prunes:?}");
         assert!(
-            told[0].contains("\"deleted_count\":2500") && told[0].contains("\"retention\":\"216h\""),
-            "{told:?}"
+            prunes[0].contains("\"deleted_count\":2500") && prunes[0].contains("\"retention\":\"216h\""),
+            "{prunes:?}"
         );
         let anchor = world.audit.anchor(old).await.unwrap().unwrap();
         Anchor::open(&anchor.bytes, &anchor.note, old, CLUSTER, &world.retention.keys).unwrap();
         assert!(!world.sweep().await);
-        assert_eq!(world.told().await.len(), 1, "once");
+        assert_eq!(world.recorded_prunes().await.len(), 1, "recorded once");
     }
 
     #[tokio::test]
@@ -537,22 +560,27 @@ mod tests {
         world.chain(2, 300).await;
         world.retention.config.max_access_rows = 250;
         assert!(!world.sweep().await);
-        assert_eq!(world.left().await, [300, 300], "what is younger than a day stays");
+        assert_eq!(
+            world.remaining().await,
+            [300, 300],
+            "entries younger than a day are kept"
+        );
         world.clock.0.fetch_add(2 * DAY, Ordering::SeqCst);
         world.chain(3, 100).await;
         assert!(!world.sweep().await);
-        assert_eq!(world.left().await, [0, 150, 100]);
-        let told = world.told().await;
-        assert_eq!(told.len(), 2);
+        assert_eq!(world.remaining().await, [0, 150, 100]);
+        let prunes = world.recorded_prunes().await;
+        assert_eq!(prunes.len(), 2);
         assert!(
-            told.iter()
-                .all(|said| said.contains("fifo") && said.contains("\"max_rows\":\"250\"")),
-            "{told:?}"
+            prunes
+                .iter()
+                .all(|prune| prune.contains("fifo") && prune.contains("\"max_rows\":\"250\"")),
+            "{prunes:?}"
         );
     }
 
-    /// AU-24: what is left after a prune verifies from its anchor, against all that was signed before, too; and neither the
-    /// anchor nor the hashes of what went can be changed unseen.
+    /// AU-24: the remaining entries verify from the anchor, also against the notes from before the prune. A change of
+    /// the anchor or of the hashes of the pruned entries is detected.
     #[tokio::test]
     async fn rl13_a_pruned_chain_is_verified_from_its_anchor() {
         let mut world = world().await;
@@ -560,12 +588,12 @@ mod tests {
         world.clock.0.fetch_add(2 * DAY, Ordering::SeqCst);
         world.retention.config.max_access_rows = 250;
         assert!(!world.sweep().await);
-        assert_eq!(world.left().await, [250]);
+        assert_eq!(world.remaining().await, [250]);
         assert_eq!(world.findings().await, [] as [&str; 0]);
-        for (seq, there) in [(0, true), (349, true), (350, true), (599, true), (600, false)] {
+        for (seq, exists) in [(0, true), (349, true), (350, true), (599, true), (600, false)] {
             assert_eq!(
                 world.audit.computed_hash(id, seq).await.unwrap().is_some(),
-                there,
+                exists,
                 "entry {seq}"
             );
         }
@@ -597,25 +625,25 @@ mod tests {
             ),
         ] {
             for (sql, expected) in [(change, Some(expected)), (undo, None)] {
-                let url = format!("sqlite://{}", world.place.path().join("audit.db").display());
+                let url = format!("sqlite://{}", world.dir.path().join("audit.db").display());
                 Database::connect(url)
                     .await
                     .unwrap()
                     .execute_unprepared(&format!("UPDATE {sql}"))
                     .await
                     .unwrap();
-                let found = world.findings().await;
+                let codes = world.findings().await;
                 assert!(
-                    found
+                    codes
                         .iter()
                         .copied()
-                        .eq(found.iter().copied().filter(|code| Some(*code) == expected)),
-                    "{sql}: {found:?}"
+                        .eq(codes.iter().copied().filter(|code| Some(*code) == expected)),
+                    "{sql}: {codes:?}"
                 );
-                assert_eq!(found.is_empty(), expected.is_none(), "{sql}: {found:?}");
+                assert_eq!(codes.is_empty(), expected.is_none(), "{sql}: {codes:?}");
             }
         }
-        // One after the other: without its anchor the rest of a chain begins nowhere.
+        // These changes accumulate. Without its anchor, the remaining chain has no verified beginning.
         for (change, expected) in [
             (
                 "UPDATE hash_tiles SET hashes = zeroblob(length(hashes)) WHERE tile = 0",
@@ -623,28 +651,28 @@ mod tests {
             ),
             ("UPDATE anchors SET bytes = zeroblob(length(bytes))", "anchor_mismatch"),
             ("DELETE FROM anchors", "seq_gap"),
-            // A row of `chains` that cannot be read hides no other chain.
+            // An unreadable row of `chains` does not hide another chain.
             (
                 "INSERT INTO chains (stream, shard, fence, holder, leased_until, issued, size, head_hash, head_time) \
                  VALUES ('access', randomblob(16), 0, 'x', 0, 0, 0, x'00', 0)",
                 "row_read_failed",
             ),
         ] {
-            let url = format!("sqlite://{}", world.place.path().join("audit.db").display());
+            let url = format!("sqlite://{}", world.dir.path().join("audit.db").display());
             Database::connect(url)
                 .await
                 .unwrap()
                 .execute_unprepared(change)
                 .await
                 .unwrap();
-            let found = world.findings().await;
-            assert!(found.contains(&expected), "{change}: {found:?}");
-            assert!(expected != "row_read_failed" || found.contains(&"seq_gap"), "{found:?}");
+            let codes = world.findings().await;
+            assert!(codes.contains(&expected), "{change}: {codes:?}");
+            assert!(expected != "row_read_failed" || codes.contains(&"seq_gap"), "{codes:?}");
         }
     }
 
     #[tokio::test]
-    async fn rl13_a_hold_stops_pruning_and_a_long_backlog_goes_on_at_once() {
+    async fn rl13_a_hold_and_the_lease_of_another_instance_stop_pruning() {
         let mut world = world().await;
         world.chain(1, 60).await;
         world.clock.0.fetch_add(10 * DAY, Ordering::SeqCst);
@@ -653,33 +681,33 @@ mod tests {
         let LegalHold { id, .. } = tx.place_hold(HoldScope::Stream(Stream::Access), "case").await.unwrap();
         tx.commit().await.unwrap();
         world.sweep().await;
-        assert_eq!(world.left().await, [60]);
+        assert_eq!(world.remaining().await, [60]);
         let mut tx = world.retention.store.begin(&Actor::system()).await.unwrap();
-        tx.lift_hold(id, "closed").await.unwrap();
+        tx.clear_legal_hold(id, "closed").await.unwrap();
         tx.commit().await.unwrap();
-        // Another instance has the turn.
         assert!(
-            !world.audit.take_turn(WORK, "there", TURN).await.unwrap(),
-            "this one has it"
+            !world.audit.take_turn(LEASE_NAME, "there", LEASE).await.unwrap(),
+            "this instance still has the lease"
         );
         world.clock.0.fetch_add(DAY, Ordering::SeqCst);
-        assert!(world.audit.take_turn(WORK, "there", TURN).await.unwrap());
+        // Another instance takes the expired lease.
+        assert!(world.audit.take_turn(LEASE_NAME, "there", LEASE).await.unwrap());
         world.sweep().await;
-        assert_eq!(world.left().await, [60]);
+        assert_eq!(world.remaining().await, [60]);
         world.clock.0.fetch_add(DAY, Ordering::SeqCst);
         world.sweep().await;
-        assert_eq!(world.left().await, [0]);
+        assert_eq!(world.remaining().await, [0]);
     }
 
-    /// Rule 24: whoever writes to the policy database alone neither lifts a hold nor changes what it names.
+    /// Rule 24: an attacker who can write only to the policy database cannot lift or change a hold.
     #[tokio::test]
-    async fn rl13_a_hold_that_the_log_knows_holds_without_its_row() {
+    async fn rl13_a_hold_in_the_audit_log_applies_without_its_row() {
         let mut world = world().await;
         world.chain(1, 60).await;
         let mut tx = world.retention.store.begin(&Actor::system()).await.unwrap();
         let LegalHold { id, .. } = tx.place_hold(HoldScope::Stream(Stream::Access), "case").await.unwrap();
         tx.commit().await.unwrap();
-        // As the sealer seals it.
+        // Seal the outbox in the way of the sealer.
         let admin = ChainId {
             stream: Stream::Admin,
             shard: ShardId(Uuid::nil()),
@@ -691,7 +719,7 @@ mod tests {
             entry: StoredEntry::new(bytes, Vec::new()).unwrap(),
         }];
         for row in world.retention.store.outbox(0, 10).await.unwrap() {
-            let draft = Draft::new(&gw_audit::Record::Admin(row.entry), &row.salts);
+            let draft = EncodedRecord::new(&gw_audit::Record::Admin(row.entry), &row.salts);
             batch.push(ToSeal {
                 entry: chain.entry(draft, row.created_at).unwrap(),
             });
@@ -701,35 +729,35 @@ mod tests {
 
         world.clock.0.fetch_add(10 * DAY, Ordering::SeqCst);
         world.retention.config.access = Some(Duration::from_secs(86_400));
-        let policy = format!("sqlite://{}", world.place.path().join("gateway.db").display());
+        let policy = format!("sqlite://{}", world.dir.path().join("gateway.db").display());
         let policy = Database::connect(policy).await.unwrap();
         for sql in [
             "UPDATE legal_holds SET stream = 'security'",
             "DELETE FROM legal_holds",
-            // What was sealed is not kept for ever in the outbox.
+            // Sealed rows do not stay in the outbox.
             "DELETE FROM audit_outbox",
         ] {
             policy.execute_unprepared(sql).await.unwrap();
             world.sweep().await;
-            assert_eq!(world.left().await, [60], "{sql}");
-            assert!(world.retention.told.contains(&id), "{sql}");
+            assert_eq!(world.remaining().await, [60], "{sql}");
+            assert!(world.retention.reported_holds.contains(&id), "{sql}");
         }
         let known = world.audit.known_holds(&world.retention.store).await.unwrap();
         assert!(known.holds.keep(Stream::Access, None) && known.changed == [id]);
-        // Put back, it is lifted like any other, and what it held goes.
-        let back = format!(
+        // After the row is restored, the hold can be lifted like any other, and its entries are pruned.
+        let restore = format!(
             "INSERT INTO legal_holds (id, stream, reason, placed_by, created_at) VALUES (x'{}', 'access', 'case', 'x', 1)",
             id.0.simple()
         );
-        policy.execute_unprepared(&back).await.unwrap();
+        policy.execute_unprepared(&restore).await.unwrap();
         let mut tx = world.retention.store.begin(&Actor::system()).await.unwrap();
-        tx.lift_hold(id, "closed").await.unwrap();
+        tx.clear_legal_hold(id, "closed").await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(
             world.audit.known_holds(&world.retention.store).await.unwrap().changed,
             []
         );
         world.sweep().await;
-        assert_eq!(world.left().await, [0]);
+        assert_eq!(world.remaining().await, [0]);
     }
 }

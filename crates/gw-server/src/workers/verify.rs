@@ -1,12 +1,13 @@
-//! Verifies the audit log beside the service (spec/70 rule 19): everything at start and once a day, in between what was
-//! sealed since.
+//! Verifies the audit log while the service runs (spec/70 rule 19): all entries at start and once a day, and in between
+//! the entries that were sealed since the last pass.
 //!
-//! Each instance does so for itself. A lease in the database would let whoever may write there keep all of them from it,
-//! and the heads that each instance keeps are worth something because it looked itself.
+//! Each instance verifies for itself. A lease in the database would let anybody who can write there block the
+//! verification on all instances. The trusted heads of an instance are meaningful because the instance verified the
+//! entries itself.
 
 use super::ADMIN_CHAIN;
 use crate::{
-    trust::{Trust, adopt},
+    trust::{AuditTrust, adopt},
     verification::{ChainReport, Erased, Known, Pass, Verified, verify_all},
 };
 use anyhow::Context as _;
@@ -23,42 +24,42 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// How often everything is looked at.
-const FULL: Duration = Duration::from_secs(24 * 3600);
-/// Findings of one chain that are raised by one pass; all of them are counted.
-const RAISED: usize = 16;
-/// How much longer than it reads a pass rests.
+/// Time between two verifications of all entries.
+const FULL_INTERVAL: Duration = Duration::from_secs(24 * 3600);
+/// Most findings of one chain that one pass raises; further findings are only counted.
+const MAX_RAISED: usize = 16;
+/// After each query, a pass sleeps this many times the query's duration.
 const REST: u32 = 4;
-/// Rest after a pass that could not be made.
+/// Longest wait after a failed pass.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// What verification takes.
+/// The verification worker and its dependencies.
 #[derive(Debug)]
 pub(crate) struct Verification {
     pub(crate) audit: AuditStore,
-    /// The policy store, whose schema is looked at, too.
+    /// The policy store, whose schema is checked too.
     pub(crate) store: Option<Store>,
-    pub(crate) trust: Arc<Trust>,
+    pub(crate) trust: Arc<AuditTrust>,
     pub(crate) clock: Arc<dyn Clock>,
     /// The public half of the key in use.
     pub(crate) key: CheckpointPublicKey,
     /// The shard of this instance.
     pub(crate) shard: ShardId,
-    /// Time between passes; zero for none at all.
+    /// Time between passes; zero switches them off.
     pub(crate) every: Duration,
     /// Time between checkpoints.
     pub(crate) checkpoints: Duration,
 }
 
-/// How often it is asked what readers of the log were shown as tampered.
-const READ: Duration = Duration::from_secs(1);
+/// Time between two checks for tampered rows in results of readers.
+const READS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Verifies until told to end, and raises what readers of the log are shown as tampered meanwhile.
+/// Verifies the audit log until `end` is cancelled. Also raises tampered rows that readers of the log get.
 pub(crate) async fn verify(verification: Verification, end: CancellationToken) {
     let reads = async {
         loop {
             verification.raise_reads();
-            sleep(READ).await;
+            sleep(READS_INTERVAL).await;
         }
     };
     if verification.every.is_zero() {
@@ -66,16 +67,16 @@ pub(crate) async fn verify(verification: Verification, end: CancellationToken) {
         return;
     }
     let mut verified = BTreeMap::new();
-    let mut full = None::<Instant>;
+    let mut last_full = None::<Instant>;
     let work = async {
         loop {
-            if full.is_none_or(|at| at.elapsed() >= FULL) {
+            if last_full.is_none_or(|time| time.elapsed() >= FULL_INTERVAL) {
                 verified.clear();
             }
             let is_full = verified.is_empty();
             let rest = match verification.pass(&mut verified).await {
                 Ok(()) => {
-                    full = if is_full { Some(Instant::now()) } else { full };
+                    last_full = if is_full { Some(Instant::now()) } else { last_full };
                     verification.every
                 }
                 Err(error) => {
@@ -89,39 +90,40 @@ pub(crate) async fn verify(verification: Verification, end: CancellationToken) {
     end.run_until_cancelled(async { tokio::join!(reads, work) }).await;
 }
 
-/// Whether something is attached to the policy store that no migration made; it is named in the log.
+/// Whether the schema of the policy store has an object that no migration created. Logs each such object.
 pub(crate) async fn is_changed(store: &Store) -> anyhow::Result<bool> {
-    let found = store
+    let objects = store
         .foreign_objects()
         .await
         .context("the schema of the policy store cannot be read")?;
-    for object in &found {
+    for object in &objects {
         tracing::error!(
             object,
-            "somebody attached this to the policy database, or put it in the place of a table: it can hide rows or change \
-             them on their way; find out who did, and remove it"
+            "the policy database has an object that no migration created, or that replaces a table: it can hide or change rows; \
+             find out who created it, and remove it"
         );
     }
-    Ok(!found.is_empty())
+    Ok(!objects.is_empty())
 }
 
 impl Verification {
-    /// Raises the rows that were read for somebody and are not what was sealed: nobody is to be shown what nobody is told
-    /// of. Each once; further ones of one look are for the next verification.
+    /// Raises the alarm for rows that a reader got and that differ from the sealed entry, each once. Rows beyond
+    /// [`MAX_RAISED`] are left to the next verification.
     pub(crate) fn raise_reads(&self) {
         let reads = self.audit.take_tampered_reads();
         if reads.is_empty() {
             return;
         }
         let (keys, heads) = (self.keys(), self.trust.file.heads());
-        // What a re-anchoring covers is decided and listed.
+        // A re-anchoring accepted the entries that it covers.
         let is_covered = |chain, seq| {
             let notes = heads.discontinuities(chain).iter();
-            let mut known = notes.filter_map(|note| Discontinuity::open(note, self.trust.cluster, &keys).ok());
-            known.any(|one| one.covers(seq))
+            let mut discontinuities =
+                notes.filter_map(|note| Discontinuity::open(note, self.trust.cluster, &keys).ok());
+            discontinuities.any(|discontinuity| discontinuity.covers(seq))
         };
-        for TamperedRead { chain, seq } in reads.into_iter().take(RAISED) {
-            // A row of which not even the chain can be read is told of with the chain that is always there.
+        for TamperedRead { chain, seq } in reads.into_iter().take(MAX_RAISED) {
+            // A row with an unreadable chain is reported with the administrative chain, which always exists.
             let chain = chain.unwrap_or(ADMIN_CHAIN);
             if !seq.is_some_and(|seq| is_covered(chain, seq)) {
                 self.trust
@@ -131,7 +133,7 @@ impl Verification {
         }
     }
 
-    /// One pass over all chains, from where the last one ended.
+    /// Runs one pass over all chains, each from the end of the last pass, and raises the findings.
     pub(crate) async fn pass(&self, verified: &mut BTreeMap<ChainId, Verified>) -> anyhow::Result<()> {
         let trust = &self.trust;
         let keys = self.keys();
@@ -171,24 +173,29 @@ impl Verification {
         let mut clean = true;
         for report in reports {
             clean &= report.report.is_clean();
-            self.conclude(report, verified)?;
+            self.process_report(report, verified)?;
         }
         if clean {
-            tracing::debug!("the audit log is as it was signed");
+            tracing::debug!("the audit log was verified without a finding");
         }
         Ok(())
     }
 
-    fn conclude(&self, found: ChainReport, verified: &mut BTreeMap<ChainId, Verified>) -> anyhow::Result<()> {
+    /// Raises the findings of a chain, and trusts its newest verified note.
+    fn process_report(
+        &self,
+        chain_report: ChainReport,
+        verified: &mut BTreeMap<ChainId, Verified>,
+    ) -> anyhow::Result<()> {
         let ChainReport {
             chain,
             report,
             newest_note,
             verified: progress,
             ..
-        } = found;
-        let hidden = report.findings.len().saturating_sub(RAISED);
-        for finding in report.findings.iter().take(RAISED) {
+        } = chain_report;
+        let hidden = report.findings.len().saturating_sub(MAX_RAISED);
+        for finding in report.findings.iter().take(MAX_RAISED) {
             self.trust
                 .alarm
                 .raise(chain, finding, report.scanned, report.null_hashes);
@@ -199,9 +206,12 @@ impl Verification {
         }
         let Some(progress) = progress else { return Ok(()) };
         verified.insert(chain, progress);
-        // What another instance signed is trusted from the moment it was verified here.
+        // A note of another instance is trusted as soon as this instance has verified it.
         if let Some((note, edge)) = newest_note.zip(report.signed_edge) {
-            let era = report.discontinuities.last().map_or(0, |one| one.era);
+            let era = report
+                .discontinuities
+                .last()
+                .map_or(0, |discontinuity| discontinuity.era);
             self.trust
                 .file
                 .update(|heads| heads.advance(chain, TrustedHead::new(Some(note), &edge, era)))?;
@@ -209,7 +219,7 @@ impl Verification {
         Ok(())
     }
 
-    /// The key in use and those that were in use here before.
+    /// The current key and the older keys of this instance.
     fn keys(&self) -> Vec<CheckpointPublicKey> {
         let mut keys = vec![self.key.clone()];
         keys.extend(self.trust.file.heads().keys().filter(|key| *key != self.key));

@@ -1,8 +1,8 @@
-//! The authorization table: every route of the API description, asked by everybody. A route that is missing here
-//! fails the test; what changes shows up as a changed line.
+//! The authorization table: the status of every admin route of the API description for each kind of caller. A route
+//! without a request in this file fails the test. A change of authorization changes a line of the snapshot.
 
 use crate::{
-    harness::{ADMIN_TOKEN, Answer, Engine},
+    harness::{ADMIN_TOKEN, Engine, Response},
     world::{World, group, org},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -12,8 +12,9 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// Something to administer, made anew for every pair of route and caller that may change it.
-struct Victim {
+/// An organization and its objects that the requests of a route address. It is created anew for each route, and again
+/// for the platform administrator.
+struct Fixture {
     org: String,
     group: String,
     did: String,
@@ -28,10 +29,10 @@ struct Victim {
     tenant: String,
 }
 
-/// Numbers what must be new each time.
+/// Numbers the names that must be unique.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Spec/80 §12.7: what asks and changes nothing.
+/// Spec/80 §12.7: routes with POST that change nothing and leave no audit entry.
 const EXEMPT: [&str; 4] = [
     "/api/v1/admin/orgs/{org_id}/contracts/sync-check",
     "/api/v1/admin/orgs/{org_id}/groups/batch-delete-preview",
@@ -41,8 +42,8 @@ const EXEMPT: [&str; 4] = [
 
 const UNKNOWN: &str = "99999999-9999-4999-8999-999999999999";
 
-impl Victim {
-    async fn make(w: &World, n: usize) -> Self {
+impl Fixture {
+    async fn create(w: &World, n: usize) -> Self {
         let org = org(&w.gw, &format!("Victim {n}"), &format!("victim-{n}")).await;
         let admins = group(&w.gw, &org, "admins", true, json!(["eth_call"]), json!([])).await;
         let by_did = format!("/orgs/{org}/memberships/by-did");
@@ -50,7 +51,7 @@ impl Victim {
         w.gw.admin("POST", &by_did, Some(body)).await.expect(201);
         let group = group(&w.gw, &org, "staff", false, json!(["eth_call"]), json!([])).await;
         let did = format!("did:test:victim{n}");
-        let made =
+        let created =
             w.gw.admin("POST", &by_did, Some(json!({"did": did, "group_id": group})))
                 .await
                 .expect(201);
@@ -76,8 +77,8 @@ impl Victim {
             org,
             group,
             did,
-            user: text(&made["user_id"]),
-            membership: text(&made["membership"]["id"]),
+            user: text(&created["user_id"]),
+            membership: text(&created["membership"]["id"]),
             address,
             contract: text(&contract["id"]),
             shared,
@@ -87,7 +88,7 @@ impl Victim {
         }
     }
 
-    /// A login of the victim's, done, by the handle that administrators see.
+    /// Logs in the fixture's user. Returns the id of the session as administrators see it.
     async fn log_in(&self, w: &World) -> String {
         let opened =
             w.gw.request("POST", "/auth/request", &[], Some(json!({})))
@@ -105,14 +106,14 @@ impl Victim {
         newest.unwrap()["id"].as_str().unwrap().to_owned()
     }
 
-    /// The path with this victim's ids, and a body that would do.
+    /// The path with this fixture's ids, and a valid body.
     async fn request(&self, w: &World, method: &str, path: &str) -> (String, Option<Value>) {
         let mut group = self.group.clone();
         if path.contains("/grants/{group_id}") {
             let body = json!({"group_id": self.group, "functions": null});
-            let made = format!("/orgs/{}/contracts/{}/grants", self.org, self.address);
-            let made = w.gw.admin("POST", &made, Some(body)).await;
-            assert!(matches!(made.status, 201 | 409), "{}", made.body);
+            let grants = format!("/orgs/{}/contracts/{}/grants", self.org, self.address);
+            let granted = w.gw.admin("POST", &grants, Some(body)).await;
+            assert!(matches!(granted.status, 201 | 409), "{}", granted.body);
         }
         let body = match (method, path.trim_start_matches("/api/v1/admin")) {
             ("POST", "/test-request") => Some(json!({"method": "eth_chainId", "org_id": self.org})),
@@ -189,29 +190,29 @@ impl Victim {
         let mut url = UNKNOWN.to_owned();
         if path.contains("/rpc-urls/{id}") {
             let token = w.gw.login(&self.did).await;
-            let made =
+            let created =
                 w.gw.as_user(&token, "POST", "/api/v1/me/rpc-urls", Some(json!({})))
                     .await
                     .expect(201);
-            url = made["id"].as_str().unwrap().to_owned();
+            url = created["id"].as_str().unwrap().to_owned();
         }
         let session = match path.trim_start_matches("/api/v1/admin") {
             "/users/{user_id}/sessions/{session_id}" => family(&w.gw.login(&self.did).await),
             path if path.contains("{session_id}") => self.log_in(w).await,
             _ => String::new(),
         };
-        // What is confirmed has to wait for it.
+        // Only a pending membership can be confirmed.
         let (mut user, mut membership) = (self.user.clone(), self.membership.clone());
         if path.ends_with("/confirm") {
             let did = format!("{}-{}", self.did, NEXT.fetch_add(1, Ordering::Relaxed));
             let join = format!("/api/v1/admin/orgs/{}/memberships/by-did", self.org);
             let body = json!({"did": did, "group_id": self.group});
-            let made =
+            let created =
                 w.gw.as_user(&w.admin.token, "POST", &join, Some(body))
                     .await
                     .expect(201);
-            user = made["user_id"].as_str().unwrap().to_owned();
-            membership = made["membership"]["id"].as_str().unwrap().to_owned();
+            user = created["user_id"].as_str().unwrap().to_owned();
+            membership = created["membership"]["id"].as_str().unwrap().to_owned();
         }
         let path = path
             .replace(
@@ -241,21 +242,21 @@ impl Victim {
     }
 }
 
-/// The token family of an access token.
+/// The token family, claim `sid`, of an access token.
 pub(crate) fn family(access: &str) -> String {
     let claims = URL_SAFE_NO_PAD.decode(access.split('.').nth(1).unwrap()).unwrap();
     let claims: Value = serde_json::from_slice(&claims).unwrap();
     claims["sid"].as_str().unwrap().to_owned()
 }
 
-async fn ask(w: &World, who: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
-    let bearer = match who {
+async fn call_as(w: &World, caller: &str, method: &str, path: &str, body: Option<Value>) -> Response {
+    let bearer = match caller {
         "user" => format!("Bearer {}", w.outsider.token),
         "other admin" => format!("Bearer {}", w.trader.token),
         "org admin" => format!("Bearer {}", w.admin.token),
         _ => String::new(),
     };
-    let headers: Vec<(&str, &str)> = match who {
+    let headers: Vec<(&str, &str)> = match caller {
         "super" => vec![
             ("x-admin-token", ADMIN_TOKEN),
             ("x-correlation-id", "authorization-table"),
@@ -266,7 +267,8 @@ async fn ask(w: &World, who: &str, method: &str, path: &str, body: Option<Value>
     w.gw.request(method, path, &headers, body).await
 }
 
-/// House style 27, spec/80 §1-§3, §12.7: every admin route × everybody, and what each mutation leaves in the audit log.
+/// House style 27, spec/80 §1-§3, §12.7: the status of each admin route for each caller, and the audit entries that
+/// each mutation leaves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn admin_routes_by_caller() {
     let w = World::start(Engine::Sqlite).await;
@@ -277,10 +279,10 @@ async fn admin_routes_by_caller() {
         .await
         .expect(201);
 
-    let described = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
+    let description = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
     let mut table = String::from("anonymous | user | other admin | org admin | super | audit entries left by super\n");
-    let mut n = 0;
-    for (path, operations) in described["paths"].as_object().unwrap() {
+    let mut number = 0;
+    for (path, operations) in description["paths"].as_object().unwrap() {
         if !path.starts_with("/api/v1/admin") {
             continue;
         }
@@ -290,16 +292,16 @@ async fn admin_routes_by_caller() {
             }
             let method = method.to_uppercase();
             let mut row = Vec::new();
-            n += 1;
-            let victim = Victim::make(&w, n).await;
-            for who in ["anonymous", "user", "other admin"] {
-                let (concrete, body) = victim.request(&w, &method, path).await;
-                let answer = ask(&w, who, &method, &concrete, body.clone()).await;
+            number += 1;
+            let fixture = Fixture::create(&w, number).await;
+            for caller in ["anonymous", "user", "other admin"] {
+                let (concrete, body) = fixture.request(&w, &method, path).await;
+                let answer = call_as(&w, caller, &method, &concrete, body.clone()).await;
                 row.push(answer.status.to_string());
-                if who == "other admin" && path.contains("{org_id}") {
-                    // Spec/80 §3 rule 1: the unknown and the foreign are byte-equal.
-                    let unknown = concrete.replace(&victim.org, UNKNOWN);
-                    let absent = ask(&w, who, &method, &unknown, body).await;
+                if caller == "other admin" && path.contains("{org_id}") {
+                    // Spec/80 §3 rule 1: the responses for an unknown and for a foreign organization are byte-equal.
+                    let unknown = concrete.replace(&fixture.org, UNKNOWN);
+                    let absent = call_as(&w, caller, &method, &unknown, body).await;
                     assert_eq!(
                         (answer.status, answer.body),
                         (absent.status, absent.body),
@@ -307,17 +309,22 @@ async fn admin_routes_by_caller() {
                     );
                 }
             }
-            let (concrete, body) = victim.request(&w, &method, path).await;
-            row.push(ask(&w, "org admin", &method, &concrete, body).await.status.to_string());
-            n += 1;
-            let victim = Victim::make(&w, n).await;
-            let (concrete, body) = victim.request(&w, &method, path).await;
+            let (concrete, body) = fixture.request(&w, &method, path).await;
+            row.push(
+                call_as(&w, "org admin", &method, &concrete, body)
+                    .await
+                    .status
+                    .to_string(),
+            );
+            number += 1;
+            let fixture = Fixture::create(&w, number).await;
+            let (concrete, body) = fixture.request(&w, &method, path).await;
             let before = w.gw.admin("GET", "/audit-logs?limit=1", None).await.expect(200)[0]["id"]
                 .as_i64()
                 .unwrap();
-            row.push(ask(&w, "super", &method, &concrete, body).await.status.to_string());
+            row.push(call_as(&w, "super", &method, &concrete, body).await.status.to_string());
             let entries = w.gw.admin("GET", "/audit-logs?limit=50", None).await.expect(200);
-            let mut left: Vec<String> = entries
+            let mut audit_entries: Vec<String> = entries
                 .as_array()
                 .unwrap()
                 .iter()
@@ -330,16 +337,28 @@ async fn admin_routes_by_caller() {
                     )
                 })
                 .collect();
-            left.sort();
-            writeln!(table, "{} | {} | {method} {path}", row.join(" | "), left.join(", ")).unwrap();
+            audit_entries.sort();
+            writeln!(
+                table,
+                "{} | {} | {method} {path}",
+                row.join(" | "),
+                audit_entries.join(", ")
+            )
+            .unwrap();
             assert!(
                 !row.iter().any(|status| status.starts_with('5')),
                 "{method} {path}: {row:?}"
             );
             if method != "GET" && row[4].starts_with('2') && !EXEMPT.contains(&path.as_str()) {
-                assert!(!left.is_empty(), "spec/80 §12: {method} {path} leaves no audit entry");
+                assert!(
+                    !audit_entries.is_empty(),
+                    "spec/80 §12: {method} {path} leaves no audit entry"
+                );
             } else {
-                assert!(left.is_empty(), "{method} {path} failed or reads, and leaves {left:?}");
+                assert!(
+                    audit_entries.is_empty(),
+                    "{method} {path} failed or reads, and leaves {audit_entries:?}"
+                );
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Bad input: the status and code of spec/20 §14, never 500, nothing forwarded.
+//! Invalid input gets the status and code of spec/20 §14, never 500, and nothing is forwarded to the node.
 
 use crate::{
     harness::{Engine, on_both_engines},
@@ -73,12 +73,12 @@ async fn envelopes(engine: Engine) {
         ("J4 a number", "7", 400, -32600),
     ];
     for (name, body, status, code) in cases {
-        let said = w.gw.rpc_text(&w.ops.token, body).await;
+        let response = w.gw.rpc_text(&w.ops.token, body).await;
         assert_eq!(
-            (said.status, said.json()["error"]["code"].as_i64()),
+            (response.status, response.json()["error"]["code"].as_i64()),
             (*status, Some(*code)),
             "{name}: {}",
-            said.body
+            response.body
         );
     }
     let params: &[(&str, Value)] = &[
@@ -100,14 +100,14 @@ async fn envelopes(engine: Engine) {
         ("eth_sendRawTransaction", json!([5])),
     ];
     for (method, params) in params {
-        let said = w.gw.rpc(&w.ops.token, method, params.clone()).await;
+        let response = w.gw.rpc(&w.ops.token, method, params.clone()).await;
         assert_eq!(
-            (said.status, said.json()["error"]["code"].as_i64()),
+            (response.status, response.json()["error"]["code"].as_i64()),
             (400, Some(-32602)),
             "{method} {params}: {}",
-            said.body
+            response.body
         );
-        // §17: to those who may not use the method the same input is a denial.
+        // §17: a caller who may not use the method gets a denial for the same input.
         assert_eq!(
             w.gw.rpc(&w.outsider.token, method, params.clone()).await.status,
             404,
@@ -129,7 +129,7 @@ async fn envelopes(engine: Engine) {
         );
     }
     assert_eq!(w.gw.node("eth_blockNumber", json!([])).await, before);
-    // J4: ids come back as they were.
+    // J4: the response repeats the id unchanged.
     for id in [
         json!("a\"b\\"),
         json!(0),
@@ -143,7 +143,7 @@ async fn envelopes(engine: Engine) {
     }
 }
 
-/// J7, decision 8, HD20: a batch is n single calls.
+/// J7, decision 8, HD20: each call of a batch is authorized and answered like a single call.
 async fn batches(engine: Engine) {
     let w = World::start(engine).await;
     let call =
@@ -155,20 +155,20 @@ async fn batches(engine: Engine) {
         {"jsonrpc": "2.0"},
         call(5, "eth_call", json!([{"from": w.analyst.address(), "to": w.erc20, "data": crate::world::balance_of(w.ops.address())}, "latest"])),
     ]);
-    let said = w.gw.rpc_body(&w.analyst.token, &batch).await.expect(200);
-    let said = said.as_array().unwrap();
-    assert_eq!(said.len(), 5);
-    assert_eq!(said[0]["result"], json!("0x7a69"));
-    assert_ne!(said[1]["result"], json!("0x0"));
-    for (at, id) in [(2, 3), (4, 5)] {
+    let responses = w.gw.rpc_body(&w.analyst.token, &batch).await.expect(200);
+    let responses = responses.as_array().unwrap();
+    assert_eq!(responses.len(), 5);
+    assert_eq!(responses[0]["result"], json!("0x7a69"));
+    assert_ne!(responses[1]["result"], json!("0x0"));
+    for (index, id) in [(2, 3), (4, 5)] {
         assert_eq!(
-            said[at],
+            responses[index],
             json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "method not found"}})
         );
     }
-    assert_eq!(said[3]["error"]["code"], json!(-32600));
-    let many: Vec<Value> = (0..101).map(|id| call(id, "eth_chainId", json!([]))).collect();
-    let said = w.gw.rpc_body("", &json!(many)).await.expect(400);
-    assert!(said["error"]["message"].as_str().unwrap().contains("batch"));
+    assert_eq!(responses[3]["error"]["code"], json!(-32600));
+    let too_many: Vec<Value> = (0..101).map(|id| call(id, "eth_chainId", json!([]))).collect();
+    let responses = w.gw.rpc_body("", &json!(too_many)).await.expect(400);
+    assert!(responses["error"]["message"].as_str().unwrap().contains("batch"));
     assert_eq!(w.gw.rpc_text("", "[]").await.status, 400);
 }

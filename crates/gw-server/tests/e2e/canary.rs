@@ -1,9 +1,10 @@
-//! The canary scan: one bank's member does private business, everybody else looks everywhere, and no answer, header, log
-//! line or metric holds what they may not see (spec/30 I2, HD12, HD17 PU-3). An answer may repeat its question here;
-//! `noninterference` asks with the secrets in the question, and compares two worlds.
+//! The canary scan: a member of one bank makes private transactions, then each other caller reads every method and
+//! every route. No response, header, log line or metric may contain a private value (spec/30 I2, HD12, HD17 PU-3). A
+//! response may repeat a value of its own request; `noninterference` covers requests that contain the secrets by
+//! comparing two worlds.
 
 use crate::{
-    harness::{ADMIN_TOKEN, Answer, Engine, KEEP_LINES, init_code},
+    harness::{ADMIN_TOKEN, Engine, PROCESS_OUTPUT, Response, init_code},
     world::{self, Persona, World, balance_of, grant, group, transfer},
 };
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -12,13 +13,14 @@ use alloy_sol_types::{SolCall, SolValue};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// A value that not everybody may see, in lower case.
+/// A private value.
 struct Canary {
-    what: &'static str,
+    name: &'static str,
+    /// In lower case.
     text: String,
 }
 
-/// The chain's part of it: who did what.
+/// The private values on the chain.
 struct Business {
     wallet: Address,
     recipient: Address,
@@ -34,15 +36,15 @@ const KEY: &str = "kanarien-schluessel-0123456789abcdef";
 const NOTE: &str = "kanarien-notiz";
 const TITLE: &str = "kanarien-vertrag";
 
-/// A member of Meridian with a wallet nobody else has.
-async fn bird(w: &World, group: &str) -> Persona {
+/// Adds a member to Meridian, whose values are the canaries. No other user has the wallet.
+async fn add_member(w: &World, group: &str) -> Persona {
     let did = "did:test:kanarienvogel";
-    let joins = format!("/orgs/{}/memberships/by-did", w.meridian);
-    let made =
-        w.gw.admin("POST", &joins, Some(json!({"did": did, "group_id": group})))
+    let path = format!("/orgs/{}/memberships/by-did", w.meridian);
+    let created =
+        w.gw.admin("POST", &path, Some(json!({"did": did, "group_id": group})))
             .await
             .expect(201);
-    let user_id = made["user_id"].as_str().unwrap().to_owned();
+    let user_id = created["user_id"].as_str().unwrap().to_owned();
     w.gw.admin("PUT", &format!("/users/{user_id}"), Some(json!({"kyc": true})))
         .await
         .expect(200);
@@ -70,18 +72,18 @@ async fn bird(w: &World, group: &str) -> Persona {
     }
 }
 
-/// A bird with a token of its own: deploys it, pays somebody out of it, in a group with a key of its own.
-async fn do_business(w: &World, bird: &Persona, group: &str) -> Business {
+/// The member deploys a token and makes a payment with it. The group gets an upstream key.
+async fn do_business(w: &World, member: &Persona, group: &str) -> Business {
     let supply = U256::MAX;
     let constructor = ("Private Dollar".to_owned(), "Kanarientoken".to_owned(), supply).abi_encode_params();
     let vault =
-        w.gw.deploy(&bird.token, &bird.key, init_code("DemoERC20", &constructor))
+        w.gw.deploy(&member.token, &member.key, init_code("DemoERC20", &constructor))
             .await;
     let recipient = PrivateKeySigner::from_slice(&[0x5c; 32]).unwrap().address();
     let hash =
         w.gw.send(
-            &bird.token,
-            &bird.key,
+            &member.token,
+            &member.key,
             Some(vault),
             U256::ZERO,
             transfer(recipient, SUM),
@@ -102,7 +104,7 @@ async fn do_business(w: &World, bird: &Persona, group: &str) -> Business {
     .await
     .expect(200);
     Business {
-        wallet: bird.address(),
+        wallet: member.address(),
         recipient,
         vault,
         hash,
@@ -115,9 +117,9 @@ fn symbol() -> Bytes {
     world::symbolCall {}.abi_encode().into()
 }
 
-/// Every read there is, of everything the business touched.
+/// Every read method, about each address, block and transaction of the private business.
 fn questions(b: &Business) -> Vec<(&'static str, Value)> {
-    let mut asked = vec![
+    let mut calls = vec![
         ("eth_accounts", json!([])),
         ("eth_coinbase", json!([])),
         ("eth_syncing", json!([])),
@@ -139,30 +141,30 @@ fn questions(b: &Business) -> Vec<(&'static str, Value)> {
         ("trace_transaction", json!([b.hash])),
     ];
     for tag in [b.block.as_str(), "latest"] {
-        asked.push(("eth_getBlockByNumber", json!([tag, true])));
-        asked.push(("eth_getBlockReceipts", json!([tag])));
-        asked.push(("eth_getTransactionByBlockNumberAndIndex", json!([tag, "0x0"])));
-        asked.push(("eth_getBlockTransactionCountByNumber", json!([tag])));
+        calls.push(("eth_getBlockByNumber", json!([tag, true])));
+        calls.push(("eth_getBlockReceipts", json!([tag])));
+        calls.push(("eth_getTransactionByBlockNumberAndIndex", json!([tag, "0x0"])));
+        calls.push(("eth_getBlockTransactionCountByNumber", json!([tag])));
         for address in [b.wallet, b.recipient, b.vault] {
             for method in ["eth_getBalance", "eth_getTransactionCount"] {
-                asked.push((method, json!([address, tag])));
+                calls.push((method, json!([address, tag])));
             }
-            asked.push(("eth_getStorageAt", json!([address, "0x0", tag])));
-            asked.push(("eth_getProof", json!([address, [], tag])));
+            calls.push(("eth_getStorageAt", json!([address, "0x0", tag])));
+            calls.push(("eth_getProof", json!([address, [], tag])));
         }
         for data in [balance_of(b.recipient), balance_of(b.wallet), symbol()] {
             let call = json!({"to": b.vault, "data": data});
-            asked.push(("eth_call", json!([call, tag])));
-            asked.push(("eth_estimateGas", json!([call])));
-            asked.push(("eth_createAccessList", json!([call, tag])));
-            asked.push(("debug_traceCall", json!([call, tag, {"tracer": "callTracer"}])));
+            calls.push(("eth_call", json!([call, tag])));
+            calls.push(("eth_estimateGas", json!([call])));
+            calls.push(("eth_createAccessList", json!([call, tag])));
+            calls.push(("debug_traceCall", json!([call, tag, {"tracer": "callTracer"}])));
         }
     }
-    asked
+    calls
 }
 
-/// Every GET of the API description, about the bird and its bank.
-async fn pages(w: &World, bird: &Persona, b: &Business, group: &str) -> Vec<String> {
+/// Every GET route of the API description, about the member and their bank.
+async fn pages(w: &World, member: &Persona, b: &Business, group: &str) -> Vec<String> {
     let described = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
     let paths = described["paths"]
         .as_object()
@@ -174,8 +176,8 @@ async fn pages(w: &World, bird: &Persona, b: &Business, group: &str) -> Vec<Stri
             path.replace("{org_id}", &w.meridian)
                 .replace("{org}", &w.meridian)
                 .replace("{group_id}", group)
-                .replace("{user_id}", &bird.user_id)
-                .replace("{did}", bird.did)
+                .replace("{user_id}", &member.user_id)
+                .replace("{did}", member.did)
                 .replace(
                     "/shared-infrastructure/{address}",
                     &format!("/shared-infrastructure/{}", b.vault),
@@ -199,7 +201,7 @@ async fn pages(w: &World, bird: &Persona, b: &Business, group: &str) -> Vec<Stri
     pages
 }
 
-fn texts(answer: &Answer) -> String {
+fn full_text(answer: &Response) -> String {
     let headers = answer
         .headers
         .iter()
@@ -207,15 +209,15 @@ fn texts(answer: &Answer) -> String {
     (headers.collect::<String>() + &answer.body).to_ascii_lowercase()
 }
 
-/// The names of what stands in `text` and did not stand in the question.
-fn found<'a>(canaries: &'a [Canary], text: &str, question: &str) -> impl Iterator<Item = &'a Canary> {
+/// The canaries that `text` contains and `question` does not.
+fn leaked<'a>(canaries: &'a [Canary], text: &str, question: &str) -> impl Iterator<Item = &'a Canary> {
     let (text, question) = (text.to_ascii_lowercase(), question.to_ascii_lowercase());
     canaries
         .iter()
         .filter(move |canary| text.contains(&canary.text) && !question.contains(&canary.text))
 }
 
-/// Where somebody who looks everywhere meets each canary.
+/// All requests of the scan and the canaries to look for.
 struct Scan<'a> {
     w: &'a World,
     canaries: &'a [Canary],
@@ -224,24 +226,25 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    async fn of(&self, headers: &[(&str, &str)]) -> BTreeMap<&'static str, String> {
+    /// Sends all requests as one caller. Returns, for each canary met, the first response that contains it.
+    async fn run(&self, headers: &[(&str, &str)]) -> BTreeMap<&'static str, String> {
         let mut met = BTreeMap::new();
-        let mut note = |answer: &Answer, question: String| {
+        let mut check = |answer: &Response, question: String| {
             assert!(answer.status < 500, "{question}: {}", answer.body);
-            for canary in found(self.canaries, &texts(answer), &question) {
-                met.entry(canary.what)
-                    .or_insert_with(|| format!("{question}: {}", texts(answer)));
+            for canary in leaked(self.canaries, &full_text(answer), &question) {
+                met.entry(canary.name)
+                    .or_insert_with(|| format!("{question}: {}", full_text(answer)));
             }
         };
         for (method, params) in &self.questions {
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-            note(
+            check(
                 &self.w.gw.raw("POST", "/rpc", headers, Some(&body)).await,
                 format!("{method}{params}"),
             );
         }
         for page in &self.pages {
-            note(&self.w.gw.raw("GET", page, headers, None).await, page.clone());
+            check(&self.w.gw.raw("GET", page, headers, None).await, page.clone());
         }
         met
     }
@@ -249,33 +252,33 @@ impl Scan<'_> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i2_nobody_meets_a_canary() {
-    let place = tempfile::tempdir().unwrap();
-    let lines = place.path().join("lines");
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("lines");
     let sealing = "11".repeat(32);
     let extra = [
         ("LOG_LEVEL", "trace"),
         ("AUDIT_LOG_PARAMS", "true"),
         ("RPC_API_KEY_ENCRYPTION_KEY", &sealing),
-        (KEEP_LINES, lines.to_str().unwrap()),
+        (PROCESS_OUTPUT, output.to_str().unwrap()),
     ];
     let w = World::start_with(Engine::Sqlite, &extra).await;
-    let place = group(&w.gw, &w.meridian, GROUP, false, json!(["*"]), json!(["deploy"])).await;
-    let bird = bird(&w, &place).await;
-    let b = do_business(&w, &bird, &place).await;
-    let made =
+    let group_id = group(&w.gw, &w.meridian, GROUP, false, json!(["*"]), json!(["deploy"])).await;
+    let member = add_member(&w, &group_id).await;
+    let b = do_business(&w, &member, &group_id).await;
+    let created =
         w.gw.as_user(
-            &bird.token,
+            &member.token,
             "POST",
             "/api/v1/me/rpc-urls",
             Some(json!({"scope": "all"})),
         )
         .await
         .expect(201);
-    let secret = made["url"].as_str().unwrap().rsplit_once('/').unwrap().1.to_owned();
+    let secret = created["url"].as_str().unwrap().rsplit_once('/').unwrap().1.to_owned();
 
     let hex = |bytes: &[u8]| alloy_primitives::hex::encode(bytes);
-    let canary = |what, text: &str| Canary {
-        what,
+    let canary = |name, text: &str| Canary {
+        name,
         text: text.to_ascii_lowercase(),
     };
     let canaries = [
@@ -288,23 +291,23 @@ async fn i2_nobody_meets_a_canary() {
         canary("the name of the contract", TITLE),
         canary("the group", GROUP),
         canary("the note", NOTE),
-        canary("the DID", bird.did),
+        canary("the DID", member.did),
         canary("the upstream key", KEY),
         canary("the secret of the URL", &secret),
-        canary("the token", &bird.token),
+        canary("the token", &member.token),
     ];
     let scan = Scan {
         w: &w,
         canaries: &canaries,
         questions: questions(&b),
-        pages: pages(&w, &bird, &b, &place).await,
+        pages: pages(&w, &member, &b, &group_id).await,
     };
-    let by = |token: &str| format!("Bearer {token}");
+    let bearer = |token: &str| format!("Bearer {token}");
 
-    // The scan meets what is there to be met: their owner meets the birds, and the bank's administrator what is
-    // administered; nobody's wallet, nobody's key.
-    let owner = scan.of(&[("authorization", &by(&bird.token))]).await;
-    for what in [
+    // The scan works: the owner meets the canaries, and the bank's administrator meets the administered ones, but no
+    // wallet and no key.
+    let owner = scan.run(&[("authorization", &bearer(&member.token))]).await;
+    for name in [
         "the recipient",
         "the sum",
         "the contract",
@@ -312,13 +315,13 @@ async fn i2_nobody_meets_a_canary() {
         "the token's symbol",
     ] {
         assert!(
-            owner.contains_key(what),
-            "{what} is not met by its owner: {:?}",
+            owner.contains_key(name),
+            "{name} is not met by its owner: {:?}",
             owner.keys()
         );
     }
-    let administrator = scan.of(&[("authorization", &by(&w.admin.token))]).await;
-    for what in [
+    let administrator = scan.run(&[("authorization", &bearer(&w.admin.token))]).await;
+    for name in [
         "the contract",
         "the transaction",
         "the name of the contract",
@@ -326,22 +329,22 @@ async fn i2_nobody_meets_a_canary() {
         "the note",
     ] {
         assert!(
-            administrator.contains_key(what),
-            "{what} is not met by the administrator: {:?}",
+            administrator.contains_key(name),
+            "{name} is not met by the administrator: {:?}",
             administrator.keys()
         );
     }
-    for what in [
+    for name in [
         "the wallet",
         "the recipient",
         "the upstream key",
         "the secret of the URL",
         "the token",
     ] {
-        assert_eq!(administrator.get(what), None, "the administrator meets {what}");
+        assert_eq!(administrator.get(name), None, "the administrator meets {name}");
     }
 
-    // The others, with everything a group can be given: another bank and its administrator, colleagues, nobody.
+    // The other callers, with every method and claim: the other bank, its administrator, colleagues, anonymous callers.
     let wide = json!({"allowed_methods": ["*"], "claims": ["deploy"]});
     w.gw.admin(
         "PUT",
@@ -358,15 +361,15 @@ async fn i2_nobody_meets_a_canary() {
             .await
             .expect(201);
     }
-    for who in [&w.outsider, &w.trader, &w.analyst, &w.ops, &w.unverified] {
+    for caller in [&w.outsider, &w.trader, &w.analyst, &w.ops, &w.unverified] {
         assert_eq!(
-            scan.of(&[("authorization", &by(&who.token))]).await,
+            scan.run(&[("authorization", &bearer(&caller.token))]).await,
             BTreeMap::new(),
             "{}",
-            who.did
+            caller.did
         );
     }
-    assert_eq!(scan.of(&[]).await, BTreeMap::new(), "nobody");
+    assert_eq!(scan.run(&[]).await, BTreeMap::new(), "anonymous");
     w.gw.admin(
         "PUT",
         &format!("/users/{}", w.ops.user_id),
@@ -375,23 +378,23 @@ async fn i2_nobody_meets_a_canary() {
     .await
     .expect(200);
     assert_eq!(
-        scan.of(&[("authorization", &by(&w.ops.token))]).await,
+        scan.run(&[("authorization", &bearer(&w.ops.token))]).await,
         BTreeMap::new(),
         "banned"
     );
 
-    // A super administrator meets no secret; who reads the lines meets neither secrets nor business.
-    let everything = scan.of(&[("x-admin-token", ADMIN_TOKEN)]).await;
-    for what in ["the upstream key", "the secret of the URL", "the token"] {
-        assert_eq!(everything.get(what), None, "{what}");
+    // The platform administrator meets no secret. The log lines contain neither secrets nor private business.
+    let platform = scan.run(&[("x-admin-token", ADMIN_TOKEN)]).await;
+    for name in ["the upstream key", "the secret of the URL", "the token"] {
+        assert_eq!(platform.get(name), None, "{name}");
     }
-    let said = std::fs::read_to_string(&lines).unwrap();
-    assert!(said.contains("/rpc"), "lines are written");
-    for line in said.lines() {
-        let told: Vec<_> = found(&canaries, line, "").map(|canary| canary.what).collect();
+    let log = std::fs::read_to_string(&output).unwrap();
+    assert!(log.contains("/rpc"), "the process writes log lines");
+    for line in log.lines() {
+        let names: Vec<_> = leaked(&canaries, line, "").map(|canary| canary.name).collect();
         assert!(
-            told.is_empty() && !line.contains(ADMIN_TOKEN),
-            "a line tells {told:?}: {line}"
+            names.is_empty() && !line.contains(ADMIN_TOKEN),
+            "a log line contains {names:?}: {line}"
         );
     }
 }

@@ -1,15 +1,15 @@
-//! The libraries dApp developers use, each through its whole life cycle, as they are.
+//! Unmodified client libraries and tools of dApp developers, each through deployment, sends, reads and events.
 
 use crate::{harness::Engine, world::World};
 use serde_json::json;
 use std::process::Command;
 
-/// Runs one script of `tests/clients`; its last line counts what passed.
+/// Runs one script of `tests/clients` in a new world. The last line of its output counts passed and failed checks.
 async fn run(program: &str, script: &str) {
     run_in(&World::start(Engine::Sqlite).await, "wallet", program, script).await;
 }
 
-/// The same in a world made ready for it, with a personal URL of this scope.
+/// Like [`run`], in an existing world and with a personal URL of this scope.
 async fn run_in(w: &World, scope: &str, program: &str, script: &str) {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
     let program = if program.starts_with("target/") {
@@ -22,9 +22,9 @@ async fn run_in(w: &World, scope: &str, program: &str, script: &str) {
     finish(w, scope, command).await;
 }
 
-/// Runs a client with the settings of `tests/clients/shared.mjs`; its last line counts what passed.
+/// Runs a client with the environment that `tests/clients/shared.mjs` reads, and checks the last line of its output.
 async fn finish(w: &World, scope: &str, mut command: Command) {
-    let made =
+    let created =
         w.gw.as_user(
             &w.ops.token,
             "POST",
@@ -35,22 +35,22 @@ async fn finish(w: &World, scope: &str, mut command: Command) {
         .expect(201);
     let output = command
         .env("GW_RPC_URL", format!("{}/rpc", w.gw.url))
-        .env("GW_PERSONAL_URL", made["url"].as_str().unwrap())
+        .env("GW_PERSONAL_URL", created["url"].as_str().unwrap())
         .env("GW_CONTRACT", w.erc20.to_string())
         .env("GW_TOKEN", &w.ops.token)
         .env("GW_PRIVATE_KEY", format!("0x{}", crate::harness::KEYS[0]))
         .env("GW_RECIPIENT", w.analyst.address().to_string())
         .output()
         .unwrap_or_else(|e| panic!("{command:?}: {e}; run scripts/setup.sh"));
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success(),
-        "{said}\n{}",
+        "{stdout}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
     assert!(
-        said.lines().last().is_some_and(|line| line.ends_with(" 0 failed")),
-        "{said}"
+        stdout.lines().last().is_some_and(|line| line.ends_with(" 0 failed")),
+        "{stdout}"
     );
 }
 
@@ -85,14 +85,14 @@ async fn web3_py() {
     run("target/venv/bin/python", "web3_client.py").await;
 }
 
-/// A browser wallet: no token, a personal URL of the default scope (HD17, decision 51).
+/// A browser wallet uses no token but a personal URL of the default scope (HD17, decision 51).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd17_metamask() {
     run("node", "metamask.mjs").await;
 }
 
-/// `forge script --broadcast` by a personal URL, `forge create` by a header. Foundry asks for the code of the
-/// deterministic deployment proxy before anything else: shared infrastructure, as an operator registers it.
+/// `forge script --broadcast` uses a personal URL, `forge create` a header. Foundry first reads the code of the
+/// deterministic deployment proxy, which the test registers as shared infrastructure, as an operator does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forge() {
     let w = World::start(Engine::Sqlite).await;
@@ -104,7 +104,7 @@ async fn forge() {
     run_in(&w, "all", "bash", "forge.sh").await;
 }
 
-/// Hardhat with a header: artefacts deployed and called through its own provider.
+/// Hardhat authenticates with a header, and deploys and calls artefacts through its own provider.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hardhat() {
     let nodes = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/nodes");

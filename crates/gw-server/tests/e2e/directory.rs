@@ -1,7 +1,7 @@
 //! Directory logins against a certified OpenID provider with the directory's claims (spec/10 section 6).
 
 use crate::{
-    harness::{Answer, Engine, Gateway, Http, on_both_engines, send},
+    harness::{Engine, Gateway, Http, Response, on_both_engines, send},
     world::{group, org},
 };
 use gw_testkit::directory::{CLIENT, DirectoryServer, MACHINE, MACHINE_OID, MACHINE_ROLE, REDIRECT, TENANTS, audience};
@@ -51,19 +51,22 @@ impl World {
             .clone()
     }
 
-    /// Puts a tenant on the list.
-    async fn allow(&self, tenant: &str, more: Value) -> String {
+    /// Adds a tenant to the list of allowed tenants. Returns the id of the entry.
+    async fn allow(&self, tenant: &str, members: Value) -> String {
         let mut body = json!({ "tenant_id": tenant, "label": "bank" });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let made = self
+        body.as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
+        let created = self
             .gw
             .admin("POST", "/directory-tenants", Some(body))
             .await
             .expect(201);
-        made["id"].as_str().unwrap().to_owned()
+        created["id"].as_str().unwrap().to_owned()
     }
 
-    /// Begins a login as a page of ours does; the answer has state, URL and the cookie.
+    /// Begins a login as the gateway's own page does. Returns the response with state and URL, and the secret in the
+    /// cookie.
     async fn begin(&self) -> (Value, String) {
         let redirect: String = form_urlencoded::byte_serialize(REDIRECT.as_bytes()).collect();
         let path = format!("/api/v1/auth/directory/url?redirect_uri={redirect}");
@@ -75,15 +78,15 @@ impl World {
         (answer.expect(200), cookie)
     }
 
-    /// Begins a login as a tool does that is no browser.
+    /// Begins a login as a client that is no browser.
     async fn begin_as_tool(&self) -> Value {
         let redirect: String = form_urlencoded::byte_serialize(REDIRECT.as_bytes()).collect();
         let path = format!("/api/v1/auth/directory/url?redirect_uri={redirect}");
         self.gw.request("GET", &path, &[], None).await.expect(200)
     }
 
-    /// What the directory sends the browser of `oid` back with.
-    async fn at_directory(&self, url: &str, oid: &str) -> BTreeMap<String, String> {
+    /// Logs `oid` in at the directory. Returns the query parameters of the redirect back to the application.
+    async fn authorize_at_directory(&self, url: &str, oid: &str) -> BTreeMap<String, String> {
         let mut browser = Browser {
             http: &self.gw.http,
             cookies: BTreeMap::new(),
@@ -91,28 +94,28 @@ impl World {
         browser.follow(&format!("{url}&login_hint={oid}")).await
     }
 
-    async fn callback(&self, code: &str, state: &str, headers: &[(&str, &str)]) -> Answer {
+    async fn callback(&self, code: &str, state: &str, headers: &[(&str, &str)]) -> Response {
         let body = json!({ "code": code, "state": state, "redirect_uri": REDIRECT });
         self.gw
             .request("POST", "/api/v1/auth/directory/callback", headers, Some(body))
             .await
     }
 
-    /// The whole way of a person in a browser.
-    async fn log_in(&self, oid: &str) -> Answer {
+    /// A complete login of a person in a browser.
+    async fn log_in(&self, oid: &str) -> Response {
         let (begun, secret) = self.begin().await;
-        let back = self.at_directory(begun["url"].as_str().unwrap(), oid).await;
+        let returned = self.authorize_at_directory(begun["url"].as_str().unwrap(), oid).await;
         let cookie = format!("pp_directory={secret}");
         let origin = self.gw.url.clone();
         self.callback(
-            &back["code"],
-            &back["state"],
+            &returned["code"],
+            &returned["state"],
             &[("origin", &origin), ("cookie", &cookie)],
         )
         .await
     }
 
-    /// A token of the directory for the machine.
+    /// An access token of the directory for the machine's service principal.
     async fn machine_token(&self, tenant: &str, audience: &str) -> String {
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("grant_type", "client_credentials")
@@ -135,7 +138,7 @@ impl World {
         send(&self.gw.http, request).await.expect(200)
     }
 
-    async fn as_machine(&self, token: &str) -> Answer {
+    async fn log_in_machine(&self, token: &str) -> Response {
         let body = json!({ "access_token": token });
         self.gw
             .request("POST", "/api/v1/auth/directory/service-principal", &[], Some(body))
@@ -143,16 +146,16 @@ impl World {
     }
 
     async fn user(&self, oid: &str) -> Value {
-        let found = self
+        let users = self
             .gw
             .admin("GET", &format!("/users?search=directory:{oid}"), None)
             .await
             .expect(200);
-        found["data"][0].clone()
+        users["data"][0].clone()
     }
 }
 
-/// A browser at the directory: follows redirects with its cookies until it is sent back to us.
+/// A browser at the directory, which follows redirects with its cookies until it reaches the redirect URI of the login.
 struct Browser<'a> {
     http: &'a Http,
     cookies: BTreeMap<String, String>,
@@ -184,23 +187,24 @@ impl Browser<'_> {
                     .collect();
             }
         }
-        panic!("the directory sends the browser around in circles");
+        panic!("the directory did not redirect back to the application within eight redirects");
     }
 }
 
-fn cookies(answer: &Answer) -> BTreeMap<String, String> {
-    let all = answer
+fn cookies(answer: &Response) -> BTreeMap<String, String> {
+    let headers = answer
         .headers
         .get_all("set-cookie")
         .iter()
         .map(|value| value.to_str().unwrap());
-    all.filter_map(|text| text.split(';').next()?.split_once('='))
+    headers
+        .filter_map(|text| text.split(';').next()?.split_once('='))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
 
 #[track_caller]
-fn refused(answer: &Answer, status: u16, text: &str) {
+fn assert_refused(answer: &Response, status: u16, text: &str) {
     assert_eq!(
         (answer.status, answer.json()["error"].as_str().unwrap_or_default()),
         (status, text)
@@ -210,7 +214,7 @@ fn refused(answer: &Answer, status: u16, text: &str) {
 async fn ds2_ds9_people_log_in_while_their_tenant_is_allowed(engine: Engine) {
     let w = World::start(engine, &[]).await;
     let gw = &w.gw;
-    refused(&w.log_in(PERSON).await, 403, "tenant is not authorized");
+    assert_refused(&w.log_in(PERSON).await, 403, "tenant is not authorized");
     let bank = org(gw, "Meridian Bank", "meridian").await;
     let staff = group(
         gw,
@@ -221,19 +225,22 @@ async fn ds2_ds9_people_log_in_while_their_tenant_is_allowed(engine: Engine) {
         json!([]),
     )
     .await;
-    let closed = w.allow(TENANTS[0], json!({ "auto_provision": false })).await;
-    refused(&w.log_in(PERSON).await, 403, "account is not provisioned");
-    let opened = json!({ "auto_provision": true, "default_org_id": bank, "default_group_id": staff });
-    let tenant = format!("/directory-tenants/{closed}");
-    gw.admin("PUT", &tenant, Some(opened)).await.expect(200);
+    let tenant_id = w.allow(TENANTS[0], json!({ "auto_provision": false })).await;
+    assert_refused(&w.log_in(PERSON).await, 403, "account is not provisioned");
+    let provisioning = json!({ "auto_provision": true, "default_org_id": bank, "default_group_id": staff });
+    let tenant = format!("/directory-tenants/{tenant_id}");
+    gw.admin("PUT", &tenant, Some(provisioning)).await.expect(200);
 
     let answer = w.log_in(PERSON).await;
     let tokens = answer.expect(200);
     let token = tokens["access_token"].as_str().unwrap();
     assert_eq!(tokens["token_type"], "Bearer");
-    let set = cookies(&answer);
+    let login_cookies = cookies(&answer);
     assert_eq!(
-        (set["pp_access"].as_str(), set["pp_directory"].as_str()),
+        (
+            login_cookies["pp_access"].as_str(),
+            login_cookies["pp_directory"].as_str()
+        ),
         (token, ""),
         "TK-9, decision 4"
     );
@@ -246,11 +253,11 @@ async fn ds2_ds9_people_log_in_while_their_tenant_is_allowed(engine: Engine) {
     let orgs = gw.as_user(token, "GET", "/api/v1/me/orgs", None).await.expect(200);
     assert!(orgs.to_string().contains("meridian"), "{orgs}");
     gw.result(token, "eth_chainId", json!([])).await;
-    // DS-9: no KYC, so writes stay gated although the group lists them.
+    // DS-9: without KYC writes stay denied, although the group lists them.
     let gated = gw.rpc(token, "eth_sendRawTransaction", json!(["0x00"])).await;
     assert_ne!(gated.status, 200, "{}", gated.body);
 
-    // TK-5, TK-8: shut out at the next request, let in again at the next.
+    // TK-5, TK-8: disabling and enabling the tenant take effect at the next request.
     let refresh = async |pair: &Value| {
         gw.request(
             "POST",
@@ -263,13 +270,13 @@ async fn ds2_ds9_people_log_in_while_their_tenant_is_allowed(engine: Engine) {
     gw.admin("PUT", &tenant, Some(json!({ "disabled": true })))
         .await
         .expect(200);
-    refused(
+    assert_refused(
         &gw.as_user(token, "GET", "/api/v1/me/orgs", None).await,
         403,
         "tenant is not authorized",
     );
-    refused(&refresh(&tokens).await, 403, "tenant is not authorized");
-    refused(&w.log_in(PERSON).await, 403, "tenant is not authorized");
+    assert_refused(&refresh(&tokens).await, 403, "tenant is not authorized");
+    assert_refused(&w.log_in(PERSON).await, 403, "tenant is not authorized");
     assert_eq!(gw.rpc(token, "eth_chainId", json!([])).await.status, 404);
     gw.admin("PUT", &tenant, Some(json!({ "disabled": false })))
         .await
@@ -278,28 +285,28 @@ async fn ds2_ds9_people_log_in_while_their_tenant_is_allowed(engine: Engine) {
     let tokens = refresh(&tokens).await.expect(200);
     let token = tokens["access_token"].as_str().unwrap();
 
-    // DS-9: the end of the tenant is the end of its users.
-    let end = gw.admin("DELETE", &tenant, None).await.expect(200);
-    assert_eq!(end["message"], "tenant deleted; users banned: 1");
-    refused(
+    // DS-9: deleting the tenant bans its users.
+    let deleted = gw.admin("DELETE", &tenant, None).await.expect(200);
+    assert_eq!(deleted["message"], "tenant deleted; users banned: 1");
+    assert_refused(
         &gw.as_user(token, "GET", "/api/v1/me/orgs", None).await,
         403,
         "account is banned",
     );
     assert_eq!(gw.rpc(token, "eth_chainId", json!([])).await.status, 404);
-    refused(&refresh(&tokens).await, 403, "account is banned");
-    refused(&w.log_in(PERSON).await, 403, "tenant is not authorized");
+    assert_refused(&refresh(&tokens).await, 403, "account is banned");
+    assert_refused(&w.log_in(PERSON).await, 403, "tenant is not authorized");
     w.allow(TENANTS[0], json!({})).await;
-    refused(&w.log_in(PERSON).await, 403, "account is banned");
+    assert_refused(&w.log_in(PERSON).await, 403, "account is banned");
 }
 
 async fn ds5_ds7_machines_log_in_with_their_own_tokens(engine: Engine) {
     let extra = [("DIRECTORY_SP_ROLE", MACHINE_ROLE), ("DIRECTORY_SP_CLIENTS", MACHINE.0)];
     let w = World::start(engine, &extra).await;
-    let own = w.machine_token(TENANTS[0], &audience()).await;
-    refused(&w.as_machine(&own).await, 403, "tenant is not authorized");
+    let own_token = w.machine_token(TENANTS[0], &audience()).await;
+    assert_refused(&w.log_in_machine(&own_token).await, 403, "tenant is not authorized");
     w.allow(TENANTS[0], json!({})).await;
-    let tokens = w.as_machine(&own).await.expect(200);
+    let tokens = w.log_in_machine(&own_token).await.expect(200);
     let token = tokens["access_token"].as_str().unwrap();
     w.gw.result(token, "eth_chainId", json!([])).await;
     let user = w.user(MACHINE_OID).await;
@@ -308,37 +315,41 @@ async fn ds5_ds7_machines_log_in_with_their_own_tokens(engine: Engine) {
         (&user["auth_tenant_id"], &user["kyc"]),
         (&json!(TENANTS[0]), &json!(false))
     );
-    let refreshed = json!({ "refresh_token": tokens["refresh_token"] });
-    w.gw.request("POST", "/api/v1/refresh", &[], Some(refreshed))
+    let refresh = json!({ "refresh_token": tokens["refresh_token"] });
+    w.gw.request("POST", "/api/v1/refresh", &[], Some(refresh))
         .await
         .expect(200);
 
-    // The same machine from another tenant.
+    // The same service principal in another tenant.
     let elsewhere = w.machine_token(TENANTS[1], &audience()).await;
-    refused(&w.as_machine(&elsewhere).await, 403, "tenant is not authorized");
+    assert_refused(&w.log_in_machine(&elsewhere).await, 403, "tenant is not authorized");
     w.allow(TENANTS[1], json!({})).await;
-    refused(
-        &w.as_machine(&elsewhere).await,
+    assert_refused(
+        &w.log_in_machine(&elsewhere).await,
         403,
         "account belongs to another tenant",
     );
 
-    // For another service; a person's tokens; no token at all.
+    // Refused: a token for another service, a person's tokens, and text that is no token.
     let failed = "directory authentication failed";
-    let other = w
+    let other_audience = w
         .machine_token(TENANTS[0], "api://99999999-0000-4000-8000-000000000000")
         .await;
-    refused(&w.as_machine(&other).await, 401, failed);
-    let (access, id) = persons_tokens(&w).await;
-    refused(&w.as_machine(&access).await, 401, failed);
-    refused(&w.as_machine(&id).await, 401, failed);
-    refused(&w.as_machine("a.b.c").await, 401, failed);
-    refused(&w.as_machine(own.get(..own.len() - 4).unwrap()).await, 401, failed);
-    assert_eq!(w.as_machine(" ").await.status, 400);
+    assert_refused(&w.log_in_machine(&other_audience).await, 401, failed);
+    let (access, id_token) = person_tokens(&w).await;
+    assert_refused(&w.log_in_machine(&access).await, 401, failed);
+    assert_refused(&w.log_in_machine(&id_token).await, 401, failed);
+    assert_refused(&w.log_in_machine("a.b.c").await, 401, failed);
+    assert_refused(
+        &w.log_in_machine(own_token.get(..own_token.len() - 4).unwrap()).await,
+        401,
+        failed,
+    );
+    assert_eq!(w.log_in_machine(" ").await.status, 400);
 }
 
-/// An access token of a person for the service, and the id token beside it, got past the gateway.
-async fn persons_tokens(w: &World) -> (String, String) {
+/// A person's access token for the service and their id token, obtained from the directory without the gateway.
+async fn person_tokens(w: &World) -> (String, String) {
     const VERIFIER: &str = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
     const CHALLENGE: &str = "I3jTFKmOI5T-yXt4CqWHBKZnt9uhdpRzxJT0qz9n4jY";
     let mut url = Url::parse(&format!("{}/{}/v2.0/auth", w.directory.authority(), TENANTS[0])).unwrap();
@@ -351,12 +362,12 @@ async fn persons_tokens(w: &World) -> (String, String) {
         .append_pair("nonce", "n")
         .append_pair("code_challenge", CHALLENGE)
         .append_pair("code_challenge_method", "S256");
-    let back = w.at_directory(url.as_str(), PERSON).await;
+    let returned = w.authorize_at_directory(url.as_str(), PERSON).await;
     let form = form_urlencoded::Serializer::new(String::new())
         .append_pair("grant_type", "authorization_code")
         .append_pair("client_id", CLIENT.0)
         .append_pair("client_secret", CLIENT.1)
-        .append_pair("code", &back["code"])
+        .append_pair("code", &returned["code"])
         .append_pair("redirect_uri", REDIRECT)
         .append_pair("code_verifier", VERIFIER)
         .append_pair("resource", &audience())
@@ -366,24 +377,24 @@ async fn persons_tokens(w: &World) -> (String, String) {
     (text("access_token"), text("id_token"))
 }
 
-/// DS-2, DS-3: a state serves once, for the browser that began, with the redirect it began with.
+/// DS-2, DS-3: a state can be used once, by the browser that began the login, with the redirect URI of the login.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ds2_a_login_ends_where_it_began() {
+async fn ds2_a_state_is_bound_to_its_browser_and_redirect() {
     let w = World::start(Engine::Sqlite, &[]).await;
     w.allow(TENANTS[0], json!({})).await;
-    let ask = async |query: &str| {
+    let begin = async |query: &str| {
         w.gw.request("GET", &format!("/api/v1/auth/directory/url{query}"), &[], None)
             .await
     };
     for query in ["", "?redirect_uri="] {
-        refused(&ask(query).await, 400, "redirect_uri query parameter required");
+        assert_refused(&begin(query).await, 400, "redirect_uri query parameter required");
     }
     for query in [
         "?redirect_uri=https://evil.example/",
         "?redirect_uri=%2Fcallback",
         "?redirect_uri=javascript:x",
     ] {
-        refused(&ask(query).await, 400, "redirect_uri is not allowed");
+        assert_refused(&begin(query).await, 400, "redirect_uri is not allowed");
     }
     let (begun, secret) = w.begin().await;
     let url = Url::parse(begun["url"].as_str().unwrap()).unwrap();
@@ -394,44 +405,58 @@ async fn ds2_a_login_ends_where_it_began() {
     );
     assert_eq!(query["state"], begun["state"].as_str().unwrap());
 
-    let own = format!("pp_directory={secret}");
+    let own_cookie = format!("pp_directory={secret}");
     let origin = w.gw.url.clone();
     let invalid = "invalid or expired state token";
-    // Somebody else's browser: the state is used up by the attempt.
-    let back = w.at_directory(url.as_str(), PERSON).await;
-    let (code, state) = (back["code"].clone(), back["state"].clone());
+    // A browser without the secret is refused, and the attempt consumes the state.
+    let returned = w.authorize_at_directory(url.as_str(), PERSON).await;
+    let (code, state) = (returned["code"].clone(), returned["state"].clone());
     for headers in [
         vec![("origin", origin.as_str())],
-        vec![("origin", origin.as_str()), ("cookie", own.as_str())],
+        vec![("origin", origin.as_str()), ("cookie", own_cookie.as_str())],
     ] {
-        refused(&w.callback(&code, &state, &headers).await, 400, invalid);
+        assert_refused(&w.callback(&code, &state, &headers).await, 400, invalid);
     }
     let (begun, _) = w.begin().await;
-    let wrong = [("origin", origin.as_str()), ("cookie", own.as_str())];
-    let back = w.at_directory(begun["url"].as_str().unwrap(), PERSON).await;
-    refused(&w.callback(&back["code"], &back["state"], &wrong).await, 400, invalid);
-    refused(&w.callback("code", "no such state", &[]).await, 400, invalid);
+    let wrong_headers = [("origin", origin.as_str()), ("cookie", own_cookie.as_str())];
+    let returned = w.authorize_at_directory(begun["url"].as_str().unwrap(), PERSON).await;
+    assert_refused(
+        &w.callback(&returned["code"], &returned["state"], &wrong_headers).await,
+        400,
+        invalid,
+    );
+    assert_refused(&w.callback("code", "no such state", &[]).await, 400, invalid);
 
-    // What a browser began only its secret ends (HD34).
+    // A login that a browser began can be completed only with its secret (HD34).
     let (begun, _) = w.begin().await;
-    let back = w.at_directory(begun["url"].as_str().unwrap(), PERSON).await;
-    refused(&w.callback(&back["code"], &back["state"], &[]).await, 400, invalid);
-    // A caller that is no browser may come from where it began; the code serves once.
+    let returned = w.authorize_at_directory(begun["url"].as_str().unwrap(), PERSON).await;
+    assert_refused(
+        &w.callback(&returned["code"], &returned["state"], &[]).await,
+        400,
+        invalid,
+    );
+    // A client that is no browser may complete its own login. The code can be used once.
     let begun = w.begin_as_tool().await;
-    let back = w.at_directory(begun["url"].as_str().unwrap(), PERSON).await;
-    w.callback(&back["code"], &back["state"], &[]).await.expect(200);
-    refused(&w.callback(&back["code"], &back["state"], &[]).await, 400, invalid);
+    let returned = w.authorize_at_directory(begun["url"].as_str().unwrap(), PERSON).await;
+    w.callback(&returned["code"], &returned["state"], &[]).await.expect(200);
+    assert_refused(
+        &w.callback(&returned["code"], &returned["state"], &[]).await,
+        400,
+        invalid,
+    );
     let begun = w.begin_as_tool().await;
-    let answer = w.callback(&back["code"], begun["state"].as_str().unwrap(), &[]).await;
-    refused(&answer, 401, "directory authentication failed");
+    let answer = w
+        .callback(&returned["code"], begun["state"].as_str().unwrap(), &[])
+        .await;
+    assert_refused(&answer, 401, "directory authentication failed");
 
-    // Another redirect than the login's.
+    // A redirect URI other than that of the login is refused.
     let begun = w.begin_as_tool().await;
     let body = json!({ "code": "c", "state": begun["state"], "redirect_uri": "http://localhost:1/" });
     let answer =
         w.gw.request("POST", "/api/v1/auth/directory/callback", &[], Some(body))
             .await;
-    refused(&answer, 400, "redirect_uri is not allowed");
+    assert_refused(&answer, 400, "redirect_uri is not allowed");
     for body in [json!({}), json!({ "code": "", "state": "s", "redirect_uri": REDIRECT })] {
         let answer =
             w.gw.request("POST", "/api/v1/auth/directory/callback", &[], Some(body))
@@ -440,10 +465,10 @@ async fn ds2_a_login_ends_where_it_began() {
     }
 }
 
-/// DS-6, RTS12: an unknown key is looked up at once, however many unknown ones were named before; one that the directory
-/// does not know is not looked up again for five minutes.
+/// DS-6, RTS12: an unknown key is looked up at once, however many unknown keys tokens named before. A key that the
+/// directory does not have is not looked up again for five minutes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ds6_the_directory_changes_its_keys() {
+async fn ds6_the_directory_rotates_its_keys() {
     let w = World::start(Engine::Sqlite, &[]).await;
     w.allow(TENANTS[0], json!({})).await;
     let rotate = async || {
@@ -453,23 +478,24 @@ async fn ds6_the_directory_changes_its_keys() {
         assert_eq!(send(&w.gw.http, request).await.status, 200);
     };
     let before = w.machine_token(TENANTS[0], &audience()).await;
-    w.as_machine(&before).await.expect(200);
+    w.log_in_machine(&before).await.expect(200);
     rotate().await;
     let after = w.machine_token(TENANTS[0], &audience()).await;
-    w.as_machine(&before).await.expect(200);
-    w.as_machine(&after).await.expect(200);
-    refused(&w.as_machine(&before).await, 401, "directory authentication failed");
+    w.log_in_machine(&before).await.expect(200);
+    w.log_in_machine(&after).await.expect(200);
+    assert_refused(&w.log_in_machine(&before).await, 401, "directory authentication failed");
     w.log_in(PERSON).await.expect(200);
     rotate().await;
     let newest = w.machine_token(TENANTS[0], &audience()).await;
-    w.as_machine(&newest).await.expect(200);
-    refused(&w.as_machine(&after).await, 401, "directory authentication failed");
-    w.as_machine(&newest).await.expect(200);
+    w.log_in_machine(&newest).await.expect(200);
+    assert_refused(&w.log_in_machine(&after).await, 401, "directory authentication failed");
+    w.log_in_machine(&newest).await.expect(200);
 }
 
-/// DS-1: a directory that does not answer is left out; one that is not configured is not there.
+/// DS-1: an unreachable directory is not listed as a provider and its routes are 503. Without a configured directory
+/// the routes are 404.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ds1_a_directory_that_does_not_answer_is_left_out() {
+async fn ds1_an_unreachable_directory_is_not_listed() {
     let settings = [
         ("DIRECTORY_AUTHORITY_HOST", "http://127.0.0.1:9"),
         ("DIRECTORY_TENANT_ID", "organizations"),
@@ -490,14 +516,14 @@ async fn ds1_a_directory_that_does_not_answer_is_left_out() {
         ),
     ];
     for (method, path, body) in &routes {
-        refused(
+        assert_refused(
             &gw.request(method, path, &[], body.clone()).await,
             503,
             "directory unavailable",
         );
     }
-    let said = gw.request("GET", "/api/v1/auth/providers", &[], None).await.expect(200);
-    assert_eq!(said["providers"], json!(["idp"]));
+    let response = gw.request("GET", "/api/v1/auth/providers", &[], None).await.expect(200);
+    assert_eq!(response["providers"], json!(["idp"]));
 
     let gw = Gateway::start_with(Engine::Sqlite, &[]).await;
     for (method, path, body) in &routes {

@@ -1,20 +1,21 @@
-//! The pages for operators and developers of dApps are typed as they stand (RTO13): every fenced block of `README.md` and
-//! `docs/*.md` is run in order, page by page, in one shell per page, against a real gateway in front of a real node.
+//! Runs the commands of the pages for operators and dApp developers unchanged (RTO13): every fenced block of
+//! `README.md` and `docs/*.md` is run in order, in one shell per list of [`TYPED`], against a real gateway in front of
+//! a real node.
 //!
-//! The info string of a fence says what becomes of the block:
+//! The info string of a fence selects what the test does with the block:
 //!
 //! | Fence | |
 //! |---|---|
-//! | `sh`, `js`, `python` | run; a command that fails, fails the test |
-//! | `sh no_run: <reason>` | shown only |
-//! | `text output` | what the block before printed; `…` stands for anything |
-//! | `text` | shown only |
-//! | `json` | must be JSON; `…` may stand in its strings |
-//! | `nginx` | a server block that nginx takes, and the gateway answers through |
-//! | `ini` | a unit that systemd takes |
+//! | `sh`, `js`, `python` | run; a command that fails makes the test fail |
+//! | `sh no_run: <reason>` | not run |
+//! | `text output` | must equal the output of the preceding block; `…` matches any text |
+//! | `text` | ignored |
+//! | `json` | must be JSON; its strings may contain `…` |
+//! | `nginx` | a server block that nginx accepts and through which the gateway can be reached |
+//! | `ini` | a unit that systemd accepts |
 //!
-//! Anything else is a failure, so that no block is left out silently. Only addresses that a page must name are replaced:
-//! [`Stage::fill_in`].
+//! Any other info string makes the test fail, so that no block is left out silently. Only addresses and ports are
+//! replaced: see [`Stage::fill_in`].
 
 use crate::harness::{Process, free_port};
 use std::{
@@ -27,15 +28,15 @@ use std::{
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Pages with blocks to type, each in a shell of its own, in the order given; the test of each is below.
+/// Pages with blocks to run. Each list of pages is run in one shell, in this order, by one of the tests below.
 const TYPED: [&[&str]; 3] = [
     &["README.md"],
     &["docs/admin.md", "docs/clients.md", "docs/rpc.md", "docs/oauth.md"],
     &["docs/production.md"],
 ];
 
-/// How long a page may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit for each list of pages.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -50,8 +51,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// What a fence's info string says; the fault otherwise.
-    fn of(info: &str) -> Result<Self, String> {
+    /// Parses the info string of a fence. The error is a description of the fault.
+    fn from_info(info: &str) -> Result<Self, String> {
         let (language, rest) = info.split_once(' ').unwrap_or((info, ""));
         let kind = match (language, rest) {
             ("sh", "") => Self::Shell,
@@ -64,7 +65,11 @@ impl Kind {
             ("ini", "") => Self::Unit,
             (_, reason) if reason.strip_prefix("no_run: ").is_some_and(|why| why.len() > 9) => Self::Shown,
             ("", _) => return Err("the block has no language".into()),
-            _ => return Err(format!("nobody knows what becomes of `{info}`")),
+            _ => {
+                return Err(format!(
+                    "unknown info string `{info}`: see the table at the top of the test"
+                ));
+            }
         };
         Ok(kind)
     }
@@ -79,26 +84,26 @@ struct Block {
 }
 
 impl Block {
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         format!("{}:{}", self.page, self.line)
     }
 }
 
-/// The blocks of a page, and what is wrong with its fences.
+/// The blocks of a page, and the faults of its fences.
 fn blocks(page: &str, text: &str) -> (Vec<Block>, Vec<String>) {
-    let (mut found, mut faults) = (Vec::new(), Vec::new());
+    let (mut complete, mut faults) = (Vec::new(), Vec::new());
     let mut open: Option<Block> = None;
     for (number, line) in (1..).zip(text.lines()) {
         if let Some(mut block) = open.take() {
             if line.trim_end() == "```" {
-                found.push(block);
+                complete.push(block);
             } else {
                 block.text.push_str(line);
                 block.text.push('\n');
                 open = Some(block);
             }
         } else if let Some(info) = line.strip_prefix("```") {
-            let kind = Kind::of(info.trim()).unwrap_or_else(|fault| {
+            let kind = Kind::from_info(info.trim()).unwrap_or_else(|fault| {
                 faults.push(format!("{page}:{number}: {fault}"));
                 Kind::Shown
             });
@@ -110,14 +115,14 @@ fn blocks(page: &str, text: &str) -> (Vec<Block>, Vec<String>) {
             });
         } else if line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~") {
             faults.push(format!(
-                "{page}:{number}: a fence that does not begin its line is not seen by this test"
+                "{page}:{number}: a fence must begin its line, or this test does not find it"
             ));
         }
     }
     if let Some(block) = open {
-        faults.push(format!("{}: the block never ends", block.place()));
+        faults.push(format!("{}: the block has no closing fence", block.location()));
     }
-    (found, faults)
+    (complete, faults)
 }
 
 fn read(page: &str) -> (Vec<Block>, Vec<String>) {
@@ -129,38 +134,38 @@ fn read(page: &str) -> (Vec<Block>, Vec<String>) {
 fn pages() -> Vec<String> {
     let entries = fs::read_dir(format!("{ROOT}/docs")).unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut all: Vec<_> = names
+    let mut pages: Vec<_> = names
         .filter(|name| name.ends_with(".md"))
         .map(|name| format!("docs/{name}"))
         .collect();
-    all.push("README.md".into());
-    all
+    pages.push("README.md".into());
+    pages
 }
 
-/// RTO13: each block says what becomes of it, and each page with something to type is in [`TYPED`].
+/// RTO13: each block has a known info string, and each page with blocks to run is in [`TYPED`].
 #[test]
-fn rto13_every_block_says_what_becomes_of_it() {
+fn rto13_every_block_has_a_known_info_string() {
     let typed: Vec<&str> = TYPED.concat();
     let mut faults = Vec::new();
     for page in pages() {
-        let (blocks, wrong) = read(&page);
-        faults.extend(wrong);
-        for (at, block) in blocks.iter().enumerate() {
+        let (blocks, page_faults) = read(&page);
+        faults.extend(page_faults);
+        for (index, block) in blocks.iter().enumerate() {
             match block.kind {
                 Kind::Shell | Kind::JavaScript | Kind::Python | Kind::Nginx | Kind::Unit
                     if !typed.contains(&page.as_str()) =>
                 {
-                    faults.push(format!("{}: the page is in no list of this test", block.place()));
+                    faults.push(format!("{}: add the page to TYPED in this test", block.location()));
                 }
                 Kind::Json => {
                     if let Err(error) = serde_json::from_str::<serde_json::Value>(&block.text) {
-                        faults.push(format!("{}: {error}", block.place()));
+                        faults.push(format!("{}: {error}", block.location()));
                     }
                 }
                 Kind::Output => {
-                    let before = at.checked_sub(1).map(|at| blocks[at].kind);
+                    let before = index.checked_sub(1).map(|index| blocks[index].kind);
                     if !matches!(before, Some(Kind::Shell | Kind::JavaScript | Kind::Python)) {
-                        faults.push(format!("{}: the output of no block", block.place()));
+                        faults.push(format!("{}: no runnable block before this output", block.location()));
                     }
                 }
                 _ => {}
@@ -168,15 +173,15 @@ fn rto13_every_block_says_what_becomes_of_it() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    // The reading itself can fail.
-    let (none, faults) = blocks(
+    // The parser finds faults.
+    let (parsed, faults) = blocks(
         "page",
         "```\na\n```\n```ruby\n```\n - x\n   ```sh\n```sh no_run: \n```\n```sh\n",
     );
-    assert_eq!((none.len(), faults.len()), (3, 5), "{faults:?}");
+    assert_eq!((parsed.len(), faults.len()), (3, 5), "{faults:?}");
 }
 
-/// Where a page is typed: a directory with what the page says is there, and ports of its own.
+/// Where the blocks are run: a directory with the files that the pages assume, and ports of its own.
 struct Stage {
     dir: tempfile::TempDir,
     public: u16,
@@ -189,31 +194,31 @@ struct Stage {
 impl Stage {
     fn new(node: Option<&gw_testkit::Anvil>, database: Option<String>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let place = dir.path();
-        // The page is typed at the root of the repository; what it writes stays out of it.
+        let directory = dir.path();
+        // The pages assume the root of the repository. The files they write must not go into it.
         for name in ["contracts", "docs"] {
-            symlink(Path::new(ROOT).join(name), place.join(name)).unwrap();
+            symlink(Path::new(ROOT).join(name), directory.join(name)).unwrap();
         }
         symlink(
             Path::new(ROOT).join("tests/clients/node_modules"),
-            place.join("node_modules"),
+            directory.join("node_modules"),
         )
         .unwrap();
-        let programs = place.join("programs");
+        let programs = directory.join("programs");
         fs::create_dir_all(&programs).unwrap();
-        fs::create_dir_all(place.join("target/release")).unwrap();
-        for place in [
+        fs::create_dir_all(directory.join("target/release")).unwrap();
+        for program in [
             programs.join("ledger-gateway"),
-            place.join("target/release/ledger-gateway"),
+            directory.join("target/release/ledger-gateway"),
         ] {
-            // The released program takes no mock login, and the one with mock login nothing but development: this one
-            // says what is wrong with a configuration of production, and does the rest as development.
+            // The released program has no mock login, and the one with mock login runs in development only. This script
+            // checks a production configuration with `config check` and then runs the program as development.
             let script = format!(
                 "#!/bin/bash\ndev={}\n{PRODUCTION}",
                 env!("CARGO_BIN_EXE_ledger-gateway-dev")
             );
-            fs::write(&place, script).unwrap();
-            executable(&place);
+            fs::write(&program, script).unwrap();
+            make_executable(&program);
         }
         symlink(
             env!("CARGO_BIN_EXE_ledger-gateway-dev"),
@@ -233,14 +238,14 @@ impl Stage {
         }
     }
 
-    /// Ports and the address of the database are the test's own; everything else is run as it stands.
+    /// Replaces the ports and the database address of the pages by those of the test. Everything else is unchanged.
     fn fill_in(&self, text: &str) -> String {
         let text = text
             .replace("8080", &self.public.to_string())
             .replace("9090", &self.internal.to_string())
             .replace("8545", &self.node);
         match &self.database {
-            // The server of the tests has another superuser, and listens on a socket only.
+            // The test's database server has another superuser and listens on a socket only.
             Some(socket) => text
                 .replace("postgres://postgres@", "postgres://gateway@")
                 .replace("db.internal", &socket.replace('/', "%2F")),
@@ -248,9 +253,9 @@ impl Stage {
         }
     }
 
-    /// Types the blocks and compares what they print.
+    /// Runs the blocks and compares their output.
     fn run(&self, blocks: &[Block]) {
-        let place = self.dir.path();
+        let directory = self.dir.path();
         let mut script = format!("PATH={}:$PATH\nset -eu -o pipefail\n", self.path());
         for (number, block) in blocks.iter().enumerate() {
             let text = self.fill_in(&block.text);
@@ -259,25 +264,25 @@ impl Stage {
                 Kind::JavaScript => self.file(number, "mjs", "node", &text),
                 Kind::Python => self.file(number, "py", "python3", &text),
                 Kind::Unit => self.unit(number, &text),
-                Kind::Nginx => self.behind_nginx(&text),
+                Kind::Nginx => self.nginx(&text),
                 Kind::Output | Kind::Json | Kind::Shown => continue,
             };
             script.push_str(&format!(
                 "echo {} >at\n{{\n{command}\n}} >out.{number}\n",
-                block.place()
+                block.location()
             ));
         }
         script.push_str("echo end >at\n");
-        fs::write(place.join("page.sh"), script).unwrap();
-        let log = fs::File::create(place.join("said")).unwrap();
+        fs::write(directory.join("page.sh"), script).unwrap();
+        let log = fs::File::create(directory.join("shell.log")).unwrap();
         let mut command = Command::new("bash");
-        command.arg("page.sh").current_dir(place).stdin(Stdio::null());
+        command.arg("page.sh").current_dir(directory).stdin(Stdio::null());
         command.env("AUDIT_CHECKPOINT_INTERVAL", "1s").env("LOG_FORMAT", "text");
         command.env("NO_COLOR", "1").env("FOUNDRY_DISABLE_NIGHTLY_WARNING", "1");
-        // forge writes beside the sources otherwise.
+        // Without these settings forge writes next to the sources.
         command
-            .env("FOUNDRY_OUT", place.join("out"))
-            .env("FOUNDRY_CACHE_PATH", place.join("cache"));
+            .env("FOUNDRY_OUT", directory.join("out"))
+            .env("FOUNDRY_CACHE_PATH", directory.join("cache"));
         command.stdout(log.try_clone().unwrap()).stderr(log).process_group(0);
         let mut shell = Group(Process(command.spawn().unwrap()));
         let start = Instant::now();
@@ -285,24 +290,25 @@ impl Stage {
             if let Some(status) = shell.0.0.try_wait().unwrap() {
                 break Some(status);
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIME_LIMIT {
                 break None;
             }
             std::thread::sleep(Duration::from_millis(20));
         };
         drop(shell);
-        // What goes wrong behind the pages' back counts, too: a role that may not sign a checkpoint, say.
-        let log = fs::read_to_string(place.join("gateway.log")).unwrap_or_default();
+        // Errors that the pages do not show fail the test, too: for example a database role that may not sign a
+        // checkpoint.
+        let log = fs::read_to_string(directory.join("gateway.log")).unwrap_or_default();
         assert!(!log.contains(" ERROR "), "{log}");
-        let read = |name: &str| fs::read_to_string(place.join(name)).unwrap_or_default();
-        let at = read("at");
-        let number = blocks.iter().position(|block| block.place() == at.trim());
+        let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
+        let current = read("at");
+        let number = blocks.iter().position(|block| block.location() == current.trim());
         let printed = number.map(|number| read(&format!("out.{number}"))).unwrap_or_default();
         assert!(
-            status.is_some_and(|status| status.success()) && at == "end\n",
-            "{} failed ({status:?}); it printed:\n{printed}\nand said:\n{}\ngateway:\n{}",
-            at.trim(),
-            read("said"),
+            status.is_some_and(|status| status.success()) && current == "end\n",
+            "{} failed ({status:?}); its output:\n{printed}\nlog of the shell:\n{}\ngateway:\n{}",
+            current.trim(),
+            read("shell.log"),
             tail(&read("gateway.log"))
         );
         for (number, block) in blocks.iter().enumerate() {
@@ -311,12 +317,16 @@ impl Stage {
             match expected {
                 Some(next) => assert!(
                     is_like(&printed, &self.fill_in(&next.text)),
-                    "{} printed:\n{printed}\nand not, as {} says:\n{}",
-                    block.place(),
-                    next.place(),
+                    "{} printed:\n{printed}\nbut {} expects:\n{}",
+                    block.location(),
+                    next.location(),
                     next.text
                 ),
-                None => assert!(!printed.contains("\"error\":"), "{} printed:\n{printed}", block.place()),
+                None => assert!(
+                    !printed.contains("\"error\":"),
+                    "{} printed:\n{printed}",
+                    block.location()
+                ),
             }
         }
     }
@@ -327,7 +337,7 @@ impl Stage {
         format!("{program} {name}")
     }
 
-    /// A unit whose program is there; systemd looks at the rest of it, where it is installed.
+    /// The command that verifies a unit with systemd, if systemd is installed. The path of the program is replaced.
     fn unit(&self, number: usize, text: &str) -> String {
         let program = self.dir.path().join("programs/ledger-gateway");
         let text = text.replace("/usr/local/bin/ledger-gateway", &program.display().to_string());
@@ -335,39 +345,43 @@ impl Stage {
             let is_setting = line
                 .split_once('=')
                 .is_some_and(|(key, _)| key.bytes().all(|b| b.is_ascii_alphabetic()));
-            assert!(line.starts_with(['[', '#']) || is_setting, "no line of a unit: {line}");
+            assert!(
+                line.starts_with(['[', '#']) || is_setting,
+                "not a valid line of a unit: {line}"
+            );
         }
         let verify = self.file(number, "service", "systemd-analyze verify --man=no", &text);
         format!("if command -v systemd-analyze >/dev/null; then {verify}; fi")
     }
 
-    /// Programs of the tests' packages first, then those of the machine.
+    /// The directories of the tests' own programs, which come first in PATH.
     fn path(&self) -> String {
         let root = PathBuf::from(ROOT).canonicalize().unwrap();
-        let mut all = vec![self.dir.path().join("programs"), root.join("target/venv/bin")];
+        let mut directories = vec![self.dir.path().join("programs"), root.join("target/venv/bin")];
         let foundry = root.join("tests/clients/node_modules/@foundry-rs");
         let entries = fs::read_dir(foundry).unwrap().flatten();
-        all.extend(entries.map(|entry| entry.path().join("bin")).filter(|bin| bin.is_dir()));
-        all.push("/usr/sbin".into());
-        all.iter()
-            .map(|place| place.display().to_string())
+        directories.extend(entries.map(|entry| entry.path().join("bin")).filter(|bin| bin.is_dir()));
+        directories.push("/usr/sbin".into());
+        directories
+            .iter()
+            .map(|directory| directory.display().to_string())
             .collect::<Vec<_>>()
             .join(":")
     }
 
-    /// nginx with this server block, on a port and with a certificate of its own; the gateway behind it must see the
-    /// client's address, and be reached by WebSocket.
-    fn behind_nginx(&self, text: &str) -> String {
-        let place = self.dir.path();
+    /// The commands that run nginx with this server block, on its own port and with its own certificate, and check that
+    /// the gateway can be reached through it over HTTP and WebSocket.
+    fn nginx(&self, text: &str) -> String {
+        let directory = self.dir.path();
         let server = text
             .replace("listen 443 ssl", &format!("listen 127.0.0.1:{} ssl", self.tls))
-            .replace("/etc/ssl/gateway", &place.join("gateway").display().to_string());
+            .replace("/etc/ssl/gateway", &directory.join("gateway").display().to_string());
         let main = format!(
             "daemon off; pid nginx.pid; error_log stderr; events {{}} http {{ access_log nginx.log; \
              client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; \
              scgi_temp_path scgi;\n{server}\n}}"
         );
-        fs::write(place.join("nginx.conf"), main).unwrap();
+        fs::write(directory.join("nginx.conf"), main).unwrap();
         NGINX.replace("TLS", &self.tls.to_string())
     }
 }
@@ -386,7 +400,7 @@ through --max-time 1 -i -H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec
 grep -q '101 Switching' socket
 "#;
 
-/// Runs the released program's commands: see [`Stage::new`].
+/// The script in place of the released program: see [`Stage::new`].
 const PRODUCTION: &str = r#"
 if [ "${ENVIRONMENT:-}" = production ]; then
   wrong=$("$dev" config check 2>&1 | grep -v '^ENVIRONMENT: must be `development`' || true)
@@ -396,7 +410,7 @@ fi
 exec env ENVIRONMENT=development "$dev" "$@"
 "#;
 
-/// A shell and what it started.
+/// The process group of a shell. Dropping it kills the shell and all processes it started.
 struct Group(Process);
 
 impl Drop for Group {
@@ -409,7 +423,7 @@ impl Drop for Group {
     }
 }
 
-fn executable(path: &Path) {
+fn make_executable(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -419,9 +433,9 @@ fn tail(text: &str) -> String {
     lines[lines.len().saturating_sub(30)..].join("\n")
 }
 
-/// Whether a text is as a page shows it: `…` stands for anything, white space at the ends of lines for nothing.
+/// Whether a text matches the text of a page: `…` matches any text; white space at line ends is ignored.
 fn is_like(text: &str, shown: &str) -> bool {
-    let plain = |text: &str| {
+    let trimmed = |text: &str| {
         text.lines()
             .map(str::trim_end)
             .collect::<Vec<_>>()
@@ -429,7 +443,7 @@ fn is_like(text: &str, shown: &str) -> bool {
             .trim()
             .to_owned()
     };
-    let (text, shown) = (plain(text), plain(shown));
+    let (text, shown) = (trimmed(text), trimmed(shown));
     let mut parts = shown.split('…');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else {
         return false;
@@ -448,7 +462,7 @@ fn is_like(text: &str, shown: &str) -> bool {
 }
 
 #[test]
-fn what_a_page_shows_is_compared() {
+fn output_is_compared_with_wildcards() {
     assert!(is_like("a b\nc \n", "a b\nc"));
     assert!(is_like("0x12 yes 7", "0x… yes …"));
     for shown in ["0x12 yes", "yes …", "0x… no …", "…yes"] {
@@ -456,33 +470,33 @@ fn what_a_page_shows_is_compared() {
     }
 }
 
-fn type_pages(pages: &[&str], node: Option<&gw_testkit::Anvil>, database: Option<String>) -> Stage {
+fn run_pages(pages: &[&str], node: Option<&gw_testkit::Anvil>, database: Option<String>) -> Stage {
     let stage = Stage::new(node, database);
     let blocks: Vec<Block> = pages.iter().flat_map(|page| read(page).0).collect();
     stage.run(&blocks);
     stage
 }
 
-/// RTO13: what the README says is typed as it stands.
+/// RTO13: the commands of the README work unchanged.
 #[test]
-fn rto13_the_readme_is_typed() {
-    type_pages(TYPED[0], Some(&gw_testkit::anvil::anvil()), None);
+fn rto13_the_commands_of_the_readme_work() {
+    run_pages(TYPED[0], Some(&gw_testkit::anvil::anvil()), None);
 }
 
-/// RTO13: from nothing to a working bank, and what its clients need.
+/// RTO13: the pages for administrators and developers, from an empty gateway to a working bank and its clients.
 #[test]
-fn rto13_the_pages_for_administrators_and_developers_are_typed() {
-    type_pages(TYPED[1], None, None);
+fn rto13_the_commands_for_administrators_and_developers_work() {
+    run_pages(TYPED[1], None, None);
 }
 
-/// RTO13: production, on PostgreSQL behind nginx.
+/// RTO13: the page for production, with PostgreSQL and behind nginx.
 #[test]
-fn rto13_the_page_for_production_is_typed() {
+fn rto13_the_commands_for_production_work() {
     let database = gw_testkit::postgres::database()
         .expect("PostgreSQL")
-        .expect("not to be left out here");
+        .expect("this test needs PostgreSQL");
     let socket = database.url.split_once("?host=").expect("a socket").1.to_owned();
-    let stage = type_pages(TYPED[2], Some(&gw_testkit::anvil::anvil()), Some(socket));
+    let stage = run_pages(TYPED[2], Some(&gw_testkit::anvil::anvil()), Some(socket));
     let settings = fs::read_to_string(stage.dir.path().join("gateway.env")).unwrap();
     let verifier = settings
         .lines()

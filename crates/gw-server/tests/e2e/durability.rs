@@ -1,4 +1,5 @@
-//! Nothing is lost: killed under load, asked to stop under load, started twice.
+//! No record is lost when the process is killed or stopped under load. A second process does not start on the same
+//! data.
 
 use crate::{
     harness::{Engine, on_both_engines},
@@ -14,9 +15,9 @@ use std::{
 
 on_both_engines!(killed_under_load, stopped_under_load);
 
-/// Every correlation id in the access log. Records that arrive meanwhile move others to the next page: one is met
-/// twice then, which is no second record.
-async fn recorded(w: &World) -> HashSet<String> {
+/// Every correlation id in the access log. New records move older ones to the next page, so one record may be read
+/// twice; that is not a duplicate.
+async fn recorded_ids(w: &World) -> HashSet<String> {
     let mut records = HashMap::new();
     let mut offset = 0;
     loop {
@@ -28,9 +29,9 @@ async fn recorded(w: &World) -> HashSet<String> {
         for row in rows {
             if let Some(id) = row["correlation_id"].as_str() {
                 let record = row["id"].as_i64().unwrap();
-                let known = records.insert(id.to_owned(), record);
+                let earlier = records.insert(id.to_owned(), record);
                 assert!(
-                    !id.starts_with("load-") || known.is_none_or(|known| known == record),
+                    !id.starts_with("load-") || earlier.is_none_or(|earlier| earlier == record),
                     "recorded twice: {id}"
                 );
             }
@@ -42,12 +43,12 @@ async fn recorded(w: &World) -> HashSet<String> {
     }
 }
 
-/// Waits until the log holds all of `expected` (the sealer follows within its interval).
+/// Waits until the access log has all `expected` ids. The sealer adds records at its interval.
 async fn wait_for_all(w: &World, expected: &HashSet<String>) {
     let mut missing = expected.len();
     for _ in 0..300 {
-        let found = recorded(w).await;
-        missing = expected.difference(&found).count();
+        let recorded = recorded_ids(w).await;
+        missing = expected.difference(&recorded).count();
         if missing == 0 {
             return;
         }
@@ -56,7 +57,8 @@ async fn wait_for_all(w: &World, expected: &HashSet<String>) {
     panic!("{missing} of {} answered calls have no record", expected.len());
 }
 
-/// Sends calls from several tasks until the gateway stops answering; returns the ids of the answered ones.
+/// Starts tasks that send calls until the gateway stops responding. Returns the ids of the answered calls, and the
+/// tasks.
 async fn load(
     w: &World,
     round: usize,
@@ -82,7 +84,7 @@ async fn load(
                     Ok(answer) if answer.status() == 200 || answer.status() == 429 => {
                         answered.lock().unwrap().insert(id);
                     }
-                    // Busy for a moment, as a loaded machine may be.
+                    // The gateway may be unavailable for a moment on a loaded machine.
                     Ok(_) => tokio::time::sleep(Duration::from_millis(5)).await,
                     Err(_) => return,
                 }
@@ -113,14 +115,14 @@ async fn killed_under_load(engine: Engine) {
     }
     assert!(!expected.is_empty());
     w.gw.process.terminate();
-    let (code, said) = w.gw.command(&["audit", "verify"]);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = w.gw.run_command(&["audit", "verify"]);
+    assert_eq!(code, Some(0), "{output}");
 }
 
 /// 85 §6.1, §11 row 4: SIGTERM under load answers what was accepted and records it.
 async fn stopped_under_load(engine: Engine) {
     let mut w = World::start(engine).await;
-    let sent =
+    let hash =
         w.gw.send(
             &w.ops.token,
             &w.ops.key,
@@ -141,20 +143,20 @@ async fn stopped_under_load(engine: Engine) {
     let ids: HashSet<String> = answered.lock().unwrap().drain().collect();
     w.gw.restart().await;
     wait_for_all(&w, &ids).await;
-    let seen =
-        w.gw.result(&w.ops.token, "eth_getTransactionReceipt", json!([sent]))
+    let receipt =
+        w.gw.result(&w.ops.token, "eth_getTransactionReceipt", json!([hash]))
             .await;
-    assert_ne!(seen, Value::Null);
+    assert_ne!(receipt, Value::Null);
 }
 
-/// HD24: a second process on the same directory exits 78 and names the holder.
+/// HD24: a second process on the same directory exits with 78 and names the directory or its holder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hd24_two_processes_on_one_directory() {
+async fn hd24_a_second_process_does_not_start_on_the_same_directory() {
     let w = World::start(Engine::Sqlite).await;
-    let (code, said) = w.gw.command(&["serve"]);
-    assert_eq!(code, Some(78), "{said}");
+    let (code, output) = w.gw.run_command(&["serve"]);
+    assert_eq!(code, Some(78), "{output}");
     assert!(
-        said.contains(&w.gw.data_dir().display().to_string()) || said.contains("held"),
-        "{said}"
+        output.contains(&w.gw.data_dir().display().to_string()) || output.contains("held"),
+        "{output}"
     );
 }

@@ -1,4 +1,4 @@
-//! Methods beside the registry, from the operator's file to the log (spec/20 §13).
+//! Custom methods, which are not in the built-in registry: from the operator's file to the access log (spec/20 §13).
 
 use crate::{
     harness::{Engine, Gateway},
@@ -6,37 +6,39 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// N1 to N4, G3, G4: what the file registers can be granted by name or by prefix, reaches the node or does not, and
-/// is told to administrators.
+/// N1 to N4, G3, G4: custom methods of the file can be granted by name or by prefix, are forwarded only if granted, and
+/// are shown to administrators.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n1_n4_from_the_file_to_the_log() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("methods.json");
-    let file = |text: &Value| std::fs::write(&path, text.to_string()).unwrap();
-    file(&json!({"version": 2, "namespaces": {"anvil": {
+async fn n1_n4_custom_methods_are_granted_forwarded_and_logged() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("methods.json");
+    let write_file = |content: &Value| std::fs::write(&path, content.to_string()).unwrap();
+    write_file(&json!({"version": 2, "namespaces": {"anvil": {
         "explicit": [{"method": "local_chain", "alias": "eth_chainId"}, {"method": "local_sha", "alias": "web3_sha3"}],
         "wildcard": {"prefix": "anvil_", "deny": ["anvil_set*", "anvil_mine"]},
     }}}));
     let name = path.to_string_lossy().into_owned();
-    let set = [
+    let settings = [
         ("EXTRA_RPC_NAMESPACES_FILE", name.as_str()),
         ("ALLOW_UNFILTERED_WILDCARDS", "true"),
     ];
-    let gw = Gateway::start_with(Engine::Sqlite, &set).await;
+    let gw = Gateway::start_with(Engine::Sqlite, &settings).await;
     let bank = org(&gw, "Bank", "bank").await;
     let plain = group(&gw, &bank, "plain", false, json!(["*"]), json!([])).await;
-    let extra = group(&gw, &bank, "extra", false, json!(["LOCAL_sha", "anvil_*"]), json!([])).await;
-    let outside = member(&gw, &bank, &plain, "did:test:plain", 0, true).await;
-    let inside = member(&gw, &bank, &extra, "did:test:extra", 1, true).await;
+    let custom = group(&gw, &bank, "extra", false, json!(["LOCAL_sha", "anvil_*"]), json!([])).await;
+    let plain_member = member(&gw, &bank, &plain, "did:test:plain", 0, true).await;
+    let custom_member = member(&gw, &bank, &custom, "did:test:extra", 1, true).await;
 
-    // G3, G4: names and prefixes that nobody registered are refused, denied ones too.
-    let access = format!("/orgs/{bank}/groups/{extra}/access");
-    let shown = gw.admin("GET", &access, None).await.expect(200);
-    assert_eq!(shown["allowed_methods"], json!(["local_sha", "anvil_*"]), "canonical");
-    for bad in ["local_*", "anvil_n*", "local_other", "anvil_setBalance", "trace_block"] {
-        let refused = gw.admin("PUT", &access, Some(json!({"allowed_methods": [bad]}))).await;
-        assert_eq!(refused.status, 400, "{bad}: {}", refused.body);
-        assert!(refused.body.contains(bad), "{}", refused.body);
+    // G3, G4: names and prefixes that are not registered, or are denied by the file, are refused.
+    let access = format!("/orgs/{bank}/groups/{custom}/access");
+    let stored = gw.admin("GET", &access, None).await.expect(200);
+    assert_eq!(stored["allowed_methods"], json!(["local_sha", "anvil_*"]), "canonical");
+    for unregistered in ["local_*", "anvil_n*", "local_other", "anvil_setBalance", "trace_block"] {
+        let refused = gw
+            .admin("PUT", &access, Some(json!({"allowed_methods": [unregistered]})))
+            .await;
+        assert_eq!(refused.status, 400, "{unregistered}: {}", refused.body);
+        assert!(refused.body.contains(unregistered), "{}", refused.body);
     }
     let anonymous = "/orgs/00000000-0000-0000-0000-000000000002/groups/00000000-0000-0000-0000-000000000002/access";
     assert_eq!(
@@ -62,70 +64,70 @@ async fn n1_n4_from_the_file_to_the_log() {
     );
     assert_eq!(status["node"]["url"], gw.node_url.trim_end_matches('/'));
 
-    // N3: the node's own answer, for whom a list names the prefix.
-    let info = gw.result(&inside.token, "anvil_nodeInfo", json!([])).await;
+    // N3: a caller whose list has the prefix gets the node's own response.
+    let info = gw.result(&custom_member.token, "anvil_nodeInfo", json!([])).await;
     assert_eq!(
         info["currentBlockNumber"],
         gw.node("anvil_nodeInfo", json!([])).await["currentBlockNumber"]
     );
     assert_eq!(
-        gw.result(&inside.token, "local_sha", json!(["0x00"])).await,
-        gw.result(&outside.token, "web3_sha3", json!(["0x00"])).await
+        gw.result(&custom_member.token, "local_sha", json!(["0x00"])).await,
+        gw.result(&plain_member.token, "web3_sha3", json!(["0x00"])).await
     );
-    for (who, method) in [
-        (&outside, "anvil_nodeInfo"),
-        (&outside, "local_sha"),
-        (&inside, "anvil_setBalance"),
-        (&inside, "ANVIL_MINE"),
-        (&inside, "eth_chainIds"),
+    for (caller, method) in [
+        (&plain_member, "anvil_nodeInfo"),
+        (&plain_member, "local_sha"),
+        (&custom_member, "anvil_setBalance"),
+        (&custom_member, "ANVIL_MINE"),
+        (&custom_member, "eth_chainIds"),
     ] {
-        gw.rpc(&who.token, method, json!([])).await.expect(404);
+        gw.rpc(&caller.token, method, json!([])).await.expect(404);
     }
-    // What passes unexamined is tried by nobody but super, and only when asked for.
-    let test = json!({"jwt_token": inside.token, "method": "anvil_nodeInfo", "org_id": bank, "params": []});
+    // A test request refuses a passthrough method unless the platform administrator allows writes.
+    let test = json!({"jwt_token": custom_member.token, "method": "anvil_nodeInfo", "org_id": bank, "params": []});
     gw.admin("POST", "/test-request", Some(test)).await.expect(400);
-    let check = json!({"user_external_id": inside.did, "org_id": bank, "method": "anvil_nodeInfo"});
+    let check = json!({"user_external_id": custom_member.did, "org_id": bank, "method": "anvil_nodeInfo"});
     let check = gw.admin("POST", "/access/check", Some(check)).await.expect(200);
     assert_eq!(
         (&check["allowed"], &check["explanation"]["plan"]),
         (&json!(true), &json!("unexamined")),
         "{check}"
     );
-    let rights = format!("/users/{}/effective-permissions?org=bank", inside.user_id);
+    let rights = format!("/users/{}/effective-permissions?org=bank", custom_member.user_id);
     assert_eq!(
         gw.admin("GET", &rights, None).await.expect(200)["allowed_methods"],
         json!(["anvil_*", "local_sha"])
     );
 
     // L1
-    let mut found = Value::Null;
+    let mut record = Value::Null;
     for _ in 0..100 {
         let logs = gw
             .admin("GET", "/logs?method=anvil_nodeInfo&outcome=success", None)
             .await
             .expect(200);
-        found = logs["data"]
+        record = logs["data"]
             .as_array()
             .or_else(|| logs["logs"].as_array())
             .and_then(|rows| rows.first())
             .cloned()
             .unwrap_or_default();
-        if !found.is_null() {
+        if !record.is_null() {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    assert_eq!(found["matched_via"], "prefix", "{found}");
+    assert_eq!(record["matched_via"], "prefix", "{record}");
 
-    // N1: a file that is wrong stops the start, all of it in one report.
-    file(&json!({"version": 2, "namespaces": {"x": {
+    // N1: an invalid file stops the start. One report lists all its errors.
+    write_file(&json!({"version": 2, "namespaces": {"x": {
         "explicit": [{"method": "eth_sign", "alias": "eth_call"}, {"method": "x_a"}],
         "wildcard": {"prefix": "debug_"},
     }}}));
-    let (code, said) = gw.command(&["config", "check"]);
-    assert_eq!((code, said.lines().count()), (Some(78), 3), "{said}");
+    let (code, output) = gw.run_command(&["config", "check"]);
+    assert_eq!((code, output.lines().count()), (Some(78), 3), "{output}");
     assert!(
-        said.contains("EXTRA_RPC_NAMESPACES_FILE: namespace `x`, method `eth_sign`"),
-        "{said}"
+        output.contains("EXTRA_RPC_NAMESPACES_FILE: namespace `x`, method `eth_sign`"),
+        "{output}"
     );
 }

@@ -1,4 +1,4 @@
-//! Groups that end together, the last administrator, and claims on grants (spec/80 §6, spec/20 C3).
+//! Batch deletion of groups, the last administrator, and claims on grants (spec/80 §6, spec/20 C3).
 
 use crate::{
     harness::Engine,
@@ -6,12 +6,12 @@ use crate::{
 };
 use serde_json::json;
 
-/// Spec/80 §6 rule 6: what would go is told before; then all of it goes, or nothing.
+/// Spec/80 §6 rule 6: a preview shows the groups that would be deleted. Then all of them are deleted, or none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spec80_6_6_groups_are_deleted_together_or_not_at_all() {
     let w = World::start(Engine::Sqlite).await;
     let groups = format!("/api/v1/admin/orgs/{}/groups", w.meridian);
-    let one = group(&w.gw, &w.meridian, "one", false, json!([]), json!([])).await;
+    let empty_group = group(&w.gw, &w.meridian, "one", false, json!([]), json!([])).await;
     let foreign = group(&w.gw, &w.volta, "foreign", false, json!([]), json!([])).await;
     let admins = group(
         &w.gw,
@@ -22,7 +22,7 @@ async fn spec80_6_6_groups_are_deleted_together_or_not_at_all() {
         json!([]),
     )
     .await;
-    let by_admin = async |path: &str, ids: serde_json::Value| {
+    let post = async |path: &str, ids: serde_json::Value| {
         w.gw.as_user(
             &w.admin.token,
             "POST",
@@ -31,7 +31,7 @@ async fn spec80_6_6_groups_are_deleted_together_or_not_at_all() {
         )
         .await
     };
-    let preview = by_admin("batch-delete-preview", json!([one, w.analysts]))
+    let preview = post("batch-delete-preview", json!([empty_group, w.analysts]))
         .await
         .expect(200);
     assert_eq!(preview["groups"][0]["member_count"], 0, "{preview}");
@@ -46,28 +46,28 @@ async fn spec80_6_6_groups_are_deleted_together_or_not_at_all() {
     );
     assert_eq!(analysts["contracts"], json!([format!("{:#x}", w.erc20)]));
     for path in ["batch-delete-preview", "batch-delete"] {
-        let absent = by_admin(path, json!([one, "00000000-0000-0000-0000-0000000000aa"])).await;
-        let other = by_admin(path, json!([one, foreign])).await;
-        assert_eq!((absent.status, other.status), (403, 403), "{path}");
+        let unknown_response = post(path, json!([empty_group, "00000000-0000-0000-0000-0000000000aa"])).await;
+        let foreign_response = post(path, json!([empty_group, foreign])).await;
+        assert_eq!((unknown_response.status, foreign_response.status), (403, 403), "{path}");
         assert_eq!(
-            absent.json()["error"],
-            other.json()["error"],
-            "{path}: the foreign and the unknown are one refusal"
+            unknown_response.json()["error"],
+            foreign_response.json()["error"],
+            "{path}: a foreign and an unknown group have the same refusal"
         );
-        by_admin(path, json!([])).await.expect(400);
-        by_admin(path, json!(["x"])).await.expect(400);
-        by_admin(path, json!(vec![one.clone(); 201])).await.expect(400);
+        post(path, json!([])).await.expect(400);
+        post(path, json!(["x"])).await.expect(400);
+        post(path, json!(vec![empty_group.clone(); 201])).await.expect(400);
     }
-    // C4: all of it stays.
-    by_admin("batch-delete", json!([one, admins])).await.expect(403);
+    // C4: with an administrator group in the batch nothing is deleted.
+    post("batch-delete", json!([empty_group, admins])).await.expect(403);
     assert_eq!(
-        by_admin("batch-delete-preview", json!([one])).await.expect(200)["groups"][0]["id"],
-        one
+        post("batch-delete-preview", json!([empty_group])).await.expect(200)["groups"][0]["id"],
+        empty_group
     );
-    let gone = by_admin("batch-delete", json!([one, w.analysts, one]))
+    let deleted = post("batch-delete", json!([empty_group, w.analysts, empty_group]))
         .await
         .expect(200);
-    assert_eq!(gone, json!({"deleted_count": 2}));
+    assert_eq!(deleted, json!({"deleted_count": 2}));
     assert_eq!(
         w.call(&w.analyst, crate::world::balance_of(w.analyst.address()))
             .await
@@ -81,11 +81,12 @@ async fn spec80_6_6_groups_are_deleted_together_or_not_at_all() {
     assert!(entries.as_array().is_some_and(|rows| rows.len() >= 2), "{entries}");
 }
 
-/// Spec/80 §6 rule 7: nobody but super takes the last administrator away, and then the entry says so.
+/// Spec/80 §6 rule 7: only the platform administrator can remove the last administrator. The audit entry then records
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spec80_6_7_the_last_administrator_stays() {
     let w = World::start(Engine::Sqlite).await;
-    // Somebody who administers by the claim is no organization administrator by group.
+    // The deputy has the `admin` claim, but is in no administrator group.
     let claimed = group(
         &w.gw,
         &w.meridian,
@@ -104,10 +105,10 @@ async fn spec80_6_7_the_last_administrator_stays() {
     };
     let deputy = join("did:test:deputy", &claimed).await;
     let user = format!("/api/v1/admin/users/{}", w.admin.user_id);
-    // C4: the last one or not, fellow administrators take no powers.
+    // C4: an administrator cannot ban another one, whether or not that is the last one.
     let admins = group(&w.gw, &w.meridian, "second", true, json!(["eth_chainId"]), json!([])).await;
-    for another in [false, true] {
-        if another {
+    for has_second in [false, true] {
+        if has_second {
             join("did:test:second", &admins).await;
         }
         w.gw.as_user(&deputy, "PUT", &user, Some(json!({"banned": true})))
@@ -118,7 +119,7 @@ async fn spec80_6_7_the_last_administrator_stays() {
                 .await
                 .status,
             200,
-            "nothing happened"
+            "the ban has no effect"
         );
     }
     w.gw.admin(
@@ -128,7 +129,7 @@ async fn spec80_6_7_the_last_administrator_stays() {
     )
     .await
     .expect(200);
-    // The one who is left is the last again; super may all the same.
+    // One administrator is left. The platform administrator may delete their group nevertheless.
     let path = format!("/orgs/{}/groups/{admins}", w.meridian);
     w.gw.admin("DELETE", &path, None).await.expect(200);
     let entries =
@@ -138,7 +139,8 @@ async fn spec80_6_7_the_last_administrator_stays() {
     assert!(entries.to_string().contains("last_organization_admin"), "{entries}");
 }
 
-/// C3: absent is kept, `null` and `[]` are cleared, what is none is refused; the entry shows it.
+/// C3: absent claims are kept, `null` and `[]` clear them, unknown claims are refused. The audit entry shows the
+/// change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c3_claims_of_a_grant_are_kept_cleared_or_refused() {
     let w = World::start(Engine::Sqlite).await;
@@ -160,12 +162,13 @@ async fn c3_claims_of_a_grant_are_kept_cleared_or_refused() {
             "{empty}"
         );
     }
-    for bad in [json!(["owner"]), json!("admin"), json!([5])] {
-        put(json!({"claims": bad})).await.expect(400);
+    for invalid in [json!(["owner"]), json!("admin"), json!([5])] {
+        put(json!({"claims": invalid})).await.expect(400);
     }
-    // `admin` on one contract implies the others there, and makes nobody an administrator of the organization.
-    let all = put(json!({"claims": ["admin"]})).await.expect(200)["claims"].clone();
-    assert_eq!(all.as_array().map(Vec::len), Some(3), "{all}");
+    // `admin` on a contract implies the other claims on it. It does not make a member an administrator of the
+    // organization.
+    let implied = put(json!({"claims": ["admin"]})).await.expect(200)["claims"].clone();
+    assert_eq!(implied.as_array().map(Vec::len), Some(3), "{implied}");
     assert_eq!(
         w.gw.as_user(&w.analyst.token, "GET", "/api/v1/admin/orgs", None)
             .await
@@ -183,9 +186,10 @@ async fn c3_claims_of_a_grant_are_kept_cleared_or_refused() {
             .await
             .expect(200);
     assert!(entries.to_string().contains("upgrade"), "{entries}");
-    // F3
-    let short = json!({"functions": [{"selector": "0x70a08231", "param_rules": [{"index": 0, "must_be": "0x1234"}]}]});
-    let refused = put(short).await.expect(400);
+    // F3: the address of a parameter rule must be complete.
+    let invalid_rule =
+        json!({"functions": [{"selector": "0x70a08231", "param_rules": [{"index": 0, "must_be": "0x1234"}]}]});
+    let refused = put(invalid_rule).await.expect(400);
     assert!(
         refused["error"]
             .as_str()

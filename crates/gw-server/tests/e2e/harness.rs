@@ -1,5 +1,5 @@
-//! One running gateway per test: the real binary, a real anvil, SQLite or a private PostgreSQL, spoken to over HTTP
-//! as a client would.
+//! One running gateway per test: the real binary, a real anvil, and SQLite or a private PostgreSQL. Tests call the
+//! gateway over HTTP, as a client does.
 
 use alloy_consensus::{SignableTransaction, TxEip1559, TxEnvelope};
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, hex};
@@ -33,7 +33,7 @@ pub(crate) enum Engine {
     Postgres,
 }
 
-/// Defines a scenario once and runs it on both engines.
+/// Runs each named scenario as one test on SQLite and one test on PostgreSQL.
 macro_rules! on_both_engines {
     ($($name:ident),* $(,)?) => {
         mod sqlite { $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,7 +44,7 @@ macro_rules! on_both_engines {
 }
 pub(crate) use on_both_engines;
 
-/// A process that ends with the test.
+/// A child process. It is killed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Process(pub(crate) Child);
 
@@ -54,7 +54,7 @@ impl Process {
         let _ = self.0.wait();
     }
 
-    /// SIGTERM, then waits for the exit code.
+    /// Sends SIGTERM and waits for the exit code.
     pub(crate) fn terminate(&mut self) -> Option<i32> {
         let _ = Command::new("kill").arg("-TERM").arg(self.0.id().to_string()).status();
         self.0.wait().ok().and_then(|status| status.code())
@@ -77,41 +77,46 @@ pub(crate) fn client() -> Http {
     Client::builder(TokioExecutor::new()).build_http()
 }
 
-/// What came back: status, headers and body, unparsed.
+/// An HTTP response: status, headers and the unparsed body.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: http::HeaderMap,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl Response {
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {} {:?}", self.status, self.body))
     }
 
-    /// The body of an answer that must have this status.
+    /// Returns the JSON body. Panics unless the response has this status.
     #[track_caller]
     pub(crate) fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.body);
+        // RFC 9110 section 15.3.2: a 201 names the new object in `Location`. A legal hold has no route of its own.
+        let location = self.headers.get("location").and_then(|value| value.to_str().ok());
+        let is_located =
+            location.is_some_and(|path| path.starts_with("/api/v1/")) || self.body.contains("\"placed_by\"");
+        assert!(status != 201 || is_located, "{location:?} {}", self.body);
         if self.body.is_empty() { Value::Null } else { self.json() }
     }
 }
 
-pub(crate) async fn send(http: &Http, request: http::Request<Full<bytes::Bytes>>) -> Answer {
+pub(crate) async fn send(http: &Http, request: http::Request<Full<bytes::Bytes>>) -> Response {
     let uri = request.uri().clone();
     let answer = tokio::time::timeout(Duration::from_secs(60), http.request(request))
         .await
-        .unwrap_or_else(|_| panic!("{uri} did not answer within a minute"))
+        .unwrap_or_else(|_| panic!("{uri} did not respond within a minute"))
         .unwrap_or_else(|e| panic!("{uri}: {e:?}"));
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let headers = parts.headers;
-    Answer {
+    Response {
         status: parts.status.as_u16(),
         headers,
-        body: String::from_utf8(body.to_vec()).expect("answers are text"),
+        body: String::from_utf8(body.to_vec()).expect("the response body is UTF-8"),
     }
 }
 
@@ -131,24 +136,25 @@ impl Gateway {
     pub(crate) async fn start_with(engine: Engine, extra: &[(&str, &str)]) -> Self {
         let node = gw_testkit::anvil::anvil();
         let url = node.url().to_owned();
-        Self::start_on(engine, extra, node, &url, &url).await
+        Self::start_with_node(engine, extra, node, &url, &url).await
     }
 
-    /// In front of `node`, which ends with it. The test itself asks it at `node_url`; the gateway is given `urls`.
-    pub(crate) async fn start_on(
+    /// Starts a gateway in front of `node` and waits until it is ready. The node stops with the gateway. The test calls
+    /// the node at `node_url`; `urls` is the gateway's NODE_URL setting.
+    pub(crate) async fn start_with_node(
         engine: Engine,
         extra: &[(&str, &str)],
         node: impl core::fmt::Debug + Send + Sync + 'static,
         node_url: &str,
         urls: &str,
     ) -> Self {
-        let gateway = Self::launch_on(engine, extra, node, node_url, urls);
+        let gateway = Self::launch_with_node(engine, extra, node, node_url, urls);
         gateway.wait_ready().await;
         gateway
     }
 
-    /// The same without waiting until it is ready.
-    pub(crate) fn launch_on(
+    /// Like [`Self::start_with_node`], without waiting until the gateway is ready.
+    pub(crate) fn launch_with_node(
         engine: Engine,
         extra: &[(&str, &str)],
         node: impl core::fmt::Debug + Send + Sync + 'static,
@@ -173,15 +179,15 @@ impl Gateway {
         settings.push(("PORT".into(), port.to_string()));
         settings.push(("BASE_URL".into(), url.clone()));
         settings.push(("NODE_URL".into(), urls.to_owned()));
-        // A test may bring a disk or databases of its own.
-        let given = |name| extra.iter().any(|(known, _)| *known == name);
-        if !given("DATA_DIR") {
+        // A test may set its own data directory or databases in `extra`.
+        let is_overridden = |name| extra.iter().any(|(extra_name, _)| *extra_name == name);
+        if !is_overridden("DATA_DIR") {
             settings.push(("DATA_DIR".into(), data.path().display().to_string()));
         }
         if engine == Engine::Postgres {
             for name in ["DATABASE_URL", "AUDIT_DATABASE_URL"]
                 .into_iter()
-                .filter(|name| !given(name))
+                .filter(|name| !is_overridden(name))
             {
                 settings.push((name.into(), database_url()));
             }
@@ -200,8 +206,8 @@ impl Gateway {
         }
     }
 
-    /// Another instance beside this one: the same settings, its own port and directory.
-    pub(crate) async fn beside(&self) -> Self {
+    /// Starts a second instance with the same settings, its own port and its own data directory.
+    pub(crate) async fn start_second_instance(&self) -> Self {
         let data = tempfile::tempdir().unwrap();
         let port = free_port();
         let mut settings = self.settings.clone();
@@ -223,8 +229,8 @@ impl Gateway {
         gateway
     }
 
-    /// A gateway that somebody else started, as part of `process`.
-    pub(crate) fn found(url: String, node_url: String, process: Process) -> Self {
+    /// A gateway that already runs as part of `process`.
+    pub(crate) fn from_process(url: String, node_url: String, process: Process) -> Self {
         let (settings, data) = (Vec::new(), tempfile::tempdir().unwrap());
         Self {
             url,
@@ -241,8 +247,8 @@ impl Gateway {
         self.data.path()
     }
 
-    /// Runs a statement in the SQLite database behind the gateway's back; how many rows it changed.
-    pub(crate) fn in_database(&self, statement: &str) -> i64 {
+    /// Runs an SQL statement in the gateway's SQLite database directly. Returns the number of changed rows.
+    pub(crate) fn execute_sql(&self, statement: &str) -> i64 {
         let script = "import sqlite3,sys; db=sqlite3.connect(sys.argv[1]); \
                       print(db.execute(sys.argv[2]).rowcount); db.commit()";
         let mut command = Command::new("python3");
@@ -251,36 +257,37 @@ impl Gateway {
             .arg(self.data_dir().join("gateway.db"))
             .arg(statement);
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        said.trim()
+        let response = String::from_utf8_lossy(&output.stdout);
+        response
+            .trim()
             .parse()
             .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
     }
 
-    /// Runs another command of the binary with the same settings and returns its exit code and output.
-    pub(crate) fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        self.command_with(&[], arguments)
+    /// Runs another command of the binary with the same settings. Returns its exit code and output.
+    pub(crate) fn run_command(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        self.run_command_with(&[], arguments)
     }
 
-    /// The same with other settings on top.
-    pub(crate) fn command_with(&self, settings: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String) {
-        let more = settings
+    /// Like [`Self::run_command`], with additional settings that override the existing ones.
+    pub(crate) fn run_command_with(&self, settings: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String) {
+        let overrides = settings
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let settings: Vec<_> = self.settings.iter().cloned().chain(more).collect();
+        let settings: Vec<_> = self.settings.iter().cloned().chain(overrides).collect();
         let output = binary(&settings).args(arguments).output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Starts the binary again on the same data.
+    /// Kills the process and starts the binary again on the same data.
     pub(crate) async fn restart(&mut self) {
         self.process.kill();
         self.process = spawn(&self.settings);
         self.wait_ready().await;
     }
 
-    /// The same with other settings from now on.
+    /// Like [`Self::restart`], with settings that stay in force for later restarts.
     pub(crate) async fn restart_with(&mut self, settings: &[(&str, &str)]) {
         self.settings.extend(
             settings
@@ -311,12 +318,12 @@ impl Gateway {
         path: &str,
         headers: &[(&str, &str)],
         body: Option<Value>,
-    ) -> Answer {
+    ) -> Response {
         let body = body.map(|b| b.to_string());
         self.raw(method, path, headers, body.as_deref()).await
     }
 
-    pub(crate) async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Answer {
+    pub(crate) async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Response {
         let mut request = http::Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.url));
@@ -330,9 +337,9 @@ impl Gateway {
         send(&self.http, request.body(body).unwrap()).await
     }
 
-    /// An administrative call with the super token.
+    /// Calls an admin route with the platform admin token.
     #[track_caller]
-    pub(crate) fn admin(&self, method: &str, path: &str, body: Option<Value>) -> impl Future<Output = Answer> {
+    pub(crate) fn admin(&self, method: &str, path: &str, body: Option<Value>) -> impl Future<Output = Response> {
         let path = format!("/api/v1/admin{path}");
         let method = method.to_owned();
         async move {
@@ -341,13 +348,13 @@ impl Gateway {
         }
     }
 
-    pub(crate) async fn as_user(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub(crate) async fn as_user(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Response {
         self.request(method, path, &[("authorization", &format!("Bearer {token}"))], body)
             .await
     }
 
-    /// One JSON-RPC call; `token` empty means anonymous.
-    pub(crate) async fn rpc(&self, token: &str, method: &str, params: Value) -> Answer {
+    /// Sends one JSON-RPC call. An empty `token` means anonymous.
+    pub(crate) async fn rpc(&self, token: &str, method: &str, params: Value) -> Response {
         self.rpc_body(
             token,
             &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
@@ -355,11 +362,11 @@ impl Gateway {
         .await
     }
 
-    pub(crate) async fn rpc_body(&self, token: &str, body: &Value) -> Answer {
+    pub(crate) async fn rpc_body(&self, token: &str, body: &Value) -> Response {
         self.rpc_text(token, &body.to_string()).await
     }
 
-    pub(crate) async fn rpc_text(&self, token: &str, body: &str) -> Answer {
+    pub(crate) async fn rpc_text(&self, token: &str, body: &str) -> Response {
         let bearer = format!("Bearer {token}");
         let headers: &[(&str, &str)] = if token.is_empty() {
             &[]
@@ -369,7 +376,7 @@ impl Gateway {
         self.raw("POST", "/rpc", headers, Some(body)).await
     }
 
-    /// The `result` of a call that must succeed.
+    /// Sends one JSON-RPC call that must succeed and returns its `result`.
     pub(crate) async fn result(&self, token: &str, method: &str, params: Value) -> Value {
         let answer = self.rpc(token, method, params.clone()).await;
         assert_eq!(answer.status, 200, "{method} {params}: {}", answer.body);
@@ -378,7 +385,7 @@ impl Gateway {
         body["result"].clone()
     }
 
-    /// Asks the node directly, past the gateway.
+    /// Calls the node directly, without the gateway.
     pub(crate) async fn node(&self, method: &str, params: Value) -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let request = http::Request::post(&self.node_url)
@@ -390,9 +397,9 @@ impl Gateway {
         answer["result"].clone()
     }
 
-    /// Sends from one of the node's own accounts past the gateway, mined when this returns: the transaction, and what it
-    /// created.
-    pub(crate) async fn past(
+    /// Sends a transaction from one of the node's own accounts directly to the node and waits until it is mined.
+    /// Returns its hash and the address of the contract it created.
+    pub(crate) async fn send_to_node(
         &self,
         key: &PrivateKeySigner,
         to: Option<Address>,
@@ -413,7 +420,7 @@ impl Gateway {
         }
     }
 
-    /// Logs in by mock proof and returns the access token.
+    /// Logs in with a mock proof and returns the access token.
     pub(crate) async fn login(&self, did: &str) -> String {
         self.login_pair(did).await["access_token"].as_str().unwrap().to_owned()
     }
@@ -427,7 +434,7 @@ impl Gateway {
         self.request("POST", "/auth/verify", &[], Some(proof)).await.expect(200)
     }
 
-    /// Links the key's address to the token's user by a signed challenge.
+    /// Links the key's address to the token's user with a signed challenge.
     pub(crate) async fn link(&self, token: &str, key: &PrivateKeySigner) {
         let challenge = self
             .as_user(token, "POST", "/eth/link/challenge", None)
@@ -446,7 +453,7 @@ impl Gateway {
             .expect(200);
     }
 
-    /// Signs a transaction with the key's next nonce, fees and gas as a wallet would set them.
+    /// Signs a transaction with the key's next nonce. Fees and gas limit are fixed.
     pub(crate) async fn sign(
         &self,
         key: &PrivateKeySigner,
@@ -461,7 +468,7 @@ impl Gateway {
         sign_with_nonce(key, nonce, to, value, input)
     }
 
-    /// Signs and sends through the gateway; the transaction must be accepted, and is mined when this returns.
+    /// Signs a transaction, sends it through the gateway and waits until it is mined. The gateway must accept it.
     pub(crate) async fn send(
         &self,
         token: &str,
@@ -471,15 +478,15 @@ impl Gateway {
         input: Bytes,
     ) -> B256 {
         let (hash, raw) = self.sign(key, to, value, input).await;
-        let said = self.result(token, "eth_sendRawTransaction", json!([raw])).await;
-        assert_eq!(said, json!(hash));
-        self.mined(token, hash).await;
+        let response = self.result(token, "eth_sendRawTransaction", json!([raw])).await;
+        assert_eq!(response, json!(hash));
+        self.wait_until_mined(token, hash).await;
         hash
     }
 
-    /// The node takes a transaction a moment before it has mined it, and the gateway follows the node's head a moment
-    /// later still: `latest` holds the transaction when this returns.
-    pub(crate) async fn mined(&self, token: &str, hash: B256) {
+    /// Waits until the transaction is mined and the gateway's `latest` block contains it. The node accepts a
+    /// transaction before it mines it, and the gateway follows the node's head with a further delay.
+    pub(crate) async fn wait_until_mined(&self, token: &str, hash: B256) {
         let number = |block: &Value| {
             block
                 .as_str()
@@ -494,19 +501,19 @@ impl Gateway {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("{hash} was not mined and followed within ten seconds");
+        panic!("{hash} was not mined, or the gateway did not follow to its block, within ten seconds");
     }
 
-    /// Deploys init code through the gateway and returns the address once the registration is in force.
+    /// Deploys init code through the gateway, waits until the contract is registered and returns its address.
     pub(crate) async fn deploy(&self, token: &str, key: &PrivateKeySigner, init: Bytes) -> Address {
         let hash = self.send(token, key, None, U256::ZERO, init).await;
         let receipt = self.node("eth_getTransactionReceipt", json!([hash])).await;
         let address: Address = receipt["contractAddress"].as_str().unwrap().parse().unwrap();
         for _ in 0..100 {
-            let found = self
+            let lookup = self
                 .admin("GET", &format!("/contracts/by-address/{address}"), None)
                 .await;
-            if found.status == 200 {
+            if lookup.status == 200 {
                 return address;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -515,11 +522,11 @@ impl Gateway {
     }
 }
 
-/// An empty database of the private PostgreSQL.
+/// The URL of a new, empty database of the private PostgreSQL.
 pub(crate) fn database_url() -> String {
     gw_testkit::postgres::database()
         .expect("PostgreSQL")
-        .expect("not to be left out here")
+        .expect("the end-to-end tests need PostgreSQL")
         .url
 }
 
@@ -529,15 +536,16 @@ fn binary(settings: &[(String, String)]) -> Command {
     command
 }
 
-/// Not a setting: where the process writes its lines.
-pub(crate) const KEEP_LINES: &str = "lines of the process";
+/// A pseudo setting, which is not passed to the process: the file that receives its standard output and error.
+pub(crate) const PROCESS_OUTPUT: &str = "process output file";
 
 fn spawn(settings: &[(String, String)]) -> Process {
-    let (kept, settings): (Vec<_>, Vec<_>) = settings.iter().cloned().partition(|(name, _)| name == KEEP_LINES);
+    let (output_file, settings): (Vec<_>, Vec<_>) =
+        settings.iter().cloned().partition(|(name, _)| name == PROCESS_OUTPUT);
     let mut command = binary(&settings);
-    if let Some((_, path)) = kept.first() {
-        let lines = std::fs::File::create(path).unwrap();
-        command.stdout(lines.try_clone().unwrap()).stderr(lines);
+    if let Some((_, path)) = output_file.first() {
+        let output = std::fs::File::create(path).unwrap();
+        command.stdout(output.try_clone().unwrap()).stderr(output);
     }
     Process(
         command
@@ -583,7 +591,7 @@ pub(crate) fn sign_tx(key: &PrivateKeySigner, tx: TxEip1559) -> (B256, Bytes) {
     (alloy_primitives::keccak256(&raw), raw.into())
 }
 
-/// A compiled contract of `contracts/`.
+/// A compiled contract of `contracts/artifacts/`.
 pub(crate) fn artifact(name: &str) -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contracts/artifacts/");
     serde_json::from_str(&std::fs::read_to_string(format!("{path}{name}.json")).unwrap()).unwrap()

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const PER_MINUTE: usize = 40;
 
-/// Secrets that instances must share.
+/// Settings that instances must share.
 fn shared(redis: &str) -> Vec<(&'static str, String)> {
     vec![
         ("REDIS_URL", redis.to_owned()),
@@ -23,8 +23,8 @@ fn shared(redis: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Asks until the answer has this status: another instance's change is in force a moment later.
-async fn until(gw: &Gateway, token: &str, path: &str, status: u16) {
+/// Requests the path until the response has this status. A change by another instance takes effect with a short delay.
+async fn wait_for_status(gw: &Gateway, token: &str, path: &str, status: u16) {
     let mut last = 0;
     for _ in 0..100 {
         last = gw.as_user(token, "GET", path, None).await.status;
@@ -33,7 +33,7 @@ async fn until(gw: &Gateway, token: &str, path: &str, status: u16) {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("{path} still answers {last}");
+    panic!("{path} still responds with {last} instead of {status}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,42 +44,44 @@ async fn hd24_two_instances_are_one_gateway() {
     };
     let settings = shared(&redis.url());
     let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let one = Gateway::start_with(Engine::Postgres, &settings).await;
-    let two = one.beside().await;
+    let first = Gateway::start_with(Engine::Postgres, &settings).await;
+    let second = first.start_second_instance().await;
 
-    // A login opened on one is completed on the other, once, and polled where it was opened.
-    let opened = one
+    // A login is opened on the first instance, completed on the second one, once, and polled on the first one.
+    let opened = first
         .request("POST", "/auth/request", &[], Some(json!({})))
         .await
         .expect(200);
-    let session = opened["session_id"].as_str().unwrap();
-    let callback = format!("/auth/callback?session={session}");
-    let tokens = two
+    let session_id = opened["session_id"].as_str().unwrap();
+    let callback = format!("/auth/callback?session={session_id}");
+    let tokens = second
         .raw("POST", &callback, &[], Some("mock.did:example:alice"))
         .await
         .expect(200);
-    one.raw("POST", &callback, &[], Some("mock.did:example:alice"))
+    first
+        .raw("POST", &callback, &[], Some("mock.did:example:alice"))
         .await
         .expect(401);
-    let polled = one
-        .request("GET", &format!("/api/v1/auth/session/{session}/status"), &[], None)
+    let polled = first
+        .request("GET", &format!("/api/v1/auth/session/{session_id}/status"), &[], None)
         .await
         .expect(200);
     assert_eq!(polled["completed"], true, "{polled}");
     let token = polled["tokens"]["access_token"].as_str().unwrap();
-    for gw in [&one, &two] {
-        until(gw, token, "/api/v1/me/orgs", 200).await;
+    for gw in [&first, &second] {
+        wait_for_status(gw, token, "/api/v1/me/orgs", 200).await;
     }
 
-    // A refresh token serves once, whoever is asked.
+    // A refresh token can be used once, on either instance.
     let refresh = json!({"refresh_token": tokens["refresh_token"]});
-    two.request("POST", "/refresh", &[], Some(refresh.clone()))
+    second
+        .request("POST", "/refresh", &[], Some(refresh.clone()))
         .await
         .expect(200);
-    one.request("POST", "/refresh", &[], Some(refresh)).await.expect(401);
+    first.request("POST", "/refresh", &[], Some(refresh)).await.expect(401);
 
-    // A challenge given by one is answered to the other.
-    let challenge = one
+    // A challenge of one instance is answered to the other one.
+    let challenge = first
         .as_user(token, "POST", "/eth/link/challenge", None)
         .await
         .expect(200);
@@ -91,18 +93,19 @@ async fn hd24_two_instances_are_one_gateway() {
         "address": wallet.address(), "nonce": challenge["nonce"],
         "signature": hex::encode_prefixed(signature.as_bytes()),
     });
-    two.as_user(token, "POST", "/eth/link/verify", Some(proof))
+    second
+        .as_user(token, "POST", "/eth/link/verify", Some(proof))
         .await
         .expect(200);
 
     // Decision 22: administrators see the sessions of all instances, with the exact reason and without tokens.
-    let failed = one
+    let failed = first
         .request("POST", "/auth/request", &[], Some(json!({})))
         .await
         .expect(200);
     let path = format!("/auth/callback?session={}", failed["session_id"].as_str().unwrap());
-    two.raw("POST", &path, &[], Some("nonsense")).await.expect(400);
-    let listed = two.admin("GET", "/sessions", None).await;
+    second.raw("POST", &path, &[], Some("nonsense")).await.expect(400);
+    let listed = second.admin("GET", "/sessions", None).await;
     assert!(
         !listed.body.contains("token") && !listed.body.contains("ey"),
         "{}",
@@ -110,9 +113,9 @@ async fn hd24_two_instances_are_one_gateway() {
     );
     let listed = listed.expect(200);
     assert_eq!(listed["total"], 2, "{listed}");
-    // By handles that poll nothing (HD34), the same on both.
-    assert!(!listed.to_string().contains(session), "{listed}");
-    let of = |completed: bool| {
+    // The list has handles that cannot be polled (HD34) and are the same on both instances.
+    assert!(!listed.to_string().contains(session_id), "{listed}");
+    let session_with = |completed: bool| {
         listed["sessions"]
             .as_array()
             .unwrap()
@@ -121,53 +124,63 @@ async fn hd24_two_instances_are_one_gateway() {
             .cloned()
             .unwrap()
     };
-    let done = of(true);
+    let completed_session = session_with(true);
     assert_eq!(
-        (&done["completed"], &done["did"]),
+        (&completed_session["completed"], &completed_session["did"]),
         (&json!(true), &json!("did:example:alice")),
-        "{done}"
+        "{completed_session}"
     );
-    let refused = of(false);
+    let failed_session = session_with(false);
     assert_eq!(
-        (&refused["completed"], &refused["failed"], &refused["reason"]),
+        (
+            &failed_session["completed"],
+            &failed_session["failed"],
+            &failed_session["reason"]
+        ),
         (&json!(false), &json!(true), &json!("the proof is unreadable")),
-        "{refused}"
+        "{failed_session}"
     );
-    let failed_only = one.admin("GET", "/sessions?state=failed", None).await.expect(200);
+    let failed_only = first.admin("GET", "/sessions?state=failed", None).await.expect(200);
     assert_eq!(failed_only["total"], 1, "{failed_only}");
-    let path = format!("/sessions/{}", refused["id"].as_str().unwrap());
-    two.admin("DELETE", &path, None).await.expect(200);
-    one.admin("DELETE", &path, None).await.expect(404);
+    let path = format!("/sessions/{}", failed_session["id"].as_str().unwrap());
+    second.admin("DELETE", &path, None).await.expect(200);
+    first.admin("DELETE", &path, None).await.expect(404);
 
-    // Limits are shared: asked in turn, both stop at the same count.
+    // Rate limits are shared: requests to alternating instances have one count.
     let mut allowed = 0;
-    for gw in [&one, &two].into_iter().cycle().take(2 * PER_MINUTE) {
+    for gw in [&first, &second].into_iter().cycle().take(2 * PER_MINUTE) {
         let answer = gw.request("POST", "/introspect", &[], Some(json!({}))).await;
         match answer.status {
             400 => allowed += 1,
             429 => break,
-            other => panic!("{other}: {}", answer.body),
+            status => panic!("{status}: {}", answer.body),
         }
     }
-    assert!(allowed < PER_MINUTE, "{allowed} and the logins above");
-    one.request("POST", "/auth/request", &[], Some(json!({})))
+    assert!(
+        allowed < PER_MINUTE,
+        "{allowed} requests were allowed in addition to the logins above"
+    );
+    first
+        .request("POST", "/auth/request", &[], Some(json!({})))
         .await
         .expect(429);
-    two.request("POST", "/auth/request", &[], Some(json!({})))
+    second
+        .request("POST", "/auth/request", &[], Some(json!({})))
         .await
         .expect(429);
 
-    // Without the cache logins are 503, the limit is counted here, and everything else goes on.
+    // Without the cache logins are 503, each instance counts rate limits by itself, and everything else works.
     redis.stop();
-    two.request("POST", "/auth/request", &[], Some(json!({})))
+    second
+        .request("POST", "/auth/request", &[], Some(json!({})))
         .await
         .expect(503);
-    let called = two.rpc(token, "eth_chainId", json!([])).await;
+    let called = second.rpc(token, "eth_chainId", json!([])).await;
     assert_eq!(called.status, 200, "{}", called.body);
-    two.admin("GET", "/sessions", None).await.expect(503);
+    second.admin("GET", "/sessions", None).await.expect(503);
     let mut state = json!(null);
     for _ in 0..100 {
-        state = two.request("GET", "/ready", &[], None).await.expect(200)["dependencies"]["cache"].clone();
+        state = second.request("GET", "/ready", &[], None).await.expect(200)["dependencies"]["cache"].clone();
         if state == "down" {
             break;
         }
@@ -177,24 +190,27 @@ async fn hd24_two_instances_are_one_gateway() {
     redis.start_again().unwrap();
     let mut status = 0;
     for _ in 0..150 {
-        status = two.request("POST", "/auth/request", &[], Some(json!({}))).await.status;
+        status = second
+            .request("POST", "/auth/request", &[], Some(json!({})))
+            .await
+            .status;
         if status == 200 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    assert_eq!(status, 200, "logins come back by themselves");
+    assert_eq!(status, 200, "logins work again without a restart");
 }
 
-/// HD24, decision 12: without a cache that they share, a second instance does not start.
+/// HD24, decision 12: a second instance does not start without a shared cache.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd24_a_second_instance_without_redis_does_not_start() {
-    let one = Gateway::start_with(Engine::Postgres, &[]).await;
-    let place = tempfile::tempdir().unwrap();
-    let directory = place.path().display().to_string();
+    let first = Gateway::start_with(Engine::Postgres, &[]).await;
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().display().to_string();
     let port = crate::harness::free_port().to_string();
     let settings = [("DATA_DIR", directory.as_str()), ("PORT", &port)];
-    let (code, said) = one.command_with(&settings, &["serve"]);
-    assert_eq!(code, Some(78), "{said}");
-    assert!(said.contains("REDIS_URL"), "{said}");
+    let (code, output) = first.run_command_with(&settings, &["serve"]);
+    assert_eq!(code, Some(78), "{output}");
+    assert!(output.contains("REDIS_URL"), "{output}");
 }

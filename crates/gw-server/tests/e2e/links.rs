@@ -1,8 +1,8 @@
-//! Contract wallets and names, on a real node; logins that administrators end.
+//! Linking of contract wallets on a real node, and sessions that administrators end.
 
 use crate::{
     authorization::family,
-    harness::{Answer, Engine, Gateway, init_code, key},
+    harness::{Engine, Gateway, Response, init_code, key},
     world::World,
 };
 use alloy_primitives::{Address, B256, U256, hex, keccak256};
@@ -10,7 +10,7 @@ use alloy_signer::SignerSync as _;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-async fn linked(gw: &Gateway, token: &str) -> Vec<String> {
+async fn linked_addresses(gw: &Gateway, token: &str) -> Vec<String> {
     let listed = gw.as_user(token, "GET", "/eth/addresses", None).await.expect(200);
     listed["addresses"]
         .as_array()
@@ -20,19 +20,21 @@ async fn linked(gw: &Gateway, token: &str) -> Vec<String> {
         .collect()
 }
 
-/// Lets a day pass for what the gateway remembers of contract wallets. Their check is due at the next start then.
-fn a_day_passes(gw: &Gateway) {
-    assert_eq!(gw.in_database("UPDATE contract_wallet_proofs SET checked_at=0"), 1);
+/// Resets the time of the last check of the one linked contract wallet, so that the gateway checks it at its next
+/// start.
+fn expire_wallet_check(gw: &Gateway) {
+    assert_eq!(gw.execute_sql("UPDATE contract_wallet_proofs SET checked_at=0"), 1);
 }
 
-/// LK-4, HD10: a contract wallet is linked by its own word, which is asked for again every day.
+/// LK-4, HD10: a contract wallet is linked if it confirms the signature (EIP-1271). The gateway repeats the check
+/// daily.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lk4_hd10_a_contract_wallet_is_linked_while_it_says_so() {
+async fn lk4_hd10_a_contract_wallet_is_linked_while_it_confirms_the_signature() {
     let mut gw = Gateway::start_with(Engine::Sqlite, &[]).await;
     let token = gw.login("did:example:alice").await;
     let owner = key(1);
     let wallet = gw
-        .past(
+        .send_to_node(
             &key(0),
             None,
             &init_code("Wallet", owner.address().into_word().as_slice()),
@@ -45,80 +47,86 @@ async fn lk4_hd10_a_contract_wallet_is_linked_while_it_says_so() {
         .await
         .expect(200);
     let text = challenge["message"].as_str().unwrap().as_bytes();
-    let answer = |signer: usize| {
+    let proof = |signer: usize| {
         let signature = hex::encode_prefixed(key(signer).sign_message_sync(text).unwrap().as_bytes());
         json!({"address": wallet, "nonce": challenge["nonce"], "signature": signature})
     };
-    let stranger = gw
-        .as_user(&token, "POST", "/eth/link/verify", Some(answer(2)))
+    let wrong_signer = gw
+        .as_user(&token, "POST", "/eth/link/verify", Some(proof(2)))
         .await
         .expect(400);
-    assert_eq!(stranger["error"], "signature verification failed");
-    gw.as_user(&token, "POST", "/eth/link/verify", Some(answer(1)))
+    assert_eq!(wrong_signer["error"], "signature verification failed");
+    gw.as_user(&token, "POST", "/eth/link/verify", Some(proof(1)))
         .await
         .expect(200);
     let address = format!("{wallet:#x}");
-    assert_eq!(linked(&gw, &token).await, std::slice::from_ref(&address));
+    assert_eq!(linked_addresses(&gw, &token).await, std::slice::from_ref(&address));
 
-    // Asked again, it still says yes.
+    // The repeated check succeeds.
     gw.process.kill();
-    a_day_passes(&gw);
+    expire_wallet_check(&gw);
     gw.restart().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(linked(&gw, &token).await, [address]);
+    assert_eq!(linked_addresses(&gw, &token).await, [address]);
 
-    // The wallet has another owner now: whose it was ends with it.
+    // After the wallet's owner changed, the repeated check fails and the link ends.
     let data = [
         &keccak256("setOwner(address)")[..4],
         key(2).address().into_word().as_slice(),
     ]
     .concat();
-    gw.past(&key(0), Some(wallet), &data).await;
+    gw.send_to_node(&key(0), Some(wallet), &data).await;
     gw.process.kill();
-    a_day_passes(&gw);
+    expire_wallet_check(&gw);
     gw.restart().await;
     for _ in 0..100 {
-        if linked(&gw, &token).await.is_empty() {
+        if linked_addresses(&gw, &token).await.is_empty() {
             let events = gw.admin("GET", "/audit-logs?limit=50", None).await.expect(200);
             assert!(
                 events.to_string().contains("no longer confirms"),
-                "the reason is kept: {events}"
+                "the audit log has the reason: {events}"
             );
             return;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("the link stands though its wallet says no");
+    panic!("the link was not removed within ten seconds, although the wallet no longer confirms it");
 }
 
-/// The answer to a fresh challenge: a signature by `signer`, or these bytes.
-async fn hand_in(gw: &Gateway, token: &str, wallet: Address, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Answer {
+/// Requests a challenge and responds to it with the bytes that `sign` returns for the message.
+async fn verify_link(gw: &Gateway, token: &str, wallet: Address, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Response {
     let challenge = gw.as_user(token, "POST", "/eth/link/challenge", None).await.expect(200);
     let signature = hex::encode_prefixed(sign(challenge["message"].as_str().unwrap().as_bytes()));
     let body = json!({"address": wallet, "nonce": challenge["nonce"], "signature": signature});
     gw.as_user(token, "POST", "/eth/link/verify", Some(body)).await
 }
 
-/// RTS11, RT1a: a contract wallet that was deployed through the gateway is linked by its owner, and by nobody else; one
-/// whose registration its deployer deleted is no oracle.
+/// RTS11, RT1a: only its owner can link a contract wallet that was deployed through the gateway. After its registration
+/// was deleted, a wallet contract cannot be used as an oracle about other contracts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rts11_rt1a_a_wallet_deployed_through_the_gateway_is_linked_and_a_deleted_one_is_no_oracle() {
     let w = World::start(Engine::Sqlite).await;
-    let by = |signer: usize| move |text: &[u8]| key(signer).sign_message_sync(text).unwrap().as_bytes().to_vec();
+    let signed_by = |signer: usize| move |text: &[u8]| key(signer).sign_message_sync(text).unwrap().as_bytes().to_vec();
     let owner = key(4);
     let init = init_code("Wallet", owner.address().into_word().as_slice());
     let wallet = w.gw.deploy(&w.ops.token, &w.ops.key, init).await;
-    hand_in(&w.gw, &w.ops.token, wallet, by(5)).await.expect(400);
-    hand_in(&w.gw, &w.trader.token, wallet, by(4)).await.expect(400);
-    hand_in(&w.gw, &w.ops.token, wallet, by(4)).await.expect(200);
-    assert!(linked(&w.gw, &w.ops.token).await.contains(&format!("{wallet:#x}")));
+    verify_link(&w.gw, &w.ops.token, wallet, signed_by(5)).await.expect(400);
+    verify_link(&w.gw, &w.trader.token, wallet, signed_by(4))
+        .await
+        .expect(400);
+    verify_link(&w.gw, &w.ops.token, wallet, signed_by(4)).await.expect(200);
+    assert!(
+        linked_addresses(&w.gw, &w.ops.token)
+            .await
+            .contains(&format!("{wallet:#x}"))
+    );
 
     let oracle =
         w.gw.deploy(&w.ops.token, &w.ops.key, init_code("OracleWallet", &[]))
             .await;
     let path = format!("/api/v1/admin/orgs/{}/contracts/{oracle}", w.meridian);
     w.gw.as_user(&w.admin.token, "DELETE", &path, None).await.expect(200);
-    // "Is its balance at least nothing?" is a true yes.
+    // The signature encodes the question "is the balance at least zero?", which the contract would confirm.
     let words = [
         U256::ZERO,
         U256::from_be_slice(w.erc20.as_slice()),
@@ -127,16 +135,16 @@ async fn rts11_rt1a_a_wallet_deployed_through_the_gateway_is_linked_and_a_delete
         U256::ZERO,
     ];
     let question: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes::<32>()).collect();
-    let refused = hand_in(&w.gw, &w.ops.token, oracle, |_| question).await.expect(400);
+    let refused = verify_link(&w.gw, &w.ops.token, oracle, |_| question).await.expect(400);
     assert_eq!(refused["error"], "signature verification failed");
 }
 
-/// Spec/80 section 11: the logins of one user, ended one by one or all at once.
+/// Spec/80 section 11: administrators end sessions of a user, a single one or all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spec_80_11_administrators_end_a_users_logins() {
     let gw = Gateway::start_with(Engine::Sqlite, &[]).await;
     let did = "did:example:bob";
-    let (one, two, three) = (
+    let (first, second, third) = (
         gw.login_pair(did).await,
         gw.login_pair(did).await,
         gw.login_pair(did).await,
@@ -155,16 +163,16 @@ async fn spec_80_11_administrators_end_a_users_logins() {
     assert!(sessions.len() >= 3);
 
     let sid = |pair: &Value| family(&access(pair));
-    gw.admin("DELETE", &format!("{path}/{}", sid(&one)), None)
+    gw.admin("DELETE", &format!("{path}/{}", sid(&first)), None)
         .await
         .expect(200);
-    gw.as_user(&access(&one), "GET", "/api/v1/me/orgs", None)
+    gw.as_user(&access(&first), "GET", "/api/v1/me/orgs", None)
         .await
         .expect(401);
-    gw.as_user(&access(&two), "GET", "/api/v1/me/orgs", None)
+    gw.as_user(&access(&second), "GET", "/api/v1/me/orgs", None)
         .await
         .expect(200);
-    gw.admin("DELETE", &format!("{path}/{}", sid(&one)), None)
+    gw.admin("DELETE", &format!("{path}/{}", sid(&first)), None)
         .await
         .expect(404);
     gw.admin("DELETE", &format!("{path}/nonsense"), None).await.expect(400);
@@ -173,7 +181,7 @@ async fn spec_80_11_administrators_end_a_users_logins() {
         .expect(400);
 
     gw.admin("DELETE", &path, None).await.expect(200);
-    for pair in [&two, &three] {
+    for pair in [&second, &third] {
         gw.as_user(&access(pair), "GET", "/api/v1/me/orgs", None)
             .await
             .expect(401);
@@ -181,7 +189,7 @@ async fn spec_80_11_administrators_end_a_users_logins() {
         gw.request("POST", "/refresh", &[], Some(refresh)).await.expect(401);
     }
     assert_eq!(gw.admin("GET", &path, None).await.expect(200)["total"], 0);
-    // RTS10: in the same second.
-    let again = gw.login(did).await;
-    gw.as_user(&again, "GET", "/api/v1/me/orgs", None).await.expect(200);
+    // RTS10: a login within the same second is not affected.
+    let new_token = gw.login(did).await;
+    gw.as_user(&new_token, "GET", "/api/v1/me/orgs", None).await.expect(200);
 }

@@ -1,5 +1,5 @@
-//! The gateway as its users meet it: the real binary in front of a real node, on both databases.
-//! (Built with the mock login, because logging in is not what these tests are about.)
+//! End-to-end tests: the real binary in front of a real node, on SQLite and on PostgreSQL.
+//! The binary is built with the mock login, because most of these tests are not about logging in.
 
 #[cfg(test)]
 mod harness;
@@ -57,6 +57,8 @@ mod nodes;
 mod noninterference;
 #[cfg(test)]
 mod oauth;
+#[cfg(test)]
+mod openapi;
 #[cfg(test)]
 mod personal;
 #[cfg(test)]

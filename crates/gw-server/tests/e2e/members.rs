@@ -1,28 +1,29 @@
-//! Members of bodies and parameters of queries that a route does not know (HD33, decision 61), and lists that are null
-//! (RTO1): every route of the API description is asked.
+//! Unknown members of request bodies and unknown query parameters (HD33, decision 61), and `null` for lists (RTO1), for
+//! every route of the API description.
 
 use crate::{
-    harness::{ADMIN_TOKEN, Answer, Engine},
+    harness::{ADMIN_TOKEN, Engine, Response},
     world::World,
 };
 use serde_json::{Value, json};
 
-/// OAuth has these ignore what they do not know (RFC 6749 sections 3.1 and 3.2, RFC 7662 section 2.1).
+/// OAuth requires these routes to ignore unknown parameters (RFC 6749 sections 3.1 and 3.2, RFC 7662 section 2.1).
 const OPEN_QUERIES: [&str; 2] = ["/oauth/authorize", "/oauth/token"];
 const OPEN_BODIES: [&str; 2] = ["/oauth/token", "/api/v1/introspect"];
 
-/// Without a directory these are not there, whatever is sent.
+/// Without a configured directory these routes are 404 for any body.
 const ABSENT: [&str; 2] = [
     "/api/v1/auth/directory/callback",
     "/api/v1/auth/directory/service-principal",
 ];
 
-/// An operation, with what it takes.
+/// An operation of the API description.
 struct Route {
     method: String,
     path: String,
-    /// The path with ids of the world.
+    /// The path with ids of the [`World`] in place of its parameters.
     concrete: String,
+    /// The description of the request body.
     body: Option<Value>,
 }
 
@@ -61,10 +62,10 @@ fn routes(w: &World, described: &Value) -> Vec<Route> {
     routes
 }
 
-async fn ask(w: &World, route: &Route, query: &str, body: Option<Value>) -> Answer {
+async fn call_route(w: &World, route: &Route, query: &str, body: Option<Value>) -> Response {
     let bearer = format!("Bearer {}", w.admin.token);
-    let person = route.path.ends_with("/dry-run") || route.path.contains("/impersonate/");
-    let header = match route.path.starts_with("/api/v1/admin") && !person {
+    let needs_user = route.path.ends_with("/dry-run") || route.path.contains("/impersonate/");
+    let header = match route.path.starts_with("/api/v1/admin") && !needs_user {
         true => ("x-admin-token", ADMIN_TOKEN),
         false => ("authorization", bearer.as_str()),
     };
@@ -77,46 +78,47 @@ async fn ask(w: &World, route: &Route, query: &str, body: Option<Value>) -> Answ
     w.gw.request(&route.method, &path, &[header], body).await
 }
 
-/// HD33: `function` for `functions` granted everything.
+/// HD33: each route refuses unknown members and parameters. Before, a grant with `function` instead of `functions`
+/// allowed every function.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd33_every_route_refuses_what_it_does_not_know() {
     let w = World::start(Engine::Sqlite).await;
     let described = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
-    let mut wrong = Vec::new();
+    let mut faults = Vec::new();
     for route in routes(&w, &described) {
-        let mut judge = |what: &str, name: &str, answer: Answer| {
-            let named = serde_json::from_str::<Value>(&answer.body).ok();
-            let text = named
+        let mut check = |kind: &str, name: &str, answer: Response| {
+            let body = serde_json::from_str::<Value>(&answer.body).ok();
+            let text = body
                 .as_ref()
                 .and_then(|body| body["error"].as_str())
                 .unwrap_or_default();
-            if answer.status != 400 || !text.contains(&format!("unknown {what} `{name}`")) {
-                wrong.push(format!(
-                    "{} {} ({what}): {} {}",
+            if answer.status != 400 || !text.contains(&format!("unknown {kind} `{name}`")) {
+                faults.push(format!(
+                    "{} {} ({kind}): {} {}",
                     route.method, route.path, answer.status, answer.body
                 ));
             }
         };
         if !OPEN_QUERIES.contains(&route.path.as_str()) {
-            judge(
+            check(
                 "query parameter",
                 "unexpected",
-                ask(&w, &route, "unexpected=1", route.body.as_ref().map(|_| json!({}))).await,
+                call_route(&w, &route, "unexpected=1", route.body.as_ref().map(|_| json!({}))).await,
             );
         }
-        let takes_any = OPEN_BODIES.contains(&route.path.as_str()) || ABSENT.contains(&route.path.as_str());
-        if route.body.is_some() && !takes_any {
-            judge(
+        let accepts_unknown = OPEN_BODIES.contains(&route.path.as_str()) || ABSENT.contains(&route.path.as_str());
+        if route.body.is_some() && !accepts_unknown {
+            check(
                 "member",
                 "unexpected",
-                ask(&w, &route, "", Some(json!({"unexpected": 1}))).await,
+                call_route(&w, &route, "", Some(json!({"unexpected": 1}))).await,
             );
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// HD33: inside of bodies too, with the nearest known name.
+/// HD33: unknown members inside of bodies are refused, too. The error suggests the nearest known name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd33_a_misspelt_member_widens_no_right() {
     let w = World::start(Engine::Sqlite).await;
@@ -128,7 +130,7 @@ async fn hd33_a_misspelt_member_widens_no_right() {
     let param = |rule: Value| json!({"functions": [{"selector": "0x70a08231", "param_rules": [rule]}]});
     let event = |rule: Value| json!({"event_rules": [{"topic0": topic0, "param_rules": [rule]}]});
     let before = w.gw.admin("GET", &grants, None).await.expect(200);
-    for (method, path, body, member, meant) in [
+    for (method, path, body, member, suggestion) in [
         (
             "POST",
             &grants,
@@ -208,10 +210,10 @@ async fn hd33_a_misspelt_member_widens_no_right() {
             "claims",
         ),
     ] {
-        let said = w.gw.admin(method, path, Some(body.clone())).await.expect(400);
-        let text = said["error"].as_str().unwrap();
+        let response = w.gw.admin(method, path, Some(body.clone())).await.expect(400);
+        let text = response["error"].as_str().unwrap();
         assert!(
-            text.ends_with(&format!("unknown member `{member}`: did you mean `{meant}`?")),
+            text.ends_with(&format!("unknown member `{member}`: did you mean `{suggestion}`?")),
             "{body}: {text}"
         );
     }
@@ -220,19 +222,19 @@ async fn hd33_a_misspelt_member_widens_no_right() {
         before,
         "nothing was changed"
     );
-    // Old clients send these.
-    let made = json!({"name": "old", "slug": "old", "parent_id": null});
-    w.gw.admin("POST", &format!("/orgs/{}/groups", w.meridian), Some(made))
+    // Old clients send `parent_id`: it is accepted.
+    let group = json!({"name": "old", "slug": "old", "parent_id": null});
+    w.gw.admin("POST", &format!("/orgs/{}/groups", w.meridian), Some(group))
         .await
         .expect(201);
 }
 
-/// RTO1: a Go client writes an empty list as null.
+/// RTO1: `null` is accepted as the empty list, because Go clients encode an empty slice as `null`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rto1_null_is_the_empty_list_in_every_body() {
     let w = World::start(Engine::Sqlite).await;
     let described = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
-    let mut asked = 0;
+    let mut checked = 0;
     for route in routes(&w, &described) {
         let schema = route
             .body
@@ -253,35 +255,35 @@ async fn rto1_null_is_the_empty_list_in_every_body() {
             {
                 continue;
             }
-            asked += 1;
-            let said = ask(&w, &route, "", Some(json!({member: null}))).await;
+            checked += 1;
+            let response = call_route(&w, &route, "", Some(json!({member: null}))).await;
             assert!(
-                !said.body.contains("invalid type"),
+                !response.body.contains("invalid type"),
                 "{} {} `{member}`: {}",
                 route.method,
                 route.path,
-                said.body
+                response.body
             );
         }
     }
-    assert!(asked > 10, "the description names lists: {asked}");
+    assert!(checked > 10, "the description has too few lists: {checked}");
 
-    // The case that stopped ten of a peer's tests.
+    // A client sends this body when it sets the access of a group.
     let access = format!("/orgs/{}/groups/{}/access", w.meridian, w.analysts);
     let body = json!({"allowed_methods": ["eth_call"], "claims": null, "denied_methods": null});
-    let set = w.gw.admin("PUT", &access, Some(body)).await.expect(200);
+    let access_set = w.gw.admin("PUT", &access, Some(body)).await.expect(200);
     assert_eq!(
-        (&set["allowed_methods"], &set["claims"]),
+        (&access_set["allowed_methods"], &access_set["claims"]),
         (&json!(["eth_call"]), &json!([]))
     );
-    // Where null says something of its own, it goes on to.
+    // Where `null` differs from the empty list, it keeps its meaning.
     let grant = format!("/orgs/{}/contracts/{}/grants/{}", w.meridian, w.erc20, w.analysts);
-    let all =
+    let updated =
         w.gw.admin("PUT", &grant, Some(json!({"functions": null, "event_rules": null})))
             .await
             .expect(200);
     assert_eq!(
-        (&all["functions"], &all["event_rules"]),
+        (&updated["functions"], &updated["event_rules"]),
         (&Value::Null, &Value::Null),
         "F1: every function"
     );

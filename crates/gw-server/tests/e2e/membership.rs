@@ -1,7 +1,8 @@
-//! A membership is not consent (HD32, HD40, decision 62): what an organization may do by putting a DID into a group.
+//! A membership is not consent (HD32, HD40, decision 62): the limited rights that an organization gets by adding a DID
+//! to one of its groups.
 
 use crate::{
-    harness::{Answer, Engine, Gateway},
+    harness::{Engine, Gateway, Response},
     world::{World, group},
 };
 use alloy_primitives::{Bytes, U256};
@@ -14,7 +15,7 @@ const EVERYTHING: [&str; 4] = [
     "eth_estimateGas",
 ];
 
-/// The other bank: an administrator of its own, and a group for whoever it takes in.
+/// The other bank: its administrator, and a group to which it adds users.
 struct Rival<'w> {
     w: &'w World,
     token: String,
@@ -22,7 +23,7 @@ struct Rival<'w> {
 }
 
 impl<'w> Rival<'w> {
-    async fn of(w: &'w World) -> Self {
+    async fn new(w: &'w World) -> Self {
         let admins = group(&w.gw, &w.volta, "bosses", true, json!(EVERYTHING), json!([])).await;
         let body = json!({"did": "did:test:boss", "group_id": admins});
         w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body))
@@ -36,17 +37,17 @@ impl<'w> Rival<'w> {
         }
     }
 
-    async fn asks(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+    async fn as_admin(&self, method: &str, path: &str, body: Option<Value>) -> Response {
         self.w
             .gw
             .as_user(&self.token, method, &format!("/api/v1/admin{path}"), body)
             .await
     }
 
-    /// Puts a DID into the group, as nobody but the rival wants it.
-    async fn takes(&self, did: &str) -> Value {
+    /// Adds a DID to the rival's group without the user's consent.
+    async fn add_member(&self, did: &str) -> Value {
         let body = json!({"did": did, "group_id": self.group});
-        self.asks(
+        self.as_admin(
             "POST",
             &format!("/orgs/{}/memberships/by-did", self.w.volta),
             Some(body),
@@ -56,12 +57,12 @@ impl<'w> Rival<'w> {
     }
 }
 
-async fn meridian_asks(w: &World, method: &str, path: &str, body: Option<Value>) -> Answer {
+async fn as_meridian_admin(w: &World, method: &str, path: &str, body: Option<Value>) -> Response {
     w.gw.as_user(&w.admin.token, method, &format!("/api/v1/admin{path}"), body)
         .await
 }
 
-async fn me(gw: &Gateway, token: &str, method: &str, path: &str) -> Answer {
+async fn as_self(gw: &Gateway, token: &str, method: &str, path: &str) -> Response {
     gw.as_user(token, method, &format!("/api/v1/me{path}"), None).await
 }
 
@@ -73,29 +74,29 @@ fn ids(rows: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// RT11 (HD32): a membership made by DID reads and overwrites no note of another organization, lists no session, link or
-/// view of the person, and makes no payment ambiguous.
+/// RT11 (HD32): an organization that adds a DID cannot read or overwrite the notes of another organization, cannot list
+/// the user's sessions, links, URLs or permissions, and does not make the user's payments ambiguous.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rt11_an_invitation_opens_nothing_of_a_person_who_belongs_elsewhere() {
     let w = World::start(Engine::Sqlite).await;
-    let rival = Rival::of(&w).await;
+    let rival = Rival::new(&w).await;
     let ops = format!("/users/{}", w.ops.user_id);
     let note = json!({"note": "CANARY-NOTE", "metadata": {"file": "CANARY-FILE"}});
-    meridian_asks(&w, "PUT", &ops, Some(note)).await.expect(200);
-    let logins = async || rival.asks("GET", "/sessions", None).await.expect(200)["total"].clone();
-    let before = logins().await;
-    rival.takes(w.ops.did).await;
+    as_meridian_admin(&w, "PUT", &ops, Some(note)).await.expect(200);
+    let session_count = async || rival.as_admin("GET", "/sessions", None).await.expect(200)["total"].clone();
+    let before = session_count().await;
+    rival.add_member(w.ops.did).await;
 
-    let seen = rival.asks("GET", &ops, None).await;
+    let shown_user = rival.as_admin("GET", &ops, None).await;
     assert!(
-        !seen.body.contains("CANARY"),
+        !shown_user.body.contains("CANARY"),
         "another organization's note: {}",
-        seen.body
+        shown_user.body
     );
-    let listed = rival.asks("GET", &format!("/users?org_id={}", w.volta), None).await;
+    let listed = rival.as_admin("GET", &format!("/users?org_id={}", w.volta), None).await;
     assert!(!listed.body.contains("CANARY"), "{}", listed.body);
     let searched = rival
-        .asks("GET", &format!("/users?search={:#x}", w.ops.address()), None)
+        .as_admin("GET", &format!("/users?search={:#x}", w.ops.address()), None)
         .await;
     assert!(
         !searched.body.contains(w.ops.did),
@@ -103,12 +104,12 @@ async fn rt11_an_invitation_opens_nothing_of_a_person_who_belongs_elsewhere() {
         searched.body
     );
     rival
-        .asks("PUT", &ops, Some(json!({"note": "mine", "metadata": {}})))
+        .as_admin("PUT", &ops, Some(json!({"note": "mine", "metadata": {}})))
         .await
         .expect(200);
-    let kept = meridian_asks(&w, "GET", &ops, None).await.expect(200);
+    let meridian_view = as_meridian_admin(&w, "GET", &ops, None).await.expect(200);
     assert_eq!(
-        (&kept["note"], &kept["metadata"]["file"]),
+        (&meridian_view["note"], &meridian_view["metadata"]["file"]),
         (&json!("CANARY-NOTE"), &json!("CANARY-FILE"))
     );
     for path in [
@@ -117,12 +118,12 @@ async fn rt11_an_invitation_opens_nothing_of_a_person_who_belongs_elsewhere() {
         "/rpc-urls",
         "/effective-permissions?org=volta",
     ] {
-        let asked = rival.asks("GET", &format!("{ops}{path}"), None).await;
-        assert_eq!(asked.status, 403, "{path}: {}", asked.body);
+        let response = rival.as_admin("GET", &format!("{ops}{path}"), None).await;
+        assert_eq!(response.status, 403, "{path}: {}", response.body);
     }
-    assert_eq!(logins().await, before, "logins of the other bank's clients");
+    assert_eq!(session_count().await, before, "logins of the other bank's clients");
 
-    // One organization still: a payment needs no name.
+    // The user still has one organization: a payment need not name it.
     w.gw.send(
         &w.ops.token,
         &w.ops.key,
@@ -131,10 +132,10 @@ async fn rt11_an_invitation_opens_nothing_of_a_person_who_belongs_elsewhere() {
         Bytes::new(),
     )
     .await;
-    let mine = me(&w.gw, &w.ops.token, "GET", "/orgs").await.expect(200);
-    assert_eq!(ids(&mine["organizations"]), [w.meridian.as_str()]);
-    // And the own bank's ban is nobody's to stop.
-    meridian_asks(&w, "PUT", &ops, Some(json!({"banned": true})))
+    let orgs = as_self(&w.gw, &w.ops.token, "GET", "/orgs").await.expect(200);
+    assert_eq!(ids(&orgs["organizations"]), [w.meridian.as_str()]);
+    // The ban of the user's own bank stays in force.
+    as_meridian_admin(&w, "PUT", &ops, Some(json!({"banned": true})))
         .await
         .expect(200);
     let call = json!([{"to": w.erc20, "data": "0x18160ddd"}, "latest"]);
@@ -143,9 +144,9 @@ async fn rt11_an_invitation_opens_nothing_of_a_person_who_belongs_elsewhere() {
         404,
         "banned in the one organization"
     );
-    let shown = meridian_asks(&w, "GET", &ops, None).await.expect(200);
+    let shown = as_meridian_admin(&w, "GET", &ops, None).await.expect(200);
     assert_eq!(shown["banned"], json!(true));
-    meridian_asks(&w, "PUT", &ops, Some(json!({"banned": false})))
+    as_meridian_admin(&w, "PUT", &ops, Some(json!({"banned": false})))
         .await
         .expect(200);
     w.gw.send(
@@ -158,38 +159,38 @@ async fn rt11_an_invitation_opens_nothing_of_a_person_who_belongs_elsewhere() {
     .await;
 }
 
-/// RT11 (HD32): a membership that ended gives its organization's administrators nothing over the person.
+/// RT11 (HD32): an expired membership gives the organization's administrators no rights over the user.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rt11_an_ended_membership_is_no_scope() {
     let w = World::start(Engine::Sqlite).await;
     let user = format!("/users/{}", w.analyst.user_id);
-    meridian_asks(&w, "GET", &format!("{user}/sessions"), None)
+    as_meridian_admin(&w, "GET", &format!("{user}/sessions"), None)
         .await
         .expect(200);
-    let ended = "UPDATE memberships SET expires_at = 1 \
+    let expire = "UPDATE memberships SET expires_at = 1 \
                  WHERE user_id = (SELECT id FROM users WHERE external_id = 'did:test:analyst')";
-    assert_eq!(w.gw.in_database(ended), 1);
-    let asked =
+    assert_eq!(w.gw.execute_sql(expire), 1);
+    let response =
         w.gw.as_user(&w.admin.token, "GET", &format!("/api/v1/admin{user}/sessions"), None)
             .await;
-    assert_eq!(asked.status, 403, "{}", asked.body);
+    assert_eq!(response.status, 403, "{}", response.body);
 }
 
-/// RT24 (HD40): what an administrator is answered about a DID is the same whether it is new, belongs to nobody, or banks
-/// elsewhere.
+/// RT24 (HD40): an administrator gets the same responses about a DID whether it is new, belongs to no organization, or
+/// is a member of another bank.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rt24_no_answer_tells_whether_a_did_banks_elsewhere() {
     let w = World::start(Engine::Sqlite).await;
-    let rival = Rival::of(&w).await;
-    let mut told: Vec<(String, Vec<(u16, String)>)> = Vec::new();
+    let rival = Rival::new(&w).await;
+    let mut transcripts: Vec<(String, Vec<(u16, String)>)> = Vec::new();
     for did in ["did:test:nobody-yet", w.outsider.did, w.analyst.did] {
-        let made = rival.takes(did).await;
+        let created = rival.add_member(did).await;
         let (user, membership) = (
-            made["user_id"].as_str().unwrap(),
-            made["membership"]["id"].as_str().unwrap(),
+            created["user_id"].as_str().unwrap(),
+            created["membership"]["id"].as_str().unwrap(),
         );
         let path = format!("/users/{user}");
-        let mut answers = vec![(201, made.to_string())];
+        let mut responses = vec![(201, created.to_string())];
         for (method, path, body) in [
             ("GET", path.clone(), None),
             ("PUT", path.clone(), Some(json!({"kyc": true}))),
@@ -215,28 +216,28 @@ async fn rt24_no_answer_tells_whether_a_did_banks_elsewhere() {
             ("DELETE", path.clone(), None),
             ("GET", path.clone(), None),
         ] {
-            let said = rival.asks(method, &path, body).await;
-            answers.push((said.status, said.body));
+            let response = rival.as_admin(method, &path, body).await;
+            responses.push((response.status, response.body));
         }
-        // Nothing but the names themselves and the moments differs.
-        for (_, text) in &mut answers {
+        // Only the ids, the DID and the times may differ.
+        for (_, text) in &mut responses {
             *text = text
                 .replace(user, "USER")
                 .replace(membership, "MEMBERSHIP")
                 .replace(did, "DID");
-            *text = without_moments(text);
+            *text = without_times(text);
         }
-        told.push((did.to_owned(), answers));
+        transcripts.push((did.to_owned(), responses));
     }
-    for (did, answers) in &told[1..] {
-        for (n, (said, first)) in answers.iter().zip(&told[0].1).enumerate() {
-            assert_eq!(said, first, "answer {n} about {did}");
+    for (did, responses) in &transcripts[1..] {
+        for (n, (response, first)) in responses.iter().zip(&transcripts[0].1).enumerate() {
+            assert_eq!(response, first, "answer {n} about {did}");
         }
     }
 }
 
-/// `2026-11-22T15:45:42.123456Z` and the like, and correlation ids, taken out.
-fn without_moments(text: &str) -> String {
+/// The JSON text without members whose names end in `_at`, and without correlation ids.
+fn without_times(text: &str) -> String {
     let mut value: Value = serde_json::from_str(text).unwrap_or(Value::Null);
     fn strip(value: &mut Value) {
         match value {
@@ -252,21 +253,22 @@ fn without_moments(text: &str) -> String {
     value.to_string()
 }
 
-/// RT24 (HD32): an organization's ban and KYC mark bind there and nowhere else, enrolled before or after.
+/// RT24 (HD32): an organization's ban and KYC mark apply in this organization only, whether the user joined it before
+/// or after the other one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rt24_a_ban_or_kyc_mark_of_one_organization_binds_there_only() {
     let w = World::start(Engine::Sqlite).await;
-    let rival = Rival::of(&w).await;
+    let rival = Rival::new(&w).await;
     let did = "did:test:newcomer";
-    // Before her bank enrols her.
-    let made = rival.takes(did).await;
-    let path = format!("/users/{}", made["user_id"].as_str().unwrap());
+    // The rival bans the user before her bank adds her.
+    let created = rival.add_member(did).await;
+    let path = format!("/users/{}", created["user_id"].as_str().unwrap());
     rival
-        .asks("PUT", &path, Some(json!({"banned": true})))
+        .as_admin("PUT", &path, Some(json!({"banned": true})))
         .await
         .expect(200);
     let body = json!({"did": did, "group_id": w.analysts});
-    meridian_asks(
+    as_meridian_admin(
         &w,
         "POST",
         &format!("/orgs/{}/memberships/by-did", w.meridian),
@@ -274,26 +276,26 @@ async fn rt24_a_ban_or_kyc_mark_of_one_organization_binds_there_only() {
     )
     .await
     .expect(201);
-    // Verified by her bank: enough there.
-    meridian_asks(&w, "PUT", &path, Some(json!({"kyc": true})))
+    // The KYC mark of her bank is sufficient there.
+    as_meridian_admin(&w, "PUT", &path, Some(json!({"kyc": true})))
         .await
         .expect(200);
     let token = w.gw.login(did).await;
     let block = w.gw.rpc(&token, "eth_getBlockByNumber", json!(["latest", false])).await;
     assert_eq!(block.status, 200, "she works at her bank: {}", block.body);
     let code = json!([w.erc20, "latest"]);
-    // The rival's organization is shut to her, the name of it gives nothing.
+    // In the rival's organization she stays banned, also if she names it in the path.
     let (path, bearer) = (format!("/rpc/{}", w.volta), format!("Bearer {token}"));
-    let asked = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getBalance", "params": code});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getBalance", "params": code});
     let at_rival =
-        w.gw.request("POST", &path, &[("authorization", &bearer)], Some(asked))
+        w.gw.request("POST", &path, &[("authorization", &bearer)], Some(call))
             .await;
     assert_eq!(at_rival.status, 404);
-    // A KYC mark of the rival is none at the bank.
-    rival.takes(w.unverified.did).await;
+    // A KYC mark of the rival has no effect at the bank.
+    rival.add_member(w.unverified.did).await;
     let unverified = format!("/users/{}", w.unverified.user_id);
     rival
-        .asks("PUT", &unverified, Some(json!({"kyc": true})))
+        .as_admin("PUT", &unverified, Some(json!({"kyc": true})))
         .await
         .expect(200);
     let read =
@@ -306,49 +308,49 @@ async fn rt24_a_ban_or_kyc_mark_of_one_organization_binds_there_only() {
     let (_, raw) =
         w.gw.sign(&w.unverified.key, Some(w.ops.address()), U256::from(1), Bytes::new())
             .await;
-    let sent =
+    let send =
         w.gw.rpc(&w.unverified.token, "eth_sendRawTransaction", json!([raw]))
             .await;
-    assert_eq!(sent.status, 404, "{} {}", read.body, sent.body);
+    assert_eq!(send.status, 404, "{} {}", read.body, send.body);
 }
 
-/// RT24 (HD32): who put a deployer's DID into a group claims nothing of what the deployer made.
+/// RT24 (HD32): an organization that adds a deployer's DID to a group cannot claim the deployer's contracts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rt24_an_invitation_claims_no_contract() {
     let w = World::start(Engine::Sqlite).await;
-    let rival = Rival::of(&w).await;
-    // Past the gateway, by a wallet of Meridian's.
+    let rival = Rival::new(&w).await;
+    // A member of Meridian deploys a contract without the gateway.
     let raw =
         w.gw.sign(&w.ops.key, None, U256::ZERO, crate::harness::init_code("Probe", &[]))
             .await;
     w.gw.node("eth_sendRawTransaction", json!([raw.1])).await;
-    w.gw.mined(&w.ops.token, raw.0).await;
+    w.gw.wait_until_mined(&w.ops.token, raw.0).await;
     let receipt = w.gw.node("eth_getTransactionReceipt", json!([raw.0])).await;
     let body = json!({"address": receipt["contractAddress"], "deployment_tx_hash": raw.0, "name": "mine"});
     let claim = format!("/orgs/{}/contracts/claim", w.volta);
-    rival.takes(w.ops.did).await;
-    rival.asks("POST", &claim, Some(body.clone())).await.expect(400);
-    // Not after they came either: it was made before. (The node's clock runs a little ahead.)
+    rival.add_member(w.ops.did).await;
+    rival.as_admin("POST", &claim, Some(body.clone())).await.expect(400);
+    // Nor after the deployer accepted: the contract is older than the membership. The node's clock is a little ahead.
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
-    me(&w.gw, &w.ops.token, "POST", &format!("/orgs/{}/accept", w.volta))
+    as_self(&w.gw, &w.ops.token, "POST", &format!("/orgs/{}/accept", w.volta))
         .await
         .expect(200);
-    rival.asks("POST", &claim, Some(body.clone())).await.expect(400);
-    let own = format!("/orgs/{}/contracts/claim", w.meridian);
-    meridian_asks(&w, "POST", &own, Some(body)).await.expect(201);
+    rival.as_admin("POST", &claim, Some(body.clone())).await.expect(400);
+    let own_claim = format!("/orgs/{}/contracts/claim", w.meridian);
+    as_meridian_admin(&w, "POST", &own_claim, Some(body)).await.expect(201);
 }
 
-/// HD32, decision 62: an invitation is accepted by the person's own act, by the first use of the organization by name, or
-/// confirmed by super; or it is declined.
+/// HD32, decision 62: the user accepts an invitation by the accept route or by the first call that names the
+/// organization, the platform administrator confirms it, or the user declines it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd32_an_invitation_is_accepted_by_the_persons_own_act() {
     let w = World::start(Engine::Sqlite).await;
-    let rival = Rival::of(&w).await;
+    let rival = Rival::new(&w).await;
     let balance = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getBalance",
         "params": [w.ops.address(), "latest"]});
     let invitations = async |token: &str| {
-        let found = me(&w.gw, token, "GET", "/invitations").await.expect(200);
-        ids(&found["invitations"])
+        let listed = as_self(&w.gw, token, "GET", "/invitations").await.expect(200);
+        ids(&listed["invitations"])
             .into_iter()
             .map(str::to_owned)
             .collect::<Vec<_>>()
@@ -360,8 +362,8 @@ async fn hd32_an_invitation_is_accepted_by_the_persons_own_act() {
         (&w.admin, "decline"),
     ] {
         assert!(invitations(&persona.token).await.is_empty(), "{way}");
-        let made = rival.takes(persona.did).await;
-        assert_eq!(made["membership"]["status"], json!("pending"), "{way}");
+        let created = rival.add_member(persona.did).await;
+        assert_eq!(created["membership"]["status"], json!("pending"), "{way}");
         assert_eq!(
             invitations(&persona.token).await,
             std::slice::from_ref(&w.volta),
@@ -369,13 +371,13 @@ async fn hd32_an_invitation_is_accepted_by_the_persons_own_act() {
         );
         let user = format!("/users/{}", persona.user_id);
         rival
-            .asks("GET", &format!("{user}/linked-addresses"), None)
+            .as_admin("GET", &format!("{user}/linked-addresses"), None)
             .await
             .expect(403);
-        let membership = made["membership"]["id"].as_str().unwrap();
+        let membership = created["membership"]["id"].as_str().unwrap();
         match way {
             "route" => drop(
-                me(&w.gw, &persona.token, "POST", &format!("/orgs/{}/accept", w.volta))
+                as_self(&w.gw, &persona.token, "POST", &format!("/orgs/{}/accept", w.volta))
                     .await
                     .expect(200),
             ),
@@ -388,17 +390,17 @@ async fn hd32_an_invitation_is_accepted_by_the_persons_own_act() {
             }
             "super" => {
                 let confirm = format!("{user}/memberships/{membership}/confirm");
-                rival.asks("POST", &confirm, None).await.expect(403);
+                rival.as_admin("POST", &confirm, None).await.expect(403);
                 w.gw.admin("POST", &confirm, None).await.expect(200);
             }
             _ => drop(
-                me(&w.gw, &persona.token, "DELETE", &format!("/orgs/{}", w.volta))
+                as_self(&w.gw, &persona.token, "DELETE", &format!("/orgs/{}", w.volta))
                     .await
                     .expect(200),
             ),
         }
         assert!(invitations(&persona.token).await.is_empty(), "{way}");
-        let listed = rival.asks("GET", &format!("{user}/linked-addresses"), None).await;
+        let listed = rival.as_admin("GET", &format!("{user}/linked-addresses"), None).await;
         assert_eq!(
             listed.status,
             if way == "decline" { 403 } else { 200 },
@@ -407,13 +409,13 @@ async fn hd32_an_invitation_is_accepted_by_the_persons_own_act() {
         );
         if way != "decline" {
             let shown = rival
-                .asks("GET", &format!("{user}/memberships"), None)
+                .as_admin("GET", &format!("{user}/memberships"), None)
                 .await
                 .expect(200);
             assert_eq!(shown[0]["membership"]["status"], json!("active"), "{way}");
         }
-        // Who was not asked, or has left, accepts nothing.
-        me(&w.gw, &persona.token, "POST", &format!("/orgs/{}/accept", w.volta))
+        // Without a pending invitation there is nothing to accept.
+        as_self(&w.gw, &persona.token, "POST", &format!("/orgs/{}/accept", w.volta))
             .await
             .expect(404);
     }
@@ -425,11 +427,12 @@ async fn hd32_an_invitation_is_accepted_by_the_persons_own_act() {
     assert!(entries.contains("pending"), "the acceptance is audited: {entries}");
 }
 
-/// HD32: who belongs to nobody else is taken in at once, and is the organization's to administer from their next login on.
+/// HD32: a user without another organization becomes a member at once. The organization can administer the user from
+/// their next login on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hd32_who_belongs_to_nobody_else_is_taken_in_at_once() {
+async fn hd32_a_user_without_organization_becomes_a_member_at_once() {
     let w = World::start(Engine::Sqlite).await;
-    let rival = Rival::of(&w).await;
+    let rival = Rival::new(&w).await;
     w.gw.admin(
         "PUT",
         &format!("/users/{}", w.outsider.user_id),
@@ -437,42 +440,42 @@ async fn hd32_who_belongs_to_nobody_else_is_taken_in_at_once() {
     )
     .await
     .expect(200);
-    rival.takes(w.outsider.did).await;
+    rival.add_member(w.outsider.did).await;
     let links = format!("/users/{}/linked-addresses", w.outsider.user_id);
-    rival.asks("GET", &links, None).await.expect(403);
-    let own = json!([w.outsider.address(), "latest"]);
+    rival.as_admin("GET", &links, None).await.expect(403);
+    let params = json!([w.outsider.address(), "latest"]);
     assert_eq!(
-        w.gw.rpc(&w.outsider.token, "eth_getBalance", own).await.status,
+        w.gw.rpc(&w.outsider.token, "eth_getBalance", params).await.status,
         200,
-        "at once"
+        "the membership is in force at once"
     );
     w.gw.login(w.outsider.did).await;
-    rival.asks("GET", &links, None).await.expect(200);
+    rival.as_admin("GET", &links, None).await.expect(200);
 }
 
-/// RT17 (HD40): whether another organization registered an address is not told.
+/// RT17 (HD40): the response does not show whether another organization registered an address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rt17_by_address_answers_alike_for_foreign_and_unknown() {
     let w = World::start(Engine::Sqlite).await;
-    let rival = Rival::of(&w).await;
+    let rival = Rival::new(&w).await;
     let foreign = rival
-        .asks("GET", &format!("/contracts/by-address/{}", w.erc20), None)
+        .as_admin("GET", &format!("/contracts/by-address/{}", w.erc20), None)
         .await;
     let unknown = rival
-        .asks(
+        .as_admin(
             "GET",
             "/contracts/by-address/0x00000000000000000000000000000000000000aa",
             None,
         )
         .await;
     assert_eq!(
-        (foreign.status, without_moments(&foreign.body)),
-        (unknown.status, without_moments(&unknown.body))
+        (foreign.status, without_times(&foreign.body)),
+        (unknown.status, without_times(&unknown.body))
     );
     assert_eq!(foreign.status, 404);
 }
 
-/// RT26 (HD40): a rule with a literal address is taken or refused whatever wallets the members have.
+/// RT26 (HD40): whether a rule with a literal address is accepted does not depend on the members' wallets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rt26_no_rule_tells_whether_an_address_is_a_members_wallet() {
     let w = World::start(Engine::Sqlite).await;
@@ -485,13 +488,13 @@ async fn rt26_no_rule_tells_whether_an_address_is_a_members_wallet() {
     };
     let wallet = format!("{:#x}", w.analyst.address());
     let stranger = "0x00000000000000000000000000000000000000aa";
-    let of_wallet = meridian_asks(&w, "POST", &grants, Some(rule(&wallet))).await;
-    let of_stranger = meridian_asks(&w, "POST", &grants, Some(rule(stranger))).await;
+    let with_wallet = as_meridian_admin(&w, "POST", &grants, Some(rule(&wallet))).await;
+    let with_stranger = as_meridian_admin(&w, "POST", &grants, Some(rule(stranger))).await;
     assert_eq!(
-        (of_wallet.status, without_moments(&of_wallet.body)),
-        (of_stranger.status, without_moments(&of_stranger.body))
+        (with_wallet.status, without_times(&with_wallet.body)),
+        (with_stranger.status, without_times(&with_stranger.body))
     );
-    meridian_asks(&w, "POST", &grants, Some(rule(&format!("{:#x}", w.erc20))))
+    as_meridian_admin(&w, "POST", &grants, Some(rule(&format!("{:#x}", w.erc20))))
         .await
         .expect(201);
 }

@@ -1,7 +1,8 @@
 //! Which methods each tool needs: the table of `docs/clients.md`, measured (RTO13).
 //!
-//! Each cell is a whole `allowed_methods`. A member of a group that lists exactly these does the task with the tool as it is;
-//! the access log then shows exactly these, and metadata, which everybody may ask.
+//! Each cell of the table is a complete `allowed_methods` list. A member of a group with exactly this list completes
+//! the task with the unmodified tool. The access log must then show exactly these methods and metadata methods, which
+//! every caller may call.
 
 use crate::{
     harness::{Engine, key},
@@ -28,7 +29,7 @@ const METADATA: [&str; 6] = [
     "web3_clientVersion",
 ];
 
-/// The rows of the table: the tool, and per task its methods; `None` where the tool has no such task.
+/// The rows of the table: the tool and, for each of [`TASKS`], its methods. `None`: the tool does not do the task.
 fn table() -> Vec<(String, [Option<BTreeSet<String>>; 2])> {
     let text = std::fs::read_to_string(format!("{ROOT}/docs/clients.md")).unwrap();
     let rows = text
@@ -51,12 +52,12 @@ fn table() -> Vec<(String, [Option<BTreeSet<String>>; 2])> {
     };
     let row = |line: &str| {
         let cells = cells(line);
-        (cells[0].clone(), [1, 2].map(|at| methods(&cells[at])))
+        (cells[0].clone(), [1, 2].map(|column| methods(&cells[column])))
     };
     rows.skip(2).take_while(|line| line.starts_with('|')).map(row).collect()
 }
 
-/// How a task is done with a tool.
+/// The command that does a task with a tool.
 fn command(tool: &str, task: &str) -> Command {
     let clients = format!("{ROOT}/tests/clients");
     let words: Vec<String> = match tool {
@@ -76,7 +77,7 @@ fn command(tool: &str, task: &str) -> Command {
         .map(str::to_owned)
         .into(),
         "MetaMask" => ["node", "metamask.mjs"].map(str::to_owned).into(),
-        other => panic!("the test knows no tool `{other}`"),
+        unknown => panic!("no command for the tool `{unknown}`: add it to this test"),
     };
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir(if tool == "Hardhat" {
@@ -88,7 +89,7 @@ fn command(tool: &str, task: &str) -> Command {
     command
 }
 
-/// A tool with a member of its own, so that tools do not wait for one another.
+/// A tool and its own user, so that tools can run concurrently.
 struct Tool {
     w: Arc<World>,
     name: String,
@@ -98,8 +99,9 @@ struct Tool {
     token: String,
     /// Personal URLs of the scopes `all` and `wallet`.
     urls: [String; 2],
-    /// A transaction of its member to read.
+    /// The hash of a transaction that the user may read.
     transaction: String,
+    /// The number of marker calls made so far; see [`Self::successful_methods`].
     markers: usize,
 }
 
@@ -118,9 +120,9 @@ impl Tool {
             json!(["deploy"]),
         )
         .await;
-        let joins = json!({"did": did, "group_id": group});
+        let membership = json!({"did": did, "group_id": group});
         let path = format!("/orgs/{}/memberships/by-did", w.meridian);
-        let user = w.gw.admin("POST", &path, Some(joins)).await.expect(201)["user_id"]
+        let user = w.gw.admin("POST", &path, Some(membership)).await.expect(201)["user_id"]
             .as_str()
             .unwrap()
             .to_owned();
@@ -137,12 +139,12 @@ impl Tool {
                 .to_string();
         let mut urls = Vec::new();
         for scope in ["all", "wallet"] {
-            let wanted = json!({"scope": scope, "org_id": w.meridian});
-            let made =
-                w.gw.as_user(&token, "POST", "/api/v1/me/rpc-urls", Some(wanted))
+            let request = json!({"scope": scope, "org_id": w.meridian});
+            let created =
+                w.gw.as_user(&token, "POST", "/api/v1/me/rpc-urls", Some(request))
                     .await
                     .expect(201);
-            urls.push(made["url"].as_str().unwrap().to_owned());
+            urls.push(created["url"].as_str().unwrap().to_owned());
         }
         let (w, name, urls) = (Arc::clone(w), name.to_owned(), urls.try_into().unwrap());
         Self {
@@ -164,22 +166,23 @@ impl Tool {
         self.w.gw.admin("PUT", &path, Some(access)).await.expect(200);
     }
 
-    /// Does each task with exactly the methods of its cell; what is wrong with the cells.
+    /// Does each task with exactly the methods of its cell. Returns a description of each cell that is wrong.
     async fn measure(&mut self, cells: &[Option<BTreeSet<String>>; 2]) -> Vec<String> {
-        self.answered().await;
+        self.successful_methods().await;
         let mut faults = Vec::new();
-        // Reading first: sending changes what is read.
+        // The read task runs first, because the write task changes the data that it reads.
         for (task, methods) in TASKS.into_iter().zip(cells) {
             let Some(methods) = methods else { continue };
             self.allow(methods).await;
-            let mut done = self.run(task).await;
-            if done.is_err() && task == "write" {
-                // Of tools that run at once one may meet a policy that is not confirmed for two seconds (503).
-                done = self.run(task).await;
+            let mut result = self.run(task).await;
+            if result.is_err() && task == "write" {
+                // Tools run concurrently: a call fails with 503 if the policy was not confirmed for two seconds. Retry
+                // once.
+                result = self.run(task).await;
             }
-            let answered = self.answered().await;
-            if answered != *methods || done.is_err() {
-                faults.push(format!("{}, {task}: {done:?}\n  answered: {answered:?}", self.name));
+            let called = self.successful_methods().await;
+            if called != *methods || result.is_err() {
+                faults.push(format!("{}, {task}: {result:?}\n  called: {called:?}", self.name));
             }
         }
         faults
@@ -198,18 +201,18 @@ impl Tool {
             .stdin(Stdio::null());
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap();
         let output = output.unwrap_or_else(|error| panic!("{}: {error}; run scripts/setup.sh", self.name));
-        let said = [output.stdout, output.stderr].concat();
+        let response = [output.stdout, output.stderr].concat();
         if output.status.success() {
             Ok(())
         } else {
-            Err(String::from_utf8_lossy(&said).into_owned())
+            Err(String::from_utf8_lossy(&response).into_owned())
         }
     }
 
-    /// The methods that were answered since the last time, metadata left out.
-    async fn answered(&mut self) -> BTreeSet<String> {
-        // The last record of a task is one that no tool causes.
-        let (last, marker) = (
+    /// The methods of successful calls since the previous call of this function, without metadata methods.
+    async fn successful_methods(&mut self) -> BTreeSet<String> {
+        // A call of a method that no tool uses marks the end of a task in the log.
+        let (previous_marker, marker) = (
             format!("marker_{}", self.markers),
             format!("marker_{}", self.markers + 1),
         );
@@ -218,14 +221,17 @@ impl Tool {
         for _ in 0..200 {
             let path = format!("/logs?external_id={}&limit=1000", self.did);
             let logs = self.w.gw.admin("GET", &path, None).await.expect(200);
-            let all = logs["data"].as_array().unwrap();
-            if all.first().is_some_and(|record| record["method"] == marker.as_str()) {
-                let new = all
+            let records = logs["data"].as_array().unwrap();
+            if records
+                .first()
+                .is_some_and(|record| record["method"] == marker.as_str())
+            {
+                let new = records
                     .iter()
                     .skip(1)
-                    .take_while(|record| record["method"] != last.as_str());
-                let answered = new.filter(|record| record["status_code"] == 200);
-                let names = answered.map(|record| record["method"].as_str().unwrap().to_owned());
+                    .take_while(|record| record["method"] != previous_marker.as_str());
+                let successful = new.filter(|record| record["status_code"] == 200);
+                let names = successful.map(|record| record["method"].as_str().unwrap().to_owned());
                 return names
                     .filter(|name| !METADATA.contains(&&**name) && !name.contains(' '))
                     .collect();
@@ -236,7 +242,7 @@ impl Tool {
     }
 }
 
-/// RTO13: each cell is enough, and nothing in it is needless.
+/// RTO13: each cell lists every method that the task needs, and no other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rto13_each_tool_needs_the_methods_of_the_table() {
     let rows = table();
@@ -259,11 +265,11 @@ async fn rto13_each_tool_needs_the_methods_of_the_table() {
     w.gw.admin("POST", "/shared-infrastructure", Some(proxy))
         .await
         .expect(201);
-    let mut measured = Vec::new();
+    let mut measurements = Vec::new();
     for (number, (name, cells)) in (0..).zip(rows) {
         let mut tool = Tool::new(&w, number, &name).await;
-        measured.push(async move { tool.measure(&cells).await });
+        measurements.push(async move { tool.measure(&cells).await });
     }
-    let faults = futures_util::future::join_all(measured).await.concat();
+    let faults = futures_util::future::join_all(measurements).await.concat();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

@@ -1,7 +1,7 @@
-//! What the gateway stands in front of: several nodes of one chain, and nodes of several makes.
+//! The nodes behind the gateway: several nodes of one chain, and nodes of different vendors.
 
 use crate::{
-    harness::{Answer, Engine, Gateway, key},
+    harness::{Engine, Gateway, Response, key},
     world::{World, balance_of, group, member, org, transfer},
 };
 use alloy_primitives::U256;
@@ -13,14 +13,14 @@ async fn nodes(w: &World) -> Value {
     w.gw.request("GET", "/ready", &[], None).await.expect(200)["nodes"].clone()
 }
 
-/// A real node behind two ways, of which the first is cut in the midst of everything: reads, traces, sends and what is
-/// mined go on through the second one, and nobody sees an older block.
+/// One real node is reached through two relays. When the first relay is cut, reads, traces, sends and the validation of
+/// mined blocks continue through the second one, and no caller sees an older block.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_node_takes_over_reads_traces_and_sends() {
+async fn reads_traces_and_sends_fail_over_to_another_node() {
     let anvil = anvil();
-    let (mut one, two) = (Relay::to(anvil.url()).await, Relay::to(anvil.url()).await);
-    let (direct, urls) = (anvil.url().to_owned(), format!("{},{}", one.url(), two.url()));
-    let w = World::on(Gateway::start_on(Engine::Sqlite, &[], anvil, &direct, &urls).await).await;
+    let (mut first, second) = (Relay::to(anvil.url()).await, Relay::to(anvil.url()).await);
+    let (direct, urls) = (anvil.url().to_owned(), format!("{},{}", first.url(), second.url()));
+    let w = World::seed(Gateway::start_with_node(Engine::Sqlite, &[], anvil, &direct, &urls).await).await;
     let before = nodes(&w).await;
     assert_eq!(
         (before[0]["active"].clone(), before[1]["active"].clone()),
@@ -32,12 +32,20 @@ async fn another_node_takes_over_reads_traces_and_sends() {
         (json!("batch"), json!("ok")),
         "{before}"
     );
-    let shown = w.gw.result(&w.ops.token, "eth_blockNumber", json!([])).await;
-    one.cut().await;
-    // The very next call, a judged trace, is answered.
-    let said = w.call(&w.ops, balance_of(w.ops.address())).await;
-    assert_eq!((said.status, said.json().get("error")), (200, None), "{}", said.body);
-    assert_eq!(w.gw.result(&w.ops.token, "eth_blockNumber", json!([])).await, shown);
+    let block_number = w.gw.result(&w.ops.token, "eth_blockNumber", json!([])).await;
+    first.cut().await;
+    // The next call needs a trace and succeeds.
+    let response = w.call(&w.ops, balance_of(w.ops.address())).await;
+    assert_eq!(
+        (response.status, response.json().get("error")),
+        (200, None),
+        "{}",
+        response.body
+    );
+    assert_eq!(
+        w.gw.result(&w.ops.token, "eth_blockNumber", json!([])).await,
+        block_number
+    );
     w.gw.send(
         &w.ops.token,
         &w.ops.key,
@@ -52,7 +60,7 @@ async fn another_node_takes_over_reads_traces_and_sends() {
         (json!("down"), json!(true)),
         "{after}"
     );
-    // Neither addresses nor ports of nodes are told.
+    // Readiness shows neither addresses nor ports of nodes.
     assert!(
         !after.to_string().contains("127.0.0.1") && !after.to_string().contains("http"),
         "{after}"
@@ -70,14 +78,15 @@ async fn another_node_takes_over_reads_traces_and_sends() {
     assert!(!hidden.body.contains("nodes"), "{}", hidden.body);
 }
 
-/// Hardhat 3 knows `muxTracer`, traces no whole blocks, and runs no call above the most gas of a transaction: deployments,
-/// sends, calls, estimates and traces work all the same.
+/// Hardhat 3 has `muxTracer`, cannot trace whole blocks, and runs no call above the gas limit of a transaction.
+/// Deployments, sends, calls, estimates and traces work nevertheless.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hardhat_3_does_everything() {
+async fn hardhat_3_supports_every_feature() {
     let node = Hardhat::Three.start();
     let url = node.url().to_owned();
-    // Deploys, calls and sends through the gateway, each judged again once it was mined.
-    let w = World::on(Gateway::start_on(Engine::Sqlite, &[], node, &url, &url).await).await;
+    // The fixture deploys, calls and sends through the gateway, which validates each transaction again once it is
+    // mined.
+    let w = World::seed(Gateway::start_with_node(Engine::Sqlite, &[], node, &url, &url).await).await;
     let state = nodes(&w).await;
     assert_eq!(
         (state[0]["tracing"].clone(), state[0]["state"].clone()),
@@ -125,13 +134,14 @@ async fn hardhat_3_does_everything() {
     );
 }
 
-/// X11: Hardhat 2 knows no named tracer. What needs a trace is refused, the rest is served, and readiness says so.
+/// X11: Hardhat 2 has no named tracer. Calls that need a trace are refused, other calls are served, and readiness shows
+/// that tracing is down.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x11_hardhat_2_serves_what_needs_no_trace() {
+async fn x11_hardhat_2_serves_calls_that_need_no_trace() {
     let node = Hardhat::Two.start();
     let url = node.url().to_owned();
-    let gw = Gateway::launch_on(Engine::Sqlite, &[], node, &url, &url);
-    let ready = until_served(&gw).await;
+    let gw = Gateway::launch_with_node(Engine::Sqlite, &[], node, &url, &url);
+    let ready = wait_until_served(&gw).await;
     assert_eq!(ready.status, 503);
     let ready = ready.json();
     assert_eq!(
@@ -147,8 +157,8 @@ async fn x11_hardhat_2_serves_what_needs_no_trace() {
         (json!("ok"), json!("none"))
     );
     let bank = org(&gw, "Meridian Bank", "meridian").await;
-    let everything = group(&gw, &bank, "ops", false, json!(["*"]), json!(["deploy"])).await;
-    let ops = member(&gw, &bank, &everything, "did:test:ops", 0, true).await;
+    let ops_group = group(&gw, &bank, "ops", false, json!(["*"]), json!(["deploy"])).await;
+    let ops = member(&gw, &bank, &ops_group, "did:test:ops", 0, true).await;
     for (method, params) in [
         ("eth_blockNumber", json!([])),
         ("eth_getBalance", json!([ops.address(), "latest"])),
@@ -184,8 +194,8 @@ async fn x11_hardhat_2_serves_what_needs_no_trace() {
     );
 }
 
-/// Readiness once the node was connected; it never becomes ready.
-async fn until_served(gw: &Gateway) -> Answer {
+/// The readiness response once the admin API responds. The gateway itself never becomes ready.
+async fn wait_until_served(gw: &Gateway) -> Response {
     for _ in 0..300 {
         let request = http::Request::get(format!("{}/ready", gw.url))
             .body(http_body_util::Full::default())
@@ -199,58 +209,65 @@ async fn until_served(gw: &Gateway) -> Answer {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("the gateway did not serve within half a minute");
+    panic!("the gateway did not serve the admin API within half a minute");
 }
 
-/// G1: the key under which groups' keys rest is exchanged, and `doctor` says when the previous one can go.
+/// G1: the key that encrypts the groups' upstream keys is rotated, and `doctor` reports when the previous key is no
+/// longer needed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn g1_encryption_keys_are_exchanged() {
-    const NOW: &str = "RPC_API_KEY_ENCRYPTION_KEY";
+async fn g1_encryption_keys_are_rotated() {
+    const CURRENT: &str = "RPC_API_KEY_ENCRYPTION_KEY";
     const PREVIOUS: &str = "RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS";
     let (first, second, third) = ("11".repeat(32), "22".repeat(32), "33".repeat(32));
-    let mut gw = Gateway::start_with(Engine::Sqlite, &[(NOW, &first)]).await;
+    let mut gw = Gateway::start_with(Engine::Sqlite, &[(CURRENT, &first)]).await;
     let bank = org(&gw, "Meridian Bank", "meridian").await;
     let keyed = group(&gw, &bank, "keyed", false, json!(["*"]), json!([])).await;
     let access = format!("/orgs/{bank}/groups/{keyed}/access");
     let with_key = |key: &str| json!({"allowed_methods": ["*"], "claims": [], "rpc_api_key": key});
-    let shown = gw
+    let stored = gw
         .admin("PUT", &access, Some(with_key("sk-upstream-0123456789")))
         .await
         .expect(200);
     let teller = member(&gw, &bank, &keyed, "did:test:teller", 0, true).await;
-    let reads = async |gw: &Gateway| {
+    let read_block = async |gw: &Gateway| {
         gw.rpc(&teller.token, "eth_getBlockByNumber", json!(["latest", false]))
             .await
     };
-    reads(&gw).await.expect(200);
+    read_block(&gw).await.expect(200);
 
-    gw.restart_with(&[(NOW, &second)]).await;
+    gw.restart_with(&[(CURRENT, &second)]).await;
     assert_eq!(
-        reads(&gw).await.status,
+        read_block(&gw).await.status,
         502,
-        "what cannot be read is not replaced by another key"
+        "a key that cannot be decrypted is not replaced by another key"
     );
     gw.process.kill();
-    let (code, said) = gw.command(&["doctor"]);
+    let (code, output) = gw.run_command(&["doctor"]);
     assert!(
-        code != Some(0) && said.contains(&format!("does not decrypt those of: {keyed}")),
-        "{said}"
+        code != Some(0) && output.contains(&format!("does not decrypt the keys of these groups: {keyed}")),
+        "{output}"
     );
 
     gw.restart_with(&[(PREVIOUS, &first)]).await;
-    reads(&gw).await.expect(200);
+    read_block(&gw).await.expect(200);
     gw.process.kill();
-    let (_, said) = gw.command(&["doctor"]);
-    assert!(said.contains(&format!("{PREVIOUS} is needed for: {keyed}")), "{said}");
+    let (_, output) = gw.run_command(&["doctor"]);
+    assert!(
+        output.contains(&format!("{PREVIOUS} is needed for: {keyed}")),
+        "{output}"
+    );
 
-    // Whatever is changed of the access, its key is stored anew.
+    // Each change of the access encrypts and stores the key again.
     gw.restart().await;
-    let mask = shown["rpc_api_key"].as_str().unwrap();
+    let mask = stored["rpc_api_key"].as_str().unwrap();
     let kept = gw.admin("PUT", &access, Some(with_key(mask))).await.expect(200);
-    assert_eq!(kept["rpc_api_key_hint"], shown["rpc_api_key_hint"], "{kept}");
+    assert_eq!(kept["rpc_api_key_hint"], stored["rpc_api_key_hint"], "{kept}");
     gw.process.kill();
-    let (_, said) = gw.command(&["doctor"]);
-    assert!(said.contains("upstream keys of groups: can be decrypted\n"), "{said}");
+    let (_, output) = gw.run_command(&["doctor"]);
+    assert!(
+        output.contains("upstream keys of groups: can be decrypted\n"),
+        "{output}"
+    );
     gw.restart_with(&[(PREVIOUS, &third)]).await;
-    reads(&gw).await.expect(200);
+    read_block(&gw).await.expect(200);
 }

@@ -1,4 +1,4 @@
-//! Who reads what: members, other organizations, administrators, owners, strangers.
+//! What members, members of other organizations, administrators, transaction senders and unknown users can read.
 
 use crate::{
     harness::{Engine, on_both_engines},
@@ -13,7 +13,7 @@ on_both_engines!(
     wallets,
     blocks_and_transactions,
     logs,
-    changes_bind_at_once
+    changes_take_effect_at_once
 );
 
 const STRANGER: Address = address!("00000000000000000000000000000000deadbeef");
@@ -22,7 +22,7 @@ fn denial(id: u32) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"method not found"}}}}"#)
 }
 
-/// Decision 14, J1, A3: anonymous callers get the six metadata methods, everybody refused gets the same bytes.
+/// Decision 14, J1, A3: anonymous callers may call the six metadata methods. Every denial has the same bytes.
 async fn metadata_and_denials(engine: Engine) {
     let w = World::start(engine).await;
     for method in [
@@ -61,8 +61,11 @@ async fn metadata_and_denials(engine: Engine) {
         let answer = w.gw.rpc(token, method, params).await;
         assert_eq!((answer.status, answer.body), (404, denial(1)), "{method}");
     }
-    let bad = w.gw.rpc("not.a.token", "eth_chainId", json!([])).await;
-    assert_eq!((bad.status, bad.json()["error"].as_str()), (401, Some("invalid token")));
+    let invalid_token = w.gw.rpc("not.a.token", "eth_chainId", json!([])).await;
+    assert_eq!(
+        (invalid_token.status, invalid_token.json()["error"].as_str()),
+        (401, Some("invalid token"))
+    );
 
     // A10: a banned user gets the denial on metadata too, at once.
     w.gw.admin(
@@ -77,15 +80,15 @@ async fn metadata_and_denials(engine: Engine) {
     assert!(!banned.body.contains("0x7a69"));
 }
 
-/// F3, X10, B4, T2: the same balance question asked by everybody.
+/// F3, X10, B4, T2: each caller reads a token balance.
 async fn token_balances(engine: Engine) {
     let w = World::start(engine).await;
     let thousand = format!("0x{:064x}", 1000);
-    for who in [&w.analyst, &w.ops] {
-        let said = w.call(who, balance_of(w.analyst.address())).await.expect(200);
-        assert_eq!(said["result"], json!(thousand));
+    for caller in [&w.analyst, &w.ops] {
+        let response = w.call(caller, balance_of(w.analyst.address())).await.expect(200);
+        assert_eq!(response["result"], json!(thousand));
     }
-    // F3: the parameter rule binds the analyst to the own address.
+    // F3: the parameter rule limits the analyst to their own address.
     assert_eq!(w.call(&w.analyst, balance_of(w.ops.address())).await.body, denial(1));
     // F2: another function, no selector, short data.
     for data in ["0x95d89b41", "0x", "0x70a082"] {
@@ -96,28 +99,28 @@ async fn token_balances(engine: Engine) {
             "{data}"
         );
     }
-    // T2: other bank, no membership, unregistered target: byte-equal.
-    for who in [&w.trader, &w.outsider] {
-        assert_eq!(w.call(who, balance_of(who.address())).await.body, denial(1));
-        let nowhere = json!([{"to": STRANGER, "data": "0x70a08231"}, "latest"]);
-        assert_eq!(w.gw.rpc(&who.token, "eth_call", nowhere).await.body, denial(1));
+    // T2: the denials of another bank, of a user without membership and for an unregistered target are byte-equal.
+    for caller in [&w.trader, &w.outsider] {
+        assert_eq!(w.call(caller, balance_of(caller.address())).await.body, denial(1));
+        let unregistered = json!([{"to": STRANGER, "data": "0x70a08231"}, "latest"]);
+        assert_eq!(w.gw.rpc(&caller.token, "eth_call", unregistered).await.body, denial(1));
     }
-    // D2: the organization's administrator sees all its contracts.
+    // D2: the organization's administrator may call all its contracts.
     w.call(&w.admin, balance_of(w.admin.address())).await.expect(200);
-    // X10, decision 38: a sender that is not the caller's own.
+    // X10, decision 38: a sender address that is not the caller's own is refused.
     let forged = json!([{"from": w.ops.address(), "to": w.erc20, "data": balance_of(w.analyst.address())}, "latest"]);
-    let said = w.gw.rpc(&w.analyst.token, "eth_call", forged).await.expect(400);
-    assert_eq!(said["error"]["code"], json!(-32602));
-    // B4: overrides.
+    let response = w.gw.rpc(&w.analyst.token, "eth_call", forged).await.expect(400);
+    assert_eq!(response["error"]["code"], json!(-32602));
+    // B4: state overrides are refused.
     let overridden = json!([{"to": w.erc20, "data": balance_of(w.analyst.address())}, "latest", {w.erc20.to_string(): {"balance": "0x1"}}]);
     assert_eq!(w.gw.rpc(&w.ops.token, "eth_call", overridden).await.status, 400);
-    // B1: init code that reads a foreign contract, without a target.
+    // B1: a call without a target, which runs init code, is denied.
     let creation = json!([{"data": "0x6001600055"}, "latest"]);
     assert_eq!(w.gw.rpc(&w.analyst.token, "eth_call", creation).await.body, denial(1));
-    // W7: the contract's own revert reaches those who may call it.
-    let too_much =
+    // W7: callers who may call the contract get its revert message.
+    let overdraft =
         json!([{"from": w.ops.address(), "to": w.erc20, "data": transfer(w.analyst.address(), 9_000_000)}, "latest"]);
-    let reverted = w.gw.rpc(&w.ops.token, "eth_call", too_much).await.expect(200);
+    let reverted = w.gw.rpc(&w.ops.token, "eth_call", overdraft).await.expect(200);
     assert_eq!(reverted["error"]["code"], json!(3));
     assert_eq!(
         reverted["error"]["message"],
@@ -125,10 +128,11 @@ async fn token_balances(engine: Engine) {
     );
 }
 
-/// K8, HD6: balance and nonce are zero unless Full, never 404, and tell nothing about links.
+/// K8, HD6: balance and nonce of an address are zero unless the caller sees it in full. The response is never 404 and
+/// does not show whether the address is linked.
 async fn wallets(engine: Engine) {
     let w = World::start(engine).await;
-    let own =
+    let balance =
         w.gw.result(
             &w.analyst.token,
             "eth_getBalance",
@@ -136,26 +140,26 @@ async fn wallets(engine: Engine) {
         )
         .await;
     assert_eq!(
-        own,
+        balance,
         w.gw.node("eth_getBalance", json!([w.analyst.address(), "latest"]))
             .await
     );
-    assert_ne!(own, json!("0x0"));
+    assert_ne!(balance, json!("0x0"));
     for hidden in [w.ops.address(), w.trader.address(), STRANGER] {
         for method in ["eth_getBalance", "eth_getTransactionCount"] {
-            let said = w.gw.rpc(&w.analyst.token, method, json!([hidden, "latest"])).await;
+            let response = w.gw.rpc(&w.analyst.token, method, json!([hidden, "latest"])).await;
             assert_eq!(
-                (said.status, said.json()["result"].clone()),
+                (response.status, response.json()["result"].clone()),
                 (200, json!("0x0")),
                 "{method} {hidden}"
             );
         }
     }
-    // Decision 37: no code is `0x` whoever owns the address.
-    let none =
+    // Decision 37: an address without code gives `0x`, whoever owns it.
+    let no_code =
         w.gw.result(&w.analyst.token, "eth_getCode", json!([STRANGER, "latest"]))
             .await;
-    assert_eq!(none, json!("0x"));
+    assert_eq!(no_code, json!("0x"));
     let code =
         w.gw.result(&w.analyst.token, "eth_getCode", json!([w.erc20, "latest"]))
             .await;
@@ -179,7 +183,7 @@ async fn wallets(engine: Engine) {
     );
 }
 
-/// R12, decision 43, HD11: blocks hold own transactions only, headers carry nothing that undoes it.
+/// R12, decision 43, HD11: a block shows the caller's own transactions only. No header field discloses the others.
 async fn blocks_and_transactions(engine: Engine) {
     let w = World::start(engine).await;
     let hash =
@@ -191,16 +195,16 @@ async fn blocks_and_transactions(engine: Engine) {
             transfer(w.analyst.address(), 5),
         )
         .await;
-    let truth = w.gw.node("eth_getTransactionByHash", json!([hash])).await;
-    let number = truth["blockNumber"].clone();
+    let transaction = w.gw.node("eth_getTransactionByHash", json!([hash])).await;
+    let number = transaction["blockNumber"].clone();
 
-    let own =
+    let visible =
         w.gw.result(&w.ops.token, "eth_getTransactionByHash", json!([hash]))
             .await;
     for field in ["from", "to", "value", "input", "nonce", "v", "r", "s", "blockHash"] {
-        assert_eq!(own[field], truth[field], "{field}");
+        assert_eq!(visible[field], transaction[field], "{field}");
     }
-    // K7: the administrator sees the call, not the wallet.
+    // K7: the administrator sees the transaction, but not the wallet or the input.
     let masked =
         w.gw.result(&w.admin.token, "eth_getTransactionByHash", json!([hash]))
             .await;
@@ -209,30 +213,35 @@ async fn blocks_and_transactions(engine: Engine) {
         (masked["input"].clone(), masked["r"].clone()),
         (json!("0x"), json!("0x0"))
     );
-    for who in [&w.trader, &w.outsider, &w.analyst] {
-        let answer = w.gw.rpc(&who.token, "eth_getTransactionByHash", json!([hash])).await;
+    for caller in [&w.trader, &w.outsider, &w.analyst] {
+        let answer = w.gw.rpc(&caller.token, "eth_getTransactionByHash", json!([hash])).await;
         assert!(
             answer.body.contains(r#""result":null"#) || answer.body == denial(1),
             "{}: {}",
-            who.did,
+            caller.did,
             answer.body
         );
     }
-    for (who, count) in [(&w.ops, 1), (&w.trader, 0), (&w.analyst, 0)] {
+    for (caller, count) in [(&w.ops, 1), (&w.trader, 0), (&w.analyst, 0)] {
         let block =
-            w.gw.result(&who.token, "eth_getBlockByNumber", json!([number, true]))
+            w.gw.result(&caller.token, "eth_getBlockByNumber", json!([number, true]))
                 .await;
-        assert_eq!(block["transactions"].as_array().unwrap().len(), count, "{}", who.did);
-        for zero in ["gasUsed", "size"] {
-            assert_eq!(block[zero], json!("0x0"), "{zero}");
+        assert_eq!(block["transactions"].as_array().unwrap().len(), count, "{}", caller.did);
+        for field in ["gasUsed", "size"] {
+            assert_eq!(block[field], json!("0x0"), "{field}");
         }
-        for root in ["transactionsRoot", "receiptsRoot", "stateRoot"] {
-            assert_eq!(block[root], json!(format!("0x{}", "0".repeat(64))), "{root}");
+        for field in ["transactionsRoot", "receiptsRoot", "stateRoot"] {
+            assert_eq!(block[field], json!(format!("0x{}", "0".repeat(64))), "{field}");
         }
-        let counted =
-            w.gw.rpc(&who.token, "eth_getBlockTransactionCountByNumber", json!([number]))
+        let tx_count =
+            w.gw.rpc(&caller.token, "eth_getBlockTransactionCountByNumber", json!([number]))
                 .await;
-        assert_eq!(counted.json()["result"], json!(format!("0x{count:x}")), "{}", who.did);
+        assert_eq!(
+            tx_count.json()["result"],
+            json!(format!("0x{count:x}")),
+            "{}",
+            caller.did
+        );
     }
     let receipt =
         w.gw.result(&w.ops.token, "eth_getTransactionReceipt", json!([hash]))
@@ -249,55 +258,65 @@ async fn blocks_and_transactions(engine: Engine) {
     assert_eq!(receipts, json!([]));
 }
 
-/// R19-R22, HD1, decision 20: what a log tells, and what a query can find out.
+/// R19-R22, HD1, decision 20: which logs a caller sees, with which masks, and what a filter can disclose.
 async fn logs(engine: Engine) {
     let w = World::start(engine).await;
-    let all = json!([{"address": w.erc20, "fromBlock": "0x0", "toBlock": "latest"}]);
-    let truth = w.gw.node("eth_getLogs", all.clone()).await;
-    assert_eq!(truth.as_array().unwrap().len(), 2, "the mint and the payment");
-    // The sender is a participant of both: everything in clear.
-    assert_eq!(w.gw.result(&w.ops.token, "eth_getLogs", all.clone()).await, truth);
-    // A grant holder sees the events, foreign wallets masked, the own address in clear.
-    let seen = w.gw.result(&w.analyst.token, "eth_getLogs", all.clone()).await;
+    let filter_all = json!([{"address": w.erc20, "fromBlock": "0x0", "toBlock": "latest"}]);
+    let node_logs = w.gw.node("eth_getLogs", filter_all.clone()).await;
+    assert_eq!(node_logs.as_array().unwrap().len(), 2, "the mint and the payment");
+    // The sender is a participant of both transfers and sees them in clear text.
+    assert_eq!(
+        w.gw.result(&w.ops.token, "eth_getLogs", filter_all.clone()).await,
+        node_logs
+    );
+    // A grant holder sees the events with other wallets masked and their own address in clear text.
+    let visible = w.gw.result(&w.analyst.token, "eth_getLogs", filter_all.clone()).await;
     let word = |a: Address| json!(a.into_word());
-    assert_eq!(seen[1]["topics"][1], word(Address::ZERO));
-    assert_eq!(seen[1]["topics"][2], word(w.analyst.address()));
-    assert!(!seen.to_string().contains(&format!("{:x}", w.ops.address())));
-    // HD1: a query naming a hidden address equals a query naming a random one.
-    let transfer_topic = truth[1]["topics"][0].clone();
-    let by = |a: Address| json!([{"address": w.erc20, "fromBlock": "0x0", "topics": [transfer_topic, word(a)]}]);
-    let hidden = w.gw.rpc(&w.analyst.token, "eth_getLogs", by(w.ops.address())).await;
-    let random = w.gw.rpc(&w.analyst.token, "eth_getLogs", by(STRANGER)).await;
+    assert_eq!(visible[1]["topics"][1], word(Address::ZERO));
+    assert_eq!(visible[1]["topics"][2], word(w.analyst.address()));
+    assert!(!visible.to_string().contains(&format!("{:x}", w.ops.address())));
+    // HD1: a filter with a hidden address has the same result as a filter with a random one.
+    let transfer_topic = node_logs[1]["topics"][0].clone();
+    let from_filter =
+        |a: Address| json!([{"address": w.erc20, "fromBlock": "0x0", "topics": [transfer_topic, word(a)]}]);
+    let hidden =
+        w.gw.rpc(&w.analyst.token, "eth_getLogs", from_filter(w.ops.address()))
+            .await;
+    let random = w.gw.rpc(&w.analyst.token, "eth_getLogs", from_filter(STRANGER)).await;
     assert_eq!(hidden.body, random.body);
     assert_eq!(hidden.json()["result"], json!([]));
-    let to_me = json!([{"address": w.erc20, "fromBlock": "0x0", "topics": [null, null, word(w.analyst.address())]}]);
+    let to_analyst =
+        json!([{"address": w.erc20, "fromBlock": "0x0", "topics": [null, null, word(w.analyst.address())]}]);
     assert_eq!(
-        w.gw.result(&w.analyst.token, "eth_getLogs", to_me)
+        w.gw.result(&w.analyst.token, "eth_getLogs", to_analyst)
             .await
             .as_array()
             .unwrap()
             .len(),
         1
     );
-    // No address, a forbidden one among allowed ones, a bank without grant.
+    // Denied: no address, a forbidden address among allowed ones, a caller without a grant.
     for filter in [json!([{}]), json!([{"address": [w.erc20, STRANGER]}])] {
         assert_eq!(w.gw.rpc(&w.analyst.token, "eth_getLogs", filter).await.body, denial(1));
     }
-    assert_eq!(w.gw.rpc(&w.trader.token, "eth_getLogs", all).await.body, denial(1));
+    assert_eq!(
+        w.gw.rpc(&w.trader.token, "eth_getLogs", filter_all).await.body,
+        denial(1)
+    );
 }
 
-/// C6, TK-8, A8: an administrator's change binds at the next request.
-async fn changes_bind_at_once(engine: Engine) {
+/// C6, TK-8, A8: an administrator's change takes effect at the next request.
+async fn changes_take_effect_at_once(engine: Engine) {
     let w = World::start(engine).await;
-    let ask = || w.call(&w.trader, balance_of(w.trader.address()));
-    assert_eq!(ask().await.status, 404);
+    let read_balance = || w.call(&w.trader, balance_of(w.trader.address()));
+    assert_eq!(read_balance().await.status, 404);
     let body = json!({"did": w.trader.did, "group_id": w.analysts});
     let path = format!("/orgs/{}/memberships/by-did", w.meridian);
     w.gw.admin("POST", &path, Some(body.clone())).await.expect(201);
-    assert_eq!(ask().await.status, 200);
+    assert_eq!(read_balance().await.status, 200);
     w.gw.admin("DELETE", &path, Some(body)).await.expect(200);
-    assert_eq!(ask().await.status, 404);
-    // F1: a second grant without function list opens every function.
+    assert_eq!(read_balance().await.status, 404);
+    // F1: a second grant without a function list allows every function.
     let readers = crate::world::group(&w.gw, &w.meridian, "readers", false, json!(["eth_call"]), json!([])).await;
     grant(&w.gw, &w.meridian, w.erc20, &readers, Value::Null).await;
     let body = json!({"did": w.analyst.did, "group_id": readers});

@@ -1,4 +1,4 @@
-//! Sends, deployments, sharing and what follows from them.
+//! Sends, deployments, inner calls, shared transactions and links that sends create.
 
 use crate::{
     harness::{Engine, init_code, key, on_both_engines, sign_with_nonce},
@@ -17,35 +17,35 @@ on_both_engines!(
     system_links
 );
 
-async fn head(w: &World) -> Value {
+async fn block_number(w: &World) -> Value {
     w.gw.node("eth_blockNumber", json!([])).await
 }
 
-/// §10, §11, C2, D5: what may not be sent is not sent.
+/// §10, §11, C2, D5: a denied send does not reach the node.
 async fn refused_sends_forward_nothing(engine: Engine) {
     let w = World::start(engine).await;
-    let before = head(&w).await;
-    let to_token = || transfer(w.outsider.address(), 1);
+    let before = block_number(&w).await;
+    let transfer_one = || transfer(w.outsider.address(), 1);
     let attempts: [(&str, &crate::world::Persona, Option<Address>, Bytes); 5] = [
-        ("method not listed", &w.analyst, Some(w.erc20), to_token()),
-        ("another bank's contract", &w.trader, Some(w.erc20), to_token()),
+        ("method not listed", &w.analyst, Some(w.erc20), transfer_one()),
+        ("another bank's contract", &w.trader, Some(w.erc20), transfer_one()),
         ("no deploy claim", &w.trader, None, init_code("Probe", &[])),
-        ("KYC not completed", &w.unverified, Some(w.erc20), to_token()),
+        ("KYC not completed", &w.unverified, Some(w.erc20), transfer_one()),
         ("no membership", &w.outsider, Some(w.outsider.address()), Bytes::new()),
     ];
-    for (why, who, to, input) in attempts {
-        let (_, raw) = w.gw.sign(&who.key, to, U256::ZERO, input).await;
-        let said = w.gw.rpc(&who.token, "eth_sendRawTransaction", json!([raw])).await;
-        assert_eq!(said.status, 404, "{why}: {}", said.body);
-        assert_eq!(head(&w).await, before, "{why}: nothing reaches the node");
+    for (reason, caller, to, input) in attempts {
+        let (_, raw) = w.gw.sign(&caller.key, to, U256::ZERO, input).await;
+        let response = w.gw.rpc(&caller.token, "eth_sendRawTransaction", json!([raw])).await;
+        assert_eq!(response.status, 404, "{reason}: {}", response.body);
+        assert_eq!(block_number(&w).await, before, "{reason}: the send reached the node");
     }
 }
 
-/// HD13, W1, B12: whose transaction it is counts, not who posts it.
+/// HD13, W1, B12: a send is decided by the signer of the transaction, not by its caller.
 async fn relayed_and_forged(engine: Engine) {
     let w = World::start(engine).await;
-    let before = head(&w).await;
-    // A colleague's signed payment, relayed.
+    let before = block_number(&w).await;
+    // Ops sends a payment that the trader signed.
     let (_, raw) =
         w.gw.sign(
             &w.trader.key,
@@ -60,32 +60,36 @@ async fn relayed_and_forged(engine: Engine) {
             .status,
         404
     );
-    // Wrong chain, truncated, not canonical, unknown type: 400, nothing forwarded.
+    // A nonce far ahead, truncated, not canonical, unknown type: 400, and nothing is forwarded.
     let nonce = 900_000u64;
-    let (_, far) = sign_with_nonce(
+    let (_, high_nonce) = sign_with_nonce(
         &w.ops.key,
         nonce,
         Some(w.erc20),
         U256::ZERO,
         transfer(w.analyst.address(), 1),
     );
-    let said = w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([far])).await;
+    let response =
+        w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([high_nonce]))
+            .await;
     assert_eq!(
-        (said.status, said.json()["error"]["code"].clone()),
+        (response.status, response.json()["error"]["code"].clone()),
         (400, json!(-32602)),
         "HD13: {}",
-        said.body
+        response.body
     );
-    for bad in ["0x", "0x02c0", "0x05c0", "0xf86b", "zz"] {
-        let said = w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([bad])).await;
+    for malformed in ["0x", "0x02c0", "0x05c0", "0xf86b", "zz"] {
+        let response =
+            w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([malformed]))
+                .await;
         assert_eq!(
-            (said.status, said.json()["error"]["code"].clone()),
+            (response.status, response.json()["error"]["code"].clone()),
             (400, json!(-32602)),
-            "{bad}: {}",
-            said.body
+            "{malformed}: {}",
+            response.body
         );
     }
-    let mut padded = far.to_vec();
+    let mut padded = high_nonce.to_vec();
     padded.push(0);
     assert_eq!(
         w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([Bytes::from(padded)]))
@@ -93,8 +97,8 @@ async fn relayed_and_forged(engine: Engine) {
             .status,
         400
     );
-    assert_eq!(head(&w).await, before);
-    // The node's own refusal comes through with a known text and links nobody.
+    assert_eq!(block_number(&w).await, before);
+    // The node's own refusal is returned with a fixed text.
     let (_, stale) = sign_with_nonce(
         &w.ops.key,
         0,
@@ -102,12 +106,12 @@ async fn relayed_and_forged(engine: Engine) {
         U256::ZERO,
         transfer(w.analyst.address(), 1),
     );
-    let said = w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([stale])).await;
+    let response = w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([stale])).await;
     assert_eq!(
-        (said.status, said.json()["error"]["message"].clone()),
+        (response.status, response.json()["error"]["message"].clone()),
         (200, json!("nonce too low")),
         "{}",
-        said.body
+        response.body
     );
 }
 
@@ -115,21 +119,21 @@ async fn relayed_and_forged(engine: Engine) {
 async fn deployments(engine: Engine) {
     let w = World::start(engine).await;
     let factory = w.gw.deploy(&w.ops.token, &w.ops.key, init_code("Factory", &[])).await;
-    let found =
+    let lookup =
         w.gw.admin("GET", &format!("/contracts/by-address/{factory}"), None)
             .await
             .expect(200);
-    assert_eq!(found["contract"]["org_id"], json!(w.meridian));
-    assert_eq!(found["contract"]["deployed_by_user_id"], json!(w.ops.user_id));
-    assert_eq!(found["contract"]["metadata"]["auto_registered"], json!(true));
-    // A contract created at run time is registered from the mined trace.
+    assert_eq!(lookup["contract"]["org_id"], json!(w.meridian));
+    assert_eq!(lookup["contract"]["deployed_by_user_id"], json!(w.ops.user_id));
+    assert_eq!(lookup["contract"]["metadata"]["auto_registered"], json!(true));
+    // A contract that a transaction creates is registered from the trace of the mined block.
     let input = createCall {}.abi_encode().into();
     let hash =
         w.gw.send(&w.ops.token, &w.ops.key, Some(factory), U256::ZERO, input)
             .await;
     let receipt = w.gw.node("eth_getTransactionReceipt", json!([hash])).await;
     let child = Address::from_word(receipt["logs"][0]["data"].as_str().unwrap().parse().unwrap());
-    for round in 0..100 {
+    for attempt in 0..100 {
         if w.gw
             .admin("GET", &format!("/contracts/by-address/{child}"), None)
             .await
@@ -138,19 +142,19 @@ async fn deployments(engine: Engine) {
         {
             break;
         }
-        assert!(round < 99, "R3: the child was not registered within five seconds");
+        assert!(attempt < 99, "R3: the child was not registered within five seconds");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    let ask = json!([{"from": w.ops.address(), "to": child, "data": "0x85bb7d69"}, "latest"]);
+    let call = json!([{"from": w.ops.address(), "to": child, "data": "0x85bb7d69"}, "latest"]);
     assert_eq!(
-        w.gw.result(&w.ops.token, "eth_call", ask.clone()).await,
+        w.gw.result(&w.ops.token, "eth_call", call.clone()).await,
         json!(format!("0x{:064x}", 42))
     );
     let foreign = json!([{"from": w.trader.address(), "to": child, "data": "0x85bb7d69"}, "latest"]);
     assert_eq!(w.gw.rpc(&w.trader.token, "eth_call", foreign).await.status, 404);
 }
 
-/// X5, X6, HD6, B8, B24: what a frame touches counts, whoever is called first.
+/// X5, X6, HD6, B8, B24: every frame of an execution is checked, not only the first call.
 async fn inner_calls(engine: Engine) {
     let w = World::start(engine).await;
     let traders = crate::world::group(&w.gw, &w.volta, "deployers", false, json!(["*"]), json!(["deploy"])).await;
@@ -162,25 +166,25 @@ async fn inner_calls(engine: Engine) {
         w.gw.deploy(&w.trader.token, &w.trader.key, init_code("Forwarder", &[]))
             .await;
     let forward = |target: Address, data: Bytes| -> Bytes { forwardCall { target, data }.abi_encode().into() };
-    let ask = |to: Address, data: Bytes| json!([{"from": w.trader.address(), "to": to, "data": data}, "latest"]);
+    let call = |to: Address, data: Bytes| json!([{"from": w.trader.address(), "to": to, "data": data}, "latest"]);
     // The attack works against the bare node ...
-    let stolen =
+    let node_result =
         w.gw.node(
             "eth_call",
-            ask(forwarder, forward(w.erc20, balance_of(w.ops.address()))),
+            call(forwarder, forward(w.erc20, balance_of(w.ops.address()))),
         )
         .await;
-    assert!(stolen.as_str().unwrap().len() > 66);
+    assert!(node_result.as_str().unwrap().len() > 66);
     // ... and is refused by the gateway, reading or writing.
     let read =
         w.gw.rpc(
             &w.trader.token,
             "eth_call",
-            ask(forwarder, forward(w.erc20, balance_of(w.ops.address()))),
+            call(forwarder, forward(w.erc20, balance_of(w.ops.address()))),
         )
         .await;
     assert_eq!(read.status, 404);
-    let before = head(&w).await;
+    let before = block_number(&w).await;
     let (_, raw) =
         w.gw.sign(
             &w.trader.key,
@@ -195,25 +199,25 @@ async fn inner_calls(engine: Engine) {
             .status,
         404
     );
-    assert_eq!(head(&w).await, before);
-    // HD6: BALANCE and EXTCODEHASH of a wallet, whether linked or not: the same refusal.
+    assert_eq!(block_number(&w).await, before);
+    // HD6: BALANCE and EXTCODEHASH of a wallet have the same refusal, whether it is linked or not.
     let probe =
         w.gw.deploy(&w.trader.token, &w.trader.key, init_code("Probe", &[]))
             .await;
     let code_hash = |account: Address| -> Bytes { codeHashOfCall { account }.abi_encode().into() };
-    for (asks, input) in [
+    for (opcode, input) in [
         ("BALANCE", balance_of as fn(Address) -> Bytes),
         ("EXTCODEHASH", code_hash),
     ] {
-        let of = |a: Address| ask(probe, input(a));
-        let linked = w.gw.rpc(&w.trader.token, "eth_call", of(w.ops.address())).await;
+        let probe_call = |account: Address| call(probe, input(account));
+        let linked = w.gw.rpc(&w.trader.token, "eth_call", probe_call(w.ops.address())).await;
         let unlinked =
-            w.gw.rpc(&w.trader.token, "eth_call", of(Address::repeat_byte(0x77)))
+            w.gw.rpc(&w.trader.token, "eth_call", probe_call(Address::repeat_byte(0x77)))
                 .await;
-        assert_eq!((linked.status, &linked.body), (404, &unlinked.body), "{asks}");
+        assert_eq!((linked.status, &linked.body), (404, &unlinked.body), "{opcode}");
         assert_eq!(unlinked.status, 404);
     }
-    // B24: paying coin out to a wallet is ordinary business.
+    // B24: a contract may pay ether to a wallet.
     let payer =
         w.gw.deploy(&w.trader.token, &w.trader.key, init_code("Payer", &[]))
             .await;
@@ -235,7 +239,8 @@ async fn inner_calls(engine: Engine) {
         .await;
 }
 
-/// W4, W5, R25-R28: a shared transaction is seen by those named, nobody else, and only added.
+/// W4, W5, R25-R28: only the users named in a shared transaction see it. Sharing adds to what they see, and removes
+/// nothing.
 async fn sharing(engine: Engine) {
     let w = World::start(engine).await;
     let (hash, raw) =
@@ -250,12 +255,12 @@ async fn sharing(engine: Engine) {
         (sent["result"].clone(), sent["id"].clone()),
         (json!(hash), json!("share"))
     );
-    w.gw.mined(&w.ops.token, hash).await;
-    let seen =
+    w.gw.wait_until_mined(&w.ops.token, hash).await;
+    let shared =
         w.gw.result(&w.trader.token, "eth_getTransactionByHash", json!([hash]))
             .await;
-    assert_eq!(seen["hash"], json!(hash));
-    // Decision 20: no grant on the token, yet the shared transaction's rows.
+    assert_eq!(shared["hash"], json!(hash));
+    // Decision 20: the trader sees the logs of the shared transaction without a grant on the token.
     let rows =
         w.gw.result(
             &w.trader.token,
@@ -265,7 +270,7 @@ async fn sharing(engine: Engine) {
         .await;
     assert_eq!(rows.as_array().unwrap().len(), 1);
     assert_eq!(rows[0]["transactionHash"], json!(hash));
-    // Request gates stay: the outsider's groups list no such method.
+    // The method list still applies: the outsider's groups do not list the method.
     assert_eq!(
         w.gw.rpc(&w.outsider.token, "eth_getTransactionByHash", json!([hash]))
             .await
@@ -273,19 +278,19 @@ async fn sharing(engine: Engine) {
         404
     );
     // W4: at most 32 entries.
-    let many: Vec<String> = (0..33).map(|n| format!("did:test:n{n}")).collect();
+    let too_many: Vec<String> = (0..33).map(|n| format!("did:test:n{n}")).collect();
     let (_, raw) =
         w.gw.sign(&w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 3))
             .await;
     let body =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": [raw], "visibleTo": many});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": [raw], "visibleTo": too_many});
     assert_eq!(w.gw.rpc_body(&w.ops.token, &body).await.status, 400);
-    // Decision 25: elsewhere it is stripped and ignored.
+    // Decision 25: on other methods `visibleTo` is removed and ignored.
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": [], "visibleTo": [w.trader.did]});
     w.gw.rpc_body(&w.ops.token, &body).await.expect(200);
 }
 
-/// W6, LK-7: an accepted transaction links its unclaimed sender to the caller.
+/// W6, LK-7: an accepted transaction links its sender address to the caller, if no user has linked it.
 async fn system_links(engine: Engine) {
     let w = World::start(engine).await;
     let fresh = alloy_signer_local::PrivateKeySigner::from_bytes(&alloy_primitives::B256::repeat_byte(0x42)).unwrap();
@@ -297,12 +302,12 @@ async fn system_links(engine: Engine) {
         Bytes::new(),
     )
     .await;
-    let owned = |token: String| {
+    let balance = |token: String| {
         let w = &w;
         let address = fresh.address();
         async move { w.gw.result(&token, "eth_getBalance", json!([address, "latest"])).await }
     };
-    assert_eq!(owned(w.ops.token.clone()).await, json!("0x0"), "not linked yet");
+    assert_eq!(balance(w.ops.token.clone()).await, json!("0x0"), "not linked yet");
     w.gw.send(
         &w.ops.token,
         &fresh,
@@ -312,25 +317,25 @@ async fn system_links(engine: Engine) {
     )
     .await;
     assert_ne!(
-        owned(w.ops.token.clone()).await,
+        balance(w.ops.token.clone()).await,
         json!("0x0"),
         "W6: linked by the accepted transaction"
     );
-    // HD13: now it is somebody's; another user cannot use it.
+    // HD13: another user cannot send with a linked address.
     let deployers = crate::world::group(&w.gw, &w.meridian, "more-ops", false, json!(["*"]), json!(["deploy"])).await;
-    let other = crate::world::member(&w.gw, &w.meridian, &deployers, "did:test:other", 5, true).await;
+    let colleague = crate::world::member(&w.gw, &w.meridian, &deployers, "did:test:other", 5, true).await;
     let (_, raw) =
         w.gw.sign(&fresh, Some(w.ops.address()), U256::from(1u64), Bytes::new())
             .await;
     assert_eq!(
-        w.gw.rpc(&other.token, "eth_sendRawTransaction", json!([raw]))
+        w.gw.rpc(&colleague.token, "eth_sendRawTransaction", json!([raw]))
             .await
             .status,
         404
     );
-    // LK-5: a signed challenge outranks the inference.
-    w.gw.link(&other.token, &fresh).await;
-    assert_ne!(owned(other.token.clone()).await, json!("0x0"));
-    assert_eq!(owned(w.ops.token.clone()).await, json!("0x0"));
+    // LK-5: a signed challenge overrides a link that was inferred from a send.
+    w.gw.link(&colleague.token, &fresh).await;
+    assert_ne!(balance(colleague.token.clone()).await, json!("0x0"));
+    assert_eq!(balance(w.ops.token.clone()).await, json!("0x0"));
     assert_ne!(key(0).address(), fresh.address());
 }

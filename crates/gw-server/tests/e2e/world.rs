@@ -1,4 +1,5 @@
-//! Two banks and some strangers on one chain, seeded over the admin API as an operator would.
+//! Two banks, their members and a user of neither bank on one chain. The fixture is created over the admin API, as an
+//! operator would do it.
 
 use crate::harness::{Engine, Gateway, artifact, init_code, key};
 use alloy_primitives::{Address, Bytes, U256};
@@ -31,7 +32,7 @@ pub(crate) fn balance_of(owner: Address) -> Bytes {
     balanceOfCall { owner }.abi_encode().into()
 }
 
-/// Somebody with a token and, mostly, a linked key.
+/// A user with an access token and a key. The address of the key is linked to the user.
 #[derive(Clone, Debug)]
 pub(crate) struct Persona {
     pub(crate) did: &'static str,
@@ -52,17 +53,17 @@ pub(crate) struct World {
     pub(crate) meridian: String,
     pub(crate) volta: String,
     pub(crate) analysts: String,
-    /// Meridian: `*` and deploy.
+    /// Member of Meridian's group with `allowed_methods` `*` and the `deploy` claim.
     pub(crate) ops: Persona,
-    /// Meridian: reads; on the token only `balanceOf(self)`.
+    /// Member of Meridian's analysts: read methods; on the token contract only `balanceOf` of their own address.
     pub(crate) analyst: Persona,
-    /// Meridian: organization administrator.
+    /// Administrator of Meridian.
     pub(crate) admin: Persona,
-    /// Volta: reads and sends, no grant anywhere.
+    /// Member of Volta: read and send methods, no grant on any contract.
     pub(crate) trader: Persona,
-    /// A user with a token, an own key and no membership but the default one.
+    /// A user with a token, a linked key and only the default membership.
     pub(crate) outsider: Persona,
-    /// Meridian's ops group, but KYC never completed.
+    /// Member of Meridian's ops group whose KYC is not completed.
     pub(crate) unverified: Persona,
     /// The token contract, deployed by ops through the gateway.
     pub(crate) erc20: Address,
@@ -74,10 +75,11 @@ impl World {
     }
 
     pub(crate) async fn start_with(engine: Engine, extra: &[(&str, &str)]) -> Self {
-        Self::on(Gateway::start_with(engine, extra).await).await
+        Self::seed(Gateway::start_with(engine, extra).await).await
     }
 
-    pub(crate) async fn on(gw: Gateway) -> Self {
+    /// Creates the organizations, groups, users and the token contract.
+    pub(crate) async fn seed(gw: Gateway) -> Self {
         let meridian = org(&gw, "Meridian Bank", "meridian").await;
         let volta = org(&gw, "Volta Bank", "volta").await;
         let reads = json!([
@@ -156,28 +158,35 @@ impl World {
         }
     }
 
-    /// `eth_call` of the token as `who` sees it.
-    pub(crate) async fn call(&self, who: &Persona, input: Bytes) -> crate::harness::Answer {
-        let call = json!([{"from": who.address(), "to": self.erc20, "data": input}, "latest"]);
-        self.gw.rpc(&who.token, "eth_call", call).await
+    /// Calls an admin route as Meridian's administrator.
+    pub(crate) async fn as_admin(&self, method: &str, path: &str, body: Option<Value>) -> crate::harness::Response {
+        self.gw
+            .as_user(&self.admin.token, method, &format!("/api/v1/admin{path}"), body)
+            .await
+    }
+
+    /// `eth_call` of the token contract by `caller`.
+    pub(crate) async fn call(&self, caller: &Persona, input: Bytes) -> crate::harness::Response {
+        let call = json!([{"from": caller.address(), "to": self.erc20, "data": input}, "latest"]);
+        self.gw.rpc(&caller.token, "eth_call", call).await
     }
 }
 
 pub(crate) async fn org(gw: &Gateway, name: &str, slug: &str) -> String {
-    let made = gw
+    let created = gw
         .admin("POST", "/orgs", Some(json!({"name": name, "slug": slug})))
         .await
         .expect(201);
-    made["id"].as_str().unwrap().to_owned()
+    created["id"].as_str().unwrap().to_owned()
 }
 
 pub(crate) async fn group(gw: &Gateway, org: &str, slug: &str, admin: bool, methods: Value, claims: Value) -> String {
     let body = json!({"name": slug, "slug": slug, "is_org_admin": admin});
-    let made = gw
+    let created = gw
         .admin("POST", &format!("/orgs/{org}/groups"), Some(body))
         .await
         .expect(201);
-    let id = made["id"].as_str().unwrap().to_owned();
+    let id = created["id"].as_str().unwrap().to_owned();
     let access = json!({"allowed_methods": methods, "claims": claims});
     gw.admin("PUT", &format!("/orgs/{org}/groups/{id}/access"), Some(access))
         .await
@@ -187,11 +196,11 @@ pub(crate) async fn group(gw: &Gateway, org: &str, slug: &str, admin: bool, meth
 
 pub(crate) async fn member(gw: &Gateway, org: &str, group: &str, did: &'static str, n: usize, kyc: bool) -> Persona {
     let body = json!({"did": did, "group_id": group});
-    let made = gw
+    let created = gw
         .admin("POST", &format!("/orgs/{org}/memberships/by-did"), Some(body))
         .await
         .expect(201);
-    let user_id = made["user_id"].as_str().unwrap().to_owned();
+    let user_id = created["user_id"].as_str().unwrap().to_owned();
     if kyc {
         gw.admin("PUT", &format!("/users/{user_id}"), Some(json!({"kyc": true})))
             .await
@@ -209,8 +218,8 @@ pub(crate) async fn member(gw: &Gateway, org: &str, group: &str, did: &'static s
 }
 
 pub(crate) async fn user_id(gw: &Gateway, did: &str) -> String {
-    let found = gw.admin("GET", &format!("/users?search={did}"), None).await.expect(200);
-    found["data"][0]["id"].as_str().unwrap().to_owned()
+    let users = gw.admin("GET", &format!("/users?search={did}"), None).await.expect(200);
+    users["data"][0]["id"].as_str().unwrap().to_owned()
 }
 
 pub(crate) async fn grant(gw: &Gateway, org: &str, contract: Address, group: &str, functions: Value) {

@@ -1,10 +1,10 @@
-//! Logins with fresh proofs: the identity network's own wallet library scans the request and posts to the running
-//! gateway, which reads the state contract of a real chain (spec/10 sections 2 and 3).
+//! Logins with real proofs: the identity network's own wallet library scans the request and posts the proof to the
+//! running gateway, which reads the state contract of a real chain (spec/10 sections 2 and 3).
 //!
-//! The circuit and its keys are ours, since nobody can prove under the official ones without the official proving key;
-//! a gateway told nothing of our key refuses them, which is tested, too.
+//! Circuit and keys are the test kit's own, because a proof for the official circuit needs the official proving key. A
+//! gateway without the test kit's verification key refuses these proofs, which is tested, too.
 
-use crate::harness::{Answer, Engine, Gateway, Process, init_code, send};
+use crate::harness::{Engine, Gateway, Process, Response, init_code, send};
 use alloy_primitives::{Bytes, U256};
 use alloy_sol_types::{SolCall, sol};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -30,15 +30,15 @@ sol! {
         uint256 replacedAtBlock;
     }
     function publishRoot(uint256 root) external;
-    function setRoot(uint256 asked, GistRootInfo info) external;
+    function setRoot(uint256 requested, GistRootInfo info) external;
     function setNotFound(uint8 how) external;
 }
 
 const VERIFIER: &str = "did:iden3:privado:main:2ScrbEuw9jLXMapW3DELXBbDco5EURzJZRN1tYj7L7";
-/// The chain the identities of `did:iden3:privado:main` live on.
+/// The id of the chain with the state contract of `did:iden3:privado:main`.
 const IDENTITY_CHAIN: u64 = 21000;
 
-/// A chain with the state contract.
+/// A node of the identity chain with the state contract.
 #[derive(Debug)]
 struct Network {
     node: Anvil,
@@ -71,7 +71,7 @@ impl Network {
         answer["result"].clone()
     }
 
-    /// Sends from one of the node's own accounts; mined when this returns.
+    /// Sends a transaction from one of the node's own accounts, waits until it is mined and returns its receipt.
     async fn transact(&self, http: &crate::harness::Http, to: Option<&str>, input: Bytes) -> Value {
         let from = self.rpc(http, "eth_accounts", json!([])).await[0].clone();
         let hash = self
@@ -93,7 +93,7 @@ impl Network {
     }
 }
 
-/// An open login.
+/// An open login session.
 #[derive(Debug)]
 struct Login {
     id: String,
@@ -105,13 +105,13 @@ impl Login {
         self.request["body"]["callbackUrl"].as_str().unwrap()
     }
 
-    /// What the QR code says (ZK-6).
+    /// The text of the QR code (ZK-6).
     fn qr(&self) -> String {
         format!("iden3comm://?i_m={}", BASE64_STANDARD.encode(self.request.to_string()))
     }
 }
 
-/// A gateway that believes our key, the chain it asks, and a wallet.
+/// A gateway with the test kit's verification key, the identity chain and a wallet.
 #[derive(Debug)]
 struct World {
     gw: Gateway,
@@ -163,15 +163,15 @@ impl World {
             .unwrap()
     }
 
-    /// Moves the wallet's global root on, without telling the contract.
+    /// Changes the wallet's global root without publishing it.
     fn advance(&mut self, n: u64) -> U256 {
         self.wallet
             .ask("advance", json!({"id": (1000 + n).to_string(), "state": "1"}));
         self.root()
     }
 
-    /// The contract's answer for `root`: replaced so many seconds before its newest block.
-    async fn replaced(&self, root: U256, ago: u64) {
+    /// Makes the contract report `root` as replaced `seconds_ago` seconds before the newest block.
+    async fn mark_replaced(&self, root: U256, seconds_ago: u64) {
         let block = self
             .network
             .rpc(&self.gw.http, "eth_getBlockByNumber", json!(["latest", false]))
@@ -181,15 +181,18 @@ impl World {
             root,
             replacedByRoot: U256::from(7),
             createdAtTimestamp: now - U256::from(10_000),
-            replacedAtTimestamp: now - U256::from(ago),
+            replacedAtTimestamp: now - U256::from(seconds_ago),
             createdAtBlock: U256::from(1),
             replacedAtBlock: U256::from(2),
         };
-        self.call(setRootCall { asked: root, info }).await;
+        self.call(setRootCall { requested: root, info }).await;
     }
 
-    fn identity(&mut self, asked: Value) -> String {
-        self.wallet.ask("identity", asked)["did"].as_str().unwrap().to_owned()
+    fn identity(&mut self, parameters: Value) -> String {
+        self.wallet.ask("identity", parameters)["did"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     async fn open(&self) -> Login {
@@ -204,17 +207,20 @@ impl World {
         }
     }
 
-    /// A token of `did` for a login, and what the wallet believed of the request beside what it says.
+    /// The wallet's proof token of `did` for a login. Members of `believe` override those of the request.
     fn token(&mut self, did: &str, login: &Login, believe: Value) -> String {
-        let asked = json!({"did": did, "request": login.request, "believe": believe});
-        self.wallet.ask("answer", asked)["token"].as_str().unwrap().to_owned()
+        let parameters = json!({"did": did, "request": login.request, "believe": believe});
+        self.wallet.ask("answer", parameters)["token"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     fn post(&mut self, login: &Login, token: &str) -> (u64, Value) {
-        let said = self
+        let response = self
             .wallet
             .ask("post", json!({"callback": login.callback(), "token": token}));
-        (said["status"].as_u64().unwrap(), said["body"].clone())
+        (response["status"].as_u64().unwrap(), response["body"].clone())
     }
 
     async fn status(&self, login: &Login) -> Value {
@@ -224,22 +230,22 @@ impl World {
             .expect(200)
     }
 
-    /// The token is refused in this login, with this status, text and reason, and the login stays open.
+    /// Posts the token, which must be refused with this status, error text and reason. The login stays open.
     #[track_caller]
-    fn refused(&mut self, login: &Login, token: &str, expected: (u64, &str, &str)) -> impl Future<Output = ()> {
+    fn assert_refused(&mut self, login: &Login, token: &str, expected: (u64, &str, &str)) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();
         let (status, body) = self.post(login, token);
-        let said = self.status(login);
+        let response = self.status(login);
         async move {
-            let said = said.await;
-            let seen = (
+            let response = response.await;
+            let actual = (
                 status,
                 body["error"].as_str().unwrap_or_default(),
-                said["reason"].as_str().unwrap_or_default(),
+                response["reason"].as_str().unwrap_or_default(),
             );
-            assert_eq!(seen, expected, "{caller}: {body} {said}");
+            assert_eq!(actual, expected, "{caller}: {body} {response}");
             assert_eq!(
-                (&said["completed"], &said["failed"]),
+                (&response["completed"], &response["failed"]),
                 (&json!(false), &json!(true)),
                 "{caller}"
             );
@@ -247,42 +253,44 @@ impl World {
     }
 }
 
-async fn works(gw: &Gateway, pair: &Value) {
+/// Asserts that the access token of a token pair works.
+async fn assert_usable(gw: &Gateway, pair: &Value) {
     let token = pair["access_token"]
         .as_str()
         .unwrap_or_else(|| panic!("no token in {pair}"));
-    let answer: Answer = gw.rpc(token, "eth_chainId", json!([])).await;
+    let answer: Response = gw.rpc(token, "eth_chainId", json!([])).await;
     assert_eq!(answer.expect(200)["result"], "0x7a69");
     let mangled = gw.rpc(&format!("{token}x"), "eth_chainId", json!([])).await;
     assert_eq!(
         mangled.status, 401,
-        "a token that is none is not overlooked: {}",
+        "an invalid token is an error, not an anonymous call: {}",
         mangled.body
     );
-    let own = gw.as_user(token, "GET", "/eth/addresses", None).await;
-    assert_eq!(own.status, 200, "{}", own.body);
+    let addresses = gw.as_user(token, "GET", "/eth/addresses", None).await;
+    assert_eq!(addresses.status, 200, "{}", addresses.body);
 }
 
-/// An identity nobody published, one of its profiles, and one whose state has moved on.
+/// Logs in with an identity at its genesis state, with one of its profiles, and with an identity after a state
+/// transition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn zk10_a_wallet_scans_proves_and_gets_tokens_that_work() {
     let mut w = World::start().await;
     let genesis = w.identity(json!({"seed": 1}));
     let profile = w.identity(json!({"seed": 1, "profile": 5}));
-    let moved = w.identity(json!({"seed": 2}));
-    w.wallet.ask("transit", json!({"did": moved}));
+    let transitioned = w.identity(json!({"seed": 2}));
+    w.wallet.ask("transit", json!({"did": transitioned}));
     w.publish().await;
-    for did in [&genesis, &profile, &moved] {
+    for did in [&genesis, &profile, &transitioned] {
         let login = w.open().await;
-        let said = w.wallet.ask("login", json!({"did": did, "request": login.qr()}));
-        assert_eq!(said["status"], 200, "{did}: {}", said["body"]);
-        works(&w.gw, &said["body"]).await;
+        let response = w.wallet.ask("login", json!({"did": did, "request": login.qr()}));
+        assert_eq!(response["status"], 200, "{did}: {}", response["body"]);
+        assert_usable(&w.gw, &response["body"]).await;
 
         let status = w.status(&login).await;
         assert_eq!(status["completed"], true, "{status}");
-        works(&w.gw, &status["tokens"]).await;
+        assert_usable(&w.gw, &status["tokens"]).await;
         assert_ne!(
-            status["tokens"]["refresh_token"], said["body"]["refresh_token"],
+            status["tokens"]["refresh_token"], response["body"]["refresh_token"],
             "HD19: two families"
         );
 
@@ -292,7 +300,7 @@ async fn zk10_a_wallet_scans_proves_and_gets_tokens_that_work() {
                 .expect(200);
         assert_eq!(
             user["data"][0]["external_id"], **did,
-            "ZK-41: the subject is the name that was proved"
+            "ZK-41: the subject is the DID that was proved"
         );
         assert_eq!(user["data"][0]["kyc"], false, "ZK-80");
     }
@@ -307,40 +315,41 @@ async fn zk40_to_zk48_an_answer_counts_for_its_own_request_only() {
 
     let (first, second) = (w.open().await, w.open().await);
     let token = w.token(&did, &first, json!({}));
-    w.refused(&second, &token, FAILED).await;
+    w.assert_refused(&second, &token, FAILED).await;
 
     let altered = w.wallet.ask(
         "alter",
         json!({"token": token, "change": {"thid": second.request["thid"]}}),
     );
-    w.refused(&second, altered["token"].as_str().unwrap(), FAILED).await;
+    w.assert_refused(&second, altered["token"].as_str().unwrap(), FAILED)
+        .await;
 
     let for_another = w.token(
         &did,
         &second,
         json!({"from": "did:iden3:privado:main:2SiLZgjbQ4JMWBDQXHpxKDpS3PWTmoisoe5uLERhdq"}),
     );
-    w.refused(&second, &for_another, FAILED).await;
+    w.assert_refused(&second, &for_another, FAILED).await;
 
     let other_thread = w.token(&did, &second, json!({"thid": first.request["thid"]}));
-    w.refused(&second, &other_thread, FAILED).await;
+    w.assert_refused(&second, &other_thread, FAILED).await;
 
-    w.refused(&second, "not a token", (400, "invalid token format", "invalid_request"))
+    w.assert_refused(&second, "not a token", (400, "invalid token format", "invalid_request"))
         .await;
 
-    // What was refused elsewhere still counts where it belongs, once.
+    // The token that another login refused is accepted once in its own login.
     let (status, pair) = w.post(&first, &token);
     assert_eq!(status, 200, "{pair}");
-    works(&w.gw, &pair).await;
-    let (status, again) = w.post(&first, &token);
+    assert_usable(&w.gw, &pair).await;
+    let (status, replay) = w.post(&first, &token);
     assert_eq!(
-        (status, again["error"].as_str()),
+        (status, replay["error"].as_str()),
         (401, Some("session not found or expired")),
         "ZK-12"
     );
-    w.refused(&second, &token, FAILED).await;
+    w.assert_refused(&second, &token, FAILED).await;
 
-    // A refused session stays open for a proof that holds (ZK-10).
+    // A session stays open after a refusal and accepts a valid proof (ZK-10).
     let valid = w.token(&did, &second, json!({}));
     let (status, pair) = w.post(&second, &valid);
     assert_eq!(status, 200, "{pair}");
@@ -348,18 +357,18 @@ async fn zk40_to_zk48_an_answer_counts_for_its_own_request_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn zk50_to_zk52_the_state_contract_has_the_last_word() {
+async fn zk50_to_zk52_a_proof_needs_a_recent_root_of_the_state_contract() {
     const FAILED: (u64, &str, &str) = (401, "verification failed", "verification_failed");
     let mut w = World::start().await;
     let did = w.identity(json!({"seed": 1}));
 
     let login = w.open().await;
     let unknown = w.token(&did, &login, json!({}));
-    w.refused(&login, &unknown, FAILED).await;
+    w.assert_refused(&login, &unknown, FAILED).await;
     w.call(setNotFoundCall { how: 1 }).await;
-    w.refused(&login, &unknown, FAILED).await;
+    w.assert_refused(&login, &unknown, FAILED).await;
     w.call(setNotFoundCall { how: 2 }).await;
-    w.refused(
+    w.assert_refused(
         &login,
         &unknown,
         (503, "verification unavailable", "authentication_failed"),
@@ -367,42 +376,43 @@ async fn zk50_to_zk52_the_state_contract_has_the_last_word() {
     .await;
     w.call(setNotFoundCall { how: 0 }).await;
 
-    // The wallet proves against the tree of its day; the chain has moved on since.
+    // The wallet proves against an old root, which the contract has replaced.
     let old = w.advance(1);
-    w.replaced(old, 400).await;
+    w.mark_replaced(old, 400).await;
     let token = w.token(&did, &login, json!({}));
-    w.refused(&login, &token, FAILED).await;
+    w.assert_refused(&login, &token, FAILED).await;
 
     let recent = w.advance(2);
-    w.replaced(recent, 100).await;
+    w.mark_replaced(recent, 100).await;
     let token = w.token(&did, &login, json!({}));
     let (status, pair) = w.post(&login, &token);
-    assert_eq!(status, 200, "replaced a moment ago still counts: {pair}");
-    works(&w.gw, &pair).await;
+    assert_eq!(status, 200, "a recently replaced root is accepted: {pair}");
+    assert_usable(&w.gw, &pair).await;
 
-    // No resolver, no question: the root is published on the one chain that is asked, and the answer is still no.
+    // An identity of a network without a configured resolver is refused, although its root is published on the chain
+    // that the gateway reads.
     let stranger = w.identity(json!({"seed": 1, "blockchain": "polygon", "network": "amoy"}));
     w.publish().await;
     let login = w.open().await;
     let token = w.token(&stranger, &login, json!({}));
-    w.refused(&login, &token, (401, "verification failed", "network_not_supported"))
+    w.assert_refused(&login, &token, (401, "verification failed", "network_not_supported"))
         .await;
 }
 
-/// Only the official keys count, unless a developer says otherwise.
+/// Only the official verification keys are accepted, unless the configuration names other ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn zk34_a_key_of_ones_own_counts_only_where_it_was_named() {
+async fn zk34_another_verification_key_is_accepted_only_if_configured() {
     let mut w = World::start_with(&[]).await;
     let did = w.identity(json!({"seed": 1}));
     w.publish().await;
     let login = w.open().await;
     let token = w.token(&did, &login, json!({}));
-    w.refused(&login, &token, (401, "verification failed", "verification_failed"))
+    w.assert_refused(&login, &token, (401, "verification failed", "verification_failed"))
         .await;
 }
 
-/// The demo's personas log in without the mock: whoever gives one of them a DID of their own logs in with their wallet
-/// and may do what the persona may.
+/// A demo persona can have the DID of a real wallet. The wallet then logs in without the mock login and has the rights
+/// of the persona.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn zk10_a_demo_persona_logs_in_with_a_wallet() {
     let http = crate::harness::client();
@@ -426,28 +436,28 @@ async fn zk10_a_demo_persona_logs_in_with_a_wallet() {
     let lines = BufReader::new(demo.stdout.take().unwrap()).lines();
     let process = Process(demo);
     // `Gateway http://localhost:… node behind it http://… token contract 0x…`
-    let told = lines
+    let summary = lines
         .map(Result::unwrap)
         .find(|line| line.starts_with("Gateway "))
-        .expect("the demo says where it is");
-    let words: Vec<&str> = told.split_whitespace().collect();
+        .expect("the demo prints the line that begins with `Gateway `");
+    let words: Vec<&str> = summary.split_whitespace().collect();
     let (url, node, token) = (words[1].to_owned(), words[5].to_owned(), *words.last().unwrap());
-    let gw = Gateway::found(url, node, process);
+    let gw = Gateway::from_process(url, node, process);
     let mut w = World { gw, network, wallet };
     w.publish().await;
     let login = w.open().await;
-    let said = w.wallet.ask("login", json!({"did": did, "request": login.qr()}));
-    assert_eq!(said["status"], 200, "{}", said["body"]);
-    let access = said["body"]["access_token"].as_str().unwrap();
-    // The analyst's rights: the own balance through the token, nobody else's.
-    let own = w.gw.as_user(access, "GET", "/eth/addresses", None).await.expect(200);
-    let own = own["addresses"][0]["address"]
+    let response = w.wallet.ask("login", json!({"did": did, "request": login.qr()}));
+    assert_eq!(response["status"], 200, "{}", response["body"]);
+    let access = response["body"]["access_token"].as_str().unwrap();
+    // The analyst's rights: the token balance of their own address only.
+    let addresses = w.gw.as_user(access, "GET", "/eth/addresses", None).await.expect(200);
+    let own_address = addresses["addresses"][0]["address"]
         .as_str()
         .unwrap()
         .trim_start_matches("0x")
         .to_owned();
-    let balance = |of: &str| json!([{"to": token, "data": format!("0x70a08231{of:0>64}")}, "latest"]);
-    assert_eq!(w.gw.rpc(access, "eth_call", balance(&own)).await.status, 200);
+    let balance = |address: &str| json!([{"to": token, "data": format!("0x70a08231{address:0>64}")}, "latest"]);
+    assert_eq!(w.gw.rpc(access, "eth_call", balance(&own_address)).await.status, 200);
     assert_eq!(
         w.gw.rpc(access, "eth_call", balance(&"11".repeat(20))).await.status,
         404
@@ -455,6 +465,6 @@ async fn zk10_a_demo_persona_logs_in_with_a_wallet() {
     assert_eq!(
         w.gw.process.terminate(),
         Some(0),
-        "the demo ends and takes its parts with it"
+        "the demo stops, and stops its node and gateway"
     );
 }

@@ -1,10 +1,10 @@
-//! Journal and audit store at start: in step, or brought into step without losing or inventing anything.
+//! Journal and audit store at start: they agree, or are reconciled without losing or inventing entries.
 
 use crate::process::{self, Serving, free_port, stderr};
 use gw_testkit::anvil::anvil;
 use std::{fs, path::Path, process::Command};
 
-/// A gateway on a directory of the test's own, so that it can be started on it again.
+/// Starts a gateway on directories of the test, so that it can be restarted on them.
 fn start(node: &str, data: &str, journal: &str) -> Serving {
     Serving::start(node, &settings(data, journal)).ready()
 }
@@ -13,13 +13,13 @@ fn settings<'a>(data: &'a str, journal: &'a str) -> Vec<(&'a str, &'a str)> {
     vec![("DATA_DIR", data), ("AUDIT_BUFFER_DIR", journal)]
 }
 
-/// Some recorded calls.
+/// Sends calls that are recorded.
 fn call(gateway: &Serving, times: usize) {
     for _ in 0..times {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
         assert_eq!(
             gateway
-                .ask("POST", "/rpc", &[("Content-Type", "application/json")], body)
+                .request("POST", "/rpc", &[("Content-Type", "application/json")], body)
                 .status,
             200
         );
@@ -27,12 +27,12 @@ fn call(gateway: &Serving, times: usize) {
 }
 
 fn end(gateway: Serving) -> String {
-    let (status, said) = gateway.end();
-    assert!(status.success(), "{said}");
-    said
+    let (status, output) = gateway.end();
+    assert!(status.success(), "{output}");
+    output
 }
 
-/// Entries of all access chains, all verified.
+/// Verifies the access chains. Returns the number of entries of each, in ascending order.
 fn verified(data: &str, journal: &str) -> Vec<u64> {
     let output = process::gateway(
         &["audit", "verify", "--chain", "access", "--format", "json"],
@@ -63,7 +63,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// HD25: an audit store that lost what it had gets it again from the segments that are kept.
+/// HD25: an audit store that lost its entries gets them again from the kept segments of the journal.
 #[test]
 fn hd25_a_store_that_fell_behind_is_sealed_again() {
     let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
@@ -78,12 +78,12 @@ fn hd25_a_store_that_fell_behind_is_sealed_again() {
     }
     let gateway = start(node.url(), data, journal);
     call(&gateway, 2);
-    let said = end(gateway);
-    assert!(said.contains("sealing goes on where it ends"), "{said}");
+    let output = end(gateway);
+    assert!(output.contains("sealing goes on where it ends"), "{output}");
     assert_eq!(verified(data, journal), [8]);
 }
 
-/// HD24: a copy of the journal does not write on into the shard of the original; it opens one of its own.
+/// HD24: a copy of the journal does not continue the shard of the original; it opens a new shard.
 #[test]
 fn hd24_a_cloned_journal_goes_on_in_a_new_shard() {
     let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
@@ -98,17 +98,18 @@ fn hd24_a_cloned_journal_goes_on_in_a_new_shard() {
     end(gateway);
     let gateway = start(node.url(), &data, &clone);
     call(&gateway, 2);
-    let said = end(gateway);
-    assert!(said.contains("records go on in a new shard"), "{said}");
+    let output = end(gateway);
+    assert!(output.contains("records go on in a new shard"), "{output}");
     assert_eq!(verified(&data, &clone), [3, 7]);
-    // The original is where it was.
+    // The original continues its own shard.
     let gateway = start(node.url(), &data, &journal);
     call(&gateway, 1);
     end(gateway);
     assert_eq!(verified(&data, &journal), [3, 8]);
 }
 
-/// Spec/85 section 3, step 4: a chain that ends below what was signed of it has lost entries, and nothing starts on it.
+/// Spec/85 section 3, step 4: a chain that is shorter than its last checkpoint has lost entries, so the start is
+/// refused.
 #[test]
 fn a_chain_shorter_than_its_last_checkpoint_aborts() {
     let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
@@ -117,18 +118,18 @@ fn a_chain_shorter_than_its_last_checkpoint_aborts() {
     let gateway = start(node.url(), data, journal);
     call(&gateway, 5);
     end(gateway);
-    // What an attacker with the database's credential would do.
+    // An attacker with the database's credentials shortens the chain.
     let shorten = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); \
                    db.execute(\"update chains set size = 3 where stream = 'access'\"); db.commit()";
-    let done = Command::new("python3")
+    let status = Command::new("python3")
         .args(["-c", shorten, &format!("{data}/audit.db")])
         .status();
-    assert!(done.is_ok_and(|status| status.success()));
+    assert!(status.is_ok_and(|exit| exit.success()));
     let port = free_port().to_string();
     let mut settings = settings(data, journal);
     settings.extend([("NODE_URL", node.url()), ("PORT", &port)]);
     let output = process::gateway(&["serve"], &settings);
     assert!(!output.status.success());
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
-    assert!(said.contains("entries are missing"), "{said}");
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
+    assert!(text.contains("entries are missing"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! RL2 from outside: what somebody with the audit database does, and what the binary says.
+//! RL2 from outside: attacks by somebody with the audit database's credentials, and the reaction of the binary.
 
 use crate::process::{self, Serving, stderr};
 use gw_testkit::anvil::anvil;
@@ -13,11 +13,12 @@ use std::{
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
 
-struct Place {
+/// The directories of a deployment.
+struct Deployment {
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl Deployment {
     fn path(&self, name: &str) -> String {
         self.dir.path().join(name).to_str().expect("text").to_owned()
     }
@@ -31,32 +32,33 @@ impl Place {
         self.start_with(node, &[])
     }
 
-    fn start_with(&self, node: &str, more: &[(&str, &str)]) -> Serving {
+    fn start_with(&self, node: &str, settings: &[(&str, &str)]) -> Serving {
         let (data, journal) = (self.path("data"), self.path("journal"));
         let own = [
             ("DATA_DIR", &*data),
             ("AUDIT_BUFFER_DIR", &journal),
             ("LOG_FORMAT", "json"),
         ];
-        Serving::start(node, &[&own[..], more].concat()).ready()
+        Serving::start(node, &[&own[..], settings].concat()).ready()
     }
 
-    fn refused(&self, node: &str) -> String {
+    /// The output of a start that fails.
+    fn failed_start(&self, node: &str) -> String {
         let (data, journal) = (self.path("data"), self.path("journal"));
-        Serving::spawn(node, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal)]).refused()
+        Serving::spawn(node, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal)]).wait_for_failed_start()
     }
 
     fn sql(&self, statements: &str) {
         let script =
             "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.executescript(sys.argv[2]); db.commit()";
-        let done = Command::new("python3")
+        let result = Command::new("python3")
             .args(["-c", script, &self.path("data/audit.db"), statements])
             .status();
-        assert!(done.is_ok_and(|status| status.success()));
+        assert!(result.is_ok_and(|status| status.success()));
     }
 }
 
-fn said(output: &Output) -> String {
+fn output_of(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(output))
 }
 
@@ -65,59 +67,68 @@ fn call(gateway: &Serving, times: usize) {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
         assert_eq!(
             gateway
-                .ask("POST", "/rpc", &[("Content-Type", "application/json")], body)
+                .request("POST", "/rpc", &[("Content-Type", "application/json")], body)
                 .status,
             200
         );
     }
 }
 
-/// RL2, AU-20, AU-22: the tail of a chain, cut with its notes. A start refuses it, `audit verify` finds it here and on another
-/// machine with notes from the log, re-anchoring goes on from it and stays listed.
+/// RL2, AU-20, AU-22: the tail of a chain is removed together with its notes. The start is refused, and `audit verify`
+/// finds the truncation here and on another machine with notes from the log. A re-anchoring accepts the shorter chain
+/// and stays listed.
 #[test]
-fn rl2_au22_a_cut_chain_is_refused_found_and_re_anchored() {
-    let (node, place) = (
+fn rl2_au22_a_truncated_chain_is_refused_found_and_re_anchored() {
+    let (node, deployment) = (
         anvil(),
-        Place {
+        Deployment {
             dir: tempfile::tempdir().expect("a directory"),
         },
     );
-    let gateway = place.start(node.url());
+    let gateway = deployment.start(node.url());
     call(&gateway, 6);
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
-    assert!(said(&place.run(&["audit", "verify"])).contains("OK access/"));
-    // What the log has of it, kept on another machine.
-    let notes = place.path("notes.jsonl");
+    assert!(output_of(&deployment.run(&["audit", "verify"])).contains("OK access/"));
+    // The signed notes in the log, kept on another machine.
+    let notes = deployment.path("notes.jsonl");
     fs::write(&notes, &log).expect("written");
     assert!(log.contains("the list of chains was signed"), "{log}");
 
-    place.sql(
+    deployment.sql(
         "DELETE FROM entries WHERE kind = 'access' AND seq > 2; \
          DELETE FROM checkpoints WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access'); \
          UPDATE chains SET issued = -1, size = 3, head_hash = (SELECT hash FROM entries WHERE kind = 'access' AND seq = 2) \
          WHERE stream = 'access'",
     );
-    let found = place.run(&["audit", "verify", "--format", "json", "--chain", "access"]);
-    assert_eq!(found.status.code(), Some(1), "{}", said(&found));
-    assert!(said(&found).contains("chain_truncated"), "{}", said(&found));
-
-    // Without what is in the journal nothing brings the entries back.
-    let heads = Path::new(&place.path("journal")).join("trusted-heads");
-    let kept = fs::read(&heads).expect("there");
-    fs::remove_dir_all(place.path("journal")).expect("removed");
-    let elsewhere = place.run(&["audit", "verify", "--checkpoint", &notes]);
-    assert_eq!(elsewhere.status.code(), Some(1), "{}", said(&elsewhere));
-    assert!(said(&elsewhere).contains("chain_truncated"), "{}", said(&elsewhere));
-    fs::create_dir(place.path("journal")).expect("made");
-    fs::write(&heads, &kept).expect("put back");
-    let refused = place.refused(node.url());
+    let verification = deployment.run(&["audit", "verify", "--format", "json", "--chain", "access"]);
+    assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
     assert!(
-        refused.contains("entries are missing") && refused.contains("audit re-anchor"),
-        "{refused}"
+        output_of(&verification).contains("chain_truncated"),
+        "{}",
+        output_of(&verification)
     );
 
-    let text = String::from_utf8_lossy(&found.stdout).into_owned();
+    // Without the journal, the entries cannot be sealed again.
+    let heads = Path::new(&deployment.path("journal")).join("trusted-heads");
+    let kept = fs::read(&heads).expect("there");
+    fs::remove_dir_all(deployment.path("journal")).expect("removed");
+    let elsewhere = deployment.run(&["audit", "verify", "--checkpoint", &notes]);
+    assert_eq!(elsewhere.status.code(), Some(1), "{}", output_of(&elsewhere));
+    assert!(
+        output_of(&elsewhere).contains("chain_truncated"),
+        "{}",
+        output_of(&elsewhere)
+    );
+    fs::create_dir(deployment.path("journal")).expect("made");
+    fs::write(&heads, &kept).expect("put back");
+    let output = deployment.failed_start(node.url());
+    assert!(
+        output.contains("entries are missing") && output.contains("audit re-anchor"),
+        "{output}"
+    );
+
+    let text = String::from_utf8_lossy(&verification.stdout).into_owned();
     let line: serde_json::Value = serde_json::from_str(text.lines().next().expect("a line")).expect("json");
     let chain = line
         .get("chain")
@@ -125,54 +136,58 @@ fn rl2_au22_a_cut_chain_is_refused_found_and_re_anchored() {
         .expect("a name")
         .to_owned();
     assert_eq!(
-        place.run(&["audit", "re-anchor", "--chain", &chain]).status.code(),
+        deployment.run(&["audit", "re-anchor", "--chain", &chain]).status.code(),
         Some(2),
-        "actor and reason"
+        "actor and reason are required"
     );
     let decide = ["audit", "re-anchor", "--chain", &chain, "--actor", "jane", "--reason"];
-    let unnamed = place.run(&[&decide[..], &[" "]].concat());
-    assert_eq!(unnamed.status.code(), Some(2), "{}", said(&unnamed));
-    let shown = place.run(&[&decide[..], &["restored"]].concat());
-    assert!(said(&shown).contains("nothing was changed"), "{}", said(&shown));
+    let unnamed = deployment.run(&[&decide[..], &[" "]].concat());
+    assert_eq!(unnamed.status.code(), Some(2), "{}", output_of(&unnamed));
+    let shown = deployment.run(&[&decide[..], &["restored"]].concat());
     assert!(
-        place.refused(node.url()).contains("entries are missing"),
+        output_of(&shown).contains("nothing was changed"),
+        "{}",
+        output_of(&shown)
+    );
+    assert!(
+        deployment.failed_start(node.url()).contains("entries are missing"),
         "a dry run changes nothing"
     );
-    let done = place.run(&[&decide[..], &["restored", "--confirm"]].concat());
-    assert!(done.status.success(), "{}", said(&done));
+    let result = deployment.run(&[&decide[..], &["restored", "--confirm"]].concat());
+    assert!(result.status.success(), "{}", output_of(&result));
 
-    let gateway = place.start(node.url());
+    let gateway = deployment.start(node.url());
     call(&gateway, 2);
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
-    let verified = place.run(&["audit", "verify"]);
-    assert!(verified.status.success(), "{}", said(&verified));
+    let verified = deployment.run(&["audit", "verify"]);
+    assert!(verified.status.success(), "{}", output_of(&verified));
     assert!(
-        said(&verified).contains("authorized: re-anchored") && said(&verified).contains("by jane"),
+        output_of(&verified).contains("authorized: re-anchored") && output_of(&verified).contains("by jane"),
         "{}",
-        said(&verified)
+        output_of(&verified)
     );
 }
 
-/// What was posted to an address of this machine; every post is taken.
+/// Starts an HTTP server that accepts every request. Returns its address and the text of the received requests.
 fn receiver() -> (String, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/here", listener.local_addr().expect("bound"));
-    let all = Arc::new(Mutex::new(String::new()));
-    let kept = Arc::clone(&all);
+    let received = Arc::new(Mutex::new(String::new()));
+    let server_copy = Arc::clone(&received);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (Ok(mut stream), kept) = (stream, Arc::clone(&kept)) else {
+            let (Ok(mut stream), received) = (stream, Arc::clone(&server_copy)) else {
                 return;
             };
             std::thread::spawn(move || {
                 let mut buffer = [0; 4096];
                 while let Ok(read @ 1..) = stream.read(&mut buffer) {
                     let text = String::from_utf8_lossy(buffer.get(..read).unwrap_or_default()).into_owned();
-                    let ends = text.contains("\r\n\r\n");
-                    kept.lock().expect("held").push_str(&text);
-                    // Head and body come together or one after the other; an early answer does no harm here.
-                    if ends
+                    let has_head_end = text.contains("\r\n\r\n");
+                    received.lock().expect("held").push_str(&text);
+                    // Head and body may arrive in one read or in two; a response before the body does no harm here.
+                    if has_head_end
                         && stream
                             .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
                             .is_err()
@@ -183,15 +198,15 @@ fn receiver() -> (String, Arc<Mutex<String>>) {
             });
         }
     });
-    (url, all)
+    (url, received)
 }
 
-/// RL2, AU-19: the running service finds a cut chain by itself and tells everybody who asked for it; it stays ready.
+/// RL2, AU-19: the running service finds a truncated chain by itself, reports it to the webhook, and stays ready.
 #[test]
-fn rl2_au19_the_running_service_finds_a_cut_chain_by_itself() {
-    let (node, place) = (
+fn rl2_au19_the_running_service_finds_a_truncated_chain_by_itself() {
+    let (node, deployment) = (
         anvil(),
-        Place {
+        Deployment {
             dir: tempfile::tempdir().expect("a directory"),
         },
     );
@@ -202,20 +217,20 @@ fn rl2_au19_the_running_service_finds_a_cut_chain_by_itself() {
         ("AUDIT_WITNESS_URL", &witness),
         ("AUDIT_TAMPER_WEBHOOK_URL", &webhook),
     ];
-    let mut gateway = place.start_with(node.url(), &settings);
+    let mut gateway = deployment.start_with(node.url(), &settings);
     call(&gateway, 4);
-    let has = |all: &Arc<Mutex<String>>, text: &str| all.lock().expect("held").contains(text);
+    let has = |received: &Arc<Mutex<String>>, text: &str| received.lock().expect("held").contains(text);
     gateway.wait("signed the calls", |_| {
         has(&notes, "ledger-gateway/access/") && has(&notes, "ledger-gateway/chains")
     });
-    // Into the trusted heads it came before the witness was told; what is cut is more than any unsigned rest.
-    assert!(!has(&findings, "tamper_detected"), "nobody touched it");
-    place.sql(
+    // The trusted heads have the signature before the witness gets it, and the removed tail includes signed entries.
+    assert!(!has(&findings, "tamper_detected"), "an unchanged log has no finding");
+    deployment.sql(
         "PRAGMA busy_timeout = 10000; DELETE FROM entries WHERE kind = 'access' AND seq > 0; DELETE FROM checkpoints; \
          UPDATE chains SET size = 1, head_hash = (SELECT hash FROM entries e WHERE e.chain_id = chains.id AND e.seq = 0) \
          WHERE stream = 'access'",
     );
-    gateway.wait("found it", |_| has(&findings, "chain_truncated"));
+    gateway.wait("found the truncation", |_| has(&findings, "chain_truncated"));
     for member in [
         "type",
         "chain",
@@ -239,12 +254,12 @@ fn rl2_au19_the_running_service_finds_a_cut_chain_by_itself() {
         metrics.contains("ledger_gateway_audit_chain_integrity_violations_total{"),
         "{metrics}"
     );
-    let log = gateway.said();
+    let log = gateway.output();
     assert!(log.contains("the audit log was tampered with"), "{log}");
 }
 
-/// Rewrites or appends the last entry of the access chain as somebody with the audit database would: with the hash that the
-/// changed bytes have. The service is stopped.
+/// Rewrites or appends the last entry of the access chain with a correct hash, like an attacker with the audit
+/// database's credentials. The service must be stopped.
 const FORGE: &str = r#"
 import hashlib, sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
@@ -264,7 +279,7 @@ db.execute("UPDATE chains SET head_hash = ? WHERE id = ?", (digest, chain))
 db.commit()
 "#;
 
-/// Makes a chain of one entry in a shard of its own, dated a year ahead: the entry that begins another chain of the stream.
+/// Copies the first entries of a chain into a forged chain in a new shard, with times a year ahead.
 const INVENT: &str = r#"
 import hashlib, sqlite3, sys, uuid
 db = sqlite3.connect(sys.argv[1], timeout=20)
@@ -296,7 +311,7 @@ db.execute("UPDATE chains SET head_hash = ?, size = (SELECT count(*) FROM entrie
 db.commit()
 "#;
 
-/// How many entries the first access chain has, and how many of them are signed.
+/// Prints the size of the first access chain and its signed size.
 const SIZES: &str = r#"
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
@@ -304,18 +319,18 @@ chain, size = db.execute("SELECT id, size FROM chains WHERE stream = 'access' OR
 print(size, (db.execute("SELECT max(size) FROM checkpoints WHERE chain_id = ?", (chain,)).fetchone() or [0])[0] or 0)
 "#;
 
-impl Place {
+impl Deployment {
     fn python(&self, script: &str, arguments: &[&str]) -> String {
-        let done = Command::new("python3")
+        let result = Command::new("python3")
             .args(["-c", script, &self.path("data/audit.db")])
             .args(arguments)
             .output();
-        let done = done.expect("python3");
-        assert!(done.status.success(), "{}", stderr(&done));
-        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+        let result = result.expect("python3");
+        assert!(result.status.success(), "{}", stderr(&result));
+        String::from_utf8_lossy(&result.stdout).trim().to_owned()
     }
 
-    /// Calls and a kill, before anything of the calls is signed.
+    /// Runs a gateway, sends calls, and kills the process before the calls are signed.
     fn killed_with_unsigned_calls(&self, node: &str) {
         let mut gateway = self.start_with(node, &[("AUDIT_CHECKPOINT_INTERVAL", "1h")]);
         call(&gateway, 4);
@@ -325,34 +340,39 @@ impl Place {
     }
 }
 
-/// RL2, RL10, AU-18: entries that were sealed and not signed yet when the process was killed. The journal knows what they were:
-/// a shard is left with its edge in the trusted heads, so that a rewritten one refuses to start and is found.
+/// RL2, RL10, AU-18: an attacker rewrites an entry that was sealed but not signed when the process was killed. The
+/// journal still has the original, and the trusted heads keep its hash, so the start is refused and the change is
+/// found.
 #[test]
 fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
-    let (node, place) = (
+    let (node, deployment) = (
         anvil(),
-        Place {
+        Deployment {
             dir: tempfile::tempdir().expect("a directory"),
         },
     );
-    place.killed_with_unsigned_calls(node.url());
-    place.python(FORGE, &["rewrite"]);
-    for again in [false, true] {
-        let refused = place.refused(node.url());
+    deployment.killed_with_unsigned_calls(node.url());
+    deployment.python(FORGE, &["rewrite"]);
+    for is_retry in [false, true] {
+        let output = deployment.failed_start(node.url());
         assert!(
-            refused.contains("is not as it was signed") && refused.contains("audit re-anchor"),
-            "{again}: {refused}"
+            output.contains("is not as it was signed") && output.contains("audit re-anchor"),
+            "{is_retry}: {output}"
         );
     }
-    let found = place.run(&["audit", "verify"]);
-    assert_eq!(found.status.code(), Some(1), "{}", said(&found));
-    assert!(said(&found).contains("anchor_mismatch"), "{}", said(&found));
-    let name = said(&found)
+    let verification = deployment.run(&["audit", "verify"]);
+    assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
+    assert!(
+        output_of(&verification).contains("anchor_mismatch"),
+        "{}",
+        output_of(&verification)
+    );
+    let name = output_of(&verification)
         .split_whitespace()
         .find(|word| word.starts_with("access/"))
         .map(str::to_owned);
     let chain = name.expect("a chain");
-    let done = place.run(&[
+    let result = deployment.run(&[
         "audit",
         "re-anchor",
         "--chain",
@@ -363,41 +383,43 @@ fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
         "changed by an intruder",
         "--confirm",
     ]);
-    assert!(done.status.success(), "{}", said(&done));
-    let gateway = place.start(node.url());
+    assert!(result.status.success(), "{}", output_of(&result));
+    let gateway = deployment.start(node.url());
     call(&gateway, 1);
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
-    let verified = place.run(&["audit", "verify"]);
+    let verified = deployment.run(&["audit", "verify"]);
     assert!(
-        verified.status.success() && said(&verified).contains("by jane"),
+        verified.status.success() && output_of(&verified).contains("by jane"),
         "{}",
-        said(&verified)
+        output_of(&verified)
     );
 }
 
-/// RL2, HD24: an entry that somebody appended fences the shard. What was sealed of it is signed, what was appended never is.
+/// RL2, HD24: after an entry was appended by an attacker, the gateway continues in a new shard. The genuine entries are
+/// signed, the appended one is not.
 #[test]
 fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
-    let (node, place) = (
+    let (node, deployment) = (
         anvil(),
-        Place {
+        Deployment {
             dir: tempfile::tempdir().expect("a directory"),
         },
     );
-    place.killed_with_unsigned_calls(node.url());
-    place.python(FORGE, &["append"]);
-    let gateway = place.start(node.url());
-    assert_eq!(place.python(SIZES, &[]), "6 5");
-    let log = gateway.said();
+    deployment.killed_with_unsigned_calls(node.url());
+    deployment.python(FORGE, &["append"]);
+    let gateway = deployment.start(node.url());
+    assert_eq!(deployment.python(SIZES, &[]), "6 5");
+    let log = gateway.output();
     assert!(log.contains("records go on in a new shard"), "{log}");
     assert!(gateway.get("/ready").body.contains(r#""audit_chain":"down""#), "{log}");
-    // Entries of an administrative chain that cannot be, and of a shard dated ahead: no key is needed for either.
-    place.python(INVENT, &["admin"]);
-    place.python(INVENT, &["access"]);
-    let found = place.run(&["audit", "verify", "--format", "json"]);
-    assert_eq!(found.status.code(), Some(1), "{}", said(&found));
-    let text = said(&found);
+    // Forge a second administrative chain, which must not exist, and an access chain with times ahead. Neither needs a
+    // key.
+    deployment.python(INVENT, &["admin"]);
+    deployment.python(INVENT, &["access"]);
+    let verification = deployment.run(&["audit", "verify", "--format", "json"]);
+    assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
+    let text = output_of(&verification);
     let has = |chain: &str, kind: &str| text.lines().any(|line| line.contains(chain) && line.contains(kind));
     assert!(
         has("admin/11111111", "\"fork\"") && has("access/11111111", "\"checkpoint_missing\""),
@@ -406,30 +428,34 @@ fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
     drop(gateway);
 }
 
-/// RL9: a mutation's row that is gone is told after a restart, too, until somebody accepts it; the chain itself is as signed.
+/// RL9: a lost outbox row is reported, also after a restart, until it is accepted, although the chain itself is
+/// unchanged.
 #[test]
-fn rl9_a_lost_outbox_row_stays_told_until_it_is_accepted() {
-    let (node, place) = (
+fn rl9_a_lost_outbox_row_is_reported_until_it_is_accepted() {
+    let (node, deployment) = (
         anvil(),
-        Place {
+        Deployment {
             dir: tempfile::tempdir().expect("a directory"),
         },
     );
-    let gateway = place.start(node.url());
+    let gateway = deployment.start(node.url());
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
-    assert!(place.run(&["audit", "verify"]).status.success(), "nobody touched it");
+    assert!(
+        deployment.run(&["audit", "verify"]).status.success(),
+        "an unchanged log has no finding"
+    );
 
-    // As it is left by whoever deletes the last row before it is sealed.
-    let policy = place.path("data/gateway.db");
+    // The state after an attacker deletes the last row before it is sealed.
+    let policy = deployment.path("data/gateway.db");
     process::change_database(&policy, "UPDATE policy_store SET last_outbox_id = last_outbox_id + 1");
-    let mut gateway = place.start(node.url());
-    gateway.wait("told it", |gateway| {
-        gateway.said().contains("audit outbox rows were deleted")
+    let mut gateway = deployment.start(node.url());
+    gateway.wait("reported the lost row", |gateway| {
+        gateway.output().contains("audit outbox rows were deleted")
     });
     let (_, log) = gateway.end();
     process::change_database(&policy, "UPDATE policy_store SET last_outbox_id = 0");
-    let mut gateway = place.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
+    let mut gateway = deployment.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
     let listed = gateway
         .admin(TOKEN, "GET", "/audit-logs", &serde_json::Value::Null)
         .to_string();
@@ -437,13 +463,22 @@ fn rl9_a_lost_outbox_row_stays_told_until_it_is_accepted() {
         listed.contains(r#""outbox_fault":"missing""#) && listed.contains(r#""tampered":true"#),
         "{listed}"
     );
-    gateway.wait("shows it", |gateway| {
+    gateway.wait("shows the finding at /ready", |gateway| {
         gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
     });
     drop(gateway.end());
-    let found = place.run(&["audit", "verify"]);
-    assert_eq!(found.status.code(), Some(1), "{} {log}", said(&found));
-    assert!(said(&found).contains("outbox_gap"), "{}", said(&found));
+    let verification = deployment.run(&["audit", "verify"]);
+    assert_eq!(
+        verification.status.code(),
+        Some(1),
+        "{} {log}",
+        output_of(&verification)
+    );
+    assert!(
+        output_of(&verification).contains("outbox_gap"),
+        "{}",
+        output_of(&verification)
+    );
 
     let chain = "admin/00000000-0000-0000-0000-000000000000";
     let decide = [
@@ -457,19 +492,19 @@ fn rl9_a_lost_outbox_row_stays_told_until_it_is_accepted() {
         "looked into",
         "--confirm",
     ];
-    let done = place.run(&decide);
-    assert!(done.status.success(), "{}", said(&done));
-    let verified = place.run(&["audit", "verify"]);
-    assert!(verified.status.success(), "{}", said(&verified));
+    let result = deployment.run(&decide);
+    assert!(result.status.success(), "{}", output_of(&result));
+    let verified = deployment.run(&["audit", "verify"]);
+    assert!(verified.status.success(), "{}", output_of(&verified));
     assert!(
-        said(&verified).contains("by jane because: looked into; 1 findings in it"),
+        output_of(&verified).contains("by jane because: looked into; 1 findings in it"),
         "{}",
-        said(&verified)
+        output_of(&verified)
     );
-    let again = place.run(&decide);
+    let second = deployment.run(&decide);
     assert!(
-        !again.status.success() && said(&again).contains("nothing to re-anchor"),
+        !second.status.success() && output_of(&second).contains("nothing to re-anchor"),
         "{}",
-        said(&again)
+        output_of(&second)
     );
 }

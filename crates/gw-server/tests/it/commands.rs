@@ -1,4 +1,4 @@
-//! Commands that read: beside the running service, with exit codes that tell what they found (RTO7).
+//! Read-only commands: they run while the service runs, and their exit codes distinguish the outcomes (RTO7).
 
 use crate::process::{self, Serving, free_port, stderr};
 use gw_testkit::anvil::anvil;
@@ -11,110 +11,110 @@ fn run(arguments: &[&str], settings: &[(&str, &str)]) -> (Option<i32>, String) {
     )
 }
 
-/// RTO7: no reading command takes the lock of the running service, and each looks at both stores.
+/// RTO7: read-only commands do not take the lock of the running service, and each checks both stores.
 #[test]
 fn rto7_reading_commands_run_beside_the_service() {
     let node = anvil();
     let gateway = Serving::start(node.url(), &[]).ready();
     let data = gateway.data_dir();
     let settings = [("DATA_DIR", data.as_str()), ("NODE_URL", node.url())];
-    let (code, said) = run(&["migrate", "status"], &settings);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = run(&["migrate", "status"], &settings);
+    assert_eq!(code, Some(0), "{output}");
     assert_eq!(
-        said,
+        output,
         "policy store: the schema is up to date\naudit store: the schema is up to date\n"
     );
-    let (code, said) = run(&["audit", "verify"], &settings);
-    assert_eq!(code, Some(0), "{said}");
-    let (code, said) = run(&["doctor"], &settings);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = run(&["audit", "verify"], &settings);
+    assert_eq!(code, Some(0), "{output}");
+    let (code, output) = run(&["doctor"], &settings);
+    assert_eq!(code, Some(0), "{output}");
     for line in [
         "✓ policy store: reachable",
         "✓ audit store: reachable",
         "✓ journal directory",
         "✓ node: chain",
     ] {
-        assert!(said.contains(line), "{line}: {said}");
+        assert!(output.contains(line), "{line}: {output}");
     }
-    // What writes is refused while the service runs: busy, not misconfigured.
-    let (code, said) = run(&["migrate", "apply"], &settings);
-    assert_eq!(code, Some(75), "{said}");
-    assert!(said.contains("is held by process"), "{said}");
-    assert_eq!(gateway.get("/ready").status, 200, "the service did not notice");
+    // A writing command is refused while the service runs, with the exit code for "busy", not for "misconfigured".
+    let (code, output) = run(&["migrate", "apply"], &settings);
+    assert_eq!(code, Some(75), "{output}");
+    assert!(output.contains("is held by process"), "{output}");
+    assert_eq!(gateway.get("/ready").status, 200, "the service is not affected");
 }
 
-/// RTO7, RTO12: before the first start nothing is created, and what is missing is called missing.
+/// RTO7, RTO12: before the first start, read-only commands create nothing and report a missing schema as missing.
 #[test]
 fn rto7_reading_commands_create_nothing() {
     let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
     let data = dir.path().join("data");
     let path = data.to_str().expect("text");
     let settings = [("DATA_DIR", path), ("NODE_URL", node.url())];
-    let (code, said) = run(&["migrate", "status"], &settings);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, output) = run(&["migrate", "status"], &settings);
+    assert_eq!(code, Some(1), "{output}");
     assert!(
-        said.contains("policy store: the schema is missing") && !said.contains("older"),
-        "{said}"
+        output.contains("policy store: the schema is missing") && !output.contains("older"),
+        "{output}"
     );
-    let (code, said) = run(&["doctor"], &settings);
-    assert_eq!(code, Some(0), "a first start needs nothing else: {said}");
-    assert!(!data.exists(), "{said}");
-    // An empty database is no old one.
+    let (code, output) = run(&["doctor"], &settings);
+    assert_eq!(code, Some(0), "a first start needs nothing else: {output}");
+    assert!(!data.exists(), "{output}");
+    // An empty database has a missing schema, not an older one.
     std::fs::create_dir(&data).expect("made");
     for file in ["gateway.db", "audit.db"] {
         std::fs::write(data.join(file), "").expect("made");
     }
-    let (code, said) = run(&["migrate", "status"], &settings);
+    let (code, output) = run(&["migrate", "status"], &settings);
     assert_eq!(
-        (code, said.contains("missing") && !said.contains("older")),
+        (code, output.contains("missing") && !output.contains("older")),
         (Some(1), true),
-        "{said}"
+        "{output}"
     );
 }
 
-/// RTO7: doctor looks at the audit store as `serve` does.
+/// RTO7: `doctor` checks the audit store in the same way as `serve`.
 #[test]
 fn rto7_doctor_finds_a_broken_audit_store() {
     let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
     let data = dir.path().join("data");
     let settings = [("DATA_DIR", data.to_str().expect("text")), ("NODE_URL", node.url())];
-    let (status, said) = Serving::start(node.url(), &settings).ready().end();
-    assert!(status.success(), "{said}");
-    for left in ["audit.db-wal", "audit.db-shm"] {
-        let _ = std::fs::remove_file(data.join(left));
+    let (status, output) = Serving::start(node.url(), &settings).ready().end();
+    assert!(status.success(), "{output}");
+    for file in ["audit.db-wal", "audit.db-shm"] {
+        let _ = std::fs::remove_file(data.join(file));
     }
     std::fs::write(data.join("audit.db"), "no database").expect("written");
-    let (code, said) = run(&["doctor"], &settings);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("✗ audit store"), "{said}");
-    assert!(said.contains("✓ policy store"), "{said}");
+    let (code, output) = run(&["doctor"], &settings);
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("✗ audit store"), "{output}");
+    assert!(output.contains("✓ policy store"), "{output}");
 }
 
-/// RTO7: configuration, finding, unreadable and busy have codes of their own.
+/// RTO7: a wrong configuration, a finding, an unreadable store and a busy store have different exit codes.
 #[test]
 fn rto7_exit_codes_tell_causes_apart() {
-    let nowhere = format!("postgres://nobody@127.0.0.1:{}/none", free_port());
-    let (code, said) = run(&["doctor"], &[("DATABASE_URL", "no address")]);
-    assert_eq!(code, Some(78), "{said}");
+    let unreachable = format!("postgres://nobody@127.0.0.1:{}/none", free_port());
+    let (code, output) = run(&["doctor"], &[("DATABASE_URL", "no address")]);
+    assert_eq!(code, Some(78), "{output}");
     let databases = [
-        ("DATABASE_URL", nowhere.as_str()),
-        ("AUDIT_DATABASE_URL", nowhere.as_str()),
+        ("DATABASE_URL", unreachable.as_str()),
+        ("AUDIT_DATABASE_URL", unreachable.as_str()),
     ];
-    let (code, said) = run(&["audit", "verify"], &databases);
-    assert_eq!(code, Some(74), "{said}");
-    let (code, said) = run(&["migrate", "status"], &databases);
-    assert_eq!(code, Some(74), "{said}");
+    let (code, output) = run(&["audit", "verify"], &databases);
+    assert_eq!(code, Some(74), "{output}");
+    let (code, output) = run(&["migrate", "status"], &databases);
+    assert_eq!(code, Some(74), "{output}");
 }
 
-/// RTO13: who migrates in production owns the tables, and so may rewrite what is sealed: no reason to fail. Only the released
-/// program runs there.
+/// RTO13: in production, the role that migrates owns the tables and could change sealed entries. The migration accepts
+/// that. Only the release binary runs in production.
 #[cfg(not(feature = "mock-login"))]
 #[test]
 fn rto13_the_owner_of_the_audit_log_migrates_in_production() {
     let database = || {
         let url = gw_testkit::postgres::database()
             .expect("PostgreSQL")
-            .expect("not to be left out here")
+            .expect("this test needs PostgreSQL")
             .url;
         url.replace("gateway@", "gateway:password@")
     };
@@ -141,40 +141,40 @@ fn rto13_the_owner_of_the_audit_log_migrates_in_production() {
         ("RPC_API_KEY_ENCRYPTION_KEY", key.as_str()),
         ("AUDIT_CHECKPOINT_KEY", checkpoint.as_str()),
     ];
-    let (code, said) = run(&["migrate", "apply"], &settings);
-    assert_eq!((code, said.as_str()), (Some(0), "the schemas are up to date\n"));
-    let (code, said) = run(&["migrate", "status"], &settings);
-    assert_eq!(code, Some(0), "{said}");
-    // The service seals: it must not.
-    let (code, said) = run(&["doctor"], &settings);
+    let (code, output) = run(&["migrate", "apply"], &settings);
+    assert_eq!((code, output.as_str()), (Some(0), "the schemas are up to date\n"));
+    let (code, output) = run(&["migrate", "status"], &settings);
+    assert_eq!(code, Some(0), "{output}");
+    // The role of the service must not be able to change sealed entries.
+    let (code, output) = run(&["doctor"], &settings);
     assert_eq!(
-        (code, said.contains("its role may change or delete sealed entries")),
+        (code, output.contains("its role may change or delete sealed entries")),
         (Some(1), true),
-        "{said}"
+        "{output}"
     );
 }
 
-/// RTO12: the program says its own name.
+/// RTO12: `--version` prints the name of the binary.
 #[test]
 fn rto12_the_version_names_the_program() {
-    let (code, said) = run(&["--version"], &[]);
+    let (code, output) = run(&["--version"], &[]);
     let name = if cfg!(feature = "mock-login") {
         "ledger-gateway-dev"
     } else {
         "ledger-gateway"
     };
     assert_eq!(
-        (code, said),
+        (code, output),
         (Some(0), format!("{name} {}\n", env!("CARGO_PKG_VERSION")))
     );
 }
 
-/// RTO8: each retry of a database that is away says why.
+/// RTO8: each retry of an unreachable database logs the cause.
 #[test]
 fn rto8_a_database_that_is_away_is_named_with_its_cause() {
     let node = anvil();
-    let nowhere = format!("postgres://nobody@127.0.0.1:{}/none", free_port());
-    let mut child = process::command(&["serve"], &[("DATABASE_URL", &nowhere), ("NODE_URL", node.url())])
+    let unreachable = format!("postgres://nobody@127.0.0.1:{}/none", free_port());
+    let mut child = process::command(&["serve"], &[("DATABASE_URL", &unreachable), ("NODE_URL", node.url())])
         .env("DATA_DIR", tempfile::tempdir().expect("a directory").path())
         .stdout(std::process::Stdio::piped())
         .spawn()

@@ -1,4 +1,4 @@
-//! `config …` as an operator runs it.
+//! The `config` commands.
 
 use crate::process::{gateway, stderr};
 
@@ -37,7 +37,7 @@ fn a_good_configuration_passes() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
-/// spec/70 rule 31: no secret in any output, right or wrong, nor an upstream key in a path.
+/// spec/70 rule 31: no output contains a secret, valid or malformed, or a key in the path of an upstream address.
 #[test]
 fn no_secret_is_ever_printed() {
     let env = [
@@ -53,8 +53,8 @@ fn no_secret_is_ever_printed() {
         ("RPC_API_KEY_ENCRYPTION_KEY", "canary-seven"),
     ];
     let output = gateway(&["config", "print"], &env);
-    let all = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
     assert_eq!(output.status.code(), Some(78));
-    assert!(!all.contains("canary"), "{all}");
-    assert!(all.contains("JWT_REFRESH_SECRET") && all.contains("https://node.example,https://spare.example "));
+    assert!(!text.contains("canary"), "{text}");
+    assert!(text.contains("JWT_REFRESH_SECRET") && text.contains("https://node.example,https://spare.example "));
 }

@@ -1,4 +1,4 @@
-//! The demo as somebody sees it who runs `make demo` (spec/85 section 10).
+//! The demo as a user of `make demo` sees it (spec/85 section 10).
 
 use crate::process::command;
 use std::{
@@ -11,21 +11,21 @@ fn demo_every_promise_is_kept() {
     let output = command(&["demo", "--ephemeral", "--exit-after-checks"], &[])
         .output()
         .expect("the binary runs");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(
         output.status.code(),
         Some(0),
-        "{said}{}",
+        "{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(said.matches("  ✓ ").count() >= 9 && !said.contains('✗'), "{said}");
+    assert!(text.matches("  ✓ ").count() >= 9 && !text.contains('✗'), "{text}");
 }
 
-/// Ctrl-C stops everything that was started and removes what it left; meanwhile `demo token` gives fresh tokens.
+/// Ctrl-C stops all processes and removes their files. While the demo runs, `demo token` prints fresh tokens.
 #[test]
 fn demo_ctrl_c_leaves_nothing() {
-    let place = tempfile::tempdir().expect("a directory");
-    let dir = place.path().join("demo").to_string_lossy().into_owned();
+    let temp_dir = tempfile::tempdir().expect("a directory");
+    let dir = temp_dir.path().join("demo").to_string_lossy().into_owned();
     let mut demo = command(&["demo", "--dir", &dir, "--port", "0", "--seed-only"], &[]);
     let mut demo = demo
         .stdout(Stdio::piped())
@@ -37,13 +37,13 @@ fn demo_ctrl_c_leaves_nothing() {
         .map_while(Result::ok);
     let last = lines.find(|line| line.contains("Ctrl-C stops everything"));
     if last.is_none() {
-        let mut said = String::new();
+        let mut text = String::new();
         demo.stderr
             .take()
             .expect("a pipe")
-            .read_to_string(&mut said)
+            .read_to_string(&mut text)
             .expect("text");
-        panic!("the demo ended: {said}");
+        panic!("the demo ended: {text}");
     }
     let token = command(&["demo", "token", "analyst", "--dir", &dir], &[])
         .output()
@@ -53,8 +53,8 @@ fn demo_ctrl_c_leaves_nothing() {
     let children = children_of(demo.id());
     assert_eq!(children.len(), 2, "a node and a gateway");
 
-    let told = Command::new("kill").args(["-INT", &demo.id().to_string()]).status();
-    assert!(told.is_ok_and(|status| status.success()));
+    let signalled = Command::new("kill").args(["-INT", &demo.id().to_string()]).status();
+    assert!(signalled.is_ok_and(|status| status.success()));
     assert!(demo.wait().expect("ended").success());
     for child in children {
         assert!(
@@ -65,14 +65,14 @@ fn demo_ctrl_c_leaves_nothing() {
     assert!(!std::path::Path::new(&dir).exists());
 }
 
-/// The processes a process started.
+/// The child processes of a process.
 fn children_of(process: u32) -> Vec<u32> {
     let text = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     // A multi-threaded process starts children from any of its threads.
-    let others = std::fs::read_dir(format!("/proc/{process}/task"))
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"))
         .expect("its threads")
         .flatten();
-    let mut all: Vec<u32> = others
+    let mut ids: Vec<u32> = threads
         .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
         .chain([text])
         .flat_map(|children| {
@@ -82,7 +82,7 @@ fn children_of(process: u32) -> Vec<u32> {
                 .collect::<Vec<u32>>()
         })
         .collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }

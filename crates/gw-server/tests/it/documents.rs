@@ -1,24 +1,24 @@
-//! What the documents say of the code.
+//! Checks of statements about the code in the documents.
 
 use std::{fs, path::Path};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The text of every Rust file below a folder.
-fn sources(folder: &Path, into: &mut String) {
+/// Appends the text of every Rust file below a folder to `code`.
+fn sources(folder: &Path, code: &mut String) {
     for entry in fs::read_dir(folder)
         .expect("readable")
         .map(|entry| entry.expect("an entry").path())
     {
         if entry.is_dir() {
-            sources(&entry, into);
+            sources(&entry, code);
         } else if entry.extension().is_some_and(|kind| kind == "rs") {
-            into.push_str(&fs::read_to_string(entry).expect("text"));
+            code.push_str(&fs::read_to_string(entry).expect("text"));
         }
     }
 }
 
-/// The threat model names a test for each attack that is stopped: each of them is there.
+/// The threat model names a test for each prevented attack; every named test must exist.
 #[test]
 fn the_threat_model_names_tests_that_exist() {
     let text = fs::read_to_string(format!("{ROOT}/docs/threat-model.md")).expect("the threat model");

@@ -1,19 +1,20 @@
-//! RL1 from outside: a process on a disk that fills up and is freed, killed in the end. Needs the right to mount.
+//! RL1 from outside: a process on a disk that fills up and is freed, and that is killed at the end. Needs the right to
+//! mount.
 
-use crate::process::{Answer, Serving};
+use crate::process::{Response, Serving};
 use gw_testkit::{FullDisk, anvil::anvil};
 use std::time::{Duration, Instant};
 
 const TOKEN: &str = "a-token-of-thirty-two-characters-or-more";
 
-fn make(gateway: &Serving, slug: &str) -> Answer {
+fn create_org(gateway: &Serving, slug: &str) -> Response {
     let body = format!(r#"{{"slug":"{slug}","name":"{slug}"}}"#);
     let headers = [("X-Admin-Token", TOKEN), ("Content-Type", "application/json")];
-    gateway.ask("POST", "/api/v1/admin/orgs", &headers, &body)
+    gateway.request("POST", "/api/v1/admin/orgs", &headers, &body)
 }
 
 #[test]
-fn rl1_what_was_answered_around_a_full_disk_outlives_a_kill() {
+fn rl1_acknowledged_writes_around_a_full_disk_survive_a_kill() {
     let journal = tempfile::tempdir().expect("made");
     let Some(disk) = FullDisk::mount(8) else { return };
     let node = anvil();
@@ -27,44 +28,52 @@ fn rl1_what_was_answered_around_a_full_disk_outlives_a_kill() {
     let mut acknowledged = Vec::new();
     for round in 0..2 {
         disk.fill().expect("filled");
-        let (mut refused, mut next) = (0, 0);
-        while refused < 5 {
+        let (mut rejected, mut next) = (0, 0);
+        while rejected < 5 {
             next += 1;
             let slug = format!("full-{round}-{next}");
-            let answer = make(&gateway, &slug);
-            match answer.status {
+            let response = create_org(&gateway, &slug);
+            match response.status {
                 201 => acknowledged.push(slug),
-                503 => refused += 1,
-                _ => panic!("{answer:?}\n{}", gateway.said()),
+                503 => rejected += 1,
+                _ => panic!("{response:?}\n{}", gateway.output()),
             }
             assert!(next < 5_000, "the disk was never full");
         }
-        let told = gateway.ask("GET", "/ready", &[], "");
+        let readiness = gateway.request("GET", "/ready", &[], "");
         assert!(
-            told.status == 200 && told.body.contains(r#""writes":"down""#),
-            "RL12: readiness says what a write is told, and reads go on: {told:?}"
+            readiness.status == 200 && readiness.body.contains(r#""writes":"down""#),
+            "RL12: readiness reports that writes fail, and reads continue: {readiness:?}"
         );
         disk.free().expect("freed");
         for n in 0..10 {
             let slug = format!("freed-{round}-{n}");
-            let answer = make(&gateway, &slug);
-            assert_eq!(answer.status, 201, "{answer:?}\n{}", gateway.said());
+            let response = create_org(&gateway, &slug);
+            assert_eq!(response.status, 201, "{response:?}\n{}", gateway.output());
             acknowledged.push(slug);
         }
-        let end = Instant::now() + Duration::from_secs(20);
-        while !gateway.ask("GET", "/ready", &[], "").body.contains(r#""writes":"ok""#) {
-            assert!(Instant::now() < end, "no writes again: {}", gateway.said());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !gateway
+            .request("GET", "/ready", &[], "")
+            .body
+            .contains(r#""writes":"ok""#)
+        {
+            assert!(
+                Instant::now() < deadline,
+                "writes did not recover: {}",
+                gateway.output()
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
-    // Killed, not told to end.
+    // Dropping kills the process without SIGTERM.
     drop(gateway);
     let gateway = Serving::start(node.url(), &settings).ready();
     for slug in acknowledged {
         assert_eq!(
-            make(&gateway, &slug).status,
+            create_org(&gateway, &slug).status,
             409,
-            "`{slug}` was acknowledged and is gone"
+            "`{slug}` was acknowledged and is lost"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A gateway as a process of its own, spoken to over plain sockets.
+//! Runs the gateway as a separate process and talks to it over plain sockets.
 
 use serde_json::Value;
 use std::{
@@ -9,16 +9,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The binary this build may run: the plain one refuses to when it was built together with mock code.
+/// The binary of this build. The release binary refuses to run if it was built together with mock code.
 #[cfg(not(feature = "mock-login"))]
 const BINARY: &str = env!("CARGO_BIN_EXE_ledger-gateway");
 #[cfg(feature = "mock-login")]
 const BINARY: &str = env!("CARGO_BIN_EXE_ledger-gateway-dev");
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Limit for every wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A command of the binary with an environment of its own.
+/// A command of the binary with only the given environment.
 pub(crate) fn command(arguments: &[&str], env: &[(&str, &str)]) -> Command {
     let mut command = Command::new(BINARY);
     command
@@ -34,28 +34,28 @@ pub(crate) fn gateway(arguments: &[&str], env: &[(&str, &str)]) -> Output {
     command(arguments, env).output().expect("the binary runs")
 }
 
-/// What a command complained about.
+/// The standard error of a command.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 
-/// A gateway that serves until it is told to end, or dropped.
+/// A gateway process that serves until it is stopped or dropped.
 pub(crate) struct Serving {
     process: Child,
     port: u16,
     dir: tempfile::TempDir,
 }
 
-/// An answer taken apart.
+/// A parsed HTTP response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Answer {
-    /// The value of a header, named in lower case.
+impl Response {
+    /// The value of a header, by its name in any case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let line = self
             .head
@@ -66,21 +66,21 @@ impl Answer {
     }
 }
 
-/// A port nobody listens on.
+/// A port that no process listens on.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     listener.local_addr().expect("bound").port()
 }
 
 impl Serving {
-    /// Starts one in front of a node, with further settings, and waits until it listens.
+    /// Starts a gateway in front of a node, with extra settings, and waits until it listens.
     pub(crate) fn start(node: &str, settings: &[(&str, &str)]) -> Self {
         let mut this = Self::spawn(node, settings);
         this.wait("listens", |this| TcpStream::connect(("127.0.0.1", this.port)).is_ok());
         this
     }
 
-    /// Starts one, without waiting.
+    /// Starts a gateway without waiting.
     pub(crate) fn spawn(node: &str, settings: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let port = free_port();
@@ -100,66 +100,74 @@ impl Serving {
         }
     }
 
-    /// Waits until it gives up to start.
-    pub(crate) fn refused(mut self) -> String {
+    /// Waits until the process exits with an error at its start. Returns its output.
+    pub(crate) fn wait_for_failed_start(mut self) -> String {
         let start = Instant::now();
         loop {
             if let Some(status) = self.process.try_wait().expect("asked") {
-                assert!(!status.success(), "it ended without complaint: {}", self.said());
-                return self.said();
+                assert!(
+                    !status.success(),
+                    "the gateway exited without an error: {}",
+                    self.output()
+                );
+                return self.output();
             }
             let serves = TcpStream::connect(("127.0.0.1", self.port)).is_ok() && self.get("/ready").status == 200;
-            assert!(!serves && start.elapsed() < PATIENCE, "it started:\n{}", self.said());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Waits until it can work.
-    pub(crate) fn ready(mut self) -> Self {
-        self.wait("is ready", |this| this.get("/ready").status == 200);
-        self
-    }
-
-    /// Waits for something to become true.
-    pub(crate) fn wait(&mut self, what: &str, is_true: impl Fn(&Self) -> bool) {
-        let start = Instant::now();
-        while !is_true(self) {
-            let ended = self.process.try_wait().expect("asked");
             assert!(
-                ended.is_none() && start.elapsed() < PATIENCE,
-                "the gateway never {what}: {ended:?}\n{}",
-                self.said()
+                !serves && start.elapsed() < TIMEOUT,
+                "the gateway started:\n{}",
+                self.output()
             );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Its address.
+    /// Waits until the gateway is ready.
+    pub(crate) fn ready(mut self) -> Self {
+        self.wait("is ready", |this| this.get("/ready").status == 200);
+        self
+    }
+
+    /// Waits until a condition holds; `description` completes the sentence "the gateway never …".
+    pub(crate) fn wait(&mut self, description: &str, is_true: impl Fn(&Self) -> bool) {
+        let start = Instant::now();
+        while !is_true(self) {
+            let exit_status = self.process.try_wait().expect("asked");
+            assert!(
+                exit_status.is_none() && start.elapsed() < TIMEOUT,
+                "the gateway never {description}: {exit_status:?}\n{}",
+                self.output()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The port of the public listener.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Everything it wrote so far.
-    pub(crate) fn said(&self) -> String {
+    /// The standard output and standard error so far.
+    pub(crate) fn output(&self) -> String {
         let read = |name: &str| std::fs::read_to_string(self.dir.path().join(name)).unwrap_or_default();
         format!("{}{}", read("stdout"), read("stderr"))
     }
 
-    /// Its data directory.
+    /// The data directory.
     pub(crate) fn data_dir(&self) -> String {
         self.dir.path().join("data").to_string_lossy().into_owned()
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path, &[], "")
+    pub(crate) fn get(&self, path: &str) -> Response {
+        self.request("GET", path, &[], "")
     }
 
-    /// One request on a connection of its own.
-    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        ask(self.port, method, path, headers, body)
+    /// Sends one request on a new connection.
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
+        request(self.port, method, path, headers, body)
     }
 
-    /// A request to the admin API that must succeed; its body.
+    /// Sends a request to the admin API that must succeed. Returns the body of the response.
     pub(crate) fn admin(&self, token: &str, method: &str, path: &str, body: &Value) -> Value {
         let headers = [("X-Admin-Token", token), ("Content-Type", "application/json")];
         let body = if body.is_null() {
@@ -167,35 +175,35 @@ impl Serving {
         } else {
             body.to_string()
         };
-        let answer = self.ask(method, &format!("/api/v1/admin{path}"), &headers, &body);
+        let response = self.request(method, &format!("/api/v1/admin{path}"), &headers, &body);
         assert!(
-            answer.status < 300,
+            response.status < 300,
             "{method} {path}: {} {}",
-            answer.status,
-            answer.body
+            response.status,
+            response.body
         );
-        serde_json::from_str(&answer.body).expect("json")
+        serde_json::from_str(&response.body).expect("json")
     }
 
-    /// Tells it to end, and waits for that.
+    /// Terminates the process and waits until it exits. Returns its exit status and output.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
-        self.tell_to_end();
+        self.terminate();
         let start = Instant::now();
         loop {
             if let Some(status) = self.process.try_wait().expect("asked") {
-                return (status, self.said());
+                return (status, self.output());
             }
-            assert!(start.elapsed() < PATIENCE, "the gateway did not end:\n{}", self.said());
+            assert!(start.elapsed() < TIMEOUT, "the gateway did not end:\n{}", self.output());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// SIGTERM.
-    pub(crate) fn tell_to_end(&self) {
-        let told = Command::new("kill")
+    /// Sends SIGTERM.
+    pub(crate) fn terminate(&self) {
+        let signalled = Command::new("kill")
             .args(["-TERM", &self.process.id().to_string()])
             .status();
-        assert!(told.is_ok_and(|status| status.success()));
+        assert!(signalled.is_ok_and(|status| status.success()));
     }
 }
 
@@ -206,32 +214,32 @@ impl Drop for Serving {
     }
 }
 
-/// Changes a SQLite file past the gateway, as somebody with the database's credential does.
+/// Changes a SQLite file directly, like an attacker with the database's credentials.
 pub(crate) fn change_database(file: &str, sql: &str) {
-    let run = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()";
-    let done = Command::new("python3").args(["-c", run, file, sql]).status();
-    assert!(done.is_ok_and(|status| status.success()), "{sql}");
+    let script = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()";
+    let status = Command::new("python3").args(["-c", script, file, sql]).status();
+    assert!(status.is_ok_and(|exit| exit.success()), "{sql}");
 }
 
-/// One request to a port of this machine.
-pub(crate) fn ask(port: u16, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+/// Sends one request to a port of this machine.
+pub(crate) fn request(port: u16, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connected");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("set");
     let mut text = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));
     }
     text.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
     stream.write_all(text.as_bytes()).expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("headers");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("an answer");
+    let (head, body) = response.split_once("\r\n\r\n").expect("headers");
     let status = head
         .split(' ')
         .nth(1)
         .and_then(|status| status.parse().ok())
         .expect("a status");
-    Answer {
+    Response {
         status,
         head: head.to_owned(),
         body: body.to_owned(),

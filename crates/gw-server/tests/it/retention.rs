@@ -1,4 +1,4 @@
-//! RL10 and RL13 with the program as it is delivered.
+//! RL10 and RL13 with the real binary.
 
 use crate::process::{self, Serving, stderr};
 use gw_testkit::anvil::anvil;
@@ -24,11 +24,11 @@ fn tamper(data: &str, sql: &str) {
 }
 
 fn end(gateway: Serving) {
-    let (status, said) = gateway.end();
-    assert!(status.success(), "{said}");
+    let (status, output) = gateway.end();
+    assert!(status.success(), "{output}");
 }
 
-/// RL10, AU-7: a page with a row that somebody changed is a page, and the row says nothing but that.
+/// RL10, AU-7: a page with a changed row is still served, and the changed row shows only that it was tampered with.
 #[test]
 fn rl10_logs_show_a_changed_row_as_tampered() {
     let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
@@ -39,7 +39,7 @@ fn rl10_logs_show_a_changed_row_as_tampered() {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
         assert_eq!(
             gateway
-                .ask("POST", "/rpc", &[("Content-Type", "application/json")], body)
+                .request("POST", "/rpc", &[("Content-Type", "application/json")], body)
                 .status,
             200
         );
@@ -68,12 +68,12 @@ fn rl10_logs_show_a_changed_row_as_tampered() {
     assert_eq!(tampered.len(), 2, "{page}");
     for row in &tampered {
         assert!(row["id"].is_i64(), "{row}");
-        let known = row
+        let only_proved_fields = row
             .as_object()
             .expect("a row")
             .keys()
             .all(|name| ["id", "tampered", "created_at"].contains(&name.as_str()));
-        assert!(known, "nothing that is not proved: {row}");
+        assert!(only_proved_fields, "only proved fields are shown: {row}");
     }
     assert!(
         rows.iter()
@@ -93,9 +93,9 @@ fn rl10_logs_show_a_changed_row_as_tampered() {
     end(gateway);
 }
 
-/// RL10, AU-5: erased under a record, in two steps of which the first changes nothing.
+/// RL10, AU-5: an erasure leaves a record. It has two steps; the first one changes nothing.
 #[test]
-fn rl10_audit_erase_takes_a_person_out_of_the_log() {
+fn rl10_audit_erase_removes_a_person_from_the_log() {
     const DID: &str = "did:test:leaves";
     let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
     let path = |name: &str| dir.path().join(name).to_str().expect("text").to_owned();
@@ -117,8 +117,8 @@ fn rl10_audit_erase_takes_a_person_out_of_the_log() {
     });
     end(gateway);
 
-    let erase = |more: &[&str]| {
-        let given = [
+    let erase = |options: &[&str]| {
+        let arguments = [
             "audit",
             "erase",
             "--external-id",
@@ -128,27 +128,27 @@ fn rl10_audit_erase_takes_a_person_out_of_the_log() {
             "--reason",
             "request 12",
         ];
-        let output = process::gateway(&[&given[..], more].concat(), &settings);
+        let output = process::gateway(&[&arguments[..], options].concat(), &settings);
         assert!(output.status.success(), "{}", stderr(&output));
         String::from_utf8(output.stdout).expect("text")
     };
-    for dry in [&[][..], &["--dry-run"]] {
-        let said = erase(dry);
+    for dry_run in [&[][..], &["--dry-run"]] {
+        let text = erase(dry_run);
         assert!(
-            said.contains("hold personal values") && said.contains("nothing was changed"),
-            "{said}"
+            text.contains("hold personal values") && text.contains("nothing was changed"),
+            "{text}"
         );
     }
     let file = |name: &str| std::fs::read(Path::new(&data).join(name)).unwrap_or_default();
-    let held = || {
+    let contains_did = || {
         [file("audit.db"), file("audit.db-wal")]
             .concat()
             .windows(DID.len())
             .any(|part| part == DID.as_bytes())
     };
-    assert!(held(), "it was there");
-    let said = erase(&["--confirm"]);
-    assert!(said.contains("entries erased"), "{said}");
+    assert!(contains_did(), "the database contains the DID before the erasure");
+    let text = erase(&["--confirm"]);
+    assert!(text.contains("entries erased"), "{text}");
     assert!(erase(&[]).contains("nothing to erase"));
 
     let gateway = Serving::start(node.url(), &settings).ready();

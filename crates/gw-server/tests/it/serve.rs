@@ -1,53 +1,53 @@
-//! `serve` from its start to its end (spec/85 sections 3, 4 and 6).
+//! The `serve` command from start to shutdown (spec/85 sections 3, 4 and 6).
 
-use crate::process::{Serving, ask, command, free_port, gateway, stderr};
+use crate::process::{Serving, command, free_port, gateway, request, stderr};
 use gw_testkit::anvil::{Anvil, AnvilOptions, anvil};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
 #[test]
-fn an_operator_sees_that_it_lives_and_whether_it_works() {
+fn health_readiness_and_metrics_report_the_state() {
     let node = anvil();
     let gateway = Serving::start(node.url(), &[]).ready();
     assert_eq!(gateway.get("/health").body, r#"{"status":"ok"}"#);
     let ready = gateway.get("/ready").body;
-    for need in [
+    for dependency in [
         "\"db\":\"ok\"",
         "\"audit\":\"ok\"",
         "\"node\":\"ok\"",
         "\"tracing\":\"ok\"",
     ] {
-        assert!(ready.contains(need), "{ready}");
+        assert!(ready.contains(dependency), "{ready}");
     }
     let metrics = gateway.get("/metrics").body;
-    for figure in [
+    for metric in [
         "ledger_gateway_build_info",
         "ledger_gateway_audit_lag_seconds",
         "ledger_gateway_audit_buffer_bytes",
     ] {
-        assert!(metrics.contains(figure), "{figure}: {metrics}");
+        assert!(metrics.contains(metric), "{metric}: {metrics}");
     }
-    let (status, said) = gateway.end();
-    assert!(status.success(), "{said}");
+    let (status, output) = gateway.end();
+    assert!(status.success(), "{output}");
 }
 
-/// HD16: a forwarding header from anybody but a trusted proxy counts as from outside.
+/// HD16: a request with a forwarding header counts as external, unless it comes from a trusted proxy.
 #[test]
 fn hd16_metrics_and_readiness_detail_stay_inside() {
     let node = anvil();
     let gateway = Serving::start(node.url(), &[]).ready();
     let outside = [("X-Forwarded-For", "203.0.113.9")];
-    assert_eq!(gateway.ask("GET", "/metrics", &outside, "").status, 403);
-    let ready = gateway.ask("GET", "/ready", &outside, "");
+    assert_eq!(gateway.request("GET", "/metrics", &outside, "").status, 403);
+    let ready = gateway.request("GET", "/ready", &outside, "");
     assert_eq!(
         (ready.status, ready.body.contains("dependencies")),
         (200, false),
         "{}",
         ready.body
     );
-    assert_eq!(gateway.ask("GET", "/health", &outside, "").status, 200);
+    assert_eq!(gateway.request("GET", "/health", &outside, "").status, 200);
 }
 
-/// HD16: with an internal listener, metrics and administration leave the public one.
+/// HD16: with an internal listener, the public listener does not serve metrics and administration.
 #[test]
 fn hd16_an_internal_listener_takes_metrics_and_administration() {
     let node = anvil();
@@ -55,12 +55,12 @@ fn hd16_an_internal_listener_takes_metrics_and_administration() {
     let gateway = Serving::start(node.url(), &[("INTERNAL_BIND_ADDR", &format!("127.0.0.1:{internal}"))]).ready();
     assert_eq!(gateway.get("/metrics").status, 404);
     assert_eq!(gateway.get("/api/v1/admin/orgs").status, 404);
-    assert_eq!(ask(internal, "GET", "/metrics", &[], "").status, 200);
-    assert_eq!(ask(internal, "GET", "/api/v1/admin/orgs", &[], "").status, 401);
-    assert_eq!(ask(internal, "GET", "/ready", &[], "").status, 200);
-    assert_eq!(ask(internal, "POST", "/rpc", &[], "{}").status, 404);
-    // RTO9: the detail of readiness too, even for callers of this machine.
-    let (inside, outside) = (ask(internal, "GET", "/ready", &[], ""), gateway.get("/ready"));
+    assert_eq!(request(internal, "GET", "/metrics", &[], "").status, 200);
+    assert_eq!(request(internal, "GET", "/api/v1/admin/orgs", &[], "").status, 401);
+    assert_eq!(request(internal, "GET", "/ready", &[], "").status, 200);
+    assert_eq!(request(internal, "POST", "/rpc", &[], "{}").status, 404);
+    // RTO9: nor the details of readiness, even for callers on this machine.
+    let (inside, outside) = (request(internal, "GET", "/ready", &[], ""), gateway.get("/ready"));
     assert!(
         inside.body.contains("dependencies") && inside.body.contains("nodes"),
         "{}",
@@ -69,60 +69,65 @@ fn hd16_an_internal_listener_takes_metrics_and_administration() {
     assert_eq!(outside.body, r#"{"status":"ready","draining":false}"#);
 }
 
-/// RTO9: the same before the node was reached for the first time.
+/// RTO9: the details of readiness stay internal even before the node is reached for the first time.
 #[test]
 fn rto9_readiness_detail_stays_inside_while_starting() {
     let internal = free_port();
-    let nowhere = format!("http://127.0.0.1:{}", free_port());
-    let gateway = Serving::start(&nowhere, &[("INTERNAL_BIND_ADDR", &format!("127.0.0.1:{internal}"))]);
+    let unreachable = format!("http://127.0.0.1:{}", free_port());
+    let gateway = Serving::start(
+        &unreachable,
+        &[("INTERNAL_BIND_ADDR", &format!("127.0.0.1:{internal}"))],
+    );
     assert_eq!(gateway.get("/ready").body, r#"{"status":"not ready","draining":false}"#);
     assert!(
-        ask(internal, "GET", "/ready", &[], "")
+        request(internal, "GET", "/ready", &[], "")
             .body
             .contains(r#""node":"down""#)
     );
 }
 
 #[test]
-fn every_answer_is_dressed() {
+fn every_response_has_the_common_headers() {
     let node = anvil();
     let gateway = Serving::start(node.url(), &[]).ready();
     for path in ["/health", "/nowhere", "/metrics"] {
-        let answer = gateway.ask("GET", path, &[("X-Correlation-ID", "mine-1")], "");
-        assert_eq!(answer.header("x-correlation-id"), Some("mine-1"), "{}", answer.head);
+        let response = gateway.request("GET", path, &[("X-Correlation-ID", "mine-1")], "");
+        assert_eq!(response.header("x-correlation-id"), Some("mine-1"), "{}", response.head);
         assert_eq!(
-            answer.header("x-content-type-options"),
+            response.header("x-content-type-options"),
             Some("nosniff"),
             "{}",
-            answer.head
+            response.head
         );
-        assert_eq!(answer.header("cache-control"), Some("no-store"), "{}", answer.head);
+        assert_eq!(response.header("cache-control"), Some("no-store"), "{}", response.head);
     }
-    let nowhere = gateway.get("/nowhere");
+    let unknown_path = gateway.get("/nowhere");
     assert!(
-        nowhere.status == 404 && nowhere.body.contains("\"error\":\"not found\""),
+        unknown_path.status == 404 && unknown_path.body.contains("\"error\":\"not found\""),
         "{}",
-        nowhere.body
+        unknown_path.body
     );
-    let wrong = gateway.ask("POST", "/health", &[], "");
-    assert_eq!(wrong.status, 405, "{}", wrong.body);
+    let wrong_method = gateway.request("POST", "/health", &[], "");
+    assert_eq!(wrong_method.status, 405, "{}", wrong_method.body);
 }
 
-/// A head that is no HTTP is answered, not hung up on.
+/// A malformed request gets a response; the connection is not just closed.
 #[test]
 fn a_control_byte_in_a_header_is_a_bad_request() {
     let node = anvil();
     let gateway = Serving::start(node.url(), &[]).ready();
     for bad in ["a\u{1}b", "a\u{7f}b"] {
         assert_eq!(
-            gateway.ask("GET", "/health", &[("X-Correlation-ID", bad)], "").status,
+            gateway
+                .request("GET", "/health", &[("X-Correlation-ID", bad)], "")
+                .status,
             400,
             "{bad:?}"
         );
     }
 }
 
-/// spec/85 section 3, step 6: a node that is down is waited for, and nothing is served until then.
+/// spec/85 section 3, step 6: the gateway waits for an unreachable node and serves no calls until it answers.
 #[test]
 fn a_node_that_is_down_is_waited_for() {
     let node = anvil();
@@ -135,35 +140,35 @@ fn a_node_that_is_down_is_waited_for() {
         "{}",
         ready.body
     );
-    let call = gateway.ask(
+    let call = gateway.request(
         "POST",
         "/rpc",
         &[],
         r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#,
     );
     assert_eq!(call.status, 503, "{}", call.body);
-    lead_to(port, node.url());
+    forward(port, node.url());
     gateway.wait("is ready", |gateway| gateway.get("/ready").status == 200);
 }
 
-/// Lets a port lead to the node from now on.
-fn lead_to(port: u16, node: &str) {
+/// Forwards connections to a port to the node.
+fn forward(port: u16, node: &str) {
     let address = node.trim_start_matches("http://").to_owned();
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
     std::thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
             let node = TcpStream::connect(&address).expect("the node listens");
-            let pass = |mut from: TcpStream, mut to: TcpStream| {
+            let copy = |mut from: TcpStream, mut to: TcpStream| {
                 std::thread::spawn(move || {
                     let _ = std::io::copy(&mut from, &mut to);
                     let _ = to.shutdown(Shutdown::Write);
                 })
             };
-            pass(
+            copy(
                 client.try_clone().expect("a handle"),
                 node.try_clone().expect("a handle"),
             );
-            pass(node, client);
+            copy(node, client);
         }
     });
 }
@@ -189,27 +194,27 @@ fn a_node_on_another_chain_is_refused() {
     );
 }
 
-/// Nodes that stand in for each other serve one chain.
+/// All nodes of NODE_URL must serve one chain.
 #[test]
 fn nodes_on_two_chains_are_refused() {
-    let other = Anvil::start(&AnvilOptions {
+    let other_node = Anvil::start(&AnvilOptions {
         chain_id: Some(5),
         ..AnvilOptions::default()
     });
     let node = anvil();
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().to_string_lossy().into_owned();
-    let (port, urls) = (free_port().to_string(), format!("{},{}", node.url(), other.url()));
+    let (port, urls) = (free_port().to_string(), format!("{},{}", node.url(), other_node.url()));
     let output = gateway(&["serve"], &[("NODE_URL", &urls), ("DATA_DIR", &data), ("PORT", &port)]);
     assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
+    let text = stderr(&output);
     assert!(
-        said.contains("the nodes serve different chains: number 1 chain 31337, number 2 chain 5"),
-        "{said}"
+        text.contains("the nodes serve different chains: number 1 chain 31337, number 2 chain 5"),
+        "{text}"
     );
 }
 
-/// HD24: a second process on one data directory ends with 78 and names the holder.
+/// HD24: a second process on a data directory exits with 78 and names the holder.
 #[test]
 fn hd24_a_held_directory_is_refused() {
     let node = anvil();
@@ -225,23 +230,24 @@ fn hd24_a_held_directory_is_refused() {
     assert!(stderr(&output).contains("is held by process "), "{}", stderr(&output));
 }
 
-/// spec/80 rule 1.1: printed once, and not among the log lines, which are kept and shipped.
+/// spec/80 rule 1.1: the generated token is printed once, and not in a log line, because log lines are stored and
+/// forwarded.
 #[test]
-fn admin_1_1_a_token_made_for_development_is_printed_once() {
+fn admin_1_1_a_generated_development_token_is_printed_once() {
     let node = anvil();
     let serving = Serving::start(node.url(), &[("LOG_FORMAT", "json")]).ready();
-    let (_, said) = serving.end();
-    let lines: Vec<&str> = said.lines().filter(|line| line.contains("ADMIN_API_TOKEN")).collect();
-    assert_eq!(lines.len(), 1, "{said}");
+    let (_, output) = serving.end();
+    let lines: Vec<&str> = output.lines().filter(|line| line.contains("ADMIN_API_TOKEN")).collect();
+    assert_eq!(lines.len(), 1, "{output}");
     let token = lines.first().and_then(|line| line.rsplit(' ').next()).expect("a token");
-    assert!(token.len() == 64 && said.matches(token).count() == 1, "{said}");
+    assert!(token.len() == 64 && output.matches(token).count() == 1, "{output}");
     assert!(
-        said.lines().filter(|line| line.starts_with('{')).count() > 2,
-        "log lines are JSON: {said}"
+        output.lines().filter(|line| line.starts_with('{')).count() > 2,
+        "log lines are JSON: {output}"
     );
 }
 
-/// spec/70 rule 31: one canary per secret and per place a client can put one; no output holds any.
+/// spec/70 rule 31: no output contains a secret of the configuration or of a request. Each secret is a distinct canary.
 #[test]
 fn no_secret_reaches_the_log() {
     let node = anvil();
@@ -266,32 +272,35 @@ fn no_secret_reaches_the_log() {
         "/canary-path",
     ] {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"canary_method","params":["canary-param"],"jwz_token":"canary-proof","refresh_token":"canary-refresh"}"#;
-        gateway.ask("POST", path, &headers, body);
+        gateway.request("POST", path, &headers, body);
     }
-    let (_, said) = gateway.end();
-    let leaks: Vec<&str> = said
+    let (_, output) = gateway.end();
+    let leaks: Vec<&str> = output
         .lines()
         .filter(|line| line.to_lowercase().contains("canary"))
         .collect();
     assert!(leaks.is_empty(), "{leaks:#?}");
 }
 
-/// spec/85 section 6.1: readiness goes first, the listener after the delay, and the process ends cleanly.
+/// spec/85 section 6.1: at shutdown, readiness ends first, then the listener closes after the delay, and the process
+/// exits cleanly.
 #[test]
-fn told_to_end_it_is_not_ready_first_and_gone_after() {
+fn shutdown_ends_readiness_first_and_closes_the_listener_after_the_delay() {
     let node = anvil();
     let serving = Serving::start(node.url(), &[("SHUTDOWN_DELAY", "1s")]).ready();
-    serving.tell_to_end();
+    serving.terminate();
     let mut serving = serving;
-    serving.wait("says it is not ready", |serving| serving.get("/ready").status == 503);
+    serving.wait("reports that it is not ready", |serving| {
+        serving.get("/ready").status == 503
+    });
     assert_eq!(serving.get("/health").status, 200, "still served during the delay");
     let port = serving.port();
-    let (status, said) = serving.end();
-    assert!(status.success(), "{said}");
+    let (status, output) = serving.end();
+    assert!(status.success(), "{output}");
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
 }
 
-/// The API document is generated; the file in the repository is what this version serves.
+/// The generated API document is the file in the repository.
 #[test]
 fn the_api_document_is_up_to_date() {
     let output = command(&["openapi"], &[]).output().expect("the binary runs");

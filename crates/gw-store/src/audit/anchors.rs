@@ -1,4 +1,4 @@
-//! Anchors as they are kept: what is left of pruned beginnings of chains (spec/70 rules 23 and 24).
+//! Stored anchors: one describes the entries that were pruned from the start of a chain (spec/70 rules 23 and 24).
 
 use super::store::{AuditStore, chain_row, signed, unsigned};
 use crate::{
@@ -11,37 +11,37 @@ use gw_types::{OrgId, Timestamp};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 use serde_json::Value;
 
-/// The newest anchor of a chain as it is kept.
+/// The newest stored anchor of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredAnchor {
-    /// The anchor, to be opened with [`Anchor::open`].
+    /// The encoded anchor; [`Anchor::open`] opens it.
     pub bytes: Vec<u8>,
     /// Its signature.
     pub note: String,
-    /// How many entries are gone, as the row says.
+    /// Number of pruned entries, from the row's column.
     pub size: u64,
 }
 
-/// An anchor with the columns beside it, for a verification.
+/// An anchor and its row's columns, for verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnchorRow {
     /// The anchor and its signature.
     pub stored: StoredAnchor,
-    /// Whether the columns are such as a prune writes them, behind the anchor before this one.
+    /// Whether the columns hold values that a prune writes, and continue where the previous anchor ends.
     pub columns_agree: bool,
-    /// Whether the sealed entry about the prune says what the columns say; `None` if none is sealed.
+    /// Whether the sealed entry about the prune agrees with the columns; `None` if there is no such entry.
     pub entry_agrees: Option<bool>,
-    /// Whether the columns say that there is such an entry.
+    /// Whether the columns say that an audit entry about the prune exists.
     pub is_logged: bool,
-    /// When the prune took place, as the column says.
+    /// Time of the prune, from the column.
     pub created_at: Timestamp,
 }
 
 impl AuditStore {
-    /// The newest anchor of a chain; `None` where nothing was pruned.
+    /// Returns the newest anchor of a chain; `None` if nothing was pruned.
     ///
     /// # Errors
-    /// The database's, or there is no such chain.
+    /// If the database fails or the chain does not exist.
     pub async fn anchor(&self, chain: ChainId) -> Result<Option<StoredAnchor>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let Some(row) = newest_anchor(&self.pools.reader, chain.id).await? else {
@@ -54,14 +54,19 @@ impl AuditStore {
         }))
     }
 
-    /// The last entry of each organization among the pruned ones of a chain; what an anchor says, unverified. Of anchors that
-    /// are malformed, the one before says what it knows: verification tells of them, and sealing goes on.
+    /// Returns the last pruned entry of each organization of a chain, from the newest anchor that can be decoded; the
+    /// signature is not checked. A malformed anchor is logged and skipped, so that sealing continues; verification
+    /// reports it.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub(super) async fn pruned_orgs(&self, chain: i64) -> Result<Vec<(OrgId, OrgHead)>, StoreError> {
-        let all = anchors::Entity::find().filter(anchors::Column::ChainId.eq(chain));
-        for row in all.order_by_desc(anchors::Column::Size).all(&self.pools.reader).await? {
+        let rows = anchors::Entity::find().filter(anchors::Column::ChainId.eq(chain));
+        for row in rows
+            .order_by_desc(anchors::Column::Size)
+            .all(&self.pools.reader)
+            .await?
+        {
             match Anchor::decode(&row.bytes) {
                 Ok(anchor) => return Ok(anchor.orgs),
                 Err(_) => self.tell_malformed(&row),
@@ -71,7 +76,7 @@ impl AuditStore {
     }
 
     fn tell_malformed(&self, row: &anchors::Model) {
-        if self.watch.tells_of("anchors") {
+        if self.watch.is_first_report_of("anchors") {
             tracing::error!(
                 row = row.id,
                 "a row of `anchors` in the audit database is malformed: somebody changed it; run `ledger-gateway audit \
@@ -80,19 +85,19 @@ impl AuditStore {
         }
     }
 
-    /// Every anchor of a chain with the columns beside it, the oldest first.
+    /// Returns every anchor of a chain with its row's columns, oldest first.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn anchor_rows(&self, chain: ChainId) -> Result<Vec<AnchorRow>, StoreError> {
         let id = chain_row(&self.pools.reader, chain, false).await?.id;
-        let all = anchors::Entity::find().filter(anchors::Column::ChainId.eq(id));
-        let all = all.order_by_asc(anchors::Column::Size).all(&self.pools.reader).await?;
-        if all.is_empty() {
+        let rows = anchors::Entity::find().filter(anchors::Column::ChainId.eq(id));
+        let rows = rows.order_by_asc(anchors::Column::Size).all(&self.pools.reader).await?;
+        if rows.is_empty() {
             return Ok(Vec::new());
         }
         let prunes = self.sealed_prunes(chain).await?;
-        let left: Option<i64> = entries::Entity::find()
+        let lowest_id: Option<i64> = entries::Entity::find()
             .select_only()
             .column(entries::Column::Id)
             .filter(entries::Column::ChainId.eq(id))
@@ -100,25 +105,25 @@ impl AuditStore {
             .into_tuple()
             .one(&self.pools.reader)
             .await?;
-        let mut rows = Vec::with_capacity(all.len());
+        let mut anchor_rows = Vec::with_capacity(rows.len());
         let (mut size, mut highest) = (0, i64::MIN);
-        for row in all {
+        for row in rows {
             let covered = checkpoints::Entity::find()
                 .filter(checkpoints::Column::ChainId.eq(id))
                 .filter(checkpoints::Column::Size.eq(row.checkpoint_size))
                 .one(&self.pools.reader)
                 .await?;
-            // Ids grow with the numbers, and no entry has the id of another one.
+            // Ids grow with sequence numbers, and no two entries share an id.
             let ids = row.lowest_id > highest
                 && row.highest_id.saturating_sub(row.lowest_id)
                     >= row.size.saturating_sub(row.first_seq).saturating_sub(1)
-                && left.is_none_or(|left| row.highest_id < left);
+                && lowest_id.is_none_or(|id| row.highest_id < id);
             let columns_agree =
                 ids && is_bound(&row) && row.first_seq == size && row.checkpoint_size >= row.size && covered.is_some();
             let entry = prunes.iter().find(|entry| is_about(entry, &row));
             let entry_agrees = entry.map(|entry| prune_record(&row).is_ok_and(|record| record.is_told_by(entry)));
             (size, highest) = (row.size, row.highest_id);
-            rows.push(AnchorRow {
+            anchor_rows.push(AnchorRow {
                 columns_agree,
                 entry_agrees,
                 is_logged: row.logged,
@@ -130,10 +135,10 @@ impl AuditStore {
                 },
             });
         }
-        Ok(rows)
+        Ok(anchor_rows)
     }
 
-    /// What sealed entries say of the prunes of a chain.
+    /// Returns the `new_value` of the sealed entries about prunes of a chain.
     async fn sealed_prunes(&self, chain: ChainId) -> Result<Vec<Value>, StoreError> {
         let rows = entries::Entity::find()
             .filter(entries::Column::Kind.eq(Kind::Admin.as_str()))
@@ -147,10 +152,10 @@ impl AuditStore {
         Ok(rows.into_iter().filter_map(prune).collect())
     }
 
-    /// Whether the hashes kept of pruned entries are as many as there were, each in its place.
+    /// Returns whether the stored tiles hold one hash for each of the `pruned` entries, without gaps.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn keeps_hashes_of(&self, chain: ChainId, pruned: u64) -> Result<bool, StoreError> {
         use hash_tiles::Column as C;
         let chain = chain_row(&self.pools.reader, chain, false).await?;
@@ -170,10 +175,10 @@ impl AuditStore {
         Ok(tiles.into_iter().eq(due))
     }
 
-    /// Prunes that no audit entry tells of yet, the oldest first. A row that is malformed keeps no other from being told of.
+    /// Returns prunes that have no audit entry yet, oldest first. Malformed rows are logged and skipped.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn unlogged_prunes(&self) -> Result<Vec<PruneRecord>, StoreError> {
         let rows = anchors::Entity::find()
             .filter(anchors::Column::Logged.eq(false))
@@ -184,10 +189,10 @@ impl AuditStore {
         Ok(rows.iter().filter_map(record).collect())
     }
 
-    /// Remembers that an audit entry tells of a prune.
+    /// Marks a prune as having an audit entry.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn mark_prune_logged(&self, prune: &PruneRecord) -> Result<(), StoreError> {
         anchors::Entity::update_many()
             .col_expr(anchors::Column::Logged, Expr::value(true))
@@ -198,7 +203,7 @@ impl AuditStore {
     }
 }
 
-/// Hashes in a row of `hash_tiles` (tlog-tiles, height 8).
+/// Hashes per row of `hash_tiles` (tlog-tiles, height 8).
 pub(super) const TILE: u64 = 256;
 pub(super) const HASH: usize = 32;
 
@@ -232,7 +237,7 @@ fn prune_record(row: &anchors::Model) -> Result<PruneRecord, StoreError> {
     })
 }
 
-/// Whether the reason is one, and the bound one of it.
+/// Whether the row has a known reason and a bound in the format of that reason.
 fn is_bound(row: &anchors::Model) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match prune_reason(&row.reason) {
@@ -248,7 +253,7 @@ fn prune_reason(text: &str) -> Option<PruneReason> {
         .find(|reason| reason.as_str() == text)
 }
 
-/// Whether an entry tells of the prune that left this anchor.
+/// Whether the entry is about the prune that produced this anchor.
 fn is_about(entry: &Value, row: &anchors::Model) -> bool {
     let Ok(anchor) = Anchor::decode(&row.bytes) else {
         return false;

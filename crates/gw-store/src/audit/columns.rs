@@ -1,11 +1,11 @@
-//! What of an entry stands in columns, to find it by. What is shown is always read from the entry's bytes.
+//! Columns copied from an entry, for queries. Displayed values are always read from the entry's bytes.
 
 use crate::entity::entries;
 use gw_audit::{Content, EntryError, Kind, Record, StoredEntry};
 use sea_orm::ActiveValue::{NotSet, Set};
 use uuid::Uuid;
 
-/// The columns of one entry; a function of the entry, so that a verification can compare.
+/// The columns of one entry. They depend on the entry alone, so that a verification can compare them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Columns {
     kind: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn of(entry: &StoredEntry) -> Result<Self, EntryError> {
+    pub(super) fn from_entry(entry: &StoredEntry) -> Result<Self, EntryError> {
         let common = Self {
             kind: entry.header.kind.as_str(),
             created_at: entry.header.time.micros(),
@@ -35,11 +35,11 @@ impl Columns {
         };
         Ok(match entry.content()? {
             Content::Genesis(_) => common,
-            Content::Record(record) => common.with(record),
+            Content::Record(record) => common.with_record(record),
         })
     }
 
-    fn with(self, record: Record) -> Self {
+    fn with_record(self, record: Record) -> Self {
         match record {
             Record::Access(call) => Self {
                 external_id: call.external_id.map(Into::into),
@@ -79,7 +79,7 @@ impl Columns {
         }
     }
 
-    /// Whose entry it is, as the column says: a personal value beside the entry, like its opening.
+    /// The external id of the column: a personal value stored next to the entry, and erased with its opening.
     pub(super) fn external_id(&self) -> Option<String> {
         self.external_id.clone()
     }
@@ -101,7 +101,7 @@ impl Columns {
             && self.tx_hash == row.tx_hash
             && self.store_id == row.store_id
             && row.outbox_id.is_some() == (self.kind == Kind::Admin.as_str())
-            // Entries of before the id was recorded in them have the column only.
+            // Older entries do not contain the outbox id: only the column has it.
             && (self.outbox_id.is_none() || self.outbox_id == row.outbox_id)
     }
 

@@ -1,8 +1,8 @@
-//! Erasing what the audit log holds of a person (spec/70 rule 5): salts and values beside the entries, and the columns made
-//! of them. Bytes and hashes stay, so the chain and every proof stand.
+//! Erases the personal data of one person from the audit log (spec/70 rule 5): the salts and values stored next to the
+//! entries, and the columns derived from them. Bytes and hashes stay, so the chain and every proof remain valid.
 //!
-//! Invariant: the records of the erasure are written, and best sealed, before [`AuditStore::erase`]: a missing opening that
-//! no record covers is a finding.
+//! Invariant: the records of the erasure are written, and preferably sealed, before [`AuditStore::erase`] runs:
+//! verification reports a missing opening that no record covers.
 
 use super::{
     columns::Columns,
@@ -21,27 +21,28 @@ use gw_types::ExternalId;
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 use std::collections::HashMap;
 
-/// Rows looked at together.
+/// Rows read per query.
 const PAGE: u64 = 500;
 
-/// What an erasure concerns.
+/// The entries that an erasure affects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErasurePlan {
-    /// The entries that lose values, by chain.
+    /// The entries that lose values, as chain and sequence number.
     pub entries: Vec<(ChainId, u64)>,
-    /// How many entries a legal hold keeps as they are.
+    /// Number of entries that a legal hold keeps unchanged.
     pub held: u64,
-    /// How many entries name the person and cannot be read: to be looked into with `audit verify`.
+    /// Number of entries that name the person and cannot be decoded; `audit verify` examines them.
     pub unreadable: u64,
     ids: Vec<i64>,
 }
 
 impl AuditStore {
-    /// What is there of a person, without changing it. Reads every entry that holds the external id anywhere.
+    /// Finds the entries that an erasure would change, without changing them. Reads every entry that contains the
+    /// external id.
     ///
     /// # Errors
-    /// The database's.
-    pub async fn plan_erasure(&self, who: &ExternalId, holds: &Holds) -> Result<ErasurePlan, StoreError> {
+    /// If the database fails.
+    pub async fn plan_erasure(&self, person: &ExternalId, holds: &Holds) -> Result<ErasurePlan, StoreError> {
         let chains = chains::Entity::find().all(&self.pools.reader).await?;
         let chains: HashMap<i64, ChainId> = chains
             .iter()
@@ -50,23 +51,28 @@ impl AuditStore {
         let mut plan = ErasurePlan::default();
         let mut after = 0;
         loop {
-            let rows =
-                entries::Entity::find()
-                    .filter(entries::Column::Id.gt(after))
-                    .filter(Condition::any().add(entries::Column::ExternalId.eq(who.as_str())).add(
-                        dialect::holds_bytes(&self.pools.reader, "openings", who.as_str().as_bytes()),
-                    ))
-                    .order_by_asc(entries::Column::Id)
-                    .limit(PAGE)
-                    .all(&self.pools.reader)
-                    .await?;
+            let rows = entries::Entity::find()
+                .filter(entries::Column::Id.gt(after))
+                .filter(
+                    Condition::any()
+                        .add(entries::Column::ExternalId.eq(person.as_str()))
+                        .add(dialect::holds_bytes(
+                            &self.pools.reader,
+                            "openings",
+                            person.as_str().as_bytes(),
+                        )),
+                )
+                .order_by_asc(entries::Column::Id)
+                .limit(PAGE)
+                .all(&self.pools.reader)
+                .await?;
             let Some(last) = rows.last() else { return Ok(plan) };
             after = last.id;
             for row in &rows {
                 let Some(chain) = chains.get(&row.chain_id) else {
                     continue;
                 };
-                match without(row, who) {
+                match openings_without(row, person) {
                     None => plan.unreadable += 1,
                     Some(None) => {}
                     Some(Some(_))
@@ -83,11 +89,11 @@ impl AuditStore {
         }
     }
 
-    /// Erases what was planned; how many entries lost something. Begun again after a crash, it erases the rest.
+    /// Erases the planned entries and returns how many of them changed. Running it again after a crash erases the rest.
     ///
     /// # Errors
-    /// The database's; entries before the one it failed at are erased.
-    pub async fn erase(&self, who: &ExternalId, plan: &ErasurePlan) -> Result<u64, StoreError> {
+    /// If the database fails; the batches committed before stay erased.
+    pub async fn erase(&self, person: &ExternalId, plan: &ErasurePlan) -> Result<u64, StoreError> {
         let mut count = 0;
         for ids in plan.ids.chunks(usize::try_from(PAGE).unwrap_or(1)) {
             let tx = self.pools.begin_write().await?;
@@ -96,11 +102,11 @@ impl AuditStore {
                 .all(&tx)
                 .await?;
             for row in rows {
-                let Some(Some(openings)) = without(&row, who) else {
+                let Some(Some(openings)) = openings_without(&row, person) else {
                     continue;
                 };
                 let entry = StoredEntry::new(row.bytes.clone(), openings.clone()).map_err(|_| malformed(&row))?;
-                let columns = Columns::of(&entry).map_err(|_| malformed(&row))?;
+                let columns = Columns::from_entry(&entry).map_err(|_| malformed(&row))?;
                 let written = entries::Entity::update_many()
                     .col_expr(entries::Column::Openings, Expr::value(openings))
                     .col_expr(entries::Column::ExternalId, Expr::value(columns.external_id()))
@@ -114,10 +120,10 @@ impl AuditStore {
         Ok(count)
     }
 
-    /// The sealed records of erasure. Those that cannot be read are left out: verification finds them.
+    /// Returns the sealed records of erasures. Unreadable records are left out: verification reports them.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn erasure_records(&self) -> Result<Vec<AdminEntry>, StoreError> {
         let rows = entries::Entity::find()
             .filter(entries::Column::Kind.eq(Kind::Admin.as_str()))
@@ -131,25 +137,26 @@ impl AuditStore {
         Ok(rows.into_iter().filter_map(record).collect())
     }
 
-    /// Whether entries up to this outbox row are sealed.
+    /// Returns whether a sealed erasure record with the resource id `chain_text` exists among the rows with ids above
+    /// `after_id`.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn has_sealed_erasure(&self, chain_text: &str, after_id: i64) -> Result<bool, StoreError> {
-        let found = entries::Entity::find()
+        let row = entries::Entity::find()
             .filter(entries::Column::Id.gt(after_id))
             .filter(entries::Column::ResourceType.eq(ResourceType::Audit.as_str()))
             .filter(entries::Column::Action.eq(Action::Delete.as_str()))
             .filter(entries::Column::ResourceId.eq(chain_text))
             .one(&self.pools.reader)
             .await?;
-        Ok(found.is_some())
+        Ok(row.is_some())
     }
 
-    /// The highest row id there is.
+    /// Returns the highest row id; 0 if there are no rows.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn last_id(&self) -> Result<i64, StoreError> {
         let newest = entries::Entity::find()
             .select_only()
@@ -159,18 +166,18 @@ impl AuditStore {
     }
 }
 
-/// The openings of an entry without what concerns a person; inside, `None` if nothing does. `None` if the entry is not
-/// what was sealed: evidence is not changed.
+/// The openings of an entry without the values that concern a person. The inner `None` means that nothing concerns the
+/// person; the outer `None`, that the entry cannot be decoded and is left unchanged as evidence.
 #[expect(
     clippy::option_option,
     reason = "not to be read, nothing to erase, and what stays are three answers"
 )]
-fn without(row: &entries::Model, who: &ExternalId) -> Option<Option<Vec<u8>>> {
+fn openings_without(row: &entries::Model, person: &ExternalId) -> Option<Option<Vec<u8>>> {
     let entry = Entry::decode(&row.bytes, &row.openings).ok()?;
     let subject = match &entry.content {
         Content::Genesis(_) => return Some(None),
         Content::Record(record) => {
-            // The records of erasures are what allows them.
+            // Erasure records are kept: they justify the erasures.
             if matches!(record, Record::Admin(entry)
                 if entry.resource_type == ResourceType::Audit && entry.action == Action::Delete)
             {
@@ -179,13 +186,13 @@ fn without(row: &entries::Model, who: &ExternalId) -> Option<Option<Vec<u8>>> {
             subject(record)
         }
     };
-    let is_subject = subject.is_some_and(|subject| subject == who.as_str());
-    // Of the person's own calls everything goes; of others' entries the values that name the person.
+    let is_subject = subject.is_some_and(|subject| subject == person.as_str());
+    // Erases all values of the person's own calls; in other entries, only the values that name the person.
     if is_subject {
-        return Some(Some(erased(&row.openings).ok()?).filter(|left| *left != row.openings));
+        return Some(Some(erased(&row.openings).ok()?).filter(|openings| *openings != row.openings));
     }
-    let (left, count) = erased_where(&row.openings, |value| names(value, who.as_str())).ok()?;
-    Some((count > 0).then_some(left))
+    let (openings, count) = erased_where(&row.openings, |value| names(value, person.as_str())).ok()?;
+    Some((count > 0).then_some(openings))
 }
 
 fn subject(record: &Record) -> Option<&str> {

@@ -1,5 +1,5 @@
-//! What the policy store knows of the chains: a second place, so that neither a lost journal nor a cut audit store goes
-//! unseen (HD25, spec/70 rule 18).
+//! Heads of the chains in the policy store: a second copy, so that a lost journal or a truncated audit store is
+//! detected (HD25, spec/70 rule 18).
 
 use crate::{
     Store, StoreError,
@@ -13,21 +13,21 @@ use sea_orm::{
     sea_query::{Expr, OnConflict},
 };
 
-/// How many records of one chain a writer has numbered.
+/// Number of records of one chain that a writer has numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalHead {
     /// The chain.
     pub chain: ChainId,
-    /// How many numbers were given out.
+    /// Sequence numbers issued.
     pub issued: u64,
-    /// When the writer last said so.
+    /// Time of the writer's last update.
     pub noted_at: Timestamp,
-    /// When records of the chain were reported lost.
+    /// When the loss of records of the chain was reported.
     pub reported_at: Option<Timestamp>,
 }
 
 impl Store {
-    /// Notes how many records of a chain are numbered; a lower number than the one noted changes nothing.
+    /// Stores how many records of a chain are numbered. A lower number than the stored one only updates the time.
     pub async fn note_journal_head(&self, chain: ChainId, issued: u64) -> Result<(), StoreError> {
         use journal_heads::Column as C;
         let issued = i64::try_from(issued).unwrap_or(i64::MAX);
@@ -38,7 +38,7 @@ impl Store {
             noted_at: Set(self.inner.now().micros()),
             reported_at: Set(None),
         };
-        let known = OnConflict::columns([C::Shard, C::Stream])
+        let on_conflict = OnConflict::columns([C::Shard, C::Stream])
             .value(C::NotedAt, Expr::value(self.inner.now().micros()))
             .value(
                 C::Issued,
@@ -46,24 +46,24 @@ impl Store {
                     .finally(Expr::col((journal_heads::Entity, C::Issued))),
             )
             .to_owned();
-        let insert = journal_heads::Entity::insert(row).on_conflict(known);
+        let insert = journal_heads::Entity::insert(row).on_conflict(on_conflict);
         insert.exec_without_returning(&self.inner.pools.writer).await?;
         Ok(())
     }
 
-    /// What all writers said they numbered. A row that says nothing of the kind is told and passed over: somebody wrote it,
-    /// and a writer that lives puts its own right.
+    /// Returns the heads of all writers. A malformed row is logged and skipped; a running writer overwrites its own
+    /// row.
     pub async fn journal_heads(&self) -> Result<Vec<JournalHead>, StoreError> {
         use journal_heads::Column as C;
         let reader = &self.inner.pools.reader;
         let rows = journal_heads::Entity::find()
             .order_by_asc(C::Shard)
             .order_by_asc(C::Stream);
-        let found = match rows.clone().all(reader).await.map_err(StoreError::from) {
-            Ok(found) => found.into_iter().map(Some).collect(),
+        let stored = match rows.clone().all(reader).await.map_err(StoreError::from) {
+            Ok(stored) => stored.into_iter().map(Some).collect(),
             Err(error) if error.is_malformed() => {
-                let mut found = Vec::new();
-                // Numbered, as any column of the row may be what keeps it from being read.
+                let mut stored = Vec::new();
+                // Reads row by row, by offset: any column of a malformed row may be the unreadable one.
                 for at in 0..rows.clone().count(reader).await? {
                     match rows
                         .clone()
@@ -74,20 +74,20 @@ impl Store {
                         .map_err(StoreError::from)
                     {
                         Err(error) if !error.is_malformed() => return Err(error),
-                        row => found.push(row.ok().flatten()),
+                        row => stored.push(row.ok().flatten()),
                     }
                 }
-                found
+                stored
             }
             Err(error) => return Err(error),
         };
-        Ok(found
+        Ok(stored
             .into_iter()
             .filter_map(|row| row.as_ref().and_then(head).or_else(|| tell(row.as_ref())))
             .collect())
     }
 
-    /// Forgets how many numbers of a chain were given out: its writer went on with its records in another one.
+    /// Deletes the head of a chain whose writer continues its records in another chain.
     pub async fn forget_journal_head(&self, chain: ChainId) -> Result<(), StoreError> {
         use journal_heads::Column as C;
         journal_heads::Entity::delete_many()
@@ -98,7 +98,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that lost records of a chain were reported; false if another instance did so before.
+    /// Marks the lost records of a chain as reported; returns false if another instance did so before.
     pub async fn claim_loss_report(&self, chain: ChainId) -> Result<bool, StoreError> {
         use journal_heads::Column as C;
         let claimed = journal_heads::Entity::update_many()
@@ -111,7 +111,7 @@ impl Store {
         Ok(claimed.rows_affected == 1)
     }
 
-    /// Keeps the newest signed note of a chain; one for a smaller size changes nothing.
+    /// Stores the newest signed note of a chain; a note for a smaller size changes nothing.
     pub async fn keep_signed_head(&self, origin: &str, size: u64, note: &str) -> Result<(), StoreError> {
         use signed_heads::Column as C;
         let size = i64::try_from(size).unwrap_or(i64::MAX);
@@ -121,16 +121,16 @@ impl Store {
             note: Set(note.to_owned()),
             noted_at: Set(self.inner.now().micros()),
         };
-        let known = OnConflict::column(C::Origin)
+        let on_conflict = OnConflict::column(C::Origin)
             .update_columns([C::Size, C::Note, C::NotedAt])
             .action_and_where(Expr::col((signed_heads::Entity, C::Size)).lte(size))
             .to_owned();
-        let insert = signed_heads::Entity::insert(row).on_conflict(known);
+        let insert = signed_heads::Entity::insert(row).on_conflict(on_conflict);
         insert.exec_without_returning(&self.inner.pools.writer).await?;
         Ok(())
     }
 
-    /// The newest signed note of each chain.
+    /// Returns the newest signed note of each chain.
     pub async fn signed_heads(&self) -> Result<Vec<String>, StoreError> {
         let rows = signed_heads::Entity::find().order_by_asc(signed_heads::Column::Origin);
         Ok(rows

@@ -1,12 +1,12 @@
-//! Ids of the audit store's rows. The engine gives them, unless somebody used them up: then rows get the lowest ids that
-//! are left, and sealing goes on.
+//! Row ids of the audit store. The database engine assigns them, unless its sequence was used up by tampering: then
+//! rows get the lowest free ids, and sealing continues.
 
 use super::store::AuditStore;
 use crate::{StoreError, dialect};
 use gw_audit::verify::EXHAUSTED_ID;
 use sea_orm::{ActiveValue, ConnectionTrait};
 
-/// The tables whose ids the engine gives.
+/// The tables whose ids the engine assigns.
 const NUMBERED: [&str; 6] = [
     "entries",
     "chains",
@@ -17,7 +17,7 @@ const NUMBERED: [&str; 6] = [
 ];
 
 impl AuditStore {
-    /// The id of the next row of a table, where the engine cannot give one.
+    /// Returns the id for the next row of a table if the engine cannot assign one.
     pub(super) async fn free_id(
         &self,
         conn: &impl ConnectionTrait,
@@ -28,7 +28,7 @@ impl AuditStore {
         if !exhausted && !self.watch.is_distrusted(table) {
             return Ok(None);
         }
-        if exhausted && self.watch.tells_of(table) {
+        if exhausted && self.watch.is_first_report_of(table) {
             tracing::error!(
                 table,
                 sequence = ids.given,
@@ -37,7 +37,7 @@ impl AuditStore {
                  meanwhile; run `ledger-gateway audit verify`, which names what to put back"
             );
         }
-        // Ids of pruned entries are not used again.
+        // Ids of pruned entries are not reused.
         let pruned = match table {
             "entries" => dialect::highest_pruned_id(conn).await?,
             _ => None,
@@ -51,7 +51,7 @@ impl AuditStore {
         Ok(Some(last.saturating_add(1)))
     }
 
-    /// The same as a value of a row.
+    /// Returns [`free_id`](Self::free_id) as an active value.
     pub(super) async fn next_id(
         &self,
         conn: &impl ConnectionTrait,
@@ -63,7 +63,7 @@ impl AuditStore {
             .map_or(ActiveValue::NotSet, ActiveValue::Set))
     }
 
-    /// Tables whose ids are used up, each with the statement that puts its numbering right.
+    /// Returns the tables whose ids are used up, each with the statement that repairs its sequence.
     ///
     /// # Errors
     /// If the database does not answer.

@@ -1,9 +1,8 @@
-//! Whether a row that is about to be shown is what was sealed (spec/70 section 7).
+//! Checks that a row is unchanged since it was sealed, before it is shown (spec/70 section 7).
 //!
-//! What is shown is read from the hashed bytes. A row is shown only if its bytes make the stored hash, stand in the chain
-//! and at the number under which they are stored, open what they committed to, and say what the columns say by which the
-//! row was found. Any other row is shown as tampered and says nothing. Whether the hash itself was ever signed is for a
-//! verification to say.
+//! Values are read from the hashed bytes. A row is shown only if its bytes produce the stored hash, name the chain and
+//! sequence number of the row, match their openings, and agree with the row's columns. Any other row is shown as
+//! tampered, without content. Verification checks whether the hash itself was signed.
 
 use super::{
     columns::Columns,
@@ -23,14 +22,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// A row of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogRow<T> {
-    /// As it was sealed.
+    /// A row that is as it was sealed.
     Entry(T),
-    /// Not as it was sealed, or not to be read.
+    /// A row that was changed or cannot be read.
     Tampered(TamperedRow),
 }
 
 impl<T> LogRow<T> {
-    /// The same row, read further; what was tampered with stays so.
+    /// Applies `read` to an entry; a tampered row stays tampered.
     pub(super) fn and_then<U>(self, read: impl FnOnce(T) -> LogRow<U>) -> LogRow<U> {
         match self {
             Self::Entry(entry) => read(entry),
@@ -38,7 +37,7 @@ impl<T> LogRow<T> {
         }
     }
 
-    /// The entry; `None` if the row was tampered with.
+    /// Returns the entry; `None` if the row was tampered with.
     pub fn entry(self) -> Option<T> {
         match self {
             Self::Entry(entry) => Some(entry),
@@ -47,25 +46,25 @@ impl<T> LogRow<T> {
     }
 }
 
-/// What can be said of a row that is not what was sealed.
+/// What is known about a tampered row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TamperedRow {
-    /// The row's id, which may have been changed, too.
+    /// The row's id, which may also have been changed.
     pub id: i64,
-    /// The hash of its bytes, where they could be read.
+    /// The hash of its bytes, if they could be read.
     pub hash: Option<Hash>,
-    /// When the entry was made; only where its bytes still make the stored hash.
+    /// When the entry was made; only if its bytes still produce the stored hash.
     pub created_at: Option<Timestamp>,
 }
 
-/// A row as the database gave it: some cannot even be read as a row.
+/// A row as read from the database; an unreadable row has only its id.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum RowCheck {
     Row(Box<entries::Model>),
     Unreadable(i64),
 }
 
-impl Found {
+impl RowCheck {
     fn row(&self) -> Option<&entries::Model> {
         match self {
             Self::Row(row) => Some(row),
@@ -74,7 +73,7 @@ impl Found {
     }
 }
 
-/// What a row holds that is as it was sealed.
+/// The values of a row that is as it was sealed.
 #[derive(Debug)]
 pub(super) struct SoundRow {
     pub(super) id: i64,
@@ -85,16 +84,16 @@ pub(super) struct SoundRow {
 }
 
 impl AuditStore {
-    /// The rows of a page. A value of a type that no row of ours has costs its own row, not the page.
-    pub(super) async fn found(
+    /// Reads the rows of a page. A column value of a wrong type makes its own row unreadable, not the page.
+    pub(super) async fn read_page(
         &self,
         select: Select<entries::Entity>,
         paging: Paging,
         budget: usize,
-    ) -> Result<Vec<Found>, StoreError> {
+    ) -> Result<Vec<RowCheck>, StoreError> {
         let conn = &self.pools.reader;
         match portion(conn, select.clone(), paging, budget).await {
-            Ok(rows) => return Ok(rows.into_iter().map(|row| Found::Row(Box::new(row))).collect()),
+            Ok(rows) => return Ok(rows.into_iter().map(|row| RowCheck::Row(Box::new(row))).collect()),
             Err(error) if !error.is_malformed() => return Err(error),
             Err(_) => {}
         }
@@ -104,7 +103,7 @@ impl AuditStore {
             .limit(paging.limit)
             .offset(paging.offset);
         let ids: Vec<i64> = ids.into_tuple().all(conn).await?;
-        let (mut found, mut bytes) = (Vec::with_capacity(ids.len()), 0_usize);
+        let (mut checks, mut bytes) = (Vec::with_capacity(ids.len()), 0_usize);
         for id in ids {
             match entries::Entity::find_by_id(id)
                 .one(conn)
@@ -113,23 +112,23 @@ impl AuditStore {
             {
                 Ok(Some(row)) => {
                     bytes = bytes.saturating_add(row.weight());
-                    if bytes > budget && !found.is_empty() {
+                    if bytes > budget && !checks.is_empty() {
                         break;
                     }
-                    found.push(Found::Row(Box::new(row)));
+                    checks.push(RowCheck::Row(Box::new(row)));
                 }
-                // Pruned meanwhile.
+                // The row was pruned since its id was read.
                 Ok(None) => {}
                 Err(error) if !error.is_malformed() => return Err(error),
-                Err(_) => found.push(Found::Unreadable(id)),
+                Err(_) => checks.push(RowCheck::Unreadable(id)),
             }
         }
-        Ok(found)
+        Ok(checks)
     }
 
-    /// Tells the rows that are as they were sealed from the others; in the same order.
-    pub(super) async fn judged(&self, found: Vec<Found>) -> Result<Vec<LogRow<SoundRow>>, StoreError> {
-        let rows: Vec<_> = found.iter().filter_map(Found::row).collect();
+    /// Separates tampered rows from sound ones; keeps the order.
+    pub(super) async fn check_rows(&self, checks: Vec<RowCheck>) -> Result<Vec<LogRow<SoundRow>>, StoreError> {
+        let rows: Vec<_> = checks.iter().filter_map(RowCheck::row).collect();
         let misplaced = self.misplaced(&rows).await?;
         let chains = chains::Entity::find().all(&self.pools.reader).await?;
         // A chain whose row is malformed has no sound entry.
@@ -137,8 +136,8 @@ impl AuditStore {
             .iter()
             .filter_map(|row| Some((row.id, chain_of(row).ok()?)))
             .collect();
-        let judge = |found| match found {
-            Found::Unreadable(id) => {
+        let check_row = |check| match check {
+            RowCheck::Unreadable(id) => {
                 self.watch.note_tampered(TamperedRead { chain: None, seq: None });
                 LogRow::Tampered(TamperedRow {
                     id,
@@ -146,45 +145,46 @@ impl AuditStore {
                     created_at: None,
                 })
             }
-            Found::Row(row) => {
-                let judged = sound(&row, chains.get(&row.chain_id), misplaced.contains(&row.id));
-                if let LogRow::Tampered(_) = &judged {
+            RowCheck::Row(row) => {
+                let result = sound(&row, chains.get(&row.chain_id), misplaced.contains(&row.id));
+                if let LogRow::Tampered(_) = &result {
                     let chain = chains.get(&row.chain_id).copied();
                     self.watch.note_tampered(TamperedRead {
                         chain,
                         seq: u64::try_from(row.seq).ok(),
                     });
                 }
-                judged
+                result
             }
         };
-        Ok(found.into_iter().map(judge).collect())
+        Ok(checks.into_iter().map(check_row).collect())
     }
 
-    /// The rows whose ids do not grow with their numbers: ids order what is shown, and no hash covers them.
+    /// Returns the ids of rows whose id order contradicts their sequence numbers. Ids order the listing, and no hash
+    /// covers them.
     async fn misplaced(&self, rows: &[&entries::Model]) -> Result<BTreeSet<i64>, StoreError> {
-        let mut asked: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+        let mut seqs_by_chain: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
         for row in rows {
-            asked.entry(row.chain_id).or_default().extend([
+            seqs_by_chain.entry(row.chain_id).or_default().extend([
                 row.seq.saturating_sub(1),
                 row.seq,
                 row.seq.saturating_add(1),
             ]);
         }
         let mut ids: HashMap<(i64, i64), i64> = HashMap::new();
-        for (chain, seqs) in asked {
+        for (chain, seqs) in seqs_by_chain {
             let seqs: Vec<_> = seqs.into_iter().collect();
-            for some in seqs.chunks(1000) {
-                let found: Vec<(i64, i64)> = entries::Entity::find()
+            for chunk in seqs.chunks(1000) {
+                let rows: Vec<(i64, i64)> = entries::Entity::find()
                     .select_only()
                     .column(entries::Column::Seq)
                     .column(entries::Column::Id)
                     .filter(entries::Column::ChainId.eq(chain))
-                    .filter(entries::Column::Seq.is_in(some.iter().copied()))
+                    .filter(entries::Column::Seq.is_in(chunk.iter().copied()))
                     .into_tuple()
                     .all(&self.pools.reader)
                     .await?;
-                ids.extend(found.into_iter().map(|(seq, id)| ((chain, seq), id)));
+                ids.extend(rows.into_iter().map(|(seq, id)| ((chain, seq), id)));
             }
         }
         let mut misplaced = BTreeSet::new();
@@ -199,11 +199,11 @@ impl AuditStore {
     }
 }
 
-/// Whether it is this id that is out of order, rather than the one before or after it.
+/// Whether this id is out of order, rather than the id before or after it.
 fn is_misplaced(before: Option<i64>, id: i64, after: Option<i64>) -> bool {
     let in_order = before.is_none_or(|before| before < id) && after.is_none_or(|after| id < after);
-    let without = before.zip(after).is_none_or(|(before, after)| before < after);
-    !in_order && without
+    let neighbours_in_order = before.zip(after).is_none_or(|(before, after)| before < after);
+    !in_order && neighbours_in_order
 }
 
 fn sound(row: &entries::Model, chain: Option<&ChainId>, misplaced: bool) -> LogRow<SoundRow> {
@@ -221,9 +221,9 @@ fn sound(row: &entries::Model, chain: Option<&ChainId>, misplaced: bool) -> LogR
         return tampered(Some(entry.hash), None);
     }
     let (header, hash) = (entry.header, entry.hash);
-    let placed =
+    let is_in_place =
         chain == Some(&header.chain) && header.chain.can_be() && i64::try_from(header.seq) == Ok(row.seq) && !misplaced;
-    let agrees = placed && Columns::of(&entry).is_ok_and(|columns| columns.stand_in(row));
+    let agrees = is_in_place && Columns::from_entry(&entry).is_ok_and(|columns| columns.stand_in(row));
     match entry.content() {
         Ok(Content::Record(record)) if agrees => LogRow::Entry(SoundRow {
             id: row.id,
@@ -245,10 +245,10 @@ mod tests {
         // 10 20 30 40 50, with 20 and 50 exchanged: 10 50 30 40 20.
         let ids = [10, 50, 30, 40, 20];
         let at = |n: usize| ids.get(n).copied();
-        let found: Vec<_> = (0..ids.len())
+        let misplaced: Vec<_> = (0..ids.len())
             .map(|n| is_misplaced(n.checked_sub(1).and_then(at), ids[n], at(n + 1)))
             .collect();
-        assert_eq!(found, [false, true, false, false, true]);
+        assert_eq!(misplaced, [false, true, false, false, true]);
         assert!(
             is_misplaced(None, 2, Some(1)) && is_misplaced(Some(2), 1, None),
             "two neighbours: both are in doubt"

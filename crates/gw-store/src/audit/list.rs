@@ -1,7 +1,7 @@
-//! The access log and the audit log as administrators read them (spec/70 section 7), newest first.
+//! The access log and the audit log for administrators (spec/70 section 7), newest first.
 //!
-//! Invariant: scope is a part of the query, so rows and total are of the same set (rule 27); what is shown is read
-//! from the hashed bytes, never from the columns it was found by.
+//! Invariant: the query includes the scope, so rows and total count the same set (rule 27); displayed values are read
+//! from the hashed bytes, never from the columns that the query uses.
 
 use super::{
     AuditStore, OutboxEntry,
@@ -21,20 +21,20 @@ use sea_orm::{
 };
 use std::collections::HashMap;
 
-/// Which access records.
+/// Filter for access records.
 #[derive(Clone, Debug)]
 pub struct AccessFilter {
-    /// Whose rows; a record without organization is for [`Scope::All`] only.
+    /// The visible organizations; a record without organization is visible to [`Scope::All`] only.
     pub scope: Scope,
-    /// One caller's.
+    /// The caller.
     pub external_id: Option<String>,
-    /// Of one method.
+    /// The RPC method.
     pub method: Option<String>,
-    /// Of one request.
+    /// The correlation id of the request.
     pub correlation_id: Option<String>,
-    /// With these outcomes.
+    /// The outcomes.
     pub status: StatusFilter,
-    /// Denied for one of these reasons.
+    /// Any of these denial reasons.
     pub denial_reasons: Option<Vec<DenyReason>>,
     /// At or after this moment.
     pub from: Option<Timestamp>,
@@ -58,10 +58,10 @@ impl AccessFilter {
     }
 }
 
-/// Which outcomes: a status or a family of them, never both (rule 26).
+/// Filter for outcomes: one status or a class of statuses, never both (rule 26).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusFilter {
-    /// All of them.
+    /// Every status.
     Any,
     /// Exactly this status.
     Code(u16),
@@ -73,12 +73,12 @@ pub enum StatusFilter {
     Error,
 }
 
-/// An access record as it is listed.
+/// An access record in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
-    /// Its id.
+    /// The row id.
     pub id: i64,
-    /// When the call took place.
+    /// Time of the call.
     pub created_at: Timestamp,
     /// The entry's hash.
     pub hash: Hash,
@@ -86,20 +86,20 @@ pub struct AccessLog {
     pub record: AccessRecord,
 }
 
-/// Which audit entries.
+/// Filter for audit entries.
 #[derive(Clone, Debug)]
 pub struct AuditFilter {
-    /// Whose rows; an entry without organization is for [`Scope::All`] only.
+    /// The visible organizations; an entry without organization is visible to [`Scope::All`] only.
     pub scope: Scope,
-    /// Of this kind of resource.
+    /// The type of the resource.
     pub resource_type: Option<ResourceType>,
-    /// Of this resource.
+    /// The id of the resource.
     pub resource_id: Option<String>,
-    /// By this user.
+    /// The user who acted.
     pub actor: Option<UserId>,
-    /// This was done.
+    /// The action.
     pub action: Option<Action>,
-    /// In this organization.
+    /// The organization.
     pub org: Option<OrgId>,
     /// At or after this moment.
     pub from: Option<Timestamp>,
@@ -123,24 +123,24 @@ impl AuditFilter {
     }
 }
 
-/// An audit entry as it is listed.
+/// An audit entry in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditLog {
-    /// Its id, the same before and after it is sealed.
+    /// The outbox id, which sealing does not change.
     pub id: i64,
-    /// Its number among the entries of its organization, from 0; the same before and after it is sealed. `None` without
+    /// The entry's number among the entries of its organization, from 0; sealing does not change it. `None` without
     /// organization.
     pub org_seq: Option<u64>,
-    /// When the mutation took place.
+    /// Time of the mutation.
     pub created_at: Timestamp,
-    /// The entry's hash, once it is sealed.
+    /// The entry's hash once sealed.
     pub hash: Option<Hash>,
     /// The entry.
     pub entry: AdminEntry,
 }
 
 impl AuditStore {
-    /// Access records, newest first. What waits in a journal is not among them yet.
+    /// Lists access records, newest first. Records that are still in a journal are not included.
     pub async fn list_access_logs(
         &self,
         filter: &AccessFilter,
@@ -158,7 +158,7 @@ impl AuditStore {
             .denial_reasons
             .as_ref()
             .map(|reasons| reasons.iter().map(|reason| reason.as_str()));
-        let which = Condition::all()
+        let condition = Condition::all()
             .add(self.shown_kind(Kind::Access, Stream::Access).await?)
             .add_option(filter.scope.holds(C::OrgId))
             .add_option(filter.external_id.as_ref().map(|id| C::ExternalId.eq(id)))
@@ -168,17 +168,19 @@ impl AuditStore {
             .add_option(reasons.map(|reasons| C::DenialReason.is_in(reasons)))
             .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
             .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
-        let found = entries::Entity::find().filter(which);
-        let total = found.clone().count(&self.pools.reader).await?;
-        let found = found.order_by_desc(C::CreatedAt).order_by_desc(C::Id);
-        let rows = self.judged(self.found(found, paging, PAGE_BYTES).await?).await?;
+        let select = entries::Entity::find().filter(condition);
+        let total = select.clone().count(&self.pools.reader).await?;
+        let query = select.order_by_desc(C::CreatedAt).order_by_desc(C::Id);
+        let rows = self
+            .check_rows(self.read_page(query, paging, PAGE_BYTES).await?)
+            .await?;
         Ok(Page {
             rows: rows.into_iter().map(|row| row.and_then(access_log)).collect(),
             total,
         })
     }
 
-    /// Audit entries, newest first: those that wait in the policy store's outbox, then the sealed ones.
+    /// Lists audit entries, newest first: those waiting in the policy store's outbox, then the sealed ones.
     pub async fn list_audit_logs(
         &self,
         policy: &Store,
@@ -186,44 +188,58 @@ impl AuditStore {
         paging: Paging,
     ) -> Result<Page<LogRow<AuditLog>>, StoreError> {
         let Waiting {
-            found,
+            entries,
             total,
             bytes,
             ids,
             places,
         } = waiting(policy, filter, paging).await?;
-        let waiting = self.numbered(found, &ids, &places).await?;
+        let waiting = self.with_org_numbers(entries, &ids, &places).await?;
         let mut rows: Vec<_> = waiting.into_iter().map(LogRow::Entry).collect();
         let kind = self.shown_kind(Kind::Admin, Stream::Admin).await?;
         let sealed = entries::Entity::find().filter(sealed_condition(filter, kind, &ids));
-        let all = sealed.clone().count(&self.pools.reader).await?.saturating_add(total);
-        let read = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-        // What waits and did not fit comes before what is sealed.
-        let cut = read < paging.limit && paging.offset.saturating_add(read) < total;
-        let left = Paging {
-            limit: if cut { 0 } else { paging.limit.saturating_sub(read) },
+        let overall_total = sealed.clone().count(&self.pools.reader).await?.saturating_add(total);
+        let row_count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        // Waiting entries that did not fit into this page precede the sealed ones.
+        let is_cut = row_count < paging.limit && paging.offset.saturating_add(row_count) < total;
+        let sealed_paging = Paging {
+            limit: if is_cut {
+                0
+            } else {
+                paging.limit.saturating_sub(row_count)
+            },
             offset: paging.offset.saturating_sub(total),
         };
         let sealed = sealed
             .order_by_desc(entries::Column::ChainId)
             .order_by_desc(entries::Column::Seq);
-        let found = self.found(sealed, left, PAGE_BYTES.saturating_sub(bytes)).await?;
-        rows.extend(self.judged(found).await?.into_iter().map(|row| row.and_then(audit_log)));
-        Ok(Page { rows, total: all })
+        let checks = self
+            .read_page(sealed, sealed_paging, PAGE_BYTES.saturating_sub(bytes))
+            .await?;
+        rows.extend(
+            self.check_rows(checks)
+                .await?
+                .into_iter()
+                .map(|row| row.and_then(audit_log)),
+        );
+        Ok(Page {
+            rows,
+            total: overall_total,
+        })
     }
 
-    /// Waiting entries with the numbers among their organization's that they will be sealed with.
-    async fn numbered(
+    /// Adds to waiting entries the per-organization numbers with which they will be sealed.
+    async fn with_org_numbers(
         &self,
-        found: Vec<OutboxEntry>,
+        entries: Vec<OutboxEntry>,
         waiting: &[i64],
         places: &HashMap<i64, u64>,
     ) -> Result<Vec<AuditLog>, StoreError> {
         let mut sealed: HashMap<OrgId, u64> = HashMap::new();
-        let mut rows = Vec::with_capacity(found.len());
+        let mut rows = Vec::with_capacity(entries.len());
         for OutboxEntry {
             id, created_at, entry, ..
-        } in found
+        } in entries
         {
             let org_seq = match (entry.org_id, places.get(&id)) {
                 (Some(org), Some(place)) => {
@@ -250,7 +266,7 @@ impl AuditStore {
         Ok(rows)
     }
 
-    /// How many entries of an organization are sealed, without those that are still in the outbox.
+    /// Counts the sealed entries of an organization, without those that are still in the outbox.
     async fn sealed_of(&self, org: OrgId, waiting: &[i64]) -> Result<u64, StoreError> {
         use entries::Column as C;
         let newest = entries::Entity::find()
@@ -264,7 +280,7 @@ impl AuditStore {
         let Some(row) = newest else {
             return self.pruned_of(org).await;
         };
-        // A page is shown all the same; the row is shown as tampered.
+        // The page is shown anyway, with this row marked as tampered.
         let Ok(entry) = StoredEntry::new(row.bytes, row.openings) else {
             return Ok(0);
         };
@@ -273,8 +289,9 @@ impl AuditStore {
 }
 
 impl AuditStore {
-    /// Rows of one kind, and whatever of the stream's chains has a kind that no entry has: it is shown as tampered, not
-    /// left out. Known kinds are asked for alone while there is nothing else, which an index answers.
+    /// Condition for rows of one kind, and for rows of the stream's chains with an unknown kind: these are shown as
+    /// tampered, not left out. If there is no unknown kind, the condition names the known kind alone, so that an index
+    /// serves the query.
     async fn shown_kind(&self, kind: Kind, stream: Stream) -> Result<Condition, StoreError> {
         use entries::Column as C;
         let own = Condition::any().add(C::Kind.eq(kind.as_str()));
@@ -282,8 +299,8 @@ impl AuditStore {
             .select_only()
             .column(C::Id)
             .filter(foreign_kind());
-        let found: Option<i64> = foreign.into_tuple().one(&self.pools.reader).await?;
-        if found.is_none() {
+        let foreign_id: Option<i64> = foreign.into_tuple().one(&self.pools.reader).await?;
+        if foreign_id.is_none() {
             return Ok(own);
         }
         let chains = chains::Entity::find().filter(chains::Column::Stream.eq(stream.as_str()));
@@ -296,12 +313,12 @@ impl AuditStore {
         Ok(own.add(foreign_kind().add(C::ChainId.is_in(chains))))
     }
 
-    /// How many entries of an organization's mutations were pruned, where none is left.
+    /// Counts the pruned entries of an organization that has no sealed entry left.
     async fn pruned_of(&self, org: OrgId) -> Result<u64, StoreError> {
         let admin = chains::Entity::find().filter(chains::Column::Stream.eq(Stream::Admin.as_str()));
         for chain in admin.all(&self.pools.reader).await? {
             let orgs = self.pruned_orgs(chain.id).await?;
-            if let Some((_, head)) = orgs.into_iter().find(|(of, _)| *of == org) {
+            if let Some((_, head)) = orgs.into_iter().find(|(id, _)| *id == org) {
                 return Ok(head.size);
             }
         }
@@ -309,35 +326,35 @@ impl AuditStore {
     }
 }
 
-/// What of a page waits in the outbox.
+/// The part of a page that waits in the outbox.
 struct Waiting {
-    found: Vec<OutboxEntry>,
-    /// How many wait that the filter wants.
+    entries: Vec<OutboxEntry>,
+    /// Number of waiting entries that match the filter.
     total: u64,
-    /// About how long the found ones are.
+    /// Approximate size of the entries.
     bytes: usize,
-    /// All waiting ids: one that is sealed meanwhile is listed here, not twice.
+    /// All waiting ids: an entry that is sealed meanwhile is listed as waiting, not twice.
     ids: Vec<i64>,
-    /// The place of each waiting entry among those of its organization, from 0.
+    /// The index of each waiting entry among the waiting entries of its organization, from 0.
     places: HashMap<i64, u64>,
 }
 
-/// Rows of a page at most where one of them is malformed: their lengths are not known before they are read.
+/// Maximum rows of a page that has a malformed row: row sizes are unknown before the rows are read.
 const FEW: u64 = 100;
 
-/// What of a page still waits in the outbox; a row that is sealed between the two queries is taken from there.
+/// Reads the part of a page that still waits in the outbox.
 async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result<Waiting, StoreError> {
     use audit_outbox::Column as C;
     let tx = policy.inner.pools.begin_read().await?;
-    let waits = || audit_outbox::Entity::find().filter(C::SealedAt.is_null());
-    let ids: Vec<i64> = waits()
+    let select_waiting = || audit_outbox::Entity::find().filter(C::SealedAt.is_null());
+    let ids: Vec<i64> = select_waiting()
         .select_only()
         .column(C::Id)
         .order_by_asc(C::Id)
         .into_tuple()
         .all(&tx)
         .await?;
-    let which = Condition::all()
+    let condition = Condition::all()
         .add_option(filter.scope.holds(C::OrgId))
         .add_option(filter.resource_type.map(|kind| C::ResourceType.eq(kind.as_str())))
         .add_option(filter.resource_id.as_ref().map(|id| C::ResourceId.eq(id)))
@@ -346,24 +363,24 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
         .add_option(filter.org.map(|org| C::OrgId.eq(org.0)))
         .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
         .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
-    let found = waits().filter(which);
-    let total = found.clone().count(&tx).await?;
-    let found = found.order_by_desc(C::Id);
-    let rows: Vec<_> = match portion(&tx, found.clone(), paging, PAGE_BYTES).await {
+    let select = select_waiting().filter(condition);
+    let total = select.clone().count(&tx).await?;
+    let query = select.order_by_desc(C::Id);
+    let rows: Vec<_> = match portion(&tx, query.clone(), paging, PAGE_BYTES).await {
         Ok(rows) => rows.into_iter().map(Ok).collect(),
-        // Somebody put there what no column holds: it costs its row, not the page.
+        // A value of a wrong type costs its own row, not the page.
         Err(error) if error.is_malformed() => {
-            readable(&tx, found.limit(paging.limit.min(FEW)).offset(paging.offset)).await?
+            readable(&tx, query.limit(paging.limit.min(FEW)).offset(paging.offset)).await?
         }
         Err(error) => return Err(error),
     };
     let mut orgs: Vec<_> = rows.iter().flatten().filter_map(|row| row.org_id).collect();
     orgs.sort_unstable();
     orgs.dedup();
-    let mut all: Vec<(i64, uuid::Uuid)> = Vec::new();
+    let mut waiting_orgs: Vec<(i64, uuid::Uuid)> = Vec::new();
     if !orgs.is_empty() {
-        let waiting = waits().select_only().column(C::Id).column(C::OrgId);
-        all = waiting
+        let waiting = select_waiting().select_only().column(C::Id).column(C::OrgId);
+        waiting_orgs = waiting
             .filter(C::OrgId.is_in(orgs))
             .order_by_asc(C::Id)
             .into_tuple()
@@ -372,17 +389,17 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
     }
     tx.rollback().await?;
     let mut counts: HashMap<uuid::Uuid, u64> = HashMap::new();
-    let mut places = HashMap::with_capacity(all.len());
-    for (id, org) in all {
+    let mut places = HashMap::with_capacity(waiting_orgs.len());
+    for (id, org) in waiting_orgs {
         let count = counts.entry(org).or_default();
         places.insert(id, *count);
         *count += 1;
     }
     let bytes = rows.iter().flatten().map(Weigh::weight).sum();
     let store = policy.outbox_mark().await?.store;
-    let found = rows.into_iter().map(|row| policy.found_entry(store, row)).collect();
+    let entries = rows.into_iter().map(|row| policy.entry_from_row(store, row)).collect();
     Ok(Waiting {
-        found,
+        entries,
         total,
         bytes,
         ids,
@@ -390,9 +407,10 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
     })
 }
 
-/// Leaves out sealed rows that still waited when the outbox was read. `None` where nothing waited.
+/// Condition that excludes sealed rows that still waited when the outbox was read. `None` if nothing waited.
 fn not_waiting(ids: &[i64]) -> Option<SimpleExpr> {
-    // Numbers of our own, written out: there may be more than a statement takes as parameters.
+    // The ids are written into the SQL: they may exceed the limit of bound parameters. They are integers from the
+    // database.
     let list = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
     (!ids.is_empty()).then(|| Expr::cust(format!("(outbox_id IS NULL OR outbox_id NOT IN ({list}))")))
 }
@@ -412,13 +430,13 @@ fn sealed_condition(filter: &AuditFilter, kind: Condition, waiting: &[i64]) -> C
         .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())))
 }
 
-/// A kind that no entry has at this place, as ranges of the index between the kinds there are.
+/// Condition for an unknown kind or a misplaced genesis, as index ranges between the known kinds.
 fn foreign_kind() -> Condition {
     use entries::Column as C;
     let mut kinds: Vec<_> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
     kinds.sort_unstable();
     let between = kinds.iter().zip(kinds.iter().skip(1));
-    let between = between.map(|(one, next)| Condition::all().add(C::Kind.gt(*one)).add(C::Kind.lt(*next)));
+    let between = between.map(|(kind, next)| Condition::all().add(C::Kind.gt(*kind)).add(C::Kind.lt(*next)));
     // Only the first entry of a chain is a genesis.
     let genesis = Condition::all()
         .add(C::Kind.eq(Kind::Genesis.as_str()))
@@ -444,7 +462,7 @@ fn access_log(row: SoundRow) -> LogRow<AccessLog> {
     }
 }
 
-/// A sealed entry as it is listed.
+/// Converts a sealed entry for a listing.
 pub(super) fn audit_log(row: SoundRow) -> LogRow<AuditLog> {
     match (row.record, row.outbox_id) {
         (Record::Admin(entry), Some(id)) => LogRow::Entry(AuditLog {

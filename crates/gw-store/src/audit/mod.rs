@@ -1,7 +1,7 @@
-//! The audit store: a database of its own into which the sealer writes entries, in order and once; and the outbox in
-//! which entries of mutations wait for it.
+//! The audit store: a separate database into which the sealer writes entries, in order and exactly once; and the outbox
+//! in which entries of mutations wait for the sealer.
 //!
-//! Start with [`AuditStore`]; [`Store::outbox`](crate::Store::outbox) is the other end.
+//! Start with [`AuditStore`]; [`Store::outbox`](crate::Store::outbox) reads the waiting entries.
 
 mod anchors;
 mod columns;

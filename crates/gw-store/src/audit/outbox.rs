@@ -1,8 +1,8 @@
 //! Audit entries of mutations on their way to the sealer (decision 46).
 //!
-//! Invariant: ids are given under the lock on the epoch row, without gaps and in the order of commits. A row stays a
-//! while after it was sealed, so that an audit store that lost it gets it again: with the same bytes, as the salts of
-//! its personal values come from the row.
+//! Invariant: ids are issued under the lock on the epoch row, without gaps and in commit order. A sealed row is kept
+//! for a while, so that an audit store that lost its entry can get it again with the same bytes: the row also provides
+//! the salts of its personal values.
 
 use super::outbox_key;
 use crate::{
@@ -27,7 +27,7 @@ use std::{
     },
 };
 
-/// How far the outbox of a policy store got.
+/// Position of a policy store's outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutboxMark {
     /// The policy store.
@@ -36,11 +36,11 @@ pub struct OutboxMark {
     pub last_id: i64,
 }
 
-/// More ids than are ever given out: a counter above it is nobody's.
+/// Upper limit of plausible ids: a counter at or above it was not written by a gateway.
 const MOST_IDS: i64 = 1 << 53;
 
 impl OutboxMark {
-    /// The last id given out, as far as the number can be one.
+    /// Returns the last issued id; 0 if the counter is not plausible.
     pub const fn given(&self) -> i64 {
         if self.last_id < MOST_IDS { self.last_id } else { 0 }
     }
@@ -49,17 +49,17 @@ impl OutboxMark {
 /// A row of the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxEntry {
-    /// The id under which it is listed, before and after it is sealed.
+    /// The id in listings; sealing does not change it.
     pub id: i64,
     /// When the mutation took place.
     pub created_at: Timestamp,
-    /// The entry. Its `outbox_fault` says whether the row is as it was written.
+    /// The entry. Its `outbox_fault` says whether the row was altered.
     pub entry: AdminEntry,
     /// Salts of its personal values.
     pub salts: OutboxSalts,
 }
 
-/// Salts that come from a row's seed: the same ones each time the row becomes an entry.
+/// Salts derived from a row's seed: the same each time the row is turned into an entry.
 #[derive(Debug)]
 pub struct OutboxSalts {
     seed: Vec<u8>,
@@ -98,29 +98,30 @@ impl Entropy for OutboxSalts {
     }
 }
 
-/// What was found wrong with rows on their way into the database. The mutation's caller was told 503.
+/// Alteration of rows while they are written to the database. The caller of the mutation received a 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OutboxAlarm {
-    /// Within the transaction the rows from this id on were not what was written; it was undone.
+    /// Within the transaction the rows from this id on differed from what was written; the transaction was rolled back.
     Altered(i64),
-    /// After the commit the rows from this id on were not what was written. The mutation stands.
+    /// After the commit the rows from this id on differed from what was written. The mutation is committed.
     Lost(i64),
-    /// A row stands there that this process wrote for a mutation that was undone: the change it tells of never was.
+    /// A row exists that this process wrote for a mutation that was rolled back: the change that it describes never
+    /// took place.
     Undone(i64),
-    /// The counter of ids stood at `stored`, and ids up to `known` had been given out; new ones go on above.
+    /// The id counter was at `stored`, although ids up to `known` were issued; new ids continue above `known`.
     Lowered {
-        /// What the database said.
+        /// The counter in the database.
         stored: i64,
-        /// The highest id known.
+        /// The highest known id.
         known: i64,
     },
 }
 
-/// Alarms that nobody has taken yet. Each is raised once, however often its cause refuses a mutation.
+/// Alarms not taken yet. Each is raised once, however often its cause rejects a mutation.
 #[derive(Debug, Default)]
 pub(crate) struct OutboxAlarms(Mutex<(BTreeSet<OutboxAlarm>, Vec<OutboxAlarm>)>);
 
-/// Different alarms remembered; more of them tell nothing more.
+/// Maximum distinct alarms remembered; further alarms add no information.
 const MOST_ALARMS: usize = 256;
 
 impl OutboxAlarms {
@@ -157,12 +158,12 @@ impl OutboxAlarms {
     }
 }
 
-/// Codes of the rows that this process committed and has not seen sealed yet: another instance may seal them, and takes any
-/// row with a genuine code.
+/// Codes of the rows that this process committed and has not seen sealed yet: another instance may seal them, and it
+/// accepts any row with a genuine code.
 #[derive(Debug, Default)]
 pub(crate) struct UnsealedRows(Mutex<BTreeMap<i64, [u8; 32]>>);
 
-/// Rows looked after at most; more wait only while nothing is sealed at all.
+/// Maximum rows tracked; more rows wait only while nothing is sealed.
 const MOST_UNSEALED: usize = 4096;
 
 impl UnsealedRows {
@@ -179,8 +180,8 @@ impl UnsealedRows {
     }
 }
 
-/// Takes the next ids of the outbox; the caller holds the lock on the epoch row. They lie above every id that is known to
-/// have been given out, whatever the counter says, and where no row stands.
+/// Takes the next ids of the outbox; the caller holds the lock on the epoch row. The ids are above every id known to
+/// have been issued, whatever the counter says, and no row has them yet.
 pub(crate) async fn take_ids(
     tx: &Transaction,
     count: i64,
@@ -220,7 +221,7 @@ pub(crate) async fn take_ids(
     Ok(mark)
 }
 
-/// The highest of the next `count` ids that a row stands under already.
+/// Returns the highest of the next `count` ids that a row already has.
 async fn taken(tx: &Transaction, last: i64, count: i64) -> Result<Option<i64>, StoreError> {
     let next = audit_outbox::Column::Id.between(last.saturating_add(1), last.saturating_add(count));
     let ids = audit_outbox::Entity::find()
@@ -235,15 +236,15 @@ async fn taken(tx: &Transaction, last: i64, count: i64) -> Result<Option<i64>, S
         .await?)
 }
 
-/// The highest id above `last` of a row that a mutation wrote; rows that somebody else made do not count.
+/// Returns the highest id above `last` of a row that a mutation wrote; forged rows do not count.
 async fn highest_authentic(
     tx: &Transaction,
     last: i64,
     store: StoreId,
     guard: &OutboxGuard,
 ) -> Result<i64, StoreError> {
-    let above = audit_outbox::Entity::find().filter(audit_outbox::Column::Id.gt(last));
-    let ids = above
+    let rows = audit_outbox::Entity::find().filter(audit_outbox::Column::Id.gt(last));
+    let ids = rows
         .select_only()
         .column(audit_outbox::Column::Id)
         .order_by_desc(audit_outbox::Column::Id);
@@ -263,14 +264,14 @@ async fn highest_authentic(
     Ok(0)
 }
 
-/// Whether rows stand as they were written. `sealed`: whether they may have been sealed since.
+/// Whether rows are stored as they were written. `sealed`: whether they may have been sealed since.
 pub(crate) async fn stand(
     conn: &impl ConnectionTrait,
     written: &[audit_outbox::Model],
     sealed: bool,
 ) -> Result<bool, StoreError> {
-    for some in written.chunks(1000) {
-        let ids = audit_outbox::Column::Id.is_in(some.iter().map(|row| row.id));
+    for chunk in written.chunks(1000) {
+        let ids = audit_outbox::Column::Id.is_in(chunk.iter().map(|row| row.id));
         let rows = audit_outbox::Entity::find()
             .filter(ids)
             .order_by_asc(audit_outbox::Column::Id)
@@ -284,7 +285,7 @@ pub(crate) async fn stand(
         if sealed {
             rows.iter_mut().for_each(|row| row.sealed_at = None);
         }
-        if rows != some {
+        if rows != chunk {
             return Ok(false);
         }
     }
@@ -293,7 +294,7 @@ pub(crate) async fn stand(
 
 async fn mark(conn: &impl ConnectionTrait, sql: impl Into<String>) -> Result<OutboxMark, StoreError> {
     let row = conn
-        .query_one_raw(Engine::of(conn).statement(sql))
+        .query_one_raw(Engine::for_connection(conn).statement(sql))
         .await?
         .ok_or(StoreError::Schema("missing"))?;
     Ok(OutboxMark {
@@ -303,7 +304,7 @@ async fn mark(conn: &impl ConnectionTrait, sql: impl Into<String>) -> Result<Out
 }
 
 impl Store {
-    /// Which policy store this is, and the last id its outbox gave out.
+    /// Returns the id of this policy store and the last id that its outbox issued.
     pub async fn outbox_mark(&self) -> Result<OutboxMark, StoreError> {
         mark(
             &self.inner.pools.reader,
@@ -312,8 +313,8 @@ impl Store {
         .await
     }
 
-    /// Makes the next rows get ids above `last`: entries with higher ids than this store knows were sealed, as it was
-    /// restored from an older backup.
+    /// Makes the next rows get ids above `last`. Needed after a restore from an older backup: entries with higher ids
+    /// than this store knows were sealed.
     pub async fn raise_outbox_ids(&self, last: i64) -> Result<(), StoreError> {
         let tx = self.inner.pools.begin_write().await?;
         dialect::lock_epoch(&tx).await?;
@@ -322,15 +323,15 @@ impl Store {
         tx.commit().await
     }
 
-    /// The oldest waiting rows from an id on. A row that cannot be read is among them, as an entry that says so, and so is
-    /// one under a number that is nobody's id.
+    /// Returns the oldest waiting rows from an id on. Unreadable rows and rows with an invalid id are included, as
+    /// entries that say so.
     pub async fn outbox(&self, from: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let waiting = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_null());
         self.outbox_rows(waiting.filter(audit_outbox::Column::Id.gte(from)).limit(limit))
             .await
     }
 
-    /// The oldest rows that are sealed and still kept, with an id above `after`, which is 0 at least.
+    /// Returns the oldest sealed rows that are still kept, with ids above `after` (at least 0).
     pub async fn kept_outbox(&self, after: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let kept = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_not_null());
         self.outbox_rows(kept.filter(audit_outbox::Column::Id.gt(after.max(0))).limit(limit))
@@ -340,13 +341,13 @@ impl Store {
     async fn outbox_rows(&self, rows: sea_orm::Select<audit_outbox::Entity>) -> Result<Vec<OutboxEntry>, StoreError> {
         let store = self.outbox_mark().await?.store;
         let (reader, rows) = (&self.inner.pools.reader, rows.order_by_asc(audit_outbox::Column::Id));
-        let found = readable(reader, rows).await?;
-        Ok(found.into_iter().map(|row| self.found_entry(store, row)).collect())
+        let rows = readable(reader, rows).await?;
+        Ok(rows.into_iter().map(|row| self.entry_from_row(store, row)).collect())
     }
 
-    /// The entry of a row that was found; of one that cannot be read, the id.
-    pub(super) fn found_entry(&self, store: StoreId, found: Result<audit_outbox::Model, i64>) -> OutboxEntry {
-        match found {
+    /// Converts a row to an entry; an unreadable row becomes an entry with only its id.
+    pub(super) fn entry_from_row(&self, store: StoreId, row: Result<audit_outbox::Model, i64>) -> OutboxEntry {
+        match row {
             Ok(row) => self.outbox_entry(store, row),
             Err(id) => {
                 tracing::error!(id, "an audit outbox row cannot be read: it is told as unauthenticated");
@@ -355,12 +356,12 @@ impl Store {
         }
     }
 
-    /// Looks after the rows that this process committed, until they are sealed as it wrote them, by whichever instance: one
-    /// that is gone or has another code is an alarm.
+    /// Checks the rows that this process committed until any instance has sealed them as written: a row that is missing
+    /// or has another code raises an alarm.
     pub async fn look_after_outbox(&self) -> Result<(), StoreError> {
         self.look_for_undone().await?;
-        let ours = self.inner.unsealed.rows().clone();
-        let ids: Vec<i64> = ours.keys().copied().collect();
+        let unsealed = self.inner.unsealed.rows().clone();
+        let ids: Vec<i64> = unsealed.keys().copied().collect();
         for ids in ids.chunks(1000) {
             let columns = audit_outbox::Entity::find()
                 .select_only()
@@ -375,16 +376,16 @@ impl Store {
                 .await;
             let rows = match rows.map_err(StoreError::from) {
                 Ok(rows) => rows,
-                // Told when the rows are read to be sealed.
+                // Reported when the rows are read for sealing.
                 Err(error) if error.is_malformed() => continue,
                 Err(error) => return Err(error),
             };
-            let found: BTreeMap<_, _> = rows.into_iter().map(|(id, mac, sealed)| (id, (mac, sealed))).collect();
+            let stored: BTreeMap<_, _> = rows.into_iter().map(|(id, mac, sealed)| (id, (mac, sealed))).collect();
             for id in ids {
-                let stands = found
+                let state = stored
                     .get(id)
-                    .map(|(mac, sealed)| (mac.as_deref() == ours.get(id).map(|code| &code[..]), sealed));
-                match stands {
+                    .map(|(mac, sealed)| (mac.as_deref() == unsealed.get(id).map(|code| &code[..]), sealed));
+                match state {
                     Some((true, None)) => continue,
                     Some((true, Some(_))) => {}
                     Some((false, _)) | None => self.inner.outbox_alarms.raise(OutboxAlarm::Lost(*id)),
@@ -395,7 +396,7 @@ impl Store {
         Ok(())
     }
 
-    /// Looks whether a row that this process wrote and took back stands there after all.
+    /// Raises an alarm if a row exists that this process wrote and rolled back.
     async fn look_for_undone(&self) -> Result<(), StoreError> {
         let Some(witness) = &self.inner.config.outbox.witness else {
             return Ok(());
@@ -415,7 +416,7 @@ impl Store {
                 .await;
             let rows = match rows.map_err(StoreError::from) {
                 Ok(rows) => rows,
-                // Told when the rows are read to be sealed.
+                // Reported when the rows are read for sealing.
                 Err(error) if error.is_malformed() => continue,
                 Err(error) => return Err(error),
             };
@@ -429,7 +430,7 @@ impl Store {
         Ok(())
     }
 
-    /// The alarms of outbox rows since they were taken last.
+    /// Takes the outbox alarms raised since the last call.
     pub fn take_outbox_alarms(&self) -> Vec<OutboxAlarm> {
         let mut alarms = self
             .inner
@@ -452,12 +453,12 @@ impl Store {
         }
     }
 
-    /// The policy store that wrote a row, and what is wrong with the row.
+    /// Returns the policy store that wrote a row, and the row's fault.
     fn origin(&self, store: StoreId, row: &audit_outbox::Model) -> (StoreId, Option<OutboxFault>) {
         let OutboxGuard { key, witness } = &self.inner.config.outbox;
         let witness = witness.as_deref();
         let committed = witness.and_then(|witness| witness.digest(store, row.id));
-        // What was committed here needs no key: the one it was written with may have been exchanged since.
+        // Rows committed by this process need no key: the key that they were written with may have been rotated since.
         if committed == Some(outbox_key::digest(store, row)) {
             return (store, None);
         }
@@ -477,8 +478,7 @@ impl Store {
         (store, committed.map(|_| OutboxFault::Replaced))
     }
 
-    /// Notes that the audit store holds the entries of these rows. Rows under numbers that are nobody's ids are told by then
-    /// and go.
+    /// Marks rows as sealed in the audit store. Rows with invalid ids are reported by then and are deleted.
     pub async fn mark_outbox_sealed(&self, ids: &[i64]) -> Result<(), StoreError> {
         let (ids, nobodys): (Vec<i64>, Vec<i64>) = ids.iter().partition(|id| **id > 0);
         if !nobodys.is_empty() {
@@ -488,7 +488,7 @@ impl Store {
         self.set_sealed(&ids, Some(self.inner.now())).await
     }
 
-    /// Lets rows wait again: the audit store lost their entries.
+    /// Marks rows as waiting again because the audit store lost their entries.
     pub async fn reopen_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {
         self.set_sealed(ids, None).await
     }
@@ -504,19 +504,19 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes rows that were sealed before a moment; how many there were.
+    /// Deletes rows that were sealed before `sealed_before` and returns their number.
     pub async fn forget_outbox(&self, sealed_before: Timestamp) -> Result<u64, StoreError> {
-        let old = audit_outbox::Column::SealedAt.lt(sealed_before.micros());
+        let sealed_before_limit = audit_outbox::Column::SealedAt.lt(sealed_before.micros());
         Ok(audit_outbox::Entity::delete_many()
-            .filter(old)
+            .filter(sealed_before_limit)
             .exec(&self.inner.pools.writer)
             .await?
             .rows_affected)
     }
 }
 
-/// The rows of a query, and the id of each one that holds what its columns cannot: such a value fails the whole query, and
-/// then the row it is in is told apart. A database that is busy or away says nothing about a row: that is an error.
+/// Returns the rows of a query; for a row with a value of a wrong type, its id. Such a value fails the whole query, so
+/// the rows are then read one by one. A database that is busy or unreachable is an error: it says nothing about a row.
 pub(super) async fn readable(
     conn: &impl ConnectionTrait,
     rows: sea_orm::Select<audit_outbox::Entity>,
@@ -532,23 +532,23 @@ pub(super) async fn readable(
         .into_tuple()
         .all(conn)
         .await?;
-    let mut found = Vec::with_capacity(ids.len());
+    let mut rows = Vec::with_capacity(ids.len());
     for id in ids {
         match audit_outbox::Entity::find_by_id(id)
             .one(conn)
             .await
             .map_err(StoreError::from)
         {
-            Ok(row) => found.extend(row.map(Ok)),
+            Ok(row) => rows.extend(row.map(Ok)),
             Err(error) if !error.is_malformed() => return Err(error),
-            Err(_) => found.push(Err(id)),
+            Err(_) => rows.push(Err(id)),
         }
     }
-    Ok(found)
+    Ok(rows)
 }
 
 impl OutboxEntry {
-    /// Stands for rows that are gone. It has no time of its own, and the same bytes each time it is made.
+    /// Creates the entry that reports missing rows. Its time is 0, so its bytes are the same each time.
     pub fn gap(store: StoreId, ids: &RangeInclusive<i64>, missing: u64) -> Self {
         let number = |id: i64| u64::try_from(id).unwrap_or(0);
         let entry = gap_entry(store, &(number(*ids.start())..=number(*ids.end())), missing);
@@ -598,7 +598,7 @@ fn read(store: StoreId, row: audit_outbox::Model) -> Option<OutboxEntry> {
     })
 }
 
-/// Stands for a row that is there and cannot be read: what it said is lost, that it was there is not.
+/// Creates the entry for an unreadable row: it records that the row existed, without its content.
 fn unreadable(store: StoreId, id: i64) -> OutboxEntry {
     let id_given = u64::try_from(id).ok().filter(|id| *id > 0);
     let entry = AdminEntry {

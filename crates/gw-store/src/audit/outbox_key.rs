@@ -1,4 +1,4 @@
-//! The key that authenticates outbox rows: rows that somebody with access to the database alone changed or made do not
+//! The key that authenticates outbox rows: rows changed or inserted by someone with access only to the database do not
 //! carry a valid code (spec/70 rule 18).
 
 use crate::entity::audit_outbox;
@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-/// Separates this use of the checkpoint key from every other.
+/// Separates this use of the checkpoint key from all others.
 const PURPOSE: &[u8] = b"ledger-gateway/outbox-row/1";
 
 /// Authenticates outbox rows. Derived from a secret that no database holds.
@@ -21,29 +21,29 @@ impl core::fmt::Debug for OutboxKey {
 }
 
 impl OutboxKey {
-    /// The key that belongs to the private key of the checkpoints: all instances of a deployment share it.
+    /// Derives the key from the private key of the checkpoints: all instances of a deployment share it.
     pub fn derive(checkpoint_seed: &[u8; 32]) -> Self {
         let mut mac = keyed(checkpoint_seed);
         mac.update(PURPOSE);
         Self(mac.finalize().into_bytes().into())
     }
 
-    /// The row's code, over the store it lies in, its id and every column that is sealed.
+    /// Computes the row's code over the id of its store, its own id and every sealed column.
     pub(crate) fn code(&self, store: StoreId, row: &audit_outbox::Model) -> [u8; 32] {
-        self.over(store, row).finalize().into_bytes().into()
+        self.mac_over(store, row).finalize().into_bytes().into()
     }
 
-    fn over(&self, store: StoreId, row: &audit_outbox::Model) -> Hmac<Sha256> {
+    fn mac_over(&self, store: StoreId, row: &audit_outbox::Model) -> Hmac<Sha256> {
         let mut mac = keyed(&self.0);
         mac.update(text(store, row).as_bytes());
         mac
     }
 
-    /// Whether the row is as it was written.
+    /// Whether the row's code is valid for the row.
     pub(crate) fn authenticates(&self, store: StoreId, row: &audit_outbox::Model) -> bool {
         row.mac
             .as_deref()
-            .is_some_and(|mac| self.over(store, row).verify_slice(mac).is_ok())
+            .is_some_and(|mac| self.mac_over(store, row).verify_slice(mac).is_ok())
     }
 }
 
@@ -54,7 +54,7 @@ fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
     Hmac::new(&block.into())
 }
 
-/// The digest of a row as it stands, code and all. It needs no key, so it outlives the change of one.
+/// Computes the digest of a row, including its code. It needs no key, so it stays valid after a key rotation.
 pub(crate) fn digest(store: StoreId, row: &audit_outbox::Model) -> [u8; 32] {
     let mut digest = Sha256::new();
     digest.update(text(store, row));
@@ -62,7 +62,7 @@ pub(crate) fn digest(store: StoreId, row: &audit_outbox::Model) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// What a code and a digest are over.
+/// The input of codes and digests.
 fn text(store: StoreId, row: &audit_outbox::Model) -> String {
     let audit_outbox::Model {
         id,
@@ -82,8 +82,8 @@ fn text(store: StoreId, row: &audit_outbox::Model) -> String {
         mac: _,
         sealed_at: _,
     } = row;
-    let who = (actor_id, actor_external_id, ip_address, correlation_id);
-    let what = (
+    let caller = (actor_id, actor_external_id, ip_address, correlation_id);
+    let change = (
         action,
         org_id,
         resource_type,
@@ -92,6 +92,6 @@ fn text(store: StoreId, row: &audit_outbox::Model) -> String {
         old_value,
         new_value,
     );
-    // One JSON array of fixed shape: no two rows have one text.
-    json!([store, id, created_at, who, what, salt_seed]).to_string()
+    // One JSON array of fixed shape: different rows never produce the same text.
+    json!([store, id, created_at, caller, change, salt_seed]).to_string()
 }

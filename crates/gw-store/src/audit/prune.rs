@@ -1,13 +1,13 @@
-//! Removing the beginning of a chain (spec/70 rules 23 and 24).
+//! Removal of the first entries of a chain (spec/70 rules 23 and 24).
 //!
-//! Invariant: entries go in the transaction that keeps their hashes and writes the signed anchor behind them; only
-//! entries that were looked at and are what was sealed, below a checkpoint whose note we signed and whose root they make.
-//! Whatever is not so is evidence and stays, and everything behind it with it.
+//! Invariant: entries are deleted in the transaction that stores their hashes and the signed anchor that follows them.
+//! An entry is deleted only if it was verified to be as sealed and lies below a checkpoint that one of our keys signed
+//! and whose root the entries produce. Any other entry is evidence and stays, with all entries after it.
 
 use super::{
     anchors::{HASH, TILE, newest_anchor},
     columns::Columns,
-    logged_holds::placed,
+    logged_holds::hold_id,
     store::{AuditStore, chain_of, chain_row, intact, signed, unsigned},
 };
 use crate::{
@@ -27,85 +27,85 @@ use sea_orm::{
 };
 use std::collections::HashSet;
 
-/// Entries younger than this are never removed: journals and outbox keep records so long to seal them again, should the
-/// audit store go back in time (HD25).
+/// Minimum age of removed entries: journals and outbox keep records at least this long, so that they can seal them
+/// again if the audit store is restored to an earlier state (HD25).
 pub const MIN_AGE: Seconds = Seconds(24 * 3600);
 
-/// Pages of 4 KiB that are given back to the file system at once.
+/// Pages of 4 KiB returned to the file system per call.
 const PAGES_GIVEN_BACK: u32 = 2048;
-/// Hashes read at once.
+/// Hashes read per query.
 const PAGE: u64 = 5000;
 
 /// One batch of a prune.
 #[derive(Debug)]
 pub struct PruneBatch<'a> {
-    /// Why.
+    /// The reason.
     pub reason: PruneReason,
-    /// The retention, such as `2160h`, or the number of rows that is kept to; for the entry about it.
+    /// The retention, such as `2160h`, or the maximum number of rows; recorded in the audit entry.
     pub bound: &'a str,
-    /// Only entries from before this moment; never younger ones than [`MIN_AGE`].
+    /// Removes only entries made before this time, and none younger than [`MIN_AGE`].
     pub before: Timestamp,
-    /// At most so many entries.
+    /// Maximum number of entries.
     pub limit: u64,
-    /// What must be kept.
+    /// The legal holds to respect.
     pub holds: &'a Holds,
-    /// The deployment whose chains these are.
+    /// The deployment to which the chains belong.
     pub cluster: &'a str,
     /// Signs the anchor.
     pub key: &'a CheckpointKey,
-    /// Keys of the checkpoints, old ones included.
+    /// Public keys of the checkpoints, including old ones.
     pub keys: &'a [CheckpointPublicKey],
 }
 
-/// What a batch came to.
+/// The result of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pruned {
-    /// How many entries went.
+    /// Number of entries removed.
     pub count: u64,
-    /// Why the next one stays; `None` if the batch was full.
+    /// Why the next entry stays; `None` if the batch was full.
     pub stopped: Option<StopReason>,
 }
 
 /// Why an entry stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// It is not old enough, or there is none.
+    /// The entry is not old enough, or there is none.
     Young,
-    /// A legal hold keeps it.
+    /// A legal hold covers the entry.
     Held,
-    /// The intent of a send without outcome.
+    /// The entry is the intent of a send without an outcome.
     OpenSend {
-        /// The intent's number.
+        /// The sequence number of the intent.
         seq: u64,
     },
-    /// No checkpoint that one of our keys signed covers it.
+    /// No checkpoint signed by one of our keys covers the entry.
     Unsigned,
-    /// It, or an entry before it, is not what was sealed: to be looked into with `audit verify`.
+    /// The entry, or one before it, was changed after sealing; `audit verify` examines it.
     Tampered {
-        /// The first number that is in doubt.
+        /// The first suspect sequence number.
         seq: u64,
     },
 }
 
-/// What is left of a chain.
+/// The remaining part of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remaining {
     /// The chain.
     pub chain: ChainId,
-    /// The number of its first entry.
+    /// The sequence number of its first entry.
     pub first: u64,
-    /// The number of the next one to be sealed.
+    /// The sequence number of the next entry to be sealed.
     pub size: u64,
-    /// When the first entry was made, as its column says.
+    /// Time of the first entry, from its column.
     pub since: Option<Timestamp>,
 }
 
 impl AuditStore {
-    /// Takes or keeps the turn for work that one instance does at a time; false while another has it, by the database's
-    /// clock if it has one. A turn that lasts longer than anybody could have taken it for is no instance's.
+    /// Takes or renews the lease for work that one instance does at a time. Returns false while another instance holds
+    /// it, by the database's clock if it has one. A lease that lasts longer than any instance takes one for is ignored.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn take_turn(&self, work: &str, holder: &str, life: Seconds) -> Result<bool, StoreError> {
         let now = dialect::lease_time(&self.pools.writer, self.config.clock.now()).await?;
         let possible = now.plus(life).plus(life).micros();
@@ -114,9 +114,9 @@ impl AuditStore {
             holder: Set(holder.to_owned()),
             leased_until: Set(0),
         };
-        let known = OnConflict::column(leases::Column::Name).do_nothing().to_owned();
+        let on_conflict = OnConflict::column(leases::Column::Name).do_nothing().to_owned();
         leases::Entity::insert(fresh)
-            .on_conflict(known)
+            .on_conflict(on_conflict)
             .try_insert()
             .exec_without_returning(&self.pools.writer)
             .await?;
@@ -148,10 +148,10 @@ impl AuditStore {
         Ok(taken.rows_affected == 1)
     }
 
-    /// What is left of the chains of a stream.
+    /// Returns the remaining parts of the chains of a stream.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn remaining(&self, stream: Stream) -> Result<Vec<Remaining>, StoreError> {
         let rows = chains::Entity::find()
             .filter(chains::Column::Stream.eq(stream.as_str()))
@@ -160,7 +160,7 @@ impl AuditStore {
             .await?;
         let mut remaining = Vec::with_capacity(rows.len());
         for row in rows {
-            // A malformed row keeps no other chain from being pruned.
+            // A malformed row does not keep other chains from being pruned.
             let read = chain_of(&row).and_then(|chain| Ok((chain, unsigned(row.size, "size")?)));
             let Some((chain, size)) = intact(&row, read) else {
                 continue;
@@ -187,10 +187,11 @@ impl AuditStore {
         Ok(remaining)
     }
 
-    /// The entry hashes of a chain from a number on, those of pruned entries too, in order and without gaps.
+    /// Returns the entry hashes of a chain from a sequence number on, including those of pruned entries, in order and
+    /// without gaps.
     ///
     /// # Errors
-    /// The database's, or a row is malformed.
+    /// If the database fails or a row is malformed.
     pub async fn leaves(&self, chain: ChainId, from: u64, limit: u64) -> Result<Vec<Hash>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let pruned = newest_anchor(&self.pools.reader, chain.id)
@@ -243,10 +244,10 @@ impl AuditStore {
         Ok(leaves)
     }
 
-    /// Removes entries at the start of a chain, as many as may go.
+    /// Removes entries from the start of a chain, as many as the batch allows.
     ///
     /// # Errors
-    /// The database's; nothing was removed then.
+    /// If the database fails; then nothing was removed.
     pub async fn prune(&self, chain: ChainId, batch: &PruneBatch<'_>) -> Result<Pruned, StoreError> {
         let row = chain_row(&self.pools.reader, chain, false).await?;
         let anchor = newest_anchor(&self.pools.reader, row.id).await?;
@@ -280,7 +281,7 @@ impl AuditStore {
         if count == 0 {
             return Ok(Pruned { count: 0, stopped });
         }
-        // What goes is looked at whole, and must be what was signed.
+        // Entries are verified completely before removal, and must be as signed.
         let known = match &anchor {
             Some(row) => match Anchor::open(&row.bytes, &row.note, chain, batch.cluster, batch.keys) {
                 Ok(known) if signed(known.head.size) == from => Some(known),
@@ -294,7 +295,7 @@ impl AuditStore {
         let going = rows.get(..count).unwrap_or_default();
         for row in going {
             let sound = StoredEntry::new(row.bytes.clone(), row.openings.clone())
-                .and_then(|entry| Columns::of(&entry))
+                .and_then(|entry| Columns::from_entry(&entry))
                 .is_ok_and(|columns| columns.stand_in(row));
             if !sound || removal.take(&row.bytes, &row.openings, &row.hash).is_err() {
                 return tampered(unsigned(row.seq, "seq")?);
@@ -314,7 +315,7 @@ impl AuditStore {
         })
     }
 
-    /// How many of the rows at the start of a chain may go, as far as age, holds and sends are concerned; and why not more.
+    /// Counts the rows at the start of a chain that age, holds and sends allow to remove; and returns why no more.
     async fn prunable(
         &self,
         chain: ChainId,
@@ -323,21 +324,23 @@ impl AuditStore {
         batch: &PruneBatch<'_>,
     ) -> Result<(usize, Option<StopReason>), StoreError> {
         let (mut count, mut stopped) = (0, None);
-        // The newest entry of a mutation tells how far the outbox got: without it every row of before would be missing.
+        // The newest entry of a mutation records the outbox position: without it all earlier rows would count as
+        // missing.
         let newest = match chain.stream {
             Stream::Admin => self.newest_mutation(chain, None).await?.map(|newest| newest.seq),
             Stream::Access | Stream::Compliance | Stream::Disclosure | Stream::Security => None,
         };
         let mut intents = Vec::new();
         for (at, row) in rows.iter().enumerate() {
-            // Judged by the hashed bytes: a changed column must not make an entry old.
+            // The age comes from the hashed bytes: a changed column must not make an entry look old.
             let Ok((header, _)) = Header::read(&row.bytes) else {
                 stopped = Some(StopReason::Tampered {
                     seq: unsigned(row.seq, "seq")?,
                 });
                 break;
             };
-            // A genesis of time zero has no age of its own: it is as old as the entry behind it, and stays with it (rule 6).
+            // A genesis with time zero has no age: it counts as old as the entry after it, and stays with that entry
+            // (rule 6).
             let is_timeless = header.kind == Kind::Genesis && header.time.micros() == 0;
             let behind = rows.get(at + 1).and_then(|next| Header::read(&next.bytes).ok());
             let time = if is_timeless {
@@ -381,7 +384,8 @@ impl AuditStore {
         Ok((count, stopped))
     }
 
-    /// The smallest signed size at or above `end`, or else the greatest one above `from`.
+    /// Returns the checkpoint with the smallest size at or above `end`, or else the one with the largest size above
+    /// `from`.
     async fn covering_checkpoint(
         &self,
         chain: i64,
@@ -405,7 +409,7 @@ impl AuditStore {
         Ok(of_chain().order_by_desc(C::Size).one(&self.pools.reader).await?)
     }
 
-    /// Whether the removed entries and those behind them make the root that was signed.
+    /// Whether the removed entries and those after them produce the signed root.
     async fn makes_root(
         &self,
         chain: ChainId,
@@ -441,7 +445,7 @@ impl AuditStore {
         Ok(frontier.root() == signed_root.root)
     }
 
-    /// The one transaction: hashes kept, anchor written, entries gone.
+    /// Stores the hashes, writes the anchor and deletes the entries, in one transaction.
     async fn remove(
         &self,
         chain: i64,
@@ -459,7 +463,7 @@ impl AuditStore {
         }
         let tile = self.free_id(&tx, "hash_tiles").await?;
         keep_hashes(&tx, chain, unsigned(from, "size")?, going, tile).await?;
-        // Until its entry is written, a prune that goes on is one: the next batch takes the place of its anchor.
+        // Batches count as one prune until the prune's audit entry is written: the next batch replaces the anchor.
         let same = known.filter(|row| !row.logged && row.reason == batch.reason.as_str() && row.bound == batch.bound);
         let ids = || going.iter().map(|row| row.id);
         let lowest = ids().chain(same.map(|row| row.lowest_id)).min().unwrap_or_default();
@@ -484,7 +488,7 @@ impl AuditStore {
             logged: Set(false),
         };
         anchors::Entity::insert(row).exec_without_returning(&tx).await?;
-        // Without it nobody could tell what is about to go from what somebody removed.
+        // Without the anchor, entries about to be deleted could not be told from entries that an attacker deleted.
         if newest_anchor(&tx, chain).await?.is_none_or(|kept| kept.size != end) {
             return Err(StoreError::NotKept("anchors"));
         }
@@ -499,19 +503,19 @@ impl AuditStore {
         tx.commit().await
     }
 
-    /// Gives space that pruning left back to the file system, a few megabytes at a time. Of a file made before pages could
-    /// be given back, none are: the space is used again by new entries.
+    /// Returns space freed by pruning to the file system, a few megabytes per call. A file created before this was
+    /// supported returns none; new entries reuse the space.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn give_back_space(&self) -> Result<(), StoreError> {
         Ok(self.pools.give_back(PAGES_GIVEN_BACK).await?)
     }
 
-    /// Drops the checkpoints of pruned sizes that no anchor stands on; how many.
+    /// Deletes the checkpoints of pruned sizes that no anchor refers to, and returns their number.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn thin_checkpoints(&self, chain: ChainId) -> Result<u64, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let Some(anchor) = newest_anchor(&self.pools.reader, chain.id).await? else {
@@ -532,26 +536,27 @@ impl AuditStore {
     }
 }
 
-/// Whether an entry placed one of the holds: the log tells by it what is held. Its columns are compared before it goes.
+/// Whether an entry placed one of the holds: the log proves the hold by this entry. Its columns are verified before it
+/// is removed.
 pub(super) fn places_hold(row: &entries::Model, holds: &Holds) -> bool {
     row.kind == Kind::Admin.as_str()
         && row.resource_type.as_deref() == Some(ResourceType::Audit.as_str())
         && row.action.as_deref() == Some(Action::Create.as_str())
-        && placed(row.resource_id.as_deref()).is_some_and(|hold| holds.have(hold))
+        && hold_id(row.resource_id.as_deref()).is_some_and(|hold| holds.have(hold))
 }
 
 fn signed_len(from: i64, count: usize) -> i64 {
     from.saturating_add(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// Numbers and hashes of stored entries, without the entries.
+/// Reads sequence numbers and hashes of stored entries, without the entries.
 async fn hashes(
     conn: &impl ConnectionTrait,
     chain: i64,
     from: u64,
     limit: u64,
 ) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
-    let found = entries::Entity::find()
+    let query = entries::Entity::find()
         .select_only()
         .column(entries::Column::Seq)
         .column(entries::Column::Hash)
@@ -559,10 +564,10 @@ async fn hashes(
         .filter(entries::Column::Seq.gte(signed(from)))
         .order_by_asc(entries::Column::Seq)
         .limit(limit);
-    Ok(found.into_tuple().all(conn).await?)
+    Ok(query.into_tuple().all(conn).await?)
 }
 
-/// Appends the hashes of entries that go to the tiles of their chain.
+/// Appends the hashes of removed entries to the tiles of their chain.
 async fn keep_hashes(
     tx: &impl ConnectionTrait,
     chain: i64,
@@ -595,11 +600,11 @@ async fn keep_hashes(
             tile: Set(signed(tile)),
             hashes: Set(hashes.to_vec()),
         };
-        let known = OnConflict::columns([hash_tiles::Column::ChainId, hash_tiles::Column::Tile])
+        let on_conflict = OnConflict::columns([hash_tiles::Column::ChainId, hash_tiles::Column::Tile])
             .update_column(hash_tiles::Column::Hashes)
             .to_owned();
         hash_tiles::Entity::insert(row)
-            .on_conflict(known)
+            .on_conflict(on_conflict)
             .exec_without_returning(tx)
             .await?;
     }

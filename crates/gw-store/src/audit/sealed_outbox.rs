@@ -1,4 +1,4 @@
-//! What the audit store holds of a policy store's outbox.
+//! Reads what the audit store contains of a policy store's outbox.
 
 use super::{AuditStore, SealedRow, store::chain_row};
 use crate::{StoreError, entity::entries};
@@ -21,36 +21,36 @@ pub struct SealedAdminEntry {
 /// The newest sealed entry of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewestMutation {
-    /// Its number in the chain.
+    /// Its sequence number in the chain.
     pub(super) seq: i64,
-    /// The policy store that the mutation changed; entries of before origins were recorded name none.
+    /// The policy store that the mutation changed; `None` in entries older than this field.
     pub store: Option<StoreId>,
     /// The id of its outbox row.
     pub id: Option<i64>,
 }
 
 impl AuditStore {
-    /// The entries sealed under these outbox ids, below the end of their chain. Those that cannot be read are left out:
-    /// verification finds them.
+    /// Returns the entries sealed with these outbox ids, below the end of their chain. Unreadable entries are left out:
+    /// verification reports them.
     pub async fn sealed_under(
         &self,
         store: StoreId,
         ids: &[i64],
         size: u64,
     ) -> Result<Vec<SealedAdminEntry>, StoreError> {
-        let mut found = Vec::new();
+        let mut sealed_entries = Vec::new();
         for ids in ids.chunks(10_000) {
             let rows = entries::Entity::find()
                 .filter(of_store(store))
                 .filter(entries::Column::OutboxId.is_in(ids.iter().copied()))
                 .filter(entries::Column::Seq.lt(i64::try_from(size).unwrap_or(i64::MAX)));
             let rows = self.readable(rows).await?;
-            found.extend(rows.into_iter().filter_map(sealed));
+            sealed_entries.extend(rows.into_iter().filter_map(sealed));
         }
-        Ok(found)
+        Ok(sealed_entries)
     }
 
-    /// The id in the newest entry of a store's outbox that a mutation wrote, or that stands for a gap.
+    /// Returns the outbox id in a store's newest entry that a mutation wrote or that reports a gap.
     pub async fn newest_outbox_id(&self, chain: ChainId, store: StoreId) -> Result<Option<i64>, StoreError> {
         Ok(self
             .newest_mutation(chain, Some(store))
@@ -58,8 +58,9 @@ impl AuditStore {
             .and_then(|newest| newest.id))
     }
 
-    /// The newest entry of a mutation, or of a gap, of one policy store or of any; read from what was hashed, never from the
-    /// columns. Forged rows do not count: their ids were never given out.
+    /// Returns the newest entry of a mutation or a gap, of one policy store or of any. The id comes from the hashed
+    /// bytes, or from the column for entries that do not contain it. Forged rows do not count: their ids were never
+    /// issued.
     pub async fn newest_mutation(
         &self,
         chain: ChainId,
@@ -68,18 +69,18 @@ impl AuditStore {
         let chain = match chain_row(&self.pools.reader, chain, false).await {
             Ok(chain) => chain,
             Err(StoreError::NotFound(_)) => return Ok(None),
-            Err(other) => return Err(other),
+            Err(error) => return Err(error),
         };
-        let mut below = i64::MAX;
+        let mut end = i64::MAX;
         loop {
-            let of = match store {
+            let in_store = match store {
                 Some(store) => of_store(store),
                 None => Condition::all().add(entries::Column::Kind.eq(Kind::Admin.as_str())),
             };
             let rows = entries::Entity::find()
                 .filter(entries::Column::ChainId.eq(chain.id))
-                .filter(entries::Column::Seq.lt(below))
-                .filter(of)
+                .filter(entries::Column::Seq.lt(end))
+                .filter(in_store)
                 .order_by_desc(entries::Column::Seq)
                 .limit(NEWEST);
             let seqs = rows.clone().select_only().column(entries::Column::Seq).into_tuple();
@@ -92,7 +93,7 @@ impl AuditStore {
                 let Some(entry) = admin_entry(row) else { continue };
                 match entry.outbox_fault {
                     Some(OutboxFault::Unauthenticated | OutboxFault::Replaced) => {}
-                    // Entries of before origins were recorded have the column only.
+                    // Older entries do not contain the outbox id: only the column has it.
                     None | Some(OutboxFault::IdReused | OutboxFault::Missing) => {
                         let id = entry.outbox_id.map_or(column, |id| i64::try_from(id).ok());
                         return Ok(Some(NewestMutation {
@@ -103,11 +104,11 @@ impl AuditStore {
                     }
                 }
             }
-            below = last;
+            end = last;
         }
     }
 
-    /// How many different ids of a range were sealed.
+    /// Counts the distinct ids of a range that were sealed.
     pub async fn count_sealed_ids(&self, store: StoreId, ids: &RangeInclusive<i64>) -> Result<u64, StoreError> {
         let rows = entries::Entity::find()
             .select_only()
@@ -118,7 +119,7 @@ impl AuditStore {
         Ok(rows.count(&self.pools.reader).await?)
     }
 
-    /// Which of these outbox rows, named by id and time, no entry of the chain was made of.
+    /// Returns those of the given outbox rows (id and time) that have no entry in the chain.
     pub async fn missing_ids(
         &self,
         chain: ChainId,
@@ -127,7 +128,7 @@ impl AuditStore {
     ) -> Result<Vec<i64>, StoreError> {
         let mut missing: HashSet<i64> = rows.iter().map(|(id, _)| *id).collect();
         for ids in rows.chunks(10_000) {
-            let held: Vec<Option<i64>> = entries::Entity::find()
+            let sealed_ids: Vec<Option<i64>> = entries::Entity::find()
                 .select_only()
                 .column(entries::Column::OutboxId)
                 .filter(of_store(store))
@@ -135,33 +136,33 @@ impl AuditStore {
                 .into_tuple()
                 .all(&self.pools.reader)
                 .await?;
-            for id in held.into_iter().flatten() {
+            for id in sealed_ids.into_iter().flatten() {
                 missing.remove(&id);
             }
         }
-        // The column may say what the entry does not: before an entry counts as lost, the entries themselves are read,
-        // back to the time of the row.
-        let mut below = self.head(chain).await?.map_or(0, |head| head.size);
+        // The column may differ from the entry: before a row counts as lost, the entries themselves are read, back to
+        // the time of the row.
+        let mut end = self.head(chain).await?.map_or(0, |head| head.size);
         while let Some(since) = rows
             .iter()
             .filter(|(id, _)| missing.contains(id))
             .map(|(_, at)| *at)
             .min()
         {
-            let from = below.saturating_sub(PAGE);
+            let from = end.saturating_sub(PAGE);
             let page: Vec<_> = self
-                .rows(chain, from, below - from)
+                .rows(chain, from, end - from)
                 .await?
                 .into_iter()
                 .filter_map(stored)
                 .collect();
-            for id in page.iter().filter_map(|read| outbox_id(read, store)) {
+            for id in page.iter().filter_map(|entry| outbox_id(entry, store)) {
                 missing.remove(&id);
             }
-            if from == 0 || page.first().is_some_and(|read| read.header.time < since) {
+            if from == 0 || page.first().is_some_and(|entry| entry.header.time < since) {
                 break;
             }
-            below = from;
+            end = from;
         }
         Ok(rows
             .iter()
@@ -171,16 +172,16 @@ impl AuditStore {
     }
 }
 
-/// Entries read at once in search of the newest sound one.
+/// Entries per query in the search for the newest sound one.
 const NEWEST: u64 = 16;
-/// Entries read at once on the way back.
+/// Entries per query when reading backwards.
 const PAGE: u64 = 2000;
 
 fn stored(row: SealedRow) -> Option<StoredEntry> {
     StoredEntry::new(row.bytes, row.openings).ok()
 }
 
-/// The outbox id that an entry of a store's mutation names.
+/// Returns the outbox id in an entry of the store's mutations.
 fn outbox_id(stored: &StoredEntry, store: StoreId) -> Option<i64> {
     match stored.content().ok()? {
         Content::Record(Record::Admin(entry)) if entry.store_id == Some(store) => i64::try_from(entry.outbox_id?).ok(),
@@ -188,7 +189,7 @@ fn outbox_id(stored: &StoredEntry, store: StoreId) -> Option<i64> {
     }
 }
 
-/// Entries of one policy store's mutations; those of before origins were recorded count as of every store.
+/// Condition for entries of one policy store's mutations; older entries without a store id match every store.
 fn of_store(store: StoreId) -> Condition {
     use entries::Column as C;
     let store = Condition::any().add(C::StoreId.eq(store.0)).add(C::StoreId.is_null());

@@ -1,8 +1,8 @@
 //! The audit store as the sealer and the verifier use it.
 //!
-//! Invariant: entries of a chain are inserted in the transaction that moves the chain's end from the number of the
-//! first to the number after the last, and only by the holder of the newest fence: a crash at any point neither
-//! loses nor repeats an entry (spec/70 rule 13), and a writer that was replaced cannot fork the chain.
+//! Invariant: entries of a chain are inserted in the transaction that moves the chain's end from the first to after the
+//! last of them, and only by the holder of the newest fence. So a crash at any point neither loses nor repeats an entry
+//! (spec/70 rule 13), and a replaced writer cannot fork the chain.
 
 use super::{
     columns::Columns,
@@ -32,16 +32,16 @@ pub struct AuditStore {
     pub(super) watch: Arc<Watch>,
 }
 
-/// A chain held for writing.
+/// A writer's claim on a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The chain.
     pub chain: ChainId,
-    /// Proves that nobody took the chain over; goes with each write.
+    /// Fencing token; each write checks that no other writer took the chain over.
     pub fence: u64,
-    /// Where the sealed part ends; `None` if nothing is sealed yet.
+    /// The end of the sealed part; `None` if nothing is sealed yet.
     pub head: Option<Head>,
-    /// The highest number that a writer of the chain is known to have given out (HD25).
+    /// The highest sequence number that a writer of the chain is known to have issued (HD25).
     pub issued: Option<u64>,
 }
 
@@ -52,27 +52,27 @@ pub struct ToSeal {
     pub entry: StoredEntry,
 }
 
-/// A sealed entry as it lies there.
+/// A sealed entry as stored.
 #[derive(Clone, Debug)]
 pub struct SealedRow {
-    /// The row's id: within a chain ids grow with the numbers.
+    /// The row's id; within a chain ids grow with sequence numbers.
     pub id: i64,
-    /// The number under which it is stored.
+    /// The sequence number of the row.
     pub seq: u64,
     /// The stored hash; zero if none can be read.
     pub hash: Hash,
-    /// Whether a hash is stored at all.
+    /// Whether the row has a readable hash.
     pub hash_readable: bool,
     /// The entry.
     pub bytes: Vec<u8>,
-    /// What lies beside it.
+    /// The openings stored next to the entry.
     pub openings: Vec<u8>,
-    /// Whether the columns to find it by still say what the entry says.
+    /// Whether the query columns agree with the entry.
     pub columns_agree: bool,
 }
 
 impl AuditStore {
-    /// Connects; the schema may still be missing or old, see [`AuditStore::migrate`].
+    /// Connects. The schema may still be missing or old; see [`AuditStore::migrate`].
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
         let pools = Pools::open(&config.location, config.connections).await?;
         Ok(Self {
@@ -82,34 +82,34 @@ impl AuditStore {
         })
     }
 
-    /// Brings the schema up to this build.
+    /// Migrates the schema to the version of this build.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let tx = self.pools.begin_migration().await?;
         migration::run::<AuditMigrator>(&tx).await?;
         tx.commit().await
     }
 
-    /// Fails unless the schema is exactly this build's.
+    /// Fails unless the schema is exactly that of this build.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         migration::check::<AuditMigrator>(&self.pools.reader).await
     }
 
-    /// The schema as text, one object after the other.
+    /// Returns the schema as text, object by object.
     pub async fn schema(&self) -> Result<String, StoreError> {
         Ok(self.pools.engine.describe(&self.pools.reader).await?)
     }
 
-    /// Whether the database answers.
+    /// Checks that the database answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.pools.reader.ping().await?)
     }
 
-    /// Whether our own credential may change or delete entries; production refuses to run so (spec/70 rule 25).
+    /// Whether our database credential may change or delete entries; production refuses to run then (spec/70 rule 25).
     pub async fn may_rewrite(&self) -> Result<bool, StoreError> {
         dialect::may_rewrite(&self.pools.reader, "entries").await
     }
 
-    /// Takes a chain for writing, making it if needed. Whoever held it before is fenced off; refused with
+    /// Claims a chain for writing and creates it if needed. The previous holder is fenced off. Fails with
     /// [`StoreError::OtherInstance`] while another holder's lease lasts, by the database's clock if it has one.
     pub async fn claim(&self, chain: ChainId, holder: &str, life: Seconds) -> Result<Claim, StoreError> {
         let tx = self.pools.begin_write().await?;
@@ -126,24 +126,23 @@ impl AuditStore {
             head_hash: Set(Hash::ZERO.to_vec()),
             head_time: Set(0),
         };
-        let known = OnConflict::columns([chains::Column::Stream, chains::Column::Shard])
+        let on_conflict = OnConflict::columns([chains::Column::Stream, chains::Column::Shard])
             .do_nothing()
             .to_owned();
         chains::Entity::insert(fresh)
-            .on_conflict(known)
+            .on_conflict(on_conflict)
             .try_insert()
             .exec_without_returning(&tx)
             .await?;
         let row = chain_row(&tx, chain, true).await?;
-        // No holder ever had a longer lease: one that lasts longer was written by somebody else, to keep the chain from being
-        // sealed.
+        // No holder takes a longer lease: a longer one was written by an attacker to keep the chain from being sealed.
         let possible = now.plus(life).plus(life).micros();
         if row.holder != holder && row.leased_until > now.micros() && row.leased_until <= possible {
             return Err(StoreError::OtherInstance(row.holder));
         }
         let issued = u64::try_from(row.issued).ok();
         let head = head_of(&row)?;
-        // A store that was restored gave higher numbers out before: the clock tells those apart that are given out since.
+        // A restored store may have issued higher fences before: the clock keeps new fences above them.
         let fence = row.fence.saturating_add(1).max(now.micros());
         let mut row = row.into_active_model();
         row.fence = Set(fence);
@@ -159,7 +158,7 @@ impl AuditStore {
         })
     }
 
-    /// Prolongs a claim and notes the highest number given out so far; refused with [`StoreError::Fenced`] if
+    /// Renews a claim and stores the highest sequence number issued so far. Fails with [`StoreError::Fenced`] if
     /// another writer took over.
     pub async fn renew(&self, claim: &Claim, issued: Option<u64>, life: Seconds) -> Result<(), StoreError> {
         let end = dialect::lease_time(&self.pools.writer, self.config.clock.now())
@@ -181,28 +180,28 @@ impl AuditStore {
         }
     }
 
-    /// Where a chain's sealed part ends; `None` if nothing is sealed.
+    /// Returns the end of a chain's sealed part; `None` if nothing is sealed.
     pub async fn head(&self, chain: ChainId) -> Result<Option<Head>, StoreError> {
         match chain_row(&self.pools.reader, chain, false).await {
             Ok(row) => head_of(&row),
             Err(StoreError::NotFound(_)) => Ok(None),
-            Err(other) => Err(other),
+            Err(error) => Err(error),
         }
     }
 
-    /// Every chain there is. A row that is not what a writer wrote is left out, with a line in the log: it must not keep the
-    /// other chains from being read. [`AuditStore::malformed_chains`] names it.
+    /// Returns every chain. A malformed row is logged and left out, so that the other chains can be read.
+    /// [`AuditStore::malformed_chains`] names it.
     pub async fn chains(&self) -> Result<Vec<(ChainId, Option<Head>)>, StoreError> {
         let rows = chains::Entity::find()
             .order_by_asc(chains::Column::Stream)
             .order_by_asc(chains::Column::Id)
             .all(&self.pools.reader)
             .await?;
-        let read = |row: &chains::Model| Ok((chain_of(row)?, head_of(row)?));
-        Ok(rows.iter().filter_map(|row| intact(row, read(row))).collect())
+        let parse_row = |row: &chains::Model| Ok((chain_of(row)?, head_of(row)?));
+        Ok(rows.iter().filter_map(|row| intact(row, parse_row(row))).collect())
     }
 
-    /// The shards of chain rows that are not what a writer wrote.
+    /// Returns the shards of malformed chain rows.
     pub async fn malformed_chains(&self) -> Result<Vec<ShardId>, StoreError> {
         let rows = chains::Entity::find()
             .order_by_asc(chains::Column::Id)
@@ -214,8 +213,8 @@ impl AuditStore {
         Ok(malformed.map(|row| ShardId(row.shard)).collect())
     }
 
-    /// Seals entries that continue the chain, all or none. Refused with [`StoreError::ChainMoved`] if the stored
-    /// chain ends elsewhere, with [`StoreError::Fenced`] if another writer took over.
+    /// Seals entries that continue the chain, all or none. Fails with [`StoreError::ChainMoved`] if the stored chain
+    /// ends elsewhere, with [`StoreError::Fenced`] if another writer took over.
     pub async fn insert_sealed(&self, claim: &Claim, batch: &[ToSeal]) -> Result<(), StoreError> {
         let Some((first, last)) = ends(claim.chain, batch)? else {
             return Ok(());
@@ -246,7 +245,7 @@ impl AuditStore {
         }
         let mut rows = Vec::with_capacity(batch.len());
         for ToSeal { entry } in batch {
-            let columns = Columns::of(entry).map_err(|_| StoreError::Rule("entry"))?;
+            let columns = Columns::from_entry(entry).map_err(|_| StoreError::Rule("entry"))?;
             rows.push(columns.row(row.id, signed(entry.header.seq), entry));
         }
         if let Some(first) = self.free_id(&tx, "entries").await? {
@@ -255,9 +254,9 @@ impl AuditStore {
             }
         }
         while !rows.is_empty() {
-            let rest = rows.split_off(self.pools.engine.lot(rows.len(), COLUMNS));
+            let rest = rows.split_off(self.pools.engine.batch_size(rows.len(), COLUMNS));
             if let Err(error) = entries::Entity::insert_many(rows).exec_without_returning(&tx).await {
-                // A role that may not read the numbering learns of it so.
+                // A role without permission to read the sequence detects its exhaustion here.
                 if dialect::is_numbering(&error) {
                     self.watch.distrust("entries");
                 }
@@ -268,8 +267,8 @@ impl AuditStore {
         tx.commit().await
     }
 
-    /// Sealed entries of a chain from a number on, in order. One whose columns cannot be read is there with its bytes, and
-    /// says that they do not agree.
+    /// Returns the sealed entries of a chain from a sequence number on, in order. An entry with unreadable columns is
+    /// included with its bytes and `columns_agree: false`.
     pub async fn rows(&self, chain: ChainId, from: u64, limit: u64) -> Result<Vec<SealedRow>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let select = entries::Entity::find()
@@ -284,7 +283,7 @@ impl AuditStore {
         }
     }
 
-    /// The same where a column of one of them holds what it cannot.
+    /// Like [`rows`](Self::rows), for a range in which a column has a value of a wrong type.
     async fn malformed_rows(&self, select: Select<entries::Entity>) -> Result<Vec<SealedRow>, StoreError> {
         let conn = &self.pools.reader;
         let raw = select
@@ -293,14 +292,14 @@ impl AuditStore {
             .column_as(dialect::as_bytes(conn, "hash"), "hash")
             .column_as(dialect::as_bytes(conn, "bytes"), "bytes")
             .column_as(dialect::as_bytes(conn, "openings"), "openings")
-            // A row without a number is a gap where it stood.
+            // A row without a valid sequence number appears as a gap.
             .filter(dialect::is_number(conn, "seq"));
         let raw: Vec<RawRow> = raw.into_tuple().all(conn).await?;
         let mut rows = Vec::with_capacity(raw.len());
         for (id, seq, hash, bytes, openings) in raw {
             rows.push(match entries::Entity::find_by_id(id).one(conn).await.map_err(StoreError::from) {
                 Ok(Some(row)) => sealed_row(row)?,
-                // Pruned meanwhile.
+                // The row was pruned since its id was read.
                 Ok(None) => continue,
                 Err(error) if error.is_malformed() => {
                     tracing::error!(
@@ -326,7 +325,7 @@ impl AuditStore {
         Ok(rows)
     }
 
-    /// The rows that can be read as such; verification tells of the others.
+    /// Returns the readable rows; verification reports the others.
     pub(super) async fn readable(&self, select: Select<entries::Entity>) -> Result<Vec<entries::Model>, StoreError> {
         let conn = &self.pools.reader;
         match select.clone().all(conn).await.map_err(StoreError::from) {
@@ -353,24 +352,24 @@ impl AuditStore {
         Ok(rows)
     }
 
-    /// What is attached to the tables of this store, or stands in their place, that no migration made: it can keep rows from
-    /// being stored, or from being read by some. Each name is written to the log once.
+    /// Returns database objects that no migration created and that are attached to the tables of this store or replace
+    /// them: they can prevent rows from being stored, or hide rows from readers. Each name is logged once.
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn foreign_objects(&self) -> Result<Vec<String>, StoreError> {
-        let found = dialect::foreign_objects(&self.pools.reader, TABLES, &[]).await?;
-        for object in found.iter().filter(|object| self.watch.tells_of(object)) {
+        let objects = dialect::foreign_objects(&self.pools.reader, TABLES, &[]).await?;
+        for object in objects.iter().filter(|object| self.watch.is_first_report_of(object)) {
             tracing::error!(
                 object,
                 "somebody attached this to the audit database, or put it in the place of a table: it can hide entries or keep \
                  them from being stored; find out who did, and remove it"
             );
         }
-        Ok(found)
+        Ok(objects)
     }
 
-    /// The last entry of each organization in a chain, pruned ones too, to continue the chain by.
+    /// Returns the last entry of each organization in a chain, including pruned ones; new entries continue from them.
     pub async fn org_heads(&self, chain: ChainId) -> Result<Vec<(OrgId, OrgHead)>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let newest = Query::select()
@@ -380,7 +379,7 @@ impl AuditStore {
             .and_where(entries::Column::OrgId.is_not_null())
             .add_group_by([Expr::col(entries::Column::OrgId)])
             .take();
-        // No other column is asked for: one that somebody made unreadable costs the chain nothing.
+        // Reads no other column: an unreadable one must not stop the chain.
         let rows: Vec<(i64, Vec<u8>, Vec<u8>)> = entries::Entity::find()
             .select_only()
             .columns([entries::Column::Id, entries::Column::Bytes, entries::Column::Hash])
@@ -408,15 +407,15 @@ impl AuditStore {
             ));
         }
         for (org, head) in self.pruned_orgs(chain.id).await? {
-            if !heads.iter().any(|(known, _)| *known == org) {
+            if !heads.iter().any(|(listed, _)| *listed == org) {
                 heads.push((org, head));
             }
         }
         Ok(heads)
     }
 
-    /// Keeps a signed note; one for the same size and era stays as it is. Fails with [`StoreError::NotKept`] unless the store
-    /// shows a note that says the same afterwards.
+    /// Stores a signed note. A stored note for the same size and era is not replaced. Fails with
+    /// [`StoreError::NotKept`] unless the store returns an equivalent note afterwards.
     pub async fn insert_checkpoint(&self, chain: ChainId, size: u64, note: &str) -> Result<(), StoreError> {
         let attempt = self.watch.begin_note(chain);
         let chain = chain_row(&self.pools.reader, chain, false).await?;
@@ -429,9 +428,9 @@ impl AuditStore {
             note: Set(note.to_owned()),
             era: Set(era),
         };
-        let known = OnConflict::columns([C::ChainId, C::Size, C::Era]);
+        let on_conflict = OnConflict::columns([C::ChainId, C::Size, C::Era]);
         checkpoints::Entity::insert(row)
-            .on_conflict(known.to_owned().do_nothing().to_owned())
+            .on_conflict(on_conflict.to_owned().do_nothing().to_owned())
             .try_insert()
             .exec_without_returning(&self.pools.writer)
             .await
@@ -440,26 +439,27 @@ impl AuditStore {
                     self.watch.distrust("checkpoints");
                 }
             })?;
-        let kept = checkpoints::Entity::find()
+        let stored = checkpoints::Entity::find()
             .filter(C::ChainId.eq(chain.id))
             .filter(C::Size.eq(signed(size)))
             .filter(C::Era.eq(era))
             .one(&self.pools.writer)
             .await?;
-        // Another key's note of the same tree is as good; which one signed is for a verification to say.
-        let says_the_same = |kept: &checkpoints::Model| {
-            kept.note == note
-                || Checkpoint::unverified(&kept.note).is_some_and(|it| Checkpoint::unverified(note) == Some(it))
+        // A note for the same tree by another key is equivalent; verification checks who signed.
+        let is_equivalent = |stored: &checkpoints::Model| {
+            stored.note == note
+                || Checkpoint::unverified(&stored.note)
+                    .is_some_and(|checkpoint| Checkpoint::unverified(note) == Some(checkpoint))
         };
-        if !kept.as_ref().is_some_and(says_the_same) {
+        if !stored.as_ref().is_some_and(is_equivalent) {
             return Err(StoreError::NotKept("checkpoints"));
         }
         attempt.succeed();
         Ok(())
     }
 
-    /// Whether a signed note of a chain is on its way into the store and waits: written by this process, or, as far as the
-    /// database tells, by another one.
+    /// Whether a signed note of a chain is being written and waits: in this process or, if the database can tell, in
+    /// another one.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -467,17 +467,18 @@ impl AuditStore {
         Ok(self.watch.is_writing_note(chain) || dialect::is_write_waiting(&self.pools.reader, "checkpoints").await?)
     }
 
-    /// Rows that were read for somebody since the last call and are not what was sealed.
+    /// Takes the tampered rows that were read since the last call.
     pub fn take_tampered_reads(&self) -> BTreeSet<TamperedRead> {
         self.watch.take_tampered()
     }
 
-    /// The highest number that a writer of the chain is known to have given out (HD25).
+    /// Returns the highest sequence number that a writer of the chain is known to have issued (HD25).
     pub async fn issued(&self, chain: ChainId) -> Result<Option<u64>, StoreError> {
         Ok(u64::try_from(chain_row(&self.pools.reader, chain, false).await?.issued).ok())
     }
 
-    /// Notes that no number of a chain beyond its entries is missing: its writer went on with those records in another one.
+    /// Sets the issued numbers of a chain back to its entries: its writer continues the missing records in another
+    /// chain.
     pub async fn settle_issued(&self, chain: ChainId) -> Result<(), StoreError> {
         chains::Entity::update_many()
             .col_expr(chains::Column::Issued, Expr::cust("size - 1"))
@@ -488,7 +489,7 @@ impl AuditStore {
         Ok(())
     }
 
-    /// The newest signed note of a chain.
+    /// Returns the signed note of the largest size of a chain.
     pub async fn last_checkpoint(&self, chain: ChainId) -> Result<Option<String>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let newest = checkpoints::Entity::find()
@@ -499,7 +500,7 @@ impl AuditStore {
         Ok(newest.map(|row| row.note))
     }
 
-    /// The signed notes of a chain, oldest first.
+    /// Returns the signed notes of a chain, oldest first.
     pub async fn checkpoints(&self, chain: ChainId) -> Result<Vec<String>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let notes = checkpoints::Entity::find()
@@ -514,7 +515,7 @@ impl AuditStore {
     }
 }
 
-/// Id, number, hash, bytes and openings of an entry.
+/// Id, sequence number, hash, bytes and openings of an entry.
 type RawRow = (i64, i64, Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// The tables of the audit store.
@@ -529,10 +530,10 @@ const TABLES: &[&str] = &[
     "seaql_migrations",
 ];
 
-/// How many values a row of `entries` carries.
+/// Number of columns in a row of `entries`.
 const COLUMNS: usize = 21;
 
-/// First and last entry of a batch, if it continues itself without gaps.
+/// Returns the first and last entry of a batch; fails if the batch has gaps.
 fn ends(chain: ChainId, batch: &[ToSeal]) -> Result<Option<(&StoredEntry, &StoredEntry)>, StoreError> {
     let follows = |pair: &[ToSeal]| match pair {
         [one, next] => {
@@ -555,16 +556,16 @@ pub(super) async fn chain_row(
     chain: ChainId,
     lock: bool,
 ) -> Result<chains::Model, StoreError> {
-    let mut found = chains::Entity::find()
+    let mut query = chains::Entity::find()
         .filter(chains::Column::Stream.eq(chain.stream.as_str()))
         .filter(chains::Column::Shard.eq(chain.shard.0));
     if lock {
-        found = found.lock_exclusive();
+        query = query.lock_exclusive();
     }
-    found.one(conn).await?.ok_or(StoreError::NotFound(Missing::Chain))
+    query.one(conn).await?.ok_or(StoreError::NotFound(Missing::Chain))
 }
 
-/// The highest number given out, which never falls: at least this one.
+/// Expression for the highest issued number, raised to at least `issued`; it never falls.
 pub(super) fn raised(issued: u64) -> sea_orm::sea_query::SimpleExpr {
     let issued = signed(issued);
     Expr::case(chains::Column::Issued.lt(issued), issued)
@@ -587,7 +588,7 @@ pub(super) fn chain_of(row: &chains::Model) -> Result<ChainId, StoreError> {
     })
 }
 
-/// What was read of a chain's row, if it is what a writer wrote.
+/// Returns the value read from a chain's row; logs a malformed row and returns `None`.
 pub(super) fn intact<T>(row: &chains::Model, read: Result<T, StoreError>) -> Option<T> {
     match read {
         Ok(read) => Some(read),
@@ -622,10 +623,10 @@ fn bad_chain(row: &chains::Model, column: &'static str) -> StoreError {
 }
 
 fn sealed_row(row: entries::Model) -> Result<SealedRow, StoreError> {
-    // A row that somebody made unreadable is for the verifier to report, not to stumble over.
+    // The verifier reports an unreadable row; reading it must not fail.
     let hash = Hash::try_from(row.hash.as_slice()).ok();
     let entry = StoredEntry::new(row.bytes.clone(), row.openings.clone());
-    let columns = entry.and_then(|entry| Columns::of(&entry));
+    let columns = entry.and_then(|entry| Columns::from_entry(&entry));
     let columns_agree = columns.is_ok_and(|columns| columns.stand_in(&row));
     Ok(SealedRow {
         id: row.id,

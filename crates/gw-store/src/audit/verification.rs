@@ -1,4 +1,4 @@
-//! What a verification asks of the audit store beside the rows, and what re-anchoring writes (spec/70 rules 19 to 22).
+//! Queries of the audit store for verification besides the rows, and writes for re-anchoring (spec/70 rules 19 to 22).
 
 use super::store::{AuditStore, Claim, chain_of, chain_row, head_of, intact, raised, signed, unsigned};
 use crate::{
@@ -11,32 +11,32 @@ use gw_audit::{
 use gw_types::{Seconds, Timestamp};
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
-/// A chain as its row has it.
+/// A chain as stored in its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainState {
     /// The chain.
     pub chain: ChainId,
-    /// Where its sealed part ends; `None` if nothing is sealed.
+    /// The end of its sealed part; `None` if nothing is sealed.
     pub head: Option<Head>,
-    /// The highest number that a writer is known to have given out (HD25).
+    /// The highest sequence number that a writer is known to have issued (HD25).
     pub issued: Option<u64>,
-    /// Until when its writer holds it, if it holds it.
+    /// End of its writer's lease.
     pub leased_until: Timestamp,
 }
 
-/// A signed note and the id under which it is kept.
+/// A signed note with its row id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedNote {
-    /// Grows from note to note.
+    /// The row id; later notes have higher ids.
     pub id: i64,
     /// The note.
     pub note: String,
-    /// Whether the columns beside the note say what it says.
+    /// Whether the row's columns agree with the note.
     pub columns_agree: bool,
 }
 
 impl AuditStore {
-    /// Every chain, with what is known of its writer; malformed rows are left out as by [`AuditStore::chains`].
+    /// Returns every chain with the state of its writer; malformed rows are left out as in [`AuditStore::chains`].
     ///
     /// # Errors
     /// If the database does not answer.
@@ -57,7 +57,7 @@ impl AuditStore {
         Ok(rows.iter().filter_map(|row| intact(row, state(row))).collect())
     }
 
-    /// The hash over the bytes of one entry, or the one that is kept of a pruned entry; `None` if neither is there.
+    /// Returns the hash over the bytes of one entry, or the stored hash of a pruned entry; `None` if there is neither.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -65,7 +65,7 @@ impl AuditStore {
         let chain = match chain_row(&self.pools.reader, id, false).await {
             Ok(row) => row,
             Err(StoreError::NotFound(_)) => return Ok(None),
-            Err(other) => return Err(other),
+            Err(error) => return Err(error),
         };
         let bytes: Option<Vec<u8>> = entries::Entity::find()
             .select_only()
@@ -84,7 +84,8 @@ impl AuditStore {
         }
     }
 
-    /// The stored hashes of a chain from a number on, in order, with their numbers: the leaves of what is not read whole.
+    /// Returns the stored hashes of a chain from a sequence number on, in order: the leaves of entries that are not
+    /// read completely.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -109,7 +110,7 @@ impl AuditStore {
         rows.into_iter().map(hash).collect()
     }
 
-    /// The signed notes of a chain with an id above `after`, oldest first.
+    /// Returns the signed notes of a chain with an id above `after`, oldest first.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -123,7 +124,7 @@ impl AuditStore {
         Ok(notes.into_iter().map(signed_note).collect())
     }
 
-    /// The note that was kept last, and the one of the largest size: after a re-anchoring two different ones.
+    /// Returns the newest note and the one of the largest size; they differ after a re-anchoring.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -143,7 +144,8 @@ impl AuditStore {
         Ok(notes)
     }
 
-    /// The signed notes about re-anchorings of all chains, oldest first. A chain that is not one is left out.
+    /// Returns the signed notes about re-anchorings of all chains, oldest first. Rows with an invalid chain are left
+    /// out.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -159,8 +161,8 @@ impl AuditStore {
             .collect())
     }
 
-    /// The entries of the administrative chain that the gateway itself said no mutation wrote, and when it said so: by the
-    /// sealed events, read from what was hashed.
+    /// Returns the entries of the administrative chain that the gateway reported as written by no mutation, with the
+    /// time of the report. The reports are sealed security events, read from their hashed bytes.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -175,20 +177,20 @@ impl AuditStore {
             .into_tuple()
             .all(conn)
             .await?;
-        let told = |(bytes, openings)| {
+        let foreign_report = |(bytes, openings)| {
             let entry = StoredEntry::new(bytes, openings).ok()?;
             match entry.content().ok()? {
                 Content::Record(Record::Security(event)) => Some((foreign_entry(&event)?, entry.header.time)),
                 Content::Record(_) | Content::Genesis(_) => None,
             }
         };
-        Ok(rows.into_iter().filter_map(told).collect())
+        Ok(rows.into_iter().filter_map(foreign_report).collect())
     }
 
-    /// Keeps a signed note about a re-anchoring.
+    /// Stores a signed note about a re-anchoring.
     ///
     /// # Errors
-    /// If the database does not answer, or does not show the note afterwards.
+    /// If the database does not answer, or does not return the note afterwards.
     pub async fn insert_discontinuity(&self, chain: ChainId, note: &str) -> Result<(), StoreError> {
         let row = discontinuities::ActiveModel {
             id: self.next_id(&self.pools.writer, "discontinuities").await?,
@@ -199,18 +201,18 @@ impl AuditStore {
         discontinuities::Entity::insert(row)
             .exec_without_returning(&self.pools.writer)
             .await?;
-        let kept = discontinuities::Entity::find()
+        let stored = discontinuities::Entity::find()
             .filter(discontinuities::Column::Stream.eq(chain.stream.as_str()))
             .filter(discontinuities::Column::Shard.eq(chain.shard.0))
             .filter(discontinuities::Column::Note.eq(note));
-        if kept.one(&self.pools.writer).await?.is_none() {
+        if stored.one(&self.pools.writer).await?.is_none() {
             return Err(StoreError::NotKept("discontinuities"));
         }
         Ok(())
     }
 
-    /// Says that a chain ends where its rows do, under a claim of its own. For re-anchoring, where the row of the chain was
-    /// changed, too.
+    /// Sets the recorded end of a chain to the end of its rows, under a claim of its own. Re-anchoring uses it if the
+    /// chain's row was changed too.
     ///
     /// # Errors
     /// [`StoreError::OtherInstance`] while a writer holds the chain; [`StoreError::Fenced`] if one took it meanwhile.
@@ -243,7 +245,7 @@ impl AuditStore {
 }
 
 fn signed_note(row: checkpoints::Model) -> SignedNote {
-    // What is no note is told by its signature.
+    // An invalid note fails the signature check instead.
     let columns_agree = Checkpoint::unverified(&row.note)
         .is_none_or(|note| (signed(note.size), signed(note.era())) == (row.size, row.era));
     SignedNote {

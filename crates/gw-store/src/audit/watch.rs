@@ -1,4 +1,4 @@
-//! What this process has seen of the audit store and must tell, or remember, beside the rows themselves.
+//! Observations of this process about the audit store that it must report or remember.
 
 use gw_audit::ChainId;
 use std::{
@@ -7,29 +7,29 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Tampered rows that wait to be told of; further ones are told of by the next reader, or by a verification.
+/// Maximum tampered rows waiting to be reported; the next read or a verification reports further ones.
 const MAX_TAMPERED: usize = 1000;
-/// How long the engine's numbering of a table is not used after it failed.
+/// How long the engine's ids of a table are not used after they failed.
 const DISTRUST: Duration = Duration::from_secs(60);
-/// How long after a failed attempt a note still counts as being written: its writer tries again each second.
+/// How long after a failed attempt a note still counts as being written: its writer retries each second.
 const RETRIED: Duration = Duration::from_secs(30);
 
-/// A row that was read for somebody and is not what was sealed.
+/// A row that was read and found tampered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TamperedRead {
     /// The chain; `None` if its own row cannot be read.
     pub chain: Option<ChainId>,
-    /// The number under which the row is stored; `None` if it cannot be read.
+    /// The sequence number of the row; `None` if it cannot be read.
     pub seq: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     tampered: Mutex<BTreeSet<TamperedRead>>,
-    /// Chains whose signed note is on its way into the store: since when, or `None` while an attempt is under way.
+    /// Chains whose signed note is being written: time of the last failure, or `None` during an attempt.
     writing: Mutex<BTreeMap<ChainId, Option<Instant>>>,
     distrusted: Mutex<BTreeMap<&'static str, Instant>>,
-    told: Mutex<BTreeSet<String>>,
+    reported: Mutex<BTreeSet<String>>,
 }
 
 impl Watch {
@@ -44,7 +44,7 @@ impl Watch {
         core::mem::take(&mut *lock(&self.tampered))
     }
 
-    /// A note of the chain is about to be written.
+    /// Records the start of an attempt to write a note of the chain.
     pub(super) fn begin_note(&self, chain: ChainId) -> NoteAttempt<'_> {
         lock(&self.writing).insert(chain, None);
         NoteAttempt {
@@ -70,13 +70,13 @@ impl Watch {
             .is_some_and(|at| at.elapsed() < DISTRUST)
     }
 
-    /// Whether nobody was told of a table, or of something attached to one, yet.
-    pub(super) fn tells_of(&self, what: &str) -> bool {
-        lock(&self.told).insert(what.to_owned())
+    /// Whether `object` (a table or an attached object) is reported for the first time.
+    pub(super) fn is_first_report_of(&self, object: &str) -> bool {
+        lock(&self.reported).insert(object.to_owned())
     }
 }
 
-/// An attempt to write a note; given up, it counts as failed.
+/// An attempt to write a note; dropping it counts as a failure.
 #[derive(Debug)]
 pub(super) struct NoteAttempt<'a> {
     watch: &'a Watch,
@@ -85,7 +85,7 @@ pub(super) struct NoteAttempt<'a> {
 }
 
 impl NoteAttempt<'_> {
-    /// The store has the note.
+    /// Records that the store has the note.
     pub(super) fn succeed(mut self) {
         self.is_kept = true;
     }

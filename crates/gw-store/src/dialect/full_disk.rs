@@ -1,4 +1,4 @@
-//! RL1: a disk that fills up and is freed again. `max_page_count` makes SQLite itself answer `SQLITE_FULL`.
+//! RL1: a disk that becomes full and has room again. `max_page_count` makes SQLite itself return `SQLITE_FULL`.
 
 use crate::{Actor, DirectoryLock, Location, Store, StoreConfig, record::NewUser};
 use gw_types::{Clock, Entropy, ExternalId, Timestamp};
@@ -51,14 +51,14 @@ pub(crate) async fn open(directory: &Arc<DirectoryLock>) -> Store {
     Store::open(config).await.unwrap()
 }
 
-/// A directory of its own, held.
+/// Creates and locks a temporary directory.
 pub(crate) fn place() -> (tempfile::TempDir, Arc<DirectoryLock>) {
     let place = tempfile::tempdir().unwrap();
     let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
     (place, directory)
 }
 
-/// Adds a user whose row needs pages of its own.
+/// Adds a user whose row is large enough to need new pages.
 async fn add(store: &Store, name: &str) -> Result<(), crate::StoreError> {
     let mut tx = store.begin(&Actor::system()).await?;
     let external_id = ExternalId::new(&format!("did:test:{name}{}", "x".repeat(200))).unwrap();
@@ -72,7 +72,7 @@ async fn add(store: &Store, name: &str) -> Result<(), crate::StoreError> {
     tx.commit().await.map(drop)
 }
 
-/// How many users a process finds that opens what a kill at this moment would leave: the file and its log.
+/// Counts the users in a copy of the file and its log, which a kill at this moment would leave.
 async fn users_after_a_kill(place: &Path) -> u64 {
     let copy = tempfile::tempdir().unwrap();
     for file in ["gateway.db", "gateway.db-wal"] {
@@ -90,8 +90,8 @@ async fn users_after_a_kill(place: &Path) -> u64 {
     u64::try_from(row.try_get_by_index::<i64>(0).unwrap()).unwrap()
 }
 
-/// Sets how many pages the file may have from now on; `left` more than it has.
-async fn limit_pages(store: &Store, left: i64) {
+/// Limits the file to `free_pages` more pages than it has.
+async fn limit_pages(store: &Store, free_pages: i64) {
     let writer = &store.inner.pools.writer;
     let engine = store.inner.pools.engine;
     let row = writer
@@ -101,7 +101,7 @@ async fn limit_pages(store: &Store, left: i64) {
         .unwrap();
     let pages: i64 = row.try_get_by_index(0).unwrap();
     writer
-        .execute_unprepared(&format!("PRAGMA max_page_count = {}", pages + left))
+        .execute_unprepared(&format!("PRAGMA max_page_count = {}", pages + free_pages))
         .await
         .unwrap();
 }
@@ -124,7 +124,7 @@ async fn rl1_what_is_acknowledged_after_a_full_disk_is_there_after_a_kill() {
                         "a full disk is no fault of the request: {error:?}"
                     );
                     failures += 1;
-                    // Whether the connection was kept or not, the disk stays full for a while.
+                    // The disk stays full for a while, whether or not the connection was kept.
                     if failures == 3 {
                         break;
                     }
@@ -144,8 +144,8 @@ async fn rl1_what_is_acknowledged_after_a_full_disk_is_there_after_a_kill() {
     }
 }
 
-/// A statement that fails ends its mutation, whatever the caller makes of the error: SQLite may have undone all before it
-/// by itself, and what follows would be kept without it.
+/// A failed statement ends its mutation, however the caller handles the error: SQLite may have rolled back all earlier
+/// statements, and later ones would be committed without them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl1_a_mutation_cannot_go_on_after_a_failed_statement() {
     let (place, directory) = place();
@@ -177,7 +177,7 @@ async fn rl1_a_mutation_cannot_go_on_after_a_failed_statement() {
     assert_eq!(users_after_a_kill(place.path()).await, 1);
 }
 
-/// F3: what readiness asks is what a write would be told, until a write of its own finds room.
+/// RL12: readiness reports the full disk until a probe write succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl12_a_full_disk_is_known_until_there_is_room_again() {
     let (place, directory) = place();
@@ -198,7 +198,7 @@ async fn rl12_a_full_disk_is_known_until_there_is_room_again() {
         .unwrap();
     assert!(!store.has_room(), "reads tell nothing of it");
     limit_pages(&store, 1_000_000).await;
-    // The place of the probe's file is taken: no room.
+    // A directory blocks the path of the probe's file: the probe fails.
     std::fs::create_dir(place.path().join("room-probe")).unwrap();
     store.probe_room().await.unwrap_err();
     assert!(!store.has_room());

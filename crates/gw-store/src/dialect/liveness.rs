@@ -1,8 +1,8 @@
-//! Whether the database answers at all, told apart from "many wait for it" (spec/85 §6 rule 4).
+//! Tells an unreachable database from a busy one (spec/85 §6 rule 4).
 //!
 //! A statement may wait long for good reasons: for a connection of the pool, for the lock on the epoch row, for a slow
-//! disk. None of that shows in the statement itself. So whoever has waited for [`PATIENCE`] while nobody else got an
-//! answer either asks on a fresh connection; if that is not answered, the wait ends.
+//! disk. None of that shows in the statement itself. So a task that has waited for [`PATIENCE`] while no other task got
+//! an answer probes the database on a fresh connection; if the probe fails, the wait ends.
 
 use sea_orm::{
     DbErr, RuntimeErr,
@@ -22,29 +22,29 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// So long a statement may take before anybody doubts the database.
+/// How long a statement may take before the database is probed.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// So long at most between two doubts of one statement: the wait doubles with each that was unfounded.
+/// Maximum time between two probes of one statement: the wait doubles after each successful probe.
 const MOST_PATIENCE: Duration = Duration::from_secs(3);
-/// So long a fresh connection and one answer on it may take.
+/// Timeout for a fresh connection and one answer on it.
 const PROBE: Duration = Duration::from_millis(500);
 
-/// So long a refused mutation speaks for those that nobody tried.
+/// How long a rejected mutation counts as the state of the database while no other mutation is tried.
 const REFUSAL_COUNTS: Duration = Duration::from_secs(10);
 
-/// Watches over one database; shared by its pools.
+/// Liveness of one database; shared by its pools.
 #[derive(Debug)]
 pub(crate) struct Liveness {
-    /// How to ask; `None` for a file, which is never away.
+    /// The server to probe; `None` for a file, which is always reachable.
     server: Option<PgConnectOptions>,
     start: Instant,
-    /// When the database last answered anybody, in milliseconds since `start`.
+    /// When the database last answered any task, in milliseconds since `start`.
     answered: AtomicU64,
-    /// A write was refused for want of room, or by the disk, and no probe succeeded since.
+    /// Whether a write failed for lack of room or because of the disk, and no probe succeeded since.
     lacks_room: AtomicBool,
-    /// When it was last asked, and whether it answered. Held while asking: all who wait share one question.
+    /// Time and result of the last probe. Locked during a probe: all waiting tasks share one.
     probe: Mutex<Option<(Instant, bool)>>,
-    /// When a mutation was refused last, in milliseconds since `start` and one; 0 if one was taken since.
+    /// When a mutation was last rejected, in milliseconds since `start` plus one; 0 if one succeeded since.
     refused: AtomicU64,
 }
 
@@ -60,18 +60,19 @@ impl Liveness {
         }
     }
 
-    /// A mutation was refused for the database's own state.
+    /// Records that a mutation was rejected because of the database's state.
     pub(crate) fn note_refusal(&self) {
         self.refused
             .store(self.millis(Instant::now()).saturating_add(1), Ordering::Relaxed);
     }
 
-    /// A mutation was taken.
+    /// Records that a mutation was accepted.
     pub(crate) fn note_taken(&self) {
         self.refused.store(0, Ordering::Relaxed);
     }
 
-    /// Whether mutations get their lock, as far as was tried: a refusal counts for a while, as nobody may try meanwhile.
+    /// Whether mutations get their lock, as far as known: a rejection counts for a while, as no mutation may be tried
+    /// meanwhile.
     pub(crate) fn takes_writes(&self) -> bool {
         let refused = self.refused.load(Ordering::Relaxed);
         let counts = u64::try_from(REFUSAL_COUNTS.as_millis()).unwrap_or(u64::MAX);
@@ -81,11 +82,11 @@ impl Liveness {
     /// Waits for `work` as long as the database answers.
     ///
     /// # Errors
-    /// Those of `work`, or a lost connection if the database does not answer: then `work` is dropped, and whether it took
-    /// place is unknown.
+    /// Those of `work`, or a lost connection if the database does not answer: then `work` is dropped, and its outcome
+    /// is unknown.
     pub(super) async fn wait_for<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
-        let done = self.wait_while_it_answers(work).await;
-        if let Err(error) = &done
+        let result = self.wait_while_it_answers(work).await;
+        if let Err(error) = &result
             && is_refused_write(error)
             && !self.lacks_room.swap(true, Ordering::Relaxed)
         {
@@ -94,15 +95,15 @@ impl Liveness {
                 "the database takes no writes: this instance is not ready until it does; look for room on its disk"
             );
         }
-        done
+        result
     }
 
-    /// Whether no write was refused for want of room since one was seen to find some.
+    /// Whether no write failed for lack of room since the last successful probe.
     pub(crate) fn has_room(&self) -> bool {
         !self.lacks_room.load(Ordering::Relaxed)
     }
 
-    /// A write that needed room of its own succeeded.
+    /// Records that a write that needed new space succeeded.
     pub(crate) fn note_room(&self) {
         if self.lacks_room.swap(false, Ordering::Relaxed) {
             tracing::info!("the database takes writes again");
@@ -114,13 +115,13 @@ impl Liveness {
         let mut work = pin!(work);
         let mut patience = PATIENCE;
         loop {
-            let done = match timeout(patience, &mut work).await {
-                Ok(done) => done,
+            let result = match timeout(patience, &mut work).await {
+                Ok(result) => result,
                 Err(_) => {
-                    let doubted = Instant::now();
+                    let doubted_at = Instant::now();
                     tokio::select! {
-                        done = &mut work => done,
-                        alive = self.answers(server, doubted) => match alive {
+                        result = &mut work => result,
+                        alive = self.answers(server, doubted_at) => match alive {
                             true => {
                                 patience = patience.saturating_mul(2).min(MOST_PATIENCE);
                                 continue;
@@ -130,34 +131,34 @@ impl Liveness {
                     }
                 }
             };
-            if !matches!(&done, Err(error) if is_lost(error)) {
+            if !matches!(&result, Err(error) if is_lost(error)) {
                 self.answered.fetch_max(self.millis(Instant::now()), Ordering::Relaxed);
             }
-            return done;
+            return result;
         }
     }
 
-    /// Whether it answered anybody lately, or does now.
-    async fn answers(&self, server: &PgConnectOptions, doubted: Instant) -> bool {
-        let lately = || {
+    /// Whether the database answered any task recently, or answers a probe now.
+    async fn answers(&self, server: &PgConnectOptions, doubted_at: Instant) -> bool {
+        let answered_recently = || {
             let patience = u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX);
             self.answered.load(Ordering::Relaxed).saturating_add(patience) > self.millis(Instant::now())
         };
-        if lately() {
+        if answered_recently() {
             return true;
         }
         let mut last = self.probe.lock().await;
-        if let Some((asked, alive)) = *last
-            && asked >= doubted
+        if let Some((probed_at, alive)) = *last
+            && probed_at >= doubted_at
         {
             return alive;
         }
-        let asked = Instant::now();
-        let alive = matches!(timeout(PROBE, ask(server)).await, Ok(true)) || lately();
+        let probed_at = Instant::now();
+        let alive = matches!(timeout(PROBE, ask(server)).await, Ok(true)) || answered_recently();
         if !alive {
             tracing::warn!("the database does not answer: what waits for it is given up");
         }
-        *last = Some((asked, alive));
+        *last = Some((probed_at, alive));
         alive
     }
 
@@ -166,7 +167,7 @@ impl Liveness {
     }
 }
 
-/// A refusal in words is an answer, too: a server without free connections is there.
+/// Probes the server. A refusal by the server is an answer too: a server without free connections is alive.
 async fn ask(server: &PgConnectOptions) -> bool {
     match server.connect().await {
         Ok(mut connection) => {
@@ -186,7 +187,7 @@ fn is_lost(error: &DbErr) -> bool {
     !matches!(cause, RuntimeErr::SqlxError(cause) if matches!(**cause, sqlx::Error::Database(_)))
 }
 
-/// Whether the engine has no room for what is to be written, or the disk refuses it.
+/// Whether the write failed because the engine lacks room or the disk refused it.
 fn is_refused_write(error: &DbErr) -> bool {
     let (DbErr::Exec(RuntimeErr::SqlxError(cause))
     | DbErr::Query(RuntimeErr::SqlxError(cause))
@@ -195,7 +196,7 @@ fn is_refused_write(error: &DbErr) -> bool {
         return false;
     };
     let code = cause.as_database_error().and_then(|error| error.code());
-    // SQLite: full, read-only, and what fails of writing, syncing, resizing; PostgreSQL: disk_full, io_error.
+    // SQLite: full, read-only, and failures to write, sync, truncate; PostgreSQL: disk_full, io_error.
     matches!(
         code.as_deref(),
         Some("13" | "8" | "778" | "1034" | "1290" | "1546" | "4874" | "53100" | "58030")
@@ -207,7 +208,7 @@ fn no_answer() -> DbErr {
     DbErr::Conn(RuntimeErr::SqlxError(Arc::new(sqlx::Error::Io(cause))))
 }
 
-/// The answer of a connection within a moment; a lost one is not waited for.
+/// Awaits a ping for at most [`PROBE`]; a lost connection is an error.
 pub(super) async fn soon(ping: impl Future<Output = Result<(), sqlx::Error>>) -> Result<(), sqlx::Error> {
     match timeout(PROBE, ping).await {
         Ok(answer) => answer,

@@ -1,15 +1,16 @@
-//! What SQLite and PostgreSQL do differently; no other module asks which engine it talks to.
+//! Differences between SQLite and PostgreSQL; no other module distinguishes the engines.
 //!
-//! Both keep times as microseconds since 1970 in 64-bit integers and addresses as lower-case hex text, so that
-//! rows compare and sort alike.
+//! Both store times as microseconds since 1970 in 64-bit integers and addresses as lower-case hex text, so that rows
+//! compare and sort alike.
 
-/// SQLite reuses pages and what its log has already taken: only a file of its own tells whether the disk has room.
+/// Writes and removes a file. SQLite reuses pages and space in its log: only a separate file shows whether the disk has
+/// room.
 fn write_and_remove(path: &std::path::Path) -> std::io::Result<()> {
-    let written = std::fs::File::create(path).and_then(|mut file| {
+    let result = std::fs::File::create(path).and_then(|mut file| {
         std::io::Write::write_all(&mut file, &[0xa5; ROOM])?;
         file.sync_all()
     });
-    std::fs::remove_file(path).and(written)
+    std::fs::remove_file(path).and(result)
 }
 
 #[cfg(test)]
@@ -35,7 +36,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, time::timeout};
 use uuid::Uuid;
 
-/// Which engine, for the few statements that differ.
+/// The engine, for the few statements that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     Sqlite,
@@ -43,7 +44,7 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
-    pub(crate) fn of(conn: &impl ConnectionTrait) -> Self {
+    pub(crate) fn for_connection(conn: &impl ConnectionTrait) -> Self {
         match conn.get_database_backend() {
             DbBackend::Postgres => Self::Postgres,
             _ => Self::Sqlite,
@@ -69,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// How many values one statement may carry.
+    /// Maximum number of parameters of a statement.
     pub(crate) const fn max_parameters(self) -> usize {
         match self {
             Self::Sqlite => sqlite::MAX_PARAMETERS,
@@ -77,14 +78,14 @@ impl Engine {
         }
     }
 
-    /// How many of `left` rows of `columns` values the next INSERT is to carry: a power of four, so that there are
-    /// few different statements and drivers find them prepared.
-    pub(crate) fn lot(self, left: usize, columns: usize) -> usize {
-        let most = (self.max_parameters() / columns.max(1)).min(left).max(1);
-        1 << (most.ilog2() & !1)
+    /// Returns how many of `remaining` rows with `columns` values the next INSERT carries: a power of four, so that
+    /// there are few different statements and drivers find them prepared.
+    pub(crate) fn batch_size(self, remaining: usize, columns: usize) -> usize {
+        let limit = (self.max_parameters() / columns.max(1)).min(remaining).max(1);
+        1 << (limit.ilog2() & !1)
     }
 
-    /// Creates what stamps each epoch.
+    /// Statements that create the triggers for epoch stamps.
     pub(crate) fn history_triggers(self) -> Vec<String> {
         match self {
             Self::Sqlite => sqlite::history_triggers(),
@@ -92,7 +93,8 @@ impl Engine {
         }
     }
 
-    /// Makes the one row of `policy_store`; ids of outbox rows go on where the engine's own numbering stands.
+    /// Statement that inserts the one row of `policy_store`; ids of outbox rows continue from the engine's own
+    /// sequence.
     pub(crate) const fn insert_policy_store(self) -> &'static str {
         match self {
             Self::Sqlite => sqlite::INSERT_POLICY_STORE,
@@ -100,7 +102,8 @@ impl Engine {
         }
     }
 
-    /// Creates what writes a `policy_changes` row after each change of a policy table (E-2).
+    /// Statements that create the triggers which write a `policy_changes` row after each change of a policy table
+    /// (E-2).
     pub(crate) fn change_triggers(self, table: &str, key: &str, entity: &str) -> Vec<String> {
         match self {
             Self::Sqlite => sqlite::change_triggers(table, key, entity),
@@ -108,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// The same as step m0001 made them; [`Engine::renew_change_triggers`] mends them.
+    /// The change triggers as step m0001 created them; [`Engine::renew_change_triggers`] fixes them.
     pub(crate) fn first_change_triggers(self, table: &str, key: &str, entity: &str) -> Vec<String> {
         match self {
             Self::Sqlite => sqlite::first_change_triggers(table, key, entity),
@@ -116,7 +119,7 @@ impl Engine {
         }
     }
 
-    /// Puts today's triggers in the place of the first ones, where they differ.
+    /// Statements that replace the triggers of step m0001 by the current ones, where they differ.
     pub(crate) fn renew_change_triggers(self, table: &str, key: &str, entity: &str) -> Vec<String> {
         match self {
             Self::Sqlite => sqlite::renew_change_triggers(table, key, entity),
@@ -133,11 +136,11 @@ impl Engine {
     }
 }
 
-/// How long a query waits for a connection of the pool: a burst of callers may queue for the one writer. A database that
-/// does not answer is noticed long before, see `liveness`.
+/// How long a query waits for a connection of the pool: a burst of callers may queue for the one writer. `liveness`
+/// detects an unresponsive database long before.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a mutation waits for a lock that somebody else holds: longer than any mutation of ours takes, and no caller waits
-/// for one who does not let go.
+/// How long a mutation waits for a lock held by another process or session: longer than any mutation takes, but short
+/// enough that callers do not wait for a holder that never releases it.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// How long the first connection may take when a store is opened.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -149,33 +152,33 @@ pub(crate) struct Pools {
     pub(crate) writer: Pool,
     pub(crate) reader: Pool,
     pub(crate) engine: Engine,
-    /// The file of SQLite.
+    /// The SQLite file.
     pub(super) file: Option<Arc<sqlite::OpenedFile>>,
-    /// Mutations of this process take turns here, before they take a connection: who waits for one of ours waits as long as
-    /// that takes, only one connection waits for a lock of somebody else, and readers find the others.
+    /// Mutations of this process queue here before they take a connection: so a mutation waits as long as the earlier
+    /// ones take, only one connection waits for a lock of another process, and readers can use the other connections.
     pub(super) turns: Arc<Semaphore>,
 }
 
-/// So much room a database must have to count as one that takes writes: a mutation with its audit entry needs less.
+/// Room that the database must have to count as accepting writes: a mutation with its audit entry needs less.
 const ROOM: usize = 64 * 1024;
 
 impl Pools {
-    /// Whether the last write that was refused for want of room has been followed by one that found some.
+    /// Whether the database accepts writes: false after a write failed for lack of room, until a probe succeeds.
     pub(crate) fn have_room(&self) -> bool {
         self.writer.liveness.has_room()
     }
 
-    /// Whether the file of SQLite is where it was opened.
+    /// Whether the SQLite file is still at its path.
     pub(crate) fn have_file(&self) -> bool {
         self.file.as_ref().is_none_or(|file| file.is_there())
     }
 
-    /// Writes something that needs room, and takes it back.
+    /// Writes data of [`ROOM`] bytes and removes it again.
     pub(crate) async fn probe_room(&self, location: &Location) -> Result<(), StoreError> {
         match location {
             Location::Postgres { .. } => {
                 let tx = self.begin_write().await?;
-                // A large object needs no table and no right of its own.
+                // A large object needs no table and no special permission.
                 tx.execute_unprepared(&format!("SELECT lo_from_bytea(0, decode(repeat('a5', {ROOM}), 'hex'))"))
                     .await?;
                 tx.rollback().await?;
@@ -202,13 +205,13 @@ impl Pools {
         .map_err(StoreError::from)
     }
 
-    /// A transaction that may write. On SQLite it holds the write lock from here on.
+    /// Begins a transaction that may write. On SQLite it holds the write lock from the start.
     pub(crate) async fn begin_write(&self) -> Result<Transaction, DbErr> {
         let writer = &self.writer;
         if let Some(file) = &self.file
             && let Err(error) = file.check()
         {
-            // What stands in a log that was removed goes into the database while this process still has it.
+            // Saves the content of a removed log into the database while this process still has it open.
             drop(writer.db.execute_unprepared("PRAGMA wal_checkpoint(FULL)").await);
             return Err(error);
         }
@@ -219,8 +222,8 @@ impl Pools {
         Ok(Transaction::new(db, writer, &self.reader))
     }
 
-    /// The same for a mutation that somebody waits for: it gives up on a lock soon, and does not queue behind others that
-    /// were refused (RL14).
+    /// Begins a transaction for a mutation with a waiting caller: it soon gives up on a lock, and does not queue behind
+    /// mutations that failed for the same lock (RL14).
     pub(crate) async fn begin_mutation(&self) -> Result<Transaction, DbErr> {
         let mut begin = pin!(async {
             let turn = Arc::clone(&self.turns).acquire_owned().await;
@@ -240,7 +243,7 @@ impl Pools {
         Ok(tx)
     }
 
-    /// A transaction that sees one state of the database throughout (E-3).
+    /// Begins a transaction that sees one state of the database throughout (E-3).
     pub(crate) async fn begin_read(&self) -> Result<Transaction, DbErr> {
         let reader = &self.reader;
         let db = match self.engine {
@@ -250,7 +253,7 @@ impl Pools {
         Ok(Transaction::new(db, reader, reader))
     }
 
-    /// Gives space that deleted rows left back to the file system, at most `pages` pages. PostgreSQL does so by itself.
+    /// Returns space of deleted rows to the file system, at most `pages` pages. PostgreSQL does so by itself.
     pub(crate) async fn give_back(&self, pages: u32) -> Result<(), DbErr> {
         match self.engine {
             Engine::Sqlite => self
@@ -262,7 +265,7 @@ impl Pools {
         }
     }
 
-    /// A transaction that may change the schema; one at a time over all instances.
+    /// Begins a transaction that may change the schema; one at a time across all instances.
     pub(crate) async fn begin_migration(&self) -> Result<Transaction, DbErr> {
         let writer = &self.writer;
         let db = match self.engine {
@@ -273,31 +276,31 @@ impl Pools {
     }
 }
 
-/// Tells an epoch from another history's epoch of the same number.
+/// Stamp that distinguishes an epoch from the epoch with the same number in another history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(pub(crate) Uuid);
+pub(crate) struct HistoryId(pub(crate) Uuid);
 
-/// The stamp of an epoch, if the database knows that epoch still.
-pub(crate) async fn stamp(conn: &impl ConnectionTrait, epoch: Epoch) -> Result<Option<Stamp>, StoreError> {
-    let engine = Engine::of(conn);
+/// Returns the stamp of an epoch, if the database still has it.
+pub(crate) async fn stamp(conn: &impl ConnectionTrait, epoch: Epoch) -> Result<Option<HistoryId>, StoreError> {
+    let engine = Engine::for_connection(conn);
     let sql = format!("SELECT stamp FROM policy_history WHERE epoch = {epoch}");
     let row = conn.query_one_raw(engine.statement(sql)).await?;
-    Ok(row.map(|row| row.try_get("", "stamp")).transpose()?.map(Stamp))
+    Ok(row.map(|row| row.try_get("", "stamp")).transpose()?.map(HistoryId))
 }
 
-/// The head of policy as one database tells it.
+/// The head of policy according to one database.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub(crate) epoch: Epoch,
-    pub(crate) stamp: Stamp,
-    /// The database's clock, if it has one of its own (E-5).
+    pub(crate) stamp: HistoryId,
+    /// The database's time, if it has its own clock (E-5).
     pub(crate) at: Option<Timestamp>,
     pub(crate) primary: bool,
 }
 
-/// Reads the head.
+/// Reads the head of policy.
 pub(crate) async fn head(conn: &impl ConnectionTrait) -> Result<Head, StoreError> {
-    let engine = Engine::of(conn);
+    let engine = Engine::for_connection(conn);
     let sql = match engine {
         Engine::Sqlite => sqlite::HEAD,
         Engine::Postgres => postgres::HEAD,
@@ -309,7 +312,7 @@ pub(crate) async fn head(conn: &impl ConnectionTrait) -> Result<Head, StoreError
     let epoch: i64 = row.try_get("", "epoch")?;
     let at: Option<i64> = row.try_get("", "at")?;
     let primary: bool = row.try_get("", "is_primary")?;
-    let stamp = Stamp(row.try_get("", "stamp")?);
+    let stamp = HistoryId(row.try_get("", "stamp")?);
     Ok(Head {
         epoch: to_epoch(epoch)?,
         stamp,
@@ -318,9 +321,9 @@ pub(crate) async fn head(conn: &impl ConnectionTrait) -> Result<Head, StoreError
     })
 }
 
-/// Takes the one row that all mutations queue for, and says where policy stands.
+/// Locks the one row for which all mutations queue, and returns the current epoch.
 pub(crate) async fn lock_epoch(tx: &Transaction) -> Result<Epoch, StoreError> {
-    let engine = Engine::of(tx);
+    let engine = Engine::for_connection(tx);
     let sql = match engine {
         Engine::Sqlite => sqlite::LOCK_EPOCH,
         Engine::Postgres => postgres::LOCK_EPOCH,
@@ -334,7 +337,7 @@ pub(crate) async fn lock_epoch(tx: &Transaction) -> Result<Epoch, StoreError> {
 
 /// The last statement of a mutation: raises the epoch if any policy row changed, and announces it (E-1).
 pub(crate) async fn raise_epoch(tx: &Transaction) -> Result<Option<Epoch>, StoreError> {
-    let engine = Engine::of(tx);
+    let engine = Engine::for_connection(tx);
     let sql = match engine {
         Engine::Sqlite => sqlite::RAISE_EPOCH,
         Engine::Postgres => postgres::RAISE_EPOCH,
@@ -343,10 +346,10 @@ pub(crate) async fn raise_epoch(tx: &Transaction) -> Result<Option<Epoch>, Store
     row.map(|row| to_epoch(row.try_get("", "epoch")?)).transpose()
 }
 
-/// The time by which leases are given and judged: the database's, if it has a clock of its own. All instances go by one
-/// clock then, and none with a wrong one takes another's lease for ended (HD24), or holds its own for an hour.
+/// Returns the time for leases: the database's, if it has its own clock. Then all instances use one clock, and an
+/// instance with a wrong clock neither takes another's lease for expired (HD24) nor holds its own for an hour.
 pub(crate) async fn lease_time(conn: &impl ConnectionTrait, local: Timestamp) -> Result<Timestamp, StoreError> {
-    let engine = Engine::of(conn);
+    let engine = Engine::for_connection(conn);
     let Engine::Postgres = engine else { return Ok(local) };
     let row = conn
         .query_one_raw(engine.statement(postgres::TIME))
@@ -363,9 +366,9 @@ fn to_epoch(number: i64) -> Result<Epoch, StoreError> {
     })
 }
 
-/// Whether our own credential may change or delete rows of a table. A file has no credentials.
+/// Whether our database credential may change or delete rows of a table. SQLite has no credentials: always true.
 pub(crate) async fn may_rewrite(conn: &impl ConnectionTrait, table: &str) -> Result<bool, StoreError> {
-    let engine = Engine::of(conn);
+    let engine = Engine::for_connection(conn);
     let sql = match engine {
         Engine::Sqlite => "SELECT TRUE AS may_rewrite".to_owned(),
         Engine::Postgres => postgres::may_rewrite(table),
@@ -377,10 +380,10 @@ pub(crate) async fn may_rewrite(conn: &impl ConnectionTrait, table: &str) -> Res
     Ok(row.try_get("", "may_rewrite")?)
 }
 
-/// How far the ids of a table are used.
+/// Usage of a table's ids.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ids {
-    /// The last id that the engine gave; `None` if it gave none, or does not tell our role.
+    /// The last id that the engine assigned; `None` if it assigned none or our role may not read it.
     pub(crate) given: Option<i64>,
     /// The highest id of a row.
     pub(crate) highest: Option<i64>,
@@ -390,17 +393,17 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Whether the engine cannot number the next row, or leaves no room for those behind it.
+    /// Whether the engine cannot assign the next id, or leaves no room for the ids after it.
     pub(crate) fn is_exhausted(&self) -> bool {
-        // A file takes the id after the highest one whatever it gave; a server gives ids that rows may have already.
+        // SQLite continues after the highest id in any case; PostgreSQL may assign ids that rows already have.
         let is_behind = self.engine == Engine::Postgres && self.given.is_some_and(|given| Some(given) < self.highest);
         is_behind || self.given.max(self.highest).is_some_and(|id| id >= EXHAUSTED_ID)
     }
 }
 
-/// How far the ids of a table are used.
+/// Reads the usage of a table's ids.
 pub(crate) async fn ids(conn: &impl ConnectionTrait, table: &str) -> Result<Ids, StoreError> {
-    let engine = Engine::of(conn);
+    let engine = Engine::for_connection(conn);
     let given = match engine {
         Engine::Sqlite => format!("SELECT CAST(seq AS integer) FROM sqlite_sequence WHERE name = '{table}'"),
         Engine::Postgres => format!(
@@ -423,26 +426,26 @@ pub(crate) async fn ids(conn: &impl ConnectionTrait, table: &str) -> Result<Ids,
     })
 }
 
-/// The highest id of an entry that was pruned.
+/// Returns the highest id of a pruned entry.
 pub(crate) async fn highest_pruned_id(conn: &impl ConnectionTrait) -> Result<Option<i64>, StoreError> {
     let sql = format!("SELECT max(highest_id) AS highest FROM anchors WHERE highest_id < {EXHAUSTED_ID}");
     let row = conn
-        .query_one_raw(Engine::of(conn).statement(sql))
+        .query_one_raw(Engine::for_connection(conn).statement(sql))
         .await?
         .ok_or(StoreError::Schema("missing"))?;
     Ok(row.try_get("", "highest")?)
 }
 
-/// The statement by which an operator puts the numbering of a table right.
+/// Returns the statement with which an operator repairs the sequence of a table.
 pub(crate) fn renumber(conn: &impl ConnectionTrait, table: &str) -> String {
     let highest = format!("(SELECT coalesce(max(id), 1) FROM {table} WHERE id < {EXHAUSTED_ID})");
-    match Engine::of(conn) {
+    match Engine::for_connection(conn) {
         Engine::Sqlite => format!("UPDATE sqlite_sequence SET seq = {highest} WHERE name = '{table}'"),
         Engine::Postgres => format!("SELECT setval(pg_get_serial_sequence('{table}', 'id'), {highest})"),
     }
 }
 
-/// Whether a row was refused because the engine had no id for it, or gave it one that another row has.
+/// Whether an insert failed because the engine had no id left or assigned one that another row has.
 pub(crate) fn is_numbering(error: &DbErr) -> bool {
     let (DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) = error else {
         return false;
@@ -453,9 +456,10 @@ pub(crate) fn is_numbering(error: &DbErr) -> bool {
     })
 }
 
-/// Whether somebody waits to write a table that another session holds. A file has one writer, which waits itself.
+/// Whether a session waits to write a table that another session has locked. Always false on SQLite, whose one writer
+/// waits itself.
 pub(crate) async fn is_write_waiting(conn: &impl ConnectionTrait, table: &str) -> Result<bool, StoreError> {
-    let engine = Engine::of(conn);
+    let engine = Engine::for_connection(conn);
     let Engine::Postgres = engine else { return Ok(false) };
     let sql = format!(
         "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted \
@@ -468,33 +472,33 @@ pub(crate) async fn is_write_waiting(conn: &impl ConnectionTrait, table: &str) -
     Ok(row.try_get("", "waits")?)
 }
 
-/// The condition that a column of bytes holds these somewhere; reads every row.
+/// Condition that a column contains these bytes; reads every row.
 pub(crate) fn holds_bytes(conn: &impl ConnectionTrait, column: &'static str, bytes: &[u8]) -> SimpleExpr {
     let bytes = hex::encode(bytes);
-    Expr::cust(match Engine::of(conn) {
+    Expr::cust(match Engine::for_connection(conn) {
         Engine::Sqlite => format!("instr({column}, x'{bytes}') > 0"),
         Engine::Postgres => format!("position(decode('{bytes}', 'hex') in {column}) > 0"),
     })
 }
 
-/// A column of bytes, whatever a file that holds its values to no type has in it.
+/// Expression for a column as bytes, whatever type SQLite stored.
 pub(crate) fn as_bytes(conn: &impl ConnectionTrait, column: &'static str) -> SimpleExpr {
-    match Engine::of(conn) {
+    match Engine::for_connection(conn) {
         Engine::Sqlite => Expr::cust(format!("CAST({column} AS blob)")),
         Engine::Postgres => Expr::cust(column),
     }
 }
 
-/// Whether a column holds a number, as every row of ours does.
+/// Condition that a column holds an integer, as every row of ours does.
 pub(crate) fn is_number(conn: &impl ConnectionTrait, column: &'static str) -> SimpleExpr {
-    match Engine::of(conn) {
+    match Engine::for_connection(conn) {
         Engine::Sqlite => Expr::cust(format!("typeof({column}) = 'integer'")),
         Engine::Postgres => Expr::cust("TRUE"),
     }
 }
 
-/// What is attached to these tables, or stands in their place, that no migration made, each by its name. `tracked` tables
-/// have the triggers that write the change rows.
+/// Returns the names of database objects that no migration created and that are attached to these tables or replace
+/// them. `tracked` tables have the triggers that write the change rows.
 pub(crate) async fn foreign_objects(
     conn: &impl ConnectionTrait,
     tables: &[&str],
@@ -502,7 +506,7 @@ pub(crate) async fn foreign_objects(
 ) -> Result<Vec<String>, StoreError> {
     let list = |names: &[&str]| format!("('{}')", names.join("', '"));
     let (tables, tracked) = (list(tables), list(tracked));
-    let engine = Engine::of(conn);
+    let engine = Engine::for_connection(conn);
     let sql = match engine {
         Engine::Sqlite => sqlite::foreign_objects(&tables, &tracked),
         Engine::Postgres => postgres::foreign_objects(&tables, &tracked),
@@ -523,7 +527,7 @@ impl From<DbErr> for StoreError {
     }
 }
 
-/// A constraint violation, told by the constraint's name.
+/// Maps a constraint violation by the constraint's name.
 fn violation(error: &DbErr) -> Option<StoreError> {
     let (DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) = error else {
         return None;
@@ -561,7 +565,7 @@ fn conflict(cause: &dyn DatabaseError) -> Conflict {
     }
 }
 
-/// Whether a row is there and holds what its columns cannot: every other error is the database's.
+/// Whether a row exists but has a value of a wrong type; every other error concerns the database.
 pub(crate) fn is_malformed(error: &DbErr) -> bool {
     match error {
         DbErr::Type(_) | DbErr::Json(_) | DbErr::TryIntoErr { .. } => true,
@@ -575,7 +579,7 @@ pub(crate) fn is_malformed(error: &DbErr) -> bool {
     }
 }
 
-/// A LIKE pattern for "contains", for `lower(column) LIKE pattern ESCAPE '\'`.
+/// Returns a LIKE pattern for "contains", for `lower(column) LIKE pattern ESCAPE '\'`.
 pub(crate) fn contains(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);
     pattern.push('%');
@@ -594,17 +598,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lots_are_powers_of_four_within_the_limit() {
-        let mut left = 5000;
-        let mut lots = Vec::new();
-        while left > 0 {
-            let lot = Engine::Postgres.lot(left, 20);
-            assert!(lot <= left && lot * 20 <= Engine::Postgres.max_parameters());
-            left -= lot;
-            lots.push(lot);
+    fn batch_sizes_are_powers_of_four_within_the_limit() {
+        let mut remaining = 5000;
+        let mut batches = Vec::new();
+        while remaining > 0 {
+            let size = Engine::Postgres.batch_size(remaining, 20);
+            assert!(size <= remaining && size * 20 <= Engine::Postgres.max_parameters());
+            remaining -= size;
+            batches.push(size);
         }
-        assert_eq!(lots, [1024, 1024, 1024, 1024, 256, 256, 256, 64, 64, 4, 4]);
-        assert_eq!(Engine::Sqlite.lot(1, 1_000_000), 1);
+        assert_eq!(batches, [1024, 1024, 1024, 1024, 256, 256, 256, 64, 64, 4, 4]);
+        assert_eq!(Engine::Sqlite.batch_size(1, 1_000_000), 1);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Connections, and what is run on them: every statement of this crate passes here.
+//! Connection pools; every statement of this crate runs through this module.
 
 use super::{Transaction, liveness::Liveness};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, Statement};
@@ -13,7 +13,7 @@ use std::sync::{
 pub(crate) struct Pool {
     pub(super) db: DatabaseConnection,
     pub(crate) liveness: Arc<Liveness>,
-    /// Set when a write failed: the connection that is given back next is closed (RL1).
+    /// Set when a write failed: the next released connection is closed (RL1).
     pub(super) suspect: Arc<AtomicBool>,
 }
 
@@ -22,18 +22,18 @@ impl Pool {
         Self { db, liveness, suspect }
     }
 
-    /// Waits for a statement as long as the database answers, and takes note of a failure.
+    /// Waits for a statement as long as the database answers, and records a failure.
     pub(super) async fn run<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
-        let done = self.liveness.wait_for(work).await;
-        if let Err(error) = &done
+        let result = self.liveness.wait_for(work).await;
+        if let Err(error) = &result
             && super::violation(error).is_none()
         {
             self.suspect.store(true, Ordering::Release);
         }
-        done
+        result
     }
 
-    /// Whether the database answers.
+    /// Checks that the database answers.
     pub(crate) async fn ping(&self) -> Result<(), DbErr> {
         self.run(self.db.ping()).await
     }
@@ -62,7 +62,7 @@ impl ConnectionTrait for Pool {
     }
 }
 
-/// What queries run on: a pool, or an open transaction.
+/// Where queries run: a pool or an open transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Executor<'a> {
     Pool(&'a Pool),

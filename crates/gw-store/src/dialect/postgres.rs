@@ -1,4 +1,4 @@
-//! PostgreSQL 15 and later: UTC sessions, READ COMMITTED mutations queued by the epoch row, NOTIFY with the commit.
+//! PostgreSQL 15 and later: UTC sessions, READ COMMITTED mutations that queue on the epoch row, NOTIFY with the commit.
 
 use super::{
     CHANNEL, Engine, Pool, Pools,
@@ -37,19 +37,19 @@ pub(super) const INSERT_POLICY_STORE: &str = "INSERT INTO policy_store (id, stor
      SELECT 1, gen_random_uuid(), \
      COALESCE(pg_sequence_last_value(pg_get_serial_sequence('audit_outbox', 'id')::REGCLASS), 0)";
 
-// One statement raises and announces; NOTIFY is delivered with the commit.
+// One statement raises and announces the epoch; NOTIFY is delivered with the commit.
 pub(super) const RAISE_EPOCH: &str = "WITH raised AS (UPDATE policy_epoch SET epoch = epoch + 1 \
      WHERE EXISTS (SELECT 1 FROM policy_changes WHERE policy_changes.epoch = policy_epoch.epoch + 1) \
      RETURNING epoch) SELECT epoch, pg_notify('gw_policy', epoch::TEXT)::TEXT AS announced FROM raised";
 
 const _: () = assert!(CHANNEL.len() == "gw_policy".len(), "RAISE_EPOCH announces on CHANNEL");
 
-/// Set by statement, as poolers refuse unknown start-up options. Every wait has an end: a mutation that hangs loses
-/// its turn, and those who queue for the epoch row give up after a while.
-const SESSION: &str = "SET TIME ZONE 'UTC'; SET lock_timeout = '15s'; \
+/// Session settings, sent as a statement because poolers reject unknown start-up options. All waits are limited: a
+/// hanging mutation is aborted, and those that queue for the epoch row give up after a while.
+const SESSION: &str = "SET TIME ZONE 'UTC'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '60s'; SET statement_timeout = '120s'";
 
-/// Any number will do, as long as it stays; it keeps two starting instances from migrating at once.
+/// An arbitrary but fixed lock number, which keeps two starting instances from migrating at once.
 const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; \
      SELECT pg_advisory_xact_lock(7235419268)";
 
@@ -58,7 +58,7 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
     let options = PgConnectOptions::from_str(url.expose())
         .map_err(failed)?
         .application_name("ledger-gateway");
-    // The pool retries until its time is up and says only that; one connection of our own says why (RTO8).
+    // The pool retries until its timeout and reports only that; a separate connection reports the cause (RTO8).
     let first = tokio::time::timeout(super::CONNECT_TIMEOUT, options.connect()).await;
     let first = first.map_err(|_| failed(sqlx::Error::PoolTimedOut))?.map_err(failed)?;
     first.close().await.map_err(failed)?;
@@ -73,7 +73,7 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
                 Ok(())
             })
         })
-        // Tested here, so that a connection whose packets vanish is closed rather than waited for (RL14).
+        // The ping is limited, so that a connection whose packets vanish is closed rather than waited for (RL14).
         .test_before_acquire(false)
         .before_acquire(|connection, _| Box::pin(async move { soon(connection.ping()).await.map(|()| true) }))
         .after_release(|connection, _| Box::pin(async move { soon(connection.ping()).await.map(|()| true) }))
@@ -92,15 +92,15 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
     })
 }
 
-/// READ COMMITTED: what follows the lock on the epoch row sees all that the previous holder committed.
+/// READ COMMITTED: statements after the lock on the epoch row see everything that the previous holder committed.
 pub(super) async fn begin_write(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
     pool.begin_with_config(Some(IsolationLevel::ReadCommitted), Some(AccessMode::ReadWrite))
         .await
 }
 
-/// For the rest of a transaction.
-pub(super) fn limit_lock_wait(most: Duration) -> String {
-    format!("SET LOCAL lock_timeout = {}", most.as_millis())
+/// Statement that limits lock waits for the rest of a transaction.
+pub(super) fn limit_lock_wait(limit: Duration) -> String {
+    format!("SET LOCAL lock_timeout = {}", limit.as_millis())
 }
 
 pub(super) async fn begin_read(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
@@ -114,15 +114,15 @@ pub(super) async fn begin_migration(pool: &DatabaseConnection) -> Result<Databas
     Ok(tx)
 }
 
-/// The number of a transaction that has written, by which others find its end.
+/// Returns the id of a transaction that has written; other connections look up its outcome by it.
 pub(super) async fn number(tx: &impl ConnectionTrait) -> Result<Option<String>, DbErr> {
     let sql = "SELECT pg_current_xact_id_if_assigned()::TEXT AS number";
     let row = tx.query_one_raw(Engine::Postgres.statement(sql)).await?;
     row.map_or(Ok(None), |row| row.try_get("", "number"))
 }
 
-/// Whether the answering database is a primary that knows the transaction as committed. A primary that took over without
-/// it refuses its number, or knows it as open.
+/// Whether the database is a primary that knows the transaction as committed. A new primary without the transaction
+/// rejects its id or reports it as in progress.
 pub(super) async fn is_committed(reader: &impl ConnectionTrait, number: &str) -> Result<bool, DbErr> {
     let sql = "SELECT pg_xact_status($1::TEXT::XID8) = 'committed' AND NOT pg_is_in_recovery() AS committed";
     let statement = Statement::from_sql_and_values(Engine::Postgres.backend(), sql, [number.into()]);
@@ -143,7 +143,7 @@ pub(super) fn history_triggers() -> Vec<String> {
     ]
 }
 
-/// A function per table: it reads the key alone, whatever else the row carries.
+/// One function per table, which reads only the key of the row.
 pub(super) fn change_triggers(table: &str, key: &str, entity: &str) -> Vec<String> {
     vec![
         format!(
@@ -163,7 +163,7 @@ pub(super) fn may_rewrite(table: &str) -> String {
     format!("SELECT has_table_privilege('{table}', 'UPDATE, DELETE, TRUNCATE') AS may_rewrite")
 }
 
-/// A search path that finds another schema's tables before ours is found by there being two tables of a name.
+/// Two tables with the same name reveal a search path that leads to another schema's tables before ours.
 pub(super) fn foreign_objects(tables: &str, tracked: &str) -> String {
     format!(
         "WITH ours AS ( \

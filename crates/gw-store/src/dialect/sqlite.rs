@@ -1,4 +1,4 @@
-//! SQLite: one writer connection with BEGIN IMMEDIATE, a read pool, WAL, every commit on disk (HD24).
+//! SQLite: one writer connection with BEGIN IMMEDIATE, a read pool, WAL, every commit synced to disk (HD24).
 
 use super::{Engine, Pool, Pools, liveness::Liveness};
 use sea_orm::{
@@ -24,11 +24,11 @@ use tokio::sync::Semaphore;
 /// `SQLITE_MAX_VARIABLE_NUMBER` of the bundled library, rounded down.
 pub(super) const MAX_PARAMETERS: usize = 32_000;
 
-/// One machine, one clock: the database has none of its own.
+/// SQLite has no clock of its own: it runs on the same machine.
 pub(super) const HEAD: &str = "SELECT epoch, stamp, NULL AS at, TRUE AS is_primary \
      FROM policy_epoch JOIN policy_history USING (epoch)";
 
-/// BEGIN IMMEDIATE holds the write lock already.
+/// BEGIN IMMEDIATE already holds the write lock.
 pub(super) const LOCK_EPOCH: &str = "SELECT epoch FROM policy_epoch";
 
 pub(super) const INSERT_POLICY_STORE: &str = "INSERT INTO policy_store (id, store_id, last_outbox_id) \
@@ -39,7 +39,7 @@ pub(super) const RAISE_EPOCH: &str = "UPDATE policy_epoch SET epoch = epoch + 1 
      RETURNING epoch";
 
 pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> {
-    // recursive_triggers also fires delete triggers for rows that REPLACE removes, should anybody ever write one.
+    // recursive_triggers also fires delete triggers for rows that a REPLACE statement removes.
     let options = SqliteConnectOptions::new()
         .filename(file)
         .create_if_missing(true)
@@ -47,24 +47,25 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .pragma("recursive_triggers", "ON")
-        // Within this process writers queue for their connection; a lock is another process's, and nobody waits long for it.
+        // Writers of this process queue for their connection; so a lock belongs to another process, and the wait is
+        // short.
         .busy_timeout(super::LOCK_WAIT)
-        // The driver hands rows over from a thread of its own: loading all policy is to do so in large lots.
+        // The driver passes rows from its own thread: a large buffer speeds up loading all policy.
         .row_buffer_size(4096);
     if !file.exists() {
-        // For files made from now on: what pruning frees can be given back (`Pools::give_back`). On a file that exists the
-        // setting waits for whoever writes, so no later connection has it.
-        let made = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
+        // New files can return pages that pruning frees (`Pools::give_back`). On an existing file the setting would
+        // wait for the current writer, so no later connection sets it.
+        let create_options = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
         let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
-        SqliteConnection::connect_with(&made)
+        SqliteConnection::connect_with(&create_options)
             .await
             .map_err(failed)?
             .close()
             .await
             .map_err(failed)?;
     }
-    let opened = Arc::new(OpenedFile::of(file).map_err(lost_file)?);
-    // From here on a file that is gone is not made anew: it would be another, empty database.
+    let opened = Arc::new(OpenedFile::from_path(file).map_err(lost_file)?);
+    // A missing file is not created again: it would be another, empty database.
     let options = options.create_if_missing(false);
     let writer = connect(options.clone(), 1, Use::Write).await?;
     let reader = connect(options.pragma("query_only", "ON"), connections.max(1), Use::Read).await?;
@@ -77,61 +78,60 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
     })
 }
 
-/// The file as it was opened. Connections go on with it when somebody removes or replaces it, and what they write is gone
-/// with them.
+/// The opened file. Connections keep using it when it is removed or replaced, and their writes are lost with it.
 #[derive(Debug)]
 pub(crate) struct OpenedFile {
     path: PathBuf,
     device: u64,
     inode: u64,
-    /// The inode of the write-ahead log when it was looked at last; 0 before that.
+    /// The inode of the write-ahead log at the last check; 0 before that.
     log: AtomicU64,
-    /// Whether the operator was told that it is gone.
-    told: AtomicBool,
+    /// Whether its loss was logged.
+    is_loss_logged: AtomicBool,
 }
 
 impl OpenedFile {
-    fn of(path: &Path) -> io::Result<Self> {
-        let found = std::fs::metadata(path)?;
-        let (device, inode) = (found.dev(), found.ino());
+    fn from_path(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        let (device, inode) = (metadata.dev(), metadata.ino());
         Ok(Self {
             path: path.to_owned(),
             device,
             inode,
             log: AtomicU64::new(0),
-            told: AtomicBool::new(false),
+            is_loss_logged: AtomicBool::new(false),
         })
     }
 
-    /// Whether its path still leads to it, and that of its write-ahead log to the one in use.
+    /// Whether the paths of the file and of its write-ahead log still lead to the open files.
     pub(super) fn is_there(&self) -> bool {
-        let found = std::fs::metadata(&self.path);
-        found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode)) && self.has_log()
+        let metadata = std::fs::metadata(&self.path);
+        metadata.is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == (self.device, self.inode)) && self.has_log()
     }
 
-    /// The engine makes a new log when the last connection is closed and another one opened, so a change alone proves nothing:
-    /// a log that is in use and has no name any more does.
+    /// Whether the write-ahead log still has its name. The engine creates a new log when the last connection is closed
+    /// and another one opened, so a changed inode proves nothing: a log that is open and has no name proves the loss.
     fn has_log(&self) -> bool {
-        let path = beside(&self.path, "-wal");
-        let now = std::fs::metadata(&path).map_or(0, |found| found.ino());
-        if now == self.log.load(Ordering::Relaxed) {
+        let path = with_suffix(&self.path, "-wal");
+        let inode = std::fs::metadata(&path).map_or(0, |metadata| metadata.ino());
+        if inode == self.log.load(Ordering::Relaxed) {
             return true;
         }
         let is_lost = has_removed(&path);
         if !is_lost {
-            self.log.store(now, Ordering::Relaxed);
+            self.log.store(inode, Ordering::Relaxed);
         }
         !is_lost
     }
 
     /// # Errors
-    /// The file is not there any more.
+    /// If the file is no longer there.
     pub(super) fn check(&self) -> Result<(), DbErr> {
         if self.is_there() {
-            self.told.store(false, Ordering::Relaxed);
+            self.is_loss_logged.store(false, Ordering::Relaxed);
             return Ok(());
         }
-        if !self.told.swap(true, Ordering::Relaxed) {
+        if !self.is_loss_logged.swap(true, Ordering::Relaxed) {
             tracing::error!(
                 file = %self.path.display(),
                 "the database file was removed or replaced while it is in use: nothing is written any more; put the file \
@@ -145,18 +145,18 @@ impl OpenedFile {
     }
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Whether this process has a file open that was removed from this path, or moved away.
+/// Whether this process has a file open that was removed from this path.
 fn has_removed(path: &Path) -> bool {
     let Ok(path) = path.canonicalize().or_else(|_| canonical_parent(path)) else {
         return false;
     };
-    let removed = beside(&path, " (deleted)");
+    let removed = with_suffix(&path, " (deleted)");
     let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
         return false;
     };
@@ -196,7 +196,7 @@ pub(super) async fn open_read_only(file: &Path) -> Result<Pools, DbErr> {
     })
 }
 
-/// What a pool's connections are for.
+/// Purpose of a pool's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Read,
@@ -211,7 +211,7 @@ async fn connect(options: SqliteConnectOptions, connections: u32, usage: Use) ->
         .idle_timeout(None)
         .max_lifetime(None)
         .acquire_timeout(super::ACQUIRE_TIMEOUT)
-        // A thread of this process, which ends with the connection: there is nothing to find out by asking.
+        // The connection is a thread of this process: a ping would show nothing.
         .test_before_acquire(false)
         .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
         .after_release(move |connection, _| {
@@ -233,27 +233,27 @@ async fn connect(options: SqliteConnectOptions, connections: u32, usage: Use) ->
     Ok(Pool::new(db, Arc::new(Liveness::new(None)), suspect))
 }
 
-/// Whether a connection that comes back holds no open transaction (RL1). After `SQLITE_FULL` and `SQLITE_IOERR` SQLite may
-/// have rolled back by itself; the driver's own rollback fails then, and it goes on counting a transaction that is not
-/// there: later ones would be savepoints in one that nobody commits.
+/// Whether a released connection has no open transaction (RL1). After `SQLITE_FULL` and `SQLITE_IOERR` SQLite may have
+/// rolled back by itself; then the driver's own rollback fails, and the driver keeps counting a transaction that does
+/// not exist: later ones would be savepoints in a transaction that is never committed.
 async fn is_sound(connection: &mut SqliteConnection, usage: Use) -> Result<bool, sqlx::Error> {
-    // The rollback of a dropped transaction is only queued; this answers after it.
+    // The rollback of a dropped transaction is only queued; the ping returns after it.
     connection.ping().await?;
     if connection.is_in_transaction() {
         return Ok(false);
     }
-    // The driver counts; SQLite knows. There is nothing to roll back but what was left open.
+    // The driver only counts transactions; SQLite knows. A ROLLBACK succeeds only if a transaction was left open.
     Ok(usage == Use::Read || sqlx::query("ROLLBACK").execute(connection).await.is_err())
 }
 
-/// Raises the number in the file's header, which nothing else uses: it is part of the transaction.
+/// Raises `user_version` in the file's header, which has no other use here: the change is part of the transaction.
 pub(super) async fn raise_version(tx: &impl ConnectionTrait) -> Result<i32, DbErr> {
     let next = version(tx).await?.wrapping_add(1);
     tx.execute_unprepared(&format!("PRAGMA user_version = {next}")).await?;
     Ok(next)
 }
 
-/// Whether the number has been raised so far; it may have gone on since, and past its end.
+/// Whether the version has reached `raised`; it may be higher by now, and may have wrapped around.
 pub(super) async fn has_version(reader: &impl ConnectionTrait, raised: i32) -> Result<bool, DbErr> {
     Ok(version(reader).await?.wrapping_sub(raised) >= 0)
 }
@@ -273,12 +273,12 @@ pub(super) async fn begin_write(writer: &DatabaseConnection) -> Result<DatabaseT
     writer.begin_with_options(options).await
 }
 
-/// In WAL mode a deferred transaction keeps the state of its first read.
+/// In WAL mode a deferred transaction sees the state at its first read.
 pub(super) async fn begin_read(reader: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
     reader.begin().await
 }
 
-/// `UNIQUE constraint failed: t.a, t.b` becomes PostgreSQL's name for it, `t_a_b_key`.
+/// Converts `UNIQUE constraint failed: t.a, t.b` into PostgreSQL's constraint name `t_a_b_key`.
 pub(super) fn constraint(message: &str) -> String {
     let columns = message.rsplit_once(": ").map_or("", |(_, columns)| columns);
     let mut name = String::new();
@@ -307,8 +307,8 @@ pub(super) fn history_triggers() -> Vec<String> {
         .collect()
 }
 
-/// `OR IGNORE` in a trigger gives way to what the statement around it wants, and a foreign key that sets NULL wants an
-/// error; `ON CONFLICT` does not.
+/// Uses `ON CONFLICT`: the conflict policy of the outer statement overrides `OR IGNORE` in a trigger, and a foreign key
+/// with SET NULL uses ABORT.
 pub(super) fn change_triggers(table: &str, key: &str, entity: &str) -> Vec<String> {
     triggers(table, |row| {
         format!(
@@ -318,7 +318,8 @@ pub(super) fn change_triggers(table: &str, key: &str, entity: &str) -> Vec<Strin
     })
 }
 
-/// As step m0001 made them: a row that was changed and then lost a reference in one transaction failed it.
+/// The triggers as step m0001 created them: a transaction failed if it changed a row and then removed a reference from
+/// it.
 pub(super) fn first_change_triggers(table: &str, key: &str, entity: &str) -> Vec<String> {
     triggers(table, |row| {
         format!(
@@ -333,7 +334,7 @@ pub(super) fn renew_change_triggers(table: &str, key: &str, entity: &str) -> Vec
     drop.into_iter().chain(change_triggers(table, key, entity)).collect()
 }
 
-/// What may happen to a row, and the name of the row then.
+/// The row events, and the row's name in each trigger.
 const EVENTS: [(&str, &str); 3] = [("insert", "NEW"), ("update", "NEW"), ("delete", "OLD")];
 
 fn triggers(table: &str, note: impl Fn(&str) -> String) -> Vec<String> {
@@ -348,7 +349,7 @@ fn triggers(table: &str, note: impl Fn(&str) -> String) -> Vec<String> {
         .collect()
 }
 
-/// Names are compared as SQLite does, whatever their case.
+/// Compares names without case, as SQLite does.
 pub(super) fn foreign_objects(tables: &str, tracked: &str) -> String {
     format!(
         "SELECT type || ' ' || name || CASE type WHEN 'trigger' THEN ' on ' || tbl_name ELSE '' END AS object \

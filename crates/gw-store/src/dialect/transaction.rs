@@ -1,10 +1,11 @@
-//! A transaction that cannot be taken for one that it is not (RL1).
+//! Transactions that detect a rollback by the engine (RL1).
 //!
-//! Invariants: after a failed statement nothing more runs in it and nothing of it is kept. Both engines may have undone
-//! it by themselves by then (SQLite on a full disk, PostgreSQL on any error), and what followed would be kept alone or
-//! not at all. And [`Transaction::commit`] succeeds only once another connection has seen what was committed.
+//! Invariants: after a failed statement no other statement runs in the transaction, and nothing of it is committed.
+//! Both engines may have rolled it back by themselves by then (SQLite on a full disk, PostgreSQL on any error), and
+//! later statements would be committed alone or not at all. And [`Transaction::commit`] succeeds only once another
+//! connection has seen the committed data.
 
-use super::{Engine, Pool, Stamp, postgres, sqlite};
+use super::{Engine, HistoryId, Pool, postgres, sqlite};
 use crate::StoreError;
 use gw_types::Epoch;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, Statement};
@@ -16,25 +17,25 @@ use tokio::sync::OwnedSemaphorePermit;
 #[derive(Debug)]
 pub(crate) struct Transaction {
     db: DatabaseTransaction,
-    /// Whose connection it holds.
+    /// The pool that owns the connection.
     pool: Pool,
-    /// Where its commit is looked for.
+    /// The pool that verifies the commit.
     reader: Pool,
     failed: AtomicBool,
-    /// Given back when the transaction has ended.
+    /// The mutation's place in the queue; released when the transaction has ended.
     turn: Option<OwnedSemaphorePermit>,
 }
 
-/// By what another connection tells that a transaction was committed.
+/// How another connection recognizes that a transaction was committed.
 #[derive(Debug)]
 pub(super) enum Receipt {
-    /// The epoch that it raised, with the stamp it gave to it: no other history has it.
-    Epoch(Epoch, Stamp),
-    /// SQLite: the number in the file's header, raised by the transaction.
+    /// The epoch that it raised, and the epoch's stamp, which no other history has.
+    Epoch(Epoch, HistoryId),
+    /// SQLite: the version in the file's header, raised by the transaction.
     Version(i32),
-    /// PostgreSQL: the transaction's number.
+    /// PostgreSQL: the transaction's id.
     Number(String),
-    /// It wrote nothing.
+    /// The transaction wrote nothing.
     Nothing,
 }
 
@@ -49,7 +50,7 @@ impl Transaction {
         }
     }
 
-    /// Keeps the turn of a mutation until the transaction has ended.
+    /// Holds the mutation's place in the queue until the transaction has ended.
     pub(super) fn in_turn(self, turn: OwnedSemaphorePermit) -> Self {
         Self {
             turn: Some(turn),
@@ -57,34 +58,35 @@ impl Transaction {
         }
     }
 
-    /// Runs `work` on the transaction itself, for what takes no other; without an end to its waits.
+    /// Runs `work` on the raw transaction, for APIs that require it; its waits are not limited.
     pub(crate) async fn with_raw<T>(
         &self,
         work: impl AsyncFnOnce(&DatabaseTransaction) -> Result<T, DbErr>,
     ) -> Result<T, DbErr> {
         self.refuse_after_failure()?;
-        let done = work(&self.db).await;
-        if done.is_err() {
+        let result = work(&self.db).await;
+        if result.is_err() {
             self.failed.store(true, Ordering::Release);
             self.pool.suspect.store(true, Ordering::Release);
         }
-        done
+        result
     }
 
-    /// Keeps everything, and returns when another connection has seen it.
+    /// Commits, and returns when another connection has seen the commit.
     ///
     /// # Errors
-    /// [`StoreError::Unconfirmed`] if nobody can say whether it was kept; anything else means that it was not.
+    /// [`StoreError::Unconfirmed`] if it is unknown whether the commit succeeded; any other error means that it did
+    /// not.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         let receipt = self.receipt(None).await?;
         self.keep(&receipt).await
     }
 
-    /// The same for a mutation of policy, which may have raised the epoch: that and its stamp.
+    /// Commits a policy mutation that may have raised the epoch; returns the epoch and its stamp.
     ///
     /// # Errors
     /// As [`Transaction::commit`].
-    pub(crate) async fn commit_epoch(self, raised: Option<Epoch>) -> Result<Option<(Epoch, Stamp)>, StoreError> {
+    pub(crate) async fn commit_epoch(self, raised: Option<Epoch>) -> Result<Option<(Epoch, HistoryId)>, StoreError> {
         let receipt = self.receipt(raised).await?;
         self.keep(&receipt).await?;
         Ok(match receipt {
@@ -102,15 +104,15 @@ impl Transaction {
             turn,
         } = self;
         if failed.into_inner() {
-            // Dropped, and so rolled back.
+            // Dropping `db` rolls back.
             return Err(after_failure().into());
         }
         let committed = pool.run(db.commit()).await.map_err(StoreError::from);
-        // Reading back keeps nobody from his turn.
+        // The next mutation need not wait for the read-back.
         drop(turn);
         match committed {
             Ok(()) => {}
-            // Where the way to the database was lost the commit may stand; where it refused, it does not.
+            // If the connection was lost, the commit may have succeeded; if the database refused, it has not.
             Err(error) if error.is_unavailable() => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
@@ -118,7 +120,7 @@ impl Transaction {
                 );
                 return match is_kept(&reader, receipt).await {
                     Ok(true) => Ok(()),
-                    // A file has no server that could still be at it.
+                    // SQLite has no server that could still be committing.
                     Ok(false) if pool_engine(&pool) == Engine::Sqlite => Err(error),
                     Ok(false) | Err(_) => Err(StoreError::Unconfirmed("the commit was not answered")),
                 };
@@ -145,7 +147,7 @@ impl Transaction {
         }
     }
 
-    /// Undoes everything now, rather than when dropped.
+    /// Rolls back now, rather than on drop.
     pub(crate) async fn rollback(self) -> Result<(), DbErr> {
         let Self {
             db,
@@ -155,7 +157,7 @@ impl Transaction {
             ..
         } = self;
         if failed.into_inner() {
-            // There may be nothing left to undo; dropping it finds out, and the connection is looked at.
+            // There may be nothing left to roll back; the drop tries, and the pool checks the released connection.
             return Ok(());
         }
         pool.run(db.rollback()).await
@@ -176,11 +178,15 @@ impl Transaction {
 
     async fn run<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
         self.refuse_after_failure()?;
-        let done = self.pool.run(work).await;
-        if done.is_err() {
+        let result = self.pool.run(work).await;
+        if let Err(error) = &result {
             self.failed.store(true, Ordering::Release);
+            // Mutations that queue behind this one would fail alike (RL14).
+            if self.turn.is_some() && crate::error::is_unavailable(error) {
+                self.pool.liveness.note_refusal();
+            }
         }
-        done
+        result
     }
 
     fn refuse_after_failure(&self) -> Result<(), DbErr> {
@@ -197,10 +203,10 @@ fn after_failure() -> DbErr {
 }
 
 fn pool_engine(pool: &Pool) -> Engine {
-    Engine::of(pool)
+    Engine::for_connection(pool)
 }
 
-/// Whether a connection of `reader` sees what left this receipt.
+/// Whether a connection of `reader` sees the transaction of this receipt.
 async fn is_kept(reader: &Pool, receipt: &Receipt) -> Result<bool, StoreError> {
     match receipt {
         Receipt::Epoch(epoch, stamp) => Ok(super::stamp(reader, *epoch).await? == Some(*stamp)),
@@ -238,7 +244,7 @@ mod tests {
     use super::*;
     use crate::dialect::full_disk;
 
-    /// What a failed-over primary lost and what took its place bear the same number: the stamp tells them apart.
+    /// An epoch lost in a failover and its successor have the same number: the stamp distinguishes them.
     #[tokio::test]
     async fn rl1_another_historys_epoch_or_an_older_file_confirms_nothing() {
         let place = full_disk::place();
@@ -246,14 +252,14 @@ mod tests {
         store.migrate().await.unwrap();
         let pools = &store.inner.pools;
         let head = super::super::head(&pools.reader).await.unwrap();
-        let kept = |receipt: Receipt| async move { is_kept(&pools.reader, &receipt).await.unwrap() };
-        assert!(kept(Receipt::Epoch(head.epoch, head.stamp)).await);
+        let is_committed = |receipt: Receipt| async move { is_kept(&pools.reader, &receipt).await.unwrap() };
+        assert!(is_committed(Receipt::Epoch(head.epoch, head.stamp)).await);
         assert!(
-            !kept(Receipt::Epoch(head.epoch, Stamp(uuid::Uuid::from_u128(1)))).await,
+            !is_committed(Receipt::Epoch(head.epoch, HistoryId(uuid::Uuid::from_u128(1)))).await,
             "another history"
         );
         assert!(
-            !kept(Receipt::Epoch(Epoch(head.epoch.0 + 1), head.stamp)).await,
+            !is_committed(Receipt::Epoch(Epoch(head.epoch.0 + 1), head.stamp)).await,
             "not there"
         );
 
@@ -261,8 +267,11 @@ mod tests {
         let Receipt::Version(version) = tx.receipt(None).await.unwrap() else {
             panic!("a file has versions")
         };
-        assert!(!kept(Receipt::Version(version)).await, "open, so nobody else sees it");
+        assert!(
+            !is_committed(Receipt::Version(version)).await,
+            "open, so nobody else sees it"
+        );
         tx.rollback().await.unwrap();
-        assert!(kept(Receipt::Version(version - 1)).await && !kept(Receipt::Version(version)).await);
+        assert!(is_committed(Receipt::Version(version - 1)).await && !is_committed(Receipt::Version(version)).await);
     }
 }

@@ -1,6 +1,6 @@
 //! The tables of the audit database.
 
-/// One writer's chain within a stream, and its end.
+/// Chains: one per writer and stream, each with its end.
 pub(crate) mod chains {
     use sea_orm::entity::prelude::*;
 
@@ -15,9 +15,9 @@ pub(crate) mod chains {
         pub fence: i64,
         pub holder: String,
         pub leased_until: i64,
-        /// The highest number the writer is known to have given out (HD25).
+        /// The highest sequence number that the writer is known to have issued (HD25).
         pub issued: i64,
-        /// How many entries are sealed, so the number of the next one.
+        /// Number of sealed entries, which is the sequence number of the next one.
         pub size: i64,
         #[sea_orm(column_type = "VarBinary(StringLen::None)")]
         pub head_hash: Vec<u8>,
@@ -59,7 +59,7 @@ pub(crate) mod entries {
         pub resource_id: Option<String>,
         pub tx_hash: Option<String>,
         pub outbox_id: Option<i64>,
-        /// The policy store whose outbox row it was.
+        /// The policy store of the outbox row.
         pub store_id: Option<Uuid>,
     }
 
@@ -79,7 +79,7 @@ pub(crate) mod checkpoints {
         pub chain_id: i64,
         pub size: i64,
         pub note: String,
-        /// How often the chain had been re-anchored.
+        /// How often the chain had been re-anchored before.
         pub era: i64,
     }
 
@@ -104,7 +104,7 @@ pub(crate) mod discontinuities {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// What is left of pruned beginnings of chains, the newest with the greatest size.
+/// Anchors of pruned chains; the newest has the largest size.
 pub(crate) mod anchors {
     use sea_orm::entity::prelude::*;
 
@@ -115,24 +115,24 @@ pub(crate) mod anchors {
         #[sea_orm(primary_key)]
         pub id: i64,
         pub chain_id: i64,
-        /// How many entries are gone.
+        /// Number of pruned entries.
         pub size: i64,
         /// The anchor (`gw_audit::Anchor`).
         #[sea_orm(column_type = "VarBinary(StringLen::None)")]
         pub bytes: Vec<u8>,
         /// Its signature.
         pub note: String,
-        /// The signed checkpoint that covers what is gone; its note stays.
+        /// The signed checkpoint that covers the pruned entries; its note is kept.
         pub checkpoint_size: i64,
         pub reason: String,
-        /// The retention or the number of rows that was kept to.
+        /// The retention or the maximum number of rows.
         pub bound: String,
         /// The first entry that the prune of this row removed.
         pub first_seq: i64,
         pub lowest_id: i64,
         pub highest_id: i64,
         pub created_at: i64,
-        /// Whether an audit entry tells of it.
+        /// Whether an audit entry about the prune exists.
         pub logged: bool,
     }
 
@@ -150,7 +150,7 @@ pub(crate) mod hash_tiles {
         #[sea_orm(primary_key)]
         pub id: i64,
         pub chain_id: i64,
-        /// The number of its first entry divided by 256.
+        /// The sequence number of its first entry divided by 256.
         pub tile: i64,
         #[sea_orm(column_type = "VarBinary(StringLen::None)")]
         pub hashes: Vec<u8>,
@@ -159,7 +159,7 @@ pub(crate) mod hash_tiles {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// Which instance does the work that only one may do at a time.
+/// Leases for work that one instance does at a time.
 pub(crate) mod leases {
     use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Contracts and grants, contracts whose registration was deleted, and whose they were.
+//! Contracts, grants, and contracts whose registration ended or was deleted.
 
 pub(crate) mod contracts {
     use sea_orm::entity::prelude::*;
@@ -22,7 +22,7 @@ pub(crate) mod contracts {
         pub created_at: i64,
         pub updated_at: i64,
         pub trusted_router: bool,
-        /// The first block that is the organization's, if another one had it before.
+        /// The first block that belongs to the organization, if another one had the address before.
         pub owned_from: Option<i64>,
     }
 
@@ -40,7 +40,7 @@ pub(crate) mod contract_grants {
         pub id: Uuid,
         pub contract_id: Uuid,
         pub group_id: Uuid,
-        /// Names in fixed order, separated by commas.
+        /// Claim names in fixed order, separated by commas.
         pub claims: String,
         pub functions: Option<Json>,
         pub event_rules: Option<Json>,
@@ -89,11 +89,11 @@ pub(crate) mod past_contracts {
         pub deployed_by_user_id: Option<Uuid>,
         pub allow_visibleto_unlock: bool,
         pub events_allow_dynamic_payload: bool,
-        /// Those it ended with.
+        /// The grants at the end of the registration.
         pub grants: Json,
-        /// The first block that was the organization's, if another one had it before.
+        /// The first block that belonged to the organization, if another one had the address before.
         pub owned_from: Option<i64>,
-        /// The last one; without it none is shown by this registration.
+        /// The last block that belonged to the organization; `None`: this registration shows no block.
         pub owned_until: Option<i64>,
         pub since: i64,
         pub ended_at: i64,

@@ -1,4 +1,4 @@
-//! What became of sends once they were mined.
+//! Post-execution results of sends.
 
 pub(crate) mod watched_sends {
     use sea_orm::entity::prelude::*;
@@ -11,7 +11,7 @@ pub(crate) mod watched_sends {
         pub id: Uuid,
         pub tx_hash: Option<String>,
         pub sender: String,
-        /// A decimal: nonces have 64 bits, signed columns 63.
+        /// Decimal text: nonces have 64 bits, signed columns 63.
         pub nonce: String,
         pub external_id: String,
         pub org_id: Uuid,

@@ -1,4 +1,4 @@
-//! The tables as SeaORM 2 sees them: raw column types, no meaning. `row` turns them into records.
+//! SeaORM 2 entities of the tables: raw column types without meaning. `row` converts them to records.
 //!
 //! Times are microseconds since 1970, addresses and hashes lower-case `0x` hex, rules JSON.
 #![expect(

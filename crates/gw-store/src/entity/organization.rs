@@ -1,4 +1,4 @@
-//! Organizations, groups, access.
+//! Organizations, groups and group access.
 
 pub(crate) mod organizations {
     use sea_orm::entity::prelude::*;
@@ -33,7 +33,7 @@ pub(crate) mod groups {
         pub parent_id: Option<Uuid>,
         pub slug: String,
         pub name: String,
-        /// The name in lower case, made here so that both engines agree on what that is.
+        /// The name in lower case, computed here so that both engines agree.
         pub name_key: String,
         pub description: String,
         pub is_org_admin: bool,
@@ -57,7 +57,7 @@ pub(crate) mod group_access {
         #[sea_orm(primary_key, auto_increment = false)]
         pub group_id: Uuid,
         pub allowed_methods: Json,
-        /// Names in fixed order, separated by commas.
+        /// Claim names in fixed order, separated by commas.
         pub claims: String,
         pub rpc_api_key: Option<String>,
         pub verbose_errors: bool,

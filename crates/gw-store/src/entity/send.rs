@@ -1,4 +1,4 @@
-//! What the send path writes.
+//! Tables that the send path writes.
 
 pub(crate) mod reservations {
     use sea_orm::entity::prelude::*;
@@ -14,7 +14,7 @@ pub(crate) mod reservations {
         pub user_id: Uuid,
         pub kind: String,
         pub sender: String,
-        /// A decimal: nonces have 64 bits, signed columns 63.
+        /// Decimal text: nonces have 64 bits, signed columns 63.
         pub nonce: String,
         pub tx_hash: Option<String>,
         pub state: String,

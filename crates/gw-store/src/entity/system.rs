@@ -1,5 +1,5 @@
-//! The audit outbox and the instances. The epoch and its change rows have no entity: only `dialect` and the
-//! triggers touch them.
+//! The audit outbox, instances, journal heads, signed heads and legal holds. The epoch and its change rows have no
+//! entity: only `dialect` and the triggers access them.
 
 pub(crate) mod audit_outbox {
     use sea_orm::entity::prelude::*;
@@ -22,13 +22,13 @@ pub(crate) mod audit_outbox {
         pub old_value: Option<String>,
         pub new_value: Option<String>,
         pub correlation_id: Option<String>,
-        /// Salts of the entry's personal values come from it: sealed again, the entry has the same bytes.
+        /// The salts of the entry's personal values derive from it: sealed again, the entry has the same bytes.
         #[sea_orm(column_type = "VarBinary(StringLen::None)", nullable)]
         pub salt_seed: Option<Vec<u8>>,
-        /// The code over all of the above, under a key that is not in the database.
+        /// MAC over all columns above, with a key that is not in the database.
         #[sea_orm(column_type = "VarBinary(StringLen::None)", nullable)]
         pub mac: Option<Vec<u8>>,
-        /// When the audit store had it; it is kept for a while, should the audit store lose it.
+        /// When the audit store had the entry; the row is kept for a while in case the audit store loses it.
         pub sealed_at: Option<i64>,
     }
 
@@ -64,7 +64,7 @@ pub(crate) mod journal_heads {
         pub shard: Uuid,
         #[sea_orm(primary_key, auto_increment = false)]
         pub stream: String,
-        /// How many records the writer has numbered.
+        /// Number of records that the writer has numbered.
         pub issued: i64,
         pub noted_at: i64,
         /// When lost records of this chain were reported.
@@ -91,7 +91,7 @@ pub(crate) mod signed_heads {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// Holds on the audit log.
+/// Legal holds on the audit log.
 pub(crate) mod legal_holds {
     use sea_orm::entity::prelude::*;
 

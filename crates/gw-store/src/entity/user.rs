@@ -1,4 +1,4 @@
-//! Users, what they belong to, own and hold.
+//! Users, with their memberships, addresses, tokens and records.
 
 pub(crate) mod users {
     use sea_orm::entity::prelude::*;

@@ -1,10 +1,10 @@
-//! Time since boot, suspension included (HD23 E-4): freshness must not outlive a machine that slept.
+//! Time since boot, including suspension (HD23 E-4): a snapshot must not count as fresh after the machine slept.
 
 use std::time::Duration;
 
-/// A clock that only ever runs, and also while the machine sleeps.
+/// A monotonic clock that also runs while the machine sleeps.
 pub trait Uptime: Send + Sync + core::fmt::Debug {
-    /// Time since some fixed moment before the process started.
+    /// Returns the time since a fixed moment before the process started.
     fn now(&self) -> Duration;
 }
 

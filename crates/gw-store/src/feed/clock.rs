@@ -9,11 +9,12 @@ use std::{
     time::Duration,
 };
 
-/// The later of our clock and the database's; clones share what was seen.
+/// The later of the local and the database's clock; clones share their state.
 ///
-/// Never decreasing but for one case: both clocks agree on a time that lies further than the allowed skew behind what was
-/// given out. Then what was given out was wrong, and time goes on from where both are: a clock that was an hour ahead for
-/// a moment must not hold decisions an hour ahead (RL11). The case is told of as [`ClockJump::Confirmed`].
+/// The time decreases in one case only: both clocks agree on a time that is further than the allowed skew behind the
+/// last time returned. Then the returned time was wrong, and time continues from where both clocks are: a clock that
+/// was an hour ahead for a moment must not keep decisions an hour ahead (RL11). [`ClockJump::Confirmed`] reports the
+/// case.
 #[derive(Clone, Debug)]
 pub struct FeedClock {
     seen: Arc<Seen>,
@@ -22,37 +23,37 @@ pub struct FeedClock {
 #[derive(Debug)]
 struct Seen {
     local: Arc<dyn Clock>,
-    /// How far the database is ahead of us, in microseconds; never negative.
+    /// How far the database's clock is ahead of ours, in microseconds; never negative.
     ahead: AtomicI64,
-    /// The latest time given out.
+    /// The latest time returned.
     latest: AtomicI64,
 }
 
-/// What the database's clock showed about ours.
+/// Change in the agreement between our clock and the database's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockJump {
-    /// They are further apart than the allowed skew: nothing but metadata is served from now on.
+    /// The clocks are further apart than the allowed skew: only metadata is served from now on.
     Apart {
-        /// Whether ours is the one ahead.
+        /// Whether our clock is ahead.
         ahead: bool,
-        /// How far apart they are at least.
+        /// Lower bound of the distance.
         by: Duration,
     },
-    /// They agree again, and decisions go by them.
+    /// The clocks agree again, and decisions use them.
     Confirmed {
-        /// How much of the time given out was taken back; zero if none was.
+        /// How far the returned time was set back; zero if it was not.
         taken_back: Duration,
     },
 }
 
-/// One look at both clocks.
+/// Result of one comparison of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Skew {
-    /// How far apart they are at least.
+    /// Lower bound of the distance.
     pub(super) by: Duration,
-    /// Whether ours is the one ahead.
+    /// Whether our clock is ahead.
     pub(super) ahead: bool,
-    /// How much of the time given out was taken back.
+    /// How far the returned time was set back.
     pub(super) taken_back: Duration,
 }
 
@@ -66,7 +67,7 @@ impl FeedClock {
         Self { seen: Arc::new(seen) }
     }
 
-    /// Takes note of the database's time, told by a query that took `waited`.
+    /// Records the database's time, read by a query that took `waited`.
     pub(super) fn observe(&self, database: Option<Timestamp>, waited: Duration, max_skew: Duration) -> Skew {
         let Some(database) = database else {
             return Skew {
@@ -76,7 +77,7 @@ impl FeedClock {
             };
         };
         let local = self.seen.local.now().micros();
-        // The answer was made at some moment of the wait: both bounds of the distance are known, not the distance.
+        // The answer was computed at some moment of the wait: only bounds of the distance are known.
         let ahead_at_least = database.micros().saturating_sub(local);
         let behind_at_least = local.saturating_sub(micros(waited)).saturating_sub(database.micros());
         self.seen.ahead.store(ahead_at_least.max(0), Ordering::Relaxed);
@@ -93,13 +94,13 @@ impl FeedClock {
         }
     }
 
-    /// Goes on from `now`, on which both clocks agree, if what was given out lies too far ahead of it.
+    /// Sets the time back to `now`, on which both clocks agree, if the returned time is too far ahead of it.
     fn take_back(&self, now: i64, max_skew: Duration) -> Duration {
         let latest = self.seen.latest.load(Ordering::Relaxed);
         if latest <= now.saturating_add(micros(max_skew)) {
             return Duration::ZERO;
         }
-        // A caller that read the clocks before this may raise it once more; the next look takes that back, too.
+        // A caller that read the clocks before this may raise it once more; the next comparison sets it back again.
         self.seen.latest.store(now, Ordering::Relaxed);
         duration(latest.saturating_sub(now))
     }
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(clock.now(), Timestamp::from_secs(10));
     }
 
-    /// RL11: an hour ahead and back. Time goes on where both clocks are as soon as they agree, and not before.
+    /// RL11: the clock jumps an hour ahead and back. Time continues from both clocks as soon as they agree, not before.
     #[test]
     fn rl11_time_that_was_given_out_by_a_wrong_clock_is_taken_back_once_the_database_confirms() {
         let (clock, wall) = clock();
@@ -210,7 +211,7 @@ mod tests {
             "once"
         );
 
-        // What lies within the allowed skew stays: two clocks never agree to the microsecond.
+        // A difference within the allowed skew stays: two clocks never agree to the microsecond.
         assert_eq!(clock.observe(at(13), Duration::ZERO, SECOND).by, SECOND);
         assert_eq!(clock.now(), Timestamp::from_secs(13));
         assert_eq!(clock.observe(at(12), Duration::ZERO, SECOND).taken_back, Duration::ZERO);

@@ -1,7 +1,7 @@
-//! PostgreSQL's notifications, on a connection of their own (HD23 E-6).
+//! PostgreSQL's notifications, on a separate connection (HD23 E-6).
 //!
-//! A pooler may take LISTEN and never deliver: after each connect a notification to ourselves must arrive before
-//! the feed slows its poll down. Nothing depends on notifications for safety, only for speed.
+//! A pooler may accept LISTEN and never deliver: after each connect a notification to ourselves must arrive before the
+//! feed polls more slowly. Safety does not depend on notifications, only speed.
 
 use super::Shared;
 use crate::{Location, dialect::CHANNEL};
@@ -12,16 +12,16 @@ use std::{
     time::Duration,
 };
 
-/// How long connecting and our own notification may take.
+/// Timeout for connecting and receiving our own notification.
 const SELF_TEST: Duration = Duration::from_secs(5);
-/// How long to leave a server alone that refused us.
+/// Pause after the server refused the connection.
 const RETRY: Duration = Duration::from_secs(5);
-/// After so much silence the connection has to prove itself again.
+/// After this much silence the connection is tested again.
 const SILENCE: Duration = Duration::from_secs(60);
-/// What we send ourselves.
+/// Payload of our own notification.
 const PING: &str = "ping";
 
-/// The URL to listen on, if this database has notifications.
+/// Returns the URL to listen on, if this database has notifications.
 pub(super) fn url(location: &Location) -> Option<Secret> {
     match location {
         Location::Sqlite { .. } | Location::SqliteReadOnly { .. } => None,
@@ -29,16 +29,16 @@ pub(super) fn url(location: &Location) -> Option<Secret> {
     }
 }
 
-/// Has the worker look at each notification, for as long as the task lives.
+/// Wakes the worker at each notification, for as long as the task lives.
 pub(super) async fn run(shared: Arc<Shared>, url: Secret) {
     loop {
         match tokio::time::timeout(SELF_TEST, connect(&url)).await {
             Ok(Ok(mut connection)) => {
                 shared.listening.store(true, Ordering::Relaxed);
                 loop {
-                    // What was announced before this moment, or while a connection was lost, may have been missed.
+                    // Notifications before this moment, or while the connection was lost, may have been missed.
                     shared.look.notify_one();
-                    // A connection whose packets vanish never fails: silence is no proof, so it is made anew and tested.
+                    // A connection whose packets vanish never fails: after a silence it is opened anew and tested.
                     match tokio::time::timeout(SILENCE, connection.try_recv()).await {
                         Ok(Ok(Some(_))) => {}
                         Ok(Ok(None) | Err(_)) => {
@@ -48,7 +48,7 @@ pub(super) async fn run(shared: Arc<Shared>, url: Secret) {
                         Err(_) => break,
                     }
                 }
-                // The connection may be another one now: it is to prove itself again.
+                // A new connection must pass the test again.
                 shared.listening.store(false, Ordering::Relaxed);
             }
             Ok(Err(cause)) => {
@@ -63,7 +63,7 @@ pub(super) async fn run(shared: Arc<Shared>, url: Secret) {
     }
 }
 
-/// A listening connection over which our own notification arrived.
+/// Opens a listening connection on which our own notification arrived.
 async fn connect(url: &Secret) -> Result<PgListener, Error> {
     let mut connection = PgListener::connect(url.expose()).await?;
     connection.listen(CHANNEL).await?;

@@ -1,11 +1,11 @@
 //! The newest snapshot, and whether it is fresh (HD23, HD21).
 //!
-//! One worker per feed asks for the head, applies what changed and publishes; it is woken by this instance's own
-//! commits, by PostgreSQL's notifications and by a poll that never stops. Callers only read.
+//! One worker per feed reads the head, applies changes and publishes; it is woken by this instance's own commits, by
+//! PostgreSQL's notifications and by a poll that never stops. Callers only read.
 //!
-//! Invariant: [`Feed::pin`] says `fresh` only if, by the boot-time clock, the head was asked for less than
-//! [`FeedTiming::stale_after`] before and the answer was the pinned epoch or an older one; anything that does not
-//! fit (a gap, a lower head, an unknown entity, a replica, clocks apart) is stale until a full load succeeded.
+//! Invariant: [`Feed::pin`] returns `fresh` only if, by the boot-time clock, the head was read less than
+//! [`FeedTiming::stale_after`] ago and was the pinned epoch or an older one; any inconsistency (a gap, a lower head, an
+//! unknown entity, a replica, clocks apart) makes the snapshot stale until a full load succeeds.
 
 mod boot;
 mod clock;
@@ -15,7 +15,7 @@ mod worker;
 
 use crate::{
     Store, StoreError,
-    dialect::{self, Stamp},
+    dialect::{self, HistoryId},
     snapshot,
     store::Inner,
 };
@@ -35,22 +35,22 @@ use tokio::sync::{Notify, watch};
 pub use boot::{BootClock, Uptime};
 pub use clock::{ClockJump, FeedClock};
 
-/// How much longer than [`FeedTiming::stale_after`] a commit waits to be applied here before its caller is told that it is
-/// not confirmed. The instance is stale by then; this is for a machine that is slow.
+/// How much longer than [`FeedTiming::stale_after`] a commit waits to be applied here before its caller gets "not
+/// confirmed". The instance is stale by then; the extra time is for a slow machine.
 const CATCH_UP: Duration = Duration::from_secs(3);
-/// So many failed looks in a row end the wait for a commit: the database is away.
+/// The wait for a commit ends after this many failed polls in a row: the database is unreachable.
 const GIVE_UP: u64 = 2;
 
-/// How often the feed looks and how long it trusts what it saw.
+/// How often the feed polls and how long it trusts the result.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedTiming {
     /// An unconfirmed head makes the snapshot stale after this long.
     pub stale_after: Duration,
-    /// Poll while LISTEN works: a safety net.
+    /// Poll interval while LISTEN works: a safety net.
     pub poll_listening: Duration,
-    /// Poll without it, and on SQLite.
+    /// Poll interval without LISTEN, and on SQLite.
     pub poll_alone: Duration,
-    /// A longer distance between our clock and the database's is stale (E-5).
+    /// A larger distance between our clock and the database's makes the snapshot stale (E-5).
     pub max_skew: Duration,
 }
 
@@ -77,11 +77,11 @@ pub struct Feed {
 pub struct Pinned {
     /// The snapshot.
     pub snapshot: Arc<Snapshot>,
-    /// Whether anything but metadata may be served from it.
+    /// Whether data other than metadata may be served from it.
     pub fresh: bool,
 }
 
-/// Who is told of clock jumps.
+/// Listener for clock jumps.
 #[derive(Default)]
 struct ClockJumpListener(OnceLock<Box<dyn Fn(ClockJump) + Send + Sync>>);
 
@@ -93,17 +93,17 @@ impl core::fmt::Debug for ClockJumpListener {
     }
 }
 
-/// What readers and the worker share.
+/// State shared by readers and the worker.
 #[derive(Debug)]
 pub(crate) struct Shared {
     current: ArcSwap<Snapshot>,
-    /// When the query that confirmed the head was sent, in nanoseconds of uptime; 0: not confirmed.
+    /// When the query that confirmed the head was sent, in nanoseconds of uptime; 0 if unconfirmed.
     confirmed: AtomicU64,
-    /// The epoch that is applied and its stamp, for those who wait for one.
-    applied: watch::Sender<(Epoch, Stamp)>,
-    /// Asks the worker to look now.
+    /// The applied epoch and its stamp, for tasks that wait for an epoch.
+    applied: watch::Sender<(Epoch, HistoryId)>,
+    /// Wakes the worker.
     look: Notify,
-    /// How many looks have failed.
+    /// Number of failed polls.
     failures: watch::Sender<u64>,
     /// Whether the database's notifications are known to arrive.
     listening: AtomicBool,
@@ -143,14 +143,14 @@ impl Feed {
         })
     }
 
-    /// The feed without its worker's life, for the store that announces commits.
+    /// Creates a handle that does not keep the worker alive, for the store that announces commits.
     pub(crate) fn from_shared(shared: Arc<Shared>) -> Self {
         Self { shared, _worker: None }
     }
 
     /// The newest snapshot.
     pub fn pin(&self) -> Pinned {
-        // In this order: a snapshot may be newer than what was confirmed, never older.
+        // The order matters: a snapshot may be newer than what was confirmed, never older.
         let confirmed = self.shared.confirmed.load(Ordering::Acquire);
         let snapshot = self.shared.current.load_full();
         let (now, stale_after) = (nanos(self.shared.uptime.now()), nanos(self.shared.timing.stale_after));
@@ -165,8 +165,8 @@ impl Feed {
         self.shared.applied.borrow().0
     }
 
-    /// Waits until this instance has applied `epoch`, and says whether it has; gives up when the database is away, or some
-    /// seconds after the time it trusts a head. It is stale by then.
+    /// Waits until this instance has applied `epoch`, and returns whether it has. Gives up if the database is
+    /// unreachable, or some seconds after [`FeedTiming::stale_after`]; the instance is stale by then.
     pub async fn catch_up_to(&self, epoch: Epoch) -> bool {
         let mut applied = self.shared.applied.subscribe();
         let mut failures = self.shared.failures.subscribe();
@@ -186,9 +186,9 @@ impl Feed {
         false
     }
 
-    /// Whether what is applied holds the very commit that raised `epoch`: after a failover another one may bear its number
-    /// (RL1). Where more is applied by now, the database is asked.
-    pub(crate) async fn has_applied(&self, store: &Inner, epoch: Epoch, stamp: Stamp) -> bool {
+    /// Whether the applied state contains the very commit that raised `epoch`: after a failover another commit may have
+    /// the same number (RL1). If a later epoch is applied, the database is queried.
+    pub(crate) async fn has_applied(&self, store: &Inner, epoch: Epoch, stamp: HistoryId) -> bool {
         let (applied, newest) = *self.shared.applied.borrow();
         if applied == epoch {
             return newest == stamp;
@@ -197,18 +197,18 @@ impl Feed {
         applied > epoch && recorded.is_ok_and(|recorded| recorded == Some(stamp))
     }
 
-    /// Whether our clock and the database's agree; nothing but metadata is served while they do not (E-5).
+    /// Whether our clock and the database's agree; only metadata is served while they do not (E-5).
     pub fn clocks_agree(&self) -> bool {
         !self.shared.apart.load(Ordering::Relaxed)
     }
 
-    /// Has `listener` told of each jump of our clock against the database's; the first listener stays. It is called on the
-    /// feed's task and must not wait.
+    /// Registers a listener for jumps of our clock against the database's; only the first registration counts. The
+    /// listener runs on the feed's task and must not block.
     pub fn on_clock_jump(&self, listener: impl Fn(ClockJump) + Send + Sync + 'static) {
         let _first = self.shared.on_clock_jump.0.set(Box::new(listener));
     }
 
-    /// Waits for the next epoch to be applied here; for streams that end with a right (HD18 WS-6).
+    /// Waits until another epoch than `epoch` is applied here; for streams that end when a permission ends (HD18 WS-6).
     pub async fn changed_since(&self, epoch: Epoch) -> Epoch {
         let mut applied = self.shared.applied.subscribe();
         match applied.wait_for(|(applied, _)| *applied != epoch).await {
@@ -218,7 +218,7 @@ impl Feed {
         }
     }
 
-    /// The time for decisions: the later of our clock and the database's (E-5).
+    /// Returns the clock for decisions: the later of our clock and the database's (E-5).
     pub fn clock(&self) -> FeedClock {
         self.shared.clock.clone()
     }
@@ -226,13 +226,13 @@ impl Feed {
 
 impl Shared {
     /// Publishes a snapshot.
-    fn publish(&self, snapshot: Snapshot, stamp: Stamp) {
+    fn publish(&self, snapshot: Snapshot, stamp: HistoryId) {
         let epoch = snapshot.epoch();
         self.current.store(Arc::new(snapshot));
         self.applied.send_replace((epoch, stamp));
     }
 
-    /// Notes that a query sent at `sent` found the published epoch to be the head.
+    /// Records that a query sent at `sent` found the published epoch to be the head.
     fn confirm(&self, sent: Duration, database_time: Option<gw_types::Timestamp>) {
         let waited = self.uptime.now().saturating_sub(sent);
         let skew = self.clock.observe(database_time, waited, self.timing.max_skew);
@@ -273,7 +273,7 @@ impl Shared {
         }
     }
 
-    /// Nothing but a new confirmation makes the snapshot fresh again.
+    /// Makes the snapshot stale until the next confirmation.
     fn doubt(&self) {
         self.confirmed.store(0, Ordering::Release);
     }
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
     use crate::{Actor, dialect::full_disk, record::NewOrganization};
 
-    /// RL1: what a failed-over primary lost and what took its place bear the same number.
+    /// RL1: an epoch lost in a failover and its successor have the same number.
     #[tokio::test]
     async fn rl1_another_historys_epoch_is_not_the_commit_that_was_waited_for() {
         let place = full_disk::place();
@@ -308,7 +308,7 @@ mod tests {
             tx.commit().await.unwrap()
         };
         let (older, newest) = (commit("one").await, commit("two").await);
-        let other = Stamp(uuid::Uuid::from_u128(1));
+        let other = HistoryId(uuid::Uuid::from_u128(1));
         for epoch in [older, newest] {
             let stamp = dialect::stamp(&store.inner.pools.reader, epoch).await.unwrap().unwrap();
             assert!(feed.catch_up_to(epoch).await && feed.has_applied(&store.inner, epoch, stamp).await);

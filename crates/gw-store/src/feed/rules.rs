@@ -1,22 +1,22 @@
-//! What the feed decides, apart from where it reads: pure, so that `gw-models` checks the protocol with the very
-//! functions that run it (HD23 E-1, E-4).
+//! The feed's decisions as pure functions, so that `gw-models` checks the protocol with the functions that run it (HD23
+//! E-1, E-4).
 
 use gw_types::Epoch;
 
-/// How the database's head stands to the epoch that was seen last.
+/// Relation of the database's head to the last seen epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Succession {
     /// The seen epoch is the head.
     Same,
-    /// The head continues the history that was seen.
+    /// The head continues the seen history.
     Later,
     /// The head is an older epoch: another database, or a restored one.
     WentBack,
-    /// Another history: its epoch of the seen number carries another stamp, or is not known any more.
+    /// The head belongs to another history: the seen epoch has another stamp there, or is unknown.
     Another,
 }
 
-/// Compares a head with the epoch seen last and its stamp. `recorded` is the stamp that the database has for the seen
+/// Compares a head with the last seen epoch and its stamp. `recorded` is the stamp that the database has for the seen
 /// epoch: the head's own if the numbers are equal.
 pub fn succession<S: PartialEq>(seen: Epoch, stamp: S, head: Epoch, recorded: Option<S>) -> Succession {
     if head < seen {
@@ -30,8 +30,9 @@ pub fn succession<S: PartialEq>(seen: Epoch, stamp: S, head: Epoch, recorded: Op
     }
 }
 
-/// Whether change rows, in the order of their epochs, tell every step after `from` up to `to`. Every epoch has at least
-/// one change row, so each row belongs to the epoch of the row before it or to the next one. `None` is no epoch.
+/// Whether change rows, in the order of their epochs, cover every step after `from` up to `to`. Every epoch has at
+/// least one change row, so each row belongs to the epoch of the row before it or to the next one. `None` is an invalid
+/// epoch.
 pub fn is_gapless(from: Epoch, to: Epoch, rows: impl IntoIterator<Item = Option<Epoch>>) -> bool {
     let mut last = from;
     for epoch in rows {
@@ -45,7 +46,7 @@ pub fn is_gapless(from: Epoch, to: Epoch, rows: impl IntoIterator<Item = Option<
 }
 
 /// Whether a head may still be trusted: `confirmed` is when the query that confirmed it was sent, 0 if none did. All
-/// three in one unit of uptime.
+/// three in the same unit of uptime.
 pub const fn is_fresh(confirmed: u64, now: u64, stale_after: u64) -> bool {
     confirmed != 0 && now.saturating_sub(confirmed) < stale_after
 }

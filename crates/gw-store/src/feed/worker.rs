@@ -3,8 +3,8 @@
 use super::{Shared, listen};
 use crate::{
     Store, StoreError,
-    dialect::Stamp,
-    snapshot::{self, Since},
+    dialect::HistoryId,
+    snapshot::{self, ChangesSince},
 };
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -12,7 +12,7 @@ use std::{
 };
 use tokio::{task::AbortHandle, time::Instant};
 
-/// Time between two log lines of one outage.
+/// Time between two log lines during one outage.
 const REMIND: Duration = Duration::from_secs(30);
 
 /// Ends the tasks when the last feed is dropped.
@@ -27,8 +27,8 @@ impl Drop for Running {
     }
 }
 
-/// `stamp` is that of the published epoch.
-pub(super) fn start(shared: &Arc<Shared>, store: &Store, stamp: Stamp) -> Running {
+/// Starts the tasks. `stamp` is the stamp of the published epoch.
+pub(super) fn start(shared: &Arc<Shared>, store: &Store, stamp: HistoryId) -> Running {
     let mut tasks = vec![tokio::spawn(run(Arc::clone(shared), store.clone(), stamp)).abort_handle()];
     if let Some(url) = listen::url(&store.inner.config.location) {
         tasks.push(tokio::spawn(listen::run(Arc::clone(shared), url)).abort_handle());
@@ -36,7 +36,7 @@ pub(super) fn start(shared: &Arc<Shared>, store: &Store, stamp: Stamp) -> Runnin
     Running(tasks)
 }
 
-async fn run(shared: Arc<Shared>, store: Store, mut stamp: Stamp) {
+async fn run(shared: Arc<Shared>, store: Store, mut stamp: HistoryId) {
     let mut whole = false;
     let mut outage = Outage::default();
     loop {
@@ -56,7 +56,7 @@ async fn run(shared: Arc<Shared>, store: Store, mut stamp: Stamp) {
                 whole = true;
                 continue;
             }
-            // No confirmation: the snapshot stays fresh for as long as the last one holds.
+            // Without a confirmation the snapshot stays fresh until the last one expires.
             Err(cause) => {
                 shared.failures.send_modify(|failures| *failures += 1);
                 outage.note(&cause);
@@ -75,19 +75,22 @@ async fn run(shared: Arc<Shared>, store: Store, mut stamp: Stamp) {
     }
 }
 
-/// Time during which no head could be read. It is told of when it begins, and every while until it ends.
+/// An outage during which no head could be read. It is logged at its start, regularly, and at its end.
 #[derive(Debug, Default)]
 struct Outage {
     since: Option<Instant>,
-    told: Option<Instant>,
+    last_logged: Option<Instant>,
 }
 
 impl Outage {
     fn note(&mut self, cause: &StoreError) {
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        if self.told.is_none_or(|told| now.duration_since(told) >= REMIND) {
-            self.told = Some(now);
+        if self
+            .last_logged
+            .is_none_or(|last_logged| now.duration_since(last_logged) >= REMIND)
+        {
+            self.last_logged = Some(now);
             let seconds = now.duration_since(since).as_secs();
             tracing::warn!(error = ?cause, seconds, "the head of policy is not confirmed: the policy database does not answer");
         }
@@ -106,26 +109,26 @@ impl Outage {
 
 enum Step {
     /// The published epoch is the head, with this stamp.
-    Confirmed(Stamp),
-    /// Only a full load helps.
+    Confirmed(HistoryId),
+    /// A full load is needed.
     Broken(&'static str),
 }
 
-/// Applies what changed, if anything, and confirms the head.
-async fn follow(shared: &Shared, store: &Store, stamp: Stamp) -> Result<Step, StoreError> {
+/// Applies changes, if any, and confirms the head.
+async fn follow(shared: &Shared, store: &Store, stamp: HistoryId) -> Result<Step, StoreError> {
     let sent = shared.uptime.now();
     let current = shared.current.load_full();
     let (head, since) = snapshot::changes_since(&store.inner.pools, current.epoch(), stamp).await?;
     match since {
-        Since::Nothing => {}
-        Since::Changes(changes) => shared.publish(current.apply(head.epoch, changes), head.stamp),
-        Since::Broken(why) => return Ok(Step::Broken(why)),
+        ChangesSince::Nothing => {}
+        ChangesSince::Changes(changes) => shared.publish(current.apply(head.epoch, changes), head.stamp),
+        ChangesSince::Broken(why) => return Ok(Step::Broken(why)),
     }
     shared.confirm(sent, head.at);
     Ok(Step::Confirmed(head.stamp))
 }
 
-/// Loads everything anew.
+/// Loads all policy again.
 async fn reload(shared: &Shared, store: &Store) -> Result<Step, StoreError> {
     let sent = shared.uptime.now();
     let (snapshot, head) = snapshot::load(&store.inner.pools).await?;

@@ -1,6 +1,6 @@
 //! The audit database: chains, their entries and signed notes (spec/70).
 //!
-//! Entries are only ever inserted; the columns beside the bytes are there to find them by.
+//! Entries are only ever inserted; the columns besides the bytes serve queries.
 
 use super::{execute_all, id, number, number_null, reference, text, text_null, unique};
 use sea_orm_migration::{
@@ -19,7 +19,7 @@ impl MigrationName for Audit {
     }
 }
 
-/// Few and narrow: each is written fifty thousand times a second.
+/// Few and narrow indices: each is written up to fifty thousand times a second.
 const INDICES: [&str; 5] = [
     "CREATE INDEX entries_kind_created_at_idx ON entries (kind, created_at)",
     "CREATE INDEX entries_org_id_created_at_idx ON entries (org_id, created_at) WHERE org_id IS NOT NULL",

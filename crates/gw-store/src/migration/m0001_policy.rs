@@ -1,4 +1,4 @@
-//! The policy tables, the epoch, the change rows and the triggers that write them (HD23).
+//! The policy tables, the epoch, the change rows and the triggers that write change rows (HD23).
 
 use super::{
     engine, execute_all, flag, id, index, json, json_null, number, number_null, reference, text, text_null, unique,
@@ -14,7 +14,7 @@ use sea_orm_migration::{
     {MigrationName, MigrationTrait, SchemaManager},
 };
 
-/// Every policy table, its key, and the entity its change rows name; `snapshot` knows the same entities.
+/// Every policy table with its key and its entity name in change rows; `snapshot` uses the same entity names.
 pub(super) const POLICY_TABLES: [(&str, &str, &str); 11] = [
     ("users", "id", "user"),
     ("organizations", "id", "organization"),
@@ -30,16 +30,16 @@ pub(super) const POLICY_TABLES: [(&str, &str, &str); 11] = [
 ];
 
 #[derive(Debug)]
-pub(super) struct Policy;
+pub(super) struct PolicyTables;
 
-impl MigrationName for Policy {
+impl MigrationName for PolicyTables {
     fn name(&self) -> &str {
         "m0001_policy"
     }
 }
 
 #[async_trait::async_trait]
-impl MigrationTrait for Policy {
+impl MigrationTrait for PolicyTables {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         for table in [
             epoch(),
@@ -87,7 +87,7 @@ impl MigrationTrait for Policy {
     }
 }
 
-/// One row: where policy stands. All mutations queue for it.
+/// One row: the current policy epoch. All mutations queue for its lock.
 fn epoch() -> TableCreateStatement {
     Table::create()
         .table("policy_epoch")
@@ -97,8 +97,8 @@ fn epoch() -> TableCreateStatement {
         .to_owned()
 }
 
-/// A stamp per epoch, so that two histories of one length are told apart: what a failed-over primary lost and what
-/// took its place may bear the same numbers. Written by triggers only.
+/// A stamp per epoch, which distinguishes two histories of equal length: an epoch lost in a failover and its successor
+/// may have the same number. Written by triggers only.
 fn history() -> TableCreateStatement {
     Table::create()
         .table("policy_history")
@@ -107,7 +107,7 @@ fn history() -> TableCreateStatement {
         .to_owned()
 }
 
-/// Which rows changed in which epoch; written by triggers only.
+/// The rows that changed in each epoch; written by triggers only.
 fn changes() -> TableCreateStatement {
     Table::create()
         .table("policy_changes")
@@ -141,7 +141,7 @@ fn users() -> TableCreateStatement {
         .to_owned()
 }
 
-/// Names whose row was deleted: a ban and the end of old tokens outlive it (spec/80 section 7).
+/// External ids of deleted users: a ban and the revocation of old tokens outlive the row (spec/80 section 7).
 fn user_tombstones() -> TableCreateStatement {
     Table::create()
         .table("user_tombstones")
@@ -184,7 +184,7 @@ fn groups() -> TableCreateStatement {
         .foreign_key(&mut reference("groups", "org_id", "organizations", Cascade))
         .index(&mut unique("groups", &["org_id", "slug"]))
         .index(&mut unique("groups", &["org_id", "name_key"]))
-        // A5, on the merged state of a partial update.
+        // A5, checked on the merged state of a partial update.
         .check((
             "groups_one_admin_flag",
             Expr::col("is_org_admin").and(Expr::col("is_org_readonly_admin")).not(),
@@ -317,7 +317,7 @@ fn tx_visibility() -> TableCreateStatement {
         .to_owned()
 }
 
-/// Dead access tokens and families until they would have expired anyway.
+/// Revoked access tokens and families, kept until they would have expired.
 fn revocations() -> TableCreateStatement {
     Table::create()
         .table("revocations")

@@ -1,4 +1,5 @@
-//! Which policy store an entry's outbox row was of; ids of different stores, or of one that went back in time, may be equal.
+//! The policy store of an entry's outbox row; ids of different stores, or of one restored to an earlier state, may be
+//! equal.
 
 use super::{execute_all, id};
 use sea_orm_migration::{

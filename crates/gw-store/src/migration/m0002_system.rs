@@ -1,4 +1,4 @@
-//! What is no policy but belongs to the same transactions: refresh tokens, the audit outbox, the instances.
+//! Tables outside policy that belong to the same transactions: refresh tokens, the audit outbox, the instances.
 
 use super::{flag, id, index, number, number_null, reference, text, text_null, unique};
 use sea_orm_migration::{
@@ -28,7 +28,7 @@ impl MigrationTrait for System {
     }
 }
 
-/// SHA-256 of refresh tokens; used ones stay until they expire, so that a second use shows (TK-5).
+/// SHA-256 of refresh tokens; used ones stay until they expire, so that reuse is detected (TK-5).
 fn refresh_tokens() -> TableCreateStatement {
     Table::create()
         .table("refresh_tokens")
@@ -46,8 +46,8 @@ fn refresh_tokens() -> TableCreateStatement {
         .to_owned()
 }
 
-/// Audit entries on their way to the sealer (decision 46). Ids are given under the lock on the epoch row, so their
-/// order is the order of commits.
+/// Audit entries on their way to the sealer (decision 46). Ids are assigned under the lock on the epoch row, so they
+/// are in commit order.
 fn audit_outbox() -> TableCreateStatement {
     Table::create()
         .table("audit_outbox")

@@ -1,4 +1,4 @@
-//! What pruning leaves behind: signed anchors, and the hashes of removed entries for roots and proofs (spec/70 rules 23, 24).
+//! Tables for pruning: signed anchors, and the hashes of removed entries for roots and proofs (spec/70 rules 23, 24).
 
 use super::{execute_all, number, reference, text, unique};
 use sea_orm_migration::{
@@ -17,7 +17,7 @@ impl MigrationName for Retention {
     }
 }
 
-/// Whether a send has an outcome is asked by its hash before its intent is pruned.
+/// Before the intent of a send is pruned, its outcome is looked up by transaction hash.
 const INDICES: [&str; 1] = ["CREATE INDEX entries_tx_hash_idx ON entries (tx_hash) WHERE tx_hash IS NOT NULL"];
 
 #[async_trait::async_trait]

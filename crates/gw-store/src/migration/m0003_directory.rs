@@ -21,7 +21,7 @@ impl MigrationName for Directory {
 impl MigrationTrait for Directory {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         manager.create_table(tenants()).await?;
-        // The end of a tenant touches all its users.
+        // Removing a tenant affects all its users.
         manager.create_index(index("users", &["auth_tenant_id"])).await?;
         for (table, key, entity) in POLICY_TABLES {
             execute_all(manager, engine(manager).renew_change_triggers(table, key, entity)).await?;

@@ -1,5 +1,4 @@
-//! Re-anchorings of chains, and checkpoints of a chain that was re-anchored: a size is signed once per era
-//! (spec/70 rule 22).
+//! Re-anchorings of chains, and checkpoints of a re-anchored chain: a size is signed once per era (spec/70 rule 22).
 
 use super::{engine, execute_all, id, number, text};
 use crate::dialect::Engine;
@@ -19,7 +18,7 @@ impl MigrationName for Discontinuities {
     }
 }
 
-/// A constraint of SQLite goes with its table only.
+/// SQLite can drop a constraint only with its table.
 const SQLITE: [&str; 4] = [
     "CREATE TABLE checkpoints_next ( id integer NOT NULL PRIMARY KEY AUTOINCREMENT, chain_id integer NOT NULL, \
      size integer NOT NULL, note text NOT NULL, created_at integer NOT NULL, era integer NOT NULL DEFAULT 0, \
@@ -39,7 +38,7 @@ const POSTGRES: [&str; 3] = [
 #[async_trait::async_trait]
 impl MigrationTrait for Discontinuities {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        // No reference to `chains`: a chain that is gone as a whole can be re-anchored, too.
+        // No reference to `chains`: a chain whose row is gone can be re-anchored too.
         let table = Table::create()
             .table("discontinuities")
             .col(number("id").auto_increment().primary_key())

@@ -1,5 +1,5 @@
-//! What logins and links were proved with, as far as it is needed again: signatures of contract wallets (HD10) and
-//! nullifiers (ZK-77). No policy: nothing here is in the snapshot.
+//! Proofs of logins and links that are needed again: signatures of contract wallets (HD10) and nullifiers (ZK-77). Not
+//! policy: the snapshot contains none of it.
 
 use super::{id, index, number, reference, text, unique};
 use sea_orm_migration::{
@@ -29,7 +29,7 @@ impl MigrationTrait for Proofs {
     }
 }
 
-/// What a contract wallet said yes to; it is asked again.
+/// Hashes and signatures that contract wallets confirmed; the wallets are queried again.
 fn contract_wallet_proofs() -> TableCreateStatement {
     Table::create()
         .table("contract_wallet_proofs")
@@ -46,8 +46,8 @@ fn contract_wallet_proofs() -> TableCreateStatement {
         .to_owned()
 }
 
-/// Which account a person showed their credential for first. By name, not by row: it outlives a deleted account, as
-/// its ban does.
+/// The account for which a credential was first presented. Stored by name, not by row id: it outlives a deleted
+/// account, as a ban does.
 fn login_nullifiers() -> TableCreateStatement {
     Table::create()
         .table("login_nullifiers")

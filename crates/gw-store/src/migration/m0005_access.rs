@@ -1,4 +1,4 @@
-//! Shared infrastructure, system toggles, trusted routers, and what an access denies and when it ends.
+//! Shared infrastructure, system toggles, trusted routers, and denied methods and expiry of group access.
 
 use super::{engine, execute_all, flag, id, number, number_null, text, text_null, unique};
 use sea_orm_migration::{
@@ -58,7 +58,7 @@ fn shared_infrastructure() -> TableCreateStatement {
         .col(text("description"))
         .col(text_null("codehash"))
         .col(text_null("implementation_codehash"))
-        // The hash of other code that was found there: set, the tag counts for nothing.
+        // The hash of different code found at the address: while set, the tag has no effect.
         .col(text_null("broken_codehash"))
         .col(number("created_at"))
         .col(number("updated_at"))
@@ -66,7 +66,7 @@ fn shared_infrastructure() -> TableCreateStatement {
         .to_owned()
 }
 
-/// At most one row per toggle; without one the configuration decides.
+/// At most one row per toggle; without a row the configuration decides.
 fn system_toggles() -> TableCreateStatement {
     Table::create()
         .table("system_toggles")

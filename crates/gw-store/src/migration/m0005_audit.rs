@@ -1,5 +1,5 @@
-//! Leaves no column of the audit database unproved: times of notes that nothing reads and no signature covers go, and the
-//! numbers that writers gave out are never fewer than what is sealed.
+//! Makes every column of the audit database verifiable: drops the times of notes, which nothing reads and no signature
+//! covers, and raises `issued` to at least the number of sealed entries.
 
 use super::execute_all;
 use sea_orm_migration::{

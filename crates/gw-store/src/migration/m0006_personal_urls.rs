@@ -28,7 +28,7 @@ impl MigrationTrait for PersonalUrls {
     }
 }
 
-/// SHA-256 of the secrets; an ended URL has no row.
+/// SHA-256 of the secrets; a revoked URL has no row.
 fn urls() -> TableCreateStatement {
     Table::create()
         .table("personal_urls")

@@ -1,5 +1,4 @@
-//! What became of sends once they were mined (spec/02 HD2): which ones are looked at, who lost the right to send, and what
-//! nobody reads.
+//! Post-execution results of sends (spec/02 HD2): watched sends, suspensions and quarantines.
 
 use super::{engine, execute_all, id, index, number, number_null, reference, text, text_null, unique};
 use sea_orm_migration::{
@@ -32,19 +31,19 @@ impl MigrationTrait for Mined {
     }
 }
 
-/// Every send from before it is forwarded until its block was looked at. No policy: nothing on a request path reads it.
+/// Every send, from before it is forwarded until its block was checked. Not policy: nothing on a request path reads it.
 fn watched_sends() -> TableCreateStatement {
     Table::create()
         .table("watched_sends")
         .col(id("id").primary_key())
-        // Unknown until the node answered, where the node signs.
+        // Unknown until the node answers, if the node signs.
         .col(text_null("tx_hash"))
         .col(text("sender"))
         .col(text("nonce"))
         .col(id("user_id"))
         .col(id("org_id"))
         .col(number("created_at"))
-        // Where it was found; absent while it is awaited.
+        // The block where it was found; NULL while it is pending.
         .col(number_null("block_number"))
         .foreign_key(&mut reference("watched_sends", "user_id", "users", Cascade))
         .foreign_key(&mut reference("watched_sends", "org_id", "organizations", Cascade))

@@ -1,5 +1,5 @@
-//! What follows from a mined finding: transactions that are withheld, and guards that outlive the user and organization
-//! they are about (spec/02 HD28, HD37).
+//! Consequences of post-execution violations: withheld transactions, and suspensions and quarantines that outlive the
+//! user and organization they concern (spec/02 HD28, HD37).
 
 use super::{engine, execute_all, id, index, json, number, number_null, text, text_null, unique};
 use crate::dialect::Engine;
@@ -19,8 +19,8 @@ impl MigrationName for Convictions {
     }
 }
 
-/// Rows of step m0007 as the new tables have them. Without a user there is no name: such rows went with their user.
-/// Whoever was suspended is convicted of the same transaction, which only a super admin clears.
+/// Copies the rows of step m0007 into the new tables. Rows without a user are dropped, as they were deleted with their
+/// user. Each suspension becomes a conviction of the same transaction, which only a super admin clears.
 const COPIES: [&str; 4] = [
     "INSERT INTO watched_sends (id, tx_hash, sender, nonce, external_id, org_id, created_at, block_number) \
      SELECT old.id, old.tx_hash, old.sender, old.nonce, users.external_id, old.org_id, old.created_at, \
@@ -38,17 +38,20 @@ const COPIES: [&str; 4] = [
 #[async_trait::async_trait]
 impl MigrationTrait for Convictions {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let on = manager.get_connection();
+        let connection = manager.get_connection();
         let engine = engine(manager);
-        // Neither engine drops the reference to users or an inline constraint from a table as it stands on both.
+        // No statement drops the reference to users or an inline constraint on both engines, so the tables are created
+        // again.
         for table in ["watched_sends", "suspensions", "quarantines"] {
-            on.execute_unprepared(&format!("CREATE TABLE old_{table} AS SELECT * FROM {table}"))
+            connection
+                .execute_unprepared(&format!("CREATE TABLE old_{table} AS SELECT * FROM {table}"))
                 .await?;
-            on.execute_unprepared(&format!("DROP TABLE {table}")).await?;
+            connection.execute_unprepared(&format!("DROP TABLE {table}")).await?;
         }
         if engine == Engine::Postgres {
             for table in ["suspensions", "quarantines"] {
-                on.execute_unprepared(&format!("DROP FUNCTION {table}_changed()"))
+                connection
+                    .execute_unprepared(&format!("DROP FUNCTION {table}_changed()"))
                     .await?;
             }
         }
@@ -56,10 +59,12 @@ impl MigrationTrait for Convictions {
             manager.create_table(table).await?;
         }
         for copy in COPIES {
-            on.execute_unprepared(copy).await?;
+            connection.execute_unprepared(copy).await?;
         }
         for table in ["watched_sends", "suspensions", "quarantines"] {
-            on.execute_unprepared(&format!("DROP TABLE old_{table}")).await?;
+            connection
+                .execute_unprepared(&format!("DROP TABLE old_{table}"))
+                .await?;
         }
         manager.create_index(index("watched_sends", &["block_number"])).await?;
         let policy = [
@@ -74,28 +79,28 @@ impl MigrationTrait for Convictions {
     }
 }
 
-/// Every send from before it is forwarded until its block was looked at, by the name of who sent it: it outlives the user,
-/// the memberships and the organization.
+/// Every send, from before it is forwarded until its block was checked, by the sender's external id: it outlives the
+/// user, the memberships and the organization.
 fn watched_sends() -> TableCreateStatement {
     Table::create()
         .table("watched_sends")
         .col(id("id").primary_key())
-        // Unknown until the node answered, where the node signs.
+        // Unknown until the node answers, if the node signs.
         .col(text_null("tx_hash"))
         .col(text("sender"))
         .col(text("nonce"))
         .col(text("external_id"))
         .col(id("org_id"))
-        // The organizations the sender was an active member of.
+        // The organizations of which the sender was an active member.
         .col(json("org_ids").default("[]"))
         .col(number("created_at"))
-        // Where it was found; absent while it is awaited.
+        // The block where it was found; NULL while it is pending.
         .col(number_null("block_number"))
         .to_owned()
 }
 
-/// Transactions that did more than their trace, once for each person who sent them. A cleared one stays, so that it is not
-/// found again.
+/// Transactions that did more than their trace, one row per person who sent them. Cleared rows stay, so that they are
+/// not found again.
 fn convictions() -> TableCreateStatement {
     Table::create()
         .table("convictions")
@@ -105,7 +110,7 @@ fn convictions() -> TableCreateStatement {
         .col(text_null("sender"))
         .col(text("external_id"))
         .col(id("org_id").null())
-        // Who may see it besides super admins, and whose administrators may clear it.
+        // The organizations that may see it besides super admins, and those whose administrators may clear it.
         .col(json("touched_org_ids").default("[]"))
         .col(json("wronged_org_ids").default("[]"))
         .col(text("reason"))
@@ -139,7 +144,7 @@ fn quarantines() -> TableCreateStatement {
         // The owner of the contract there, if one is registered.
         .col(id("org_id").null())
         .col(id("conviction_id").null())
-        // Whose side it is closed to; absent if it is closed to everybody.
+        // The side to which it is closed; NULL if it is closed to everybody.
         .col(text_null("side_external_id"))
         .col(json("side_org_ids").default("[]"))
         .col(text("tx_hash"))

@@ -1,4 +1,4 @@
-//! Contracts whose registration was deleted (spec/02 HD27): their organization owns them for judgement all the same.
+//! Contracts whose registration was deleted (spec/02 HD27): policy decisions still treat their organization as owner.
 
 use super::{engine, execute_all, id, number, text, unique};
 use sea_orm_migration::{

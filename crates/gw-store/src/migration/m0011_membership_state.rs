@@ -1,4 +1,4 @@
-//! Whether members agreed to their memberships (HD32), and what each organization decided about a person (RT24).
+//! Whether members agreed to their memberships (HD32), and the records of organizations about a person (RT24).
 
 use super::{engine, execute_all, flag, id, index, json, number, number_null, reference, text, unique};
 use sea_orm_migration::{
@@ -20,7 +20,7 @@ impl MigrationName for MembershipState {
 #[async_trait::async_trait]
 impl MigrationTrait for MembershipState {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        // Memberships made before nobody was asked about: they stay in force.
+        // Existing memberships stay in force: nobody was asked about them.
         let state = ColumnDef::new("state").text().not_null().default("accepted").to_owned();
         // SQLite adds one column at a time.
         for mut column in [state, number_null("accepted_at")] {
@@ -40,7 +40,7 @@ impl MigrationTrait for MembershipState {
     }
 }
 
-/// What an organization decided about a person, by name: it outlives the account.
+/// An organization's record about a person, by external id: it outlives the account.
 fn org_user_records() -> TableCreateStatement {
     Table::create()
         .table("org_user_records")

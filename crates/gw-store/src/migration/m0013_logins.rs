@@ -1,4 +1,4 @@
-//! Which login refresh tokens and personal URLs came from (HD35): what a login made ends with it.
+//! The login behind refresh tokens and personal URLs (HD35): both end with their login.
 
 use super::{id, index};
 use sea_orm_migration::{
@@ -27,7 +27,8 @@ impl MigrationTrait for Logins {
                 .await?;
             manager.create_index(index(table, &["login"])).await?;
         }
-        // Until now every family was a login of its own. Which one made a URL is not known: it lives until it ends.
+        // Until now every family was a login of its own. The login of existing URLs is unknown: they live until they
+        // expire.
         manager
             .get_connection()
             .execute_unprepared("UPDATE refresh_tokens SET login = family")

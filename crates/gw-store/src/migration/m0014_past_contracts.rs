@@ -1,4 +1,5 @@
-//! Whose a contract was before (spec/02 HD41): what it did then is shown by the rights in that organization.
+//! Previous owners of a contract (spec/02 HD41): permissions in such an organization decide about the contract's logs
+//! of that time.
 
 use super::{engine, execute_all, flag, id, index, json, number, number_null, text, text_null};
 use sea_orm_migration::{
@@ -34,8 +35,8 @@ impl MigrationTrait for PastContracts {
     }
 }
 
-/// Registrations that ended, with what judging a log of their time needs. No reference to an organization, a user or a
-/// group: the row outlives them.
+/// Registrations that ended, with the data needed to filter logs of their time. No reference to an organization, a user
+/// or a group: the row outlives them.
 fn past_contracts() -> TableCreateStatement {
     Table::create()
         .table("past_contracts")

@@ -1,4 +1,4 @@
-//! What convicted transactions changed (HD28), and at which block each send was judged.
+//! State changes of convicted transactions (HD28), and the block at which each send was evaluated.
 
 use super::{engine, execute_all, flag, id, index, json, number, text, text_null, unique};
 use sea_orm_migration::{
@@ -24,12 +24,12 @@ impl MigrationTrait for WithheldChanges {
         manager
             .alter_table(Table::alter().table("watched_sends").add_column(&mut judged).to_owned())
             .await?;
-        // Whether its request named an organization.
+        // Whether the request named an organization.
         let mut named = flag("is_named").default(false).to_owned();
         manager
             .alter_table(Table::alter().table("watched_sends").add_column(&mut named).to_owned())
             .await?;
-        // Where it stands in its block, and how many events it emitted: what stands behind it is numbered without them.
+        // The transaction's index in its block, and its number of events: later log indices are numbered without them.
         for column in ["place", "logs"] {
             let mut column = number(column).default(0).to_owned();
             manager
@@ -43,7 +43,7 @@ impl MigrationTrait for WithheldChanges {
                     .col(id("id").primary_key())
                     .col(id("conviction_id"))
                     .col(text("address"))
-                    // The owner of the contract there, where that is not on the sender's side.
+                    // The owner of the contract there, unless the owner is on the sender's side.
                     .col(id("org_id").null())
                     .col(json("side_org_ids"))
                     .col(number("block_number"))

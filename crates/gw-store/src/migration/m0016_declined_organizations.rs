@@ -1,4 +1,5 @@
-//! Who declined or left an organization (HD32, decision 62): by name, so that it outlives the account.
+//! People who declined or left an organization (HD32, decision 62): by external id, so that the row outlives the
+//! account.
 
 use super::{id, index, number, reference, text, unique};
 use sea_orm_migration::{
@@ -27,7 +28,7 @@ impl MigrationTrait for DeclinedOrganizations {
     }
 }
 
-/// No part of the snapshot: it decides what an invitation is when it is made.
+/// Not part of the snapshot: it is read only when an invitation is created.
 fn declined_organizations() -> TableCreateStatement {
     Table::create()
         .table("declined_organizations")

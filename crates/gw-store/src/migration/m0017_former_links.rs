@@ -1,4 +1,4 @@
-//! Links that went with a deleted account (HD13, HD37): whose they were, by name, so that it outlives the account.
+//! Links deleted with an account (HD13, HD37): their owners by external id, so that the row outlives the account.
 
 use super::{engine, execute_all, flag, id, index, number, text, unique};
 use sea_orm_migration::{

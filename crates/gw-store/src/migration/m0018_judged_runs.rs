@@ -1,4 +1,5 @@
-//! By which runs each send was judged, so that what ran as judged is told from what did more (HD2, HD38).
+//! The simulated runs by which each send was authorized: a transaction that ran like them is told from one that did
+//! more (HD2, HD38).
 
 use super::{flag_null, json_null, number_null};
 use sea_orm_migration::{

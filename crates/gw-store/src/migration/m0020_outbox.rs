@@ -1,5 +1,5 @@
-//! Outbox rows that nobody can change, drop or forge unseen, and what else is noted outside the audit database (spec/70
-//! rules 15 and 18, HD25).
+//! Tamper-evident outbox rows (changes, removals and forgeries are detected), and other data stored outside the audit
+//! database (spec/70 rules 15 and 18, HD25).
 
 use super::{engine, execute_all, id, number, number_null, text};
 use sea_orm_migration::{
@@ -39,13 +39,13 @@ impl MigrationTrait for AuthenticatedOutbox {
     }
 }
 
-/// What waits is looked for several times a second, among all that is kept.
+/// The sealer looks for waiting rows several times a second, among all kept rows.
 const INDICES: [&str; 2] = [
     "CREATE INDEX audit_outbox_waiting_idx ON audit_outbox (id) WHERE sealed_at IS NULL",
     "CREATE INDEX audit_outbox_sealed_at_idx ON audit_outbox (sealed_at) WHERE sealed_at IS NOT NULL",
 ];
 
-/// One row: which policy store this is, and the last id given to an outbox row.
+/// One row: the id of this policy store, and the last id of an outbox row.
 fn policy_store() -> TableCreateStatement {
     Table::create()
         .table("policy_store")
@@ -55,7 +55,7 @@ fn policy_store() -> TableCreateStatement {
         .to_owned()
 }
 
-/// How many records each writer has numbered: what a lost journal would have held (HD25).
+/// Number of records that each writer has numbered: shows what a lost journal contained (HD25).
 fn journal_heads() -> TableCreateStatement {
     Table::create()
         .table("journal_heads")
@@ -68,7 +68,7 @@ fn journal_heads() -> TableCreateStatement {
         .to_owned()
 }
 
-/// The newest signed note of each chain that the audit database must not fall behind.
+/// The newest signed note of each chain; the audit database must not fall behind it.
 fn signed_heads() -> TableCreateStatement {
     Table::create()
         .table("signed_heads")

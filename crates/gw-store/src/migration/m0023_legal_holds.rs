@@ -1,4 +1,4 @@
-//! Holds that keep entries of the audit log from being pruned or erased (spec/70 rule 24).
+//! Legal holds, which keep entries of the audit log from being pruned or erased (spec/70 rule 24).
 
 use super::{id, number, text, text_null};
 use sea_orm_migration::{
@@ -24,7 +24,7 @@ impl MigrationTrait for LegalHolds {
     }
 }
 
-/// No reference to the organization: a hold outlives it. No change trigger: no decision on a call asks for holds.
+/// No reference to the organization: a hold outlives it. No change trigger: authorization decisions do not read holds.
 fn legal_holds() -> TableCreateStatement {
     Table::create()
         .table("legal_holds")

@@ -1,4 +1,4 @@
-//! The schema, forward only: what was released is never edited, a change is a new step.
+//! The schema, forward only: released steps are never edited, a change is a new step.
 
 mod m0001_audit;
 mod m0001_policy;
@@ -76,7 +76,7 @@ pub(crate) const TABLES: &[&str] = &[
     "withheld_changes",
 ];
 
-/// Those of them whose triggers write the change rows.
+/// The tables whose triggers write change rows.
 pub(crate) const TRACKED: &[&str] = &[
     "address_links",
     "approved_code",
@@ -105,14 +105,14 @@ pub(crate) const TRACKED: &[&str] = &[
     "withheld_changes",
 ];
 
-/// The steps of the policy database.
+/// The migration steps of the policy database.
 #[derive(Debug)]
 pub(crate) struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(m0001_policy::Policy),
+            Box::new(m0001_policy::PolicyTables),
             Box::new(m0002_system::System),
             Box::new(m0003_directory::Directory),
             Box::new(m0004_proofs::Proofs),
@@ -135,7 +135,7 @@ impl MigratorTrait for Migrator {
     }
 }
 
-/// The steps of the audit database.
+/// The migration steps of the audit database.
 #[derive(Debug)]
 pub(crate) struct AuditMigrator;
 
@@ -156,22 +156,22 @@ pub(crate) async fn run<M: MigratorTrait>(tx: &Transaction) -> Result<(), DbErr>
     tx.with_raw(async |raw| M::up(raw, None).await).await
 }
 
-/// What a database without any step of ours is called.
+/// State of a database in which none of our steps was run.
 const EMPTY: &str = "missing: nothing was ever applied to this database";
 
-/// Where the schema stands against `M`, without changing it.
+/// Compares the schema with the steps of `M`, without changing it.
 pub(crate) async fn check<M: MigratorTrait>(conn: &impl ConnectionTrait) -> Result<(), crate::StoreError> {
     match M::get_pending_migrations_read_only(conn).await {
         Ok(pending) if pending.is_empty() => Ok(()),
         Ok(pending) if pending.len() == M::migrations().len() => Err(crate::StoreError::Schema(EMPTY)),
         Ok(_) => Err(crate::StoreError::Schema("older than this build")),
-        // A step in the database that this build does not know.
+        // The database contains a step that this build does not know.
         Err(DbErr::Custom(_)) => Err(crate::StoreError::Schema("newer than this build")),
         Err(cause) => Err(cause.into()),
     }
 }
 
-/// `table_column…_key`, the name by which `dialect` tells conflicts apart.
+/// Unique index `table_column…_key`; `dialect` identifies conflicts by this name.
 fn unique(table: &str, columns: &[&'static str]) -> IndexCreateStatement {
     let mut index = Index::create()
         .unique()
@@ -252,7 +252,7 @@ async fn execute_all(manager: &SchemaManager<'_>, statements: Vec<String>) -> Re
 }
 
 fn engine(manager: &SchemaManager<'_>) -> Engine {
-    Engine::of(manager.get_connection())
+    Engine::for_connection(manager.get_connection())
 }
 
 #[cfg(test)]
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
     use sea_orm::{Database, TransactionTrait as _};
 
-    /// A store that was filled by each earlier version keeps its rows, and policy changes are noted in it from then on.
+    /// A store filled by each earlier version keeps its rows, and then records policy changes.
     #[tokio::test]
     async fn e2_a_filled_store_of_every_earlier_version_is_brought_up_to_date() {
         let steps = u32::try_from(Migrator::migrations().len()).unwrap();
@@ -281,9 +281,9 @@ mod tests {
             )
             .await
             .unwrap();
-            // What step m0007 kept by user is kept by name.
-            let found = from == 7;
-            if found {
+            // Rows that step m0007 stored by user id are kept by external id.
+            let has_old_rows = from == 7;
+            if has_old_rows {
                 tx.execute_unprepared(
                     "INSERT INTO organizations (id, slug, name, settings, is_system, created_at, updated_at) \
                      VALUES (x'00000000000000000000000000000001', 'bank', 'bank', '{}', 0, 1, 1)",
@@ -311,7 +311,7 @@ mod tests {
             Migrator::up(&tx, None).await.unwrap();
             let count = async |sql: &str| {
                 let row = tx
-                    .query_one_raw(Engine::of(&tx).statement(sql.to_owned()))
+                    .query_one_raw(Engine::for_connection(&tx).statement(sql.to_owned()))
                     .await
                     .unwrap()
                     .unwrap();
@@ -320,15 +320,15 @@ mod tests {
             assert_eq!(count("SELECT count(*) FROM users").await, 1, "from step {from}");
             assert_eq!(count("SELECT count(*) FROM address_links").await, 1, "from step {from}");
             for table in ["suspensions", "convictions", "watched_sends"] {
-                let kept = count(&format!(
+                let rows = count(&format!(
                     "SELECT count(*) FROM {table} WHERE external_id = 'did:test:a'"
                 ))
                 .await;
-                assert_eq!(kept, i64::from(found), "{table} from step {from}");
+                assert_eq!(rows, i64::from(has_old_rows), "{table} from step {from}");
             }
             assert_eq!(
                 count("SELECT count(*) FROM quarantines").await,
-                i64::from(found),
+                i64::from(has_old_rows),
                 "from step {from}"
             );
             let before = count("SELECT count(*) FROM policy_changes").await;

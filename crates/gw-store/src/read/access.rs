@@ -1,41 +1,41 @@
-//! Shared infrastructure and system toggles.
+//! Shared infrastructure, approved code and system toggles.
 
-use super::{Reads, all, one};
+use super::{Queries, all, one};
 use crate::{
     StoreError,
     entity::{approved_code, shared_infrastructure, system_toggles},
-    record::{ApprovedCode, SharedInfra, ToggleChange},
+    record::{ApprovedCode, SharedInfra, ToggleUpdate},
     row,
 };
 use gw_policy::snapshot::SystemToggle;
 use gw_types::Address;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 
-impl Reads<'_> {
-    /// The shared contract at an address.
+impl Queries<'_> {
+    /// Returns the shared contract at an address.
     pub async fn find_shared_infra(&self, address: Address) -> Result<Option<SharedInfra>, StoreError> {
         let at = shared_infrastructure::Column::Address.eq(row::address_text(address));
         one(shared_infrastructure::Entity::find().filter(at).one(&self.conn).await?)
     }
 
-    /// All shared contracts, by name, then id.
+    /// Returns all shared contracts, by name, then id.
     pub async fn list_shared_infra(&self) -> Result<Vec<SharedInfra>, StoreError> {
-        let found = shared_infrastructure::Entity::find()
+        let query = shared_infrastructure::Entity::find()
             .order_by_asc(shared_infrastructure::Column::Name)
             .order_by_asc(shared_infrastructure::Column::Id);
-        all(found.all(&self.conn).await?)
+        all(query.all(&self.conn).await?)
     }
 
-    /// All approved creation code, by name, then id.
+    /// Returns all approved creation code, by name, then id.
     pub async fn list_approved_code(&self) -> Result<Vec<ApprovedCode>, StoreError> {
-        let found = approved_code::Entity::find()
+        let query = approved_code::Entity::find()
             .order_by_asc(approved_code::Column::Name)
             .order_by_asc(approved_code::Column::Id);
-        all(found.all(&self.conn).await?)
+        all(query.all(&self.conn).await?)
     }
 
-    /// How a toggle was last turned, if it was.
-    pub async fn find_toggle(&self, toggle: SystemToggle) -> Result<Option<ToggleChange>, StoreError> {
+    /// Returns the last update of a toggle, if any.
+    pub async fn find_toggle(&self, toggle: SystemToggle) -> Result<Option<ToggleUpdate>, StoreError> {
         one(system_toggles::Entity::find_by_id(toggle.id().0)
             .one(&self.conn)
             .await?)

@@ -1,6 +1,6 @@
 //! Groups and their access.
 
-use super::{Page, Paging, Reads, contains, one};
+use super::{Page, Paging, Queries, contains, one};
 use crate::{
     StoreError,
     entity::{contract_grants, contracts, group_access, groups, memberships, org_user_records, users},
@@ -16,54 +16,58 @@ use sea_orm::{
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// A group beside its access.
+/// A group with its access.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupWithAccess {
     /// The group.
     pub group: Group,
-    /// Its access; empty lists if none was ever stored.
+    /// Its access; empty lists if none is stored.
     pub access: GroupAccess,
 }
 
-/// What deleting a group would take along.
+/// What deleting a group would also delete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupImpact {
     /// The group.
     pub group: Group,
-    /// How many memberships go.
+    /// Number of memberships deleted.
     pub members: u64,
-    /// The contracts on which its grants go.
+    /// The contracts whose grants to the group are deleted.
     pub contracts: Vec<Address>,
 }
 
-impl Reads<'_> {
-    /// One group.
+impl Queries<'_> {
+    /// Returns one group.
     pub async fn find_group(&self, id: GroupId) -> Result<Option<Group>, StoreError> {
         one(groups::Entity::find_by_id(id.0).one(&self.conn).await?)
     }
 
-    /// The group of a slug within an organization.
+    /// Returns the group with a slug within an organization.
     pub async fn find_group_by_slug(&self, org: OrgId, slug: &str) -> Result<Option<Group>, StoreError> {
-        let found = groups::Entity::find()
+        let query = groups::Entity::find()
             .filter(groups::Column::OrgId.eq(org.0))
             .filter(groups::Column::Slug.eq(slug));
-        one(found.one(&self.conn).await?)
+        one(query.one(&self.conn).await?)
     }
 
-    /// Groups of an organization by name, then id; `search` is a substring of name or slug.
+    /// Lists the groups of an organization by name, then id; `search` is a substring of name or slug.
     pub async fn list_groups(
         &self,
         org: OrgId,
         search: Option<&str>,
         paging: Paging,
     ) -> Result<Page<GroupWithAccess>, StoreError> {
-        let found = search.map(|text| {
+        let search_condition = search.map(|text| {
             Condition::any()
                 .add(contains(groups::Column::Name, text))
                 .add(contains(groups::Column::Slug, text))
         });
         let select = groups::Entity::find()
-            .filter(Condition::all().add(groups::Column::OrgId.eq(org.0)).add_option(found))
+            .filter(
+                Condition::all()
+                    .add(groups::Column::OrgId.eq(org.0))
+                    .add_option(search_condition),
+            )
             .order_by_asc(groups::Column::Name)
             .order_by_asc(groups::Column::Id);
         let page: Page<Group> = self.page(select, paging).await?;
@@ -75,14 +79,14 @@ impl Reads<'_> {
             .into_iter()
             .map(|access| (access.group_id, access))
             .collect();
-        let beside = |group: Group| with_access(stored.remove(&group.id.0), group);
+        let join_access = |group: Group| with_access(stored.remove(&group.id.0), group);
         Ok(Page {
-            rows: page.rows.into_iter().map(beside).collect::<Result<_, _>>()?,
+            rows: page.rows.into_iter().map(join_access).collect::<Result<_, _>>()?,
             total: page.total,
         })
     }
 
-    /// A group beside its access.
+    /// Returns a group with its access.
     pub async fn find_access(&self, group: GroupId) -> Result<Option<GroupWithAccess>, StoreError> {
         let Some(group) = self.find_group(group).await? else {
             return Ok(None);
@@ -101,7 +105,7 @@ impl Reads<'_> {
         Ok(of_group.filter(lasts).count(&self.conn).await? > 0)
     }
 
-    /// What deleting these groups would take along, in the order of the ids; unknown ids are left out.
+    /// Returns what deleting these groups would also delete, in the order of the ids; unknown ids are left out.
     pub async fn group_impact(&self, ids: &[GroupId]) -> Result<Vec<GroupImpact>, StoreError> {
         let mut impacts = Vec::with_capacity(ids.len());
         for id in ids {
@@ -136,8 +140,8 @@ impl Reads<'_> {
         Ok(impacts)
     }
 
-    /// How many live members, none of them banned, the organization's org-admin groups have together, the given groups
-    /// aside (spec/80 section 6 rule 7).
+    /// Counts the live, unbanned memberships in the organization's org-admin groups, without the groups in `except`
+    /// (spec/80 section 6 rule 7).
     pub async fn live_org_admins(&self, org: OrgId, except: &[GroupId], now: Timestamp) -> Result<u64, StoreError> {
         let banned = Query::select()
             .column(org_user_records::Column::ExternalId)
@@ -178,14 +182,14 @@ pub(super) fn memberships_to_groups() -> sea_orm::RelationDef {
         .into()
 }
 
-/// Whether a membership has not ended, in SQL.
+/// SQL condition that a membership has not ended.
 pub(super) fn live(now: Timestamp) -> Condition {
     Condition::any()
         .add(memberships::Column::ExpiresAt.is_null())
         .add(memberships::Column::ExpiresAt.gt(now.micros()))
 }
 
-/// Whether the member agreed, in SQL (HD32).
+/// SQL condition that the member agreed (HD32).
 pub(super) fn accepted() -> SimpleExpr {
     memberships::Column::State.eq(row::membership_state_text(MembershipState::Accepted))
 }

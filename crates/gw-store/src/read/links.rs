@@ -1,6 +1,6 @@
 //! Linked addresses and collisions.
 
-use super::{Reads, Scope, all, one, users::agreed_members};
+use super::{Queries, Scope, all, one, users::agreed_members};
 use crate::{
     StoreError,
     entity::{address_links, contract_wallet_proofs, groups, users},
@@ -14,8 +14,8 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-impl Reads<'_> {
-    /// A user's live links, newest first.
+impl Queries<'_> {
+    /// Lists a user's live links, newest first.
     pub async fn list_links(&self, user: UserId) -> Result<Vec<Link>, StoreError> {
         let live = Condition::all()
             .add(address_links::Column::UserId.eq(user.0))
@@ -23,27 +23,27 @@ impl Reads<'_> {
         self.links(live).await
     }
 
-    /// A user's links, ended ones included, newest first.
+    /// Lists a user's links, including ended ones, newest first.
     pub async fn list_all_links(&self, user: UserId) -> Result<Vec<Link>, StoreError> {
         self.links(Condition::all().add(address_links::Column::UserId.eq(user.0)))
             .await
     }
 
-    /// The link row of a user and an address, live or ended.
+    /// Returns the link row of a user and an address, live or ended.
     pub async fn find_link(&self, user: UserId, address: Address) -> Result<Option<Link>, StoreError> {
-        let found = address_links::Entity::find()
+        let query = address_links::Entity::find()
             .filter(address_links::Column::UserId.eq(user.0))
             .filter(address_links::Column::Address.eq(row::address_text(address)));
-        one(found.one(&self.conn).await?)
+        one(query.one(&self.conn).await?)
     }
 
-    /// Addresses with live links of several users, of which at least one is in scope; all holders are listed.
+    /// Lists addresses with live links of several users, of whom at least one is in scope; all holders are listed.
     pub async fn list_collisions(&self, scope: &Scope) -> Result<Vec<Collision>, StoreError> {
         let shared = live_addresses()
             .group_by(address_links::Column::Address)
             .having(Expr::col(address_links::Column::UserId).count().gt(1))
             .into_query();
-        let mut which = Condition::all()
+        let mut condition = Condition::all()
             .add(address_links::Column::RevokedAt.is_null())
             .add(address_links::Column::Address.in_subquery(shared));
         if let Some(in_scope) = scope.holds(groups::Column::OrgId) {
@@ -51,9 +51,9 @@ impl Reads<'_> {
             let touching = live_addresses()
                 .filter(address_links::Column::UserId.in_subquery(members))
                 .into_query();
-            which = which.add(address_links::Column::Address.in_subquery(touching));
+            condition = condition.add(address_links::Column::Address.in_subquery(touching));
         }
-        let held: Vec<(Uuid, String, Uuid, String, String)> = address_links::Entity::find()
+        let rows: Vec<(Uuid, String, Uuid, String, String)> = address_links::Entity::find()
             .join(JoinType::InnerJoin, links_to_users())
             .select_only()
             .column(address_links::Column::Id)
@@ -61,14 +61,14 @@ impl Reads<'_> {
             .column(users::Column::Id)
             .column(users::Column::ExternalId)
             .column(address_links::Column::LinkType)
-            .filter(which)
+            .filter(condition)
             .order_by_asc(address_links::Column::Address)
             .order_by_asc(users::Column::ExternalId)
             .into_tuple()
             .all(&self.conn)
             .await?;
         let mut collisions: Vec<Collision> = Vec::new();
-        for (link, address, user, name, kind) in held {
+        for (link, address, user, name, kind) in rows {
             let place = Place::new("address_links", link);
             let address = place.parse("address", &address)?;
             let kind = row::link_kind(&kind).ok_or_else(|| place.bad("link_type"))?;
@@ -88,9 +88,9 @@ impl Reads<'_> {
         Ok(collisions)
     }
 
-    /// Live links of contract wallets last asked before `before`, the longest unasked first; so many at most.
-    pub async fn list_unconfirmed_wallets(&self, before: Timestamp, most: u64) -> Result<Vec<WalletLink>, StoreError> {
-        let found = contract_wallet_proofs::Entity::find()
+    /// Lists at most `limit` live links of contract wallets last queried before `before`, least recently queried first.
+    pub async fn list_unconfirmed_wallets(&self, before: Timestamp, limit: u64) -> Result<Vec<WalletLink>, StoreError> {
+        let query = contract_wallet_proofs::Entity::find()
             .join(
                 JoinType::InnerJoin,
                 contract_wallet_proofs::Entity::belongs_to(address_links::Entity)
@@ -109,9 +109,9 @@ impl Reads<'_> {
             .filter(address_links::Column::RevokedAt.is_null())
             .filter(contract_wallet_proofs::Column::CheckedAt.lt(before.micros()))
             .order_by_asc(contract_wallet_proofs::Column::CheckedAt)
-            .limit(most);
-        let rows: Vec<(Uuid, Uuid, String, String, String, String)> = found.into_tuple().all(&self.conn).await?;
-        let read = |(link, user, name, address, hash, signature): (Uuid, Uuid, String, String, String, String)| {
+            .limit(limit);
+        let rows: Vec<(Uuid, Uuid, String, String, String, String)> = query.into_tuple().all(&self.conn).await?;
+        let parse_row = |(link, user, name, address, hash, signature): (Uuid, Uuid, String, String, String, String)| {
             let place = Place::new("contract_wallet_proofs", link);
             Ok(WalletLink {
                 user: user.into(),
@@ -123,15 +123,15 @@ impl Reads<'_> {
                 },
             })
         };
-        rows.into_iter().map(read).collect()
+        rows.into_iter().map(parse_row).collect()
     }
 
-    async fn links(&self, which: Condition) -> Result<Vec<Link>, StoreError> {
-        let found = address_links::Entity::find()
-            .filter(which)
+    async fn links(&self, condition: Condition) -> Result<Vec<Link>, StoreError> {
+        let query = address_links::Entity::find()
+            .filter(condition)
             .order_by_desc(address_links::Column::VerifiedAt)
             .order_by_asc(address_links::Column::Id);
-        all(found.all(&self.conn).await?)
+        all(query.all(&self.conn).await?)
     }
 }
 

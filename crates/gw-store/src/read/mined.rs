@@ -1,6 +1,6 @@
-//! What became of sends once they were mined.
+//! Post-execution results of sends.
 
-use super::{Reads, all};
+use super::{Queries, all};
 use crate::{
     StoreError,
     entity::{convictions, quarantines, suspensions, watched_sends, withheld_changes},
@@ -9,24 +9,24 @@ use crate::{
 use gw_types::{ConvictionId, QuarantineId, SuspensionId, WithheldId};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder};
 
-impl Reads<'_> {
-    /// Sends whose block is awaited, and those another instance found in blocks above `number`.
+impl Queries<'_> {
+    /// Returns pending sends, and sends that another instance found in blocks above `number`.
     pub async fn watched_sends(&self, number: u64) -> Result<Vec<Watched>, StoreError> {
         let block = watched_sends::Column::BlockNumber;
         let number = i64::try_from(number).unwrap_or(i64::MAX);
-        let found = watched_sends::Entity::find().filter(Condition::any().add(block.is_null()).add(block.gt(number)));
-        all(found.all(&self.conn).await?)
+        let query = watched_sends::Entity::find().filter(Condition::any().add(block.is_null()).add(block.gt(number)));
+        all(query.all(&self.conn).await?)
     }
 
-    /// Convicted transactions, cleared ones too, the newest first.
+    /// Lists convicted transactions, including cleared ones, newest first.
     pub async fn list_convictions(&self) -> Result<Vec<Conviction>, StoreError> {
-        let found = convictions::Entity::find()
+        let query = convictions::Entity::find()
             .order_by_desc(convictions::Column::CreatedAt)
             .order_by_asc(convictions::Column::Id);
-        all(found.all(&self.conn).await?)
+        all(query.all(&self.conn).await?)
     }
 
-    /// One conviction.
+    /// Returns one conviction.
     pub async fn find_conviction(&self, id: ConvictionId) -> Result<Option<Conviction>, StoreError> {
         convictions::Entity::find_by_id(id.0)
             .one(&self.conn)
@@ -35,15 +35,15 @@ impl Reads<'_> {
             .transpose()
     }
 
-    /// What withheld transactions changed, the newest first.
+    /// Lists the changes made by withheld transactions, newest first.
     pub async fn list_withheld(&self) -> Result<Vec<WithheldChange>, StoreError> {
-        let found = withheld_changes::Entity::find()
+        let query = withheld_changes::Entity::find()
             .order_by_desc(withheld_changes::Column::CreatedAt)
             .order_by_asc(withheld_changes::Column::Id);
-        all(found.all(&self.conn).await?)
+        all(query.all(&self.conn).await?)
     }
 
-    /// What a withheld transaction changed of one account.
+    /// Returns what a withheld transaction changed in one account.
     pub async fn find_withheld(&self, id: WithheldId) -> Result<Option<WithheldChange>, StoreError> {
         withheld_changes::Entity::find_by_id(id.0)
             .one(&self.conn)
@@ -52,7 +52,7 @@ impl Reads<'_> {
             .transpose()
     }
 
-    /// One suspension.
+    /// Returns one suspension.
     pub async fn find_suspension(&self, id: SuspensionId) -> Result<Option<Suspension>, StoreError> {
         suspensions::Entity::find_by_id(id.0)
             .one(&self.conn)
@@ -61,7 +61,7 @@ impl Reads<'_> {
             .transpose()
     }
 
-    /// One quarantine.
+    /// Returns one quarantine.
     pub async fn find_quarantine(&self, id: QuarantineId) -> Result<Option<Quarantine>, StoreError> {
         quarantines::Entity::find_by_id(id.0)
             .one(&self.conn)
@@ -70,19 +70,19 @@ impl Reads<'_> {
             .transpose()
     }
 
-    /// People who lost the right to send, the newest first.
+    /// Lists suspensions (people who lost the right to send), newest first.
     pub async fn list_suspensions(&self) -> Result<Vec<Suspension>, StoreError> {
-        let found = suspensions::Entity::find()
+        let query = suspensions::Entity::find()
             .order_by_desc(suspensions::Column::CreatedAt)
             .order_by_asc(suspensions::Column::Id);
-        all(found.all(&self.conn).await?)
+        all(query.all(&self.conn).await?)
     }
 
-    /// Closed addresses, the newest first.
+    /// Lists quarantined addresses, newest first.
     pub async fn list_quarantines(&self) -> Result<Vec<Quarantine>, StoreError> {
-        let found = quarantines::Entity::find()
+        let query = quarantines::Entity::find()
             .order_by_desc(quarantines::Column::CreatedAt)
             .order_by_asc(quarantines::Column::Id);
-        all(found.all(&self.conn).await?)
+        all(query.all(&self.conn).await?)
     }
 }

@@ -29,7 +29,7 @@ use sea_orm::{
     sea_query::{Expr, ExprTrait, Func, LikeExpr, SimpleExpr},
 };
 
-/// Which organizations' rows a list may show; totals count the same set.
+/// The organizations whose rows a list may show; totals count the same set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Every row.
@@ -38,43 +38,43 @@ pub enum Scope {
     Orgs(Vec<OrgId>),
 }
 
-/// Which part of a list.
+/// The requested part of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paging {
-    /// At most so many rows.
+    /// Maximum number of rows.
     pub limit: u64,
-    /// After so many rows.
+    /// Number of rows to skip.
     pub offset: u64,
 }
 
-/// A part of a list, and how long the list is.
+/// A part of a list, with the length of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<T> {
     /// The rows.
     pub rows: Vec<T>,
-    /// How many rows the whole list has.
+    /// Number of rows of the whole list.
     pub total: u64,
 }
 
 /// Queries, from the pool or inside a transaction.
 #[derive(Debug)]
-pub struct Reads<'a> {
+pub struct Queries<'a> {
     pub(crate) conn: Executor<'a>,
-    /// The moment by which ends are judged.
+    /// The time for expiry checks.
     pub(crate) now: Timestamp,
 }
 
-impl<'a> Reads<'a> {
+impl<'a> Queries<'a> {
     pub(crate) fn new(conn: Executor<'a>, now: Timestamp) -> Self {
         Self { conn, now }
     }
 
-    /// The moment by which ends are judged.
+    /// Returns the time for expiry checks.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// One page of an ordered selection, and how long the whole is.
+    /// Returns one page of an ordered selection, with the total number of rows.
     async fn page<E, T>(&self, select: Select<E>, paging: Paging) -> Result<Page<T>, StoreError>
     where
         E: EntityTrait<Model: Weigh + Send + Sync>,
@@ -88,7 +88,7 @@ impl<'a> Reads<'a> {
 }
 
 impl Scope {
-    /// The predicate that `column` is an organization in scope.
+    /// Returns the condition that `column` is an organization in scope; `None` for all.
     pub(crate) fn holds(&self, column: impl ColumnTrait) -> Option<SimpleExpr> {
         match self {
             Self::All => None,
@@ -97,7 +97,7 @@ impl Scope {
     }
 }
 
-/// Whether a text column contains `text`, whatever the case.
+/// Condition that a text column contains `text`, ignoring case.
 fn contains(column: impl ColumnTrait, text: &str) -> SimpleExpr {
     Expr::expr(Func::lower(Expr::col(column.as_column_ref()))).like(LikeExpr::new(dialect::contains(text)).escape('\\'))
 }

@@ -1,4 +1,4 @@
-//! Pages are bounded by bytes as well as by rows: whoever fills rows with text must not make a list of them costly.
+//! Limits pages by bytes as well as by rows: rows filled with text must not make a listing costly.
 
 use super::Paging;
 use crate::{
@@ -8,18 +8,18 @@ use crate::{
 use sea_orm::{ConnectionTrait, EntityTrait, QuerySelect, Select};
 use serde_json::Value;
 
-/// The most bytes that the long columns of one page have together; one row is always there.
+/// Maximum total bytes of the long columns of one page; the first row is always included.
 pub(crate) const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// The rows that are read before their weight is known.
+/// Number of rows read before their sizes are known.
 const FIRST: u64 = 32;
 
 /// A row that may be long.
 pub(crate) trait Weigh {
-    /// About how many bytes its long columns have.
+    /// Returns the approximate number of bytes in its long columns.
     fn weight(&self) -> usize;
 }
 
-/// The rows of a page, fewer where they are long: as many as have `budget` bytes, and the first one.
+/// Returns the rows of a page: the first one, and further ones while their total size is within `budget`.
 pub(crate) async fn portion<E>(
     conn: &impl ConnectionTrait,
     select: Select<E>,
@@ -32,15 +32,15 @@ where
     let (mut rows, mut bytes) = (Vec::new(), 0_usize);
     let mut next = FIRST;
     loop {
-        let read = count(&rows);
-        let limit = next.min(paging.limit.saturating_sub(read));
+        let row_count = count(&rows);
+        let limit = next.min(paging.limit.saturating_sub(row_count));
         if limit == 0 {
             return Ok(rows);
         }
-        let offset = paging.offset.saturating_add(read);
-        let found = select.clone().limit(limit).offset(offset).all(conn).await?;
-        let ends = count(&found) < limit;
-        for row in found {
+        let offset = paging.offset.saturating_add(row_count);
+        let chunk = select.clone().limit(limit).offset(offset).all(conn).await?;
+        let ends = count(&chunk) < limit;
+        for row in chunk {
             bytes = bytes.saturating_add(row.weight());
             if bytes > budget && !rows.is_empty() {
                 return Ok(rows);
@@ -50,7 +50,7 @@ where
         if ends || bytes > budget {
             return Ok(rows);
         }
-        // As many again as fit, if they are like those before.
+        // As many as fit, if they are as long as the rows so far.
         let fits = u64::try_from((budget - bytes) / (bytes / rows.len().max(1)).max(1)).unwrap_or(u64::MAX);
         next = fits.min(count(&rows).saturating_mul(8)).max(1);
     }
@@ -60,7 +60,7 @@ fn count<T>(rows: &[T]) -> u64 {
     u64::try_from(rows.len()).unwrap_or(u64::MAX)
 }
 
-/// The bytes of its texts, about.
+/// Approximate size of a JSON value in bytes.
 fn json(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,

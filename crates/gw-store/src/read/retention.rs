@@ -1,6 +1,6 @@
-//! Holds on the audit log.
+//! Legal holds on the audit log.
 
-use super::{Reads, all};
+use super::{Queries, all};
 use crate::{
     StoreError,
     entity::legal_holds,
@@ -8,22 +8,22 @@ use crate::{
 };
 use sea_orm::{EntityTrait, QueryOrder};
 
-impl Reads<'_> {
-    /// All holds, the oldest first.
+impl Queries<'_> {
+    /// Lists all holds, oldest first.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn list_holds(&self) -> Result<Vec<LegalHold>, StoreError> {
-        let found = legal_holds::Entity::find()
+        let query = legal_holds::Entity::find()
             .order_by_asc(legal_holds::Column::CreatedAt)
             .order_by_asc(legal_holds::Column::Id);
-        all(found.all(&self.conn).await?)
+        all(query.all(&self.conn).await?)
     }
 
-    /// What must be kept now, as far as the table says; [`crate::AuditStore::known_holds`] asks the log, too.
+    /// Returns the holds in the table; [`crate::AuditStore::known_holds`] also reads the log.
     ///
     /// # Errors
-    /// The database's; nothing may be removed then.
+    /// If the database fails; nothing may be removed then.
     pub async fn holds(&self) -> Result<Holds, StoreError> {
         Ok(self
             .list_holds()

@@ -1,6 +1,6 @@
 //! Refresh tokens and their families.
 
-use super::{Reads, all, one};
+use super::{Queries, all, one};
 use crate::{
     StoreError,
     entity::refresh_tokens,
@@ -9,26 +9,26 @@ use crate::{
 use gw_types::{SessionId, Timestamp, UserId};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 
-impl Reads<'_> {
-    /// The stored refresh token of a hash.
+impl Queries<'_> {
+    /// Returns the stored refresh token with a hash.
     pub async fn find_refresh_token(&self, hash: TokenHash) -> Result<Option<RefreshToken>, StoreError> {
-        let found = refresh_tokens::Entity::find().filter(refresh_tokens::Column::Hash.eq(hash.0.to_vec()));
-        one(found.one(&self.conn).await?)
+        let query = refresh_tokens::Entity::find().filter(refresh_tokens::Column::Hash.eq(hash.0.to_vec()));
+        one(query.one(&self.conn).await?)
     }
 
-    /// A user's families that can still refresh, newest login first: each has one unused token.
+    /// Lists a user's families that can still refresh, newest login first: each has one unused token.
     pub async fn list_families(&self, user: UserId, now: Timestamp) -> Result<Vec<Family>, StoreError> {
-        let found = refresh_tokens::Entity::find()
+        let query = refresh_tokens::Entity::find()
             .filter(refresh_tokens::Column::UserId.eq(user.0))
             .filter(refresh_tokens::Column::UsedAt.is_null())
             .filter(refresh_tokens::Column::ExpiresAt.gt(now.micros()))
             .order_by_desc(refresh_tokens::Column::FamilyStarted)
             .order_by_asc(refresh_tokens::Column::Id);
-        let tokens: Vec<RefreshToken> = all(found.all(&self.conn).await?)?;
+        let tokens: Vec<RefreshToken> = all(query.all(&self.conn).await?)?;
         Ok(tokens.into_iter().map(Family::from).collect())
     }
 
-    /// A user's logins that can still refresh, newest first: one each, whatever it made.
+    /// Lists a user's logins that can still refresh, newest first: one row per login, even if it has several families.
     pub async fn list_logins(&self, user: UserId, now: Timestamp) -> Result<Vec<Login>, StoreError> {
         let mut logins: Vec<Login> = Vec::new();
         for family in self.list_families(user, now).await? {
@@ -45,17 +45,17 @@ impl Reads<'_> {
         Ok(logins)
     }
 
-    /// The family of this id, if anything is left of it.
+    /// Returns the family with this id, if it still has a token row.
     pub async fn find_family(&self, family: SessionId) -> Result<Option<Family>, StoreError> {
-        let found = refresh_tokens::Entity::find()
+        let query = refresh_tokens::Entity::find()
             .filter(refresh_tokens::Column::Family.eq(family.0))
             .order_by_desc(refresh_tokens::Column::ExpiresAt);
-        Ok(one::<_, RefreshToken>(found.one(&self.conn).await?)?.map(Family::from))
+        Ok(one::<_, RefreshToken>(query.one(&self.conn).await?)?.map(Family::from))
     }
 
-    /// Whose a family is.
+    /// Returns the owner of a family.
     pub async fn find_family_owner(&self, family: SessionId) -> Result<Option<UserId>, StoreError> {
-        let found = refresh_tokens::Entity::find().filter(refresh_tokens::Column::Family.eq(family.0));
-        Ok(found.one(&self.conn).await?.map(|token| token.user_id.into()))
+        let query = refresh_tokens::Entity::find().filter(refresh_tokens::Column::Family.eq(family.0));
+        Ok(query.one(&self.conn).await?.map(|token| token.user_id.into()))
     }
 }

@@ -1,18 +1,18 @@
 //! Personal RPC URLs.
 
-use super::{Reads, all};
+use super::{Queries, all};
 use crate::{StoreError, entity::personal_urls, record::PersonalUrl};
 use gw_types::{Timestamp, UserId};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 
-impl Reads<'_> {
-    /// A user's live URLs, newest first.
+impl Queries<'_> {
+    /// Lists a user's live URLs, newest first.
     pub async fn list_personal_urls(&self, user: UserId, now: Timestamp) -> Result<Vec<PersonalUrl>, StoreError> {
-        let found = personal_urls::Entity::find()
+        let query = personal_urls::Entity::find()
             .filter(personal_urls::Column::UserId.eq(user.0))
             .filter(personal_urls::Column::ExpiresAt.gt(now.micros()))
             .order_by_desc(personal_urls::Column::CreatedAt)
             .order_by_desc(personal_urls::Column::Id);
-        all(found.all(&self.conn).await?)
+        all(query.all(&self.conn).await?)
     }
 }

@@ -1,7 +1,7 @@
 //! Users and memberships.
 
 use super::{
-    Page, Paging, Reads, Scope, all,
+    Page, Paging, Queries, Scope, all,
     groups::{accepted, live, memberships_to_groups},
     one,
 };
@@ -19,55 +19,55 @@ use sea_orm::{
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// Which users (spec/80 section 7).
+/// Filter for users (spec/80 section 7).
 #[derive(Clone, Debug)]
 pub struct UserFilter {
-    /// Whose rows: members of these organizations.
+    /// The visible users: members of these organizations.
     pub scope: Scope,
     /// Members of this organization.
     pub org: Option<OrgId>,
-    /// Whom the search names.
+    /// The searched user.
     pub search: Option<UserSearch>,
     /// Members of any of these groups.
     pub groups: Vec<GroupId>,
     /// Holders of this role.
     pub role: Option<Role>,
-    /// For roles: memberships that ended do not count.
+    /// The time for expiry checks: ended memberships give no role.
     pub now: Timestamp,
 }
 
-/// Whom a search names, by whole values only: a part would let a value be guessed piece by piece (HD30).
+/// The searched user, by whole values only: a search by parts would allow guessing a value piece by piece (HD30).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserSearch {
-    /// The user of this external id.
+    /// The user with this external id.
     ExternalId(String),
-    /// Who holds a live link to this address.
+    /// The users with a live link to this address.
     Holder(Address),
-    /// Nobody.
+    /// No user.
     Nobody,
 }
 
-/// A role by which users are filtered.
+/// A role to filter users by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A live member of a group flagged `is_org_admin`.
     OrgAdmin,
     /// A live member of a group with the admin claim, or of one flagged `is_org_admin` (D2).
     Admin,
-    /// A live member of a group with neither, and not of read-only administrators.
+    /// A live member of a group that has neither and is not flagged `is_org_readonly_admin`.
     Member,
 }
 
-/// A user beside the groups that the reader may know of.
+/// A user with the groups that the reader may see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserItem {
     /// The user.
     pub user: User,
     /// Groups within the scope, by name.
     pub groups: Vec<UserGroup>,
-    /// The memberships in them.
+    /// The memberships in these groups.
     pub memberships: Vec<Membership>,
-    /// What organizations of the scope noted and decided about the user; empty without a scope.
+    /// The records of organizations in scope about the user; empty for [`Scope::All`].
     pub records: Vec<OrgUserRecord>,
 }
 
@@ -82,11 +82,11 @@ pub struct UserGroup {
     pub name: String,
     /// Its slug.
     pub slug: String,
-    /// Its flag.
+    /// Whether its members administer the organization.
     pub is_org_admin: bool,
 }
 
-/// A membership beside its group.
+/// A membership with its group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MembershipItem {
     /// The membership.
@@ -95,24 +95,26 @@ pub struct MembershipItem {
     pub group: Group,
 }
 
-impl Reads<'_> {
-    /// One user.
+impl Queries<'_> {
+    /// Returns one user.
     pub async fn find_user(&self, id: UserId) -> Result<Option<User>, StoreError> {
         one(users::Entity::find_by_id(id.0).one(&self.conn).await?)
     }
 
-    /// The user of a name, case-sensitive.
+    /// Returns the user with an external id, case-sensitive.
     pub async fn find_user_by_external_id(&self, name: &ExternalId) -> Result<Option<User>, StoreError> {
-        let found = users::Entity::find().filter(users::Column::ExternalId.eq(name.as_str()));
-        one(found.one(&self.conn).await?)
+        let query = users::Entity::find().filter(users::Column::ExternalId.eq(name.as_str()));
+        one(query.one(&self.conn).await?)
     }
 
-    /// Users by external id, then id.
+    /// Lists users by external id, then id.
     pub async fn list_users(&self, filter: &UserFilter, paging: Paging) -> Result<Page<UserItem>, StoreError> {
-        let mut which = Condition::all();
+        let mut condition = Condition::all();
         match &filter.search {
             None => {}
-            Some(UserSearch::ExternalId(name)) => which = which.add(users::Column::ExternalId.eq(name.as_str())),
+            Some(UserSearch::ExternalId(name)) => {
+                condition = condition.add(users::Column::ExternalId.eq(name.as_str()));
+            }
             Some(UserSearch::Holder(address)) => {
                 let holders = Query::select()
                     .column(address_links::Column::UserId)
@@ -120,10 +122,10 @@ impl Reads<'_> {
                     .and_where(address_links::Column::RevokedAt.is_null())
                     .and_where(address_links::Column::Address.eq(row::address_text(*address)))
                     .take();
-                which = which.add(users::Column::Id.in_subquery(holders));
-                // By their wallets only those are found that agreed to be members.
+                condition = condition.add(users::Column::Id.in_subquery(holders));
+                // A wallet search finds only users who agreed to be members.
                 if let Some(in_scope) = filter.scope.holds(groups::Column::OrgId) {
-                    which = which.add(users::Column::Id.in_subquery(agreed_members(in_scope, filter.now)));
+                    condition = condition.add(users::Column::Id.in_subquery(agreed_members(in_scope, filter.now)));
                 }
             }
             Some(UserSearch::Nobody) => {
@@ -134,10 +136,10 @@ impl Reads<'_> {
             }
         }
         if let Some(members) = members(filter) {
-            which = which.add(users::Column::Id.in_subquery(members));
+            condition = condition.add(users::Column::Id.in_subquery(members));
         }
         let select = users::Entity::find()
-            .filter(which)
+            .filter(condition)
             .order_by_asc(users::Column::ExternalId)
             .order_by_asc(users::Column::Id);
         let page: Page<User> = self.page(select, paging).await?;
@@ -159,78 +161,79 @@ impl Reads<'_> {
         })
     }
 
-    /// The organizations that a user agreed to be a member of, and still is: those whose administrators have rights over
-    /// them (HD32).
+    /// Returns the organizations in which the user has an accepted live membership: their administrators have rights
+    /// over the user (HD32).
     pub async fn organizations_of(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
         self.organizations_by(user, Condition::all().add(live(self.now)).add(accepted()))
             .await
     }
 
-    /// The same with those that wait for the user's agreement: those whose administrators know the name.
+    /// Returns the organizations in which the user has a live membership, accepted or not: their administrators know
+    /// the user's name.
     pub async fn organizations_knowing(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
         self.organizations_by(user, live(self.now)).await
     }
 
-    /// What organizations noted and decided about a person.
+    /// Returns the records of organizations about a person.
     pub async fn org_user_records(&self, name: &ExternalId, orgs: &[OrgId]) -> Result<Vec<OrgUserRecord>, StoreError> {
-        let found = org_user_records::Entity::find()
+        let query = org_user_records::Entity::find()
             .filter(org_user_records::Column::ExternalId.eq(name.as_str()))
             .filter(org_user_records::Column::OrgId.is_in(orgs.iter().map(|org| org.0)))
             .order_by_asc(org_user_records::Column::OrgId);
-        all(found.all(&self.conn).await?)
+        all(query.all(&self.conn).await?)
     }
 
-    async fn organizations_by(&self, user: UserId, which: Condition) -> Result<Vec<OrgId>, StoreError> {
-        let found: Vec<Uuid> = memberships::Entity::find()
+    async fn organizations_by(&self, user: UserId, condition: Condition) -> Result<Vec<OrgId>, StoreError> {
+        let rows: Vec<Uuid> = memberships::Entity::find()
             .join(JoinType::InnerJoin, memberships_to_groups())
             .select_only()
             .column(groups::Column::OrgId)
             .filter(memberships::Column::UserId.eq(user.0))
-            .filter(which)
+            .filter(condition)
             .distinct()
             .order_by_asc(groups::Column::OrgId)
             .into_tuple()
             .all(&self.conn)
             .await?;
-        Ok(found.into_iter().map(Into::into).collect())
+        Ok(rows.into_iter().map(Into::into).collect())
     }
 
-    /// A user's memberships within the scope, by group name.
+    /// Lists a user's memberships within the scope, by group name.
     pub async fn list_memberships(&self, user: UserId, scope: &Scope) -> Result<Vec<MembershipItem>, StoreError> {
-        let which = Condition::all()
+        let condition = Condition::all()
             .add(memberships::Column::UserId.eq(user.0))
             .add_option(scope.holds(groups::Column::OrgId));
-        self.membership_items(which).await
+        self.membership_items(condition).await
     }
 
-    /// One membership beside its group.
+    /// Returns one membership with its group.
     pub async fn find_membership(&self, id: MembershipId) -> Result<Option<MembershipItem>, StoreError> {
-        let found = self
+        let items = self
             .membership_items(Condition::all().add(memberships::Column::Id.eq(id.0)))
             .await?;
-        Ok(found.into_iter().next())
+        Ok(items.into_iter().next())
     }
 
-    /// The membership of a user in a group.
+    /// Returns the membership of a user in a group.
     pub async fn find_membership_of(&self, user: UserId, group: GroupId) -> Result<Option<Membership>, StoreError> {
-        let found = memberships::Entity::find()
+        let query = memberships::Entity::find()
             .filter(memberships::Column::UserId.eq(user.0))
             .filter(memberships::Column::GroupId.eq(group.0));
-        one(found.one(&self.conn).await?)
+        one(query.one(&self.conn).await?)
     }
 
-    async fn membership_items(&self, which: Condition) -> Result<Vec<MembershipItem>, StoreError> {
-        let found = memberships::Entity::find()
+    async fn membership_items(&self, condition: Condition) -> Result<Vec<MembershipItem>, StoreError> {
+        let rows = memberships::Entity::find()
             .join(JoinType::InnerJoin, memberships_to_groups())
             .select_also(groups::Entity)
-            .filter(which)
+            .filter(condition)
             .order_by_asc(groups::Column::Name)
             .order_by_asc(memberships::Column::Id)
             .all(&self.conn)
             .await?;
-        let mut items = Vec::with_capacity(found.len());
-        for (membership, group) in found {
-            // The inner join leaves no membership without its group.
+        let mut items = Vec::with_capacity(rows.len());
+        for (membership, group) in rows {
+            // The inner join returns a group for each membership.
             let Some(group) = group else { continue };
             items.push(MembershipItem {
                 membership: membership.try_into()?,
@@ -249,11 +252,11 @@ impl Reads<'_> {
         let Some(in_scope) = scope.holds(org_user_records::Column::OrgId) else {
             return Ok(by_name);
         };
-        let found = org_user_records::Entity::find()
+        let query = org_user_records::Entity::find()
             .filter(org_user_records::Column::ExternalId.is_in(users.iter().map(|user| user.external_id.as_str())))
             .filter(in_scope)
             .order_by_asc(org_user_records::Column::OrgId);
-        for record in all::<_, OrgUserRecord>(found.all(&self.conn).await?)? {
+        for record in all::<_, OrgUserRecord>(query.all(&self.conn).await?)? {
             by_name.entry(record.external_id.clone()).or_default().push(record);
         }
         Ok(by_name)
@@ -264,11 +267,11 @@ impl Reads<'_> {
         users: &[User],
         scope: &Scope,
     ) -> Result<HashMap<Uuid, (Vec<UserGroup>, Vec<Membership>)>, StoreError> {
-        let which = Condition::all()
+        let condition = Condition::all()
             .add(memberships::Column::UserId.is_in(users.iter().map(|user| user.id.0)))
             .add_option(scope.holds(groups::Column::OrgId));
         let mut by_user: HashMap<Uuid, (Vec<UserGroup>, Vec<Membership>)> = HashMap::new();
-        for MembershipItem { membership, group } in self.membership_items(which).await? {
+        for MembershipItem { membership, group } in self.membership_items(condition).await? {
             let (groups, memberships) = by_user.entry(membership.user.0).or_default();
             memberships.push(membership);
             groups.push(UserGroup {
@@ -283,7 +286,7 @@ impl Reads<'_> {
     }
 }
 
-/// The users who agreed to a membership in scope that has not ended.
+/// Query for users with an accepted live membership in scope.
 pub(super) fn agreed_members(in_scope: SimpleExpr, now: Timestamp) -> SelectStatement {
     memberships::Entity::find()
         .join(JoinType::InnerJoin, memberships_to_groups())
@@ -295,18 +298,18 @@ pub(super) fn agreed_members(in_scope: SimpleExpr, now: Timestamp) -> SelectStat
         .into_query()
 }
 
-/// The users with a membership as the filter wants it; `None` if it asks for none.
+/// Query for users with a membership that matches the filter; `None` if the filter has no condition on memberships.
 fn members(filter: &UserFilter) -> Option<SelectStatement> {
-    let mut which = Condition::all().add_option(filter.scope.holds(groups::Column::OrgId));
-    // An ended membership shows nobody to an administrator.
+    let mut condition = Condition::all().add_option(filter.scope.holds(groups::Column::OrgId));
+    // An ended membership does not make its user visible to administrators.
     if filter.scope != Scope::All {
-        which = which.add(live(filter.now));
+        condition = condition.add(live(filter.now));
     }
     if let Some(org) = filter.org {
-        which = which.add(groups::Column::OrgId.eq(org.0));
+        condition = condition.add(groups::Column::OrgId.eq(org.0));
     }
     if !filter.groups.is_empty() {
-        which = which.add(groups::Column::Id.is_in(filter.groups.iter().map(|group| group.0)));
+        condition = condition.add(groups::Column::Id.is_in(filter.groups.iter().map(|group| group.0)));
     }
     if let Some(role) = filter.role {
         let claims_admin = Query::select()
@@ -317,7 +320,7 @@ fn members(filter: &UserFilter) -> Option<SelectStatement> {
             .take();
         let flagged = groups::Column::IsOrgAdmin.eq(true);
         let claimed = groups::Column::Id.in_subquery(claims_admin);
-        which = which.add(live(filter.now)).add(match role {
+        condition = condition.add(live(filter.now)).add(match role {
             Role::OrgAdmin => flagged,
             Role::Admin => flagged.or(claimed),
             Role::Member => flagged
@@ -326,13 +329,13 @@ fn members(filter: &UserFilter) -> Option<SelectStatement> {
                 .not(),
         });
     }
-    if which.is_empty() {
+    if condition.is_empty() {
         return None;
     }
     let members = memberships::Entity::find()
         .join(JoinType::InnerJoin, memberships_to_groups())
         .select_only()
         .column(memberships::Column::UserId)
-        .filter(which);
+        .filter(condition);
     Some(members.into_query())
 }

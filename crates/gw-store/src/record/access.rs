@@ -1,4 +1,4 @@
-//! Shared infrastructure and system toggles (spec/80 sections 9 and 11).
+//! Shared infrastructure, approved code and system toggles (spec/80 sections 9 and 11).
 
 use gw_policy::snapshot::SystemToggle;
 use gw_types::{Address, ApprovedCodeId, B256, SharedInfraId, Timestamp};
@@ -10,36 +10,36 @@ pub struct SharedInfra {
     pub id: SharedInfraId,
     /// Its address.
     pub address: Address,
-    /// For people.
+    /// Display name.
     pub name: String,
-    /// For people.
+    /// Free text.
     pub description: String,
-    /// keccak256 of the code it must hold; without it any code will do.
+    /// keccak256 of the code it must have; `None` accepts any code.
     pub codehash: Option<B256>,
     /// For a proxy, keccak256 of the code it must delegate to (HD9).
     pub implementation_codehash: Option<B256>,
-    /// Other code that was found there: the tag counts for nothing until pinned anew.
+    /// keccak256 of different code found there: the tag has no effect until it is pinned again.
     pub broken_codehash: Option<B256>,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
-/// What tags a contract as shared, or replaces what is said of one.
+/// Input for tagging a contract as shared, or for replacing its tag.
 #[derive(Clone, Debug)]
 pub struct SharedInfraInput {
-    /// For people.
+    /// Display name.
     pub name: String,
-    /// For people.
+    /// Free text.
     pub description: String,
-    /// The pin of its code.
+    /// The pinned code hash.
     pub codehash: Option<B256>,
-    /// The pin of its implementation's code.
+    /// The pinned code hash of its implementation.
     pub implementation_codehash: Option<B256>,
 }
 
-/// Creation code that a super admin approved, whatever constructor arguments follow it (HD2).
+/// Creation code that a super admin approved, with any constructor arguments (HD2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovedCode {
     /// Row id.
@@ -48,26 +48,26 @@ pub struct ApprovedCode {
     pub hash: B256,
     /// Its length in bytes.
     pub size: u32,
-    /// For people.
+    /// Display name.
     pub name: String,
-    /// By whom.
+    /// Who approved it.
     pub approved_by: String,
-    /// When.
+    /// When it was approved.
     pub created_at: Timestamp,
 }
 
-/// How a toggle was last turned (X9).
+/// The last update of a toggle (X9).
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToggleChange {
-    /// Which.
+pub struct ToggleUpdate {
+    /// The toggle.
     pub toggle: SystemToggle,
-    /// On or off.
+    /// Whether it is on.
     pub enabled: bool,
-    /// Why.
+    /// The stated reason.
     pub reason: String,
-    /// By whom.
+    /// Who changed it.
     pub changed_by: String,
-    /// When.
+    /// When it was changed.
     pub changed_at: Timestamp,
     /// When the configuration decides again.
     pub expires_at: Timestamp,

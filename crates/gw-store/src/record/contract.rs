@@ -1,6 +1,6 @@
 //! Contracts, the grants on them, and the rules inside a grant (spec/20 sections 4 and 5).
 
-use super::Object;
+use super::JsonObject;
 pub use gw_policy::snapshot::Comparison;
 use gw_types::{Address, B256, Claims, ContractId, GrantId, GroupId, OrgId, Timestamp, UserId};
 use serde::{
@@ -23,8 +23,8 @@ pub struct Contract {
     /// The uploaded ABI as JSON text.
     pub abi: Option<String>,
     /// Free metadata; `token_type` names a built-in ABI.
-    pub metadata: Object,
-    /// When the chain got it, if the gateway saw that.
+    pub metadata: JsonObject,
+    /// When it was deployed on the chain, if the gateway observed that.
     pub deployed_at: Option<Timestamp>,
     /// Who deployed it through the gateway (K7).
     pub deployer: Option<UserId>,
@@ -32,25 +32,25 @@ pub struct Contract {
     pub allow_visibleto_unlock: bool,
     /// K5 attestation.
     pub events_allow_dynamic_payload: bool,
-    /// F5: its administrators vouch for the calls it passes on.
+    /// F5: the organization's administrators vouch for the calls that it forwards.
     pub trusted_router: bool,
-    /// The first block that is the organization's, if another one had the contract before (HD41).
+    /// The first block that belongs to the organization, if another one had the contract before (HD41).
     pub owned_from: Option<u64>,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
 impl Contract {
-    /// Since when the organization owns it (H1): a deployment through the gateway made it this organization's before the
-    /// row was written.
+    /// Returns since when the organization owns it (H1): for a deployment through the gateway, ownership begins before
+    /// the row was written.
     pub fn since(&self) -> Timestamp {
         self.deployed_at.map_or(self.created_at, |at| at.min(self.created_at))
     }
 }
 
-/// What makes a contract.
+/// Input for creating a contract.
 #[derive(Clone, Debug)]
 pub struct NewContract {
     /// The owning organization.
@@ -62,27 +62,27 @@ pub struct NewContract {
     /// The uploaded ABI.
     pub abi: Option<AbiText>,
     /// Free metadata.
-    pub metadata: Object,
-    /// When the chain got it.
+    pub metadata: JsonObject,
+    /// When it was deployed on the chain.
     pub deployed_at: Option<Timestamp>,
     /// Who deployed it through the gateway.
     pub deployer: Option<UserId>,
-    /// Whether it may take the place of another organization's contract whose registration was deleted (HD27).
+    /// Whether it may replace another organization's contract whose registration was deleted (HD27).
     pub takes_over_retired: bool,
-    /// The first block that may be the organization's, if another one had the contract before (HD41). The store refuses such
-    /// a contract without it.
+    /// The first block that may belong to the organization, if another one had the contract before (HD41). The store
+    /// then requires it.
     pub first_block: Option<u64>,
 }
 
 impl NewContract {
-    /// A contract with nothing but a place and a name.
+    /// Creates an input with only an owner, an address and a name.
     pub fn plain(org: OrgId, address: Address, name: impl Into<String>) -> Self {
         Self {
             org,
             address,
             name: name.into(),
             abi: None,
-            metadata: Object::new(),
+            metadata: JsonObject::new(),
             deployed_at: None,
             deployer: None,
             takes_over_retired: false,
@@ -91,16 +91,16 @@ impl NewContract {
     }
 }
 
-/// The text of an ABI that the snapshot can read. It is parsed here, and never while a transaction holds the writer: an ABI may
-/// have thousands of entries.
+/// The text of an ABI that the snapshot can read. It is parsed here, not while a transaction holds the writer: an ABI
+/// may have thousands of entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbiText(String);
 
 impl AbiText {
-    /// A text that is an ABI.
+    /// Checks that a text is an ABI.
     ///
     /// # Errors
-    /// What the parser says.
+    /// The parser's error.
     pub fn parse(text: String) -> Result<Self, gw_evm::abi::AbiTextError> {
         gw_evm::abi::ContractAbi::parse(&text)?;
         Ok(Self(text))
@@ -117,14 +117,14 @@ pub struct ContractPatch {
     /// New name.
     pub name: Option<String>,
     /// New metadata, replacing the old.
-    pub metadata: Option<Object>,
+    pub metadata: Option<JsonObject>,
     /// New ABI; `Some(None)` clears it.
     pub abi: Option<Option<AbiText>>,
-    /// New flag.
+    /// New value of the flag.
     pub allow_visibleto_unlock: Option<bool>,
-    /// New flag.
+    /// New value of the flag.
     pub events_allow_dynamic_payload: Option<bool>,
-    /// New flag.
+    /// New value of the flag.
     pub trusted_router: Option<bool>,
 }
 
@@ -141,15 +141,15 @@ pub struct Grant {
     pub claims: Claims,
     /// `None`: all functions; an empty list: none.
     pub functions: Option<Vec<FunctionRule>>,
-    /// Which events the holders see.
+    /// The events that members of the group see.
     pub event_rules: EventRules,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
-/// What is kept of a grant when its contract's registration ends (HD41): which events its holders see.
+/// The part of a grant that is kept when its contract's registration ends (HD41): the events that its holders see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PastGrant {
     pub(crate) id: uuid::Uuid,
@@ -159,7 +159,7 @@ pub(crate) struct PastGrant {
     pub(crate) events: EventRules,
 }
 
-/// What makes a grant.
+/// Input for creating a grant.
 #[derive(Clone, Debug)]
 pub struct NewGrant {
     /// The contract.
@@ -170,12 +170,12 @@ pub struct NewGrant {
     pub claims: Claims,
     /// `None`: all functions; an empty list: none.
     pub functions: Option<Vec<FunctionRule>>,
-    /// Which events the holders see.
+    /// The events that members of the group see.
     pub event_rules: EventRules,
 }
 
 impl NewGrant {
-    /// A grant without any restriction.
+    /// Creates a grant without restrictions.
     pub fn full(contract: ContractId, group: GroupId) -> Self {
         Self {
             contract,
@@ -192,7 +192,7 @@ impl NewGrant {
 pub struct GrantPatch {
     /// New claims.
     pub claims: Option<Claims>,
-    /// New functions; `Some(None)` lifts the restriction.
+    /// New functions; `Some(None)` removes the restriction.
     pub functions: Option<Option<Vec<FunctionRule>>>,
     /// New event rules.
     pub event_rules: Option<EventRules>,
@@ -205,7 +205,7 @@ pub struct FunctionRule {
     /// The selector.
     #[serde(with = "selector")]
     pub selector: [u8; 4],
-    /// All must hold (F3).
+    /// Parameter rules; all must hold (F3).
     #[serde(default)]
     pub param_rules: Vec<ParamRule>,
 }
@@ -216,11 +216,11 @@ pub struct FunctionRule {
 pub struct ParamRule {
     /// Position in the ABI's inputs.
     pub index: u16,
-    /// What it must be.
+    /// The constraint on the parameter.
     pub must_be: MustBe,
 }
 
-/// What a parameter must be: `self`, a literal of at most 32 bytes, or `{op, value}` (F3).
+/// Constraint on a parameter: `self`, a literal of at most 32 bytes, or `{op, value}` (F3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "MustBeWire", into = "MustBeWire")]
 pub enum MustBe {
@@ -232,20 +232,20 @@ pub enum MustBe {
     Literal(Literal),
     /// One of several literals.
     OneOf(Vec<Literal>),
-    /// Compared with a literal.
+    /// Comparison with a literal.
     Compare(Comparison, Literal),
 }
 
 /// A hex literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Literal {
-    /// As it was given.
+    /// The text as given.
     pub text: String,
-    /// Its ABI word: shorter ones are numbers or addresses, padded on the left.
+    /// Its ABI word: shorter literals are numbers or addresses, padded on the left.
     pub word: B256,
 }
 
-/// A text that is neither `self` nor a hex literal of 1 to 32 bytes, or an operator without its value.
+/// Error for a text that is neither `self` nor a hex literal of 1 to 32 bytes, or for an operator without its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("neither `self`, a hex literal of at most 32 bytes, nor an operator with its value")]
 pub struct MustBeError;
@@ -287,7 +287,7 @@ struct OperatorWire {
     value: Option<OneOrMore>,
 }
 
-/// By hand, here and below: the words of a derived untagged enum name our types, not what is wrong (HD33).
+/// Implemented by hand, here and below: the error of a derived untagged enum names our types, not what is wrong (HD33).
 impl<'de> Deserialize<'de> for OneOrMore {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Shapes;
@@ -350,7 +350,7 @@ impl MustBe {
         }
     }
 
-    /// The literals it names, to be written as the words they mean.
+    /// Returns its literals for modification, so that they can be replaced by whole words.
     pub fn literals_mut(&mut self) -> &mut [Literal] {
         match self {
             Self::Own | Self::Org => &mut [],
@@ -359,7 +359,7 @@ impl MustBe {
         }
     }
 
-    /// The literals it names.
+    /// Returns its literals.
     pub fn literals(&self) -> &[Literal] {
         match self {
             Self::Own | Self::Org => &[],
@@ -370,12 +370,12 @@ impl MustBe {
 }
 
 impl Literal {
-    /// The bytes as they were given; `None` if they are half ones.
+    /// Returns the bytes as given; `None` if the number of digits is odd.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         hex::decode(self.text.strip_prefix("0x")?).ok()
     }
 
-    /// The literal as a whole ABI word.
+    /// Creates a literal that is a whole ABI word.
     pub fn whole(word: B256) -> Self {
         Self {
             text: word.to_string(),
@@ -474,9 +474,9 @@ pub enum EventRules {
     /// `null`: every event, masked.
     #[default]
     Unset,
-    /// `"*"`: the same, said outright.
+    /// `"*"`: every event, masked, stated explicitly.
     Wildcard,
-    /// Only these; an empty list is none.
+    /// Only these events; an empty list allows none.
     List(Vec<EventRule>),
 }
 
@@ -486,10 +486,10 @@ pub enum EventRules {
 pub struct EventRule {
     /// The event's topic0.
     pub topic0: B256,
-    /// The event's name, for people.
+    /// The event's display name.
     #[serde(default)]
     pub name: String,
-    /// Parameter rules; none means no condition.
+    /// Parameter rules; an empty list is no condition.
     #[serde(default)]
     pub param_rules: Vec<ParamRule>,
 }

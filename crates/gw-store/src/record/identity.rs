@@ -1,6 +1,6 @@
 //! Users and their memberships (spec/20 A7-A10).
 
-use super::Object;
+use super::JsonObject;
 use gw_policy::snapshot::MembershipState;
 use gw_types::{ExternalId, GroupId, MembershipId, OrgId, OrgUserRecordId, TenantId, Timestamp, UserId};
 
@@ -18,18 +18,18 @@ pub struct User {
     /// Operator's note.
     pub note: String,
     /// Free metadata.
-    pub metadata: Object,
+    pub metadata: JsonObject,
     /// The directory tenant of the first login; write-once.
     pub auth_tenant_id: Option<TenantId>,
-    /// Access tokens issued before this moment are dead.
+    /// Access tokens issued before this time are invalid.
     pub tokens_valid_from: Option<Timestamp>,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
-/// What makes a user. A ban that outlived a deleted row of the same name is kept (spec/80 section 7).
+/// Input for creating a user. A ban that outlived a deleted row of the same name is kept (spec/80 section 7).
 #[derive(Clone, Debug)]
 pub struct NewUser {
     /// DID or directory identity.
@@ -47,15 +47,15 @@ pub struct NewUser {
 pub struct UserPatch {
     /// New KYC state.
     pub kyc: Option<bool>,
-    /// New ban state; banning ends every token of the user (A10).
+    /// New ban state; banning revokes every token of the user (A10).
     pub banned: Option<bool>,
     /// New note.
     pub note: Option<String>,
     /// New metadata, replacing the old.
-    pub metadata: Option<Object>,
+    pub metadata: Option<JsonObject>,
 }
 
-/// A user's place in a group (A7).
+/// A user's membership in a group (A7).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Membership {
     /// Row id.
@@ -64,30 +64,30 @@ pub struct Membership {
     pub user: UserId,
     /// The group.
     pub group: GroupId,
-    /// Where it came from.
+    /// Its origin.
     pub source: MembershipSource,
     /// The credential behind a `zk_attested` membership.
     pub zk_credential_ref: Option<String>,
-    /// End; `None` is permanent.
+    /// When it ends; `None` is permanent.
     pub expires_at: Option<Timestamp>,
     /// Whether the member agreed (HD32).
     pub state: MembershipState,
-    /// When they did, if that was after the row was made.
+    /// When the member agreed, if after the row was created.
     pub accepted_at: Option<Timestamp>,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
 impl Membership {
-    /// Whether its end has come, for lists; decisions take the predicate of A8 from the snapshot.
+    /// Whether it has ended, for lists; authorization uses the predicate of A8 from the snapshot.
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// What an administrator is told of its state: the same of every membership that waits for the member, whether it
-    /// gives the member anything meanwhile or not. The difference would tell that the member belongs elsewhere (HD40).
+    /// Returns the state that administrators see: the same for every membership that waits for the member, whether or
+    /// not it already has effects. The difference would reveal that the member belongs to another organization (HD40).
     pub const fn status(&self) -> &'static str {
         match self.state {
             MembershipState::Accepted => "active",
@@ -96,40 +96,40 @@ impl Membership {
     }
 }
 
-/// What one organization noted and decided about a person (RT24). It binds in that organization only.
+/// An organization's record about a person (RT24). It applies in that organization only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrgUserRecord {
     /// Row id.
     pub id: OrgUserRecordId,
     /// The organization.
     pub org: OrgId,
-    /// The person, by name: the record outlives the account.
+    /// The person's external id: the record outlives the account.
     pub external_id: ExternalId,
-    /// The organization completed KYC of them.
+    /// Whether the organization completed the person's KYC.
     pub kyc: bool,
-    /// The organization banned them.
+    /// Whether the organization banned the person.
     pub banned: bool,
     /// The organization's note.
     pub note: String,
     /// The organization's metadata.
-    pub metadata: Object,
-    /// When the row was made.
+    pub metadata: JsonObject,
+    /// When the row was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
-/// Where a membership came from; `zk_attested` is read, never written (decision 54).
+/// Origin of a membership; `zk_attested` is read, never written (decision 54).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MembershipSource {
-    /// Given by an administrator or by the gateway.
+    /// Created by an administrator or by the gateway.
     Admin,
     /// Attested by a credential.
     ZkAttested,
 }
 
 impl MembershipSource {
-    /// The wire and column text.
+    /// Returns the wire and column text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -146,13 +146,13 @@ impl MembershipSource {
     }
 }
 
-/// What makes a membership.
+/// Input for creating a membership.
 #[derive(Clone, Copy, Debug)]
 pub struct NewMembership {
     /// The member.
     pub user: UserId,
     /// The group.
     pub group: GroupId,
-    /// End; `None` is permanent.
+    /// When it ends; `None` is permanent.
     pub expires_at: Option<Timestamp>,
 }

@@ -1,19 +1,19 @@
-//! An administrator who looks through a user's eyes (spec/20 V1, V2).
+//! Impersonation of a user by an administrator (spec/20 V1, V2).
 
 use gw_types::{ExternalId, OrgId, UserId};
 
-/// What an administrator asked for, before they get it.
+/// An impersonation as the administrator requested it; recorded before it is granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Impersonation {
-    /// Through whose eyes.
+    /// The impersonated user.
     pub user: UserId,
-    /// Their name.
+    /// The user's external id.
     pub external_id: ExternalId,
-    /// In which organization.
+    /// The organization.
     pub org: OrgId,
     /// `dry_run` or `view_as`.
     pub way: &'static str,
-    /// The method that is called, or the path that is read.
+    /// The called method, or the path that is read.
     pub what: String,
     /// A keyed digest of the parameters (HD12).
     pub params_digest: String,

@@ -3,7 +3,7 @@
 use gw_policy::snapshot::LinkKind;
 use gw_types::{Address, B256, ExternalId, LinkId, OrgId, Timestamp, UserId};
 
-/// A link row; one per user and address, kept after it ended.
+/// A link row; one per user and address, kept after the link ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// Row id.
@@ -12,88 +12,89 @@ pub struct Link {
     pub user: UserId,
     /// The address.
     pub address: Address,
-    /// How it came about.
+    /// How the link came about.
     pub kind: LinkKind,
-    /// Proved by a contract wallet's answer: never makes a participant, and is asked again daily (HD10).
+    /// Whether a contract wallet's answer proved it: such a link never makes a participant, and is checked again daily
+    /// (HD10).
     pub contract_wallet: bool,
     /// When it was proved or inferred.
     pub verified_at: Timestamp,
     /// The resolved ENS name.
     pub ens_name: Option<String>,
-    /// When ENS was last asked.
+    /// When ENS was last queried.
     pub ens_resolved_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the link ended.
     pub revoked_at: Option<Timestamp>,
     /// Whether an administrator ended it (LK-2), rather than its owner (LK-5).
     pub revoked_by_admin: bool,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Timestamp,
 }
 
-/// How the caller knows that the address is the user's.
+/// How the link was proved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkProof {
     /// A signed challenge.
     Challenge,
-    /// A contract wallet said yes to a signature (ERC-1271).
+    /// A contract wallet confirmed a signature (ERC-1271).
     ContractWallet {
-        /// What it said yes to.
+        /// The confirmed hash and signature.
         proof: WalletProof,
-        /// The organization whose registered contract it is, as it was judged; `None` for one that nobody registered.
+        /// The organization that registered the wallet contract at the time of the check; `None` if it is unregistered.
         owner: Option<OrgId>,
     },
 }
 
-/// What a contract wallet said yes to.
+/// A hash and signature that a contract wallet confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WalletProof {
-    /// The hash of what was signed.
+    /// The hash of the signed message.
     pub hash: B256,
-    /// The signature, whatever its form.
+    /// The signature, in any format.
     pub signature: Vec<u8>,
 }
 
-/// A link whose contract wallet is to be asked again (HD10).
+/// A link whose contract wallet is to be queried again (HD10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WalletLink {
     /// The owner.
     pub user: UserId,
-    /// The owner's name.
+    /// The owner's external id.
     pub external_id: ExternalId,
     /// The wallet.
     pub address: Address,
-    /// What it said yes to.
+    /// The hash and signature that it confirmed.
     pub proof: WalletProof,
 }
 
-/// A link that stands now.
+/// Result of linking: a live link.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Linked {
+pub struct LinkResult {
     /// The link.
     pub link: Link,
-    /// How many other users hold a live link on the address: a collision if any (LK-6).
+    /// Number of other users with a live link to the address; any is a collision (LK-6).
     pub others: u64,
 }
 
-/// What became of inferring a link from a sent transaction.
+/// Result of inferring a link from a sent transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SenderLink {
-    /// The link stands now, and did not before.
-    Linked(Linked),
-    /// So many other users proved the address: nothing was written, the caller reports the collision (LK-6).
+    /// The link is live now, and was not before.
+    Linked(LinkResult),
+    /// Other users proved the address: nothing was written, and the caller reports the collision (LK-6).
     Contested {
-        /// How many.
+        /// Number of those users.
         others: u64,
     },
-    /// It stood before, or was ended and stays so.
+    /// The link was live before, or was revoked and stays so.
     Unchanged,
 }
 
-/// An address that several users hold (LK-6).
+/// An address linked to several users (LK-6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collision {
     /// The address.
     pub address: Address,
-    /// Its holders, by name, with the kind of their link.
+    /// The users with their external ids and the kinds of their links.
     pub holders: Vec<(UserId, ExternalId, LinkKind)>,
 }

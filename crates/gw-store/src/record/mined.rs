@@ -1,59 +1,59 @@
-//! What became of sends once they were mined (spec/02 HD2, HD28). People stand under their DID, so that what guards others
-//! outlives the user and the organization (HD37).
+//! Post-execution results of sends (spec/02 HD2, HD28). People are stored by external id, so that the protection of
+//! others outlives the user and the organization (HD37).
 
 use gw_policy::{access::JudgedRuns, snapshot::AccountChange};
 use gw_types::{
     Address, B256, ConvictionId, ExternalId, OrgId, QuarantineId, SuspensionId, Timestamp, WatchId, WithheldId,
 };
 
-/// A send to be found again in its block.
+/// Input for watching a send until its block is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewWatch {
     /// Its sender.
     pub sender: Address,
     /// The sender's nonce.
     pub nonce: u64,
-    /// Who sends it through the gateway.
+    /// The user who sends it through the gateway.
     pub external_id: ExternalId,
-    /// The organizations they are an active member of.
+    /// The organizations of which the user is an active member.
     pub orgs: Vec<OrgId>,
-    /// Whether the request named its organization, and so has rights in no other one (HD39).
+    /// Whether the request named its organization, and so has no rights in others (HD39).
     pub is_named: bool,
-    /// The runs by which it is judged.
+    /// The simulated runs by which it is authorized.
     pub judged: Option<JudgedRuns>,
 }
 
-/// A send whose block is awaited, or was looked at a little while ago.
+/// A watched send: pending, or found in a block recently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// Row id.
     pub id: WatchId,
-    /// Its hash, once it is known.
+    /// Its hash, once known.
     pub tx_hash: Option<B256>,
     /// Its sender.
     pub sender: Address,
     /// The sender's nonce.
     pub nonce: u64,
-    /// Who sent it through the gateway.
+    /// The user who sent it through the gateway.
     pub external_id: ExternalId,
-    /// Under which organization.
+    /// The organization of the call.
     pub org: OrgId,
-    /// The organizations they were an active member of.
+    /// The organizations of which the user was an active member.
     pub orgs: Vec<OrgId>,
-    /// Whether the request named its organization, and so had rights in no other one (HD39).
+    /// Whether the request named its organization, and so had no rights in others (HD39).
     pub is_named: bool,
-    /// The number of the block it was found in; none while it is awaited.
+    /// The number of the block where it was found; `None` while it is pending.
     pub block_number: Option<u64>,
-    /// The runs by which it was judged; unknown of what was sent before that was kept.
+    /// The simulated runs by which it was authorized; `None` for sends older than this field.
     pub judged: Option<JudgedRuns>,
 }
 
-/// What a mined transaction did that would have been denied, and what follows.
+/// A violation by a mined transaction: what it did that would have been denied, and the consequences.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Who sent it through the gateway.
+pub struct Violation {
+    /// The user who sent it through the gateway.
     pub external_id: ExternalId,
-    /// Under which organization.
+    /// The organization of the call.
     pub org: OrgId,
     /// Its sender.
     pub sender: Address,
@@ -63,27 +63,27 @@ pub struct Finding {
     pub block_hash: B256,
     /// The number of that block.
     pub block: u64,
-    /// When that block was.
+    /// The time of that block.
     pub block_time: Timestamp,
-    /// Its place in the block.
+    /// Its index in the block.
     pub place: u64,
-    /// How many events it emitted.
+    /// Number of events it emitted.
     pub logs: u64,
     /// Why it would have been denied.
     pub reason: &'static str,
-    /// What it changed.
+    /// The account changes it made.
     pub changes: Vec<(Address, AccountChange)>,
-    /// What is closed to the sender's side.
+    /// Addresses that are closed to the sender's side.
     pub closed_to_side: Vec<Address>,
-    /// That side.
+    /// The organizations of the sender's side.
     pub side: Vec<OrgId>,
-    /// The organizations whose administrators may clear it; none if only a super admin may.
+    /// The organizations whose administrators may clear it; empty if only a super admin may.
     pub wronged: Vec<OrgId>,
     /// Whether the sender loses the right to send.
     pub suspends: bool,
 }
 
-/// A transaction that is withheld.
+/// A withheld transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conviction {
     /// Row id.
@@ -92,17 +92,17 @@ pub struct Conviction {
     pub tx_hash: B256,
     /// Its block.
     pub block_hash: B256,
-    /// Its place there.
+    /// Its index in the block.
     pub place: u64,
-    /// How many events it emitted.
+    /// Number of events it emitted.
     pub logs: u64,
-    /// Its sender; unknown for what was found before senders were kept.
+    /// Its sender; `None` for rows older than this field.
     pub sender: Option<Address>,
-    /// Who sent it through the gateway.
+    /// The user who sent it through the gateway.
     pub external_id: ExternalId,
-    /// Under which organization.
+    /// The organization of the call.
     pub org: Option<OrgId>,
-    /// The organizations whose administrators may clear it, all of them together; none if only a super admin may.
+    /// The organizations whose administrators may clear it, all of them together; empty if only a super admin may.
     pub wronged: Vec<OrgId>,
     /// Why it would have been denied.
     pub reason: String,
@@ -110,20 +110,20 @@ pub struct Conviction {
     pub created_at: Timestamp,
     /// When it was cleared.
     pub cleared_at: Option<Timestamp>,
-    /// By whom.
+    /// Who cleared it.
     pub cleared_by: Option<String>,
 }
 
-/// A person's lost right to send.
+/// A person's loss of the right to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspension {
     /// Row id.
     pub id: SuspensionId,
-    /// Whose right.
+    /// The suspended person.
     pub external_id: ExternalId,
-    /// Under which organization the transaction was sent.
+    /// The organization under which the transaction was sent.
     pub org: Option<OrgId>,
-    /// What it follows from.
+    /// The conviction that caused it.
     pub conviction: Option<ConvictionId>,
     /// The transaction.
     pub tx_hash: B256,
@@ -135,7 +135,7 @@ pub struct Suspension {
     pub created_at: Timestamp,
 }
 
-/// A closed address.
+/// A quarantined address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     /// Row id.
@@ -144,9 +144,9 @@ pub struct Quarantine {
     pub address: Address,
     /// The organization of the contract there.
     pub org: Option<OrgId>,
-    /// What it follows from.
+    /// The conviction that caused it.
     pub conviction: Option<ConvictionId>,
-    /// Whose side it is closed to; closed to everybody without one.
+    /// The sender and organizations to whom it is closed; `None`: closed to everybody.
     pub side: Option<(ExternalId, Vec<OrgId>)>,
     /// The transaction.
     pub tx_hash: B256,
@@ -158,24 +158,24 @@ pub struct Quarantine {
     pub created_at: Timestamp,
 }
 
-/// What a withheld transaction changed of one account.
+/// The change of one account by a withheld transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithheldChange {
     /// Row id.
     pub id: WithheldId,
-    /// What it follows from.
+    /// The conviction that caused it.
     pub conviction: ConvictionId,
     /// The account.
     pub address: Address,
-    /// The organization of the contract there, if that is not on the sender's side.
+    /// The organization of the contract there, unless it is on the sender's side.
     pub org: Option<OrgId>,
-    /// The sender's side.
+    /// The organizations of the sender's side.
     pub side: Vec<OrgId>,
     /// Number of the block.
     pub block: u64,
-    /// When that block was.
+    /// The time of that block.
     pub block_time: Timestamp,
-    /// Place of the transaction in the block.
+    /// Index of the transaction in the block.
     pub place: u64,
     /// What changed.
     pub change: AccountChange,

@@ -1,6 +1,6 @@
-//! Rows as the callers see them: typed, complete, and without a database in sight.
+//! Rows as callers see them: typed, complete and independent of the database.
 //!
-//! `New…` is what creates a row, `…Patch` what changes one: an absent member keeps the stored value.
+//! `New…` is the input for creating a row, `…Patch` for changing one: an absent member keeps the stored value.
 
 mod access;
 mod contract;
@@ -15,7 +15,7 @@ mod tenant;
 mod token;
 mod url;
 
-pub use access::{ApprovedCode, SharedInfra, SharedInfraInput, ToggleChange};
+pub use access::{ApprovedCode, SharedInfra, SharedInfraInput, ToggleUpdate};
 pub(crate) use contract::PastGrant;
 pub use contract::{
     AbiText, Comparison, Contract, ContractPatch, EventRule, EventRules, FunctionRule, Grant, GrantPatch, Literal,
@@ -23,8 +23,8 @@ pub use contract::{
 };
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch};
 pub use impersonation::Impersonation;
-pub use link::{Collision, Link, LinkProof, Linked, SenderLink, WalletLink, WalletProof};
-pub use mined::{Conviction, Finding, NewWatch, Quarantine, Suspension, Watched, WithheldChange};
+pub use link::{Collision, Link, LinkProof, LinkResult, SenderLink, WalletLink, WalletProof};
+pub use mined::{Conviction, NewWatch, Quarantine, Suspension, Violation, Watched, WithheldChange};
 pub use organization::{
     AccessInput, ApiKey, Group, GroupAccess, GroupPatch, NewGroup, NewOrganization, Organization, OrganizationPatch,
 };
@@ -33,7 +33,7 @@ pub use send::{
     CreationKind, Mined, MinedContract, NewReservation, OpenReservation, ReservationState, SendAccepted, SendRows,
     SendStart,
 };
-pub use tenant::{AllowedTenant, NewTenant, TenantEnd, TenantPatch};
+pub use tenant::{AllowedTenant, NewTenant, TenantPatch, TenantRemoval};
 pub use token::{
     Application, Family, Login, LoginUrls, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash,
 };
@@ -41,4 +41,4 @@ pub(crate) use url::scope_text;
 pub use url::{NewPersonalUrl, PersonalUrl};
 
 /// A JSON object.
-pub type Object = serde_json::Map<String, serde_json::Value>;
+pub type JsonObject = serde_json::Map<String, serde_json::Value>;

@@ -1,7 +1,7 @@
-//! Organizations, groups and what groups may do (spec/20 sections 1 and 3).
+//! Organizations, groups and group access (spec/20 sections 1 and 3).
 
-use super::Object;
-use gw_evm::Extras;
+use super::JsonObject;
+use gw_evm::CustomMethods;
 use gw_types::{Claims, GroupId, OrgId, Secret, Timestamp};
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ pub struct Organization {
     /// Display name.
     pub name: String,
     /// Free settings.
-    pub settings: Object,
-    /// The default and anonymous organizations (A2).
+    pub settings: JsonObject,
+    /// Whether this is the default or the anonymous organization (A2).
     pub is_system: bool,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
-/// What makes an organization.
+/// Input for creating an organization.
 #[derive(Clone, Debug, Default)]
 pub struct NewOrganization {
     /// Unique slug.
@@ -32,7 +32,7 @@ pub struct NewOrganization {
     /// Display name.
     pub name: String,
     /// Free settings.
-    pub settings: Object,
+    pub settings: JsonObject,
 }
 
 /// A partial change of an organization.
@@ -43,7 +43,7 @@ pub struct OrganizationPatch {
     /// New name.
     pub name: Option<String>,
     /// New settings, replacing the old ones.
-    pub settings: Option<Object>,
+    pub settings: Option<JsonObject>,
 }
 
 /// A group (A4, A5).
@@ -57,25 +57,25 @@ pub struct Group {
     pub parent: Option<GroupId>,
     /// Slug, unique per organization.
     pub slug: String,
-    /// Name, unique per organization whatever the case.
+    /// Name, unique per organization ignoring case.
     pub name: String,
     /// Free text.
     pub description: String,
-    /// Members administer the organization.
+    /// Whether members administer the organization.
     pub is_org_admin: bool,
-    /// Members read the administration of the organization.
+    /// Whether members may read the administration of the organization.
     pub is_org_readonly_admin: bool,
-    /// The default and anonymous groups (A2).
+    /// Whether this is the default or the anonymous group (A2).
     pub is_system: bool,
-    /// Made by the gateway for a deployer (R3).
+    /// Whether the gateway created it for a deployer (R3).
     pub auto_created: bool,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
-/// What makes a group.
+/// Input for creating a group.
 #[derive(Clone, Debug)]
 pub struct NewGroup {
     /// The owning organization.
@@ -84,20 +84,20 @@ pub struct NewGroup {
     pub parent: Option<GroupId>,
     /// Slug, unique per organization.
     pub slug: String,
-    /// Name, unique per organization whatever the case.
+    /// Name, unique per organization ignoring case.
     pub name: String,
     /// Free text.
     pub description: String,
-    /// Members administer the organization.
+    /// Whether members administer the organization.
     pub is_org_admin: bool,
-    /// Members read the administration of the organization.
+    /// Whether members may read the administration of the organization.
     pub is_org_readonly_admin: bool,
-    /// Made by the gateway for a deployer (R3).
+    /// Whether the gateway creates it for a deployer (R3).
     pub auto_created: bool,
 }
 
 impl NewGroup {
-    /// A plain group without flags.
+    /// Creates an input for a group without flags.
     pub fn plain(org: OrgId, slug: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             org,
@@ -119,9 +119,9 @@ pub struct GroupPatch {
     pub name: Option<String>,
     /// New description.
     pub description: Option<String>,
-    /// New flag.
+    /// New value of the flag.
     pub is_org_admin: Option<bool>,
-    /// New flag.
+    /// New value of the flag.
     pub is_org_readonly_admin: Option<bool>,
 }
 
@@ -138,18 +138,18 @@ pub struct GroupAccess {
     pub rpc_api_key: Option<Secret>,
     /// Whether members get a reason with a denial (G5).
     pub verbose_errors: bool,
-    /// Methods taken out of the allowed ones before groups are united (G1).
+    /// Methods removed from the allowed ones before groups are combined (G1).
     pub denied_methods: Vec<String>,
-    /// When all of it ends; `None` is never.
+    /// When the whole access ends; `None` is never.
     pub expires_at: Option<Timestamp>,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
 impl GroupAccess {
-    /// The access of a group that was never given any.
+    /// Returns the access of a group without a stored row.
     pub fn none(group: &Group) -> Self {
         Self {
             group: group.id,
@@ -168,7 +168,7 @@ impl GroupAccess {
 /// A full replacement of a group's access.
 #[derive(Clone, Debug, Default)]
 pub struct AccessInput {
-    /// Method names, or `*`; the store keeps them canonical and refuses names that mean nothing.
+    /// Method names, or `*`; the store canonicalizes them and rejects unknown names.
     pub allowed_methods: Vec<String>,
     /// Claims.
     pub claims: Claims,
@@ -176,22 +176,22 @@ pub struct AccessInput {
     pub rpc_api_key: ApiKey,
     /// Whether members get a reason with a denial (G5).
     pub verbose_errors: bool,
-    /// Methods taken out of the allowed ones, read likewise.
+    /// Methods removed from the allowed ones, canonicalized likewise.
     pub denied_methods: Vec<String>,
-    /// What may be named beside the registry.
-    pub extras: Arc<Extras>,
-    /// When all of it ends.
+    /// Custom methods that may be named besides the registered ones.
+    pub extras: Arc<CustomMethods>,
+    /// When the whole access ends.
     pub expires_at: Option<Timestamp>,
 }
 
 /// What a full replacement does to the upstream key.
 #[derive(Clone, Debug, Default)]
 pub enum ApiKey {
-    /// Leave it as it is.
+    /// Keeps the stored key.
     #[default]
     Keep,
-    /// Remove it.
+    /// Removes the key.
     Clear,
-    /// Store this ciphertext.
+    /// Stores this ciphertext.
     Set(Secret),
 }

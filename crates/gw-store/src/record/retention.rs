@@ -1,39 +1,39 @@
-//! Holds on the audit log, and what an entry says of a prune (spec/70 rules 23 and 24).
+//! Legal holds on the audit log, and the content of audit entries about prunes (spec/70 rules 23 and 24).
 
 use gw_audit::{ChainId, Hash, Stream};
 use gw_types::{LegalHoldId, OrgId, Timestamp};
 use std::collections::HashSet;
 
-/// What a hold keeps.
+/// The entries that a hold covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoldScope {
-    /// Every entry filed under an organization, in all streams.
+    /// Every entry of an organization, in all streams.
     Organization(OrgId),
     /// Every entry of a stream.
     Stream(Stream),
 }
 
-/// A legal hold: what it names is neither pruned nor erased until it is lifted.
+/// A legal hold: covered entries are neither pruned nor erased until it is lifted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegalHold {
     /// Row id.
     pub id: LegalHoldId,
-    /// What it keeps.
+    /// The covered entries.
     pub scope: HoldScope,
-    /// Why.
+    /// The stated reason.
     pub reason: String,
-    /// By whom.
+    /// Who placed it.
     pub placed_by: String,
-    /// When.
+    /// When it was placed.
     pub created_at: Timestamp,
 }
 
-/// What must be kept now.
+/// All holds in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holds {
     orgs: HashSet<OrgId>,
     streams: HashSet<Stream>,
-    /// The entries that placed these stay, too.
+    /// Ids of the holds; the entries that placed them are kept too.
     placed: HashSet<LegalHoldId>,
 }
 
@@ -43,12 +43,12 @@ impl Holds {
         self.streams.contains(&stream) || org.is_some_and(|org| self.orgs.contains(&org))
     }
 
-    /// Whether a hold is among them: then the entry that placed it is kept as it is.
+    /// Whether a hold is in force: then the entry that placed it is kept unchanged.
     pub(crate) fn have(&self, hold: LegalHoldId) -> bool {
         self.placed.contains(&hold)
     }
 
-    /// Both what these and what those keep.
+    /// Combines the holds of both values.
     #[must_use]
     pub fn and(mut self, those: &Self) -> Self {
         self.orgs.extend(&those.orgs);
@@ -100,7 +100,7 @@ pub enum PruneReason {
 }
 
 impl PruneReason {
-    /// The stable text.
+    /// Returns the stable text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ttl => "ttl",
@@ -109,24 +109,24 @@ impl PruneReason {
     }
 }
 
-/// A prune as its audit entry tells it.
+/// A prune, as its audit entry describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneRecord {
-    /// The row of its anchor.
+    /// The row id of its anchor.
     pub anchor: i64,
     /// The chain.
     pub chain: ChainId,
-    /// Why.
+    /// The reason.
     pub reason: PruneReason,
-    /// The retention, such as `2160h`, or the number of rows that was kept to.
+    /// The retention, such as `2160h`, or the maximum number of rows.
     pub bound: String,
-    /// The number of the first removed entry.
+    /// The sequence number of the first removed entry.
     pub first_seq: u64,
-    /// How many entries of the chain are gone now.
+    /// Number of entries removed from the chain so far.
     pub size: u64,
-    /// The lowest row id among the removed.
+    /// The lowest row id among the removed entries.
     pub lowest_id: i64,
-    /// The highest row id among the removed.
+    /// The highest row id among the removed entries.
     pub highest_id: i64,
     /// The hash of the last removed entry.
     pub anchor_hash: Hash,

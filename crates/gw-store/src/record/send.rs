@@ -1,6 +1,7 @@
-//! What the send path writes: reserved addresses, per-transaction visibility, inferred links (R1-R4, W5, W6, HD14).
+//! Rows that the send path writes: reserved addresses, per-transaction visibility, inferred links (R1-R4, W5, W6,
+//! HD14).
 
-use super::{NewWatch, Object};
+use super::{JsonObject, NewWatch};
 use gw_types::{Address, B256, ExternalId, OrgId, ReservationId, Timestamp, UserId, VisibilityId, WatchId};
 
 /// Written before a send is forwarded; the visibility row is inactive until the node accepts (W5).
@@ -8,15 +9,15 @@ use gw_types::{Address, B256, ExternalId, OrgId, ReservationId, Timestamp, UserI
 pub struct SendStart {
     /// The caller.
     pub user: UserId,
-    /// The organization the call is filed under.
+    /// The organization of the call.
     pub org: OrgId,
-    /// The transaction's hash; a raw send knows it before forwarding.
+    /// The transaction's hash; known before forwarding for a raw send.
     pub tx_hash: Option<B256>,
-    /// Whom the sender lets see the transaction; needs `tx_hash`.
+    /// Users whom the sender lets see the transaction; requires `tx_hash`.
     pub visible_to: Vec<ExternalId>,
     /// Addresses that the transaction will create.
     pub reservations: Vec<NewReservation>,
-    /// How it is found in its block, if somebody looks (HD2).
+    /// How to find the transaction in its block, if post-execution checks are on (HD2).
     pub watch: Option<NewWatch>,
 }
 
@@ -25,17 +26,17 @@ pub struct SendStart {
 pub struct NewReservation {
     /// The address.
     pub address: Address,
-    /// How it comes about.
+    /// How the contract is created.
     pub kind: CreationKind,
     /// The sender that will create it.
     pub sender: Address,
     /// The sender's nonce.
     pub nonce: u64,
-    /// When it ends unmined (HD14: 30 minutes).
+    /// When the reservation expires if the transaction is not mined (HD14: 30 minutes).
     pub expires_at: Timestamp,
 }
 
-/// How a contract comes about (R3 metadata `via`).
+/// How a contract is created (R3 metadata `via`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CreationKind {
     /// A transaction without `to`.
@@ -45,7 +46,7 @@ pub enum CreationKind {
 }
 
 impl CreationKind {
-    /// The wire and column text.
+    /// Returns the wire and column text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Plain => "plain_create",
@@ -62,7 +63,7 @@ impl CreationKind {
     }
 }
 
-/// The rows one send wrote; hand it back when the node has answered.
+/// The rows that one send wrote; pass it back when the node has answered.
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SendRows {
@@ -70,29 +71,29 @@ pub struct SendRows {
     pub visibility: Option<VisibilityId>,
     /// The reservations, in the order given.
     pub reservations: Vec<ReservationId>,
-    /// The watch over its block.
+    /// The watched send.
     pub watch: Option<WatchId>,
 }
 
 impl SendRows {
-    /// Whether the send wrote nothing.
+    /// Whether the send wrote no rows.
     pub fn is_empty(&self) -> bool {
         self.visibility.is_none() && self.reservations.is_empty() && self.watch.is_none()
     }
 }
 
-/// The node took the transaction.
+/// Input for a transaction that the node accepted.
 #[derive(Clone, Debug)]
 pub struct SendAccepted {
-    /// What was written before.
+    /// The rows written before forwarding.
     pub rows: SendRows,
     /// The transaction's hash.
     pub tx_hash: B256,
-    /// The recovered sender of a raw transaction, to be linked to the caller if nothing forbids it (W6, LK-7).
+    /// The recovered sender of a raw transaction, to be linked to the caller unless a rule forbids it (W6, LK-7).
     pub link: Option<(UserId, Address)>,
 }
 
-/// Where a reservation stands (R4).
+/// State of a reservation (R4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReservationState {
     /// Before forwarding.
@@ -101,14 +102,14 @@ pub enum ReservationState {
     Sent,
     /// The transaction was mined and created code here.
     Mined,
-    /// The transaction was refused, or mined without creating code here.
+    /// The transaction was rejected, or mined without creating code here.
     Reverted,
     /// The nonce was consumed by another transaction.
     Replaced,
 }
 
 impl ReservationState {
-    /// The column text.
+    /// Returns the column text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Reserved => "reserved",
@@ -125,7 +126,7 @@ impl ReservationState {
             .find(|state| state.as_str() == text)
     }
 
-    /// Whether it still gives reach and waits for the chain.
+    /// Whether it still grants access and waits for the chain.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Reserved | Self::Sent)
     }
@@ -142,7 +143,7 @@ pub struct OpenReservation {
     pub org: OrgId,
     /// The deployer.
     pub user: UserId,
-    /// How it comes about.
+    /// How the contract is created.
     pub kind: CreationKind,
     /// The sender that will create it.
     pub sender: Address,
@@ -152,7 +153,7 @@ pub struct OpenReservation {
     pub tx_hash: Option<B256>,
     /// Reserved or sent.
     pub state: ReservationState,
-    /// When it ends unmined.
+    /// When it expires if the transaction is not mined.
     pub expires_at: Timestamp,
 }
 
@@ -167,13 +168,13 @@ pub struct Mined {
     pub block_number: u64,
     /// That block's time.
     pub at: Timestamp,
-    /// The deployer, if there still is one.
+    /// The deployer, if the user still exists.
     pub user: Option<UserId>,
-    /// Whether the deployer's own group is granted it: not for somebody who left the organization meanwhile.
+    /// Whether the deployer's own group gets a grant: not if the deployer has left the organization.
     pub grant: bool,
     /// The organization of the transaction.
     pub org: OrgId,
-    /// What it created; contracts already registered elsewhere are left alone.
+    /// The created contracts; those already registered elsewhere are left unchanged.
     pub created: Vec<MinedContract>,
 }
 
@@ -182,8 +183,8 @@ pub struct Mined {
 pub struct MinedContract {
     /// Its address.
     pub address: Address,
-    /// How it came about.
+    /// How it was created.
     pub kind: CreationKind,
-    /// Further metadata, beside what R3 demands.
-    pub metadata: Object,
+    /// Further metadata besides what R3 requires.
+    pub metadata: JsonObject,
 }

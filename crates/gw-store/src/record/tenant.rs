@@ -9,32 +9,32 @@ pub struct AllowedTenant {
     pub id: AllowedTenantId,
     /// The tenant.
     pub tenant: TenantId,
-    /// For people.
+    /// Display label.
     pub label: String,
     /// Whether unknown users of the tenant get an account at their first login (DS-8).
     pub auto_provision: bool,
-    /// Whether its users are shut out for the time being.
+    /// Whether its users are temporarily locked out.
     pub disabled: bool,
     /// The organization of its new users.
     pub default_org: Option<OrgId>,
-    /// The group of its new users; of that organization.
+    /// The group of its new users; belongs to that organization.
     pub default_group: Option<GroupId>,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
-/// What puts a tenant on the list.
+/// Input for adding a tenant to the list.
 #[derive(Clone, Debug)]
 pub struct NewTenant {
     /// The tenant.
     pub tenant: TenantId,
-    /// For people.
+    /// Display label.
     pub label: String,
     /// Whether unknown users get an account.
     pub auto_provision: bool,
-    /// Whether its users are shut out from the start.
+    /// Whether its users are locked out from the start.
     pub disabled: bool,
     /// The organization of its new users.
     pub default_org: Option<OrgId>,
@@ -45,13 +45,13 @@ pub struct NewTenant {
 /// A partial change of a tenant.
 #[derive(Clone, Debug, Default)]
 pub struct TenantPatch {
-    /// Another tenant in its place: users of the old one are shut out from then on.
+    /// Replacement tenant: users of the old one are locked out from then on.
     pub tenant: Option<TenantId>,
     /// New label.
     pub label: Option<String>,
-    /// New provisioning.
+    /// New value of `auto_provision`.
     pub auto_provision: Option<bool>,
-    /// Shut out or let in again.
+    /// New value of `disabled`.
     pub disabled: Option<bool>,
     /// New organization; `Some(None)` clears it.
     pub default_org: Option<Option<OrgId>>,
@@ -59,13 +59,13 @@ pub struct TenantPatch {
     pub default_group: Option<Option<GroupId>>,
 }
 
-/// What the removal of a tenant took along.
+/// Result of removing a tenant.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TenantEnd {
-    /// The tenant that was on the list.
+pub struct TenantRemoval {
+    /// The removed tenant.
     pub tenant: AllowedTenant,
-    /// How many users were banned.
+    /// Number of users banned.
     pub users: u64,
-    /// How many refresh tokens died.
+    /// Number of refresh tokens revoked.
     pub refresh_tokens: u64,
 }

@@ -1,4 +1,4 @@
-//! Refresh tokens of record (spec/10 section 4): only their SHA-256 is stored (TK-3).
+//! Stored refresh tokens (spec/10 section 4): only their SHA-256 is stored (TK-3).
 
 use gw_types::{SessionId, Timestamp, TokenId, UserId};
 use uuid::Uuid;
@@ -16,23 +16,23 @@ pub struct RefreshToken {
     pub id: TokenId,
     /// The family (`sid`): a first token and all its refreshes.
     pub family: SessionId,
-    /// The login: the first family it made. The wallet's family, the page's and those of applications are of one login.
+    /// The login: the first family it created. The families of the wallet, the page and applications share one login.
     pub login: SessionId,
-    /// Whose it is.
+    /// The owner.
     pub user: UserId,
     /// How the login was proved (`amr`).
     pub amr: String,
-    /// When the family's login took place; bounds the family's life (TK-5).
+    /// When the family's login took place; limits the family's lifetime (TK-5).
     pub family_started: Timestamp,
     /// When it was issued.
     pub created_at: Timestamp,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// When it was exchanged for its successor.
     pub used_at: Option<Timestamp>,
 }
 
-/// What makes a refresh token.
+/// Input for creating a refresh token.
 #[derive(Clone, Debug)]
 pub struct NewRefreshToken {
     /// SHA-256 of the token.
@@ -41,29 +41,29 @@ pub struct NewRefreshToken {
     pub id: TokenId,
     /// The family.
     pub family: SessionId,
-    /// The login: the first family it made.
+    /// The login: the first family it created.
     pub login: SessionId,
-    /// Whose it is.
+    /// The owner.
     pub user: UserId,
     /// How the login was proved.
     pub amr: String,
     /// When the family's login took place.
     pub family_started: Timestamp,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// For which application of ours a login was started silently (spec/10 OA-10).
+/// The own application for which a login was started silently (spec/10 OA-10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Application<'a> {
     /// Its client id.
     pub client: &'a str,
-    /// SHA-256 of the address its code is sent to.
+    /// SHA-256 of the redirect URI that receives the code.
     pub redirect: [u8; 32],
 }
 
-/// What became of an attempt to exchange a refresh token (TK-4, TK-5). Only [`Rotation::Done`] stored a successor;
-/// after [`Rotation::Reused`] the login is dead, and the transaction is to be committed nevertheless.
+/// Result of exchanging a refresh token (TK-4, TK-5). Only [`Rotation::Done`] stored a successor; after
+/// [`Rotation::Reused`] the login is revoked, and the transaction must be committed nevertheless.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rotation {
@@ -71,22 +71,22 @@ pub enum Rotation {
     Done,
     /// No such token, or its family was revoked.
     Unknown,
-    /// It is past its end, or its family is.
+    /// The token or its family has expired.
     Expired,
-    /// It was used moments ago: a parallel refresh, refused without further ado.
+    /// The token was used moments ago: a parallel refresh, rejected without further consequences.
     JustUsed,
-    /// It was used before: somebody has a copy, so the whole login is dead now, with all it made (HD35).
+    /// The token was used before: a copy exists, so the whole login is revoked with everything it created (HD35).
     Reused,
 }
 
-/// A login on its way, for the entry of who ended it.
+/// A pending login, for the audit entry about its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingLogin {
     /// Its id.
     pub id: Uuid,
     /// When it was opened.
     pub opened_at: Timestamp,
-    /// Whether its proof had come.
+    /// Whether its proof had arrived.
     pub completed: bool,
 }
 
@@ -95,36 +95,36 @@ pub struct PendingLogin {
 pub struct Family {
     /// The family (`sid`).
     pub id: SessionId,
-    /// The login: the first family it made.
+    /// The login: the first family it created.
     pub login: SessionId,
-    /// Whose it is.
+    /// The owner.
     pub user: UserId,
     /// How the login was proved.
     pub amr: String,
     /// When the login took place.
     pub started: Timestamp,
-    /// When its newest token ends.
+    /// When its newest token expires.
     pub expires_at: Timestamp,
 }
 
-/// A login, for the list of a user's sessions: one row whatever it made.
+/// A login, for the list of a user's sessions: one row, even if it created several families.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
-    /// Its id: the first family it made.
+    /// Its id: the first family it created.
     pub id: SessionId,
     /// How it was proved.
     pub amr: String,
     /// When it took place.
     pub started: Timestamp,
-    /// When the newest of its refresh tokens ends.
+    /// When the newest of its refresh tokens expires.
     pub expires_at: Timestamp,
 }
 
-/// What becomes of the personal URLs that a login made when it ends (HD35).
+/// What happens to the personal URLs that a login created when it ends (HD35).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginUrls {
     /// They end with it.
     End,
-    /// They stay until they end by themselves: their owner said so.
+    /// They stay until they expire, as their owner chose.
     Keep,
 }

@@ -3,56 +3,56 @@
 use gw_policy::snapshot::UrlReach;
 use gw_types::{B256, OrgId, PersonalUrlId, SessionId, Timestamp, UserId};
 
-/// A personal URL. Its secret is not kept.
+/// A personal URL. Its secret is not stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PersonalUrl {
     /// Row id.
     pub id: PersonalUrlId,
     /// SHA-256 of the secret.
     pub secret: B256,
-    /// Whose it is.
+    /// The owner.
     pub user: UserId,
-    /// The one organization it acts in.
+    /// The only organization in which it acts.
     pub org: OrgId,
-    /// For its owner.
+    /// Display name for its owner.
     pub name: String,
-    /// How far it reaches.
+    /// Its scope.
     pub reach: UrlReach,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
-    /// The login that made it, and with which it ends (HD35); unknown for those made before it was noted.
+    /// The login that created it, and with which it ends (HD35); `None` for URLs older than this field.
     pub login: Option<SessionId>,
 }
 
-/// What makes a personal URL.
+/// Input for creating a personal URL.
 #[derive(Clone, Debug)]
 pub struct NewPersonalUrl {
     /// SHA-256 of the secret.
     pub secret: B256,
-    /// Whose it is.
+    /// The owner.
     pub user: UserId,
-    /// The one organization it acts in.
+    /// The only organization in which it acts.
     pub org: OrgId,
-    /// For its owner.
+    /// Display name for its owner.
     pub name: String,
-    /// How far it reaches.
+    /// Its scope.
     pub reach: UrlReach,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
-    /// The login that makes it.
+    /// The login that creates it.
     pub login: Option<SessionId>,
 }
 
 impl PersonalUrl {
-    /// The scope's word.
+    /// Returns the column text of the scope.
     pub const fn scope(&self) -> &'static str {
         scope_text(&self.reach)
     }
 }
 
-/// The column text of a scope.
+/// Returns the column text of a scope.
 pub(crate) const fn scope_text(reach: &UrlReach) -> &'static str {
     match reach {
         UrlReach::Wallet => "wallet",

@@ -1,14 +1,14 @@
-//! Rows to [`Snapshot`]: all of them, or those that changed since an epoch (HD23 E-1, E-3).
+//! Conversion of rows to a [`Snapshot`]: all rows, or those that changed since an epoch (HD23 E-1, E-3).
 //!
-//! Invariant: head, change rows and rows are read in one transaction that sees one state of a primary, so what is
-//! returned belongs to exactly the epoch it carries.
+//! Invariant: head, change rows and rows are read in one transaction that sees one state of a primary, so the result
+//! belongs to exactly the epoch it carries.
 
 mod rows;
 mod tables;
 
 use crate::{
     StoreError,
-    dialect::{self, Engine, Head, Pools, Stamp, Transaction},
+    dialect::{self, Engine, Head, HistoryId, Pools, Transaction},
     feed_rules::{Succession, is_gapless, succession},
 };
 use gw_policy::{Change, Snapshot};
@@ -18,18 +18,18 @@ use std::collections::BTreeMap;
 use tables::Entity;
 use uuid::Uuid;
 
-/// What happened since an epoch.
+/// Changes since an epoch.
 #[derive(Debug)]
-pub(crate) enum Since {
+pub(crate) enum ChangesSince {
     /// Nothing.
     Nothing,
-    /// These rows changed; the head is theirs.
+    /// These rows changed; they belong to the returned head.
     Changes(Vec<Change>),
-    /// The steps in between are not all there, or not all understood: only a full load helps (E-1).
+    /// Some steps in between are missing or unknown: a full load is needed (E-1).
     Broken(&'static str),
 }
 
-/// All policy, and the head it was read at.
+/// Loads all policy, with the head it was read at.
 pub(crate) async fn load(pools: &Pools) -> Result<(Snapshot, Head), StoreError> {
     let tx = pools.begin_read().await?;
     let head = primary_head(&tx).await?;
@@ -41,8 +41,12 @@ pub(crate) async fn load(pools: &Pools) -> Result<(Snapshot, Head), StoreError> 
     Ok((snapshot.apply(head.epoch, []), head))
 }
 
-/// The head, and what changed after the epoch `from` that had this stamp.
-pub(crate) async fn changes_since(pools: &Pools, from: Epoch, stamp: Stamp) -> Result<(Head, Since), StoreError> {
+/// Returns the head, and the changes after the epoch `from` with this stamp.
+pub(crate) async fn changes_since(
+    pools: &Pools,
+    from: Epoch,
+    stamp: HistoryId,
+) -> Result<(Head, ChangesSince), StoreError> {
     let tx = pools.begin_read().await?;
     let head = primary_head(&tx).await?;
     let recorded = if head.epoch == from {
@@ -51,10 +55,10 @@ pub(crate) async fn changes_since(pools: &Pools, from: Epoch, stamp: Stamp) -> R
         dialect::stamp(&tx, from).await?
     };
     let since = match succession(from, stamp, head.epoch, recorded) {
-        Succession::Same => Since::Nothing,
+        Succession::Same => ChangesSince::Nothing,
         Succession::Later => read_changes(&tx, from, head.epoch).await?,
-        Succession::WentBack => Since::Broken("the head went back"),
-        Succession::Another => Since::Broken("the history is another one"),
+        Succession::WentBack => ChangesSince::Broken("the head went back"),
+        Succession::Another => ChangesSince::Broken("the history is another one"),
     };
     tx.rollback().await?;
     Ok((head, since))
@@ -69,38 +73,38 @@ async fn primary_head(tx: &Transaction) -> Result<Head, StoreError> {
     }
 }
 
-async fn read_changes(tx: &Transaction, from: Epoch, to: Epoch) -> Result<Since, StoreError> {
-    let found = tx
+async fn read_changes(tx: &Transaction, from: Epoch, to: Epoch) -> Result<ChangesSince, StoreError> {
+    let rows = tx
         .query_all_raw(Statement::from_sql_and_values(
-            Engine::of(tx).backend(),
+            Engine::for_connection(tx).backend(),
             "SELECT epoch, entity, row_id FROM policy_changes WHERE epoch > $1 AND epoch <= $2 ORDER BY epoch",
             [signed(from), signed(to)],
         ))
         .await?;
-    let mut epochs = Vec::with_capacity(found.len());
+    let mut epochs = Vec::with_capacity(rows.len());
     let mut changed: BTreeMap<Entity, Vec<Uuid>> = BTreeMap::new();
-    for row in found {
+    for row in rows {
         let epoch: i64 = row.try_get("", "epoch")?;
         epochs.push(u64::try_from(epoch).ok().map(Epoch));
         let entity: String = row.try_get("", "entity")?;
         let Some(entity) = Entity::parse(&entity) else {
-            return Ok(Since::Broken("a change names an unknown entity"));
+            return Ok(ChangesSince::Broken("a change names an unknown entity"));
         };
         changed.entry(entity).or_default().push(row.try_get("", "row_id")?);
     }
     if !is_gapless(from, to, epochs) {
-        return Ok(Since::Broken("an epoch is missing"));
+        return Ok(ChangesSince::Broken("an epoch is missing"));
     }
-    let mut gone = Vec::new();
+    let mut changes = Vec::new();
     let mut present = Vec::new();
     for (entity, mut ids) in changed {
         ids.sort_unstable();
         ids.dedup();
-        tables::load_some(tx, entity, &ids, &mut gone, &mut present).await?;
+        tables::load_some(tx, entity, &ids, &mut changes, &mut present).await?;
     }
     // Removals first: a name or address that moved to another row must not be removed with the old one.
-    gone.append(&mut present);
-    Ok(Since::Changes(gone))
+    changes.append(&mut present);
+    Ok(ChangesSince::Changes(changes))
 }
 
 fn signed(epoch: Epoch) -> Value {

@@ -1,6 +1,7 @@
-//! Each table's rows as [`Change`]s. Of the large tables only the columns that decisions read are fetched.
+//! Conversion of each table's rows to [`Change`]s. Of the large tables only the columns that decisions read are
+//! fetched.
 
-use super::tables::Policy;
+use super::tables::SnapshotTable;
 use crate::{
     StoreError,
     entity::{
@@ -12,12 +13,12 @@ use crate::{
     record::{self, ReservationState},
     row::{self, Place},
 };
-use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
+use gw_evm::{CustomMethodNames, Method, MethodSet, abi::ContractAbi};
 use gw_policy::{
     Change,
     snapshot::{
-        AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule,
-        EventRules, FunctionRule, Group, GroupAccess, Membership, MustBe, OrgUserRecord, Organization, ParamRule,
+        AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Constraint, Contract, ContractGrant, Conviction,
+        EventRule, EventRules, FunctionRule, Group, GroupAccess, Membership, OrgUserRecord, Organization, ParamRule,
         PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension,
         ToggleState, TxVisibility, User, Withheld,
     },
@@ -62,7 +63,7 @@ pub(super) struct LinkRow {
     revoked_at: Option<i64>,
 }
 
-impl Policy for users::Entity {
+impl SnapshotTable for users::Entity {
     type Row = UserRow;
     const KEY: Self::Column = users::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -98,7 +99,7 @@ impl Policy for users::Entity {
     }
 }
 
-impl Policy for organizations::Entity {
+impl SnapshotTable for organizations::Entity {
     type Row = organizations::Model;
     const KEY: Self::Column = organizations::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -125,7 +126,7 @@ impl Policy for organizations::Entity {
     }
 }
 
-impl Policy for groups::Entity {
+impl SnapshotTable for groups::Entity {
     type Row = groups::Model;
     const KEY: Self::Column = groups::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -150,7 +151,7 @@ impl Policy for groups::Entity {
     }
 }
 
-impl Policy for group_access::Entity {
+impl SnapshotTable for group_access::Entity {
     type Row = group_access::Model;
     const KEY: Self::Column = group_access::Column::GroupId;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -161,9 +162,10 @@ impl Policy for group_access::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let access = record::GroupAccess::try_from(row)?;
-        // G1: what a group denies itself it does not bring into the union; other groups may.
+        // G1: a group's denied methods are removed from its own allowed ones before the union; other groups may still
+        // allow them.
         let methods = method_set(&access.allowed_methods).without(method_set(&access.denied_methods));
-        let extras = ExtraNames::of(&access.allowed_methods, &access.denied_methods);
+        let extras = CustomMethodNames::of(&access.allowed_methods, &access.denied_methods);
         let (group, claims, expires_at) = (access.group, access.claims, access.expires_at);
         let upstream_key = access.rpc_api_key;
         Ok(Change::GroupAccess(
@@ -183,7 +185,7 @@ impl Policy for group_access::Entity {
     }
 }
 
-/// The named rows; a name that is no row is nothing of the registry's.
+/// Returns the registered methods among the names; other names are ignored.
 fn method_set(names: &[String]) -> MethodSet {
     names.iter().fold(MethodSet::EMPTY, |set, name| match name.as_str() {
         "*" => set.union(MethodSet::ALL),
@@ -191,7 +193,7 @@ fn method_set(names: &[String]) -> MethodSet {
     })
 }
 
-impl Policy for memberships::Entity {
+impl SnapshotTable for memberships::Entity {
     type Row = MembershipRow;
     const KEY: Self::Column = memberships::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -216,7 +218,7 @@ impl Policy for memberships::Entity {
     }
 }
 
-impl Policy for org_user_records::Entity {
+impl SnapshotTable for org_user_records::Entity {
     type Row = org_user_records::Model;
     const KEY: Self::Column = org_user_records::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -245,7 +247,7 @@ impl Policy for org_user_records::Entity {
     }
 }
 
-impl Policy for contracts::Entity {
+impl SnapshotTable for contracts::Entity {
     type Row = contracts::Model;
     const KEY: Self::Column = contracts::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -262,7 +264,7 @@ impl Policy for contracts::Entity {
             address: row.address,
             since: row.since(),
             owned_from: row.owned_from,
-            // Neither a malformed text nor an unknown token type gives an ABI: what needs one denies then (F3).
+            // A malformed text or an unknown token type gives no ABI: checks that need an ABI then deny (F3).
             abi: row.abi.as_deref().map_or_else(
                 || built_in_abi(&row.metadata),
                 |text| ContractAbi::parse(text).ok().map(Arc::new),
@@ -280,15 +282,15 @@ impl Policy for contracts::Entity {
     }
 }
 
-/// The ABI that `metadata.token_type` names (K1).
-fn built_in_abi(metadata: &record::Object) -> Option<Arc<ContractAbi>> {
+/// Returns the built-in ABI that `metadata.token_type` names (K1).
+fn built_in_abi(metadata: &record::JsonObject) -> Option<Arc<ContractAbi>> {
     metadata
         .get("token_type")
         .and_then(serde_json::Value::as_str)
         .and_then(gw_evm::abi::builtin)
 }
 
-impl Policy for retired_contracts::Entity {
+impl SnapshotTable for retired_contracts::Entity {
     type Row = retired_contracts::Model;
     const KEY: Self::Column = retired_contracts::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -312,7 +314,7 @@ impl Policy for retired_contracts::Entity {
     }
 }
 
-impl Policy for past_contracts::Entity {
+impl SnapshotTable for past_contracts::Entity {
     type Row = past_contracts::Model;
     const KEY: Self::Column = past_contracts::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -327,7 +329,7 @@ impl Policy for past_contracts::Entity {
         let grants: Vec<record::PastGrant> = place.json("grants", row.grants)?;
         let grant = |grant: record::PastGrant| {
             let (group, claims) = (grant.group.into(), place.claims(&grant.claims)?);
-            // Nothing is called by it any more.
+            // A past registration permits no calls.
             let functions = Some(Vec::new());
             let events = events(grant.events);
             Ok(Arc::new(ContractGrant {
@@ -372,7 +374,7 @@ impl Policy for past_contracts::Entity {
     }
 }
 
-impl Policy for contract_grants::Entity {
+impl SnapshotTable for contract_grants::Entity {
     type Row = contract_grants::Model;
     const KEY: Self::Column = contract_grants::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -423,11 +425,11 @@ fn event_rule(rule: record::EventRule) -> EventRule {
 
 fn param_rules(rules: &[record::ParamRule]) -> Vec<ParamRule> {
     let core = |must_be: &record::MustBe| match must_be {
-        record::MustBe::Own => MustBe::Own,
-        record::MustBe::Org => MustBe::Org,
-        record::MustBe::Literal(literal) => MustBe::Word(literal.word),
-        record::MustBe::OneOf(literals) => MustBe::OneOf(literals.iter().map(|literal| literal.word).collect()),
-        record::MustBe::Compare(comparison, literal) => MustBe::Compare(*comparison, literal.word),
+        record::MustBe::Own => Constraint::Own,
+        record::MustBe::Org => Constraint::Org,
+        record::MustBe::Literal(literal) => Constraint::Word(literal.word),
+        record::MustBe::OneOf(literals) => Constraint::OneOf(literals.iter().map(|literal| literal.word).collect()),
+        record::MustBe::Compare(comparison, literal) => Constraint::Compare(*comparison, literal.word),
     };
     rules
         .iter()
@@ -438,7 +440,7 @@ fn param_rules(rules: &[record::ParamRule]) -> Vec<ParamRule> {
         .collect()
 }
 
-impl Policy for address_links::Entity {
+impl SnapshotTable for address_links::Entity {
     type Row = LinkRow;
     const KEY: Self::Column = address_links::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -467,8 +469,8 @@ impl Policy for address_links::Entity {
     }
 }
 
-/// To the snapshot a link that went with its account is one that was ended.
-impl Policy for former_links::Entity {
+/// In the snapshot, a link deleted with its account is an ended link.
+impl SnapshotTable for former_links::Entity {
     type Row = former_links::Model;
     const KEY: Self::Column = former_links::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -486,7 +488,7 @@ impl Policy for former_links::Entity {
     }
 }
 
-impl Policy for directory_tenants::Entity {
+impl SnapshotTable for directory_tenants::Entity {
     type Row = directory_tenants::Model;
     const KEY: Self::Column = directory_tenants::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -509,7 +511,7 @@ impl Policy for directory_tenants::Entity {
     }
 }
 
-impl Policy for personal_urls::Entity {
+impl SnapshotTable for personal_urls::Entity {
     type Row = personal_urls::Model;
     const KEY: Self::Column = personal_urls::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -545,7 +547,7 @@ impl Policy for personal_urls::Entity {
     }
 }
 
-impl Policy for reservations::Entity {
+impl SnapshotTable for reservations::Entity {
     type Row = reservations::Model;
     const KEY: Self::Column = reservations::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -574,7 +576,7 @@ impl Policy for reservations::Entity {
     }
 }
 
-impl Policy for tx_visibility::Entity {
+impl SnapshotTable for tx_visibility::Entity {
     type Row = tx_visibility::Model;
     const KEY: Self::Column = tx_visibility::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -599,7 +601,7 @@ impl Policy for tx_visibility::Entity {
     }
 }
 
-impl Policy for suspensions::Entity {
+impl SnapshotTable for suspensions::Entity {
     type Row = suspensions::Model;
     const KEY: Self::Column = suspensions::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -621,7 +623,7 @@ impl Policy for suspensions::Entity {
     }
 }
 
-impl Policy for quarantines::Entity {
+impl SnapshotTable for quarantines::Entity {
     type Row = quarantines::Model;
     const KEY: Self::Column = quarantines::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -642,7 +644,7 @@ impl Policy for quarantines::Entity {
     }
 }
 
-impl Policy for convictions::Entity {
+impl SnapshotTable for convictions::Entity {
     type Row = convictions::Model;
     const KEY: Self::Column = convictions::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -677,7 +679,7 @@ impl Policy for convictions::Entity {
     }
 }
 
-impl Policy for withheld_changes::Entity {
+impl SnapshotTable for withheld_changes::Entity {
     type Row = withheld_changes::Model;
     const KEY: Self::Column = withheld_changes::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -713,7 +715,7 @@ impl Policy for withheld_changes::Entity {
     }
 }
 
-impl Policy for revocations::Entity {
+impl SnapshotTable for revocations::Entity {
     type Row = revocations::Model;
     const KEY: Self::Column = revocations::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -737,7 +739,7 @@ impl Policy for revocations::Entity {
     }
 }
 
-impl Policy for shared_infrastructure::Entity {
+impl SnapshotTable for shared_infrastructure::Entity {
     type Row = shared_infrastructure::Model;
     const KEY: Self::Column = shared_infrastructure::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -768,7 +770,7 @@ impl Policy for shared_infrastructure::Entity {
     }
 }
 
-impl Policy for approved_code::Entity {
+impl SnapshotTable for approved_code::Entity {
     type Row = approved_code::Model;
     const KEY: Self::Column = approved_code::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
@@ -786,7 +788,7 @@ impl Policy for approved_code::Entity {
     }
 }
 
-impl Policy for system_toggles::Entity {
+impl SnapshotTable for system_toggles::Entity {
     type Row = system_toggles::Model;
     const KEY: Self::Column = system_toggles::Column::Id;
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {

@@ -1,4 +1,4 @@
-//! The tables of policy: all rows, or those that a change row names.
+//! The policy tables: loads all rows, or those that change rows name.
 
 use crate::{
     StoreError,
@@ -18,7 +18,7 @@ use sea_orm::{
 use std::collections::HashSet;
 use uuid::Uuid;
 
-/// What a change row may name. The migration's triggers write the same names.
+/// The entities of change rows. The migration's triggers write the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Entity {
     User,
@@ -109,19 +109,19 @@ impl Entity {
     }
 }
 
-/// A table that the snapshot is made of.
-pub(super) trait Policy: EntityTrait {
-    /// What of a row the snapshot needs.
+/// A table that is part of the snapshot.
+pub(super) trait SnapshotTable: EntityTrait {
+    /// The columns that the snapshot needs.
     type Row: FromQueryResult + Send;
     /// The column that change rows name.
     const KEY: Self::Column;
-    /// Selects just that.
+    /// Selects these columns.
     fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>>;
     /// The row's key.
     fn key(row: &Self::Row) -> Uuid;
-    /// The row as the core sees it; `None` inside if it stands for nothing any more.
+    /// Converts the row to a change of the snapshot; the change contains `None` if the row has no effect any more.
     fn change(row: Self::Row) -> Result<Change, StoreError>;
-    /// The change that removes the row with this key.
+    /// Returns the change that removes the row with this key.
     fn removal(key: Uuid) -> Change;
 }
 
@@ -166,24 +166,28 @@ pub(super) async fn load_all(
     by_entity!(entity, all_rows(tx, snapshot, epoch))
 }
 
-/// The named rows as they stand now: those that are gone, and those that are there.
+/// Reads the named rows: adds removals for missing rows to `removed`, and changes for existing ones to `present`.
 pub(super) async fn load_some(
     tx: &Transaction,
     entity: Entity,
     keys: &[Uuid],
-    gone: &mut Vec<Change>,
+    removed: &mut Vec<Change>,
     present: &mut Vec<Change>,
 ) -> Result<(), StoreError> {
-    by_entity!(entity, some_rows(tx, keys, gone, present))
+    by_entity!(entity, some_rows(tx, keys, removed, present))
 }
 
-/// How many rows are held as rows at a time while loading.
+/// Maximum rows in memory at a time while loading.
 const CHUNK: u64 = 20_000;
 
-async fn all_rows<E: Policy>(tx: &Transaction, mut snapshot: Snapshot, epoch: Epoch) -> Result<Snapshot, StoreError> {
+async fn all_rows<E: SnapshotTable>(
+    tx: &Transaction,
+    mut snapshot: Snapshot,
+    epoch: Epoch,
+) -> Result<Snapshot, StoreError> {
     let mut after: Option<Uuid> = None;
     loop {
-        // Keyset paging: one index range per chunk, whatever the size of the table.
+        // Keyset paging: one index range per chunk, for any size of the table.
         let mut page = E::find().order_by_asc(E::KEY).limit(CHUNK);
         if let Some(after) = after {
             page = page.filter(E::KEY.gt(after));
@@ -198,20 +202,20 @@ async fn all_rows<E: Policy>(tx: &Transaction, mut snapshot: Snapshot, epoch: Ep
     }
 }
 
-async fn some_rows<E: Policy>(
+async fn some_rows<E: SnapshotTable>(
     tx: &Transaction,
     keys: &[Uuid],
-    gone: &mut Vec<Change>,
+    removed: &mut Vec<Change>,
     present: &mut Vec<Change>,
 ) -> Result<(), StoreError> {
     let mut missing: HashSet<Uuid> = keys.iter().copied().collect();
-    for keys in keys.chunks(Engine::of(tx).max_parameters()) {
+    for keys in keys.chunks(Engine::for_connection(tx).max_parameters()) {
         let named = E::find().filter(E::KEY.is_in(keys.iter().copied()));
         for row in E::rows(named).all(tx).await? {
             missing.remove(&E::key(&row));
             present.push(E::change(row)?);
         }
     }
-    gone.extend(missing.into_iter().map(E::removal));
+    removed.extend(missing.into_iter().map(E::removal));
     Ok(())
 }

@@ -1,13 +1,13 @@
-//! Shared infrastructure and system toggles (spec/80 sections 9 and 11).
+//! Shared infrastructure, approved code and system toggles (spec/80 sections 9 and 11).
 
 use super::{
     Tx,
-    entry::{Action, WithReason},
+    audit::{Action, WithReason},
 };
 use crate::{
     Missing, StoreError,
     entity::{approved_code, shared_infrastructure, system_toggles},
-    record::{ApprovedCode, SharedInfra, SharedInfraInput, ToggleChange},
+    record::{ApprovedCode, SharedInfra, SharedInfraInput, ToggleUpdate},
     row,
 };
 use gw_policy::snapshot::SystemToggle;
@@ -32,12 +32,12 @@ impl Tx {
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
         };
-        let made = SharedInfra::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Create, None, None, Some(&made));
-        Ok(made)
+        let shared = SharedInfra::try_from(row.insert(&self.db).await?)?;
+        self.record_audit(Action::Create, None, None, Some(&shared));
+        Ok(shared)
     }
 
-    /// Replaces what is said of a shared contract. A tag that was found broken counts again only with a new pin.
+    /// Replaces the description of a shared contract. A voided tag becomes effective again only with a new pin.
     pub async fn update_shared_infra(
         &mut self,
         address: Address,
@@ -58,7 +58,7 @@ impl Tx {
         self.changed_shared(before, row).await
     }
 
-    /// Pins a shared contract to the code that the chain shows now.
+    /// Pins a shared contract to the code that is on the chain now.
     pub async fn pin_shared_infra(
         &mut self,
         address: Address,
@@ -74,29 +74,29 @@ impl Tx {
         self.changed_shared(before, row).await
     }
 
-    /// Notes that other code than the pinned was found at a shared address. Nothing happens if that is known, or no
-    /// longer true of the pin as it stands.
-    pub async fn break_shared_infra(&mut self, address: Address, found: B256) -> Result<(), StoreError> {
+    /// Voids a shared contract's pin because other code was found there. Does nothing if the pin is already voided,
+    /// absent, or equal to `current_codehash`.
+    pub async fn void_shared_infra_pin(&mut self, address: Address, current_codehash: B256) -> Result<(), StoreError> {
         let row = self.shared_row(address).await?;
         let before = SharedInfra::try_from(row.clone())?;
-        if before.broken_codehash.is_some() || before.codehash.is_none_or(|pin| pin == found) {
+        if before.broken_codehash.is_some() || before.codehash.is_none_or(|pin| pin == current_codehash) {
             return Ok(());
         }
         let mut row = row.into_active_model();
-        row.broken_codehash = Set(hash_text(Some(found)));
+        row.broken_codehash = Set(hash_text(Some(current_codehash)));
         self.changed_shared(before, row).await.map(drop)
     }
 
-    /// Takes the tag off a contract.
+    /// Removes the tag of a contract.
     pub async fn delete_shared_infra(&mut self, address: Address) -> Result<SharedInfra, StoreError> {
         let row = self.shared_row(address).await?;
         let before = SharedInfra::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(Action::Delete, None, Some(&before), None);
+        self.record_audit(Action::Delete, None, Some(&before), None);
         Ok(before)
     }
 
-    /// Approves creation code, of which this is the keccak256 and the length in bytes.
+    /// Approves creation code with this keccak256 and length in bytes.
     pub async fn approve_code(&mut self, hash: B256, size: u32, name: String) -> Result<ApprovedCode, StoreError> {
         let row = approved_code::ActiveModel {
             id: Set(self.new_id()),
@@ -106,34 +106,34 @@ impl Tx {
             approved_by: Set(self.actor.external_id.clone()),
             created_at: Set(self.now.micros()),
         };
-        let made = ApprovedCode::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Create, None, None, Some(&made));
-        Ok(made)
+        let approved_code = ApprovedCode::try_from(row.insert(&self.db).await?)?;
+        self.record_audit(Action::Create, None, None, Some(&approved_code));
+        Ok(approved_code)
     }
 
-    /// Takes an approval back: what was created stays, nothing more is created of it.
+    /// Withdraws an approval: existing contracts stay, and no new ones are created from the code.
     pub async fn withdraw_approval(&mut self, hash: B256) -> Result<ApprovedCode, StoreError> {
-        let found = approved_code::Entity::find().filter(approved_code::Column::CodeHash.eq(hash.to_string()));
-        let row = found
+        let query = approved_code::Entity::find().filter(approved_code::Column::CodeHash.eq(hash.to_string()));
+        let row = query
             .one(&self.db)
             .await?
             .ok_or(StoreError::NotFound(Missing::ApprovedCode))?;
         let before = ApprovedCode::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(Action::Delete, None, Some(&before), None);
+        self.record_audit(Action::Delete, None, Some(&before), None);
         Ok(before)
     }
 
-    /// Turns a toggle until a moment.
+    /// Sets a toggle until a time.
     pub async fn set_toggle(
         &mut self,
         toggle: SystemToggle,
         enabled: bool,
         reason: String,
         expires_at: Timestamp,
-    ) -> Result<ToggleChange, StoreError> {
+    ) -> Result<ToggleUpdate, StoreError> {
         let stored = system_toggles::Entity::find_by_id(toggle.id().0).one(&self.db).await?;
-        let before = stored.clone().map(ToggleChange::try_from).transpose()?;
+        let before = stored.clone().map(ToggleUpdate::try_from).transpose()?;
         let row = system_toggles::ActiveModel {
             id: Set(toggle.id().0),
             enabled: Set(enabled),
@@ -147,23 +147,23 @@ impl Tx {
         } else {
             row.insert(&self.db).await?
         };
-        let after = ToggleChange::try_from(row)?;
-        self.note(Action::Update, None, before.as_ref(), Some(&after));
+        let after = ToggleUpdate::try_from(row)?;
+        self.record_audit(Action::Update, None, before.as_ref(), Some(&after));
         Ok(after)
     }
 
-    /// Ends all overrides: the configuration decides again.
+    /// Removes all overrides: the configuration decides again.
     pub async fn clear_toggles(&mut self, reason: &str) -> Result<usize, StoreError> {
         let rows = system_toggles::Entity::find().all(&self.db).await?;
         let count = rows.len();
         for row in rows {
-            let before = ToggleChange::try_from(row.clone())?;
+            let before = ToggleUpdate::try_from(row.clone())?;
             row.delete(&self.db).await?;
             let end = WithReason {
                 record: &before,
                 reason,
             };
-            self.note(Action::Delete, None, Some(&end), None);
+            self.record_audit(Action::Delete, None, Some(&end), None);
         }
         Ok(count)
     }
@@ -175,7 +175,7 @@ impl Tx {
     ) -> Result<SharedInfra, StoreError> {
         row.updated_at = Set(self.now.micros());
         let after = SharedInfra::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, None, Some(&before), Some(&after));
+        self.record_audit(Action::Update, None, Some(&before), Some(&after));
         Ok(after)
     }
 

@@ -1,6 +1,6 @@
 //! Contracts and the grants on them (spec/80 section 8).
 
-use super::{Tx, entry::Action};
+use super::{Tx, audit::Action};
 use crate::{
     Conflict, Missing, StoreError,
     entity::{address_links, contract_grants, contracts, past_contracts, retired_contracts},
@@ -17,8 +17,9 @@ use sea_orm::{
 use serde_json::Value;
 
 impl Tx {
-    /// Registers a contract. One whose registration was deleted stays its organization's to register (HD27); one that was
-    /// another organization's is this one's from the given block on, and not before (HD41).
+    /// Registers a contract. If its previous registration was deleted, only the same organization may register it
+    /// again, unless `takes_over_retired` is set (HD27). If another organization had it before, it belongs to the new
+    /// one only from the given block on (HD41).
     pub async fn create_contract(&mut self, new: NewContract) -> Result<Contract, StoreError> {
         let retired = self.retired_row(new.address).await?;
         if retired
@@ -44,12 +45,12 @@ impl Tx {
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
         };
-        let made = Contract::try_from(row.insert(&self.db).await?)?;
+        let contract = Contract::try_from(row.insert(&self.db).await?)?;
         if let Some(retired) = retired {
             retired.delete(&self.db).await?;
         }
-        self.note(Action::Create, Some(made.org), None, Some(&made));
-        Ok(made)
+        self.record_audit(Action::Create, Some(contract.org), None, Some(&contract));
+        Ok(contract)
     }
 
     /// Changes a contract: name, metadata, ABI, flags.
@@ -77,12 +78,12 @@ impl Tx {
         }
         row.updated_at = Set(self.now.micros());
         let after = Contract::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, Some(after.org), Some(&before), Some(&after));
+        self.record_audit(Action::Update, Some(after.org), Some(&before), Some(&after));
         Ok(after)
     }
 
-    /// Deletes a contract with its grants. Its address stays the organization's for judgement (HD27), and the blocks up to
-    /// the last one to see by whoever could (HD41): without a last one, nobody's.
+    /// Deletes a contract with its grants. Policy decisions still treat its organization as owner (HD27), and logs up
+    /// to `last_block` stay visible to its former grant holders (HD41); without `last_block`, to nobody.
     pub async fn delete_contract(&mut self, id: ContractId, last_block: Option<u64>) -> Result<Contract, StoreError> {
         let grants = contract_grants::Entity::find().filter(contract_grants::Column::ContractId.eq(id.0));
         let grants = grants.order_by_asc(contract_grants::Column::Id).all(&self.db).await?;
@@ -92,8 +93,8 @@ impl Tx {
         Ok(deleted)
     }
 
-    /// The first block that a new registration shows, if another organization had the contract before. One that comes back
-    /// to the organization it was taken from last continues as it was.
+    /// Returns the first block that a new registration shows, if another organization had the contract before. A
+    /// contract that returns to its last organization continues with the stored value.
     async fn owned_from(
         &self,
         new: &NewContract,
@@ -107,7 +108,7 @@ impl Tx {
             .await?;
         let continued = match past.first() {
             Some(last) => (last.org_id == new.org.0).then_some(last.owned_from),
-            // Deleted before such rows were written.
+            // Deleted before `past_contracts` rows were written.
             None => retired
                 .is_none_or(|retired| retired.org_id == new.org.0)
                 .then_some(None),
@@ -119,7 +120,7 @@ impl Tx {
             .first_block
             .map(row::block_column)
             .ok_or(StoreError::Rule("contract_first_block"))?;
-        // Whatever the node said then and says now: no block is two organizations'.
+        // No block may belong to two organizations, whatever blocks the node reported.
         let after_all = past
             .iter()
             .filter_map(|past| past.owned_until)
@@ -128,21 +129,21 @@ impl Tx {
         Ok(Some(after_all.map_or(first, |after| after.max(first))))
     }
 
-    /// Deletes a contract that is not on the chain any more, so that nothing of it needs an owner.
+    /// Deletes a contract that is no longer on the chain, so that it needs no past owner.
     pub(super) async fn drop_contract(&mut self, id: ContractId) -> Result<Contract, StoreError> {
         let row = self.contract_row(id).await?;
         let before = Contract::try_from(row.clone())?;
         let grants = contract_grants::Entity::find().filter(contract_grants::Column::ContractId.eq(id.0));
         for grant in grants.order_by_asc(contract_grants::Column::Id).all(&self.db).await? {
-            self.note::<Grant>(Action::Revoke, Some(before.org), Some(&grant.try_into()?), None);
+            self.record_audit::<Grant>(Action::Revoke, Some(before.org), Some(&grant.try_into()?), None);
         }
         row.delete(&self.db).await?;
-        self.note(Action::Delete, Some(before.org), Some(&before), None);
+        self.record_audit(Action::Delete, Some(before.org), Some(&before), None);
         Ok(before)
     }
 
-    /// Keeps whose contract it was. An address that signed for somebody is a wallet, whoever registered it: nothing of it is
-    /// that organization's.
+    /// Stores the past owner of a contract. An address that signed a challenge is a wallet, whoever registered it: the
+    /// organization gets no claim on it.
     pub(super) async fn retire(
         &self,
         contract: &Contract,
@@ -191,7 +192,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Who shows the key of an address shows that it never was a contract: nothing of it stays an organization's to see.
+    /// Removes the visibility of past registrations of an address: its owner proved the key, so it never was a
+    /// contract.
     pub(super) async fn forget_past_contracts(&self, address: Address) -> Result<(), StoreError> {
         past_contracts::Entity::update_many()
             .col_expr(past_contracts::Column::OwnedUntil, Expr::value(None::<i64>))
@@ -201,7 +203,7 @@ impl Tx {
         Ok(())
     }
 
-    /// What is kept of a deleted registration at this address.
+    /// Returns the row of a deleted registration at this address.
     pub(super) async fn retired_row(&self, address: Address) -> Result<Option<retired_contracts::Model>, StoreError> {
         let at = retired_contracts::Column::Address.eq(row::address_text(address));
         Ok(retired_contracts::Entity::find().filter(at).one(&self.db).await?)
@@ -223,9 +225,9 @@ impl Tx {
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
         };
-        let made = Grant::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Assign, Some(org), None, Some(&made));
-        Ok(made)
+        let grant = Grant::try_from(row.insert(&self.db).await?)?;
+        self.record_audit(Action::Assign, Some(org), None, Some(&grant));
+        Ok(grant)
     }
 
     /// Changes a grant.
@@ -250,7 +252,7 @@ impl Tx {
         }
         row.updated_at = Set(self.now.micros());
         let after = Grant::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, Some(org), Some(&before), Some(&after));
+        self.record_audit(Action::Update, Some(org), Some(&before), Some(&after));
         Ok(after)
     }
 
@@ -260,7 +262,7 @@ impl Tx {
         let row = self.grant_row(contract, group).await?;
         let before = Grant::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(Action::Revoke, Some(org), Some(&before), None);
+        self.record_audit(Action::Revoke, Some(org), Some(&before), None);
         Ok(before)
     }
 

@@ -1,5 +1,5 @@
-//! Who declined or left an organization, by their own act (HD32, decision 62). Inviting them again brings nobody back: only
-//! they do, by agreeing. What an administrator removes is no decline.
+//! People who declined or left an organization by their own decision (HD32, decision 62). A new invitation does not
+//! restore their membership: only their agreement does. Removal by an administrator is not a decline.
 
 use super::Tx;
 use crate::{StoreError, entity::declined_organizations, record::User};
@@ -7,7 +7,7 @@ use gw_types::{ExternalId, OrgId, UserId};
 use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter};
 
 impl Tx {
-    /// Remembers that somebody declined or left.
+    /// Stores that a user declined or left.
     pub(super) async fn remember_decline(&mut self, user: UserId, org: OrgId) -> Result<(), StoreError> {
         let name = self.name_of(user).await?;
         if self.declined_by(&name).await?.contains(&org) {
@@ -23,7 +23,7 @@ impl Tx {
         Ok(())
     }
 
-    /// They have come by their own act: what was before is over.
+    /// Deletes the decline: the user joined by their own decision.
     pub(super) async fn forget_decline(&mut self, user: UserId, org: OrgId) -> Result<(), StoreError> {
         let name = self.name_of(user).await?;
         declined_organizations::Entity::delete_many()
@@ -34,13 +34,13 @@ impl Tx {
         Ok(())
     }
 
-    /// The organizations that somebody declined or left.
+    /// Returns the organizations that a person declined or left.
     pub(super) async fn declined_by(&self, name: &ExternalId) -> Result<Vec<OrgId>, StoreError> {
-        let found = declined_organizations::Entity::find()
+        let rows = declined_organizations::Entity::find()
             .filter(declined_organizations::Column::ExternalId.eq(name.as_str()))
             .all(&self.db)
             .await?;
-        Ok(found.into_iter().map(|row| row.org_id.into()).collect())
+        Ok(rows.into_iter().map(|row| row.org_id.into()).collect())
     }
 
     pub(super) async fn name_of(&self, user: UserId) -> Result<ExternalId, StoreError> {

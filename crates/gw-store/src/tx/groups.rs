@@ -1,20 +1,20 @@
 //! Groups and their access (spec/80 section 6).
 
-use super::{Tx, entry::Action};
+use super::{Tx, audit::Action};
 use crate::{
     Missing, StoreError,
     entity::{contract_grants, group_access, groups, memberships},
     record::{AccessInput, ApiKey, Grant, Group, GroupAccess, GroupPatch, Membership, NewGroup},
     row,
 };
-use gw_evm::Extras;
+use gw_evm::CustomMethods;
 use gw_types::{GroupId, Secret};
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, QueryFilter, QueryOrder,
 };
 
 impl Tx {
-    /// Makes a group.
+    /// Creates a group.
     pub async fn create_group(&mut self, new: NewGroup) -> Result<Group, StoreError> {
         let row = groups::ActiveModel {
             id: Set(self.new_id()),
@@ -31,9 +31,9 @@ impl Tx {
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
         };
-        let made = Group::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Create, Some(made.org), None, Some(&made));
-        Ok(made)
+        let group = Group::try_from(row.insert(&self.db).await?)?;
+        self.record_audit(Action::Create, Some(group.org), None, Some(&group));
+        Ok(group)
     }
 
     /// Changes a group; system groups are immutable.
@@ -56,7 +56,7 @@ impl Tx {
         }
         row.updated_at = Set(self.now.micros());
         let after = Group::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, Some(after.org), Some(&before), Some(&after));
+        self.record_audit(Action::Update, Some(after.org), Some(&before), Some(&after));
         Ok(after)
     }
 
@@ -71,7 +71,7 @@ impl Tx {
         Ok(before)
     }
 
-    /// Replaces a group's access, a system group's too (the caller is super then).
+    /// Replaces a group's access, also of a system group (then the caller is a super admin).
     pub async fn set_access(&mut self, group: GroupId, input: AccessInput) -> Result<GroupAccess, StoreError> {
         let owner = Group::try_from(self.group_row(group).await?)?;
         let methods = canonical(&input.allowed_methods, &input.extras)?;
@@ -101,27 +101,27 @@ impl Tx {
             row.insert(&self.db).await?
         };
         let after = GroupAccess::try_from(row)?;
-        // A group without a row has an access all the same, an empty one.
+        // A group without a row has an empty access.
         let before = before.unwrap_or_else(|| GroupAccess::none(&owner));
-        self.note(Action::Update, Some(owner.org), Some(&before), Some(&after));
+        self.record_audit(Action::Update, Some(owner.org), Some(&before), Some(&after));
         Ok(after)
     }
 
-    /// Notes the end of a group and of all that goes with it: one entry per touched record (decision 46).
+    /// Records the deletion of a group and of everything deleted with it: one entry per record (decision 46).
     pub(super) async fn note_group_end(&mut self, group: &Group) -> Result<(), StoreError> {
         let (id, org) = (group.id.0, Some(group.org));
         if let Some(access) = group_access::Entity::find_by_id(id).one(&self.db).await? {
-            self.note::<GroupAccess>(Action::Delete, org, Some(&access.try_into()?), None);
+            self.record_audit::<GroupAccess>(Action::Delete, org, Some(&access.try_into()?), None);
         }
         let members = memberships::Entity::find().filter(memberships::Column::GroupId.eq(id));
         for member in members.order_by_asc(memberships::Column::Id).all(&self.db).await? {
-            self.note::<Membership>(Action::Revoke, org, Some(&member.try_into()?), None);
+            self.record_audit::<Membership>(Action::Revoke, org, Some(&member.try_into()?), None);
         }
         let grants = contract_grants::Entity::find().filter(contract_grants::Column::GroupId.eq(id));
         for grant in grants.order_by_asc(contract_grants::Column::Id).all(&self.db).await? {
-            self.note::<Grant>(Action::Revoke, org, Some(&grant.try_into()?), None);
+            self.record_audit::<Grant>(Action::Revoke, org, Some(&grant.try_into()?), None);
         }
-        self.note(Action::Delete, org, Some(group), None);
+        self.record_audit(Action::Delete, org, Some(group), None);
         Ok(())
     }
 
@@ -142,8 +142,8 @@ impl Tx {
     }
 }
 
-/// Canonical names, each once, in the order given (G2); a name that means nothing is refused (G3).
-fn canonical(names: &[String], extras: &Extras) -> Result<Vec<String>, StoreError> {
+/// Returns the canonical names, each once, in the order given (G2); an unknown name is an error (G3).
+fn canonical(names: &[String], extras: &CustomMethods) -> Result<Vec<String>, StoreError> {
     let mut methods: Vec<String> = Vec::with_capacity(names.len());
     for name in names {
         let name = extras.entry(name).map_err(|_| StoreError::Rule("unknown_method"))?;

@@ -1,11 +1,11 @@
 //! Linked addresses (spec/10 section 7).
 //!
-//! Invariant: one row per user and address. It stays when the link ends, so that an ended link is never inferred
-//! again and a revoked one never proved again.
+//! Invariant: one row per user and address. It stays when the link ends, so that an ended link is never inferred again
+//! and a link revoked by an administrator never proved again.
 
 use super::{
     Tx,
-    entry::{Action, WithReason},
+    audit::{Action, WithReason},
 };
 use crate::{
     Missing, StoreError,
@@ -13,7 +13,7 @@ use crate::{
         address_links, contract_wallet_proofs, contracts, former_links, reservations, retired_contracts,
         shared_infrastructure,
     },
-    record::{Link, LinkProof, Linked, ReservationState, SenderLink, WalletProof},
+    record::{Link, LinkProof, LinkResult, ReservationState, SenderLink, WalletProof},
     row,
 };
 use gw_policy::snapshot::LinkKind;
@@ -23,10 +23,10 @@ use sea_orm::{
     QueryFilter, QuerySelect, sea_query::Expr,
 };
 
-/// How long an administrator's revocation keeps a link from being inferred again (spec/80 section 7).
+/// How long an administrator's revocation prevents a link from being inferred again (spec/80 section 7).
 const REVOCATION_HOLDS: Seconds = Seconds(30 * 86_400);
 
-/// What an address is besides a wallet.
+/// Use of an address other than as a wallet.
 enum Claimed {
     /// A contract registered to this organization.
     Registered(OrgId),
@@ -39,18 +39,19 @@ enum Claimed {
 }
 
 impl Tx {
-    /// Links an address that its owner proved; proves an inferred link, and revives one that its owner had ended.
+    /// Links an address that its owner proved; upgrades an inferred link, and restores one that its owner had ended.
     ///
-    /// A link that an administrator revoked is refused ([`StoreError::LinkRevoked`], LK-2), and so is an address
-    /// that is registered, shared or reserved as a contract (HD10), or was registered (HD27). A registered contract may
-    /// be linked by its own word where it was judged to be the user's to ask; who shows the key of an address whose
-    /// registration was deleted shows that it never was a contract.
+    /// Fails with [`StoreError::LinkRevoked`] for a link that an administrator revoked (LK-2), and with
+    /// [`StoreError::Rule`] for an address that is registered, shared or reserved as a contract (HD10), or was
+    /// registered (HD27). Exceptions: a registered contract may be linked by its own confirmation if the proof names
+    /// its organization; and a proof by key for an address whose registration was deleted shows that it never was a
+    /// contract.
     pub async fn link_address(
         &mut self,
         user: UserId,
         address: Address,
         proof: LinkProof,
-    ) -> Result<Linked, StoreError> {
+    ) -> Result<LinkResult, StoreError> {
         match (self.claimed(address).await?, &proof) {
             (None, LinkProof::Challenge | LinkProof::ContractWallet { owner: None, .. }) => {}
             (Some(Claimed::Retired(row)), LinkProof::Challenge) => {
@@ -87,17 +88,19 @@ impl Tx {
         Ok(linked)
     }
 
-    /// Remembers a link of an account that is about to go, by the account's name (HD37).
+    /// Stores a link of an account that is being deleted, by the account's external id (HD37).
     pub(super) async fn remember_link(&self, name: &ExternalId, link: &address_links::Model) -> Result<(), StoreError> {
-        let known = former_links::Entity::find()
+        let former_link = former_links::Entity::find()
             .filter(former_links::Column::ExternalId.eq(name.as_str()))
             .filter(former_links::Column::Address.eq(&link.address))
             .one(&self.db)
             .await?;
-        // A revocation stays one, however often the account comes and goes.
-        let was_revoked = known.as_ref().is_some_and(|known| known.revoked_by_admin);
-        if let Some(known) = known {
-            known.delete(&self.db).await?;
+        // A revocation stays in force, however often the account is deleted and created again.
+        let was_revoked = former_link
+            .as_ref()
+            .is_some_and(|former_link| former_link.revoked_by_admin);
+        if let Some(former_link) = former_link {
+            former_link.delete(&self.db).await?;
         }
         let row = former_links::ActiveModel {
             id: Set(self.new_id()),
@@ -110,8 +113,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Ends what was inferred for others of an address that somebody proves: it shall not come back when the proved link ends,
-    /// and show them what its owner did meanwhile (LK-5, LK-7).
+    /// Ends inferred links of other users to an address that a user proves: they must not become effective again when
+    /// the proved link ends, and show what its owner did meanwhile (LK-5, LK-7).
     async fn end_inferred_links(&mut self, user: UserId, address: Address) -> Result<(), StoreError> {
         let inferred = address_links::Column::LinkType.eq(row::link_kind_text(LinkKind::System));
         for row in self.others(user, address).filter(inferred).all(&self.db).await? {
@@ -121,7 +124,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Whether another user ever proved the address; of deleted accounts it is not known how they came to it.
+    /// Whether another user ever proved the address; any former link of a deleted account counts, as its kind is
+    /// unknown.
     async fn was_proved_by_others(&self, user: UserId, address: Address) -> Result<bool, StoreError> {
         let text = row::address_text(address);
         let proved = address_links::Entity::find()
@@ -138,19 +142,19 @@ impl Tx {
         Ok(former.count(&self.db).await? > 0)
     }
 
-    /// Whether an administrator revoked the link of an account of this name that was deleted since (LK-2, HD37).
+    /// Whether an administrator revoked the link of a since deleted account with this name (LK-2, HD37).
     async fn was_revoked_before(&self, user: UserId, address: Address) -> Result<bool, StoreError> {
         let name = self.name_of(user).await?;
-        let found = former_links::Entity::find()
+        let row = former_links::Entity::find()
             .filter(former_links::Column::ExternalId.eq(name.as_str()))
             .filter(former_links::Column::Address.eq(row::address_text(address)))
             .filter(former_links::Column::RevokedByAdmin.eq(true))
             .count(&self.db)
             .await?;
-        Ok(found > 0)
+        Ok(row > 0)
     }
 
-    /// Keeps what a contract wallet said yes to, so that it can be asked again; a key's proof replaces it.
+    /// Stores what a contract wallet confirmed, so that it can be queried again; a proof by key deletes it.
     async fn keep_wallet_proof(&self, link: &Link, proof: Option<&WalletProof>) -> Result<(), StoreError> {
         contract_wallet_proofs::Entity::delete_by_id(link.id.0)
             .exec(&self.db)
@@ -166,7 +170,7 @@ impl Tx {
         Ok(())
     }
 
-    /// A contract wallet said yes again.
+    /// Records that a contract wallet confirmed again.
     pub async fn confirm_wallet_link(&mut self, user: UserId, address: Address) -> Result<(), StoreError> {
         let link = self.live_link_row(user, address).await?;
         contract_wallet_proofs::Entity::update_many()
@@ -180,7 +184,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Ends a link whose contract wallet no longer says yes (HD10). Its owner may prove it anew.
+    /// Ends a link whose contract wallet no longer confirms (HD10). Its owner may prove it again.
     pub async fn end_wallet_link(&mut self, user: UserId, address: Address) -> Result<Link, StoreError> {
         self.end_link(
             user,
@@ -191,8 +195,8 @@ impl Tx {
         .await
     }
 
-    /// Links the recovered sender of an accepted raw transaction, unless another user proved the address, or its
-    /// owner ended the link, or an administrator revoked it not long ago (LK-7, W6).
+    /// Links the recovered sender of an accepted raw transaction, unless another user proved the address, its owner
+    /// ended the link, or an administrator revoked it within the last 30 days (LK-7, W6).
     pub async fn link_sender(&mut self, user: UserId, sender: Address) -> Result<SenderLink, StoreError> {
         let stored = self.link_row(user, sender).await?;
         if let Some(row) = &stored {
@@ -235,12 +239,12 @@ impl Tx {
         self.end_link(user, address, false, "").await
     }
 
-    /// Ends a link as administrator, for a reason that the audit entry keeps.
+    /// Ends a link as administrator; the audit entry contains the reason.
     pub async fn revoke_link(&mut self, user: UserId, address: Address, reason: &str) -> Result<Link, StoreError> {
         self.end_link(user, address, true, reason).await
     }
 
-    /// Notes what ENS said about a linked address.
+    /// Stores the ENS name of a linked address.
     pub async fn set_ens_name(
         &mut self,
         user: UserId,
@@ -253,7 +257,7 @@ impl Tx {
         row.ens_name = Set(name.map(str::to_owned));
         row.ens_resolved_at = Set(Some(self.now.micros()));
         let after = Link::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, None, Some(&before), Some(&after));
+        self.record_audit(Action::Update, None, Some(&before), Some(&after));
         Ok(after)
     }
 
@@ -263,7 +267,7 @@ impl Tx {
         address: Address,
         kind: LinkKind,
         contract_wallet: bool,
-    ) -> Result<Linked, StoreError> {
+    ) -> Result<LinkResult, StoreError> {
         let row = address_links::ActiveModel {
             id: Set(self.new_id()),
             user_id: Set(user.0),
@@ -278,9 +282,9 @@ impl Tx {
             created_at: Set(self.now.micros()),
         };
         let link = Link::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Create, None, None, Some(&link));
+        self.record_audit(Action::Create, None, None, Some(&link));
         let others = self.others(user, address).count(&self.db).await?;
-        Ok(Linked { link, others })
+        Ok(LinkResult { link, others })
     }
 
     async fn revive(
@@ -289,7 +293,7 @@ impl Tx {
         before: &Link,
         kind: LinkKind,
         contract_wallet: bool,
-    ) -> Result<Linked, StoreError> {
+    ) -> Result<LinkResult, StoreError> {
         let mut row = row.into_active_model();
         row.link_type = Set(row::link_kind_text(kind).to_owned());
         row.contract_wallet = Set(contract_wallet);
@@ -297,9 +301,9 @@ impl Tx {
         row.revoked_at = Set(None);
         row.revoked_by_admin = Set(false);
         let link = Link::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, None, Some(before), Some(&link));
+        self.record_audit(Action::Update, None, Some(before), Some(&link));
         let others = self.others(link.user, link.address).count(&self.db).await?;
-        Ok(Linked { link, others })
+        Ok(LinkResult { link, others })
     }
 
     async fn end_link(
@@ -322,7 +326,7 @@ impl Tx {
             },
             WithReason { record: &after, reason },
         );
-        self.note(Action::Revoke, None, Some(&old), Some(&new));
+        self.record_audit(Action::Revoke, None, Some(&old), Some(&new));
         Ok(after)
     }
 
@@ -340,7 +344,7 @@ impl Tx {
             .ok_or(StoreError::NotFound(Missing::Link))
     }
 
-    /// Live links of other users on an address.
+    /// Query for live links of other users to an address.
     fn others(&self, user: UserId, address: Address) -> sea_orm::Select<address_links::Entity> {
         address_links::Entity::find()
             .filter(address_links::Column::Address.eq(row::address_text(address)))
@@ -348,7 +352,8 @@ impl Tx {
             .filter(address_links::Column::RevokedAt.is_null())
     }
 
-    /// Shared, registered, once registered, or reserved and not yet over (HD10, HD27).
+    /// Returns the use of an address as a contract: shared, registered, formerly registered, or reserved and not
+    /// expired (HD10, HD27).
     async fn claimed(&self, address: Address) -> Result<Option<Claimed>, StoreError> {
         let text = row::address_text(address);
         let shared = shared_infrastructure::Column::Address.eq(&text);

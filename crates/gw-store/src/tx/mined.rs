@@ -1,13 +1,15 @@
-//! What became of sends once they were mined (HD2, HD28).
+//! Post-execution results of sends (HD2, HD28).
 
 use super::{
     Tx,
-    entry::{Action, WithReason},
+    audit::{Action, WithReason},
 };
 use crate::{
     Missing, StoreError,
     entity::{contracts, convictions, quarantines, suspensions, users, watched_sends, withheld_changes},
-    record::{Conviction, CreationKind, Finding, Mined, MinedContract, Object, Quarantine, Suspension, WithheldChange},
+    record::{
+        Conviction, CreationKind, JsonObject, Mined, MinedContract, Quarantine, Suspension, Violation, WithheldChange,
+    },
     row,
 };
 use gw_types::{B256, ConvictionId, OrgId, QuarantineId, SuspensionId, WatchId, WithheldId};
@@ -18,9 +20,10 @@ use sea_orm::{
 use serde_json::json;
 
 impl Tx {
-    /// The transaction and what it changed are withheld, and its sender loses the right to send. What was found of the same
-    /// transaction in the same block already stays as it is, cleared or not: each instance looks for itself.
-    pub async fn record_finding(&mut self, finding: &Finding) -> Result<(), StoreError> {
+    /// Withholds a transaction and its state changes, and suspends its sender if the finding says so. An existing
+    /// finding for the same transaction in the same block stays unchanged, cleared or not: each instance evaluates
+    /// blocks by itself.
+    pub async fn record_finding(&mut self, finding: &Violation) -> Result<(), StoreError> {
         let Some(conviction) = self.convict(finding).await? else {
             return Ok(());
         };
@@ -30,15 +33,15 @@ impl Tx {
         self.withhold(finding, conviction).await?;
         for address in &finding.closed_to_side {
             let address = row::address_text(*address);
-            let known = quarantines::Entity::find()
+            let existing = quarantines::Entity::find()
                 .filter(quarantines::Column::Address.eq(&address))
                 .filter(quarantines::Column::TxHash.eq(finding.tx_hash.to_string()));
-            if known.one(&self.db).await?.is_some() {
+            if existing.one(&self.db).await?.is_some() {
                 continue;
             }
             let owner = contracts::Entity::find().filter(contracts::Column::Address.eq(&address));
             let owner = owner.one(&self.db).await?.map(|contract| contract.org_id);
-            let made = quarantines::Model {
+            let quarantine = quarantines::Model {
                 id: self.new_id(),
                 address,
                 org_id: owner,
@@ -50,20 +53,21 @@ impl Tx {
                 reason: finding.reason.to_owned(),
                 created_at: self.now.micros(),
             };
-            let made = Quarantine::try_from(made.into_active_model().reset_all().insert(&self.db).await?)?;
-            self.note(Action::Create, made.org, None, Some(&made));
+            let quarantine = Quarantine::try_from(quarantine.into_active_model().reset_all().insert(&self.db).await?)?;
+            self.record_audit(Action::Create, quarantine.org, None, Some(&quarantine));
         }
         Ok(())
     }
 
-    /// What it changed. It is noted nowhere: how many accounts those are would tell what it did.
-    async fn withhold(&mut self, finding: &Finding, conviction: ConvictionId) -> Result<(), StoreError> {
+    /// Stores the withheld state changes, without audit entries: the number of accounts would reveal what the
+    /// transaction did.
+    async fn withhold(&mut self, finding: &Violation, conviction: ConvictionId) -> Result<(), StoreError> {
         self.drop_changes(conviction).await?;
-        // Whoever sent it first withholds it: it changed everything once.
-        for other in self.other_convictions(finding.tx_hash, conviction).await? {
-            let of = withheld_changes::Column::ConvictionId.eq(other.0);
+        // Another sender's conviction already withholds the changes: the transaction made them once.
+        for other_conviction in self.other_convictions(finding.tx_hash, conviction).await? {
+            let of_conviction = withheld_changes::Column::ConvictionId.eq(other_conviction.0);
             if withheld_changes::Entity::find()
-                .filter(of)
+                .filter(of_conviction)
                 .one(&self.db)
                 .await?
                 .is_some()
@@ -75,7 +79,7 @@ impl Tx {
             let address = row::address_text(*address);
             let owner = contracts::Entity::find().filter(contracts::Column::Address.eq(&address));
             let owner = owner.one(&self.db).await?.map(|contract| contract.org_id);
-            let made = withheld_changes::Model {
+            let row = withheld_changes::Model {
                 id: self.new_id(),
                 conviction_id: conviction.0,
                 address,
@@ -87,14 +91,14 @@ impl Tx {
                 change: json!(change),
                 created_at: self.now.micros(),
             };
-            withheld_changes::Entity::insert(made.into_active_model().reset_all())
+            withheld_changes::Entity::insert(row.into_active_model().reset_all())
                 .exec_without_returning(&self.db)
                 .await?;
         }
         Ok(())
     }
 
-    /// What else withholds the transaction: others sent it too.
+    /// Returns the other uncleared convictions of the transaction: several users may have sent it.
     async fn other_convictions(&self, tx_hash: B256, but: ConvictionId) -> Result<Vec<ConvictionId>, StoreError> {
         let others = convictions::Entity::find()
             .filter(convictions::Column::TxHash.eq(tx_hash.to_string()))
@@ -116,37 +120,38 @@ impl Tx {
         Ok(())
     }
 
-    /// The transaction left the chain, or did nothing it may not where it is now: what it had changed elsewhere is no more.
+    /// Deletes withheld changes of a transaction that left the chain, or violates nothing where it is mined now.
+    /// Changes in block `but_in` stay.
     pub async fn forget_changes(&mut self, tx_hash: B256, but_in: Option<B256>) -> Result<(), StoreError> {
-        let mut known = convictions::Entity::find().filter(convictions::Column::TxHash.eq(tx_hash.to_string()));
+        let mut query = convictions::Entity::find().filter(convictions::Column::TxHash.eq(tx_hash.to_string()));
         if let Some(block) = but_in {
-            known = known.filter(convictions::Column::BlockHash.ne(block.to_string()));
+            query = query.filter(convictions::Column::BlockHash.ne(block.to_string()));
         }
-        for conviction in known.all(&self.db).await? {
+        for conviction in query.all(&self.db).await? {
             self.drop_changes(conviction.id.into()).await?;
         }
         Ok(())
     }
 
-    /// The row that withholds the transaction; nothing if it stands for this block already.
-    async fn convict(&mut self, finding: &Finding) -> Result<Option<ConvictionId>, StoreError> {
-        let known = convictions::Entity::find()
+    /// Creates or updates the conviction of a transaction; `None` if it already exists for this block.
+    async fn convict(&mut self, finding: &Violation) -> Result<Option<ConvictionId>, StoreError> {
+        let stored = convictions::Entity::find()
             .filter(convictions::Column::TxHash.eq(finding.tx_hash.to_string()))
             .filter(convictions::Column::ExternalId.eq(finding.external_id.as_str()));
-        let known = known.one(&self.db).await?;
+        let stored = stored.one(&self.db).await?;
         let block_hash = finding.block_hash.to_string();
-        if known.as_ref().is_some_and(|known| known.block_hash == block_hash) {
+        if stored.as_ref().is_some_and(|stored| stored.block_hash == block_hash) {
             return Ok(None);
         }
-        let before = known.clone().map(Conviction::try_from).transpose()?;
+        let before = stored.clone().map(Conviction::try_from).transpose()?;
         let row = convictions::Model {
-            id: known.map_or_else(|| self.new_id(), |known| known.id),
+            id: stored.map_or_else(|| self.new_id(), |stored| stored.id),
             tx_hash: finding.tx_hash.to_string(),
             block_hash,
             sender: Some(row::address_text(finding.sender)),
             external_id: finding.external_id.as_str().to_owned(),
             org_id: Some(finding.org.0),
-            // Who sees a withheld transaction is nobody: kept for the rows of before.
+            // A withheld transaction is visible to nobody; the column remains for older rows.
             touched_org_ids: json!([]),
             wronged_org_ids: json!(finding.wronged),
             reason: finding.reason.to_owned(),
@@ -157,24 +162,24 @@ impl Tx {
             logs: i64::try_from(finding.logs).unwrap_or(i64::MAX),
         };
         let row = row.into_active_model().reset_all();
-        // In another block it did something else: what was cleared of the first is not cleared of this one.
+        // In another block the transaction did something else: a clearance for the first block does not apply.
         let (action, row) = match &before {
             Some(_) => (Action::Update, row.update(&self.db).await?),
             None => (Action::Create, row.insert(&self.db).await?),
         };
-        let made = Conviction::try_from(row)?;
-        self.note(action, None, before.as_ref(), Some(&made));
-        Ok(Some(made.id))
+        let conviction = Conviction::try_from(row)?;
+        self.record_audit(action, None, before.as_ref(), Some(&conviction));
+        Ok(Some(conviction.id))
     }
 
-    async fn suspend(&mut self, finding: &Finding, conviction: ConvictionId) -> Result<(), StoreError> {
-        let known = suspensions::Entity::find()
+    async fn suspend(&mut self, finding: &Violation, conviction: ConvictionId) -> Result<(), StoreError> {
+        let existing = suspensions::Entity::find()
             .filter(suspensions::Column::ExternalId.eq(finding.external_id.as_str()))
             .filter(suspensions::Column::TxHash.eq(finding.tx_hash.to_string()));
-        if known.one(&self.db).await?.is_some() {
+        if existing.one(&self.db).await?.is_some() {
             return Ok(());
         }
-        let made = suspensions::Model {
+        let suspension = suspensions::Model {
             id: self.new_id(),
             external_id: finding.external_id.as_str().to_owned(),
             org_id: Some(finding.org.0),
@@ -184,12 +189,12 @@ impl Tx {
             reason: finding.reason.to_owned(),
             created_at: self.now.micros(),
         };
-        let made = Suspension::try_from(made.into_active_model().reset_all().insert(&self.db).await?)?;
-        self.note(Action::Create, made.org, None, Some(&made));
+        let suspension = Suspension::try_from(suspension.into_active_model().reset_all().insert(&self.db).await?)?;
+        self.record_audit(Action::Create, suspension.org, None, Some(&suspension));
         Ok(())
     }
 
-    /// The sends were found in this block, as this transaction if it is known.
+    /// Records the block in which sends were found, and their transaction if known.
     pub async fn settle_watched(
         &mut self,
         ids: &[WatchId],
@@ -209,7 +214,7 @@ impl Tx {
         Ok(())
     }
 
-    /// The block they were found in left the chain.
+    /// Marks sends as pending again: their block left the chain.
     pub async fn await_again(&mut self, ids: &[WatchId]) -> Result<(), StoreError> {
         watched_sends::Entity::update_many()
             .col_expr(watched_sends::Column::BlockNumber, Expr::value(Option::<i64>::None))
@@ -219,8 +224,9 @@ impl Tx {
         Ok(())
     }
 
-    /// The transaction and what it changed show again by the ordinary rules; what it created is its organization's from now
-    /// on (HD27). Its sender stays suspended until that is cleared for itself. Filed under `org`, the organization of who clears it, if it is one's.
+    /// Clears a conviction: the transaction and its changes become visible by the ordinary rules, and contracts it
+    /// created belong to its organization from now on (HD27). The sender stays suspended until the suspension is
+    /// cleared. The audit entry belongs to `org`, the organization of the clearing administrator, if any.
     pub async fn clear_conviction(
         &mut self,
         id: ConvictionId,
@@ -253,13 +259,16 @@ impl Tx {
             },
             WithReason { record: &after, reason },
         );
-        self.note(Action::Update, org, Some(&before), Some(&after));
+        self.record_audit(Action::Update, org, Some(&before), Some(&after));
         Ok(())
     }
 
     async fn register_created(&mut self, conviction: &Conviction) -> Result<(), StoreError> {
-        let of = withheld_changes::Column::ConvictionId.eq(conviction.id.0);
-        let rows = withheld_changes::Entity::find().filter(of).all(&self.db).await?;
+        let of_conviction = withheld_changes::Column::ConvictionId.eq(conviction.id.0);
+        let rows = withheld_changes::Entity::find()
+            .filter(of_conviction)
+            .all(&self.db)
+            .await?;
         let rows: Vec<WithheldChange> = rows.into_iter().map(TryFrom::try_from).collect::<Result<_, _>>()?;
         let created: Vec<&WithheldChange> = rows.iter().filter(|row| row.change.created).collect();
         let (Some(first), Some(org)) = (created.first(), conviction.org) else {
@@ -270,7 +279,7 @@ impl Tx {
         let contract = |row: &&WithheldChange| MinedContract {
             address: row.address,
             kind: CreationKind::Runtime,
-            metadata: Object::new(),
+            metadata: JsonObject::new(),
         };
         let mined = Mined {
             tx_hash: conviction.tx_hash,
@@ -285,13 +294,14 @@ impl Tx {
         self.settle_mined(mined).await.map(drop)
     }
 
-    /// Shows what a withheld transaction changed of one account again, for the organization of the contract there.
+    /// Makes the change of one account by a withheld transaction visible again, for the organization of the contract
+    /// there.
     pub async fn release_change(&mut self, id: WithheldId, reason: &str) -> Result<(), StoreError> {
         let row = withheld_changes::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Quarantine))?;
         let before = WithheldChange::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(
+        self.record_audit(
             Action::Delete,
             before.org,
             Some(&WithReason {
@@ -303,13 +313,13 @@ impl Tx {
         Ok(())
     }
 
-    /// Gives a person the right to send back.
-    pub async fn lift_suspension(&mut self, id: SuspensionId, reason: &str) -> Result<(), StoreError> {
+    /// Ends one suspension: the person may send again if no other one is in force.
+    pub async fn clear_suspension(&mut self, id: SuspensionId, reason: &str) -> Result<(), StoreError> {
         let row = suspensions::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Suspension))?;
         let before = Suspension::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(
+        self.record_audit(
             Action::Delete,
             before.org,
             Some(&WithReason {
@@ -321,13 +331,13 @@ impl Tx {
         Ok(())
     }
 
-    /// Opens an address again, as far as this finding closed it.
-    pub async fn lift_quarantine(&mut self, id: QuarantineId, reason: &str) -> Result<(), StoreError> {
+    /// Removes one quarantine of an address; others stay in force.
+    pub async fn clear_quarantine(&mut self, id: QuarantineId, reason: &str) -> Result<(), StoreError> {
         let row = quarantines::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Quarantine))?;
         let before = Quarantine::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(
+        self.record_audit(
             Action::Delete,
             before.org,
             Some(&WithReason {

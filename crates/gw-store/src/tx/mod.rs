@@ -1,12 +1,12 @@
 //! Every mutation of policy, each with its audit entry in the same transaction (C6, spec/80 section 12).
 //!
-//! Invariant: a [`Tx`] holds the one epoch row from its first statement to its commit, so before-images are read
-//! under lock, no two mutations interleave on any instance, and epochs are contiguous and in commit order (E-1).
+//! Invariant: a [`Tx`] locks the one epoch row from its first statement to its commit, so old values are read under the
+//! lock, mutations do not interleave on any instance, and epochs are contiguous and in commit order (E-1).
 
 mod access;
+mod audit;
 mod contracts;
 mod declines;
-mod entry;
 mod groups;
 mod links;
 mod mined;
@@ -19,7 +19,7 @@ mod urls;
 mod users;
 
 use crate::{
-    Actor, Reads, StoreError,
+    Actor, Queries, StoreError,
     audit::{OutboxAlarm, outbox},
     dialect::{self, Transaction},
     entity::audit_outbox,
@@ -30,13 +30,13 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-/// How long reading the entries back may take.
+/// Timeout for reading the audit entries back.
 const READ_BACK: Duration = Duration::from_secs(3);
 
-/// More mutations than there ever are: an epoch from here on was written by hand.
+/// Upper limit of plausible epochs: one at or above it was not written by a mutation.
 const MOST_EPOCHS: u64 = 1 << 53;
 
-/// An open mutation. Dropping it rolls everything back; only [`Tx::commit`] keeps it.
+/// An open mutation. Dropping it rolls everything back; only [`Tx::commit`] makes it permanent.
 #[must_use]
 #[derive(Debug)]
 pub struct Tx {
@@ -48,8 +48,8 @@ pub struct Tx {
     entries: Vec<audit_outbox::Model>,
 }
 
-/// The epoch that was raised and its stamp, the epoch before, and whether the entries stand.
-type Kept = (Option<(Epoch, dialect::Stamp)>, Epoch, Result<(), StoreError>);
+/// The raised epoch and its stamp, the epoch before, and whether the entries were read back as written.
+type Kept = (Option<(Epoch, dialect::HistoryId)>, Epoch, Result<(), StoreError>);
 
 impl Tx {
     pub(crate) async fn begin(store: Arc<Inner>, actor: Actor) -> Result<Self, StoreError> {
@@ -81,24 +81,23 @@ impl Tx {
         })
     }
 
-    /// Queries that see what this mutation has written so far.
-    pub fn read(&self) -> Reads<'_> {
-        Reads::new((&self.db).into(), self.now)
+    /// Returns queries that see what this mutation has written so far.
+    pub fn read(&self) -> Queries<'_> {
+        Queries::new((&self.db).into(), self.now)
     }
 
-    /// The time all rows and entries of this mutation carry.
+    /// Returns the time of all rows and entries of this mutation.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// Keeps everything, and returns when another connection has seen it and this instance's [`crate::Feed`] has applied
+    /// Commits, and returns when another connection has seen the commit and this instance's [`crate::Feed`] has applied
     /// it.
     ///
-    /// Runs to its end even if the caller goes away (HD21): a commit that nobody awaits is still published.
+    /// Runs to its end even if the caller is dropped (HD21): the commit is published anyway.
     ///
     /// # Errors
-    /// [`StoreError::Unconfirmed`]: the change may stand, and nobody was told so yet. Every other error means that
-    /// nothing was changed.
+    /// [`StoreError::Unconfirmed`]: the change may be committed. Any other error means that nothing was changed.
     pub async fn commit(self) -> Result<Epoch, StoreError> {
         let commits = self.store.commits.clone();
         let work = async move {
@@ -109,7 +108,8 @@ impl Tx {
             if let (Some((epoch, stamp)), Some(feed)) = (raised, store.feed())
                 && !(feed.catch_up_to(epoch).await && feed.has_applied(&store, epoch, stamp).await)
             {
-                // The feed is stale by now, and the mutation stands; or a failover lost it, and another bears its number.
+                // The feed is stale by now, and the mutation is committed; or a failover lost it, and another has its
+                // number.
                 return Err(StoreError::Unconfirmed("this instance has not applied the change"));
             }
             standing.map(|()| raised.map_or(head, |(epoch, _)| epoch))
@@ -117,10 +117,10 @@ impl Tx {
         commits.spawn(work).await.map_err(|_| StoreError::Detached)?
     }
 
-    /// Writes the entries and commits: the epoch it raised, the one before, and whether the entries stand.
+    /// Writes the entries and commits.
     ///
-    /// Rows are compared with what was written before the commit, so that nothing is kept whose entry somebody changed, and
-    /// again after it: what the commit itself sets off, or somebody does then, is at least told (rule 15).
+    /// The rows are compared with what was written before the commit, so that no mutation is committed with an altered
+    /// entry, and again after it: alterations by the commit itself or afterwards are at least reported (rule 15).
     async fn keep(mut self) -> Result<Kept, StoreError> {
         let written = self.number_entries().await?;
         let Self { db, store, head, .. } = self;
@@ -133,7 +133,7 @@ impl Tx {
         let raised = match written.keep(db).await {
             Ok(raised) => raised,
             Err(error) => {
-                // It may stand after all where it is not confirmed.
+                // An unconfirmed mutation may be committed after all.
                 if !matches!(error, StoreError::Unconfirmed(_))
                     && let Some(witness) = witness
                 {
@@ -157,7 +157,7 @@ impl Tx {
         Ok((raised, head, standing))
     }
 
-    /// Where policy stood when this mutation began.
+    /// Returns the policy epoch at the start of this mutation.
     pub const fn head(&self) -> Epoch {
         self.head
     }
@@ -166,13 +166,14 @@ impl Tx {
         self.store.config.entropy.uuid()
     }
 
-    /// Undoes everything now, rather than when dropped.
+    /// Rolls back now, rather than on drop.
     pub async fn rollback(self) -> Result<(), StoreError> {
         Ok(self.db.rollback().await?)
     }
 }
 
-/// Why a mutation was undone once its entries were to be written. Nothing its caller asked for makes that fail.
+/// Maps the error of a mutation that failed while its entries were written. The caller's request cannot cause such
+/// errors.
 fn refused(error: StoreError, store: &Inner, id: i64) -> StoreError {
     if matches!(error, StoreError::EntryAltered) {
         store.outbox_alarms.raise(OutboxAlarm::Altered(id));

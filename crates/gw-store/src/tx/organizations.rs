@@ -1,6 +1,6 @@
 //! Organizations (spec/80 section 5).
 
-use super::{Tx, entry::Action};
+use super::{Tx, audit::Action};
 use crate::{
     Missing, StoreError,
     entity::{contracts, groups, organizations},
@@ -13,7 +13,7 @@ use sea_orm::{
 use serde_json::Value;
 
 impl Tx {
-    /// Makes an organization.
+    /// Creates an organization.
     pub async fn create_organization(&mut self, new: NewOrganization) -> Result<Organization, StoreError> {
         let row = organizations::ActiveModel {
             id: Set(self.new_id()),
@@ -24,9 +24,9 @@ impl Tx {
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
         };
-        let made = Organization::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Create, Some(made.id), None, Some(&made));
-        Ok(made)
+        let organization = Organization::try_from(row.insert(&self.db).await?)?;
+        self.record_audit(Action::Create, Some(organization.id), None, Some(&organization));
+        Ok(organization)
     }
 
     /// Changes an organization; system rows are immutable.
@@ -49,12 +49,12 @@ impl Tx {
         }
         row.updated_at = Set(self.now.micros());
         let after = Organization::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, Some(id), Some(&before), Some(&after));
+        self.record_audit(Action::Update, Some(id), Some(&before), Some(&after));
         Ok(after)
     }
 
-    /// Deletes an organization with its groups, memberships, contracts and grants; users and links stay,
-    /// and its contracts' addresses stay its own for judgement (HD27).
+    /// Deletes an organization with its groups, memberships, contracts and grants; users and links stay, and policy
+    /// decisions still treat it as owner of its contracts' addresses (HD27).
     pub async fn delete_organization(&mut self, id: OrgId) -> Result<Organization, StoreError> {
         let row = self.organization_row(id).await?;
         let before = Organization::try_from(row.clone())?;
@@ -70,14 +70,14 @@ impl Tx {
             .filter(contracts::Column::OrgId.eq(id.0))
             .order_by_asc(contracts::Column::Id);
         for contract in contracts.all(&self.db).await? {
-            // Its grants belong to the groups above.
+            // Its grants are deleted with the groups above.
             let contract = Contract::try_from(contract)?;
-            // Nor is anybody left to see what it did.
+            // Nobody is left who may see its logs.
             self.retire(&contract, &[], None).await?;
-            self.note(Action::Delete, Some(id), Some(&contract), None);
+            self.record_audit(Action::Delete, Some(id), Some(&contract), None);
         }
         row.delete(&self.db).await?;
-        self.note(Action::Delete, Some(id), Some(&before), None);
+        self.record_audit(Action::Delete, Some(id), Some(&before), None);
         Ok(before)
     }
 

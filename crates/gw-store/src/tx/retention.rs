@@ -1,8 +1,8 @@
-//! What keeps the audit log, and what leaves it: holds, and the entries about prunes and erasures.
+//! Legal holds, and the audit entries about prunes and erasures.
 
 use super::{
     Tx,
-    entry::{Action, Audited},
+    audit::{Action, Audited},
 };
 use crate::{
     Missing, StoreError,
@@ -18,7 +18,7 @@ impl Tx {
     /// Places a hold.
     ///
     /// # Errors
-    /// The database's.
+    /// If the database fails.
     pub async fn place_hold(&mut self, scope: HoldScope, reason: &str) -> Result<LegalHold, StoreError> {
         let (org, stream) = match scope {
             HoldScope::Organization(org) => (Some(org), None),
@@ -32,29 +32,29 @@ impl Tx {
             placed_by: Set(self.actor.external_id.clone()),
             created_at: Set(self.now.micros()),
         };
-        let placed = LegalHold::try_from(row.insert(&self.db).await?)?;
-        self.note(
+        let hold = LegalHold::try_from(row.insert(&self.db).await?)?;
+        self.record_audit(
             Action::Create,
             None,
             None,
             Some(&HoldChange {
-                hold: &placed,
+                hold: &hold,
                 lifted_because: None,
             }),
         );
-        Ok(placed)
+        Ok(hold)
     }
 
     /// Lifts a hold.
     ///
     /// # Errors
-    /// [`Missing::LegalHold`], or the database's.
-    pub async fn lift_hold(&mut self, id: LegalHoldId, reason: &str) -> Result<LegalHold, StoreError> {
+    /// [`Missing::LegalHold`], or if the database fails.
+    pub async fn clear_legal_hold(&mut self, id: LegalHoldId, reason: &str) -> Result<LegalHold, StoreError> {
         let row = legal_holds::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::LegalHold))?;
         let lifted = LegalHold::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(
+        self.record_audit(
             Action::Revoke,
             None,
             Some(&HoldChange {
@@ -75,16 +75,16 @@ impl Tx {
             Stream::Disclosure => Action::PruneDisclosure,
             Stream::Security => Action::PruneSecurity,
         };
-        self.note(action, None, None, Some(prune));
+        self.record_audit(action, None, None, Some(prune));
     }
 
-    /// Writes the entry that allows openings to be missing.
+    /// Writes the entry that justifies missing openings.
     pub fn note_erasure(&mut self, erasure: &ErasureRecord) {
-        self.note(Action::Delete, None, None, Some(erasure));
+        self.record_audit(Action::Delete, None, None, Some(erasure));
     }
 }
 
-/// A hold, and why it was lifted.
+/// A hold with the reason for lifting it, if lifted.
 struct HoldChange<'a> {
     hold: &'a LegalHold,
     lifted_because: Option<&'a str>,
@@ -108,7 +108,7 @@ impl Audited for HoldChange<'_> {
 }
 
 impl PruneRecord {
-    /// Whether the image in a sealed entry is the one of this prune.
+    /// Whether the image in a sealed entry is that of this prune.
     pub(crate) fn is_told_by(&self, image: &Value) -> bool {
         self.image() == *image
     }
@@ -140,7 +140,7 @@ impl Audited for PruneRecord {
     }
 }
 
-/// The record is the whole new value: verification reads it from there.
+/// The image is the whole record: verification reads it from there.
 impl Audited for ErasureRecord {
     const RESOURCE: ResourceType = ResourceType::Audit;
     fn resource_id(&self) -> String {

@@ -1,8 +1,8 @@
-//! What the send path writes (R1-R4, W5, W6, HD14), batched in few statements.
+//! Rows that the send path writes (R1-R4, W5, W6, HD14), in few statements.
 //!
-//! Reservations and links leave audit entries; visibility rows leave none, the send's own record names them.
+//! Reservations and links have audit entries; visibility rows have none, as the send's own record names them.
 
-use super::{Tx, entry::Action};
+use super::{Tx, audit::Action};
 use crate::{
     StoreError,
     entity::{
@@ -24,8 +24,8 @@ use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 
 impl Tx {
-    /// Before forwarding: reserves addresses and writes the visibility row, inactive. The first row of a hash stays: a later
-    /// send of the same bytes writes none (R27, decision 59).
+    /// Writes the rows of a send before forwarding: reservations, the watched send and the inactive visibility row. The
+    /// first visibility row of a hash stays: a later send of the same bytes writes none (R27, decision 59).
     pub async fn start_send(&mut self, start: SendStart) -> Result<SendRows, StoreError> {
         let mut rows = SendRows::default();
         let tx_hash = if start.visible_to.is_empty() {
@@ -101,14 +101,14 @@ impl Tx {
                 .exec_without_returning(&self.db)
                 .await?;
             for row in reserved {
-                self.note::<OpenReservation>(Action::Create, Some(start.org), None, Some(&row.try_into()?));
+                self.record_audit::<OpenReservation>(Action::Create, Some(start.org), None, Some(&row.try_into()?));
             }
         }
         Ok(rows)
     }
 
-    /// The node accepted: the visibility row is active, the reservations are sent, the sender is linked if nothing
-    /// forbids it.
+    /// Records that the node accepted a send: activates the visibility row, marks the reservations as sent, and links
+    /// the sender unless a rule forbids it.
     pub async fn accept_send(&mut self, accepted: SendAccepted) -> Result<SenderLink, StoreError> {
         let SendAccepted { rows, tx_hash, link } = accepted;
         if let Some(id) = rows.visibility {
@@ -144,7 +144,7 @@ impl Tx {
         }
     }
 
-    /// The node refused: the send's own rows go.
+    /// Records that the node rejected a send: deletes the send's own rows.
     pub async fn refuse_send(&mut self, rows: SendRows) -> Result<(), StoreError> {
         if let Some(id) = rows.visibility {
             tx_visibility::Entity::delete_many()
@@ -163,21 +163,25 @@ impl Tx {
             let org = row.org_id.into();
             let before = OpenReservation::try_from(row.clone())?;
             row.delete(&self.db).await?;
-            self.note(Action::Delete, Some(org), Some(&before), None);
+            self.record_audit(Action::Delete, Some(org), Some(&before), None);
         }
         Ok(())
     }
 
-    /// The transaction was mined: what it created is registered with a grant to the deployer's group (R3), its
-    /// reservations are settled. The contracts registered now.
+    /// Records that a transaction was mined: registers the contracts it created, with a grant to the deployer's group
+    /// (R3), and settles its reservations. Returns the contracts registered now.
     pub async fn settle_mined(&mut self, mined: Mined) -> Result<Vec<ContractId>, StoreError> {
         let created: HashSet<String> = mined.created.iter().map(|new| row::address_text(new.address)).collect();
-        let own = reservations::Column::TxHash.eq(mined.tx_hash.to_string());
-        for row in reservations::Entity::find().filter(own).all(&self.db).await? {
-            let made = created.contains(&row.address);
+        let of_transaction = reservations::Column::TxHash.eq(mined.tx_hash.to_string());
+        for row in reservations::Entity::find()
+            .filter(of_transaction)
+            .all(&self.db)
+            .await?
+        {
+            let is_created = created.contains(&row.address);
             self.settle(
                 row,
-                if made {
+                if is_created {
                     ReservationState::Mined
                 } else {
                     ReservationState::Reverted
@@ -192,7 +196,7 @@ impl Tx {
             .into_iter()
             .map(|contract| contract.address)
             .collect();
-        // Nor is what another organization registered once and deleted (HD27).
+        // Contracts that another organization registered and deleted stay unregistered too (HD27).
         let retired = retired_contracts::Entity::find()
             .filter(retired_contracts::Column::Address.is_in(created.iter()))
             .filter(retired_contracts::Column::OrgId.ne(mined.org.0));
@@ -202,14 +206,14 @@ impl Tx {
             .into_iter()
             .map(|row| row.address)
             .collect();
-        let taken = |address: &String| registered.contains(address) || retired.contains(address);
+        let is_taken = |address: &String| registered.contains(address) || retired.contains(address);
         let mut fresh = mined.created.clone();
-        let mut seen = HashSet::new();
-        fresh.retain(|new| seen.insert(new.address) && !taken(&row::address_text(new.address)));
+        let mut addresses = HashSet::new();
+        fresh.retain(|new| addresses.insert(new.address) && !is_taken(&row::address_text(new.address)));
         if fresh.is_empty() {
             return Ok(Vec::new());
         }
-        // An organization that is gone owns nothing; what a user who is gone made is their organization's all the same.
+        // A deleted organization owns nothing; contracts of a deleted user still belong to the organization.
         if organizations::Entity::find_by_id(mined.org.0)
             .one(&self.db)
             .await?
@@ -225,7 +229,7 @@ impl Tx {
             Some(user) => Some(self.deployer_group(user, mined.org).await?),
             None => None,
         };
-        let mut made = Vec::with_capacity(fresh.len());
+        let mut contracts = Vec::with_capacity(fresh.len());
         for new in fresh {
             let mut metadata = new.metadata;
             metadata.insert("auto_registered".to_owned(), true.into());
@@ -244,12 +248,13 @@ impl Tx {
             if let Some(group) = group {
                 self.create_grant(NewGrant::full(contract.id, group)).await?;
             }
-            made.push(contract.id);
+            contracts.push(contract.id);
         }
-        Ok(made)
+        Ok(contracts)
     }
 
-    /// A reorganization dropped a mined transaction: what it registered goes, its reservations wait again (HD14).
+    /// Undoes the effects of a mined transaction that a reorganization dropped: deletes its registrations and reopens
+    /// its reservations (HD14).
     pub async fn undo_mined(&mut self, org: OrgId, tx_hash: B256) -> Result<(), StoreError> {
         let own = reservations::Entity::find().filter(reservations::Column::TxHash.eq(tx_hash.to_string()));
         for row in own.all(&self.db).await? {
@@ -298,18 +303,18 @@ impl Tx {
             state,
             ..before.clone()
         };
-        self.note(Action::Update, Some(org), Some(&before), Some(&after));
+        self.record_audit(Action::Update, Some(org), Some(&before), Some(&after));
         Ok(())
     }
 
-    /// The deployer's own group in the organization, made on first use (R3, decision 48).
+    /// Returns the deployer's own group in the organization; creates it on first use (R3, decision 48).
     async fn deployer_group(&mut self, user: UserId, org: OrgId) -> Result<GroupId, StoreError> {
         let name: ExternalId =
             row::Place::new("users", user.0).parse("external_id", &self.user_row(user).await?.external_id)?;
         let mut digest = hex::encode(Sha256::digest(name.as_str()));
         digest.truncate(12);
         let slug = format!("deployer-{digest}");
-        // One that an administrator made by hand is no deployer's group, whatever its slug.
+        // A group created by an administrator is never a deployer's group, whatever its slug.
         let stored = groups::Entity::find()
             .filter(groups::Column::OrgId.eq(org.0))
             .filter(groups::Column::AutoCreated.eq(true))
@@ -317,11 +322,11 @@ impl Tx {
             .order_by_asc(groups::Column::Id)
             .one(&self.db)
             .await?;
-        // Who is no member of it any more was removed: no deployment undoes that.
+        // A deployer who is no longer a member was removed: a deployment does not undo that.
         if let Some(group) = stored {
             return Ok(group.id.into());
         }
-        // A name or slug that an administrator took must not keep a block from being settled (HD36).
+        // A name or slug used by an administrator must not keep a block from being settled (HD36).
         let taken = groups::Entity::find()
             .filter(groups::Column::OrgId.eq(org.0))
             .filter(
@@ -341,7 +346,8 @@ impl Tx {
             ..NewGroup::plain(org, slug.clone(), slug)
         };
         let group = self.create_group(new).await?.id;
-        // A deployment agrees to nothing: for who has yet to agree to the organization, this waits as well (HD32).
+        // A deployment is no agreement: if the user has not accepted the organization yet, this membership is pending
+        // too (HD32).
         let expires_at = self.end_of_memberships(user, org).await?;
         self.offer_membership(NewMembership {
             user,
@@ -352,8 +358,8 @@ impl Tx {
         Ok(group)
     }
 
-    /// When the last membership of a user in an organization ends; nothing if one has no end. What a deployment adds lasts no
-    /// longer than what it stands on (HD35).
+    /// Returns when the last membership of a user in an organization ends; `None` if one never ends. A membership added
+    /// by a deployment lasts no longer than those it derives from (HD35).
     async fn end_of_memberships(&self, user: UserId, org: OrgId) -> Result<Option<Timestamp>, StoreError> {
         let rows = memberships::Entity::find()
             .filter(memberships::Column::UserId.eq(user.0))

@@ -1,10 +1,10 @@
 //! Directory tenants (spec/80 section 9, spec/10 DS-8, DS-9).
 
-use super::{Tx, entry::Action};
+use super::{Tx, audit::Action};
 use crate::{
     Missing, StoreError,
     entity::{directory_tenants, group_access, groups, organizations, refresh_tokens, users},
-    record::{AllowedTenant, GroupAccess, NewTenant, TenantEnd, TenantPatch, User},
+    record::{AllowedTenant, GroupAccess, NewTenant, TenantPatch, TenantRemoval, User},
 };
 use gw_policy::snapshot::Organization;
 use gw_types::{AllowedTenantId, Claim, GroupId, OrgId};
@@ -14,7 +14,7 @@ use sea_orm::{
 };
 
 impl Tx {
-    /// Puts a tenant on the list.
+    /// Adds a tenant to the list.
     pub async fn create_tenant(&mut self, new: NewTenant) -> Result<AllowedTenant, StoreError> {
         self.check_default_group(new.default_org, new.default_group).await?;
         let row = directory_tenants::ActiveModel {
@@ -28,12 +28,12 @@ impl Tx {
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
         };
-        let made = AllowedTenant::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Create, made.default_org, None, Some(&made));
-        Ok(made)
+        let tenant = AllowedTenant::try_from(row.insert(&self.db).await?)?;
+        self.record_audit(Action::Create, tenant.default_org, None, Some(&tenant));
+        Ok(tenant)
     }
 
-    /// Changes a tenant. The group is judged on the merged state.
+    /// Changes a tenant. The default group is validated on the merged state.
     pub async fn update_tenant(
         &mut self,
         id: AllowedTenantId,
@@ -63,12 +63,12 @@ impl Tx {
         row.default_group_id = Set(group.map(|group| group.0));
         row.updated_at = Set(self.now.micros());
         let after = AllowedTenant::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, after.default_org, Some(&before), Some(&after));
+        self.record_audit(Action::Update, after.default_org, Some(&before), Some(&after));
         Ok(after)
     }
 
-    /// Takes a tenant off the list: its users are banned and all their tokens end, in this one transaction (DS-9).
-    pub async fn delete_tenant(&mut self, id: AllowedTenantId) -> Result<TenantEnd, StoreError> {
+    /// Removes a tenant from the list: bans its users and revokes all their tokens in the same transaction (DS-9).
+    pub async fn delete_tenant(&mut self, id: AllowedTenantId) -> Result<TenantRemoval, StoreError> {
         let row = self.tenant_row(id).await?;
         let tenant = AllowedTenant::try_from(row.clone())?;
         let of_tenant = users::Column::AuthTenantId.eq(row.tenant_id.clone());
@@ -87,7 +87,7 @@ impl Tx {
                 updated_at: self.now,
                 ..before.clone()
             };
-            self.note(Action::Update, None, Some(&before), Some(&after));
+            self.record_audit(Action::Update, None, Some(&before), Some(&after));
         }
         let ids = users::Entity::find()
             .select_only()
@@ -106,49 +106,58 @@ impl Tx {
             .exec(&self.db)
             .await?;
         row.delete(&self.db).await?;
-        let end = TenantEnd {
+        let end = TenantRemoval {
             tenant,
             users: banned,
             refresh_tokens: tokens.rows_affected,
         };
-        self.note(Action::Delete, end.tenant.default_org, Some(&end), None);
+        self.record_audit(Action::Delete, end.tenant.default_org, Some(&end), None);
         Ok(end)
     }
 
-    /// Notes that tenants lose their group, which is about to go; the schema clears the column.
+    /// Records that tenants lose their default group, which is about to be deleted; the schema clears the column.
     pub(super) async fn note_tenants_without_group(&mut self, group: GroupId) -> Result<(), StoreError> {
-        let held = directory_tenants::Entity::find().filter(directory_tenants::Column::DefaultGroupId.eq(group.0));
-        for row in held.order_by_asc(directory_tenants::Column::Id).all(&self.db).await? {
+        let tenants = directory_tenants::Entity::find().filter(directory_tenants::Column::DefaultGroupId.eq(group.0));
+        for row in tenants
+            .order_by_asc(directory_tenants::Column::Id)
+            .all(&self.db)
+            .await?
+        {
             let before = AllowedTenant::try_from(row)?;
             let after = AllowedTenant {
                 default_group: None,
                 ..before.clone()
             };
-            self.note(Action::Update, before.default_org, Some(&before), Some(&after));
+            self.record_audit(Action::Update, before.default_org, Some(&before), Some(&after));
         }
         Ok(())
     }
 
-    /// The same for an organization: its groups, one of which may be the tenant's, go with it.
+    /// Records that tenants lose their default organization and group, which are about to be deleted.
     pub(super) async fn note_tenants_without_org(&mut self, org: OrgId) -> Result<(), StoreError> {
-        let held = directory_tenants::Entity::find().filter(directory_tenants::Column::DefaultOrgId.eq(org.0));
-        for row in held.order_by_asc(directory_tenants::Column::Id).all(&self.db).await? {
+        let tenants = directory_tenants::Entity::find().filter(directory_tenants::Column::DefaultOrgId.eq(org.0));
+        for row in tenants
+            .order_by_asc(directory_tenants::Column::Id)
+            .all(&self.db)
+            .await?
+        {
             let before = AllowedTenant::try_from(row)?;
             let after = AllowedTenant {
                 default_org: None,
                 default_group: None,
                 ..before.clone()
             };
-            self.note(Action::Update, before.default_org, Some(&before), Some(&after));
+            self.record_audit(Action::Update, before.default_org, Some(&before), Some(&after));
         }
         Ok(())
     }
 
-    /// New users must not become administrators by logging in (DS-8).
+    /// Checks the default organization and group of a tenant. New users must not become administrators by logging in
+    /// (DS-8).
     async fn check_default_group(&self, org: Option<OrgId>, group: Option<GroupId>) -> Result<(), StoreError> {
         if let Some(org) = org {
-            let known = organizations::Entity::find_by_id(org.0).one(&self.db).await?;
-            if known.is_none() || org == Organization::ANONYMOUS {
+            let stored = organizations::Entity::find_by_id(org.0).one(&self.db).await?;
+            if stored.is_none() || org == Organization::ANONYMOUS {
                 return Err(StoreError::Rule("default_org_unknown"));
             }
         }

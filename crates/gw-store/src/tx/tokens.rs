@@ -1,10 +1,10 @@
-//! Refresh tokens, their rotation and the end of tokens (spec/10 section 4).
+//! Refresh tokens, their rotation and the revocation of tokens (spec/10 section 4).
 //!
-//! A login and the end of a family leave audit entries; rotations leave none, they change no right.
+//! A login and the end of a family have audit entries; rotations have none, as they change no permission.
 
 use super::{
     Tx,
-    entry::{Action, ForApplication},
+    audit::{Action, ForApplication},
 };
 use crate::{
     Missing, StoreError,
@@ -19,11 +19,11 @@ use sea_orm::{
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// Within this time a second use is a parallel refresh; after it, somebody has a copy (TK-5).
+/// Within this time a second use counts as a parallel refresh; after it, as use of a copy (TK-5).
 const PARALLEL: Seconds = Seconds(10);
-/// The longest life of a family (TK-5).
+/// Maximum lifetime of a family (TK-5).
 const FAMILY_LIFE: Seconds = Seconds(30 * 86_400);
-/// No access token lives longer (decision 35: 24 h, and the skew of decision 36).
+/// Maximum lifetime of an access token (decision 35: 24 h, plus the skew of decision 36).
 const LONGEST_ACCESS: Seconds = Seconds(86_400 + 60);
 
 impl Tx {
@@ -38,17 +38,18 @@ impl Tx {
             expires_at: new.expires_at,
         };
         self.insert_refresh_token(new).await?;
-        self.note(Action::Create, None, None, Some(&family));
+        self.record_audit(Action::Create, None, None, Some(&family));
         Ok(())
     }
 
-    /// Notes that an administrator ends a login that is on its way, or the wait for its tokens. The login itself is in
-    /// the cache, not here.
+    /// Records that an administrator ends a pending login, or the wait for its tokens. The login itself is in the
+    /// cache, not here.
     pub fn note_login_ended(&mut self, login: &PendingLogin) {
-        self.note(Action::Delete, None, Some(login), None);
+        self.record_audit(Action::Delete, None, Some(login), None);
     }
 
-    /// The same for a login that one of our applications gets silently: the entry says for which (spec/10 OA-10).
+    /// Stores the first refresh token of a login that one of our applications gets silently: the entry names the
+    /// application (spec/10 OA-10).
     pub async fn store_application_token(
         &mut self,
         new: NewRefreshToken,
@@ -67,12 +68,12 @@ impl Tx {
             family: &family,
             application,
         };
-        self.note(Action::Create, None, None, Some(&entry));
+        self.record_audit(Action::Create, None, None, Some(&entry));
         Ok(())
     }
 
-    /// Exchanges a refresh token for its successor, or says why not (TK-5). The successor is of the same family,
-    /// user and login, whatever it says, and ends with the family at the latest.
+    /// Exchanges a refresh token for its successor, or returns why not (TK-5). The successor gets the family, user and
+    /// login of the old token, whatever `successor` says, and expires with the family at the latest.
     pub async fn rotate_refresh_token(
         &mut self,
         old: TokenHash,
@@ -112,17 +113,21 @@ impl Tx {
         Ok(Rotation::Done)
     }
 
-    /// Ends a family: its refresh tokens go, its access tokens are dead until `until`, when the last has expired, and
-    /// the personal URLs of its login end (HD35). Whether it could still refresh.
+    /// Ends a family: deletes its refresh tokens, revokes its access tokens until `until`, when the last has expired,
+    /// and ends the personal URLs of its login (HD35). Returns whether the family still had token rows.
     pub async fn revoke_family(&mut self, family: SessionId, until: Timestamp) -> Result<bool, StoreError> {
-        let found = self.read().find_family(family).await?;
-        self.end_urls_of_login(found.as_ref().map_or(family, |found| found.login))
-            .await?;
-        self.end_family(family, found, until).await
+        let stored_family = self.read().find_family(family).await?;
+        self.end_urls_of_login(
+            stored_family
+                .as_ref()
+                .map_or(family, |stored_family| stored_family.login),
+        )
+        .await?;
+        self.end_family(family, stored_family, until).await
     }
 
-    /// Ends the login of a family with all it made: every family, and the personal URLs unless they are to be kept (HD35).
-    /// The families that could still refresh.
+    /// Ends the login of a family with everything it created: every family, and the personal URLs unless they are kept
+    /// (HD35). Returns the families that still had token rows.
     pub async fn revoke_login(
         &mut self,
         family: SessionId,
@@ -133,25 +138,25 @@ impl Tx {
             .read()
             .find_family(family)
             .await?
-            .map_or(family, |found| found.login);
+            .map_or(family, |family| family.login);
         let of_login = Condition::any()
             .add(refresh_tokens::Column::Login.eq(login.0))
             .add(refresh_tokens::Column::Family.is_in([login.0, family.0]));
         let rows = refresh_tokens::Entity::find().filter(of_login).all(&self.db).await?;
         let mut families: BTreeSet<SessionId> = rows.into_iter().map(|row| row.family.into()).collect();
-        // Dead even if nothing is left of them: their access tokens may be.
+        // Revoked even without token rows: access tokens may still be valid.
         families.extend([login, family]);
         if urls == LoginUrls::End {
             self.end_urls_of_login(login).await?;
         }
-        let mut ended = Vec::new();
+        let mut ended_families = Vec::new();
         for family in families {
-            let found = self.read().find_family(family).await?;
-            if self.end_family(family, found, until).await? {
-                ended.push(family);
+            let stored_family = self.read().find_family(family).await?;
+            if self.end_family(family, stored_family, until).await? {
+                ended_families.push(family);
             }
         }
-        Ok(ended)
+        Ok(ended_families)
     }
 
     async fn end_family(
@@ -167,31 +172,33 @@ impl Tx {
             .filter(refresh_tokens::Column::Family.eq(family.0))
             .exec(&self.db)
             .await?;
-        self.note(Action::Revoke, None, Some(&ended), None);
+        self.record_audit(Action::Revoke, None, Some(&ended), None);
         Ok(true)
     }
 
-    /// Ends a login of `user`, named by any of its families, with all it made; nothing if the user has no such login.
+    /// Ends a login of `user`, named by any of its families, with everything it created; fails with
+    /// [`Missing::Session`] if the user has no such login.
     pub async fn end_session(&mut self, user: UserId, family: SessionId) -> Result<(), StoreError> {
         let of_login = Condition::any()
             .add(refresh_tokens::Column::Family.eq(family.0))
             .add(refresh_tokens::Column::Login.eq(family.0));
-        let found = refresh_tokens::Entity::find()
+        let row = refresh_tokens::Entity::find()
             .filter(of_login)
             .filter(refresh_tokens::Column::UserId.eq(user.0))
             .one(&self.db)
             .await?
             .ok_or(StoreError::NotFound(Missing::Session))?;
-        self.revoke_login(found.family.into(), self.now.plus(LONGEST_ACCESS), LoginUrls::End)
+        self.revoke_login(row.family.into(), self.now.plus(LONGEST_ACCESS), LoginUrls::End)
             .await
             .map(drop)
     }
 
-    /// Ends all families of `user`, and every access token issued so far; says how many there were.
+    /// Ends all families of `user`, and every access token issued so far; returns the number of families that could
+    /// still refresh.
     pub async fn end_sessions(&mut self, user: UserId) -> Result<usize, StoreError> {
         let families = self.read().list_families(user, self.now).await?;
         for family in &families {
-            self.note(Action::Revoke, None, Some(family), None);
+            self.record_audit(Action::Revoke, None, Some(family), None);
         }
         refresh_tokens::Entity::delete_many()
             .filter(refresh_tokens::Column::UserId.eq(user.0))
@@ -201,12 +208,12 @@ impl Tx {
         Ok(families.len())
     }
 
-    /// Ends one access token by its `jti` until it would have expired.
+    /// Revokes one access token by its `jti` until it would have expired.
     pub async fn revoke_access_token(&mut self, token: TokenId, until: Timestamp) -> Result<(), StoreError> {
         self.insert_revocation(token.0, until).await
     }
 
-    /// Ends every token of a user issued before now.
+    /// Revokes every token of a user issued before now.
     pub async fn revoke_user_tokens(&mut self, user: UserId) -> Result<(), StoreError> {
         let row = self.user_row(user).await?;
         let before = User::try_from(row.clone())?;
@@ -214,7 +221,7 @@ impl Tx {
         row.tokens_valid_from = Set(Some(self.now.micros()));
         row.update(&self.db).await?;
         self.forget_refresh_tokens(user).await?;
-        self.note(Action::Revoke, None, Some(&before), None);
+        self.record_audit(Action::Revoke, None, Some(&before), None);
         Ok(())
     }
 
@@ -242,16 +249,16 @@ impl Tx {
             id: Set(id),
             until: Set(until.micros()),
         };
-        // A second revocation may only lengthen the first.
+        // A second revocation may only extend the first.
         let stored = revocations::Entity::find_by_id(id).one(&self.db).await?;
         if stored.is_some_and(|stored| stored.until >= until.micros()) {
             return Ok(());
         }
-        let again = OnConflict::column(revocations::Column::Id)
+        let on_conflict = OnConflict::column(revocations::Column::Id)
             .update_column(revocations::Column::Until)
             .to_owned();
         revocations::Entity::insert(row)
-            .on_conflict(again)
+            .on_conflict(on_conflict)
             .exec_without_returning(&self.db)
             .await?;
         Ok(())

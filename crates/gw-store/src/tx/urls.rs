@@ -1,6 +1,6 @@
 //! Personal RPC URLs (HD17).
 
-use super::{Tx, entry::Action};
+use super::{Tx, audit::Action};
 use crate::{
     Missing, StoreError,
     entity::personal_urls,
@@ -17,11 +17,12 @@ use sea_orm::{
 };
 use std::collections::HashMap;
 
-/// The most live URLs of one user.
+/// Maximum live URLs of one user.
 const PER_USER: u64 = 16;
 
 impl Tx {
-    /// Makes a personal URL, unless its owner has as many as anybody may, or is no member of its organization.
+    /// Creates a personal URL, unless its owner has the maximum number of URLs or no effective membership in its
+    /// organization.
     pub async fn create_personal_url(&mut self, new: NewPersonalUrl) -> Result<PersonalUrl, StoreError> {
         if !self.orgs_with_membership(new.user).await?.contains(&new.org) {
             return Err(StoreError::Rule("rpc_url_without_membership"));
@@ -48,12 +49,12 @@ impl Tx {
             expires_at: Set(new.expires_at.micros()),
             login: Set(new.login.map(|login| login.0)),
         };
-        let made = PersonalUrl::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Create, Some(made.org), None, Some(&made));
-        Ok(made)
+        let url = PersonalUrl::try_from(row.insert(&self.db).await?)?;
+        self.record_audit(Action::Create, Some(url.org), None, Some(&url));
+        Ok(url)
     }
 
-    /// A user's URL; another's is unknown.
+    /// Returns a user's URL; fails as unknown if it belongs to another user.
     pub async fn find_personal_url(&self, user: UserId, id: PersonalUrlId) -> Result<PersonalUrl, StoreError> {
         PersonalUrl::try_from(self.url_row(user, id).await?)
     }
@@ -61,12 +62,12 @@ impl Tx {
     /// Ends a user's URL.
     pub async fn revoke_personal_url(&mut self, user: UserId, id: PersonalUrlId) -> Result<PersonalUrl, StoreError> {
         let row = self.url_row(user, id).await?;
-        let ended = PersonalUrl::try_from(row.clone())?;
+        let url = PersonalUrl::try_from(row.clone())?;
         self.end_url(row).await?;
-        Ok(ended)
+        Ok(url)
     }
 
-    /// Ends the URLs that a login made (HD35).
+    /// Ends the URLs that a login created (HD35).
     pub(super) async fn end_urls_of_login(&mut self, login: SessionId) -> Result<(), StoreError> {
         for row in self
             .urls(Condition::all().add(personal_urls::Column::Login.eq(login.0)))
@@ -77,7 +78,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Ends the URLs of a user who is about to go.
+    /// Ends the URLs of a user who is about to be deleted.
     pub(super) async fn end_urls_of_user(&mut self, user: UserId) -> Result<(), StoreError> {
         for row in self
             .urls(Condition::all().add(personal_urls::Column::UserId.eq(user.0)))
@@ -88,7 +89,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Ends the URLs in an organization that is about to go.
+    /// Ends the URLs in an organization that is about to be deleted.
     pub(super) async fn end_urls_of_org(&mut self, org: OrgId) -> Result<(), StoreError> {
         for row in self
             .urls(Condition::all().add(personal_urls::Column::OrgId.eq(org.0)))
@@ -99,8 +100,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Ends a user's URLs in organizations where no membership counts. A new membership does not bring them back (HD35).
-    /// `org` limits the change to one organization.
+    /// Ends a user's URLs in organizations where the user has no effective membership. A new membership does not
+    /// restore them (HD35). `org` limits the change to one organization.
     pub(super) async fn end_urls_without_membership_of_user(
         &mut self,
         user: UserId,
@@ -113,7 +114,7 @@ impl Tx {
         self.end_urls_without_membership(of_user).await
     }
 
-    /// The same of all users, in one organization.
+    /// Ends the URLs in one organization of all users without an effective membership there.
     pub(super) async fn end_urls_without_membership_of_org(&mut self, org: OrgId) -> Result<(), StoreError> {
         self.end_urls_without_membership(Condition::all().add(personal_urls::Column::OrgId.eq(org.0)))
             .await
@@ -135,14 +136,14 @@ impl Tx {
         Ok(())
     }
 
-    /// The organizations in which a user may have URLs, because a membership counts there (HD32).
+    /// Returns the organizations in which a user may have URLs, because a membership is effective there (HD32).
     async fn orgs_with_membership(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
-        let mut held = self.read().list_memberships(user, &Scope::All).await?;
-        held.retain(|item| !item.membership.has_ended(self.now));
-        let orgs: Vec<OrgId> = held.iter().map(|item| item.group.org).collect();
+        let mut memberships = self.read().list_memberships(user, &Scope::All).await?;
+        memberships.retain(|item| !item.membership.has_ended(self.now));
+        let orgs: Vec<OrgId> = memberships.iter().map(|item| item.group.org).collect();
         let banned = self.banned_among(user, &orgs).await?;
         let is_outranked = |org: OrgId| {
-            let accepted = held
+            let accepted = memberships
                 .iter()
                 .filter(|item| item.membership.state == MembershipState::Accepted);
             accepted
@@ -154,7 +155,9 @@ impl Tx {
             MembershipState::Provisional => !is_outranked(org),
             MembershipState::Invited => false,
         };
-        let counting = held.iter().filter(|item| counts(item.membership.state, item.group.org));
+        let counting = memberships
+            .iter()
+            .filter(|item| counts(item.membership.state, item.group.org));
         Ok(counting
             .map(|item| item.group.org)
             .filter(|org| !banned.contains(org))
@@ -162,16 +165,16 @@ impl Tx {
     }
 
     async fn urls(&self, which: Condition) -> Result<Vec<personal_urls::Model>, StoreError> {
-        let found = personal_urls::Entity::find()
+        let query = personal_urls::Entity::find()
             .filter(which)
             .order_by_asc(personal_urls::Column::Id);
-        Ok(found.all(&self.db).await?)
+        Ok(query.all(&self.db).await?)
     }
 
     async fn end_url(&mut self, row: personal_urls::Model) -> Result<(), StoreError> {
         let ended = PersonalUrl::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(Action::Revoke, Some(ended.org), Some(&ended), None);
+        self.record_audit(Action::Revoke, Some(ended.org), Some(&ended), None);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Tx,
-    entry::{Action, OrgUserChange},
+    audit::{Action, OrgUserChange},
 };
 use crate::{
     Missing, StoreError,
@@ -25,13 +25,13 @@ use serde_json::Value;
 use std::collections::HashMap;
 
 impl Tx {
-    /// An administrator is about to look through a user's eyes. Nothing of policy changes.
+    /// Records that an administrator is about to impersonate a user. Changes no policy.
     pub fn note_impersonation(&mut self, record: &Impersonation) {
-        self.note(Action::Access, Some(record.org), None, Some(record));
+        self.record_audit(Action::Access, Some(record.org), None, Some(record));
     }
 
-    /// Makes a user, with memberships in the named groups. A ban that outlived a deleted row is kept, and tokens of
-    /// the deleted row stay dead (spec/80 section 7).
+    /// Creates a user with memberships in the named groups. A ban that outlived a deleted row is kept, and tokens of
+    /// the deleted row stay revoked (spec/80 section 7).
     pub async fn create_user(&mut self, new: NewUser) -> Result<User, StoreError> {
         let tombstone = user_tombstones::Entity::find_by_id(new.external_id.as_str())
             .one(&self.db)
@@ -48,16 +48,16 @@ impl Tx {
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
         };
-        let made = User::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Create, None, None, Some(&made));
+        let user = User::try_from(row.insert(&self.db).await?)?;
+        self.record_audit(Action::Create, None, None, Some(&user));
         for group in new.groups {
-            self.place(&made, group).await?;
+            self.place(&user, group).await?;
         }
-        Ok(made)
+        Ok(user)
     }
 
-    /// Puts somebody new into the group that their directory has for them. Whoever left its organization is not taken back
-    /// into it.
+    /// Adds a new user to the group that their directory tenant assigns. A user who left its organization is only
+    /// invited.
     async fn place(&mut self, user: &User, group: GroupId) -> Result<(), StoreError> {
         let org: OrgId = self.group_row(group).await?.org_id.into();
         let declined = self.declined_by(&user.external_id).await?.contains(&org);
@@ -78,12 +78,13 @@ impl Tx {
         Ok(())
     }
 
-    /// The first login of somebody whose name an organization knew before: they are as new as anybody, and join the group that
-    /// their directory has for them (HD32). One whose organization placed them already stays where it did.
+    /// Handles the first login of a user whose name an organization knew before: they join the group that their
+    /// directory tenant assigns, like any new user (HD32). A user whom that organization already added to a group stays
+    /// there.
     pub async fn place_newcomer(&mut self, user: &User, group: GroupId) -> Result<(), StoreError> {
         let org: OrgId = self.group_row(group).await?.org_id.into();
-        let held = self.read().list_memberships(user.id, &Scope::All).await?;
-        let is_placed = held.iter().any(|item| item.group.org == org || is_system(org));
+        let memberships = self.read().list_memberships(user.id, &Scope::All).await?;
+        let is_placed = memberships.iter().any(|item| item.group.org == org || is_system(org));
         if is_placed {
             Ok(())
         } else {
@@ -91,7 +92,7 @@ impl Tx {
         }
     }
 
-    /// Whose the credential with this nullifier is: `name`'s from now on, if it was nobody's (ZK-77).
+    /// Returns the owner of the credential with this nullifier: `name` becomes the owner if it had none (ZK-77).
     pub async fn claim_nullifier(
         &mut self,
         session: &str,
@@ -117,7 +118,7 @@ impl Tx {
         Ok(name.clone())
     }
 
-    /// Changes a user; a ban ends every token of theirs (A10).
+    /// Changes a user; a ban revokes all their tokens (A10).
     pub async fn update_user(&mut self, id: UserId, patch: UserPatch) -> Result<User, StoreError> {
         let row = self.user_row(id).await?;
         let before = User::try_from(row.clone())?;
@@ -141,11 +142,11 @@ impl Tx {
         }
         row.updated_at = Set(self.now.micros());
         let after = User::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, None, Some(&before), Some(&after));
+        self.record_audit(Action::Update, None, Some(&before), Some(&after));
         Ok(after)
     }
 
-    /// Ends every access token that the user was given so far.
+    /// Revokes every access token issued to the user so far.
     pub(super) async fn end_access_tokens(&mut self, id: UserId) -> Result<(), StoreError> {
         let row = self.user_row(id).await?;
         let before = User::try_from(row.clone())?;
@@ -153,13 +154,14 @@ impl Tx {
         row.tokens_valid_from = Set(Some(self.now.micros()));
         row.updated_at = Set(self.now.micros());
         let after = User::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, None, Some(&before), Some(&after));
+        self.record_audit(Action::Update, None, Some(&before), Some(&after));
         Ok(())
     }
 
-    /// Pins the directory tenant; refused with [`StoreError::Rule`] if another one is pinned (A9: write-once). What
-    /// organizations with a directory of their own meant for somebody of theirs is not this person's: a name is one in a
-    /// tenant only, and the account of an invited name is whoever's tenant vouches first.
+    /// Pins the directory tenant; fails with [`StoreError::Rule`] if another one is pinned (A9: write-once). Removes
+    /// memberships in organizations that only other tenants have as default: they were meant for another person, as a
+    /// name is unique only within a tenant, and the account of an invited name goes to the first tenant that vouches
+    /// for it.
     pub async fn pin_tenant(&mut self, id: UserId, tenant: TenantId) -> Result<User, StoreError> {
         let row = self.user_row(id).await?;
         let before = User::try_from(row.clone())?;
@@ -172,7 +174,7 @@ impl Tx {
         row.auth_tenant_id = Set(Some(tenant.to_string()));
         row.updated_at = Set(self.now.micros());
         let after = User::try_from(row.update(&self.db).await?)?;
-        self.note(Action::Update, None, Some(&before), Some(&after));
+        self.record_audit(Action::Update, None, Some(&before), Some(&after));
         let mut meant_for: HashMap<OrgId, Vec<TenantId>> = HashMap::new();
         for row in self.read().list_tenants().await? {
             if let Some(org) = row.default_org {
@@ -190,35 +192,35 @@ impl Tx {
         Ok(after)
     }
 
-    /// Deletes a user with memberships, links and tokens; the name's ban and dead tokens are remembered.
+    /// Deletes a user with memberships, links and tokens; a tombstone keeps the name's ban and revoked tokens.
     pub async fn delete_user(&mut self, id: UserId) -> Result<User, StoreError> {
         let row = self.user_row(id).await?;
         let before = User::try_from(row.clone())?;
         let members = memberships::Entity::find().filter(memberships::Column::UserId.eq(id.0));
         for member in members.order_by_asc(memberships::Column::Id).all(&self.db).await? {
             let org = self.organization_of(member.group_id.into()).await?;
-            self.note::<Membership>(Action::Revoke, org, Some(&member.try_into()?), None);
+            self.record_audit::<Membership>(Action::Revoke, org, Some(&member.try_into()?), None);
         }
         self.end_urls_of_user(id).await?;
         let links = address_links::Entity::find().filter(address_links::Column::UserId.eq(id.0));
         for link in links.order_by_asc(address_links::Column::Id).all(&self.db).await? {
             self.remember_link(&before.external_id, &link).await?;
-            self.note::<Link>(Action::Delete, None, Some(&link.try_into()?), None);
+            self.record_audit::<Link>(Action::Delete, None, Some(&link.try_into()?), None);
         }
         self.bury(&before.external_id, before.banned).await?;
         row.delete(&self.db).await?;
-        self.note(Action::Delete, None, Some(&before), None);
+        self.record_audit(Action::Delete, None, Some(&before), None);
         Ok(before)
     }
 
-    /// Puts a user into a group, by their own act or as super confirms it.
+    /// Adds a user to a group by their own decision, or as a super admin confirms it.
     pub async fn add_membership(&mut self, new: NewMembership) -> Result<Membership, StoreError> {
         self.insert_membership(new, MembershipState::Accepted).await
     }
 
-    /// Puts a user into a group, as an organization wants it: until the user agrees it gives administrators nothing, and
-    /// the user nothing either if another organization has them already, accepted or not, or they declined or left this one
-    /// (HD32, decision 62).
+    /// Adds a user to a group at the request of an organization: until the user agrees, administrators get no rights
+    /// over the user, and the user gets none either if they are in another organization already, accepted or not, or
+    /// declined or left this one (HD32, decision 62).
     pub async fn offer_membership(&mut self, new: NewMembership) -> Result<Membership, StoreError> {
         let group = self.group_row(new.group).await?;
         let state = self.state_of_offer(new.user, group.org_id.into()).await?;
@@ -232,18 +234,18 @@ impl Tx {
         } else {
             MembershipState::Provisional
         };
-        let held = self.read().list_memberships(user, &Scope::All).await?;
-        let orgs: Vec<OrgId> = held.iter().map(|item| item.group.org).collect();
+        let memberships = self.read().list_memberships(user, &Scope::All).await?;
+        let orgs: Vec<OrgId> = memberships.iter().map(|item| item.group.org).collect();
         let banned = self.banned_among(user, &orgs).await?;
-        for MembershipItem { membership, group } in held {
+        for MembershipItem { membership, group } in memberships {
             if membership.has_ended(self.now) {
                 continue;
             }
             match (group.org == org, membership.state) {
                 (true, MembershipState::Accepted) => return Ok(MembershipState::Accepted),
                 (true, MembershipState::Invited) => state = MembershipState::Invited,
-                // Whoever is somebody's already waits to be asked; so it stays when that membership ends. One that a ban made
-                // void keeps no place.
+                // A user of another organization must be asked first, and this membership stays pending when the other
+                // one ends. A provisional membership voided by a ban does not count.
                 (false, MembershipState::Accepted) if !is_system(group.org) => state = MembershipState::Invited,
                 (false, MembershipState::Provisional) if !is_system(group.org) && !banned.contains(&group.org) => {
                     state = MembershipState::Invited;
@@ -255,15 +257,15 @@ impl Tx {
         Ok(state)
     }
 
-    /// The user agrees to be a member of the organization: all memberships there that wait for it. Without one, nothing is
-    /// changed and it is [`Missing::Membership`].
+    /// Accepts all pending memberships of the user in the organization. Fails with [`Missing::Membership`] and changes
+    /// nothing if there is none.
     pub async fn accept_memberships(&mut self, user: UserId, org: OrgId) -> Result<(), StoreError> {
         let pending = self
             .memberships_in(user, org)
             .await?
             .into_iter()
-            .filter(|held| held.status() == "pending" && !held.has_ended(self.now));
-        let pending: Vec<MembershipId> = pending.map(|held| held.id).collect();
+            .filter(|membership| membership.status() == "pending" && !membership.has_ended(self.now));
+        let pending: Vec<MembershipId> = pending.map(|membership| membership.id).collect();
         if pending.is_empty() {
             return Err(StoreError::NotFound(Missing::Membership));
         }
@@ -273,36 +275,36 @@ impl Tx {
         self.forget_decline(user, org).await
     }
 
-    /// A login is an agreement for a user who has accepted no organization and whom exactly one has put into a group of its
-    /// own. One that the user declined or left, or that banned the user, is not agreed to by the way, nor does it stand in
-    /// another's.
+    /// Treats a login as agreement, for a user who has accepted no organization and whom exactly one has added to a
+    /// group. An organization that the user declined or left, or that banned the user, is never accepted implicitly,
+    /// and does not count as another one.
     pub async fn accept_only_offer(&mut self, user: UserId) -> Result<(), StoreError> {
-        let mut held = self.read().list_memberships(user, &Scope::All).await?;
-        held.retain(|item| !item.membership.has_ended(self.now) && !is_system(item.group.org));
-        if held.is_empty()
-            || held
+        let mut memberships = self.read().list_memberships(user, &Scope::All).await?;
+        memberships.retain(|item| !item.membership.has_ended(self.now) && !is_system(item.group.org));
+        if memberships.is_empty()
+            || memberships
                 .iter()
                 .any(|item| item.membership.state == MembershipState::Accepted)
         {
             return Ok(());
         }
-        let mut waiting: Vec<OrgId> = held.iter().map(|item| item.group.org).collect();
-        waiting.sort_unstable();
-        waiting.dedup();
+        let mut orgs: Vec<OrgId> = memberships.iter().map(|item| item.group.org).collect();
+        orgs.sort_unstable();
+        orgs.dedup();
         let declined = self.declined_by(&self.name_of(user).await?).await?;
-        let banned = self.banned_among(user, &waiting).await?;
-        waiting.retain(|org| !declined.contains(org) && !banned.contains(org));
-        let [only] = waiting.as_slice() else { return Ok(()) };
+        let banned = self.banned_among(user, &orgs).await?;
+        orgs.retain(|org| !declined.contains(org) && !banned.contains(org));
+        let [only] = orgs.as_slice() else { return Ok(()) };
         let is_offered =
             |item: &MembershipItem| item.group.org == *only && item.membership.state == MembershipState::Provisional;
-        if held.iter().any(is_offered) {
+        if memberships.iter().any(is_offered) {
             self.accept_memberships(user, *only).await
         } else {
             Ok(())
         }
     }
 
-    /// Those of the organizations that banned the user.
+    /// Returns those of the organizations that banned the user.
     pub(super) async fn banned_among(&self, user: UserId, orgs: &[OrgId]) -> Result<Vec<OrgId>, StoreError> {
         let records = self.read().org_user_records(&self.name_of(user).await?, orgs).await?;
         Ok(records
@@ -312,7 +314,7 @@ impl Tx {
             .collect())
     }
 
-    /// Makes one membership an accepted one; one that is stays as it is.
+    /// Accepts one membership; an accepted one stays as it is.
     pub async fn confirm_membership(&mut self, id: MembershipId) -> Result<Membership, StoreError> {
         let row = memberships::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Membership))?;
@@ -326,14 +328,14 @@ impl Tx {
         row.updated_at = Set(self.now.micros());
         let after = Membership::try_from(row.update(&self.db).await?)?;
         let org = self.organization_of(after.group).await?;
-        self.note(Action::Update, org, Some(&before), Some(&after));
-        // Those that were provisional count no more.
+        self.record_audit(Action::Update, org, Some(&before), Some(&after));
+        // Provisional memberships have no effect any more.
         self.end_urls_without_membership_of_user(after.user, None).await?;
         Ok(after)
     }
 
-    /// The user leaves an organization, or declines to come: every membership there ends, and that is remembered. An
-    /// administrator of it is refused with [`StoreError::Rule`]: that is not left by the way.
+    /// Removes all memberships of a user who leaves or declines an organization, and stores the decline. Fails with
+    /// [`StoreError::Rule`] for an administrator of the organization, who cannot leave this way.
     pub async fn leave_organization(&mut self, user: UserId, org: OrgId) -> Result<(), StoreError> {
         let memberships = self.memberships_in(user, org).await?;
         if memberships.is_empty() {
@@ -351,12 +353,12 @@ impl Tx {
     }
 
     async fn memberships_in(&self, user: UserId, org: OrgId) -> Result<Vec<Membership>, StoreError> {
-        let found = self.read().list_memberships(user, &Scope::Orgs(vec![org])).await?;
-        Ok(found.into_iter().map(|item| item.membership).collect())
+        let memberships = self.read().list_memberships(user, &Scope::Orgs(vec![org])).await?;
+        Ok(memberships.into_iter().map(|item| item.membership).collect())
     }
 
-    /// Changes what an organization noted and decided about a user. A ban ends the user's URLs there, and lifting it gives
-    /// none back (HD35).
+    /// Changes an organization's record about a user. A ban ends the user's URLs there, and lifting it does not restore
+    /// them (HD35).
     pub async fn update_org_user(
         &mut self,
         org: OrgId,
@@ -368,7 +370,7 @@ impl Tx {
             .filter(org_user_records::Column::ExternalId.eq(user.external_id.as_str()));
         let stored = stored.one(&self.db).await?;
         let before = stored.clone().map(OrgUserRecord::try_from).transpose()?;
-        let old = |of: fn(&OrgUserRecord) -> bool| before.as_ref().is_some_and(of);
+        let previous_flag = |flag: fn(&OrgUserRecord) -> bool| before.as_ref().is_some_and(flag);
         let note = patch.note.or_else(|| before.as_ref().map(|record| record.note.clone()));
         let metadata = patch
             .metadata
@@ -377,8 +379,8 @@ impl Tx {
             id: Set(stored.as_ref().map_or_else(|| self.new_id(), |row| row.id)),
             org_id: Set(org.0),
             external_id: Set(user.external_id.as_str().to_owned()),
-            kyc: Set(patch.kyc.unwrap_or_else(|| old(|record| record.kyc))),
-            banned: Set(patch.banned.unwrap_or_else(|| old(|record| record.banned))),
+            kyc: Set(patch.kyc.unwrap_or_else(|| previous_flag(|record| record.kyc))),
+            banned: Set(patch.banned.unwrap_or_else(|| previous_flag(|record| record.banned))),
             note: Set(note.unwrap_or_default()),
             metadata: Set(Value::Object(metadata.unwrap_or_default())),
             created_at: Set(stored.as_ref().map_or(self.now.micros(), |row| row.created_at)),
@@ -390,12 +392,12 @@ impl Tx {
             row.insert(&self.db).await?
         };
         let after = OrgUserRecord::try_from(row)?;
-        let of = |record| OrgUserChange { user: user.id, record };
-        self.note(
+        let change = |record| OrgUserChange { user: user.id, record };
+        self.record_audit(
             Action::Update,
             Some(org),
-            before.as_ref().map(of).as_ref(),
-            Some(&of(&after)),
+            before.as_ref().map(change).as_ref(),
+            Some(&change(&after)),
         );
         if after.banned {
             self.end_urls_without_membership_of_user(user.id, Some(org)).await?;
@@ -410,10 +412,10 @@ impl Tx {
     ) -> Result<Membership, StoreError> {
         let group = self.group_row(new.group).await?;
         self.user_row(new.user).await?;
-        // What an expiry ended does not come back with another membership (HD35).
+        // A new membership does not restore URLs whose membership expired (HD35).
         self.end_urls_without_membership_of_user(new.user, Some(group.org_id.into()))
             .await?;
-        // One that has ended makes room.
+        // An ended membership is replaced.
         if let Some(old) = self.read().find_membership_of(new.user, new.group).await?
             && old.has_ended(self.now)
         {
@@ -431,19 +433,20 @@ impl Tx {
             state: Set(row::membership_state_text(state).to_owned()),
             accepted_at: Set(None),
         };
-        let made = Membership::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Assign, Some(group.org_id.into()), None, Some(&made));
-        Ok(made)
+        let membership = Membership::try_from(row.insert(&self.db).await?)?;
+        self.record_audit(Action::Assign, Some(group.org_id.into()), None, Some(&membership));
+        Ok(membership)
     }
 
-    /// Takes a user out of a group. With the last membership in the organization the user's URLs there end (HD35).
+    /// Removes a user from a group. With the last effective membership in the organization, the user's URLs there end
+    /// (HD35).
     pub async fn remove_membership(&mut self, id: MembershipId) -> Result<Membership, StoreError> {
         let row = memberships::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Membership))?;
         let before = Membership::try_from(row.clone())?;
         let org = self.organization_of(before.group).await?;
         row.delete(&self.db).await?;
-        self.note(Action::Revoke, org, Some(&before), None);
+        self.record_audit(Action::Revoke, org, Some(&before), None);
         self.end_urls_without_membership_of_user(before.user, org).await?;
         Ok(before)
     }
@@ -476,18 +479,19 @@ impl Tx {
             banned: Set(banned),
             deleted_at: Set(self.now.micros()),
         };
-        let again = OnConflict::column(user_tombstones::Column::ExternalId)
+        let on_conflict = OnConflict::column(user_tombstones::Column::ExternalId)
             .update_columns([user_tombstones::Column::Banned, user_tombstones::Column::DeletedAt])
             .to_owned();
         user_tombstones::Entity::insert(stone)
-            .on_conflict(again)
+            .on_conflict(on_conflict)
             .exec_without_returning(&self.db)
             .await?;
         Ok(())
     }
 }
 
-/// The default and the anonymous organization: being in them is no banking elsewhere.
+/// Whether this is the default or the anonymous organization: membership there does not count as membership in another
+/// organization.
 pub(super) fn is_system(org: OrgId) -> bool {
     [Organization::DEFAULT, Organization::ANONYMOUS].contains(&org)
 }

@@ -1,4 +1,4 @@
-//! Shared infrastructure and system toggles: rows, audit entries, what the snapshot sees.
+//! Shared infrastructure and system toggles: rows, audit entries and snapshot.
 
 use crate::world::{World, did, on_both_engines};
 use gw_audit::{Action, ResourceType};
@@ -48,13 +48,13 @@ async fn x6_an_address_is_shared_once(world: &World) {
     tx.rollback().await.unwrap();
     let mut tx = world.begin().await;
     tx.delete_shared_infra(PLACE).await.unwrap();
-    let gone = tx.delete_shared_infra(PLACE).await;
+    let missing = tx.delete_shared_infra(PLACE).await;
     assert!(
-        matches!(gone, Err(StoreError::NotFound(Missing::SharedInfra))),
-        "{gone:?}"
+        matches!(missing, Err(StoreError::NotFound(Missing::SharedInfra))),
+        "{missing:?}"
     );
     tx.commit().await.unwrap();
-    let said: Vec<_> = world
+    let changes: Vec<_> = world
         .store
         .outbox(0, 10)
         .await
@@ -62,8 +62,8 @@ async fn x6_an_address_is_shared_once(world: &World) {
         .into_iter()
         .map(|row| (row.entry.action, row.entry.resource_type))
         .collect();
-    let of = ResourceType::SharedInfrastructure;
-    assert_eq!(said, [(Action::Create, of), (Action::Delete, of)]);
+    let resource = ResourceType::SharedInfrastructure;
+    assert_eq!(changes, [(Action::Create, resource), (Action::Delete, resource)]);
     assert!(world.store.load().await.unwrap().shared(PLACE).is_none());
 }
 
@@ -73,9 +73,9 @@ async fn hd2_creation_code_is_approved_once_and_withdrawn(world: &World) {
         .parse()
         .unwrap();
     let mut tx = world.begin().await;
-    let made = tx.approve_code(hash, 2, "token 1.0".into()).await.unwrap();
+    let approved = tx.approve_code(hash, 2, "token 1.0".into()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(world.store.read().list_approved_code().await.unwrap(), [made]);
+    assert_eq!(world.store.read().list_approved_code().await.unwrap(), [approved]);
     assert!(world.store.load().await.unwrap().approves_creation(&[0x60, 0x80, 0xff]));
     let mut tx = world.begin().await;
     let twice = tx.approve_code(hash, 2, "again".into()).await;
@@ -86,29 +86,29 @@ async fn hd2_creation_code_is_approved_once_and_withdrawn(world: &World) {
     tx.rollback().await.unwrap();
     let mut tx = world.begin().await;
     tx.withdraw_approval(hash).await.unwrap();
-    let gone = tx.withdraw_approval(hash).await;
+    let missing = tx.withdraw_approval(hash).await;
     assert!(
-        matches!(gone, Err(StoreError::NotFound(Missing::ApprovedCode))),
-        "{gone:?}"
+        matches!(missing, Err(StoreError::NotFound(Missing::ApprovedCode))),
+        "{missing:?}"
     );
     tx.commit().await.unwrap();
     assert!(!world.store.load().await.unwrap().approves_creation(&[0x60, 0x80, 0xff]));
     let rows = world.store.outbox(0, 10).await.unwrap();
-    let said: Vec<_> = rows
+    let changes: Vec<_> = rows
         .into_iter()
         .map(|row| (row.entry.action, row.entry.resource_type))
         .collect();
-    let of = ResourceType::ApprovedCode;
-    assert_eq!(said, [(Action::Create, of), (Action::Delete, of)]);
+    let resource = ResourceType::ApprovedCode;
+    assert_eq!(changes, [(Action::Create, resource), (Action::Delete, resource)]);
 }
 
 async fn d3_a_broken_tag_counts_again_with_a_new_pin(world: &World) {
     let (pin, other) = (B256::repeat_byte(1), B256::repeat_byte(2));
     tagged(world, Some(pin)).await;
     let counts = async || world.store.load().await.unwrap().shared(PLACE).is_some();
-    let broken = async |found| {
+    let broken = async |codehash| {
         let mut tx = world.begin().await;
-        tx.break_shared_infra(PLACE, found).await.unwrap();
+        tx.void_shared_infra_pin(PLACE, codehash).await.unwrap();
         tx.commit().await.unwrap();
     };
     broken(pin).await;
@@ -185,12 +185,19 @@ async fn x9_a_toggle_is_overridden_for_a_while(world: &World) {
     tx.commit().await.unwrap();
     assert_eq!(world.store.load().await.unwrap().toggle(toggle, now), None);
     let entries = world.store.outbox(0, 10).await.unwrap();
-    let said: Vec<_> = entries
+    let changes: Vec<_> = entries
         .iter()
         .map(|row| (row.entry.action, row.entry.resource_type))
         .collect();
-    let of = ResourceType::Setting;
-    assert_eq!(said, [(Action::Update, of), (Action::Update, of), (Action::Delete, of)]);
+    let resource = ResourceType::Setting;
+    assert_eq!(
+        changes,
+        [
+            (Action::Update, resource),
+            (Action::Update, resource),
+            (Action::Delete, resource)
+        ]
+    );
 }
 
 async fn g1_denied_methods_are_taken_out_of_the_group_alone(world: &World) {

@@ -1,9 +1,9 @@
-//! spec/70: the audit store takes entries in order and once, and lists them as they were hashed.
+//! spec/70: the audit store accepts entries in order and once, and lists them as they were hashed.
 
 use crate::world::{World, did, on_both_engines};
 use gw_audit::{
-    AccessRecord, Action, Chain, ChainId, Draft, Genesis, Record, ResourceType, SecurityEvent, SecurityKind, ShardId,
-    Stream,
+    AccessRecord, Action, Chain, ChainId, EncodedRecord, Genesis, Record, ResourceType, SecurityEvent, SecurityKind,
+    ShardId, Stream,
 };
 use gw_policy::snapshot::Organization;
 use gw_store::{
@@ -48,12 +48,12 @@ pub(crate) struct Writer {
     pub(crate) audit: AuditStore,
     pub(crate) claim: Claim,
     pub(crate) chain: Chain,
-    /// What is chained but not sealed.
+    /// Chained entries that are not sealed yet.
     pub(crate) tail: Vec<ToSeal>,
 }
 
 fn chain_id(stream: Stream) -> ChainId {
-    // The administrative chain is that of all instances.
+    // All instances share the administrative chain.
     let shard = if stream == Stream::Admin {
         Uuid::nil()
     } else {
@@ -84,7 +84,7 @@ pub(crate) async fn writer(world: &World, stream: Stream) -> Writer {
 
 impl Writer {
     pub(crate) fn append(&mut self, world: &World, record: impl Into<Record>) {
-        let draft = Draft::new(&record.into(), &NoChance);
+        let draft = EncodedRecord::new(&record.into(), &NoChance);
         let entry = self.chain.entry(draft, world.clock.now()).unwrap();
         self.tail.push(ToSeal { entry });
     }
@@ -323,7 +323,7 @@ async fn spec70_27_access_logs_keep_to_scope_and_filters(world: &World) {
         correlation_id: Some("call-1".into()),
         ..here()
     };
-    let found = writer
+    let entry = writer
         .audit
         .list_access_logs(&filter, ALL)
         .await
@@ -332,10 +332,10 @@ async fn spec70_27_access_logs_keep_to_scope_and_filters(world: &World) {
         .remove(0)
         .entry()
         .unwrap();
-    assert_eq!(found.record, denied, "the whole record, as it was hashed");
+    assert_eq!(entry.record, denied, "the whole record, as it was hashed");
 }
 
-/// The sealer's part, as gw-server plays it: chain what waits, seal it, and say what is to be marked.
+/// Acts as the sealer of gw-server: chains and seals waiting rows, and returns the ids to mark as sealed.
 pub(crate) async fn seal_outbox(world: &World, writer: &mut Writer, limit: u64) -> Vec<i64> {
     let waiting = world.store.outbox(0, limit).await.unwrap();
     let ids = waiting.iter().map(|row| row.id).collect();
@@ -384,7 +384,7 @@ async fn decision46_waiting_and_sealed_entries_are_one_list(world: &World) {
         "newest first, each once"
     );
 
-    // Sealed in part, forgotten in part: the list stays the same at every step.
+    // Entries are sealed and marked step by step: the list stays the same at every step.
     let sealed = seal_outbox(world, &mut writer, 4).await;
     assert_eq!(
         list(&writer, &everything, ALL).await,
@@ -446,7 +446,7 @@ async fn decision46_waiting_and_sealed_entries_are_one_list(world: &World) {
     assert!(logs.into_iter().all(|row| row.entry().unwrap().hash.is_some()));
     assert!(world.store.outbox(0, 10).await.unwrap().is_empty());
 
-    // Ids go on where they were, although the outbox is empty.
+    // Ids continue from the last one, although the outbox is empty.
     let mut tx = world.begin().await;
     tx.create_organization(NewOrganization {
         slug: "next".into(),
@@ -561,7 +561,7 @@ async fn checkpoints_are_kept_once_in_order(world: &World) {
     );
 }
 
-/// spec/70 rule 25: a credential that may only add to the log does all that a sealer needs.
+/// spec/70 rule 25: a credential that may only insert into the log suffices for sealing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spec70_25_sealing_needs_no_right_to_rewrite() {
     let Some(world) = World::postgres().await else { return };
@@ -589,7 +589,7 @@ async fn spec70_25_sealing_needs_no_right_to_rewrite() {
     assert_eq!(sealer.rows(id, 0, 10).await.unwrap().len(), 2);
 }
 
-/// RL9, RL4: an id at its end, or a numbering at its end or behind its rows, is told and stops nothing.
+/// RL9, RL4: an exhausted id, an exhausted sequence or one behind its rows is reported and does not stop sealing.
 async fn rl9_ids_that_are_used_up_do_not_stop_sealing(world: &World) {
     let mut writer = writer(world, Stream::Access).await;
     writer.append(world, call("eth_call", 200));
@@ -605,10 +605,10 @@ async fn rl9_ids_that_are_used_up_do_not_stop_sealing(world: &World) {
     let row = "UPDATE entries SET id = 9223372036854775807 WHERE seq = 1";
     for change in numbering.iter().chain([&row]) {
         world.tamper_audit(change).await;
-        let found = writer.audit.exhausted_ids().await.unwrap();
+        let exhausted = writer.audit.exhausted_ids().await.unwrap();
         assert!(
-            found.iter().any(|(table, _)| *table == "entries"),
-            "{change}: {found:?}"
+            exhausted.iter().any(|(table, _)| *table == "entries"),
+            "{change}: {exhausted:?}"
         );
         for _ in 0..2 {
             writer.append(world, call("eth_call", 200));
@@ -633,7 +633,7 @@ async fn rl9_ids_that_are_used_up_do_not_stop_sealing(world: &World) {
     assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "{ids:?}");
     ids.dedup();
     assert!(ids.len() >= 8 && ids.iter().all(|id| *id < 1000), "{ids:?}");
-    // What an operator is told to do puts it right.
+    // The repair statement given to the operator works.
     world
         .tamper_audit("UPDATE entries SET id = 500000 WHERE id = 9223372036854775807")
         .await;
@@ -645,7 +645,7 @@ async fn rl9_ids_that_are_used_up_do_not_stop_sealing(world: &World) {
     writer.seal().await;
 }
 
-/// RL9: an innocent lock on the notes is no tampering; another process is seen to wait by the database.
+/// RL9: a lock on the notes is not tampering; the database shows that another process waits.
 async fn rl9_a_note_that_waits_for_the_database_is_known_to_wait(world: &World) {
     let mut writer = writer(world, Stream::Access).await;
     writer.append(world, call("eth_call", 200));
@@ -666,7 +666,7 @@ async fn rl9_a_note_that_waits_for_the_database_is_known_to_wait(world: &World) 
         writing.await.unwrap().unwrap();
         assert!(!elsewhere.is_note_waiting(chain).await.unwrap());
     } else {
-        // A note that the store refused is tried again.
+        // A note that the store rejected is retried.
         world.tamper_audit("ALTER TABLE checkpoints RENAME TO away").await;
         writer.audit.insert_checkpoint(chain, 2, "a note").await.unwrap_err();
         assert!(writer.audit.is_note_waiting(chain).await.unwrap());

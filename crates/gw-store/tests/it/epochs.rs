@@ -1,17 +1,94 @@
-//! HD23 E-1 and E-2: epochs without gaps in the order of commits, and a change row for every changed row.
+//! HD23 E-1 and E-2: epochs without gaps in commit order, and a change row for every changed row.
 
 use crate::world::{World, did, on_both_engines};
 use gw_policy::snapshot::Group;
 use gw_store::{
-    Actor, Store,
+    Actor, BootClock, Feed, FeedTiming, Store,
     record::{AccessInput, NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewUser},
 };
 use gw_types::{Address, Epoch};
+use std::sync::Arc;
+use tokio::runtime::Builder;
 
 on_both_engines! {
     hd23_e1_concurrent_writers_make_epochs_without_gaps_in_commit_order,
     hd23_e1_a_mutation_that_changes_no_policy_raises_no_epoch,
     hd23_e2_a_cascade_names_every_row_it_removes,
+    rl1_a_mutation_killed_anywhere_is_whole_or_not_there,
+}
+
+/// Creates an organization on a runtime that yields after every task step, and drops everything after `steps` yields;
+/// returns the yields taken and whether the mutation was committed by then.
+fn killed_after(steps: usize, world: &World, seed: u64, slug: &str) -> (usize, bool) {
+    let runtime = Builder::new_current_thread()
+        .event_interval(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let new = NewOrganization {
+        slug: slug.into(),
+        name: slug.into(),
+        ..Default::default()
+    };
+    runtime.block_on(async {
+        let store = world.another_store(seed).await;
+        let making = tokio::spawn(async move {
+            let mut tx = store.begin(&Actor::system()).await.unwrap();
+            tx.create_organization(new).await.unwrap();
+            tx.commit().await.unwrap();
+        });
+        for step in 0..steps {
+            if making.is_finished() {
+                making.await.unwrap();
+                return (step, true);
+            }
+            tokio::task::yield_now().await;
+        }
+        (steps, false)
+    })
+}
+
+/// RL1, E-1, 70 rule 13: the rows of a mutation, its epoch and its outbox row exist together or not at all, a running
+/// feed applies it, and the next mutation succeeds.
+async fn rl1_a_mutation_killed_anywhere_is_whole_or_not_there(world: &World) {
+    const KILLS: u64 = 40;
+    let feed = Feed::start(&world.store, FeedTiming::default(), Arc::new(BootClock))
+        .await
+        .unwrap();
+    let mut epoch = world.store.load().await.unwrap().epoch();
+    let (mut all, mut there) = (usize::MAX, 0);
+    for kill in 0..=KILLS {
+        // The first run completes and measures the number of steps.
+        let steps = if kill == 0 {
+            all
+        } else {
+            all * usize::try_from(kill).unwrap() / usize::try_from(KILLS).unwrap()
+        };
+        let slug = format!("org-{kill}");
+        let (took, committed) = std::thread::scope(|threads| {
+            threads
+                .spawn(|| killed_after(steps, world, 100 + kill, &slug))
+                .join()
+                .unwrap()
+        });
+        if kill == 0 {
+            all = took;
+        }
+        let next = make_user(&world.store, &format!("user-{kill}")).await;
+        let count = |table, column| format!("SELECT COUNT(*) AS n FROM {table} WHERE {column} = '{slug}'");
+        let is_there = world.rows(&count("organizations", "slug"), "n").await;
+        assert_eq!(
+            world.rows(&count("audit_outbox", "resource_name"), "n").await,
+            is_there,
+            "kill {kill}"
+        );
+        assert_eq!(next.0, epoch.0 + 1 + u64::from(is_there == [1]), "kill {kill}");
+        assert!(!committed || is_there == [1], "kill {kill}");
+        assert!(feed.catch_up_to(next).await, "kill {kill}");
+        epoch = next;
+        there += u64::from(is_there == [1]);
+    }
+    assert!(1 < there && there < KILLS, "{there} of {KILLS} are there");
 }
 
 /// On SQLite both stores queue for the file, on PostgreSQL for the epoch row.

@@ -1,4 +1,4 @@
-//! HD23 and HD21: the feed follows, doubts and recovers.
+//! HD23 and HD21: the feed follows changes, becomes stale and recovers.
 
 use crate::world::{World, did, on_both_engines};
 use gw_store::{
@@ -28,7 +28,7 @@ on_both_engines! {
     rl1_a_change_that_this_instance_cannot_apply_is_not_acknowledged,
 }
 
-/// Clocks of test and database differ by years; that is a test of its own.
+/// The clocks of test and database differ by years; a separate test covers that.
 fn timing() -> FeedTiming {
     FeedTiming {
         max_skew: Duration::MAX,
@@ -41,7 +41,7 @@ async fn feed(store: &Store) -> Feed {
     Feed::start(store, timing(), Arc::new(BootClock)).await.unwrap()
 }
 
-/// Waits until it holds; fails rather than hangs.
+/// Waits until `holds` returns true; fails after a timeout.
 async fn eventually(what: &str, holds: impl Fn() -> bool) {
     let reached = async {
         while !holds() {
@@ -93,8 +93,8 @@ async fn another_instance_follows(world: &World) {
     assert!(here.pin().snapshot.same_rows(&there.pin().snapshot));
 }
 
-/// HD21: aborts the caller after one poll, two polls, … until it gets through by itself. Whatever was committed is
-/// published; nothing is half done.
+/// HD21: aborts the caller after one poll, two polls, … until it completes by itself. Every commit is published, and no
+/// mutation is half done.
 async fn hd21_a_caller_that_hangs_up_loses_neither_commit_nor_publication(world: &World) {
     let feed = feed(&world.store).await;
     for polls in 0.. {
@@ -109,7 +109,7 @@ async fn hd21_a_caller_that_hangs_up_loses_neither_commit_nor_publication(world:
         tx.create_user(new).await.unwrap();
         let done = poll_and_drop(tx.commit(), polls).await;
         if polls == 0 {
-            // Never polled: the commit never began, so the mutation is rolled back.
+            // Never polled: the commit never started, so the mutation is rolled back.
             assert!(!done);
         } else {
             eventually("the abandoned commit, published", || knows(&feed, &name)).await;
@@ -136,7 +136,7 @@ async fn poll_and_drop<T>(future: impl Future<Output = T>, polls: usize) -> bool
     .await
 }
 
-/// A gap as a sequence-numbered or replicated change table would show it.
+/// Simulates a gap as in a sequence-numbered or replicated change table.
 async fn hd23_e1_a_missing_epoch_is_healed_by_a_full_load(world: &World) {
     let feed = feed(&world.store).await;
     let slug = rename_past_the_store(world, "UPDATE policy_epoch SET epoch = epoch + 3").await;
@@ -161,8 +161,8 @@ async fn hd23_e1_a_lower_head_is_healed_by_a_full_load(world: &World) {
     assert_eq!(feed.epoch(), Epoch(2), "the new history goes on from its own head");
 }
 
-/// What a failed-over primary lost and what took its place bear the same numbers: the changes between are not all
-/// that differs.
+/// An epoch lost in a failover and its successor have the same number: they may differ in more than the changes in
+/// between.
 async fn hd23_another_history_of_the_same_length_is_healed_by_a_full_load(world: &World) {
     let feed = feed(&world.store).await;
     for (slug, raise) in [("once", "epoch"), ("twice", "epoch + 1")] {
@@ -190,14 +190,15 @@ async fn hd23_another_history_of_the_same_length_is_healed_by_a_full_load(world:
     }
 }
 
-/// HD21: the whole mutation is given up at every await point in turn; the store goes on, and counts are right.
+/// HD21: the whole mutation is aborted at every await point in turn; the store keeps working, and the counts are
+/// correct.
 async fn hd21_a_caller_may_hang_up_at_any_point(world: &World) {
     let feed = feed(&world.store).await;
     for polls in 0.. {
         let name = did(&format!("caller{polls}"));
         let store = world.store.clone();
         if poll_and_drop(async move { make_user(&store, &name).await }, polls).await || polls > 300 {
-            // How many times it waits is the machine's business; it must have been given up at least once.
+            // The number of awaits depends on the machine; at least one run must have been aborted.
             assert!(polls > 0);
             break;
         }
@@ -221,7 +222,7 @@ async fn hd21_a_caller_may_hang_up_at_any_point(world: &World) {
     );
 }
 
-/// Changes a row so that a feed which only follows change rows would not hear of it.
+/// Changes a row without a change row, so that a feed which only follows change rows misses it.
 async fn rename_past_the_store(world: &World, epoch: &str) -> String {
     world
         .tamper(&[
@@ -245,7 +246,7 @@ async fn heals(feed: &Feed, world: &World, slug: &str) {
     assert!(knows(feed, &name), "and the feed follows again");
 }
 
-/// Time since boot that moves when told to.
+/// A boot-time clock that the test advances.
 #[derive(Debug, Default)]
 struct Awake(AtomicU64);
 
@@ -265,7 +266,7 @@ async fn hd23_e4_without_confirmation_the_snapshot_turns_stale_and_with_it_fresh
         .await
         .unwrap();
     world.tamper(&["ALTER TABLE policy_epoch RENAME TO hidden_epoch"]).await;
-    // A query that was on its way while the table was there must not count for the time that follows.
+    // A query that was sent before the table was hidden must not confirm later times.
     eventually("the last confirmation to age", || {
         awake.0.fetch_add(100, Ordering::SeqCst);
         !feed.pin().fresh
@@ -277,7 +278,7 @@ async fn hd23_e4_without_confirmation_the_snapshot_turns_stale_and_with_it_fresh
     eventually("a new confirmation", || feed.pin().fresh).await;
 }
 
-/// HD23 E-5: the test's clock stands in 2023, the server's does not.
+/// HD23 E-5: the test's clock is in 2023, the server's is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd23_e5_clocks_that_are_apart_make_the_snapshot_stale() {
     let Some(world) = World::postgres().await else { return };
@@ -302,7 +303,7 @@ async fn hd23_e6_notifications_alone_carry_changes() {
         ..timing()
     };
     let other = world.another_store(2).await;
-    let there = Feed::start(&other, timing, Arc::new(BootClock)).await.unwrap();
+    let other_feed = Feed::start(&other, timing, Arc::new(BootClock)).await.unwrap();
     for n in 0..3 {
         let mut tx = world.begin().await;
         let slug = format!("bank{n}");
@@ -313,12 +314,12 @@ async fn hd23_e6_notifications_alone_carry_changes() {
         .await
         .unwrap();
         let epoch = tx.commit().await.unwrap();
-        eventually("the notification", || there.epoch() >= epoch).await;
-        assert!(there.pin().snapshot.organizations().any(|org| *org.slug == *slug));
+        eventually("the notification", || other_feed.epoch() >= epoch).await;
+        assert!(other_feed.pin().snapshot.organizations().any(|org| *org.slug == *slug));
     }
 }
 
-/// RL1: the commit stands, but this instance cannot read what is to be applied with it: no answer says that it is in force.
+/// RL1: the mutation is committed, but this instance cannot load the changes: it must not be acknowledged.
 async fn rl1_a_change_that_this_instance_cannot_apply_is_not_acknowledged(world: &World) {
     make_user(&world.store, &did("broken")).await;
     let timing = FeedTiming {
@@ -348,8 +349,8 @@ async fn rl1_a_change_that_this_instance_cannot_apply_is_not_acknowledged(world:
     eventually("the change, applied", || knows(&feed, &did("next"))).await;
 }
 
-/// RL11: the local clock jumps an hour ahead and back. Closed while it is wrong, open as soon as both clocks agree, with
-/// decisions by the right time and both moments told.
+/// RL11: the local clock jumps an hour ahead and back. The feed is stale while it is wrong and fresh as soon as both
+/// clocks agree; decisions use the correct time, and both events are reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl11_an_instance_recovers_from_a_clock_that_was_an_hour_ahead() {
     let Some(world) = World::postgres().await else { return };
@@ -357,23 +358,23 @@ async fn rl11_an_instance_recovers_from_a_clock_that_was_an_hour_ahead() {
         .rows("SELECT EXTRACT(EPOCH FROM clock_timestamp())::BIGINT AS at", "at")
         .await[0];
     world.clock.pass(right - world.clock.now().secs());
-    // The test's clock stands still: minutes of a slow machine are no skew here, an hour is.
+    // The test's clock stands still: minutes on a slow machine are within the skew here, an hour is not.
     let timing = FeedTiming {
         max_skew: Duration::from_secs(600),
         ..timing()
     };
     let feed = Feed::start(&world.store, timing, Arc::new(BootClock)).await.unwrap();
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let jumps = Arc::new(Mutex::new(Vec::new()));
     feed.on_clock_jump({
-        let told = Arc::clone(&told);
-        move |jump| told.lock().unwrap().push(jump)
+        let jumps = Arc::clone(&jumps);
+        move |jump| jumps.lock().unwrap().push(jump)
     });
     eventually("a first confirmation", || feed.pin().fresh && feed.clocks_agree()).await;
 
     world.clock.pass(3600);
     eventually("the skew, noticed", || !feed.pin().fresh && !feed.clocks_agree()).await;
     assert!(feed.clock().now().secs() >= right + 3600);
-    assert!(matches!(told.lock().unwrap()[..], [ClockJump::Apart { ahead: true, by }] if by.as_secs() > 2900));
+    assert!(matches!(jumps.lock().unwrap()[..], [ClockJump::Apart { ahead: true, by }] if by.as_secs() > 2900));
 
     world.clock.pass(-3600);
     eventually("both agree", || feed.pin().fresh && feed.clocks_agree()).await;
@@ -381,10 +382,10 @@ async fn rl11_an_instance_recovers_from_a_clock_that_was_an_hour_ahead() {
         feed.clock().now().secs() < right + 600,
         "decisions are not held an hour ahead"
     );
-    let told = told.lock().unwrap().clone();
+    let jumps = jumps.lock().unwrap().clone();
     assert!(
-        matches!(told[..], [_, ClockJump::Confirmed { taken_back }] if taken_back.as_secs() > 2900),
-        "{told:?}"
+        matches!(jumps[..], [_, ClockJump::Confirmed { taken_back }] if taken_back.as_secs() > 2900),
+        "{jumps:?}"
     );
     make_user(&world.store, &did("after")).await;
     assert!(knows(&feed, &did("after")));

@@ -1,17 +1,19 @@
-//! RL1 on a real disk: a file system of a few megabytes fills up and is freed again, under the policy and the audit store.
+//! RL1 on a real disk: a file system of a few megabytes becomes full and has room again, under the policy and the audit
+//! store.
 //!
-//! Needs the right to mount; the same with SQLite's own limit runs everywhere (`dialect::full_disk`).
+//! Needs the permission to mount; `dialect::full_disk` tests the same with SQLite's own limit everywhere.
 
-use crate::world::{TestClock, World, config, did};
+use crate::world::{World, config, did};
 use gw_audit::{ChainId, ShardId, Stream};
 use gw_store::{Actor, AuditStore, DirectoryLock, Location, Store, StoreError, record::NewUser};
 use gw_testkit::FullDisk;
 use gw_types::Seconds;
+use gw_types::testing::ManualClock;
 use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
 use std::{fs, path::Path, sync::Arc};
 use uuid::Uuid;
 
-/// The numbers another process finds after a kill at this moment: in a copy of the file and of its log.
+/// Runs a query on a copy of the file and its log, as another process would after a kill at this moment.
 async fn after_a_kill(place: &Path, file: &str, sql: &str) -> usize {
     let copy = tempfile::tempdir().unwrap();
     for name in [file.to_owned(), format!("{file}-wal")] {
@@ -28,7 +30,7 @@ async fn after_a_kill(place: &Path, file: &str, sql: &str) -> usize {
     usize::try_from(row.try_get_by_index::<i64>(0).unwrap()).unwrap()
 }
 
-/// Writes until three writes failed, then frees the disk and writes again; how many writes were acknowledged.
+/// Writes until three writes failed, then frees the disk and writes again; returns the number of acknowledged writes.
 async fn over_a_full_disk(disk: &FullDisk, mut write: impl AsyncFnMut(usize) -> Result<(), StoreError>) -> usize {
     let (mut acknowledged, mut failed, mut next) = (0, 0, 0);
     disk.fill().unwrap();
@@ -58,7 +60,7 @@ async fn over_a_full_disk(disk: &FullDisk, mut write: impl AsyncFnMut(usize) -> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl1_a_real_disk_fills_up_and_is_freed() {
     let Some(disk) = FullDisk::mount(3) else { return };
-    let clock = Arc::new(TestClock::default());
+    let clock = Arc::new(ManualClock::default());
     let directory = Arc::new(DirectoryLock::acquire(disk.path()).unwrap());
     let at = |file: &str| Location::Sqlite {
         directory: Arc::clone(&directory),
@@ -109,7 +111,7 @@ async fn rl1_a_real_disk_fills_up_and_is_freed() {
     }
 }
 
-/// The same on PostgreSQL: a server that says `disk_full` takes no writes until one that needs room was seen to succeed.
+/// RL12 on PostgreSQL: a server that returns `disk_full` counts as without room until a write that needs room succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl12_a_server_without_room_is_known_until_there_is_some() {
     let Some(world) = World::postgres().await else { return };

@@ -1,4 +1,4 @@
-//! HD24: which instances may live side by side.
+//! HD24: which instances may run at the same time.
 
 use crate::world::{World, on_both_engines};
 use gw_store::StoreError;
@@ -19,8 +19,8 @@ async fn hd24_an_instance_without_a_shared_cache_stays_alone(world: &World) {
     world.store.release_lease(alone).await.unwrap();
 
     world.store.take_lease("third", true, life).await.unwrap();
-    let beside = world.store.take_lease("fourth", true, life).await;
-    assert_eq!(beside.is_ok(), world.engine == "postgres", "sqlite serves one process");
+    let shared = world.store.take_lease("fourth", true, life).await;
+    assert_eq!(shared.is_ok(), world.engine == "postgres", "sqlite serves one process");
     let refused = world.store.take_lease("fifth", false, life).await;
     assert!(matches!(refused, Err(StoreError::OtherInstance(name)) if name == "third"));
 }
@@ -43,8 +43,8 @@ async fn hd24_an_ended_lease_makes_room(world: &World) {
     );
 }
 
-/// RL11, HD24: leases run by the database's clock where it has one. On SQLite one process holds the file, and its own
-/// clock is all there is.
+/// RL11, HD24: leases use the database's clock if it has one. On SQLite one process holds the file, and its own clock
+/// is the only one.
 async fn rl11_a_clock_that_is_an_hour_ahead_ends_nobodys_lease(world: &World) {
     if world.engine == "sqlite" {
         return;
@@ -59,7 +59,7 @@ async fn rl11_a_clock_that_is_an_hour_ahead_ends_nobodys_lease(world: &World) {
     );
     world.store.renew_lease(first, life).await.unwrap();
     world.clock.pass(-3600);
-    // Nor is a lease that was renewed by such a clock an hour longer than any other.
+    // A lease renewed by such a clock is no longer than any other.
     world.pass_for_leases(31).await;
     world
         .store

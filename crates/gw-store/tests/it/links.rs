@@ -1,4 +1,4 @@
-//! What becomes of the links of an address: when its owner proves it, ends it, or goes (LK-2, LK-5, LK-7, HD13, HD37).
+//! Links of an address when its owner proves it, ends the link, or deletes the account (LK-2, LK-5, LK-7, HD13, HD37).
 
 use crate::world::{World, did, on_both_engines};
 use gw_policy::snapshot::LinkKind;
@@ -27,17 +27,17 @@ async fn person(tx: &mut Tx, name: &str) -> User {
     .unwrap()
 }
 
-/// HD13, HD37: the address of a deleted account stays one that somebody had, and a link revoked as a compromise stays
-/// revoked for an account of the same name, however often it comes and goes.
+/// HD13, HD37: the address of a deleted account still counts as once linked, and a link revoked as compromised stays
+/// revoked for an account of the same name, however often it is deleted and created again.
 async fn hd37_what_is_decided_about_a_link_outlives_the_account(world: &World) {
-    let had = async || world.store.load().await.unwrap().was_ever_linked(WALLET);
+    let was_ever_linked = async || world.store.load().await.unwrap().was_ever_linked(WALLET);
     let mut tx = world.begin().await;
     let ann = person(&mut tx, "ann").await;
     tx.link_address(ann.id, WALLET, LinkProof::Challenge).await.unwrap();
     tx.delete_user(ann.id).await.unwrap();
     tx.commit().await.unwrap();
-    assert!(had().await, "though nobody is left who has it");
-    // Whoever shows the key has it again.
+    assert!(was_ever_linked().await, "though nobody is left who has it");
+    // A proof by key links it again.
     let mut tx = world.begin().await;
     let ann = person(&mut tx, "ann").await;
     tx.link_address(ann.id, WALLET, LinkProof::Challenge).await.unwrap();
@@ -56,15 +56,15 @@ async fn hd37_what_is_decided_about_a_link_outlives_the_account(world: &World) {
         tx.delete_user(ann.id).await.unwrap();
         tx.commit().await.unwrap();
     }
-    assert!(had().await);
+    assert!(was_ever_linked().await);
     let mut tx = world.begin().await;
     let bob = person(&mut tx, "bob").await;
     tx.link_address(bob.id, WALLET, LinkProof::Challenge).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-/// LK-5, LK-7: who relayed a wallet's payment before its owner proved it sees nothing of it afterwards, nor does who relays
-/// one later.
+/// LK-5, LK-7: a user who relayed a wallet's payment before its owner proved it no longer sees its data afterwards, and
+/// neither does a user who relays one later.
 async fn lk5_what_was_inferred_ends_for_good_when_somebody_proves_the_address(world: &World) {
     let mut tx = world.begin().await;
     let [ann, carl, dan] = [
@@ -76,7 +76,7 @@ async fn lk5_what_was_inferred_ends_for_good_when_somebody_proves_the_address(wo
     assert!(matches!(inferred, SenderLink::Linked(_)), "{inferred:?}");
     tx.link_address(ann.id, WALLET, LinkProof::Challenge).await.unwrap();
     tx.commit().await.unwrap();
-    let held = async || {
+    let wallet_links = async || {
         let snapshot = world.store.load().await.unwrap();
         snapshot
             .links_at(WALLET)
@@ -84,7 +84,7 @@ async fn lk5_what_was_inferred_ends_for_good_when_somebody_proves_the_address(wo
             .map(|link| (link.user, link.kind))
             .collect::<Vec<_>>()
     };
-    assert_eq!(held().await, [(ann.id, LinkKind::User)]);
+    assert_eq!(wallet_links().await, [(ann.id, LinkKind::User)]);
     let mut tx = world.begin().await;
     tx.unlink_address(ann.id, WALLET).await.unwrap();
     tx.commit().await.unwrap();
@@ -99,7 +99,7 @@ async fn lk5_what_was_inferred_ends_for_good_when_somebody_proves_the_address(wo
             assert!(matches!(relayed, SenderLink::Unchanged), "{relayed:?}");
         }
         tx.commit().await.unwrap();
-        assert_eq!(held().await, []);
+        assert_eq!(wallet_links().await, []);
     }
     // Carl himself may prove it.
     let mut tx = world.begin().await;

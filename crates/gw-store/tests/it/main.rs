@@ -1,6 +1,6 @@
 //! The conformance suite of the store: every rule on SQLite and on PostgreSQL.
 
-// `cfg(test)` although this is a test already: clippy grants its exemptions to what is marked so.
+// `cfg(test)` although this is a test crate: clippy applies its test exemptions only to items with this attribute.
 #[cfg(test)]
 mod access;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a membership is until its member agreed to it, and what organizations keep about a person (HD32, RT11, RT24).
+//! Memberships before their members agree, and organizations' records about people (HD32, RT11, RT24).
 
 use crate::world::{World, did, on_both_engines};
 use gw_policy::snapshot::{Group, MembershipState, UrlReach};
@@ -49,7 +49,7 @@ async fn person(tx: &mut Tx, name: &str) -> User {
     .unwrap()
 }
 
-fn of(user: &User, group: GroupId) -> NewMembership {
+fn membership_in(user: &User, group: GroupId) -> NewMembership {
     NewMembership {
         user: user.id,
         group,
@@ -63,18 +63,18 @@ async fn hd32_an_offer_waits_for_whoever_agreed_to_another_organization(world: &
     let (right, rights) = bank(&mut tx, "right").await;
     let more = tx.create_group(NewGroup::plain(left, "more", "More")).await.unwrap().id;
     let carol = person(&mut tx, "carol").await;
-    // The default organization, which everybody is in, is no other one.
-    let first = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    // The default organization, of which everybody is a member, does not count as another one.
+    let first = tx.offer_membership(membership_in(&carol, lefts)).await.unwrap();
     assert_eq!((first.state, first.status()), (MembershipState::Provisional, "pending"));
     tx.accept_only_offer(carol.id).await.unwrap();
-    let second = tx.offer_membership(of(&carol, more)).await.unwrap();
+    let second = tx.offer_membership(membership_in(&carol, more)).await.unwrap();
     assert_eq!(second.state, MembershipState::Accepted, "she is a member there already");
-    let elsewhere = tx.offer_membership(of(&carol, rights)).await.unwrap();
+    let elsewhere = tx.offer_membership(membership_in(&carol, rights)).await.unwrap();
     assert_eq!(
         (elsewhere.state, elsewhere.status()),
         (MembershipState::Invited, "pending")
     );
-    // A login agrees to nothing that somebody with an organization was invited to.
+    // A login does not accept an invitation for a user who already has an organization.
     tx.accept_only_offer(carol.id).await.unwrap();
     assert_eq!(
         tx.read()
@@ -86,13 +86,16 @@ async fn hd32_an_offer_waits_for_whoever_agreed_to_another_organization(world: &
             .state,
         elsewhere.state
     );
-    // Nor to one of two.
+    // A login does not choose between two organizations.
     let dave = person(&mut tx, "dave").await;
     for (group, state) in [
         (lefts, MembershipState::Provisional),
         (rights, MembershipState::Invited),
     ] {
-        assert_eq!(tx.offer_membership(of(&dave, group)).await.unwrap().state, state);
+        assert_eq!(
+            tx.offer_membership(membership_in(&dave, group)).await.unwrap().state,
+            state
+        );
     }
     tx.accept_only_offer(dave.id).await.unwrap();
     assert!(
@@ -121,13 +124,13 @@ async fn hd32_agreeing_confirming_and_leaving(world: &World) {
     let (left, lefts) = bank(&mut tx, "left").await;
     let (right, rights) = bank(&mut tx, "right").await;
     let carol = person(&mut tx, "carol").await;
-    tx.add_membership(of(&carol, lefts)).await.unwrap();
+    tx.add_membership(membership_in(&carol, lefts)).await.unwrap();
     let none = tx.accept_memberships(carol.id, right).await;
     assert!(
         matches!(none, Err(StoreError::NotFound(Missing::Membership))),
         "{none:?}"
     );
-    tx.offer_membership(of(&carol, rights)).await.unwrap();
+    tx.offer_membership(membership_in(&carol, rights)).await.unwrap();
     tx.accept_memberships(carol.id, right).await.unwrap();
     let again = tx.accept_memberships(carol.id, right).await;
     assert!(
@@ -136,18 +139,18 @@ async fn hd32_agreeing_confirming_and_leaving(world: &World) {
     );
     assert!(tx.read().organizations_of(carol.id).await.unwrap().contains(&right));
     tx.leave_organization(carol.id, right).await.unwrap();
-    let offer = tx.offer_membership(of(&carol, rights)).await.unwrap();
+    let offer = tx.offer_membership(membership_in(&carol, rights)).await.unwrap();
     assert_eq!(
         tx.confirm_membership(offer.id).await.unwrap().state,
         MembershipState::Accepted
     );
-    // An administrator does not leave by the way.
+    // An administrator cannot leave this way.
     let admins = NewGroup {
         is_org_admin: true,
         ..NewGroup::plain(left, "admins", "Admins")
     };
     let admins = tx.create_group(admins).await.unwrap().id;
-    tx.add_membership(of(&carol, admins)).await.unwrap();
+    tx.add_membership(membership_in(&carol, admins)).await.unwrap();
     let refused = tx.leave_organization(carol.id, left).await;
     assert!(
         matches!(refused, Err(StoreError::Rule("administers_organization"))),
@@ -163,11 +166,11 @@ async fn rt11_an_ended_or_pending_membership_is_no_scope(world: &World) {
     let end = Some(tx.now().plus(Seconds(60)));
     tx.add_membership(NewMembership {
         expires_at: end,
-        ..of(&carol, lefts)
+        ..membership_in(&carol, lefts)
     })
     .await
     .unwrap();
-    tx.offer_membership(of(&carol, rights)).await.unwrap();
+    tx.offer_membership(membership_in(&carol, rights)).await.unwrap();
     tx.commit().await.unwrap();
     let scopes = async || {
         let read = world.store.read();
@@ -178,10 +181,10 @@ async fn rt11_an_ended_or_pending_membership_is_no_scope(world: &World) {
     assert_eq!(scopes().await, [(true, true), (false, true)]);
     world.clock.pass(60);
     assert_eq!(scopes().await, [(false, false), (false, true)]);
-    // Made again, it takes the place of the one that ended.
+    // A new membership replaces the ended one.
     let mut tx = world.begin().await;
     assert_eq!(
-        tx.offer_membership(of(&carol, lefts)).await.unwrap().state,
+        tx.offer_membership(membership_in(&carol, lefts)).await.unwrap().state,
         MembershipState::Provisional
     );
     tx.commit().await.unwrap();
@@ -202,7 +205,7 @@ async fn rt24_records_of_organizations_are_apart_and_outlive_the_account(world: 
     let (left, lefts) = bank(&mut tx, "left").await;
     let (right, _) = bank(&mut tx, "right").await;
     let carol = person(&mut tx, "carol").await;
-    tx.add_membership(of(&carol, lefts)).await.unwrap();
+    tx.add_membership(membership_in(&carol, lefts)).await.unwrap();
     let note = |text: &str| UserPatch {
         note: Some(text.to_owned()),
         ..UserPatch::default()
@@ -284,7 +287,7 @@ async fn url_orgs(world: &World, user: &User) -> Vec<OrgId> {
     urls.into_iter().map(|url| url.org).collect()
 }
 
-/// HD35: whatever ends the ground of a URL ends the URL, in the same transaction and on record; nothing revives it.
+/// HD35: when the basis of a URL ends, the URL ends in the same transaction, with an audit entry; nothing restores it.
 async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &World) {
     let mut tx = world.begin().await;
     let (left, lefts) = bank(&mut tx, "left").await;
@@ -313,14 +316,14 @@ async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &Wo
         let end = way.starts_with("time").then(|| tx.now().plus(Seconds(60)));
         let new = NewMembership {
             expires_at: end,
-            ..of(&carol, group)
+            ..membership_in(&carol, group)
         };
-        let held = match way {
+        let membership = match way {
             "another bank" => tx.offer_membership(new).await.unwrap(),
             _ => tx.add_membership(new).await.unwrap(),
         };
         if way != "another bank" {
-            tx.add_membership(of(&carol, rights)).await.unwrap();
+            tx.add_membership(membership_in(&carol, rights)).await.unwrap();
             url(&mut tx, &carol, right, 100 + n).await;
         }
         url(&mut tx, &carol, left, n).await;
@@ -340,14 +343,14 @@ async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &Wo
                 tx.update_org_user(left, &carol, ban(true)).await.unwrap();
                 tx.update_org_user(left, &carol, ban(false)).await.unwrap();
             }
-            "removal" => drop(tx.remove_membership(held.id).await.unwrap()),
+            "removal" => drop(tx.remove_membership(membership.id).await.unwrap()),
             "leaving" => tx.leave_organization(carol.id, left).await.unwrap(),
             "group" => drop(tx.delete_group(group).await.unwrap()),
-            // Taken in again after the time had come.
-            "time" => drop(tx.offer_membership(of(&carol, group)).await.unwrap()),
-            "time, another group" => drop(tx.offer_membership(of(&carol, lefts)).await.unwrap()),
+            // Added again after the membership had expired.
+            "time" => drop(tx.offer_membership(membership_in(&carol, group)).await.unwrap()),
+            "time, another group" => drop(tx.offer_membership(membership_in(&carol, lefts)).await.unwrap()),
             _ => {
-                tx.offer_membership(of(&carol, rights)).await.unwrap();
+                tx.offer_membership(membership_in(&carol, rights)).await.unwrap();
                 tx.accept_memberships(carol.id, right).await.unwrap();
             }
         }
@@ -357,7 +360,7 @@ async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &Wo
         assert_eq!(world.rows(revoked, "n").await[0], before + 1, "{way}: on record");
         let mut tx = world.begin().await;
         if way != "time, another group" {
-            tx.add_membership(of(&carol, lefts)).await.unwrap();
+            tx.add_membership(membership_in(&carol, lefts)).await.unwrap();
         }
         tx.commit().await.unwrap();
         assert_eq!(url_orgs(world, &carol).await, kept, "{way}: taken in again");
@@ -369,10 +372,10 @@ async fn hd35_a_membership_that_goes_on_keeps_its_urls(world: &World) {
     let (left, lefts) = bank(&mut tx, "left").await;
     let more = tx.create_group(NewGroup::plain(left, "more", "More")).await.unwrap().id;
     let carol = person(&mut tx, "carol").await;
-    tx.offer_membership(of(&carol, lefts)).await.unwrap();
-    let other = tx.offer_membership(of(&carol, more)).await.unwrap();
+    tx.offer_membership(membership_in(&carol, lefts)).await.unwrap();
+    let other = tx.offer_membership(membership_in(&carol, more)).await.unwrap();
     url(&mut tx, &carol, left, 1).await;
-    // The organization of everybody is one too.
+    // The default organization counts too.
     url(&mut tx, &carol, gw_policy::snapshot::Organization::DEFAULT, 2).await;
     tx.remove_membership(other.id).await.unwrap();
     tx.accept_only_offer(carol.id).await.unwrap();
@@ -390,7 +393,7 @@ async fn hd35_a_membership_that_goes_on_keeps_its_urls(world: &World) {
     assert_eq!(url_orgs(world, &carol).await.len(), 2);
 }
 
-/// HD32, decision 62: the memory stands by the name, and only the person's own act ends it.
+/// HD32, decision 62: a decline is stored by name, and only the person's own decision ends it.
 async fn hd32_who_declined_or_left_comes_back_by_their_own_act_only(world: &World) {
     let mut tx = world.begin().await;
     let (left, lefts) = bank(&mut tx, "left").await;
@@ -398,14 +401,14 @@ async fn hd32_who_declined_or_left_comes_back_by_their_own_act_only(world: &Worl
     let carol = person(&mut tx, "carol").await;
     let is_in = async |tx: &Tx, user: &User| tx.read().organizations_of(user.id).await.unwrap().contains(&left);
 
-    // An administrator's removal is no decline.
-    let offer = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    // Removal by an administrator is not a decline.
+    let offer = tx.offer_membership(membership_in(&carol, lefts)).await.unwrap();
     tx.remove_membership(offer.id).await.unwrap();
-    let offer = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    let offer = tx.offer_membership(membership_in(&carol, lefts)).await.unwrap();
     assert_eq!(offer.state, MembershipState::Provisional);
-    // Declined.
+    // The user declines.
     tx.leave_organization(carol.id, left).await.unwrap();
-    let again = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    let again = tx.offer_membership(membership_in(&carol, lefts)).await.unwrap();
     assert_eq!(
         (again.state, again.status()),
         (MembershipState::Invited, "pending"),
@@ -413,24 +416,24 @@ async fn hd32_who_declined_or_left_comes_back_by_their_own_act_only(world: &Worl
     );
     tx.accept_only_offer(carol.id).await.unwrap();
     assert!(!is_in(&tx, &carol).await, "nor by a login");
-    // What was declined does not stand in the way of another.
-    let other = tx.offer_membership(of(&carol, rights)).await.unwrap();
+    // A declined offer does not block another organization's.
+    let other = tx.offer_membership(membership_in(&carol, rights)).await.unwrap();
     assert_eq!(other.state, MembershipState::Provisional);
     tx.accept_only_offer(carol.id).await.unwrap();
     assert!(tx.read().organizations_of(carol.id).await.unwrap().contains(&right));
     tx.remove_membership(other.id).await.unwrap();
-    // By her own act she comes, and that is the end of the matter.
+    // Her own acceptance ends the decline.
     tx.accept_memberships(carol.id, left).await.unwrap();
     assert!(is_in(&tx, &carol).await);
     tx.remove_membership(again.id).await.unwrap();
-    let offer = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    let offer = tx.offer_membership(membership_in(&carol, lefts)).await.unwrap();
     assert_eq!(offer.state, MembershipState::Provisional, "removed by an administrator");
-    // Left after having agreed; and the account made anew, by the directory say.
+    // She leaves after having agreed; then the account is created again, for instance by the directory.
     tx.accept_only_offer(carol.id).await.unwrap();
     assert!(is_in(&tx, &carol).await);
     tx.leave_organization(carol.id, left).await.unwrap();
     assert_eq!(
-        tx.offer_membership(of(&carol, lefts)).await.unwrap().state,
+        tx.offer_membership(membership_in(&carol, lefts)).await.unwrap().state,
         MembershipState::Invited
     );
     tx.delete_user(carol.id).await.unwrap();
@@ -446,13 +449,14 @@ async fn hd32_who_declined_or_left_comes_back_by_their_own_act_only(world: &Worl
     assert!(!is_in(&tx, &anew).await);
     let dave = person(&mut tx, "dave").await;
     assert_eq!(
-        tx.offer_membership(of(&dave, lefts)).await.unwrap().state,
+        tx.offer_membership(membership_in(&dave, lefts)).await.unwrap().state,
         MembershipState::Provisional
     );
     tx.commit().await.unwrap();
 }
 
-/// HD32: of two that wait none is accepted by a login; one that a ban makes void is not accepted, nor in the way.
+/// HD32: a login accepts neither of two waiting offers; an offer voided by a ban is not accepted and does not count as
+/// the second one.
 async fn hd32_a_login_accepts_one_offer_and_no_void_one(world: &World) {
     let mut tx = world.begin().await;
     let (left, lefts) = bank(&mut tx, "left").await;
@@ -462,7 +466,7 @@ async fn hd32_a_login_accepts_one_offer_and_no_void_one(world: &World) {
         let orgs = tx.read().organizations_of(carol.id).await.unwrap();
         [left, right].map(|org| orgs.contains(&org))
     };
-    tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    tx.offer_membership(membership_in(&carol, lefts)).await.unwrap();
     let ban = |banned| UserPatch {
         banned: Some(banned),
         ..UserPatch::default()
@@ -470,7 +474,7 @@ async fn hd32_a_login_accepts_one_offer_and_no_void_one(world: &World) {
     tx.update_org_user(left, &carol, ban(true)).await.unwrap();
     tx.accept_only_offer(carol.id).await.unwrap();
     assert_eq!(own(&tx).await, [false, false], "banned there");
-    tx.offer_membership(of(&carol, rights)).await.unwrap();
+    tx.offer_membership(membership_in(&carol, rights)).await.unwrap();
     tx.update_org_user(left, &carol, ban(false)).await.unwrap();
     tx.accept_only_offer(carol.id).await.unwrap();
     assert_eq!(own(&tx).await, [false, false], "two wait");
@@ -480,8 +484,8 @@ async fn hd32_a_login_accepts_one_offer_and_no_void_one(world: &World) {
     tx.commit().await.unwrap();
 }
 
-/// HD32: who invites somebody that another organization has already gets nothing of them but by their own act: not when they
-/// are moved between groups there, not when that membership ends, and not by a login after it.
+/// HD32: an invitation of a person who has another organization has no effect without the person's own decision: not
+/// when they are moved between groups there, not when that membership ends, and not by a later login.
 async fn hd32_a_second_offer_waits_for_the_persons_own_act(world: &World) {
     let mut tx = world.begin().await;
     let (left, lefts) = bank(&mut tx, "left").await;
@@ -492,19 +496,19 @@ async fn hd32_a_second_offer_waits_for_the_persons_own_act(world: &World) {
         let orgs = tx.read().organizations_of(carol.id).await.unwrap();
         [left, right].map(|org| orgs.contains(&org))
     };
-    let first = tx.offer_membership(of(&carol, lefts)).await.unwrap();
-    let second = tx.offer_membership(of(&carol, rights)).await.unwrap();
+    let first = tx.offer_membership(membership_in(&carol, lefts)).await.unwrap();
+    let second = tx.offer_membership(membership_in(&carol, rights)).await.unwrap();
     assert_eq!(
         [first.state, second.state],
         [MembershipState::Provisional, MembershipState::Invited]
     );
-    let moved = tx.offer_membership(of(&carol, more)).await.unwrap();
+    let moved = tx.offer_membership(membership_in(&carol, more)).await.unwrap();
     assert_eq!(moved.state, MembershipState::Provisional, "the same organization's");
     tx.remove_membership(first.id).await.unwrap();
     tx.remove_membership(moved.id).await.unwrap();
     tx.accept_only_offer(carol.id).await.unwrap();
     assert_eq!(own(&tx).await, [false, false], "no login agrees to it");
-    let back = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    let back = tx.offer_membership(membership_in(&carol, lefts)).await.unwrap();
     assert_eq!(
         back.state,
         MembershipState::Provisional,

@@ -1,11 +1,11 @@
-//! HD2: what is watched until its block was looked at, who lost the right to send, what nobody reads.
+//! HD2: sends watched until their block is checked, suspensions, and quarantines.
 
 use crate::world::{World, did, on_both_engines};
 use gw_audit::{Action, ResourceType};
 use gw_policy::{Snapshot, access::JudgedRuns, snapshot::AccountChange};
 use gw_store::{
     Missing, StoreError,
-    record::{Finding, NewContract, NewOrganization, NewUser, NewWatch, SendAccepted, SendRows, SendStart},
+    record::{NewContract, NewOrganization, NewUser, NewWatch, SendAccepted, SendRows, SendStart, Violation},
 };
 use gw_types::{Address, B256, Bytes, OrgId, Timestamp, U256, UserId};
 
@@ -22,7 +22,7 @@ const WALLET: Address = Address::repeat_byte(0x11);
 const LATCH: Address = Address::repeat_byte(0x22);
 const CHILD: Address = Address::repeat_byte(0x33);
 
-fn written(before: u8, after: u8) -> AccountChange {
+fn slot_change(before: u8, after: u8) -> AccountChange {
     let [before, after] = [before, after].map(B256::with_last_byte);
     AccountChange {
         slots: [(B256::ZERO, (before, after))].into(),
@@ -75,7 +75,7 @@ async fn start(world: &World, (org, user): (OrgId, UserId), tx_hash: Option<B256
         external_id: did("a"),
         orgs: vec![org],
         is_named: false,
-        judged: Some(judged()),
+        judged: Some(judged_runs()),
     });
     let (visible_to, reservations) = (Vec::new(), Vec::new());
     let rows = tx
@@ -93,13 +93,13 @@ async fn start(world: &World, (org, user): (OrgId, UserId), tx_hash: Option<B256
     rows
 }
 
-fn judged() -> JudgedRuns {
+fn judged_runs() -> JudgedRuns {
     JudgedRuns {
         block: BLOCK,
         number: 7,
         digests: vec![TX, BLOCK],
         may_vary: false,
-        changes: Some([(LATCH, written(0, 1))].into()),
+        changes: Some([(LATCH, slot_change(0, 1))].into()),
     }
 }
 
@@ -117,7 +117,7 @@ async fn hd2_a_send_is_watched_from_before_it_is_forwarded(world: &World) {
     tx.refuse_send(refused).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(watched(world, 0).await, []);
-    // Signed by the node: the hash comes with its answer.
+    // Signed by the node: the hash arrives with its response.
     let rows = start(world, cast, None, u64::MAX).await;
     assert_eq!(watched(world, u64::MAX).await, [(None, u64::MAX)]);
     let mut tx = world.begin().await;
@@ -130,20 +130,20 @@ async fn hd2_a_send_is_watched_from_before_it_is_forwarded(world: &World) {
     .unwrap();
     tx.commit().await.unwrap();
     assert_eq!(watched(world, u64::MAX).await, [(Some(TX), u64::MAX)]);
-    let found = world.store.read().watched_sends(u64::MAX).await.unwrap();
+    let sends = world.store.read().watched_sends(u64::MAX).await.unwrap();
     let mut tx = world.begin().await;
-    tx.settle_watched(&[found[0].id], None, 7).await.unwrap();
+    tx.settle_watched(&[sends[0].id], None, 7).await.unwrap();
     tx.commit().await.unwrap();
-    // Another instance may not have looked at block 7 yet.
+    // Another instance may not have checked block 7 yet.
     assert_eq!((watched(world, 7).await.len(), watched(world, 6).await.len()), (0, 1));
     assert_eq!(world.store.load().await.unwrap().epoch(), epoch, "a watch is no policy");
     world.clock.pass(2 * 86_400);
-    world.store.tidy().await.unwrap();
+    world.store.purge_expired().await.unwrap();
     assert_eq!(watched(world, 0).await, []);
 }
 
-fn finding(org: OrgId, tx_hash: B256) -> Finding {
-    Finding {
+fn finding(org: OrgId, tx_hash: B256) -> Violation {
+    Violation {
         external_id: did("a"),
         org,
         sender: WALLET,
@@ -154,7 +154,7 @@ fn finding(org: OrgId, tx_hash: B256) -> Finding {
         block_time: Timestamp::from_secs(1000),
         place: 2,
         logs: 3,
-        changes: vec![(LATCH, written(1, 2)), (WALLET, paid(10, 15)), (CHILD, created())],
+        changes: vec![(LATCH, slot_change(1, 2)), (WALLET, paid(10, 15)), (CHILD, created())],
         closed_to_side: vec![Address::ZERO],
         side: vec![OrgId::fixed(8)],
         wronged: vec![OrgId::fixed(9)],
@@ -162,7 +162,7 @@ fn finding(org: OrgId, tx_hash: B256) -> Finding {
     }
 }
 
-async fn record(world: &World, finding: &Finding) {
+async fn record(world: &World, finding: &Violation) {
     let mut tx = world.begin().await;
     tx.record_finding(finding).await.unwrap();
     tx.commit().await.unwrap();
@@ -186,7 +186,7 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
         "it is closed to the sender's side only"
     );
     assert!(snapshot.is_closed_to(Address::ZERO, None, |member| member == OrgId::fixed(8)));
-    assert_eq!(shown(&snapshot), (1, 10, true));
+    assert_eq!(visible_values(&snapshot), (1, 10, true));
     assert_eq!(
         snapshot.shown_balance(WALLET, 6, U256::from(15)),
         U256::from(15),
@@ -200,9 +200,12 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
     let convicted = reads.list_convictions().await.unwrap();
     assert_eq!((convicted.len(), suspended.len(), closed.len()), (1, 1, 1));
     let withheld = reads.list_withheld().await.unwrap();
-    let of = |address| withheld.iter().find(|row| row.address == address).unwrap();
-    assert_eq!((withheld.len(), of(LATCH).org, of(WALLET).org), (3, Some(org), None));
-    assert_eq!(of(LATCH).change, written(1, 2));
+    let change_at = |address| withheld.iter().find(|row| row.address == address).unwrap();
+    assert_eq!(
+        (withheld.len(), change_at(LATCH).org, change_at(WALLET).org),
+        (3, Some(org), None)
+    );
+    assert_eq!(change_at(LATCH).change, slot_change(1, 2));
     assert_eq!(
         (&suspended[0].external_id, suspended[0].conviction),
         (&did("a"), Some(convicted[0].id))
@@ -210,9 +213,9 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
     assert_eq!(closed[0].side, Some((did("a"), vec![OrgId::fixed(8)])));
     let mut tx = world.begin().await;
     tx.clear_conviction(convicted[0].id, None, "looked at").await.unwrap();
-    tx.lift_suspension(suspended[0].id, "looked at").await.unwrap();
-    tx.lift_quarantine(closed[0].id, "looked at").await.unwrap();
-    let again = tx.lift_quarantine(closed[0].id, "looked at").await;
+    tx.clear_suspension(suspended[0].id, "looked at").await.unwrap();
+    tx.clear_quarantine(closed[0].id, "looked at").await.unwrap();
+    let again = tx.clear_quarantine(closed[0].id, "looked at").await;
     assert!(
         matches!(again, Err(StoreError::NotFound(Missing::Quarantine))),
         "{again:?}"
@@ -223,11 +226,11 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
         "{again:?}"
     );
     tx.commit().await.unwrap();
-    // Another instance that looks at the same block later closes nothing again.
+    // Another instance that checks the same block later does not repeat the consequences.
     record(world, &finding).await;
     let snapshot = world.store.load().await.unwrap();
     assert!(snapshot.convictions(TX).is_empty() && !snapshot.is_suspended(user));
-    assert_eq!(shown(&snapshot), (2, 15, false));
+    assert_eq!(visible_values(&snapshot), (2, 15, false));
     assert_eq!(snapshot.contract(CHILD).map(|contract| contract.org), Some(org), "HD27");
     let reads = world.store.read();
     assert_eq!(
@@ -238,13 +241,13 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
         (0, 0)
     );
     let entries = world.store.outbox(0, 1000).await.unwrap().split_off(before);
-    let said: Vec<_> = entries
+    let changes: Vec<_> = entries
         .iter()
         .map(|row| (row.entry.action, row.entry.resource_type))
         .collect();
     let (suspension, quarantine) = (ResourceType::Suspension, ResourceType::Quarantine);
     assert_eq!(
-        said,
+        changes,
         [
             (Action::Create, ResourceType::Conviction),
             (Action::Create, suspension),
@@ -257,10 +260,10 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
     );
     let old = entries.last().and_then(|row| row.entry.old_value.clone()).unwrap();
     assert!(old.contains("looked at") && old.contains("cross_org"), "{old}");
-    // In another block it is another deed.
+    // In another block it is a new violation.
     record(
         world,
-        &Finding {
+        &Violation {
             block_hash: B256::repeat_byte(0xcc),
             ..finding
         },
@@ -269,15 +272,15 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
     assert_eq!(world.store.load().await.unwrap().convictions(TX).len(), 1);
 }
 
-/// What is shown of a slot, a balance and code where the chain holds what the transaction left there.
-fn shown(snapshot: &Snapshot) -> (u8, u64, bool) {
+/// Returns the visible values of a slot, a balance and code, where the chain has what the transaction left there.
+fn visible_values(snapshot: &Snapshot) -> (u8, u64, bool) {
     let slot = snapshot.shown_slot(LATCH, B256::ZERO, 7, B256::with_last_byte(2));
     let balance = snapshot.shown_balance(WALLET, 7, U256::from(15));
     (slot[31], balance.to::<u64>(), snapshot.shown_code(CHILD, 7).is_some())
 }
 
-/// HD28, HD38: the owner of a contract releases what was written there; what left the chain changed nothing; who sends the
-/// same transaction changes nothing twice.
+/// HD28, HD38: the owner of a contract releases the changes in it; a transaction that left the chain has no changes;
+/// several senders of the same transaction do not count its changes twice.
 async fn hd28_withheld_changes_are_released_dropped_and_counted_once(world: &World) {
     let (org, _) = cast(world).await;
     let mut tx = world.begin().await;
@@ -288,13 +291,17 @@ async fn hd28_withheld_changes_are_released_dropped_and_counted_once(world: &Wor
     record(world, &finding(org, TX)).await;
     record(
         world,
-        &Finding {
+        &Violation {
             external_id: did("b"),
             ..finding(org, TX)
         },
     )
     .await;
-    assert_eq!(shown(&world.store.load().await.unwrap()), (1, 10, true), "once");
+    assert_eq!(
+        visible_values(&world.store.load().await.unwrap()),
+        (1, 10, true),
+        "once"
+    );
     let reads = world.store.read();
     let convicted = reads.list_convictions().await.unwrap();
     let first = convicted.iter().find(|row| row.external_id == did("a")).unwrap();
@@ -302,7 +309,7 @@ async fn hd28_withheld_changes_are_released_dropped_and_counted_once(world: &Wor
     tx.clear_conviction(first.id, None, "looked at").await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(
-        shown(&world.store.load().await.unwrap()),
+        visible_values(&world.store.load().await.unwrap()),
         (1, 10, true),
         "the other one withholds it"
     );
@@ -318,12 +325,12 @@ async fn hd28_withheld_changes_are_released_dropped_and_counted_once(world: &Wor
     let again = tx.release_change(latch.id, "ours").await;
     assert!(matches!(again, Err(StoreError::NotFound(_))), "{again:?}");
     tx.commit().await.unwrap();
-    assert_eq!(shown(&world.store.load().await.unwrap()), (2, 10, true));
+    assert_eq!(visible_values(&world.store.load().await.unwrap()), (2, 10, true));
     let mut tx = world.begin().await;
     tx.forget_changes(TX, Some(BLOCK)).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(
-        shown(&world.store.load().await.unwrap()),
+        visible_values(&world.store.load().await.unwrap()),
         (2, 10, true),
         "it is still there"
     );
@@ -331,16 +338,17 @@ async fn hd28_withheld_changes_are_released_dropped_and_counted_once(world: &Wor
     tx.forget_changes(TX, None).await.unwrap();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
-    assert_eq!(shown(&snapshot), (2, 15, false));
+    assert_eq!(visible_values(&snapshot), (2, 15, false));
     assert!(!snapshot.withholds_state(u64::MAX));
 }
 
-/// RT20, HD37: what guards others survives the user and the organization it is about, and binds the same name again.
+/// RT20, HD37: suspensions and quarantines outlive the user and the organization they concern, and apply to the same
+/// name again.
 async fn rt20_a_guard_outlives_its_subject(world: &World) {
     let (org, user) = cast(world).await;
     let _rows = start(world, (org, user), Some(B256::repeat_byte(0xdd)), 5).await;
     record(world, &finding(org, TX)).await;
-    // One that is cleared leaves the other in force.
+    // Clearing one leaves the other in force.
     record(world, &finding(org, B256::repeat_byte(0xab))).await;
     let mut tx = world.begin().await;
     tx.delete_user(user).await.unwrap();
@@ -376,8 +384,8 @@ async fn rt20_a_guard_outlives_its_subject(world: &World) {
     let rows = reads.list_quarantines().await.unwrap();
     let wallet = rows.into_iter().find(|row| row.tx_hash == TX).unwrap();
     let mut tx = world.begin().await;
-    tx.lift_suspension(first.id, "looked at").await.unwrap();
-    tx.lift_quarantine(wallet.id, "looked at").await.unwrap();
+    tx.clear_suspension(first.id, "looked at").await.unwrap();
+    tx.clear_quarantine(wallet.id, "looked at").await.unwrap();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
     assert!(

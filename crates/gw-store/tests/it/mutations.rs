@@ -1,4 +1,4 @@
-//! C6 and spec/80: every mutation leaves its entries, or nothing at all.
+//! C6 and spec/80: every mutation commits with its audit entries, or not at all.
 
 use crate::world::{World, did, on_both_engines};
 use gw_audit::{Action, AdminEntry, ResourceType};
@@ -231,7 +231,7 @@ async fn spec80_4_conflicts_are_told_by_constraint(world: &World) {
 
     macro_rules! refused {
         ($conflict:ident, $tx:ident => $write:expr) => {{
-            // PostgreSQL ends a transaction with its first error, so each has its own.
+            // PostgreSQL aborts a transaction at its first error, so each write has its own.
             let mut $tx = world.begin().await;
             let outcome = $write.await.map(|_| ());
             assert!(
@@ -413,7 +413,7 @@ fn by_its_own_word() -> LinkProof {
     }
 }
 
-/// HD27: a deleted registration does not turn the contract into nobody's code, whichever way it was deleted.
+/// HD27: after its registration is deleted in any way, a contract still has an owner.
 async fn rt1a_hd27_a_deleted_registration_still_names_its_owner(world: &World) {
     let mut tx = world.store.begin(&Actor::system()).await.unwrap();
     let (bank, rival) = (
@@ -456,13 +456,13 @@ async fn rt1a_hd27_a_deleted_registration_still_names_its_owner(world: &World) {
     );
     drop(tx);
 
-    // Its organization registers it anew, from then on and not from the beginning.
+    // Its organization registers it again, from then on and not from the beginning.
     attempt(bank, one, false).await.unwrap();
     let snapshot = world.store.load().await.unwrap();
     let again = snapshot.contract(one).unwrap();
     assert!(again.since > deleted.since() && snapshot.retired(one).is_none());
 
-    // What is deleted with its organization stays the organization's, and an administrator of all may give it away.
+    // A contract deleted with its organization stays that organization's; a super admin may give it away.
     let mut tx = world.store.begin(&Actor::system()).await.unwrap();
     tx.delete_organization(bank).await.unwrap();
     tx.commit().await.unwrap();
@@ -472,7 +472,7 @@ async fn rt1a_hd27_a_deleted_registration_still_names_its_owner(world: &World) {
     assert_eq!(owner(other).await, Some(rival));
 }
 
-/// An address that signs is a wallet: whoever registered it and deleted that takes it from nobody.
+/// An address that signs is a wallet: registering it and deleting the registration does not take it from its owner.
 async fn rt1a_hd27_a_key_shows_that_an_address_never_was_a_contract(world: &World) {
     let mut tx = world.store.begin(&Actor::system()).await.unwrap();
     let bank = tx.create_organization(bank("bank")).await.unwrap().id;
@@ -492,7 +492,8 @@ async fn rt1a_hd27_a_key_shows_that_an_address_never_was_a_contract(world: &Worl
     assert_eq!((snapshot.owner(before), snapshot.owner(after)), (None, None));
 }
 
-/// HD41: each registration has its blocks, whatever the order of events, and an incremental reload tells the same.
+/// HD41: each registration has its own blocks, whatever the order of events, and an incremental reload gives the same
+/// result.
 async fn rt29_hd41_a_contract_that_moves_leaves_its_blocks_behind(world: &World) {
     let mut tx = world.store.begin(&Actor::system()).await.unwrap();
     let old = tx.create_organization(bank("old")).await.unwrap().id;
@@ -572,19 +573,19 @@ async fn rt29_hd41_a_contract_that_moves_leaves_its_blocks_behind(world: &World)
     assert!(loaded.contract_at(address, Moment::Block(3)).unwrap().abi.is_some());
     assert!(loaded.contract_at(address, Moment::Unknown).is_none());
 
-    // A head that went back gives nobody the same block, and nobody a block without a last one.
+    // A head that went back gives no block to two organizations, and no block to a registration without a last one.
     let third = move_to(second, old, None, Some(50)).await.unwrap();
     assert_eq!(
         (at(Some(102)).await, at(Some(101)).await),
         (Some((old, third)), Some((old, third)))
     );
     assert_eq!(at(Some(100)).await, Some((old, first)));
-    // Registered anew by the same organization it goes on as it was.
+    // Registered again by the same organization, it continues unchanged.
     let fourth = move_to(third, old, Some(200), None).await.unwrap();
     for (block, whose) in [(100, first), (101, fourth), (150, fourth), (201, fourth)] {
         assert_eq!(at(Some(block)).await, Some((old, whose)), "{block}");
     }
-    // With the organization its members go; the next one gets nothing of its blocks.
+    // Deleting the organization removes its members; the next organization gets none of its blocks.
     let mut tx = world.store.begin(&Actor::system()).await.unwrap();
     tx.delete_organization(old).await.unwrap();
     let taken = NewContract {
@@ -597,7 +598,7 @@ async fn rt29_hd41_a_contract_that_moves_leaves_its_blocks_behind(world: &World)
     assert_eq!((at(Some(250)).await, at(Some(300)).await), (None, Some((new, last))));
 }
 
-/// An address with a key is a wallet: whoever had it registered sees nothing of it afterwards.
+/// An address with a key is a wallet: an organization that had registered it sees none of its data afterwards.
 async fn rt29_hd41_what_was_no_contract_leaves_nothing_behind(world: &World) {
     let mut tx = world.store.begin(&Actor::system()).await.unwrap();
     let bank = tx.create_organization(bank("bank")).await.unwrap().id;

@@ -1,9 +1,11 @@
-//! RL14 and RL1 on PostgreSQL: the way to the database is cut, or its packets vanish. Also: what is a wait, and no outage.
+//! RL14 and RL1 on PostgreSQL: the connection to the database is cut, or its packets vanish. Also tests that waiting is
+//! not an outage.
 
-use crate::world::{TestClock, World, config, did};
+use crate::world::{World, config, did};
 use gw_store::{Actor, BootClock, Feed, FeedTiming, Location, Store, StoreError, record::NewUser};
 use gw_testkit::postgres;
 use gw_types::Secret;
+use gw_types::testing::ManualClock;
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -12,21 +14,21 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Far more than an answer may take, and far less than the pool and the server wait.
+/// Much longer than an answer may take, and much shorter than the timeouts of pool and server.
 const SOON: Duration = Duration::from_secs(12);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Open,
-    /// Questions arrive, answers do not.
+    /// Requests arrive, responses do not.
     Deaf,
-    /// Nothing arrives either way; connections stay.
+    /// Nothing arrives in either direction; connections stay open.
     Lost,
-    /// Connections are closed, and refused.
+    /// Connections are closed and refused.
     Cut,
 }
 
-/// A way to the private server, which itself listens on a socket in the file system only.
+/// A relay to the private server, which itself listens only on a Unix socket.
 struct Relay {
     address: SocketAddr,
     socket: PathBuf,
@@ -105,7 +107,7 @@ async fn pass(client: TcpStream, socket: PathBuf, mut way: watch::Receiver<Way>)
     }
 }
 
-/// A store behind a relay, its feed, and a store on the direct way.
+/// A store behind a relay, its feed, and a store with a direct connection.
 struct Far {
     relay: Relay,
     store: Store,
@@ -138,7 +140,7 @@ async fn far() -> Option<Far> {
 
 async fn open(url: &str, seed: u64) -> Store {
     let location = Location::postgres(Secret::new(url));
-    Store::open(config(&location, &Arc::new(TestClock::default()), seed))
+    Store::open(config(&location, &Arc::new(ManualClock::default()), seed))
         .await
         .unwrap()
 }
@@ -166,7 +168,7 @@ impl Far {
         self.near.load().await.unwrap().user_by_external(&did(name)).is_some()
     }
 
-    /// Until the store works again, and its feed with it.
+    /// Waits until the store and its feed work again.
     async fn heals(&self, name: &str) {
         let works = async {
             while let Err(error) = add(&self.store, name).await {
@@ -190,7 +192,7 @@ async fn rl14_while_the_database_is_away_everything_says_so_soon() {
         let Some(mut far) = far().await else { return };
         add(&far.store, "before").await.unwrap();
         far.relay.set(away).await;
-        // More than the pool has connections, one after the other and all at once.
+        // More mutations than the pool has connections, sequentially and concurrently.
         for _ in 0..3 {
             let refused = soon("a mutation", add(&far.store, "never")).await;
             assert!(
@@ -218,7 +220,7 @@ async fn rl14_while_the_database_is_away_everything_says_so_soon() {
     }
 }
 
-/// The commit was sent and its answer is lost: the change may stand, and nobody is told that it does or does not.
+/// The commit was sent and its response is lost: the change may be committed, and the caller is not told either way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl1_a_commit_whose_answer_is_lost_is_not_acknowledged() {
     for (way, stands) in [(Way::Deaf, true), (Way::Cut, false)] {
@@ -239,12 +241,12 @@ async fn rl1_a_commit_whose_answer_is_lost_is_not_acknowledged() {
         );
         far.relay.set(Way::Open).await;
         far.heals("after").await;
-        // Entries are written before the commit is sent: where those already got no answer, nothing was committed.
+        // Entries are written before the commit is sent: if their response was already lost, nothing was committed.
         assert!(far.has("lost").await <= stands, "{way:?}");
     }
 }
 
-/// One mutation takes long, and many wait for it: the database answers, so they wait.
+/// One mutation takes long, and many wait for it: the database answers, so they keep waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl14_a_crowd_that_waits_its_turn_is_no_outage() {
     let Some(far) = far().await else { return };
@@ -262,7 +264,7 @@ async fn rl14_a_crowd_that_waits_its_turn_is_no_outage() {
     }
 }
 
-/// Spec/70: `audit verify` and `doctor` read beside the running service, which goes on writing; and after it ended.
+/// Spec/70: `audit verify` and `doctor` read while the service runs and writes, and after it ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl14_a_file_is_read_beside_its_writer() {
     let world = World::sqlite().await;

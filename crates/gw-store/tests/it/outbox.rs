@@ -1,12 +1,12 @@
-//! spec/70 rules 13, 15 and 18: what waits in the outbox is sealed as it was written, whatever became of either database.
+//! spec/70 rules 13, 15 and 18: waiting outbox rows are sealed as written, whatever happens to either database.
 
 use crate::{
     audit::ALL,
     world::{World, did, on_both_engines},
 };
-use gw_audit::{ChainId, Draft, OutboxFault, Record, ShardId, StoreId, Stream};
+use gw_audit::{ChainId, EncodedRecord, OutboxFault, Record, ShardId, StoreId, Stream};
 use gw_store::{
-    Actor, StoreError,
+    Actor, Store, StoreError,
     audit::{AuditFilter, OutboxAlarm, OutboxEntry},
     read::Scope,
     record::{NewOrganization, NewUser},
@@ -35,7 +35,7 @@ on_both_engines! {
     rl10_a_malformed_number_of_a_journal_hides_no_other,
 }
 
-/// Names what the trigger does on either engine.
+/// Returns the statements that create a malicious trigger on either engine.
 fn trigger(world: &World, when: &str, sqlite: &str, postgres: &str) -> Vec<String> {
     match world.engine {
         "sqlite" => vec![format!(
@@ -64,7 +64,7 @@ async fn tamper(world: &World, statements: &[String]) {
 const EVERY_COLUMN: &str = "action, actor_id, actor_external_id, created_at, ip_address, org_id, resource_id, \
      resource_name, resource_type, old_value, new_value, correlation_id, salt_seed, mac";
 
-/// A genuine row under id 1, in a table of its own, of a mutation that is not there.
+/// Stores a genuine row with id 1, whose mutation is undone, in a separate table.
 async fn capture(world: &World) {
     organization(world, "benign").await;
     world
@@ -77,7 +77,7 @@ async fn capture(world: &World) {
         .await;
 }
 
-async fn refused(world: &World, slug: &str) -> StoreError {
+async fn commit_error(world: &World, slug: &str) -> StoreError {
     let mut tx = world.begin().await;
     tx.create_organization(NewOrganization {
         slug: slug.into(),
@@ -93,7 +93,7 @@ async fn exists(world: &World, slug: &str) -> bool {
     world.rows(&sql, "n").await == [1]
 }
 
-/// The code of a mutation that was rolled back is genuine for the id that the next one gets.
+/// The code of a rolled-back mutation is genuine for the id that the next mutation gets.
 async fn rl9_a_row_exchanged_on_its_way_undoes_its_mutation(world: &World) {
     capture(world).await;
     let update =
@@ -109,7 +109,7 @@ async fn rl9_a_row_exchanged_on_its_way_undoes_its_mutation(world: &World) {
     )
     .await;
     for _ in 0..2 {
-        let error = refused(world, "hidden").await;
+        let error = commit_error(world, "hidden").await;
         assert!(
             matches!(error, StoreError::EntryAltered) && error.is_unavailable(),
             "{error:?}"
@@ -143,12 +143,12 @@ async fn rl9_a_row_removed_on_its_way_undoes_its_mutation(world: &World) {
         ),
     )
     .await;
-    assert!(matches!(refused(world, "hidden").await, StoreError::EntryAltered));
+    assert!(matches!(commit_error(world, "hidden").await, StoreError::EntryAltered));
     assert!(!exists(world, "hidden").await);
     assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Altered(2)]);
 }
 
-/// A deferred trigger runs when nothing of ours can look any more but afterwards.
+/// A deferred trigger runs during the commit, so only a check afterwards can detect it.
 async fn rl9_a_row_exchanged_by_the_commit_itself_is_told(world: &World) {
     if world.engine == "sqlite" {
         return;
@@ -160,13 +160,13 @@ async fn rl9_a_row_exchanged_by_the_commit_itself_is_told(world: &World) {
         &trigger(world, "CONSTRAINT TRIGGER evil AFTER INSERT", "", remove),
     )
     .await;
-    let error = refused(world, "hidden").await;
+    let error = commit_error(world, "hidden").await;
     assert!(matches!(error, StoreError::Unconfirmed(_)), "{error:?}");
     assert!(exists(world, "hidden").await);
     assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Lost(2)]);
 }
 
-/// Whichever instance seals them: it takes any row with a genuine code.
+/// Any instance may seal the rows, as it accepts any row with a genuine code.
 async fn rl9_the_writer_looks_after_its_rows_until_they_are_sealed(world: &World) {
     for slug in ["one", "two", "three"] {
         organization(world, slug).await;
@@ -201,7 +201,7 @@ async fn rl3_ids_go_on_above_every_known_one_whatever_the_counter_says(world: &W
     world
         .tamper(&[
             "UPDATE policy_store SET last_outbox_id = 0",
-            // Nobody gave out these: one is in the way, the other is the end of all numbers.
+            // No mutation was given these ids: one is the next id, the other the maximum.
             "INSERT INTO audit_outbox (id, action, actor_external_id, created_at, resource_type) \
              VALUES (5, 'delete', 'did:test:nobody', 1, 'user'), \
              (9223372036854775807, 'delete', 'did:test:nobody', 1, 'user')",
@@ -246,13 +246,14 @@ async fn rl10_a_malformed_row_that_waits_does_not_take_the_page(world: &World) {
     assert_eq!(faults, [None, Some(OutboxFault::Unauthenticated), None]);
 }
 
-/// RL14. The lock stands until the mutation has answered.
+/// RL14. The lock is held until the mutation has returned.
 async fn rl14_a_mutation_does_not_wait_long_for_a_lock(world: &World) {
     let locks: &[&str] = match world.engine {
         "sqlite" => &["BEGIN IMMEDIATE"],
         _ => &[
             "BEGIN; SELECT epoch FROM policy_epoch FOR UPDATE",
             "BEGIN; LOCK TABLE audit_outbox IN ACCESS EXCLUSIVE MODE",
+            "BEGIN; LOCK TABLE organizations IN ACCESS EXCLUSIVE MODE",
         ],
     };
     for lock in locks {
@@ -260,25 +261,29 @@ async fn rl14_a_mutation_does_not_wait_long_for_a_lock(world: &World) {
         for sql in lock.split("; ") {
             other.execute_unprepared(sql).await.unwrap();
         }
-        let mutate = async {
-            let mut tx = world.store.begin(&Actor::system()).await?;
+        let mutate = async |store: Store, n: usize| {
+            let mut tx = store.begin(&Actor::system()).await?;
             tx.create_organization(NewOrganization {
-                slug: "late".into(),
+                slug: format!("late{n}"),
                 ..Default::default()
             })
             .await?;
             tx.commit().await
         };
-        let answer = tokio::time::timeout(SOON, mutate)
-            .await
-            .expect("an answer while the lock stands");
-        assert!(
-            answer.as_ref().is_err_and(StoreError::is_unavailable),
-            "{lock}: {answer:?}"
-        );
+        // Queued mutations do not each time out one after another.
+        let mut mutations = tokio::task::JoinSet::new();
+        (0..20).for_each(|n| drop(mutations.spawn(mutate(world.store.clone(), n))));
+        let answers = tokio::time::timeout(SOON, mutations.join_all());
+        let answers = answers.await.expect("answers while the lock stands");
+        for answer in answers {
+            assert!(
+                answer.as_ref().is_err_and(StoreError::is_unavailable),
+                "{lock}: {answer:?}"
+            );
+        }
         assert!(!world.store.takes_writes(), "readiness is told");
         if world.engine == "sqlite" {
-            // Connections that are opened meanwhile need no lock.
+            // Connections opened meanwhile need no lock.
             let another = world.another_store(5).await;
             let reads = (0..4).map(|_| {
                 let another = another.clone();
@@ -294,7 +299,7 @@ async fn rl14_a_mutation_does_not_wait_long_for_a_lock(world: &World) {
     }
 }
 
-/// Far less than sessions and files wait for locks otherwise.
+/// Much shorter than the ordinary lock timeouts of sessions and files.
 const SOON: Duration = Duration::from_secs(8);
 
 async fn organization(world: &World, slug: &str) {
@@ -359,7 +364,7 @@ async fn rl9_a_changed_or_forged_row_is_told(world: &World) {
         .tamper(&[
             "UPDATE audit_outbox SET actor_external_id = 'did:test:somebody' WHERE id = 1",
             "UPDATE audit_outbox SET created_at = created_at + 1 WHERE id = 2",
-            // A row of one's own under an id to come, with the code of another.
+            // A forged row with a future id and the code of another row.
             "INSERT INTO audit_outbox (id, action, actor_external_id, created_at, resource_type, salt_seed, mac) \
              SELECT 6, action, actor_external_id, created_at, resource_type, salt_seed, mac FROM audit_outbox WHERE id = 3",
             "UPDATE audit_outbox SET mac = NULL WHERE id = 4",
@@ -393,10 +398,11 @@ async fn rl9_a_row_that_cannot_be_read_holds_up_no_other(world: &World) {
     }
 }
 
-/// What an older audit store lost is sealed again: same bytes, same openings, so what was signed still holds.
+/// Entries that a restored audit store lost are sealed again with the same bytes and openings, so signatures stay
+/// valid.
 async fn rl6_a_row_becomes_the_same_entry_again(world: &World) {
     organization(world, "one").await;
-    let draft = |row: OutboxEntry| Draft::new(&Record::Admin(row.entry), &row.salts);
+    let draft = |row: OutboxEntry| EncodedRecord::new(&Record::Admin(row.entry), &row.salts);
     let first = waiting(world).await.remove(0);
     let id = first.id;
     let before = draft(first);
@@ -475,13 +481,13 @@ async fn rl14_an_epoch_that_nobody_gave_refuses_changes_as_unavailable(world: &W
     world
         .tamper(&["UPDATE policy_epoch SET epoch = 9223372036854775807"])
         .await;
-    let refused = world
+    let error = world
         .store
         .begin(&Actor::system())
         .await
         .expect_err("nothing can be changed");
-    assert!(refused.is_unavailable() && !world.store.takes_writes(), "{refused:?}");
-    // As the log says.
+    assert!(error.is_unavailable() && !world.store.takes_writes(), "{error:?}");
+    // The repair statement from the log line.
     world
         .tamper(&[
             "UPDATE policy_epoch SET epoch = (SELECT max(epoch) FROM policy_history WHERE epoch < 9007199254740992)",

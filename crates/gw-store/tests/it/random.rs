@@ -1,20 +1,20 @@
-//! The snapshot that followed any sequence of mutations equals the one loaded fresh, on both engines.
+//! After any sequence of mutations, the incrementally updated snapshot equals a freshly loaded one, on both engines.
 
 use crate::world::{World, did};
 use gw_policy::snapshot::{Group, Organization, SystemToggle};
 use gw_store::{
     BootClock, Feed, FeedTiming, StoreError, Tx,
     record::{
-        AccessInput, CreationKind, GrantPatch, GroupPatch, LinkProof, Mined, MinedContract, NewContract, NewGrant,
-        NewGroup, NewMembership, NewOrganization, NewReservation, NewTenant, NewUser, Object, SendAccepted, SendStart,
-        SharedInfraInput, TenantPatch, UserPatch,
+        AccessInput, CreationKind, GrantPatch, GroupPatch, JsonObject, LinkProof, Mined, MinedContract, NewContract,
+        NewGrant, NewGroup, NewMembership, NewOrganization, NewReservation, NewTenant, NewUser, SendAccepted,
+        SendStart, SharedInfraInput, TenantPatch, UserPatch,
     },
 };
 use gw_types::{Address, B256, OrgId, Seconds, TenantId, TokenId, UserId};
 use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use std::{sync::Arc, time::Duration};
 
-/// One mutation; the numbers choose among what exists, so that most of them hit something.
+/// One mutation; the numbers choose among existing objects, so that most steps have an effect.
 #[derive(Clone, Debug)]
 enum Step {
     MakeOrganization(u8),
@@ -87,20 +87,20 @@ fn address(n: u8) -> Address {
     Address::repeat_byte(n + 1)
 }
 
-/// What a step refers to may be gone: then it does nothing, or the store refuses it.
+/// Runs a step. Its object may be gone: then it does nothing, or the store rejects it.
 async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
     let user = async |tx: &Tx, n: u8| -> Result<UserId, StoreError> {
-        let found = tx.read().find_user_by_external_id(&did(&format!("u{n}"))).await?;
-        Ok(found.map_or(UserId::fixed(0), |user| user.id))
+        let stored = tx.read().find_user_by_external_id(&did(&format!("u{n}"))).await?;
+        Ok(stored.map_or(UserId::fixed(0), |user| user.id))
     };
     let org = async |tx: &Tx, n: u8| -> Result<OrgId, StoreError> {
-        let found = tx.read().find_organization_by_slug(&format!("o{n}")).await?;
-        Ok(found.map_or(Organization::DEFAULT, |org| org.id))
+        let stored = tx.read().find_organization_by_slug(&format!("o{n}")).await?;
+        Ok(stored.map_or(Organization::DEFAULT, |org| org.id))
     };
     let group = async |tx: &Tx, n: u8| -> Result<_, StoreError> {
         let org = org(tx, n / 2).await?;
-        let found = tx.read().find_group_by_slug(org, &format!("g{n}")).await?;
-        Ok(found.map_or(Group::DEFAULT, |group| group.id))
+        let stored = tx.read().find_group_by_slug(org, &format!("g{n}")).await?;
+        Ok(stored.map_or(Group::DEFAULT, |group| group.id))
     };
     let contract = async |tx: &Tx, n: u8| tx.read().find_contract(address(n)).await;
     match *step {
@@ -280,7 +280,7 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
                 None => tx.create_shared_infra(address(n), input).await.map(|_| ()),
             }
         }
-        Step::BreakTag(n) => tx.break_shared_infra(address(n), B256::repeat_byte(9)).await,
+        Step::BreakTag(n) => tx.void_shared_infra_pin(address(n), B256::repeat_byte(9)).await,
         Step::Untag(n) => tx.delete_shared_infra(address(n)).await.map(|_| ()),
         Step::Turn(enabled) => {
             let until = tx.now().plus(Seconds(60));
@@ -332,7 +332,7 @@ async fn deploy(tx: &mut Tx, user: UserId, org: OrgId, n: u8) -> Result<(), Stor
             let created = vec![MinedContract {
                 address,
                 kind: CreationKind::Runtime,
-                metadata: Object::new(),
+                metadata: JsonObject::new(),
             }];
             let (block_hash, block_number) = (B256::repeat_byte(1), 1);
             tx.settle_mined(Mined {
@@ -351,7 +351,7 @@ async fn deploy(tx: &mut Tx, user: UserId, org: OrgId, n: u8) -> Result<(), Stor
     }
 }
 
-/// Several mutations a transaction, some of which fail: those are rolled back whole.
+/// Runs several mutations per transaction, some of which fail: those are rolled back completely.
 async fn follows(world: &World, transactions: Vec<Vec<Step>>) -> Result<(), TestCaseError> {
     let timing = FeedTiming {
         max_skew: Duration::MAX,
@@ -359,7 +359,7 @@ async fn follows(world: &World, transactions: Vec<Vec<Step>>) -> Result<(), Test
         ..FeedTiming::default()
     };
     let feed = Feed::start(&world.store, timing, Arc::new(BootClock)).await.unwrap();
-    let (mut kept, of) = (0, transactions.len());
+    let (mut kept, total) = (0, transactions.len());
     for steps in transactions {
         let mut tx = world.begin().await;
         let mut outcome = Ok(());
@@ -379,21 +379,21 @@ async fn follows(world: &World, transactions: Vec<Vec<Step>>) -> Result<(), Test
         }
         world.clock.pass(1);
     }
-    assert!(kept * 3 > of, "only {kept} of {of} mutations meant anything");
+    assert!(kept * 3 > total, "only {kept} of {total} mutations meant anything");
     let (followed, loaded) = (feed.pin().snapshot, world.store.load().await.unwrap());
     prop_assert_eq!(followed.epoch(), loaded.epoch());
     prop_assert!(followed.same_rows(&loaded));
     Ok(())
 }
 
-/// A peopled world first, so that most of what follows finds something.
+/// Creates organizations, groups and users first, so that most later steps have an effect.
 fn transactions() -> impl Strategy<Value = Vec<Vec<Step>>> {
     let people = (0..6).flat_map(|n| [Step::MakeOrganization(n), Step::MakeGroup(n), Step::MakeUser(n)]);
     let first: Vec<Vec<Step>> = people.map(|step| vec![step]).collect();
     vec(vec(step(), 1..4), 60..90).prop_map(move |rest| [first.clone(), rest].concat())
 }
 
-/// The cases of one engine, each on a database of its own.
+/// The cases of one engine, each run on a database of its own.
 fn cases() -> Vec<Vec<Vec<Step>>> {
     let mut runner = TestRunner::deterministic();
     (0..6)

@@ -1,4 +1,4 @@
-//! spec/80 sections 3 and 4: scope, filters, totals and order are the database's.
+//! spec/80 sections 3 and 4: the database computes scope, filters, totals and order.
 
 use crate::world::{World, did, on_both_engines};
 use gw_policy::snapshot::{Group, Organization};
@@ -253,7 +253,7 @@ async fn spec80_7_users_are_found_by_name_address_group_and_role(world: &World) 
         names(world, role(Role::Member)).await,
         ["admin", "both", "foreign", "trader"]
     );
-    // A read-only administrator is no plain member.
+    // A read-only administrator does not count as a plain member.
     let mut tx = world.begin().await;
     let readers = NewGroup {
         is_org_readonly_admin: true,
@@ -290,7 +290,7 @@ async fn spec80_8_contracts_are_found_by_name_address_and_time(world: &World) {
         tx.commit().await.unwrap();
     }
     let read = world.store.read();
-    let found = async |filter: ContractFilter| -> Vec<String> {
+    let contract_names = async |filter: ContractFilter| -> Vec<String> {
         let page = read.list_contracts(banks.left, &filter, ALL).await.unwrap();
         assert_eq!(page.total, page.rows.len() as u64);
         page.rows.into_iter().map(|contract| contract.name).collect()
@@ -300,12 +300,12 @@ async fn spec80_8_contracts_are_found_by_name_address_and_time(world: &World) {
         ..Default::default()
     };
     assert_eq!(
-        found(ContractFilter::default()).await,
+        contract_names(ContractFilter::default()).await,
         ["Gold Token", "Silver Token", "Vault"]
     );
-    assert_eq!(found(search("token")).await, ["Gold Token", "Silver Token"]);
+    assert_eq!(contract_names(search("token")).await, ["Gold Token", "Silver Token"]);
     assert_eq!(
-        found(search(&Address::repeat_byte(0xcd).to_string())).await,
+        contract_names(search(&Address::repeat_byte(0xcd).to_string())).await,
         ["Silver Token"]
     );
     for part in [
@@ -313,18 +313,18 @@ async fn spec80_8_contracts_are_found_by_name_address_and_time(world: &World) {
         "0xcdcd",
         Address::repeat_byte(0xcd).to_string().get(..40).unwrap(),
     ] {
-        assert_eq!(found(search(part)).await, Vec::<String>::new(), "{part}");
+        assert_eq!(contract_names(search(part)).await, Vec::<String>::new(), "{part}");
     }
     let after = ContractFilter {
         created_after: Some(start.plus(Seconds(20))),
         ..Default::default()
     };
-    assert_eq!(found(after).await, ["Silver Token", "Vault"]);
+    assert_eq!(contract_names(after).await, ["Silver Token", "Vault"]);
     let before = ContractFilter {
         created_before: Some(start.plus(Seconds(10))),
         ..Default::default()
     };
-    assert_eq!(found(before).await, ["Gold Token"]);
+    assert_eq!(contract_names(before).await, ["Gold Token"]);
     let summary = read.grant_summary(banks.left).await.unwrap();
     assert_eq!(summary.len(), 2);
     assert!(

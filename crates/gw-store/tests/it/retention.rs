@@ -1,11 +1,11 @@
-//! RL13, spec/70 rules 23 and 24: what is pruned, what stays, and what is left to verify by.
+//! RL13, spec/70 rules 23 and 24: which entries are pruned, which stay, and what remains for verification.
 
 use crate::{
     audit::{HERE, LIFE, NoChance, Writer, call, writer},
     world::{World, did, on_both_engines},
 };
 use gw_audit::{
-    AccessRecord, Action, Anchor, Chain, Checkpoint, CheckpointKey, Draft, Hash, Outcome, Record, ResourceType,
+    AccessRecord, Action, Anchor, Chain, Checkpoint, CheckpointKey, EncodedRecord, Hash, Outcome, Record, ResourceType,
     SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, tree,
     verify::{ChainVerifier, Report, Row, TrustedKeys},
 };
@@ -38,7 +38,7 @@ fn key() -> CheckpointKey {
     CheckpointKey::from_seed(&[9; 32])
 }
 
-/// Signs a chain as it is sealed.
+/// Signs a checkpoint of the sealed chain.
 async fn sign(writer: &Writer) {
     let chain = writer.claim.chain;
     let size = writer.chain.head().size;
@@ -117,7 +117,7 @@ async fn rl13_a_pruned_chain_verifies_and_proves_as_before(world: &World) {
     let begin = world.clock.now();
     let mut writer = filled(world, 700).await;
     sign(&writer).await;
-    let all: Vec<Hash> = writer.audit.leaves(writer.claim.chain, 0, 1000).await.unwrap();
+    let all_leaves: Vec<Hash> = writer.audit.leaves(writer.claim.chain, 0, 1000).await.unwrap();
     let mut orgs = writer.audit.org_heads(writer.claim.chain).await.unwrap();
     orgs.sort_by_key(|(id, _)| *id);
     world.clock.pass(2 * DAY);
@@ -125,28 +125,28 @@ async fn rl13_a_pruned_chain_verifies_and_proves_as_before(world: &World) {
     writer.seal().await;
     sign(&writer).await;
 
-    let none = Holds::default();
-    let mut gone = 0;
-    // Batches that end within a tile of hashes, at its end, and behind it.
+    let no_holds = Holds::default();
+    let mut pruned_count = 0;
+    // Batches that end within a tile of hashes, at its end, and beyond it.
     for (limit, count) in [(100, 100), (156, 156), (1000, 145)] {
         let pruned = prune(
             &writer,
             Timestamp::from_micros(begin.micros() + 400_000_000),
             limit,
-            &none,
+            &no_holds,
         )
         .await;
         assert_eq!(pruned.count, count, "limit {limit}");
         assert_eq!(pruned.stopped.is_some(), limit == 1000);
-        gone += count;
+        pruned_count += count;
         let (anchor, report) = verify(&writer).await;
-        assert_eq!((anchor.head.size, report.findings), (gone, Vec::new()));
-        assert_eq!(report.scanned, 702 - gone);
+        assert_eq!((anchor.head.size, report.findings), (pruned_count, Vec::new()));
+        assert_eq!(report.scanned, 702 - pruned_count);
         for from in [0, 1, 255, 256, 300, 400] {
             let leaves = writer.audit.leaves(writer.claim.chain, from, 50).await.unwrap();
             let from = usize::try_from(from).unwrap();
             assert!(
-                !leaves.is_empty() && leaves == all[from..from + leaves.len()],
+                !leaves.is_empty() && leaves == all_leaves[from..from + leaves.len()],
                 "hashes stay, from {from}"
             );
         }
@@ -156,7 +156,7 @@ async fn rl13_a_pruned_chain_verifies_and_proves_as_before(world: &World) {
     still.retain(|(id, _)| *id != HERE);
     assert_eq!(still, orgs, "enough to continue the chain");
     assert_eq!(
-        prune(&writer, begin, 1000, &none).await,
+        prune(&writer, begin, 1000, &no_holds).await,
         Pruned {
             count: 0,
             stopped: Some(StopReason::Young)
@@ -186,7 +186,7 @@ async fn rl13_what_is_young_held_open_or_unsigned_stays(world: &World) {
         writer.append(world, record);
     }
     writer.seal().await;
-    let none = Holds::default();
+    let no_holds = Holds::default();
     let late = begin.plus(Seconds(10 * 86_400));
     world.clock.pass(DAY - 60);
     let young = Pruned {
@@ -194,7 +194,7 @@ async fn rl13_what_is_young_held_open_or_unsigned_stays(world: &World) {
         stopped: Some(StopReason::Young),
     };
     assert_eq!(
-        prune(&writer, late, 100, &none).await,
+        prune(&writer, late, 100, &no_holds).await,
         young,
         "what a journal may have to seal again"
     );
@@ -203,7 +203,7 @@ async fn rl13_what_is_young_held_open_or_unsigned_stays(world: &World) {
         count: 0,
         stopped: Some(StopReason::Unsigned),
     };
-    assert_eq!(prune(&writer, late, 100, &none).await, unsigned);
+    assert_eq!(prune(&writer, late, 100, &no_holds).await, unsigned);
     sign(&writer).await;
 
     let stream: Holds = [HoldScope::Stream(Stream::Access)].into_iter().collect();
@@ -223,14 +223,14 @@ async fn rl13_what_is_young_held_open_or_unsigned_stays(world: &World) {
         stopped: Some(StopReason::OpenSend { seq: 5 }),
     };
     assert_eq!(
-        prune(&writer, late, 100, &none).await,
+        prune(&writer, late, 100, &no_holds).await,
         open(1),
         "a send without outcome"
     );
-    assert_eq!(prune(&writer, late, 100, &none).await, open(0));
+    assert_eq!(prune(&writer, late, 100, &no_holds).await, open(0));
     writer.append(world, send(2).1);
     writer.seal().await;
-    let pruned = prune(&writer, late, 100, &none).await;
+    let pruned = prune(&writer, late, 100, &no_holds).await;
     assert_eq!(
         pruned,
         Pruned {
@@ -270,7 +270,7 @@ async fn rl13_what_was_tampered_with_is_evidence_and_stays(world: &World) {
     sign(&writer).await;
     world.clock.pass(2 * DAY);
     let late = world.clock.now();
-    let none = Holds::default();
+    let no_holds = Holds::default();
     for (change, back) in [
         ("status_code = 500", "status_code = 200"),
         ("created_at = created_at - 1", "created_at = created_at + 1"),
@@ -283,12 +283,12 @@ async fn rl13_what_was_tampered_with_is_evidence_and_stays(world: &World) {
             count: 0,
             stopped: Some(StopReason::Tampered { seq: 7 }),
         };
-        assert_eq!(prune(&writer, late, 100, &none).await, stays, "{change}");
+        assert_eq!(prune(&writer, late, 100, &no_holds).await, stays, "{change}");
         world
             .tamper_audit(&format!("UPDATE entries SET {back} WHERE seq = 7"))
             .await;
     }
-    // A whole history hashed anew does not make the root that was signed.
+    // A completely rehashed history does not produce the signed root.
     world
         .tamper_audit("UPDATE checkpoints SET note = replace(note, 'access', 'acces5')")
         .await;
@@ -296,13 +296,13 @@ async fn rl13_what_was_tampered_with_is_evidence_and_stays(world: &World) {
         count: 0,
         stopped: Some(StopReason::Tampered { seq: 0 }),
     };
-    assert_eq!(prune(&writer, late, 100, &none).await, stays, "no signature");
+    assert_eq!(prune(&writer, late, 100, &no_holds).await, stays, "no signature");
     world
         .tamper_audit("UPDATE checkpoints SET note = replace(note, 'acces5', 'access')")
         .await;
     world.tamper_audit("DELETE FROM entries WHERE seq = 3").await;
     assert!(matches!(
-        prune(&writer, late, 2, &none).await,
+        prune(&writer, late, 2, &no_holds).await,
         Pruned {
             count: 0,
             stopped: Some(StopReason::Tampered { .. })
@@ -333,7 +333,7 @@ async fn rl13_a_chain_goes_on_behind_an_organization_that_was_pruned(world: &Wor
         ..call("eth_call", 200)
     };
     let entry = resumed
-        .entry(Draft::new(&record.into(), &NoChance), world.clock.now())
+        .entry(EncodedRecord::new(&record.into(), &NoChance), world.clock.now())
         .unwrap();
     assert_eq!(entry.header.org.unwrap().seq, 2, "the organization's numbers go on");
     writer.chain = resumed;
@@ -348,9 +348,9 @@ async fn rl13_a_prune_is_told_of_once_by_the_normal_path(world: &World) {
     let writer = filled(world, 30).await;
     sign(&writer).await;
     world.clock.pass(2 * DAY);
-    let none = Holds::default();
+    let no_holds = Holds::default();
     for _ in 0..3 {
-        prune(&writer, world.clock.now(), 10, &none).await;
+        prune(&writer, world.clock.now(), 10, &no_holds).await;
     }
     let prunes = writer.audit.unlogged_prunes().await.unwrap();
     assert_eq!(prunes.len(), 1, "batches that follow each other are one prune");
@@ -367,7 +367,7 @@ async fn rl13_a_prune_is_told_of_once_by_the_normal_path(world: &World) {
         (Action::PruneAccess, ResourceType::Audit)
     );
     assert_eq!(entry.actor_external_id.as_deref(), Some(SYSTEM_RETENTION));
-    let said = entry.new_value.as_deref().unwrap();
+    let new_value = entry.new_value.as_deref().unwrap();
     for member in [
         "\"reason\":\"ttl\"",
         "\"deleted_count\":30",
@@ -375,13 +375,13 @@ async fn rl13_a_prune_is_told_of_once_by_the_normal_path(world: &World) {
         "lowest_id",
         "highest_id",
     ] {
-        assert!(said.contains(member), "{member} in {said}");
+        assert!(new_value.contains(member), "{member} in {new_value}");
     }
     for member in ["new_anchor_hash", "cutoff"] {
-        assert!(said.contains(member), "{member} in {said}");
+        assert!(new_value.contains(member), "{member} in {new_value}");
     }
-    // What goes later is a prune of its own.
-    prune(&writer, world.clock.now(), 10, &none).await;
+    // Later removals are a separate prune.
+    prune(&writer, world.clock.now(), 10, &no_holds).await;
     assert_eq!(writer.audit.unlogged_prunes().await.unwrap()[0].first_seq, 30);
 }
 
@@ -407,19 +407,19 @@ async fn rl13_legal_holds_are_audited(world: &World) {
     assert!(holds.keep(Stream::Access, Some(HERE)) && holds.keep(Stream::Security, None));
     assert!(!holds.keep(Stream::Access, None) && !holds.keep(Stream::Admin, Some(OrgId::fixed(1))));
     let mut tx = world.begin().await;
-    assert_eq!(tx.lift_hold(hold.id, "closed").await.unwrap(), hold);
-    let again = tx.lift_hold(hold.id, "closed").await;
+    assert_eq!(tx.clear_legal_hold(hold.id, "closed").await.unwrap(), hold);
+    let again = tx.clear_legal_hold(hold.id, "closed").await;
     assert!(matches!(again, Err(StoreError::NotFound(Missing::LegalHold))));
     tx.commit().await.unwrap();
     assert_eq!(world.store.read().list_holds().await.unwrap().len(), 1);
     let entries = world.store.outbox(0, 10).await.unwrap();
-    let said: Vec<_> = entries
+    let changes: Vec<_> = entries
         .iter()
         .map(|row| (row.entry.action, row.entry.resource_type))
         .collect();
     let audit = |action| (action, ResourceType::Audit);
     assert_eq!(
-        said,
+        changes,
         [audit(Action::Create), audit(Action::Create), audit(Action::Revoke)]
     );
     assert!(
@@ -442,14 +442,14 @@ async fn rl13_checkpoints_that_anchors_stand_on_stay(world: &World) {
     let first = writer.audit.unlogged_prunes().await.unwrap().remove(0);
     writer.audit.mark_prune_logged(&first).await.unwrap();
     prune(&writer, world.clock.now(), 20, &Holds::default()).await;
-    // 11 and 31 are pruned and nothing stands on them; on 21 and 41 the two anchors do.
+    // The checkpoints at 11 and 31 are pruned and no anchor refers to them; the two anchors refer to 21 and 41.
     assert_eq!(writer.audit.thin_checkpoints(writer.claim.chain).await.unwrap(), 2);
     assert_eq!(writer.audit.checkpoints(writer.claim.chain).await.unwrap().len(), 3);
     assert_eq!(verify(&writer).await.1.findings, []);
     writer.audit.give_back_space().await.unwrap();
 }
 
-/// RL13: nobody holds a turn until the end of time.
+/// RL13: no lease lasts until the end of time.
 async fn rl13_a_turn_that_nobody_could_have_taken_is_taken_over(world: &World) {
     let audit = world.audit().await;
     assert!(audit.take_turn("retention", "one", LIFE).await.unwrap());
@@ -464,7 +464,7 @@ async fn rl13_a_turn_that_nobody_could_have_taken_is_taken_over(world: &World) {
     assert!(!audit.take_turn("retention", "one", LIFE).await.unwrap());
 }
 
-/// Spec/70 rule 6: the genesis names cluster, format and key; chains that were begun with the time zero keep it, too.
+/// Spec/70 rule 6: the genesis names cluster, format and key; this also holds for chains started with time zero.
 async fn rl13_a_genesis_without_a_time_is_as_old_as_the_entry_behind_it(world: &World) {
     let mut writer = writer(world, Stream::Access).await;
     let id = writer.claim.chain;
@@ -475,8 +475,8 @@ async fn rl13_a_genesis_without_a_time_is_as_old_as_the_entry_behind_it(world: &
     (writer.chain, writer.tail) = (chain, vec![gw_store::audit::ToSeal { entry }]);
     writer.seal().await;
     sign(&writer).await;
-    let none = Holds::default();
-    let pruned = prune(&writer, world.clock.now(), 100, &none).await;
+    let no_holds = Holds::default();
+    let pruned = prune(&writer, world.clock.now(), 100, &no_holds).await;
     assert_eq!(
         (pruned.count, pruned.stopped),
         (0, Some(StopReason::Young)),
@@ -486,14 +486,14 @@ async fn rl13_a_genesis_without_a_time_is_as_old_as_the_entry_behind_it(world: &
     writer.append(world, call("eth_call", 200));
     writer.seal().await;
     sign(&writer).await;
-    let pruned = prune(&writer, world.clock.now(), 100, &none).await;
+    let pruned = prune(&writer, world.clock.now(), 100, &no_holds).await;
     assert_eq!(
         (pruned.count, pruned.stopped),
         (0, Some(StopReason::Young)),
         "younger entries stand behind it"
     );
     world.clock.pass(2 * DAY);
-    assert_eq!(prune(&writer, world.clock.now(), 100, &none).await.count, 2);
+    assert_eq!(prune(&writer, world.clock.now(), 100, &no_holds).await.count, 2);
 }
 
 /// A chain that was pruned up to its middle.
@@ -549,7 +549,7 @@ async fn rl9_a_changed_column_beside_an_anchor_is_seen(world: &World) {
         world.tamper_audit(&format!("UPDATE {undo}")).await;
         assert!(seen().await, "{undo}");
     }
-    // What the sealed entry says holds the columns to it.
+    // The columns must agree with the sealed entry.
     let prunes = writer.audit.unlogged_prunes().await.unwrap();
     let mut tx = world.store.begin(&Actor::named(SYSTEM_RETENTION)).await.unwrap();
     tx.note_prune(&prunes[0]);

@@ -1,4 +1,4 @@
-//! The schema: golden per engine, seeded, forward only.
+//! The schema: equal to the golden file of each engine, seeded, forward only.
 
 use crate::world::{World, on_both_engines};
 use gw_policy::snapshot::{Group, Organization};
@@ -64,7 +64,7 @@ async fn an_empty_database_is_told_from_a_migrated_one(world: &World) {
     assert!(matches!(fresh.store.check_schema().await, Err(StoreError::Schema(state)) if state.starts_with("missing")));
 }
 
-/// RL2: triggers, rules, views, row security and the like on tables of ours, or in their place.
+/// RL2: triggers, rules, views, row security and similar objects on our tables or in their place.
 async fn rl2_what_no_migration_made_is_named(world: &World) {
     let audit = world.audit().await;
     assert_eq!(world.store.foreign_objects().await.unwrap(), Vec::<String>::new());

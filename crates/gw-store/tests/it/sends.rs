@@ -1,12 +1,13 @@
-//! R1-R4, W5, W6, LK-5 to LK-7, HD10, HD14: what the send path writes and what links forbid.
+//! R1-R4, W5, W6, LK-5 to LK-7, HD10, HD14: rows of the send path, and the rules for links.
 
 use crate::world::{World, did, on_both_engines};
 use gw_policy::snapshot::LinkKind;
 use gw_store::{
     StoreError,
     record::{
-        CreationKind, LinkProof, Mined, MinedContract, NewContract, NewGroup, NewMembership, NewOrganization,
-        NewReservation, NewUser, Object, ReservationState, SendAccepted, SendRows, SendStart, SenderLink, WalletProof,
+        CreationKind, JsonObject, LinkProof, Mined, MinedContract, NewContract, NewGroup, NewMembership,
+        NewOrganization, NewReservation, NewUser, ReservationState, SendAccepted, SendRows, SendStart, SenderLink,
+        WalletProof,
     },
 };
 use gw_types::{Address, B256, Clock, OrgId, Seconds, UserId};
@@ -147,7 +148,7 @@ fn mined(world: &World, cast: &Cast) -> Mined {
         created: vec![MinedContract {
             address: CREATED,
             kind: CreationKind::Plain,
-            metadata: Object::new(),
+            metadata: JsonObject::new(),
         }],
     }
 }
@@ -157,14 +158,14 @@ async fn r3_a_mined_creation_is_registered_for_the_deployer(world: &World) {
     let rows = start(world, &cast).await;
     accept(world, rows, None).await;
     let mut tx = world.begin().await;
-    let made = tx.settle_mined(mined(world, &cast)).await.unwrap();
+    let contracts = tx.settle_mined(mined(world, &cast)).await.unwrap();
     assert!(tx.settle_mined(mined(world, &cast)).await.unwrap().is_empty(), "once");
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
     let contract = snapshot.contract(CREATED).unwrap();
     assert_eq!(
         (contract.id, contract.org, contract.deployer),
-        (made[0], cast.org, Some(cast.user))
+        (contracts[0], cast.org, Some(cast.user))
     );
     let grants = snapshot.grants(contract.id);
     assert_eq!(grants.len(), 1);
@@ -199,7 +200,7 @@ async fn hd36_a_group_of_the_deployer_groups_name_keeps_no_block_back(world: &Wo
     let snapshot = world.store.load().await.unwrap();
     let group = snapshot.grants(snapshot.contract(CREATED).unwrap().id)[0].group;
     let slug = snapshot.group(group).unwrap().slug.to_string();
-    // What an administrator of the second organization may do.
+    // An administrator of the second organization may create such a group.
     let mut tx = world.begin().await;
     tx.create_group(NewGroup::plain(second, "other", slug.to_uppercase()))
         .await
@@ -208,7 +209,7 @@ async fn hd36_a_group_of_the_deployer_groups_name_keeps_no_block_back(world: &Wo
     let created = vec![MinedContract {
         address,
         kind: CreationKind::Plain,
-        metadata: Object::new(),
+        metadata: JsonObject::new(),
     }];
     tx.settle_mined(Mined {
         org: second,
@@ -232,7 +233,7 @@ async fn hd35_a_deployment_undoes_no_removal(world: &World) {
         let created = vec![MinedContract {
             address,
             kind: CreationKind::Plain,
-            metadata: Object::new(),
+            metadata: JsonObject::new(),
         }];
         tx.settle_mined(Mined {
             created,
@@ -242,7 +243,7 @@ async fn hd35_a_deployment_undoes_no_removal(world: &World) {
         .unwrap();
         tx.commit().await.unwrap();
     };
-    // Who is in for a time deploys: what that adds lasts no longer.
+    // A temporary member deploys: the added membership lasts no longer.
     let end = world.clock.now().plus(Seconds(1800));
     let mut tx = world.begin().await;
     let staff = tx
@@ -278,7 +279,7 @@ async fn hd35_a_deployment_undoes_no_removal(world: &World) {
         group(0x23),
         "what was deployed is the group's all the same"
     );
-    // A group of that slug that an administrator made is not the deployer's.
+    // A group with that slug created by an administrator is not the deployer's.
     let slug = snapshot.group(group(0x22)).unwrap().slug.to_string();
     let mut tx = world.begin().await;
     let new = NewOrganization {
@@ -297,7 +298,7 @@ async fn hd35_a_deployment_undoes_no_removal(world: &World) {
     let created = vec![MinedContract {
         address: CREATED,
         kind: CreationKind::Plain,
-        metadata: Object::new(),
+        metadata: JsonObject::new(),
     }];
     let created = created
         .into_iter()
@@ -442,7 +443,7 @@ async fn hd10_contracts_cannot_be_linked(world: &World) {
     assert_eq!(tx.link_sender(cast.other, WALLET).await.unwrap(), SenderLink::Unchanged);
 }
 
-fn said_yes() -> WalletProof {
+fn contract_wallet_proof() -> WalletProof {
     WalletProof {
         hash: TX,
         signature: vec![1, 2, 3],
@@ -451,7 +452,7 @@ fn said_yes() -> WalletProof {
 
 fn wallet_proof() -> LinkProof {
     LinkProof::ContractWallet {
-        proof: said_yes(),
+        proof: contract_wallet_proof(),
         owner: None,
     }
 }
@@ -475,10 +476,13 @@ async fn hd10_contract_wallets_are_asked_again(world: &World) {
     tx.commit().await.unwrap();
     assert!(due(world).await.is_empty(), "just proved");
     world.clock.pass(86_401);
-    let found = due(world).await;
-    assert_eq!(found.len(), 1, "keys are not asked");
-    let link = &found[0];
-    assert_eq!((link.user, link.address, &link.proof), (cast.user, WALLET, &said_yes()));
+    let due_links = due(world).await;
+    assert_eq!(due_links.len(), 1, "keys are not asked");
+    let link = &due_links[0];
+    assert_eq!(
+        (link.user, link.address, &link.proof),
+        (cast.user, WALLET, &contract_wallet_proof())
+    );
 
     let mut tx = world.begin().await;
     tx.confirm_wallet_link(cast.user, WALLET).await.unwrap();

@@ -1,5 +1,5 @@
-//! RL10: what somebody changed past the gateway is shown as tampered and never as what the columns say; values are erased
-//! only under a record.
+//! RL10: rows changed past the gateway are shown as tampered, never with the values of their columns; values are erased
+//! only with a record.
 
 use crate::{
     audit::{ALL, HERE, call, seal_outbox, writer},
@@ -19,8 +19,8 @@ on_both_engines! {
     rl10_an_erasure_leaves_the_chain_and_is_named_by_a_record,
 }
 
-/// Of each row of the access log, newest first, its method; none where it is shown as tampered.
-async fn shown(audit: &gw_store::AuditStore) -> Vec<Option<String>> {
+/// Returns the method of each row of the access log, newest first; `None` for rows shown as tampered.
+async fn listed_methods(audit: &gw_store::AuditStore) -> Vec<Option<String>> {
     let page = audit
         .list_access_logs(&AccessFilter::all(Scope::All), ALL)
         .await
@@ -45,8 +45,8 @@ async fn rl10_a_changed_row_is_shown_as_tampered(world: &World) {
         );
     }
     writer.seal().await;
-    let all = ["d", "c", "b", "a"].map(|method| Some(method.to_owned()));
-    assert_eq!(shown(&writer.audit).await, all);
+    let methods = ["d", "c", "b", "a"].map(|method| Some(method.to_owned()));
+    assert_eq!(listed_methods(&writer.audit).await, methods);
     let blob = |hex: &str| {
         if world.engine == "sqlite" {
             format!("x'{hex}'")
@@ -74,29 +74,33 @@ async fn rl10_a_changed_row_is_shown_as_tampered(world: &World) {
         world
             .tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 2"))
             .await;
-        let found = shown(&writer.audit).await;
-        let expected = [all[0].clone(), all[1].clone(), None, all[3].clone()];
-        assert_eq!(found, expected, "{change}");
-        let told: Vec<_> = writer.audit.take_tampered_reads().into_iter().collect();
-        let read = TamperedRead {
+        let listed = listed_methods(&writer.audit).await;
+        let expected = [methods[0].clone(), methods[1].clone(), None, methods[3].clone()];
+        assert_eq!(listed, expected, "{change}");
+        let reported: Vec<_> = writer.audit.take_tampered_reads().into_iter().collect();
+        let expected_read = TamperedRead {
             chain: Some(writer.claim.chain),
             seq: Some(2),
         };
-        assert_eq!(told, [read], "{change}: what is shown as tampered is told of");
+        assert_eq!(
+            reported,
+            [expected_read],
+            "{change}: what is shown as tampered is told of"
+        );
         assert!(writer.audit.take_tampered_reads().is_empty());
         world.tamper_audit("DELETE FROM entries").await;
         world.tamper_audit("INSERT INTO entries SELECT * FROM kept").await;
         world.tamper_audit("DROP TABLE kept").await;
     }
-    assert_eq!(shown(&writer.audit).await, all);
-    // Two ids exchanged: what orders the list is not hashed.
+    assert_eq!(listed_methods(&writer.audit).await, methods);
+    // Exchanges two ids: the order of the list is not hashed.
     let ids = "UPDATE entries SET id = CASE seq WHEN 1 THEN 1001 ELSE 1004 END WHERE seq IN (1, 4)";
     world.tamper_audit(ids).await;
-    let found = shown(&writer.audit).await;
+    let listed = listed_methods(&writer.audit).await;
     assert_eq!(
-        found.iter().filter(|row| row.is_none()).count(),
+        listed.iter().filter(|row| row.is_none()).count(),
         1,
-        "an id before its time: {found:?}"
+        "an id before its time: {listed:?}"
     );
 }
 
@@ -108,7 +112,7 @@ async fn rl10_one_malformed_row_does_not_take_the_page(world: &World) {
     }
     writer.seal().await;
     let malformed: &[&str] = match world.engine {
-        // A file's columns hold values of any type.
+        // SQLite columns accept values of any type.
         "sqlite" => &[
             "status_code = 'many'",
             "created_at = 'later'",
@@ -122,17 +126,17 @@ async fn rl10_one_malformed_row_does_not_take_the_page(world: &World) {
         world
             .tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 2"))
             .await;
-        let found = shown(&writer.audit).await;
-        assert_eq!(found.len(), 3, "{change}");
+        let listed = listed_methods(&writer.audit).await;
+        assert_eq!(listed.len(), 3, "{change}");
         assert_eq!(
-            found.iter().filter(|row| row.is_none()).count(),
+            listed.iter().filter(|row| row.is_none()).count(),
             1,
-            "{change}: {found:?}"
+            "{change}: {listed:?}"
         );
     }
-    // A chain whose own row says something else has no sound entry.
+    // A chain whose row was changed has no sound entry.
     world.tamper_audit("UPDATE chains SET stream = 'security'").await;
-    assert_eq!(shown(&writer.audit).await, [None, None, None]);
+    assert_eq!(listed_methods(&writer.audit).await, [None, None, None]);
 }
 
 async fn rl10_a_changed_audit_entry_is_shown_as_tampered(world: &World) {
@@ -213,19 +217,27 @@ async fn rl10_an_erasure_leaves_the_chain_and_is_named_by_a_record(world: &World
     world.store.mark_outbox_sealed(&sealed).await.unwrap();
 
     let ann = did("ann");
-    let none = Holds::default();
-    let plan = access.audit.plan_erasure(&ann, &none).await.unwrap();
+    let no_holds = Holds::default();
+    let plan = access.audit.plan_erasure(&ann, &no_holds).await.unwrap();
     let (calls, mutations) = (access.claim.chain, admin.claim.chain);
     assert_eq!(plan.entries, [(calls, 1), (calls, 4), (mutations, 1)]);
     assert_eq!((plan.held, plan.unreadable), (0, 0));
-    let held: Holds = [HoldScope::Organization(HERE)].into_iter().collect();
-    let kept = access.audit.plan_erasure(&ann, &held).await.unwrap();
-    assert_eq!((kept.entries.len(), kept.held), (1, 2), "a hold keeps values, too");
+    let holds: Holds = [HoldScope::Organization(HERE)].into_iter().collect();
+    let remaining_plan = access.audit.plan_erasure(&ann, &holds).await.unwrap();
+    assert_eq!(
+        (remaining_plan.entries.len(), remaining_plan.held),
+        (1, 2),
+        "a hold keeps values, too"
+    );
 
-    // The record first, by the normal path.
+    // The erasure record is written first, through the outbox.
     let mut records = Vec::new();
     for chain in [calls, mutations] {
-        let seqs = plan.entries.iter().filter(|(of, _)| *of == chain).map(|(_, seq)| *seq);
+        let seqs = plan
+            .entries
+            .iter()
+            .filter(|(entry_chain, _)| *entry_chain == chain)
+            .map(|(_, seq)| *seq);
         records.extend(ErasureRecord::of(chain, seqs, "request 12"));
     }
     let mut tx = world.begin().await;
@@ -240,7 +252,7 @@ async fn rl10_an_erasure_leaves_the_chain_and_is_named_by_a_record(world: &World
         0,
         "again: nothing is left to do"
     );
-    assert_eq!(access.audit.plan_erasure(&ann, &none).await.unwrap().entries, []);
+    assert_eq!(access.audit.plan_erasure(&ann, &no_holds).await.unwrap().entries, []);
     assert_eq!(access.audit.leaves(calls, 0, 100).await.unwrap(), hashes);
 
     let mut covered = Erasures::default();
@@ -262,8 +274,8 @@ async fn rl10_an_erasure_leaves_the_chain_and_is_named_by_a_record(world: &World
             assert!(!row.openings.windows(14).any(|part| part == b"\"did:test:ann\""));
         }
     }
-    // What is left is shown, and is not tampered with.
-    assert_eq!(shown(&access.audit).await.into_iter().flatten().count(), 4);
+    // The remaining values are shown and do not count as tampered.
+    assert_eq!(listed_methods(&access.audit).await.into_iter().flatten().count(), 4);
     let page = access
         .audit
         .list_access_logs(&AccessFilter::all(Scope::All), ALL)

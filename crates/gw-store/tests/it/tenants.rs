@@ -1,4 +1,4 @@
-//! Directory tenants: the list, its audit entries, and what the end of a tenant takes along.
+//! Directory tenants: the list, its audit entries, and the effects of removing a tenant.
 
 use crate::world::{World, did, on_both_engines};
 use gw_audit::{Action, AdminEntry, ResourceType};
@@ -102,12 +102,15 @@ async fn person(world: &World, name: &str, tenant: Option<TenantId>, n: u128) ->
 
 async fn ds7_a_tenant_is_on_the_list_once(world: &World) {
     let mut tx = world.begin().await;
-    let made = tx.create_tenant(tenant(TENANT)).await.unwrap();
+    let allowed = tx.create_tenant(tenant(TENANT)).await.unwrap();
     tx.commit().await.unwrap();
     let reads = world.store.read();
-    assert_eq!(reads.find_tenant(TENANT).await.unwrap(), Some(made.clone()));
-    assert_eq!(reads.find_allowed_tenant(made.id).await.unwrap(), Some(made.clone()));
-    assert_eq!(reads.list_tenants().await.unwrap(), std::slice::from_ref(&made));
+    assert_eq!(reads.find_tenant(TENANT).await.unwrap(), Some(allowed.clone()));
+    assert_eq!(
+        reads.find_allowed_tenant(allowed.id).await.unwrap(),
+        Some(allowed.clone())
+    );
+    assert_eq!(reads.list_tenants().await.unwrap(), std::slice::from_ref(&allowed));
     assert_eq!(reads.find_tenant(OTHER).await.unwrap(), None);
 
     let mut tx = world.begin().await;
@@ -124,23 +127,23 @@ async fn ds7_a_tenant_is_on_the_list_once(world: &World) {
         auto_provision: Some(false),
         ..Default::default()
     };
-    let changed = tx.update_tenant(made.id, patch).await.unwrap();
+    let changed = tx.update_tenant(allowed.id, patch).await.unwrap();
     assert_eq!(
         (changed.label.as_str(), changed.auto_provision, changed.tenant),
         ("fund", false, TENANT)
     );
-    let gone = tx
+    let missing = tx
         .update_tenant(AllowedTenantId::fixed(9), TenantPatch::default())
         .await;
-    assert!(matches!(gone, Err(StoreError::NotFound(Missing::Tenant))));
+    assert!(matches!(missing, Err(StoreError::NotFound(Missing::Tenant))));
     tx.commit().await.unwrap();
-    let said: Vec<_> = entries(world)
+    let changes: Vec<_> = entries(world)
         .await
         .iter()
         .map(|entry| (entry.action, entry.resource_type))
         .collect();
     assert_eq!(
-        said,
+        changes,
         [
             (Action::Create, ResourceType::DirectoryTenant),
             (Action::Update, ResourceType::DirectoryTenant)
@@ -173,7 +176,7 @@ async fn ds8_a_default_group_belongs_to_the_organization_and_makes_no_administra
         ..Default::default()
     };
     tx.set_access(claimed, access).await.unwrap();
-    let with = |org, group| NewTenant {
+    let tenant_with_defaults = |org, group| NewTenant {
         default_org: org,
         default_group: group,
         ..tenant(TENANT)
@@ -188,14 +191,18 @@ async fn ds8_a_default_group_belongs_to_the_organization_and_makes_no_administra
         (Some(org), Some(readers), "default_group_admin"),
         (Some(org), Some(claimed), "default_group_admin"),
     ] {
-        let refused = tx.create_tenant(with(org, group)).await;
+        let refused = tx.create_tenant(tenant_with_defaults(org, group)).await;
         assert!(
-            matches!(refused, Err(StoreError::Rule(said)) if said == rule),
+            matches!(refused, Err(StoreError::Rule(violated)) if violated == rule),
             "{refused:?}"
         );
     }
-    let made = tx.create_tenant(with(Some(org), Some(group))).await.unwrap();
-    // The merged state counts: the organization cannot go alone, nor the group change to an administrators' one.
+    let allowed = tx
+        .create_tenant(tenant_with_defaults(Some(org), Some(group)))
+        .await
+        .unwrap();
+    // The merged state is validated: neither can the organization be cleared alone, nor the group changed to an
+    // administrator group.
     for patch in [
         TenantPatch {
             default_org: Some(None),
@@ -207,7 +214,7 @@ async fn ds8_a_default_group_belongs_to_the_organization_and_makes_no_administra
         },
     ] {
         assert!(matches!(
-            tx.update_tenant(made.id, patch).await,
+            tx.update_tenant(allowed.id, patch).await,
             Err(StoreError::Rule(_))
         ));
     }
@@ -216,7 +223,7 @@ async fn ds8_a_default_group_belongs_to_the_organization_and_makes_no_administra
         default_group: Some(None),
         ..Default::default()
     };
-    let cleared = tx.update_tenant(made.id, cleared).await.unwrap();
+    let cleared = tx.update_tenant(allowed.id, cleared).await.unwrap();
     assert_eq!((cleared.default_org, cleared.default_group), (None, None));
 }
 
@@ -253,17 +260,17 @@ async fn ds9_the_end_of_a_tenant_bans_its_users_and_ends_their_tokens(world: &Wo
         assert!(known.banned && known.tokens_valid_from == row.tokens_valid_from);
     }
     for user in others {
-        assert!(!snapshot.shuts_out(snapshot.user(user).unwrap()));
+        assert!(!snapshot.is_excluded(snapshot.user(user).unwrap()));
     }
     for (n, left) in [(1, false), (2, false), (3, true), (4, true)] {
         let token = world.store.read().find_refresh_token(TokenHash([n; 32])).await.unwrap();
         assert_eq!(token.is_some(), left, "token {n}");
     }
     let left = entries(world).await.split_off(before);
-    let said: Vec<_> = left.iter().map(|entry| (entry.action, entry.resource_type)).collect();
+    let changes: Vec<_> = left.iter().map(|entry| (entry.action, entry.resource_type)).collect();
     use {Action::*, ResourceType as R};
     assert_eq!(
-        said,
+        changes,
         [(Update, R::User), (Update, R::User), (Delete, R::DirectoryTenant)]
     );
     let counts: serde_json::Value = serde_json::from_str(left[2].old_value.as_deref().unwrap()).unwrap();
@@ -272,24 +279,24 @@ async fn ds9_the_end_of_a_tenant_bans_its_users_and_ends_their_tokens(world: &Wo
         (&2.into(), &2.into())
     );
 
-    // Back on the list, its users stay banned.
+    // After the tenant is added again, its users stay banned.
     let mut tx = world.begin().await;
     tx.create_tenant(tenant(TENANT)).await.unwrap();
     tx.delete_tenant(other.id).await.unwrap();
     tx.commit().await.unwrap();
     let snapshot = feed.pin().snapshot;
-    assert!(snapshot.allows_tenant(TENANT) && snapshot.shuts_out(snapshot.user(users[0]).unwrap()));
+    assert!(snapshot.allows_tenant(TENANT) && snapshot.is_excluded(snapshot.user(users[0]).unwrap()));
     assert!(snapshot.same_rows(&world.store.load().await.unwrap()));
 }
 
-/// A disabled tenant shuts its users out; it can be let in again.
+/// A disabled tenant locks its users out until it is enabled again.
 async fn tk8_the_list_binds_at_the_next_snapshot(world: &World) {
     let feed = feed(world).await;
     let user = person(world, "a", Some(TENANT), 1).await;
     let shut_out = || {
         let snapshot = feed.pin().snapshot;
         assert!(!snapshot.user(user).unwrap().banned);
-        snapshot.shuts_out(snapshot.user(user).unwrap())
+        snapshot.is_excluded(snapshot.user(user).unwrap())
     };
     assert!(shut_out(), "never on the list");
     let mut tx = world.begin().await;
@@ -353,7 +360,7 @@ async fn spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them(
     let now = tx.read().find_allowed_tenant(list.id).await.unwrap().unwrap();
     assert_eq!((now.default_org, now.default_group), (None, None));
     tx.commit().await.unwrap();
-    let said: Vec<_> = entries(world)
+    let changes: Vec<_> = entries(world)
         .await
         .split_off(before)
         .iter()
@@ -361,7 +368,7 @@ async fn spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them(
         .collect();
     use {Action::*, ResourceType as R};
     assert_eq!(
-        said,
+        changes,
         [
             (Delete, R::Group),
             (Update, R::DirectoryTenant),
@@ -371,8 +378,8 @@ async fn spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them(
     );
 }
 
-/// An account that was invited by its directory name belongs to whichever allowed tenant vouches first. An organization
-/// with a directory of its own meant somebody of that directory.
+/// An account that was invited by its directory name belongs to the first allowed tenant that vouches for it. An
+/// organization with its own directory invited a person of that directory only.
 async fn hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_tenant(world: &World) {
     let (org, group) = bank(world).await;
     let mut tx = world.begin().await;
@@ -430,7 +437,8 @@ async fn hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_t
     }
 }
 
-/// HD32: an organization that knows the directory name of another one's people does not have them by naming them first.
+/// HD32: an organization that knows directory names of another organization's people does not get them by inviting them
+/// first.
 async fn hd32_a_newcomer_joins_the_group_of_their_directory_whoever_named_them_first(world: &World) {
     let (org, group) = bank(world).await;
     let mut tx = world.begin().await;

@@ -1,4 +1,4 @@
-//! TK-3 and TK-5: refresh tokens of record.
+//! TK-3 and TK-5: stored refresh tokens.
 
 use crate::world::{World, did, on_both_engines};
 use gw_store::record::{NewRefreshToken, NewUser, Rotation, TokenHash, UserPatch};
@@ -141,7 +141,7 @@ async fn tk6_revocation_is_policy(world: &World) {
     );
 
     world.clock.pass(301);
-    world.store.tidy().await.unwrap();
+    world.store.purge_expired().await.unwrap();
     assert!(
         world
             .store

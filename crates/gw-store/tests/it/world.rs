@@ -1,15 +1,13 @@
-//! Databases to test on, with a clock and chance that repeat.
+//! Test databases with a repeatable clock and entropy.
 
 use gw_store::{Actor, AuditStore, DirectoryLock, Location, OutboxGuard, Store, StoreConfig, Tx, audit::OutboxKey};
 use gw_testkit::postgres;
-use gw_types::{Clock, Entropy, ExternalId, Secret, Timestamp};
+use gw_types::testing::{ManualClock, SeededEntropy};
+use gw_types::{Clock, ExternalId, Secret};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, QueryResult, Statement, TransactionTrait,
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 /// Runs each test on both engines.
 macro_rules! on_both_engines {
@@ -33,15 +31,15 @@ macro_rules! on_both_engines {
 }
 pub(crate) use on_both_engines;
 
-/// A migrated database of its own.
+/// A migrated database for one test.
 pub(crate) struct World {
     pub(crate) engine: &'static str,
     pub(crate) store: Store,
-    pub(crate) clock: Arc<TestClock>,
+    pub(crate) clock: Arc<ManualClock>,
     location: Location,
-    /// Where the audit store lies: never the policy database.
+    /// Location of the audit store; never the policy database.
     audit: Location,
-    /// Removed with the world.
+    /// Removed when the world is dropped.
     _place: Option<tempfile::TempDir>,
 }
 
@@ -76,7 +74,7 @@ impl World {
     }
 
     async fn at(engine: &'static str, location: Location, audit: Location, place: Option<tempfile::TempDir>) -> Self {
-        let clock = Arc::new(TestClock::default());
+        let clock = Arc::new(ManualClock::default());
         let store = Store::open(config(&location, &clock, 1)).await.unwrap();
         Self {
             engine,
@@ -88,12 +86,12 @@ impl World {
         }
     }
 
-    /// Another instance's store on the same database.
+    /// Opens another instance's store on the same database.
     pub(crate) async fn another_store(&self, seed: u64) -> Store {
         Store::open(config(&self.location, &self.clock, seed)).await.unwrap()
     }
 
-    /// The same SQLite file for a process that only reads.
+    /// Opens the same SQLite file as a process that only reads.
     pub(crate) async fn read_only_store(&self) -> Store {
         let Location::Sqlite { directory, file } = &self.location else {
             panic!("a server has no file")
@@ -108,14 +106,14 @@ impl World {
         self.store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap()
     }
 
-    /// The world's audit store, migrated.
+    /// Opens and migrates the audit store.
     pub(crate) async fn audit(&self) -> AuditStore {
         let audit = AuditStore::open(config(&self.audit, &self.clock, 3)).await.unwrap();
         audit.migrate().await.unwrap();
         audit
     }
 
-    /// The audit store of a PostgreSQL world under another role.
+    /// Opens the audit store of a PostgreSQL world with another role.
     pub(crate) async fn audit_as(&self, role: &str) -> AuditStore {
         let Location::Postgres { url, .. } = &self.audit else {
             panic!("a file has no roles")
@@ -126,7 +124,7 @@ impl World {
             .unwrap()
     }
 
-    /// Runs a statement past the audit store.
+    /// Runs a statement on the audit database, bypassing the audit store.
     pub(crate) async fn tamper_audit(&self, sql: &str) {
         raw(&self.audit).await.execute_unprepared(sql).await.unwrap();
     }
@@ -138,7 +136,7 @@ impl World {
         tx
     }
 
-    /// Lets leases age. They run by the database's clock where it has one: there their ends are moved instead.
+    /// Lets leases age. If they use the database's clock, their ends are moved instead.
     pub(crate) async fn pass_for_leases(&self, seconds: i64) {
         self.clock.pass(seconds);
         if self.engine == "postgres" {
@@ -154,7 +152,7 @@ impl World {
         }
     }
 
-    /// One connection past the store.
+    /// Opens a connection that bypasses the store.
     pub(crate) async fn connection(&self) -> DatabaseConnection {
         let mut options = match &self.location {
             Location::Postgres { url, .. } => ConnectOptions::new(url.expose()),
@@ -167,7 +165,7 @@ impl World {
         Database::connect(options).await.unwrap()
     }
 
-    /// Runs statements past the store, in one transaction.
+    /// Runs statements that bypass the store, in one transaction.
     pub(crate) async fn tamper(&self, statements: &[&str]) {
         let tx = raw(&self.location).await.begin().await.unwrap();
         for sql in statements {
@@ -176,7 +174,7 @@ impl World {
         tx.commit().await.unwrap();
     }
 
-    /// One column of numbers.
+    /// Returns one column of numbers.
     pub(crate) async fn rows(&self, sql: &str, column: &str) -> Vec<i64> {
         self.query(sql)
             .await
@@ -185,7 +183,7 @@ impl World {
             .collect()
     }
 
-    /// One column of texts.
+    /// Returns one column of texts.
     pub(crate) async fn texts(&self, sql: &str, column: &str) -> Vec<String> {
         self.query(sql)
             .await
@@ -202,7 +200,7 @@ impl World {
     }
 }
 
-/// A connection of our own, past the store: to tamper, or to look at what it wrote.
+/// Opens a connection that bypasses the store: to tamper, or to inspect what it wrote.
 async fn raw(location: &Location) -> DatabaseConnection {
     let url = match location {
         Location::Postgres { url, .. } => url.expose().to_owned(),
@@ -212,54 +210,16 @@ async fn raw(location: &Location) -> DatabaseConnection {
     Database::connect(url).await.unwrap()
 }
 
-pub(crate) fn config(location: &Location, clock: &Arc<TestClock>, seed: u64) -> StoreConfig {
+pub(crate) fn config(location: &Location, clock: &Arc<ManualClock>, seed: u64) -> StoreConfig {
     StoreConfig {
         location: location.clone(),
         connections: 4,
         clock: Arc::clone(clock) as Arc<dyn Clock>,
-        entropy: Arc::new(Seeded(AtomicU64::new(seed << 32))),
+        entropy: Arc::new(SeededEntropy::new(seed << 32)),
         outbox: OutboxGuard {
             key: Some(OutboxKey::derive(&[7; 32])),
             witness: None,
         },
-    }
-}
-
-/// A clock that moves when told to.
-#[derive(Debug)]
-pub(crate) struct TestClock(AtomicI64);
-
-impl Default for TestClock {
-    fn default() -> Self {
-        Self(AtomicI64::new(Timestamp::from_secs(1_700_000_000).micros()))
-    }
-}
-
-impl TestClock {
-    pub(crate) fn pass(&self, seconds: i64) {
-        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
-    }
-}
-
-/// Chance that repeats: a mixed counter.
-#[derive(Debug)]
-struct Seeded(AtomicU64);
-
-impl Entropy for Seeded {
-    fn fill(&self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            let mut word = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
-            word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let word = (word ^ (word >> 31)).to_le_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
-        }
     }
 }
 

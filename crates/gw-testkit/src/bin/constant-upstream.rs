@@ -1,5 +1,5 @@
-//! A node-shaped server that answers at once with constants: what `make bench` puts behind the gateway and behind
-//! nginx, so that neither waits for a real node. Usage: `constant-upstream <port>`.
+//! A server that responds like a node, immediately and with constants. `make bench` puts it behind the gateway and
+//! behind nginx, so that neither waits for a real node. Usage: `constant-upstream <port>`.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -27,7 +27,7 @@ fn block() -> Value {
     })
 }
 
-/// Ten thousand token transfers of one contract.
+/// 10,000 token transfers of one contract.
 fn logs() -> &'static str {
     static LOGS: OnceLock<String> = OnceLock::new();
     LOGS.get_or_init(|| {
@@ -61,7 +61,7 @@ fn result(method: &str) -> String {
 }
 
 fn answer(body: &[u8]) -> String {
-    let one = |call: &Call<'_>| {
+    let response = |call: &Call<'_>| {
         format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#,
             call.id,
@@ -70,11 +70,11 @@ fn answer(body: &[u8]) -> String {
     };
     if body.first() == Some(&b'[') {
         let calls: Vec<Call<'_>> = serde_json::from_slice(body).unwrap_or_default();
-        let answers: Vec<String> = calls.iter().map(one).collect();
+        let answers: Vec<String> = calls.iter().map(response).collect();
         return format!("[{}]", answers.join(","));
     }
     match serde_json::from_slice(body) {
-        Ok(call) => one(&call),
+        Ok(call) => response(&call),
         Err(_) => r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#.into(),
     }
 }

@@ -1,5 +1,5 @@
-//! `make bench`: the check of one login proof beside snarkjs, which wallets and other verifiers use: the same proof,
-//! the same key, turn by turn in one run. And what the whole check of a login costs beside the bare pairing check.
+//! `make bench`: compares the check of one login proof with snarkjs, which wallets and other verifiers use: the same
+//! proof and key, by turns in one run. Also compares the whole check of a login with the pairing check alone.
 
 use gw_testkit::wallet::{Kit, Wallet};
 use gw_types::Timestamp;
@@ -27,13 +27,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let json: Value = serde_json::from_slice(&json)?;
     let mut wallet = Wallet::start();
     let did = take(wallet.ask("identity", json!({"seed": 1})), "did")?;
-    let asked = json!({
+    let auth_request = json!({
         "id": THREAD, "thid": THREAD, "from": VERIFIER,
         "typ": "application/iden3comm-plain-json",
         "type": "https://iden3-communication.io/authorization/1.0/request",
         "body": {"callbackUrl": "http://127.0.0.1:1/", "reason": "bench", "message": "", "scope": []},
     });
-    let answer = wallet.ask("answer", json!({"did": did, "request": asked}));
+    let answer = wallet.ask("answer", json!({"did": did, "request": auth_request}));
     let now = answer
         .pointer("/response/created_time")
         .and_then(Value::as_i64)
@@ -49,56 +49,59 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let read = gw_zk::jwz::Token::read(&token)?;
 
-    let (mut snarkjs, mut bare, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut snarkjs_times, mut pairing_times, mut check_times) = (Vec::new(), Vec::new(), Vec::new());
     // The first round warms up.
     for round in 0..=ROUNDS {
-        let theirs = wallet.ask("time", json!({"token": token, "key": json, "turns": TURNS}));
-        let theirs = theirs.get("ms").and_then(Value::as_f64).ok_or("no time of snarkjs")?;
+        let snarkjs_time = wallet.ask("time", json!({"token": token, "key": json, "turns": TURNS}));
+        let snarkjs_time = snarkjs_time
+            .get("ms")
+            .and_then(Value::as_f64)
+            .ok_or("no time of snarkjs")?;
         let pairing = time(|| read.verify_under(&key).map_err(Into::into))?;
         let check = time(|| {
             response::check(&token, &request, Keys::Own(&key), Timestamp::from_secs(now))?;
             Ok(())
         })?;
         if round > 0 {
-            snarkjs.push(theirs);
-            bare.push(pairing);
-            whole.push(check);
+            snarkjs_times.push(snarkjs_time);
+            pairing_times.push(pairing);
+            check_times.push(check);
         }
     }
-    let (snarkjs, bare, whole) = (median(snarkjs), median(bare), median(whole));
+    let (snarkjs_ms, pairing_ms, check_ms) = (median(snarkjs_times), median(pairing_times), median(check_times));
     let (cores, logins) =
         on_all_cores(&|| response::check(&token, &request, Keys::Own(&key), Timestamp::from_secs(now)).map(drop));
     writeln!(
         std::io::stdout(),
         "Login proof, median of {ROUNDS} rounds of {TURNS}\n\
          | what | ms | ratio | goal |\n|---|---|---|---|\n\
-         | snarkjs groth16.verify | {snarkjs:.2} | 1 | |\n\
-         | pairing check | {bare:.2} | {:.1} times faster | 10 |\n\
-         | whole check: token, hash, proof, message | {whole:.2} | {:.2} of the pairing check | at most 1.3 |\n\n\
+         | snarkjs groth16.verify | {snarkjs_ms:.2} | 1 | |\n\
+         | pairing check | {pairing_ms:.2} | {:.1} times faster | 10 |\n\
+         | whole check: token, hash, proof, message | {check_ms:.2} | {:.2} of the pairing check | at most 1.3 |\n\n\
          {logins:.0} logins a second are checked on {cores} cores",
-        snarkjs / bare,
-        whole / bare,
+        snarkjs_ms / pairing_ms,
+        check_ms / pairing_ms,
     )?;
     Ok(())
 }
 
-/// So many checks a second, one after the other on every core.
+/// The number of checks per second, with one thread per core.
 fn on_all_cores<E>(check: &(impl Fn() -> Result<(), E> + Sync)) -> (usize, f64) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let done = AtomicU32::new(0);
+    let checks = AtomicU32::new(0);
     let start = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..cores {
             scope.spawn(|| {
                 while start.elapsed() < SPAN {
                     if check().is_ok() {
-                        done.fetch_add(1, Ordering::Relaxed);
+                        checks.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             });
         }
     });
-    (cores, f64::from(done.into_inner()) / start.elapsed().as_secs_f64())
+    (cores, f64::from(checks.into_inner()) / start.elapsed().as_secs_f64())
 }
 
 /// Milliseconds of one turn.
@@ -115,9 +118,10 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn take(said: Value, member: &str) -> Result<String, String> {
-    said.get(member)
+fn take(response: Value, member: &str) -> Result<String, String> {
+    response
+        .get(member)
         .and_then(Value::as_str)
         .map(str::to_owned)
-        .ok_or_else(|| format!("no `{member}` in {said}"))
+        .ok_or_else(|| format!("no `{member}` in {response}"))
 }

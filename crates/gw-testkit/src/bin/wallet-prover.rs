@@ -1,4 +1,4 @@
-//! Makes the circuit and keys of the tests' wallet if need be, says where they are, and proves witnesses posted to it
+//! Makes the circuit and keys of the tests' wallet if necessary, prints where they are, and proves posted witnesses
 //! until standard input closes.
 
 use gw_testkit::wallet::{Kit, prover_url};
@@ -6,11 +6,11 @@ use std::io::{Read as _, Write as _};
 
 fn main() -> std::io::Result<()> {
     let kit = Kit::prepare();
-    let facts = serde_json::json!({
+    let settings = serde_json::json!({
         "GW_PROVER_URL": prover_url(&kit),
         "GW_CIRCUIT": kit.circuit(),
         "verification_key": kit.verification_key(),
     });
-    writeln!(std::io::stdout(), "{facts}")?;
+    writeln!(std::io::stdout(), "{settings}")?;
     std::io::stdin().read_to_end(&mut Vec::new()).map(drop)
 }

@@ -1,7 +1,8 @@
-//! The two binary files of the circuit compiler: constraints (`.r1cs`) and the values that satisfy them (`.wtns`).
+//! The two binary formats of the circuit compiler: constraints (`.r1cs`) and the values that satisfy them (`.wtns`).
 //!
-//! Both are sections of little-endian numbers, described at <https://github.com/iden3/r1csfile>. The crates that read
-//! them bring a whole WebAssembly runtime; the wallet calculates the values in JavaScript, so none is needed here.
+//! Both consist of sections of little-endian numbers, described at <https://github.com/iden3/r1csfile>. Existing crates
+//! that read them depend on a whole WebAssembly runtime. The wallet calculates the values in JavaScript, so none is
+//! needed here.
 
 use ark_bn254::Fr;
 use ark_ff::{BigInt, PrimeField};
@@ -12,13 +13,14 @@ use ark_relations::{
 
 const FIELD_BYTES: usize = 32;
 
-/// Constraints `a · b = c` over numbered wires; wire 0 is one, then come outputs, public inputs and the rest.
+/// Constraints `a · b = c` over numbered wires. Wire 0 is the constant one; outputs, public inputs and all others
+/// follow.
 #[derive(Debug)]
 pub(crate) struct Circuit {
-    /// Wires a verifier knows, the constant one among them.
+    /// Number of wires that a verifier knows, the constant one included.
     pub(crate) public: usize,
     pub(crate) wires: usize,
-    /// `a`, `b` and `c`, a row for each constraint.
+    /// `a`, `b` and `c`, with one row per constraint.
     pub(crate) rows: [Matrix<Fr>; 3],
 }
 
@@ -51,7 +53,7 @@ impl Circuit {
 }
 
 impl ConstraintSynthesizer<Fr> for &Circuit {
-    /// For the set-up of keys only: values stand nowhere.
+    /// Only for key setup: the variables have no values.
     fn generate_constraints(self, cs: ConstraintSystemRef<Fr>) -> Result<(), SynthesisError> {
         let unknown = || Err(SynthesisError::AssignmentMissing);
         for _ in 1..self.public {
@@ -84,13 +86,13 @@ pub(crate) fn witness(file: &[u8]) -> Option<Vec<Fr>> {
     (0..wires).map(|_| body.element()).collect()
 }
 
-/// The field both files name must be the one we compute in.
+/// Checks that the file's field is the scalar field of BN254.
 fn field(header: &mut Reader<'_>) -> Option<()> {
-    let same = header.count()? == FIELD_BYTES && header.limbs()? == Fr::MODULUS.0;
-    same.then_some(())
+    let is_bn254 = header.count()? == FIELD_BYTES && header.limbs()? == Fr::MODULUS.0;
+    is_bn254.then_some(())
 }
 
-fn section(file: &[u8], magic: [u8; 4], wanted: usize) -> Option<Reader<'_>> {
+fn section(file: &[u8], magic: [u8; 4], wanted_kind: usize) -> Option<Reader<'_>> {
     let mut file = Reader(file);
     if file.take(4)? != magic {
         return None;
@@ -100,7 +102,7 @@ fn section(file: &[u8], magic: [u8; 4], wanted: usize) -> Option<Reader<'_>> {
         let kind = file.count()?;
         let length = u64::from_le_bytes(file.take(8)?.try_into().ok()?);
         let body = file.take(usize::try_from(length).ok()?)?;
-        if kind == wanted {
+        if kind == wanted_kind {
             return Some(Reader(body));
         }
     }

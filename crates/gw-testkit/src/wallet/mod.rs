@@ -1,8 +1,8 @@
-//! A real wallet that answers login requests with fresh proofs: the identity network's own library (`tests/wallet`)
-//! with a circuit of ours that has authV2's inputs and signals, proved here.
+//! A real wallet that answers login requests with new proofs: the identity network's own library (`tests/wallet`), with
+//! a test circuit that has authV2's inputs and signals and is proved here.
 //!
-//! Compiling the circuit and making its keys takes most of a minute. It is done once and kept under `target/wallet`,
-//! named by what it is made of.
+//! Compiling the circuit and generating its keys takes most of a minute. It is done once and kept under
+//! `target/wallet`, named by a hash of the sources.
 
 mod circom;
 mod prover;
@@ -23,7 +23,7 @@ use std::{
 const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/wallet");
 const CACHE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/wallet");
 const NAME: &str = "authV2";
-/// Raised when what is kept changes for another reason than its sources.
+/// Incremented when the kept files change for another reason than their sources.
 const FORMAT: u8 = 1;
 
 /// The compiled circuit and its keys on disk.
@@ -33,10 +33,10 @@ pub struct Kit {
 }
 
 impl Kit {
-    /// What is kept, made now if it is not there yet.
+    /// Returns the kit; makes it first if it does not exist yet.
     ///
     /// # Panics
-    /// When it cannot be made: `scripts/setup.sh` has not run.
+    /// If it cannot be made because `scripts/setup.sh` has not run.
     pub fn prepare() -> Self {
         let kit = Self {
             folder: Path::new(CACHE).join(digest()),
@@ -45,15 +45,15 @@ impl Kit {
         let guard = std::fs::File::create(kit.folder.join("lock"))
             .and_then(|file| file.lock().map(|()| file))
             .unwrap_or_else(|error| panic!("{}: {error}", kit.folder.display()));
-        // Written last, so that what was left half done is done again.
+        // The verification key is written last, so an interrupted run is repeated.
         if !kit.verification_key().is_file() {
-            kit.make();
+            kit.build();
         }
         drop(guard);
         kit
     }
 
-    fn make(&self) {
+    fn build(&self) {
         let output = Command::new("node")
             .current_dir(PACKAGE)
             .args([
@@ -67,15 +67,16 @@ impl Kit {
             .arg(&self.folder)
             .output()
             .unwrap_or_else(|error| panic!("node: {error}"));
-        let said = || String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned();
+        let output_text = || String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned();
         assert!(
             output.status.success() && self.constraints().is_file(),
             "run scripts/setup.sh; circom: {}",
-            said()
+            output_text()
         );
-        let fresh = self.folder.join("fresh.json");
-        prover::set_up(&self.constraints(), &self.proving_key(), &fresh);
-        std::fs::rename(&fresh, self.verification_key()).unwrap_or_else(|error| panic!("{}: {error}", fresh.display()));
+        let temporary = self.folder.join("fresh.json");
+        prover::set_up(&self.constraints(), &self.proving_key(), &temporary);
+        std::fs::rename(&temporary, self.verification_key())
+            .unwrap_or_else(|error| panic!("{}: {error}", temporary.display()));
     }
 
     fn constraints(&self) -> PathBuf {
@@ -91,21 +92,21 @@ impl Kit {
         self.folder.join(format!("{NAME}_js/{NAME}.wasm"))
     }
 
-    /// The directory with nothing but verification keys, named by circuit.
+    /// The directory that contains only verification keys, named by circuit.
     pub fn verification_keys(&self) -> PathBuf {
         self.folder.join("verification-keys")
     }
 
-    /// The verification key, in the circuit tools' JSON.
+    /// The verification key, in the JSON format of circuit tools.
     pub fn verification_key(&self) -> PathBuf {
         self.verification_keys().join(format!("{NAME}.json"))
     }
 }
 
-/// Serves proofs on a port of this machine for as long as the process lives; one for all wallets of the process.
+/// Serves proofs on a local port until the process ends. All wallets of the process share it.
 ///
 /// # Panics
-/// When the circuit cannot be made, or no port is free.
+/// If the circuit cannot be made, or no port is free.
 pub fn prover_url(kit: &Kit) -> &'static str {
     static URL: OnceLock<String> = OnceLock::new();
     URL.get_or_init(|| {
@@ -114,7 +115,7 @@ pub fn prover_url(kit: &Kit) -> &'static str {
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
             .unwrap_or_else(|error| panic!("no port for the prover: {error}"));
         let address = listener.local_addr().unwrap_or_else(|error| panic!("{error}"));
-        // A thread of its own: tests come and go with their runtimes.
+        // In a thread of its own, because the tests' runtimes end before the process.
         std::thread::spawn(move || serve(listener, prover));
         format!("http://{address}/")
     })
@@ -140,7 +141,7 @@ fn serve(listener: std::net::TcpListener, prover: Arc<Prover>) {
     });
 }
 
-/// A running wallet, ended when dropped. Its commands are those of `tests/wallet/wallet.mjs`.
+/// A running wallet, stopped when dropped. Its commands are those of `tests/wallet/wallet.mjs`.
 #[derive(Debug)]
 pub struct Wallet {
     process: Child,
@@ -152,7 +153,7 @@ impl Wallet {
     /// Starts a wallet without identities.
     ///
     /// # Panics
-    /// When it cannot be started: `scripts/setup.sh` has not run.
+    /// If it cannot be started because `scripts/setup.sh` has not run.
     pub fn start() -> Self {
         let kit = Kit::prepare();
         let mut process = Command::new("node")
@@ -164,7 +165,7 @@ impl Wallet {
             .spawn()
             .unwrap_or_else(|error| panic!("node: {error}"));
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
-            panic!("a wallet without input or output")
+            panic!("the wallet has no standard input or output")
         };
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
@@ -176,31 +177,32 @@ impl Wallet {
         Self { process, input, lines }
     }
 
-    /// Runs one command and returns what it gives.
+    /// Runs one command with these arguments, a JSON object, and returns its result.
     ///
     /// # Panics
-    /// When the wallet refuses it, or does not answer within two minutes.
+    /// If the wallet rejects it, or does not respond within two minutes.
     #[track_caller]
-    pub fn ask(&mut self, command: &str, mut with: Value) -> Value {
-        match self.try_ask(command, &mut with) {
-            Ok(said) => said,
+    pub fn ask(&mut self, command: &str, mut arguments: Value) -> Value {
+        match self.try_ask(command, &mut arguments) {
+            Ok(result) => result,
             Err(fault) => panic!("wallet, {command}: {fault}"),
         }
     }
 
-    fn try_ask(&mut self, command: &str, with: &mut Value) -> Result<Value, String> {
-        with.as_object_mut()
+    fn try_ask(&mut self, command: &str, arguments: &mut Value) -> Result<Value, String> {
+        arguments
+            .as_object_mut()
             .ok_or("not an object")?
             .insert("command".to_owned(), command.into());
-        writeln!(self.input, "{with}").map_err(|error| format!("it has ended: {error}"))?;
+        writeln!(self.input, "{arguments}").map_err(|error| format!("the wallet has ended: {error}"))?;
         let line = self
             .lines
             .recv_timeout(Duration::from_secs(120))
-            .map_err(|error| format!("no answer: {error}"))?;
-        let mut said: Value = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
-        match said.get_mut("ok") {
+            .map_err(|error| format!("no response within two minutes: {error}"))?;
+        let mut response: Value = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
+        match response.get_mut("ok") {
             Some(ok) => Ok(ok.take()),
-            None => Err(said.to_string()),
+            None => Err(response.to_string()),
         }
     }
 }
@@ -212,7 +214,7 @@ impl Drop for Wallet {
     }
 }
 
-/// Names what the kept files are made of.
+/// A hash of the sources of the kept files.
 fn digest() -> String {
     let mut hash = Sha256::new();
     hash.update([FORMAT]);

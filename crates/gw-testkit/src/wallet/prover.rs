@@ -1,6 +1,6 @@
-//! Groth16 keys for our circuit, proofs with them, and both in the JSON that wallets and verifiers exchange.
+//! Groth16 keys for the test circuit, proofs with them, and both in the JSON that wallets and verifiers exchange.
 //!
-//! The keys come from a fixed seed: whoever reads this file can forge proofs for them. That is why a gateway takes
+//! The keys come from a fixed seed, so every reader of this file can forge proofs for them. Therefore a gateway accepts
 //! them in development only.
 
 use super::circom::{self, Circuit};
@@ -12,22 +12,22 @@ use ark_std::rand::{SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 use std::{path::Path, sync::Mutex};
 
-/// Proves values of one circuit.
+/// Makes proofs for one circuit.
 #[derive(Debug)]
 pub(crate) struct Prover {
     circuit: Circuit,
     key: ProvingKey<Bn254>,
-    chance: Mutex<StdRng>,
+    rng: Mutex<StdRng>,
 }
 
-/// Makes the keys of a circuit.
+/// Generates the keys of a circuit.
 pub(crate) fn set_up(circuit: &Path, proving: &Path, verification: &Path) {
     let circuit = read_circuit(circuit);
     let key = Groth16::<Bn254>::generate_random_parameters_with_reduction(&circuit, &mut StdRng::seed_from_u64(1))
         .unwrap_or_else(|error| panic!("no keys for the circuit: {error}"));
     let mut bytes = Vec::new();
     key.serialize_uncompressed(&mut bytes)
-        .unwrap_or_else(|error| panic!("the proving key does not write: {error}"));
+        .unwrap_or_else(|error| panic!("cannot serialize the proving key: {error}"));
     write(proving, &bytes);
     write(verification, verification_key(&key.vk).to_string().as_bytes());
 }
@@ -39,11 +39,11 @@ impl Prover {
         Self {
             circuit: read_circuit(circuit),
             key,
-            chance: Mutex::new(StdRng::seed_from_u64(2)),
+            rng: Mutex::new(StdRng::seed_from_u64(2)),
         }
     }
 
-    /// The proof of what a witness file holds, and its public signals.
+    /// Proves the values in a witness file. Returns the proof and its public signals.
     pub(crate) fn prove(&self, witness: &[u8]) -> Result<Value, &'static str> {
         let values = circom::witness(witness).ok_or("not a witness file")?;
         let circuit = &self.circuit;
@@ -51,8 +51,8 @@ impl Prover {
             return Err("the witness of another circuit");
         }
         let (r, s) = {
-            let mut chance = self.chance.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            (Fr::rand(&mut *chance), Fr::rand(&mut *chance))
+            let mut rng = self.rng.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            (Fr::rand(&mut *rng), Fr::rand(&mut *rng))
         };
         let (rows, public) = (&circuit.rows, circuit.public);
         let constraints = circuit.constraints();
@@ -67,7 +67,7 @@ impl Prover {
         )
         .map_err(|_| "no proof: the values do not fit the circuit")?;
         let signals = values.get(1..public).ok_or("no signals")?;
-        // Proving never fails for values that break a constraint; the proof is then worth nothing.
+        // The library proves values that break a constraint without an error; the proof is then invalid.
         if !matches!(
             Groth16::<Bn254>::verify_proof(&prepare_verifying_key(&self.key.vk), &proof, signals),
             Ok(true)

@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::json;
 
-/// A request as the gateway makes it.
+/// A request in the gateway's format.
 fn request() -> Value {
     json!({
         "id": "f8aee09d-f592-4fcc-8d2a-8938aa26676c",
@@ -48,33 +48,33 @@ fn base64(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// An identity, one whose state moved on, and a profile all prove who they are: arkworks (in the prover), the library's own
-/// check and snarkjs say so under our key. The check no longer holds for an altered message.
+/// A new identity, one whose state has changed, and a profile all prove who they are: arkworks (in the prover), the
+/// library's own check and snarkjs accept the proofs under the test key. An altered message is rejected.
 #[test]
-fn zk32_proofs_of_every_kind_of_identity_hold_under_our_key() {
+fn zk32_proofs_of_every_kind_of_identity_are_valid_under_the_test_key() {
     let mut wallet = Wallet::start();
-    let mut check = |seed: u8, profile: u64, moved: bool| {
-        let who = wallet.ask("identity", json!({"seed": seed, "profile": profile}));
-        if moved {
-            wallet.ask("transit", json!({"did": who["did"]}));
+    let mut check = |seed: u8, profile: u64, has_transitioned: bool| {
+        let identity = wallet.ask("identity", json!({"seed": seed, "profile": profile}));
+        if has_transitioned {
+            wallet.ask("transit", json!({"did": identity["did"]}));
         }
-        let answer = wallet.ask("answer", json!({"did": who["did"], "request": request()}));
+        let answer = wallet.ask("answer", json!({"did": identity["did"], "request": request()}));
         let token = answer["token"].as_str().unwrap();
-        assert_eq!(answer["response"]["from"], who["did"]);
+        assert_eq!(answer["response"]["from"], identity["did"]);
         assert_eq!(
             signal(token, 0),
-            who["id"].as_str().unwrap(),
-            "ZK-41: the first signal is the one who answers"
+            identity["id"].as_str().unwrap(),
+            "ZK-41: the first signal is the responder's id"
         );
         let root = wallet.ask("root", json!({}));
         assert_eq!(
             signal(token, 2),
             root["root"].as_str().unwrap(),
-            "the third is the global root"
+            "the third signal is the global root"
         );
         let verify = json!({"token": token, "key": key()});
         assert_eq!(wallet.ask("verify", verify)["valid"], true);
-        // snarkjs, another implementation, agrees; it complains otherwise.
+        // snarkjs, an independent implementation, also accepts the token; otherwise the command fails.
         wallet.ask("time", json!({"token": token, "key": key(), "turns": 1}));
         token.to_owned()
     };

@@ -1,4 +1,4 @@
-//! The value a wallet shows beside a proof.
+//! The value that a wallet discloses with a proof.
 
 use ark_bn254::Fr;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use super::CredentialError;
 use crate::encode;
 use crate::query::{Predicate, Requested};
 
-/// The encoded value of the field in a presentation of the credential that was asked for.
+/// The encoded value of the requested field in a presentation of the credential.
 ///
-/// The presentation names contexts of its own; none is fetched. Its fields are read by the schema the query names, and it
-/// must claim to be of that schema and type.
+/// The presentation names its own contexts; none is fetched. Its fields are read by the query's schema, and it must
+/// name that schema and type.
 pub(super) fn value(query: &Requested, asked: &Predicate, presentation: Option<&Value>) -> Result<Fr, CredentialError> {
     let shown = || {
         let credential = presentation?.get("verifiableCredential")?;

@@ -1,8 +1,8 @@
-//! Whether a wallet's credential proofs show what was asked (spec/10 ZK-60 to ZK-73, ZK-77).
+//! Checks that a wallet's credential proofs show what was requested (spec/10 ZK-60 to ZK-73, ZK-77).
 //!
-//! Gather, decide, act: [`examine`] judges everything that stands in the proofs themselves and says which states of which
-//! issuers must be looked up; [`Examined::judge`] decides on the answers. Only the two together give an [`Accepted`].
-//! What holds no entry, cannot be read, or does not fit exactly, is refused.
+//! Works in two steps. [`examine`] checks everything in the proofs themselves and lists the issuers' states to look up;
+//! [`VerifiedProof::judge`] checks the answers. Only both together yield an [`Accepted`]. A proof that is missing,
+//! unreadable or not an exact match is rejected.
 
 mod disclosure;
 mod predicate;
@@ -25,87 +25,87 @@ use crate::number;
 use crate::query::{Operator, ProofType, Requested, is_linked};
 use crate::state::{self, Outdated, State, StateError};
 
-/// How old a proof may be (ZK-67).
+/// Maximum age of a proof (ZK-67).
 const MAX_AGE: Seconds = Seconds(86_400);
 /// How far a wallet's clock may be ahead.
 const AHEAD: Seconds = Seconds(300);
 
-/// Why credential proofs are refused.
+/// Why credential proofs are rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// There is no entry for a query: the credential is absent (ZK-60).
+    /// The answer has no entry for a query: the credential is absent (ZK-60).
     #[error("no proof for query {0}")]
     Absent(u64),
-    /// Two entries for one query: no telling which one counts.
+    /// Two entries for one query, which is ambiguous.
     #[error("two proofs for query {0}")]
     Twice(u64),
-    /// The entry is not one.
+    /// The entry is unreadable.
     #[error("the proof entry cannot be read")]
     Malformed,
-    /// Another circuit than was asked for (ZK-61).
+    /// The proof is of another circuit than requested (ZK-61).
     #[error("the proof is of another circuit")]
     Circuit,
-    /// The pairing, the points or the numbers (ZK-62).
+    /// The pairing, the points or the numbers are invalid (ZK-62).
     #[error("the credential proof does not hold")]
     Proof(#[source] ProofError),
-    /// A signal is no canonical number, or there are too few or many.
+    /// A signal is not a canonical number, or their number is wrong.
     #[error("the public signals are malformed")]
     Signals,
-    /// Somebody else's proof (ZK-63).
+    /// The proof is about another user (ZK-63).
     #[error("the proof is about another user")]
     User,
-    /// A proof for another query (ZK-63).
+    /// The proof answers another query (ZK-63).
     #[error("the proof answers another query")]
     RequestId,
-    /// Not an accepted issuer (ZK-64).
+    /// The issuer is not accepted (ZK-64).
     #[error("the issuer is not accepted")]
     Issuer,
-    /// Another credential type (ZK-65).
+    /// The credential has another type (ZK-65).
     #[error("the credential is of another type")]
     Schema,
-    /// Revocation was left aside (ZK-66).
+    /// The proof skips the revocation check (ZK-66).
     #[error("the proof leaves revocation aside")]
     RevocationUnchecked,
-    /// Too old (ZK-67).
+    /// The proof is too old (ZK-67).
     #[error("the proof is too old")]
     Old,
-    /// Made in the future (ZK-67).
+    /// The proof was made in the future (ZK-67).
     #[error("the proof is from the future")]
     Future,
-    /// More predicates than the circuit holds (D8).
+    /// The query has more predicates than the circuit supports (D8).
     #[error("the query has more predicates than the circuit holds")]
     TooManyPredicates,
-    /// Another comparison (ZK-68).
+    /// Another comparison than requested (ZK-68).
     #[error("the proof compares in another way")]
     Operator,
-    /// Other values (ZK-68).
+    /// Other values than requested (ZK-68).
     #[error("the proof compares with other values")]
     Values,
-    /// Another field, or an absent one (ZK-69).
+    /// Another field than requested, or an absent one (ZK-69).
     #[error("the proof is about another field")]
     Path,
-    /// The value was not shown, or another one.
+    /// The value is not disclosed, or another value is.
     #[error("the value asked for is not disclosed")]
     Disclosure,
-    /// A signature where the tree was asked for, or the other way round (ZK-72).
+    /// A signature where inclusion in the tree is required, or the reverse (ZK-72).
     #[error("the proof is of another kind")]
     ProofType,
-    /// Asked for and missing, or the other way round (ZK-72, ZK-77).
+    /// A nullifier is required and missing, or the reverse (ZK-72, ZK-77).
     #[error("the nullifier does not fit the query")]
     Nullifier,
-    /// Linked and should not be, or the other way round, or to something else (ZK-72).
+    /// The proof is not linked as required, or linked to another proof (ZK-72).
     #[error("the proofs of a group are not linked")]
     Link,
-    /// Other queries than were asked (ZK-73).
+    /// The proof answers other linked queries than requested (ZK-73).
     #[error("the linked queries differ")]
     LinkedQueries,
-    /// A state of an issuer gives no fact (ZK-70, ZK-71).
+    /// The status of an issuer's state cannot be determined (ZK-70, ZK-71).
     #[error("the issuer's state cannot be used")]
     State(#[source] StateError),
-    /// Too long replaced to show that nothing was revoked (ZK-71).
+    /// The state was replaced too long ago to show that the credential was not revoked (ZK-71).
     #[error("the state that shows non-revocation is too old")]
     NonRevocation(#[source] Outdated),
-    /// A look-up was asked for and not answered.
+    /// A required state was not looked up.
     #[error("a state was not looked up")]
     NotLookedUp,
 }
@@ -113,60 +113,61 @@ pub enum CredentialError {
 /// A state to be looked up in the State contract of the issuer's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lookup {
-    /// Whose.
+    /// The issuer.
     pub issuer: Id,
-    /// Which.
+    /// The state.
     pub state: Fr,
 }
 
-/// What the contract said, and when.
+/// An answer of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateAnswer {
-    /// What it said.
+    /// The status of the state.
     pub state: Result<State, StateError>,
-    /// When it was asked: an answer from a cache is as old as that.
+    /// When the contract was asked, also for an answer from a cache.
     pub read: Timestamp,
 }
 
-/// Answers by look-up.
+/// Answers by lookup.
 pub type StateAnswers = BTreeMap<Lookup, StateAnswer>;
 
-/// Proofs that hold; the states they stand on are still to be judged.
+/// Valid proofs whose issuers' states are still to be checked.
 #[must_use]
 #[derive(Debug)]
-pub struct Examined {
-    /// States under which credentials were issued.
+pub struct VerifiedProof {
+    /// States under which the credentials were issued.
     issuance: Vec<Lookup>,
-    /// States that show that credentials were not revoked.
+    /// States that show that the credentials were not revoked.
     non_revocation: Vec<Lookup>,
     accepted: Accepted,
 }
 
-/// What the proofs showed.
+/// The proved credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    credentials: Vec<Shown>,
+    credentials: Vec<VerifiedCredential>,
 }
 
 /// One proved credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct VerifiedCredential {
     /// The query it answers.
     pub id: u64,
-    /// Who issued it.
+    /// The issuer.
     pub issuer: Did,
-    /// The number it gives to our session, if one was asked for: the same for every profile of one person (ZK-77).
+    /// The nullifier for the configured session, if one was requested: the same for every profile of one person
+    /// (ZK-77).
     pub nullifier: Option<Fr>,
 }
 
 impl Accepted {
-    /// All proved credentials, in the order they were asked for.
+    /// All proved credentials, in the order of the request.
     #[must_use]
-    pub fn credentials(&self) -> &[Shown] {
+    pub fn credentials(&self) -> &[VerifiedCredential] {
         &self.credentials
     }
 
-    /// The nullifier, if one was asked for.
+    /// The nullifier, if one was requested.
     #[must_use]
     pub fn nullifier(&self) -> Option<Fr> {
         self.credentials.iter().find_map(|shown| shown.nullifier)
@@ -185,25 +186,24 @@ struct Entry {
     vp: Option<Value>,
 }
 
-/// Judges the entries of an answer against what was asked; entries nobody asked for are not looked at (ZK-47).
+/// Checks the entries of an answer against the request; entries that were not requested are ignored (ZK-47).
 ///
-/// The pairings come last: everything cheaper is settled before. They take milliseconds each, so this belongs on a thread
-/// that may be busy.
+/// The pairings come last, after all cheaper checks. Each takes milliseconds, so call this on a thread that may block.
 ///
 /// # Errors
-/// [`CredentialError`]; `Absent` for a query without entry, unless the query is optional.
+/// [`CredentialError`]; `Absent` for a query without an entry, unless the query is optional.
 pub fn examine(
     requested: &[Requested],
     scope: &[Value],
     user: Id,
     now: Timestamp,
-) -> Result<Examined, CredentialError> {
+) -> Result<VerifiedProof, CredentialError> {
     let entries = requested.iter().filter_map(|query| match find(scope, query.id) {
         Err(CredentialError::Absent(_)) if query.optional => None,
         found => Some(found.map(|entry| (query, entry))),
     });
     let entries: Vec<(&Requested, Entry)> = entries.collect::<Result<_, CredentialError>>()?;
-    // A linked answer speaks of the credential it is linked to; alone it says nothing.
+    // A linked proof is about the credential of another proof; alone it says nothing.
     for (query, _) in entries.iter().filter(|(query, _)| is_linked(query.circuit)) {
         if !entries
             .iter()
@@ -236,15 +236,15 @@ pub fn examine(
         let key = circuit.key().map_err(|error| CredentialError::Proof(error.into()))?;
         key.verify(proof, signals).map_err(CredentialError::Proof)?;
     }
-    Ok(Examined {
+    Ok(VerifiedProof {
         issuance,
         non_revocation,
         accepted: Accepted { credentials },
     })
 }
 
-impl Examined {
-    /// What must be looked up, each once.
+impl VerifiedProof {
+    /// The states to look up, each once.
     #[must_use]
     pub fn lookups(&self) -> Vec<Lookup> {
         let mut lookups: Vec<Lookup> = self.issuance.iter().chain(&self.non_revocation).copied().collect();
@@ -253,10 +253,10 @@ impl Examined {
         lookups
     }
 
-    /// Judges the issuers' states.
+    /// Checks the issuers' states.
     ///
     /// # Errors
-    /// [`CredentialError`]; a fault of a look-up is `State(Fault)`.
+    /// [`CredentialError`]; a failed lookup is `State(Fault)`.
     pub fn judge(self, answers: &StateAnswers, now: Timestamp) -> Result<Accepted, CredentialError> {
         let answer = |lookup: &Lookup| {
             let answer = answers.get(lookup).ok_or(CredentialError::NotLookedUp)?;
@@ -291,18 +291,17 @@ fn scalars(signals: &[String]) -> Result<Vec<Fr>, CredentialError> {
         .collect()
 }
 
-/// What the signals of one entry come to.
+/// The result of checking one entry's signals.
 #[derive(Debug)]
 struct Checked {
-    /// The link, for an entry of a group.
+    /// The link signal, for an entry of a group.
     link: Option<Fr>,
     issuance: Option<Lookup>,
     non_revocation: Option<Lookup>,
-    shown: Option<Shown>,
+    shown: Option<VerifiedCredential>,
 }
 
-/// Judges public signals alone, without the proof they belong to: part of what [`examine`] does, for tests of single
-/// signals.
+/// Checks public signals alone, without their proof: a part of [`examine`], for tests of single signals.
 ///
 /// # Errors
 /// [`CredentialError`].
@@ -334,7 +333,7 @@ fn check_signals(
     }
 }
 
-/// Whether a proof of `given` answers a query for `asked`: the same circuit, or one of its sub-versions (ZK-61).
+/// Whether a proof of `given` answers a query for `asked`: the same circuit, or one of its smaller versions (ZK-61).
 fn answers(given: Circuit, asked: Circuit) -> bool {
     given == asked
         || matches!(
@@ -389,7 +388,7 @@ fn atomic(
         link,
         issuance: Some(lookup(signals.issuance_state)),
         non_revocation: checked.then(|| lookup(signals.non_revocation_state)),
-        shown: Some(Shown {
+        shown: Some(VerifiedCredential {
             id: query.id,
             nullifier,
             issuer,
@@ -397,7 +396,7 @@ fn atomic(
     })
 }
 
-/// A V2 circuit can neither be linked nor make a nullifier: a query that asks for it has no answer.
+/// A V2 circuit supports neither links nor nullifiers, so a query that requests one cannot be answered.
 fn check_v2(query: &Requested) -> Result<(Option<Fr>, Option<Fr>), CredentialError> {
     match (query.group, query.nullification) {
         (None, None) => Ok((None, None)),
@@ -483,7 +482,7 @@ fn linked(query: &Requested, signals: &Linked<'_>) -> Result<Checked, Credential
     })
 }
 
-/// A signal that is 0 or 1.
+/// Reads a signal that is 0 or 1.
 fn flag(signal: Fr) -> Option<bool> {
     match signal {
         zero if zero == Fr::ZERO => Some(false),
@@ -493,7 +492,7 @@ fn flag(signal: Fr) -> Option<bool> {
 }
 
 fn check_time(timestamp: Fr, now: Timestamp) -> Result<(), CredentialError> {
-    // Far beyond any clock, and still far from overflow.
+    // The limit is later than any real clock, and far from overflow.
     let seconds = i64::try_from(number::word(&timestamp))
         .ok()
         .filter(|seconds| *seconds < 1 << 40);

@@ -1,4 +1,4 @@
-//! Whether a proof compares the field that was asked for with the values that were asked for (ZK-68, ZK-69).
+//! Checks that a proof compares the requested field with the requested values (ZK-68, ZK-69).
 
 use ark_bn254::Fr;
 use ark_ff::AdditiveGroup;
@@ -15,7 +15,8 @@ pub(super) fn check(
     signals: &Atomic<'_>,
     presentation: Option<&Value>,
 ) -> Result<(), CredentialError> {
-    // Also where the field's place is 0: slot 0 of a claim holds its schema, and nearly any comparison with that is true.
+    // Also needed if the expected slot is 0: slot 0 of a claim contains its schema, and nearly any comparison with that
+    // is true.
     if flag(signals.merklized) != Some(query.merklized) {
         return Err(CredentialError::Path);
     }
@@ -66,7 +67,7 @@ fn compares(asked: &Predicate, signals: &Atomic<'_>) -> Result<(), CredentialErr
     count_is(asked.values.len(), signals)
 }
 
-/// V3 shows a value in a signal of its own, V2 by comparing with it.
+/// V3 discloses a value in a signal of its own, V2 by comparing with it.
 fn shows(value: Fr, signals: &Atomic<'_>) -> Result<(), CredentialError> {
     match signals.version {
         Version::V2 { .. } => {
@@ -86,7 +87,8 @@ fn shows(value: Fr, signals: &Atomic<'_>) -> Result<(), CredentialError> {
     }
 }
 
-/// The credential alone. V2 circuits always compare: there the subject stands for itself.
+/// Checks a query for the credential alone. V2 circuits always compare, so there the compared field must be the subject
+/// itself.
 fn asks_nothing(signals: &Atomic<'_>) -> Result<(), CredentialError> {
     match signals.version {
         Version::V2 { path_absent } => {
@@ -112,14 +114,14 @@ fn asks_nothing(signals: &Atomic<'_>) -> Result<(), CredentialError> {
     }
 }
 
-/// The place the value was taken from.
+/// Checks the field that the value was taken from.
 fn in_place(asked: &Predicate, signals: &Atomic<'_>) -> Result<(), CredentialError> {
     if asked.operator == Operator::Noop {
         return Ok(());
     }
     let merklized = flag(signals.merklized) == Some(true);
     let fits = if merklized {
-        // In exclusion mode the V2 circuit leaves the compared value free.
+        // In exclusion mode the V2 circuit does not constrain the compared value.
         let present = match signals.version {
             Version::V2 { path_absent } => path_absent == Fr::ZERO,
             Version::V3 { .. } => true,

@@ -1,17 +1,17 @@
-//! Where the circuits keep what among their public signals (spec/10 section 2.7).
+//! The positions of the public signals of each circuit (spec/10 section 2.7).
 
 use ark_bn254::Fr;
 
 use crate::circuit::Circuit;
 
-/// Signals of a proof about one credential.
+/// Public signals of a proof about one credential.
 #[derive(Clone, Debug)]
 pub(super) struct Atomic<'a> {
     pub(super) merklized: Fr,
     pub(super) user: Fr,
     pub(super) request: Fr,
     pub(super) issuer: Fr,
-    /// The issuer's state when it issued, or when it held the signing key.
+    /// The issuer's state that contains the credential or the signing key.
     pub(super) issuance_state: Fr,
     pub(super) revocation_checked: Fr,
     pub(super) non_revocation_state: Fr,
@@ -24,11 +24,11 @@ pub(super) struct Atomic<'a> {
     pub(super) version: Version,
 }
 
-/// What only some circuits show.
+/// The signals that only some circuits have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Version {
     V2 {
-        /// 1: the proof shows that the field is absent.
+        /// 1 if the proof shows that the field is absent.
         path_absent: Fr,
     },
     V3 {
@@ -42,7 +42,7 @@ pub(super) enum Version {
     },
 }
 
-/// Signals of a proof of further predicates.
+/// Public signals of a proof of further predicates.
 #[derive(Clone, Debug)]
 pub(super) struct Linked<'a> {
     pub(super) link: Fr,
@@ -50,7 +50,7 @@ pub(super) struct Linked<'a> {
     pub(super) query_hashes: &'a [Fr],
 }
 
-/// Signals by kind of circuit.
+/// Public signals by kind of circuit.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -62,7 +62,7 @@ pub(super) enum Signals<'a> {
 }
 
 impl<'a> Signals<'a> {
-    /// `None`: not as many as the circuit has.
+    /// Returns `None` if the number of signals is not the circuit's.
     pub(super) fn read(circuit: Circuit, signals: &'a [Fr]) -> Option<Self> {
         if signals.len() != circuit.signals() {
             return None;

@@ -1,7 +1,7 @@
-//! What a request asks of a credential, computed into what a proof must show (spec/10 section 2.7).
+//! Translates the credential query of a request into what a proof must show (spec/10 section 2.7).
 //!
-//! A query names fields and values; a proof carries hashes of them. [`Requested`] is the query in the proof's terms. It is
-//! computed once, from the schema the query names, not at each login.
+//! A query contains fields and values; a proof contains hashes of them. [`Requested`] is the query in the proof's
+//! terms. It is computed once from the query's schema, not at each login.
 
 mod operator;
 mod settings;
@@ -20,48 +20,48 @@ use crate::number;
 use crate::query::operator::Arity;
 use crate::schema::{Documents, Schema, SchemaError};
 
-/// Why a query cannot be asked.
+/// Why a query is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
-    /// Not an entry of a scope.
+    /// Not a scope entry.
     #[error("the scope entry cannot be read: {0}")]
     Shape(String),
-    /// No circuit of ours, or one that proves no credential.
+    /// An unknown circuit, or one that proves no credential.
     #[error("`{0}` is no circuit for credentials")]
     Circuit(String),
-    /// The schema does not help.
+    /// The schema is missing or unusable.
     #[error("the credential schema cannot be used")]
     Schema(#[from] SchemaError),
-    /// A subject that is no object.
+    /// The credential subject is not an object.
     #[error("`credentialSubject` is no object")]
     Subject,
-    /// What is asked of a field is no object.
+    /// The predicate of a field is not an object.
     #[error("the predicate of `{0}` is no object")]
     Predicate(String),
-    /// Unknown, or beyond the circuit.
+    /// The operator is unknown, or the circuit does not support it.
     #[error("operator `{operator}` of `{field}` is not known to the circuit")]
     Operator {
         /// The field.
         field: String,
-        /// As written.
+        /// The operator as written.
         operator: String,
     },
-    /// Not for values of this type.
+    /// The operator does not apply to this type.
     #[error("operator `{operator}` cannot compare `{field}`, which holds a {datatype}", datatype = .datatype.name())]
     Forbidden {
         /// The field.
         field: String,
-        /// As written.
+        /// The operator.
         operator: &'static str,
-        /// What the field holds.
+        /// The field's data type.
         datatype: Datatype,
     },
-    /// Too few, too many, or no list.
+    /// Too few or too many values, or not a list.
     #[error("operator `{operator}` of `{field}` has the wrong number of values")]
     Values {
         /// The field.
         field: String,
-        /// As written.
+        /// The operator.
         operator: &'static str,
     },
     /// A value of the wrong type.
@@ -69,23 +69,23 @@ pub enum QueryError {
     Value {
         /// The field.
         field: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: EncodeError,
     },
-    /// Neither of the two kinds of proof.
+    /// Neither of the two proof types.
     #[error("`{0}` is no kind of credential proof")]
     ProofType(String),
-    /// A nullifier needs a session below the field's order.
+    /// The nullifier session is not a number below the field's order.
     #[error("the nullifier session is no number")]
     NullifierSession,
-    /// A nullifier needs a verifier with an identifier.
+    /// The verifier has no identifier, which a nullifier needs.
     #[error("the verifier of the nullifier has no identifier")]
     Verifier(#[source] DidError),
-    /// Linked queries say nothing about anyone without the credential proof they are linked to.
+    /// A linked query without the credential query that it belongs to.
     #[error("linked query {0} has no credential query in its group")]
     Unlinked(u64),
-    /// Two entries cannot be told apart.
+    /// Two entries have the same id.
     #[error("two scope entries have the id {0}")]
     SameId(u64),
 }
@@ -93,13 +93,13 @@ pub enum QueryError {
 /// One predicate in the proof's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predicate {
-    /// Path of the field; `None` asks for the credential alone.
+    /// Path of the field; `None` requests the credential alone.
     pub field: Option<String>,
-    /// What the field holds.
+    /// The field's data type.
     pub datatype: Datatype,
-    /// How it is compared.
+    /// The comparison.
     pub operator: Operator,
-    /// What with, encoded.
+    /// The values to compare with, encoded.
     pub values: Vec<Fr>,
     /// Claim path key, or 0.
     pub key: Fr,
@@ -107,52 +107,52 @@ pub struct Predicate {
     pub slot: u64,
 }
 
-/// How the issuer vouched for the credential.
+/// How the issuer attests the credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProofType {
-    /// By signature.
+    /// By a signature.
     Signature,
-    /// By its tree.
+    /// By inclusion in its claims tree.
     Tree,
 }
 
-/// The number a credential gives to one verifier and session, always the same.
+/// The request for a nullifier: a number that a credential always yields for one verifier and session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nullification {
     /// The session.
     pub session: Fr,
-    /// Whom it is made for.
+    /// The verifier.
     pub verifier: Id,
 }
 
 /// One entry of a request's scope, ready to be compared with a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requested {
-    /// Its id; proofs name it.
+    /// The entry's id, which proofs name.
     pub id: u64,
-    /// The circuit asked for.
+    /// The requested circuit.
     pub circuit: Circuit,
     /// Accepted issuers; `None` accepts all.
     pub issuers: Option<Vec<String>>,
-    /// Address of the schema.
+    /// URL of the schema.
     pub context: String,
     /// Name of the credential type.
     pub type_name: String,
-    /// What claims of the type carry as schema.
+    /// The schema hash in claims of the type.
     pub schema: Fr,
-    /// Whether claims of the type keep their fields in a tree.
+    /// Whether claims of the type store their fields in a Merkle tree.
     pub merklized: bool,
-    /// What is asked of the fields; never empty.
+    /// The predicates; never empty.
     pub predicates: Vec<Predicate>,
-    /// Whether the proof may leave revocation aside.
+    /// Whether the proof may skip the revocation check.
     pub skips_revocation: bool,
-    /// Kinds of proof accepted; empty accepts both.
+    /// The accepted proof types; empty accepts both.
     pub proof_types: Vec<ProofType>,
-    /// Entries of one group speak of one credential.
+    /// The group. Entries of one group are about one credential.
     pub group: Option<u64>,
-    /// Whether a nullifier is asked for.
+    /// The requested nullifier, if any.
     pub nullification: Option<Nullification>,
-    /// Whether an answer may leave it out. One that is there must hold all the same.
+    /// Whether an answer may omit the entry. If it is present it must hold.
     pub optional: bool,
 }
 
@@ -201,10 +201,10 @@ struct Params {
     verifier_did: Option<String>,
 }
 
-/// All entries of a scope; `verifier` is who asks.
+/// Computes all entries of a scope; `verifier` is the verifier's DID.
 ///
 /// # Errors
-/// [`QueryError`]; one that stems from a missing document names it.
+/// [`QueryError`]; if a document is missing, the error names it.
 pub fn compute(scope: &[Value], verifier: &str, documents: &Documents) -> Result<Vec<Requested>, QueryError> {
     let requested: Vec<Requested> = scope
         .iter()
@@ -222,7 +222,7 @@ pub fn compute(scope: &[Value], verifier: &str, documents: &Documents) -> Result
     Ok(requested)
 }
 
-/// Whether proofs of this circuit add predicates to a proof of another.
+/// Whether proofs of this circuit add predicates to a proof of another circuit.
 pub(crate) fn is_linked(circuit: Circuit) -> bool {
     matches!(
         circuit,
@@ -231,10 +231,10 @@ pub(crate) fn is_linked(circuit: Circuit) -> bool {
 }
 
 impl Requested {
-    /// One entry.
+    /// Computes one entry.
     ///
     /// # Errors
-    /// [`QueryError`]; one that stems from a missing document names it.
+    /// [`QueryError`]; if a document is missing, the error names it.
     pub fn compute(entry: &Value, verifier: &str, documents: &Documents) -> Result<Self, QueryError> {
         let entry = Entry::deserialize(entry).map_err(|error| QueryError::Shape(error.to_string()))?;
         let query = entry.query;
@@ -261,7 +261,8 @@ impl Requested {
     }
 }
 
-/// The predicates of a subject, in its order; one that asks nothing when there is none.
+/// The predicates of a credential subject, in its order. Without a subject, one predicate that requests only the
+/// credential.
 fn predicates(subject: Option<&Value>, schema: &Schema, circuit: Circuit) -> Result<Vec<Predicate>, QueryError> {
     let fields = match subject {
         None | Some(Value::Null) => &Map::new(),
@@ -340,7 +341,7 @@ fn predicate(
     })
 }
 
-/// What an operator compares with, if it is as many values as it takes.
+/// The values that an operator compares with. `None` if their number does not match the operator.
 pub(super) fn operands(operator: Operator, value: &Value) -> Option<&[Value]> {
     let values = match value {
         Value::Array(values) => values.as_slice(),
@@ -348,7 +349,7 @@ pub(super) fn operands(operator: Operator, value: &Value) -> Option<&[Value]> {
     };
     let fits = match operator.arity() {
         Arity::None => return Some(&[]),
-        // A list of one value says the same: wallets and tools write both.
+        // A list of one value is the same as the value: wallets and tools write both.
         Arity::One => values.len() == 1,
         Arity::Two => value.is_array() && values.len() == 2,
         Arity::Many => (1..=QUERY_VALUES).contains(&values.len()),

@@ -1,12 +1,12 @@
-//! What a predicate compares with.
+//! The comparison operators of predicates.
 
 use crate::circuit::Circuit;
 use crate::encode::Datatype;
 
-/// The operators of the circuits that a query can name.
+/// The circuits' operators that a query can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
-    /// Nothing is compared.
+    /// No comparison.
     Noop,
     /// Equal.
     Eq,
@@ -28,13 +28,13 @@ pub enum Operator {
     Between,
     /// Outside two bounds.
     NonBetween,
-    /// The field is there, or is not.
+    /// The field is present, or absent.
     Exists,
-    /// The value is shown.
+    /// The value is disclosed.
     Disclose,
 }
 
-/// How many values an operator takes.
+/// The number of values of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arity {
     None,
@@ -60,7 +60,7 @@ const NAMED: [(&str, Operator, u8); 13] = [
 ];
 
 impl Operator {
-    /// The operator with that name.
+    /// The operator with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         NAMED
@@ -78,7 +78,7 @@ impl Operator {
             .map_or("$noop", |(name, ..)| name)
     }
 
-    /// Its number among the signals.
+    /// The operator's number in the signals.
     #[must_use]
     pub fn number(self) -> u8 {
         NAMED
@@ -87,7 +87,7 @@ impl Operator {
             .map_or(0, |(.., number)| *number)
     }
 
-    /// Whether a configured query may use it: the six the service offers.
+    /// Whether a configured query may use the operator: one of the six that the service offers.
     #[must_use]
     pub fn is_configurable(self) -> bool {
         match self {
@@ -98,7 +98,7 @@ impl Operator {
         }
     }
 
-    /// Whether values of the type have the order or equality it needs (ZK-75).
+    /// Whether values of this type have the order or equality that the operator needs (ZK-75).
     #[must_use]
     pub fn fits(self, datatype: Datatype) -> bool {
         match self {
@@ -110,7 +110,7 @@ impl Operator {
         }
     }
 
-    /// Whether the circuit can compute it. Showing a value is asked of every circuit, in its own way.
+    /// Whether the circuit supports the operator. Each kind of credential circuit discloses values in its own way.
     #[must_use]
     pub fn is_known_to(self, circuit: Circuit) -> bool {
         match circuit {

@@ -1,7 +1,7 @@
-//! The query a service is configured with (ZK-2, ZK-75, D8).
+//! The credential query of the service's configuration (ZK-2, ZK-75, D8).
 //!
-//! Two steps: what can be known from the settings alone is refused at start-up, all mistakes together; what needs the
-//! schema is computed when the schema is at hand.
+//! Checked in two steps: errors in the settings alone are reported together at startup; what depends on the schema is
+//! computed when the schema is loaded.
 
 use serde_json::{Map, Value, json};
 
@@ -12,87 +12,87 @@ use crate::hash::QUERY_VALUES;
 use crate::number;
 use crate::schema::Documents;
 
-/// What is configured.
+/// The settings of the query.
 #[derive(Clone, Debug)]
 pub struct Settings<'a> {
-    /// Who asks.
+    /// The verifier's DID.
     pub verifier: &'a str,
     /// The circuit to prove with.
     pub circuit: &'a str,
     /// Issuers whose credentials are accepted.
     pub issuers: &'a [String],
-    /// Address of the schema.
+    /// URL of the schema.
     pub context: &'a str,
     /// Name of the credential type.
     pub type_name: &'a str,
-    /// The query file.
+    /// The content of the query file.
     pub file: &'a [u8],
-    /// One entry per predicate instead of one for all.
+    /// Whether each predicate gets an entry of its own.
     pub split: bool,
-    /// Asks for a nullifier of this session, so that one credential means one account.
+    /// Requests a nullifier for this session, so that one credential belongs to one account.
     pub nullifier_session: Option<&'a str>,
 }
 
-/// Why the settings make no query.
+/// Why the settings are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// Not a circuit that proves a credential on its own.
     #[error("`{0}` is no circuit that proves a credential")]
     Circuit(String),
-    /// Nobody is accepted.
+    /// The list of accepted issuers is empty.
     #[error("no issuer is accepted")]
     NoIssuer,
-    /// An issuer that no proof could name.
+    /// An issuer is not the DID of an identity.
     #[error("issuer `{issuer}` is no DID of an identity")]
     Issuer {
         /// As configured.
         issuer: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: DidError,
     },
-    /// No schema address.
+    /// The schema's URL is neither `https://` nor `ipfs://`.
     #[error("schema address `{0}` is neither `https://` nor `ipfs://`")]
     Context(String),
-    /// No type.
+    /// The credential type is empty.
     #[error("the credential type is empty")]
     NoType,
-    /// Not JSON.
+    /// The query file is not JSON.
     #[error("the query file is no JSON: {0}")]
     Json(String),
-    /// Something besides the subject, which would be ignored.
+    /// The query file has a member besides the subject, which would be ignored.
     #[error("the query file holds `{0}` beside `credentialSubject`")]
     Besides(String),
-    /// An empty subject or none.
+    /// The subject is empty or missing.
     #[error("the query file has no predicate: `credentialSubject` must be an object with at least one field")]
     NoPredicate,
-    /// Nothing is asked of a field.
+    /// A field has no operator.
     #[error("field `{0}` has no operator")]
     NoOperator(String),
-    /// Not one of the six.
+    /// Not one of the six configurable operators.
     #[error("operator `{operator}` of `{field}` is none of $eq, $ne, $lt, $gt, $in, $nin")]
     Operator {
         /// The field.
         field: String,
-        /// As written.
+        /// The operator as written.
         operator: String,
     },
-    /// A list of several values where one belongs, or the other way round, or an empty or overlong one.
+    /// A list of several values instead of one value or the reverse, or an empty or too long list.
     #[error("operator `{operator}` of `{field}` takes {expected}")]
     Values {
         /// The field.
         field: String,
-        /// As written.
+        /// The operator as written.
         operator: String,
-        /// What it takes.
+        /// The values that the operator takes.
         expected: String,
     },
-    /// A value that is neither text nor number nor truth.
+    /// A value that is not a string, a number or a boolean.
     #[error("`{value}` of `{field}` is no plain value")]
     Value {
         /// The field.
         field: String,
-        /// As written.
+        /// The value as written.
         value: String,
     },
     /// Circuits compare non-negative numbers only.
@@ -100,21 +100,21 @@ pub enum SettingsError {
     Negative {
         /// The field.
         field: String,
-        /// As written.
+        /// The value as written.
         value: String,
     },
-    /// The circuit makes none.
+    /// The circuit does not support nullifiers.
     #[error("circuit `{0}` makes no nullifier")]
     NoNullifier(String),
     /// Not a number from 1 to below the field's order.
     #[error("nullifier session `{0}` is no positive number the circuits can hold")]
     NullifierSession(String),
-    /// A nullifier is made for an identifier.
+    /// A nullifier needs the verifier's identifier.
     #[error("a nullifier needs a verifier id that is a DID of an identity")]
     Verifier(#[source] DidError),
 }
 
-/// A query that can be asked: the scope of every request.
+/// A valid query: the scope of every request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CredentialQuery {
     verifier: String,
@@ -124,10 +124,10 @@ pub struct CredentialQuery {
 }
 
 impl CredentialQuery {
-    /// Checks the settings.
+    /// Creates the query from its settings.
     ///
     /// # Errors
-    /// All mistakes that can be found without the schema.
+    /// All errors that can be found without the schema.
     pub fn new(settings: &Settings<'_>) -> Result<Self, Vec<SettingsError>> {
         let mut errors = Vec::new();
         let circuit = Circuit::of_id(settings.circuit).filter(|circuit| is_usable(*circuit));
@@ -183,35 +183,35 @@ impl CredentialQuery {
         })
     }
 
-    /// The entries as they stand in a request.
+    /// The scope entries as written in a request.
     #[must_use]
     pub fn scope(&self) -> &[Value] {
         &self.scope
     }
 
-    /// Address of the schema.
+    /// URL of the schema.
     #[must_use]
     pub fn context(&self) -> &str {
         &self.context
     }
 
-    /// Whether no wallet can answer: circuits hold one predicate per entry, and an entry here has several (D8). Worth a
-    /// warning at start-up.
+    /// Whether no wallet can answer the query: circuits support one predicate per entry, and an entry here has several
+    /// (D8). The caller should warn at startup.
     #[must_use]
     pub fn is_unanswerable(&self) -> bool {
         self.predicates > self.scope.len()
     }
 
-    /// What proofs are compared with.
+    /// Computes what proofs are compared with.
     ///
     /// # Errors
-    /// [`QueryError`]: the schema is missing or does not fit the query.
+    /// [`QueryError`] if the schema is missing or does not match the query.
     pub fn compute(&self, documents: &Documents) -> Result<Vec<Requested>, QueryError> {
         compute(&self.scope, &self.verifier, documents)
     }
 }
 
-/// Linked queries prove nothing alone, and envelopes no credential.
+/// Linked queries prove nothing alone, and authentication circuits prove no credential.
 fn is_usable(circuit: Circuit) -> bool {
     matches!(circuit, Circuit::MtpV2 | Circuit::SigV2) || has_nullifier(circuit)
 }
@@ -232,7 +232,7 @@ fn check_nullifier(session: &str, settings: &Settings<'_>, circuit: Option<Circu
     }
 }
 
-/// The subject of a query file: its only member `credentialSubject`, or the file itself.
+/// The subject of a query file: its member `credentialSubject`, which must be the only one, or the whole file.
 fn subject(file: &[u8]) -> Result<Map<String, Value>, SettingsError> {
     let value: Value = serde_json::from_slice(file).map_err(|error| SettingsError::Json(error.to_string()))?;
     let Value::Object(mut members) = value else {
@@ -330,7 +330,7 @@ fn entry(settings: &Settings<'_>, id: u64, subject: Map<String, Value>) -> Value
             "type": settings.type_name,
         },
     });
-    // All entries would give the same number: one is enough.
+    // All entries would yield the same nullifier, so one requests it.
     if let (Some(session), 1, Some(members)) = (settings.nullifier_session, id, entry.as_object_mut()) {
         members.insert(
             "params".into(),

@@ -1,4 +1,4 @@
-//! The part of JSON-LD 1.1 context processing that says which IRI and type a term stands for.
+//! The part of JSON-LD 1.1 context processing that resolves a term's IRI and type.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,26 +6,26 @@ use serde_json::{Map, Value};
 
 use super::{Documents, SchemaError};
 
-/// Contexts inside contexts, and terms that refer to terms.
+/// Maximum nesting of contexts, and of terms that refer to terms.
 const MAX_DEPTH: usize = 16;
-/// Terms of one context, all its parts together.
+/// Maximum number of terms in one context, all its parts together.
 const MAX_TERMS: usize = 4_096;
 
-/// What a term stands for.
+/// The definition of a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Term {
+pub(super) struct ContextTerm {
     /// An absolute IRI, or a keyword.
     pub(super) iri: String,
     /// IRI (or keyword) of the type of its values.
     pub(super) datatype: Option<String>,
-    /// The context that holds below it.
+    /// The scoped context: it applies below the term.
     pub(super) context: Option<Value>,
     prefix: bool,
     reverse: bool,
     protected: bool,
 }
 
-impl Term {
+impl ContextTerm {
     fn says_the_same(&self, other: &Self) -> bool {
         Self {
             protected: self.protected,
@@ -33,34 +33,34 @@ impl Term {
         } == *self
     }
 
-    /// Whether it names a field: not an alias of a keyword, not read backwards.
+    /// Whether the term names a field: neither an alias of a keyword nor a reverse property.
     pub(super) fn is_field(&self) -> bool {
         !self.iri.starts_with('@') && !self.reverse
     }
 }
 
-/// Terms in force at one place.
+/// The terms that apply at one place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Active {
-    terms: BTreeMap<String, Term>,
+    terms: BTreeMap<String, ContextTerm>,
     vocab: Option<String>,
 }
 
-/// Why a context is applied: property-scoped ones may redefine protected terms.
+/// Where a context comes from. Property-scoped contexts may redefine protected terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// The document's own, or that of a type.
+    /// The document, or a type.
     Document,
-    /// Of a field.
+    /// A field.
     Field,
 }
 
 impl Active {
-    pub(super) fn term(&self, name: &str) -> Option<&Term> {
+    pub(super) fn term(&self, name: &str) -> Option<&ContextTerm> {
         self.terms.get(name)
     }
 
-    /// Lays a context over the one in force.
+    /// Applies a context on top of the active one.
     pub(super) fn apply(&mut self, context: &Value, scope: Scope, documents: &Documents) -> Result<(), SchemaError> {
         self.apply_at(context, scope, documents, 0)
     }
@@ -133,7 +133,8 @@ impl Active {
     }
 
     fn define<'a>(&mut self, name: &'a str, pending: &mut Pending<'a>, depth: usize) -> Result<(), SchemaError> {
-        // Entered before it is finished: a term that needs itself finds itself undefined instead of looping.
+        // Marked as defined before it is finished: a term that needs itself then counts as undefined, and does not
+        // loop.
         if depth > MAX_DEPTH || !pending.defined.insert(name) {
             return if depth > MAX_DEPTH {
                 Err(SchemaError::TooDeep)
@@ -162,7 +163,7 @@ impl Active {
         Ok(())
     }
 
-    /// `None`: the term is taken out of use.
+    /// Returns `None` if the definition removes the term.
     fn definition<'a>(
         &mut self,
         name: &'a str,
@@ -170,7 +171,7 @@ impl Active {
         protected: bool,
         pending: &mut Pending<'a>,
         depth: usize,
-    ) -> Result<Option<Term>, SchemaError> {
+    ) -> Result<Option<ContextTerm>, SchemaError> {
         let bad = || SchemaError::Term(name.into());
         let (id, expanded) = match definition {
             Value::Null => return Ok(None),
@@ -212,7 +213,7 @@ impl Active {
             "@prefix",
             is_simple && iri.ends_with([':', '/', '?', '#', '[', ']', '@']),
         )?;
-        Ok(Some(Term {
+        Ok(Some(ContextTerm {
             prefix,
             reverse: get("@reverse").is_some(),
             protected: flag("@protected", protected)?,
@@ -222,7 +223,7 @@ impl Active {
         }))
     }
 
-    /// An IRI, compact IRI or term, in full.
+    /// Expands an IRI, compact IRI or term to the full IRI.
     fn expand<'a>(&mut self, text: &'a str, pending: &mut Pending<'a>, depth: usize) -> Result<String, SchemaError> {
         if text.starts_with('@') {
             return Ok(text.into());
@@ -244,7 +245,7 @@ impl Active {
             .map_or_else(|| text.into(), |vocab| format!("{vocab}{text}")))
     }
 
-    /// `None`: already in full.
+    /// Returns `None` if the text is not a compact IRI with a known prefix.
     fn expand_compact<'a>(
         &mut self,
         text: &'a str,
@@ -268,7 +269,7 @@ impl Active {
     }
 }
 
-/// One context while its terms are being defined.
+/// A context whose terms are being defined.
 struct Pending<'a> {
     local: &'a Map<String, Value>,
     defined: BTreeSet<&'a str>,

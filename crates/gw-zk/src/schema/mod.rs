@@ -1,8 +1,8 @@
 //! Credential schemas: a small reader of JSON-LD contexts (spec/10 ZK-76 and the table "Encodings").
 //!
-//! It answers three questions about a credential type: which IRI it has, where one of its fields is kept, and what that
-//! field holds. Documents are handed in as bytes; a document that refers to one nobody handed in is an error that names
-//! it, so that the caller can fetch it and try again. Nothing here is reached by what a wallet sends.
+//! It answers three questions about a credential type: its IRI, where a field is stored, and the field's data type. The
+//! caller passes documents as bytes. If a document refers to one that was not passed, the error names it, so that the
+//! caller can fetch it and try again. A wallet's data never reaches this code.
 
 mod context;
 
@@ -16,35 +16,35 @@ use self::context::{Active, Scope};
 use crate::encode::Datatype;
 use crate::hash::{self, PathPart};
 
-/// Largest document that is read.
+/// Maximum size of a document in bytes.
 pub const MAX_DOCUMENT: usize = 1 << 20;
 
-/// Steps of a field's path.
+/// Maximum number of steps in a field's path.
 const MAX_PATH: usize = 15;
 
-/// Documents by address.
+/// Documents by URL.
 #[derive(Clone, Debug, Default)]
 pub struct Documents(BTreeMap<String, Vec<u8>>);
 
 impl Documents {
-    /// Adds one, or puts it in the place of an older one.
+    /// Adds a document, or replaces an older one.
     pub fn insert(&mut self, url: impl Into<String>, bytes: impl Into<Vec<u8>>) {
         self.0.insert(url.into(), bytes.into());
     }
 
-    /// The document of an address, if it was handed in.
+    /// The document with this URL, if it was added.
     #[must_use]
     pub fn get(&self, url: &str) -> Option<&[u8]> {
         self.0.get(url).map(Vec::as_slice)
     }
 
-    /// How many there are.
+    /// The number of documents.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no documents.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -54,10 +54,10 @@ impl Documents {
 /// Why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// Another document is needed.
+    /// Another document is needed; this is its URL.
     #[error("document `{0}` is not at hand")]
     Missing(String),
-    /// Over [`MAX_DOCUMENT`].
+    /// Larger than [`MAX_DOCUMENT`].
     #[error("document has {0} bytes; at most {MAX_DOCUMENT} are read")]
     TooLarge(usize),
     /// Not JSON.
@@ -72,13 +72,13 @@ pub enum SchemaError {
     /// Too many terms.
     #[error("context has too many terms")]
     TooManyTerms,
-    /// A feature of JSON-LD that is not read.
+    /// A JSON-LD feature that is not supported.
     #[error("context uses `{0}`, which is not supported")]
     Unsupported(String),
-    /// A definition makes no sense.
+    /// A term's definition is invalid.
     #[error("term `{0}` has no valid definition")]
     Term(String),
-    /// Defined twice, though protected.
+    /// A protected term is redefined.
     #[error("protected term `{0}` is redefined")]
     Protected(String),
     /// The credential type is not in the document.
@@ -90,10 +90,10 @@ pub enum SchemaError {
     /// A path is too long or has an empty step.
     #[error("field path `{0}` cannot be used")]
     Path(String),
-    /// The slots of a type that is not merklized cannot be read.
+    /// The slot serialization of a type that is not merklized is invalid.
     #[error("serialization `{0}` cannot be read")]
     Serialization(String),
-    /// The field is in no slot.
+    /// The serialization assigns no slot to the field.
     #[error("field `{0}` is in no slot of the credential")]
     NoSlot(String),
 }
@@ -107,7 +107,7 @@ pub struct Schema {
     layout: Layout,
 }
 
-/// How claims of the type keep their fields.
+/// How claims of the type store their fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Layout {
     /// In a Merkle tree.
@@ -116,22 +116,22 @@ enum Layout {
     Slots(BTreeMap<String, u64>),
 }
 
-/// Where a field is kept and what it holds.
+/// Where a field is stored, and its data type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Key in the claim's tree, or 0.
     pub key: Fr,
     /// Slot of the claim, or 0.
     pub slot: u64,
-    /// What it holds.
+    /// Its data type.
     pub datatype: Datatype,
 }
 
 impl Schema {
-    /// Reads the type of that name from the document at `url`.
+    /// Reads the type with that name from the document at `url`.
     ///
     /// # Errors
-    /// [`SchemaError`]; `Missing` when a document is needed that was not handed in.
+    /// [`SchemaError`]; `Missing` if a document is needed that was not added.
     pub fn read(url: &str, type_name: &str, documents: &Documents) -> Result<Self, SchemaError> {
         let bytes = documents.get(url).ok_or_else(|| SchemaError::Missing(url.into()))?;
         let document = parse(bytes)?;
@@ -168,22 +168,22 @@ impl Schema {
         &self.iri
     }
 
-    /// What claims of the type carry as schema.
+    /// The schema hash in claims of the type.
     #[must_use]
     pub fn hash(&self) -> u128 {
         hash::schema(&self.iri)
     }
 
-    /// Whether claims of the type keep their fields in a tree.
+    /// Whether claims of the type store their fields in a Merkle tree.
     #[must_use]
     pub fn merklized(&self) -> bool {
         self.layout == Layout::Merklized
     }
 
-    /// The field with that path: names and places in lists, joined by dots.
+    /// The field with this path: names and list indices, joined by dots.
     ///
     /// # Errors
-    /// [`SchemaError`], when the type has no such field or it cannot be addressed.
+    /// [`SchemaError`] if the type has no such field or it cannot be addressed.
     pub fn field(&self, path: &str) -> Result<Field, SchemaError> {
         let (parts, datatype) = self.resolve(path)?;
         let datatype = Datatype::of(datatype.as_deref());
@@ -233,13 +233,13 @@ fn parse(bytes: &[u8]) -> Result<Value, SchemaError> {
     if bytes.len() > MAX_DOCUMENT {
         return Err(SchemaError::TooLarge(bytes.len()));
     }
-    // The parser itself ends at 128 levels.
+    // The parser itself rejects more than 128 levels.
     serde_json::from_slice(bytes).map_err(|error| SchemaError::Json(error.to_string()))
 }
 
 const SERIALIZATION: &str = "iden3_serialization";
 
-/// The attribute that puts a type's fields into slots.
+/// The attribute that assigns a type's fields to slots.
 fn serialization(context: &Value) -> Option<&Value> {
     match context {
         Value::Object(terms) => terms.get(SERIALIZATION),

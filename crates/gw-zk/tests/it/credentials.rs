@@ -1,4 +1,4 @@
-//! Credential proofs: `signals.json`, and what the runner of whole vectors needs to judge them.
+//! Credential proofs: `signals.json`, and the credential checks of whole vectors.
 
 use gw_types::{Seconds, Timestamp};
 use gw_zk::credential::{self, Accepted, CredentialError, StateAnswer, StateAnswers};
@@ -12,16 +12,16 @@ use crate::hashes::documents;
 use crate::support;
 use crate::vectors::call;
 
-/// Why a vector's credentials are refused.
+/// Why a vector's credentials are rejected.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// Its request could never be sent.
+    /// The vector's request is invalid.
     Query(#[expect(dead_code, reason = "shown when a verdict is wrong")] QueryError),
-    /// The proofs.
+    /// The proofs are rejected.
     Credential(CredentialError),
 }
 
-/// Judges the entries of a vector's answer, on the recorded contract.
+/// Checks the entries of a vector's answer against the recorded contract.
 pub(crate) fn judge(vector: &Value, scope: &[Value], user: Id, now: Timestamp) -> Result<Accepted, Refused> {
     let request = &vector["request"];
     let asked = request["body"]["scope"].as_array().unwrap();
@@ -40,7 +40,7 @@ pub(crate) fn judge(vector: &Value, scope: &[Value], user: Id, now: Timestamp) -
     examined.judge(&answers, now).map_err(Refused::Credential)
 }
 
-/// ZK-63, ZK-64, ZK-65, ZK-66, ZK-67, ZK-68, ZK-69, ZK-72: a case each, most of them several.
+/// ZK-63, ZK-64, ZK-65, ZK-66, ZK-67, ZK-68, ZK-69, ZK-72: at least one case each.
 #[test]
 fn zk63_to_zk72_signals_get_their_verdicts() {
     let Some(data) = support::json("jwz/signals.json") else {
@@ -67,7 +67,7 @@ fn zk63_to_zk72_signals_get_their_verdicts() {
     }
 }
 
-/// The one good answer to two queries of which one asks for a nullifier.
+/// A valid answer to two queries, of which one requests a nullifier.
 fn nullifier_vector() -> Option<(Value, Vec<Value>, Id, Timestamp)> {
     let vector = support::json("jwz/tokens/authv2-v3beta-nullifier.json")?;
     let message = &vector["decoded"]["payload"];
@@ -116,7 +116,7 @@ fn zk62_the_pairing_covers_every_signal() {
         return;
     };
     let mut changed = scope;
-    // The nullifier itself: nothing but the proof says what it is.
+    // The nullifier signal itself, which only the proof attests.
     changed[1]["pub_signals"][4] = "7".into();
     assert!(matches!(
         judge(&vector, &changed, user, now),
@@ -152,7 +152,7 @@ fn zk70_zk71_every_state_must_be_looked_up_and_be_young_enough() {
     });
     assert_eq!(judge(&answers(current, now)), Ok(()));
     assert_eq!(judge(&StateAnswers::new()), Err(CredentialError::NotLookedUp));
-    // The age of a cached answer counts.
+    // A cached answer is as old as the call that fetched it.
     let old = judge(&answers(current, now.minus(Seconds(3601))));
     assert_eq!(old, Err(CredentialError::NonRevocation(Outdated::Read)));
     for error in [StateError::Unknown, StateError::Fault, StateError::Other] {

@@ -63,7 +63,7 @@ fn zk73_values_hash_in_frames_of_six() {
     }
 }
 
-/// The documents of a vector, under the addresses it gives them.
+/// The documents of a vector, by the URLs that it gives them.
 pub(crate) fn documents(of: &Value) -> Documents {
     let mut documents = Documents::default();
     for (url, path) in of.as_object().unwrap() {

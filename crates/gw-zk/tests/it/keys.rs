@@ -1,4 +1,4 @@
-//! The embedded verification keys against the published files.
+//! Compares the embedded verification keys with the published files.
 
 use gw_zk::{circuit::Circuit, groth16::Key};
 use sha2::{Digest, Sha256};

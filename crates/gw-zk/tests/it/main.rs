@@ -1,4 +1,4 @@
-//! What the crate promises, held against the public test data.
+//! Tests of the crate against the public test data.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! Tokens of our own making. Their proofs are real Groth16 proofs, for a circuit that says nothing about its three signals
-//! and under a key of our own: whoever has the proving key can sign any message as anybody.
+//! Makes test tokens. Their proofs are real Groth16 proofs under a test key, for a circuit that constrains none of its
+//! three signals: the holder of the proving key can sign any message as anybody.
 
 use alloy_primitives::U256;
 use ark_bn254::{Bn254, Fq, Fr, G1Affine, G2Affine};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub(crate) const HEADER: &str =
     r#"{"alg":"groth16","circuitId":"authV2","crit":["circuitId"],"typ":"application/iden3-zkp-json"}"#;
 
-/// Three signals, a first product of two and a second of that with the third.
+/// A circuit with three signals: it multiplies two of them, and the product with the third.
 #[derive(Clone, Copy)]
 struct Anything([Option<Fr>; 3]);
 
@@ -40,12 +40,12 @@ impl ConstraintSynthesizer<Fr> for Anything {
 /// Makes tokens.
 pub(crate) struct Maker {
     proving: ProvingKey<Bn254>,
-    /// What they verify under.
+    /// The verification key of the tokens.
     pub(crate) key: Key,
 }
 
 impl Maker {
-    /// The same keys in each run.
+    /// Generates keys from a seed, so that each run has the same keys.
     pub(crate) fn new(seed: u64) -> Self {
         let mut chance = StdRng::seed_from_u64(seed);
         let nothing = Anything([None; 3]);
@@ -60,7 +60,7 @@ impl Maker {
         Self { proving, key }
     }
 
-    /// A token in which `user` signs `message`, with a change of its third segment.
+    /// A token in which `user` signs `message`, with a changed third segment.
     pub(crate) fn token_of(
         &self,
         header: &str,

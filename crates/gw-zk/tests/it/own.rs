@@ -1,4 +1,4 @@
-//! Vectors of our own making: what a clone without the public test data still holds the checks to.
+//! Test vectors of this repository: they cover the checks in a clone without the public test data.
 
 use ark_bn254::{Fq, Fq2, Fr, G2Affine};
 use ark_ec::AffineRepr;
@@ -103,7 +103,7 @@ fn zk30_one_spelling_of_header_and_message() {
     ));
 }
 
-/// What is changed in the third segment, and what the check says then.
+/// A change of the third segment, and the expected error.
 type Change = (&'static str, fn(&mut Value), fn(&TokenError) -> bool);
 
 const CHANGES: &[Change] = &[
@@ -193,7 +193,7 @@ fn of_proof(error: &TokenError, wanted: ProofError) -> bool {
     matches!(error, TokenError::Proof(error) if *error == wanted)
 }
 
-/// A point of the second curve that is not in the group.
+/// A point of the second curve outside the group of prime order.
 fn outside() -> Value {
     let mut chance = StdRng::seed_from_u64(3);
     loop {

@@ -1,4 +1,4 @@
-//! The configured query, and what requests may ask (ZK-2, ZK-75, D8).
+//! The configured query, and the queries that requests may contain (ZK-2, ZK-75, D8).
 
 use gw_zk::credential::{self, CredentialError};
 use gw_zk::did::Did;
@@ -83,7 +83,7 @@ fn d8_several_predicates_are_one_entry_that_nobody_can_answer_or_one_entry_each(
     );
     let ids: Vec<u64> = parts.scope().iter().filter_map(|entry| entry["id"].as_u64()).collect();
     assert_eq!(ids, [1, 2, 3]);
-    // ZK-77: one nullifier says who it is.
+    // ZK-77: one nullifier identifies the person.
     assert_eq!(
         parts.scope()[0]["params"],
         json!({ "nullifierSessionId": "12345", "verifierDid": VERIFIER })
@@ -252,7 +252,7 @@ fn zk73_linked_queries_need_the_credential_they_are_linked_to() {
     );
 }
 
-/// A list of one value says what the value says: other tools write `$eq` so.
+/// A list of one value is the same as the value: other tools write `$eq` that way.
 #[test]
 fn rts14_a_list_of_one_value_is_that_value() {
     let values = |asked: &Value| {
@@ -278,7 +278,8 @@ fn rts14_a_list_of_one_value_is_that_value() {
     ));
 }
 
-/// An optional query may be left unanswered; answered, it is judged as any other, and a linked one needs its credential.
+/// An optional query may be left unanswered. If it is answered it is checked as any other, and a linked one needs its
+/// credential.
 #[test]
 fn rts14_an_optional_query_may_be_left_out() {
     let Some(documents) = schema() else { return };

@@ -1,4 +1,4 @@
-//! The reader of JSON-LD contexts, on documents that are not in the public data.
+//! The JSON-LD context reader, tested on documents that are not in the public data.
 
 use gw_zk::encode::Datatype;
 use gw_zk::hash::{self, PathPart};
@@ -47,7 +47,7 @@ fn zk76_nested_fields_lists_and_vocabularies_resolve() {
     assert_eq!(zip.datatype, Datatype::Integer);
     assert_eq!(schema.field("name").unwrap().key, key(&[iri("https://v.example#name")]));
     assert_eq!(schema.field("name").unwrap().datatype, Datatype::Text);
-    // A field's own context ends with the field; aliases of keywords and removed terms are no fields.
+    // A field's own context ends with the field; aliases of keywords and removed terms are not fields.
     for path in ["zip", "old", "home.absent"] {
         assert_eq!(
             schema.field(path),
@@ -85,7 +85,7 @@ fn zk76_documents_are_asked_for_never_fetched() {
 fn zk76_documents_that_refer_to_themselves_end() {
     assert_eq!(read(&json!([URL])).unwrap_err(), SchemaError::TooDeep);
     let circle = json!({ "Person": "a:x", "a": "b:y", "b": "a:z" });
-    // Prefixes that need each other are no prefixes: what is left is taken as it is written.
+    // Prefixes that refer to each other are not prefixes, so the text is taken as written.
     assert_eq!(read(&circle).unwrap().iri(), "a:x");
     let own = json!({ "Person": { "@id": "https://v.example/Person", "@context": [URL] } });
     assert_eq!(read(&own).unwrap().iri(), "https://v.example/Person");

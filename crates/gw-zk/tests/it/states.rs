@@ -1,4 +1,4 @@
-//! `state-resolution.json`: contract answers and how they are read.
+//! `state-resolution.json`: contract answers and their interpretation.
 
 use alloy_primitives::hex;
 use gw_types::Timestamp;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{fr, json};
 
-/// How a call ended: bytes, a revert, or nothing.
+/// The outcome of a call: bytes, a revert, or no answer.
 enum Ended {
     Returned(Vec<u8>),
     Reverted { data: Vec<u8>, message: String },

@@ -1,11 +1,12 @@
-//! The public test data next to the repository. It is read, never copied; where it is missing, a test says so and passes.
+//! The public test data next to the repository. It is read, never copied; if it is missing, a test prints that and
+//! passes.
 
 use std::path::PathBuf;
 
 use ark_bn254::Fr;
 use serde_json::Value;
 
-/// Where the test data is: `GW_VECTORS_DIR`, or next to the repository.
+/// The folder of the test data: `GW_VECTORS_DIR`, or next to the repository.
 pub(crate) fn folder() -> PathBuf {
     #[expect(
         clippy::disallowed_methods,
@@ -18,7 +19,7 @@ pub(crate) fn folder() -> PathBuf {
     )
 }
 
-/// Bytes of a file below `vectors/`, or nothing, said aloud.
+/// The bytes of a file below `vectors/`; `None`, with a printed notice, if it is missing.
 pub(crate) fn file(path: &str) -> Option<Vec<u8>> {
     let full = folder().join(path);
     match std::fs::read(&full) {

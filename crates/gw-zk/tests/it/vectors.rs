@@ -1,6 +1,6 @@
-//! The public test vectors: whole tokens and answers with the verdict a strict verifier must give.
+//! The public test vectors: whole tokens and answers, with the verdict that a strict verifier must give.
 //!
-//! Runs whatever files of the format lie in the folder, so that another set can be named by `GW_VECTORS_DIR`.
+//! Runs all files of the format in the folder; `GW_VECTORS_DIR` names another folder.
 
 use alloy_primitives::hex;
 use gw_types::Timestamp;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use crate::credentials::{self, Refused};
 use crate::support::folder;
 
-/// What we say of one vector.
+/// The verdict on one vector.
 #[derive(Debug)]
 enum Verdict {
     Valid(String),
@@ -25,7 +25,7 @@ enum Verdict {
         reason: &'static str,
         why: String,
     },
-    /// Held as far as its envelope goes; the rest is judged elsewhere.
+    /// The envelope is valid; the rest is not checked here.
     Unjudged,
 }
 
@@ -78,7 +78,7 @@ fn judge(vector: &Value) -> Verdict {
                 Err(error) => Verdict::failed(error),
             }
         }
-        // No request to hold it against: the proof alone.
+        // Without a request, only the proof can be checked.
         (Value::String(token), _) => match Token::read(jwz::trimmed(token)) {
             Ok(token) => token.verify().map_or_else(Verdict::failed, |()| Verdict::Unjudged),
             Err(error) => Verdict::failed(error),
@@ -87,7 +87,7 @@ fn judge(vector: &Value) -> Verdict {
     }
 }
 
-/// An answer without envelope: what the message must say, for the sender it names.
+/// Checks an answer without an envelope: the message, with the sender that it names.
 fn judge_response(vector: &Value, now: Timestamp) -> Verdict {
     let Ok(sender) = Did::parse(vector["response"]["from"].as_str().unwrap_or_default()) else {
         return Verdict::failed("from");
@@ -131,7 +131,7 @@ fn judge_credentials(vector: &Value, scope: &[Value], subject: &Did, now: Timest
     }
 }
 
-/// Asks the recorded contract.
+/// Answers a call from the recorded contract.
 pub(crate) fn call<T>(contract: &Value, data: &[u8], read: impl FnOnce(Outcome<'_>) -> T) -> T {
     let data = hex::encode_prefixed(data);
     let recorded = contract["eth_calls"]
@@ -150,7 +150,7 @@ pub(crate) fn call<T>(contract: &Value, data: &[u8], read: impl FnOnce(Outcome<'
     }
 }
 
-/// All vector files, in the order of their names.
+/// All vector files, sorted by name.
 fn files() -> Option<Vec<PathBuf>> {
     let folder = folder().join("jwz");
     let mut files: Vec<PathBuf> = ["tokens", "responses"]
@@ -171,7 +171,7 @@ fn files() -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// ZK-30 to ZK-51: every vector gets its strict verdict, and its session reason where it is refused.
+/// ZK-30 to ZK-51: every vector gets its strict verdict, and its session reason if it is rejected.
 #[test]
 fn zk_vectors_get_their_strict_verdicts() {
     let Some(files) = files() else { return };

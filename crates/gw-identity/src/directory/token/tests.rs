@@ -1,4 +1,4 @@
-//! Every refusal of spec/10 DS-4 and DS-5, one changed claim at a time.
+//! Every rejection of spec/10 DS-4 and DS-5, one changed claim at a time.
 
 use super::*;
 use crate::directory::KeySetError;
@@ -15,7 +15,7 @@ const MACHINE: &str = "55555555-eeee-4eee-8eee-555555555555";
 const NONCE: &str = "n-0123456789abcdef";
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-/// Made once: a key takes its time.
+/// Generated once, because key generation is slow.
 static KEY: LazyLock<SigningKey> = LazyLock::new(|| SigningKey::generate("k1"));
 static STRANGER: LazyLock<SigningKey> = LazyLock::new(|| SigningKey::generate("k1"));
 
@@ -37,7 +37,7 @@ fn set(keys: &[Value]) -> Result<KeySet, KeySetError> {
     KeySet::parse(json!({ "keys": keys }).to_string().as_bytes())
 }
 
-/// A person's id token.
+/// A user's id token.
 fn person() -> Value {
     let now = NOW.secs();
     json!({
@@ -46,7 +46,7 @@ fn person() -> Value {
     })
 }
 
-/// A machine's access token, newer form.
+/// A service principal's access token, v2.
 fn machine_v2() -> Value {
     let now = NOW.secs();
     json!({
@@ -56,7 +56,7 @@ fn machine_v2() -> Value {
     })
 }
 
-/// The older form: another issuer, the audience as URI, `appid`.
+/// A service principal's access token, v1: another issuer, the audience as a URI, `appid`.
 fn machine_v1() -> Value {
     let mut claims = machine_v2();
     claims["iss"] = format!("https://sts.windows.net/{TENANT}/").into();
@@ -98,10 +98,10 @@ fn expected() -> Identity {
 #[test]
 fn ds4_a_good_id_token_names_tenant_and_person() {
     assert_eq!(as_person(&person()), Ok(expected()));
-    // Not every directory sends nbf; a list with our name alone is our name.
+    // `nbf` is optional, and an audience list with one entry is accepted.
     assert_eq!(as_person(&with(person(), "nbf", Value::Null)), Ok(expected()));
     assert_eq!(as_person(&with(person(), "aud", json!([CLIENT]))), Ok(expected()));
-    // A GUID has one text: no spelling makes a second account.
+    // A GUID has one canonical spelling, so another spelling makes no second account.
     assert_eq!(as_person(&with(person(), "oid", OID.to_uppercase())), Ok(expected()));
 }
 
@@ -147,7 +147,7 @@ fn ds4_every_wrong_claim_of_an_id_token_is_refused() {
         ("oid", Value::Null, Fault::Subject),
         ("oid", "".into(), Fault::Subject),
         ("oid", "with blank".into(), Fault::Subject),
-        // What is no GUID names no account.
+        // An object id that is not a GUID is rejected.
         ("oid", "alice".into(), Fault::Subject),
         ("oid", "00000000-0000-0000-0000-000000000000".into(), Fault::Subject),
         ("oid", "x".repeat(300).into(), Fault::Subject),
@@ -160,9 +160,9 @@ fn ds4_every_wrong_claim_of_an_id_token_is_refused() {
             "{name} {value}"
         );
     }
-    // The machine endpoint's token is none for a person: it carries no nonce.
+    // A service principal's token is not an id token: it has no nonce.
     assert_eq!(as_person(&machine_v2()), Err(Fault::Nonce));
-    // A login without a nonce would take any.
+    // An empty expected nonce is rejected, because it would match any login.
     let empty = id_token(&KEY.sign(&with(person(), "nonce", "")), &keys(), &rules(), "", NOW);
     assert_eq!(empty, Err(Fault::Nonce));
 }
@@ -200,11 +200,11 @@ fn ds4_ds6_only_rs256_under_a_known_key_counts() {
     );
     assert_eq!(judge(&header(json!({ "kid": "k2" })), &keys()), Err(Fault::UnknownKey));
     assert_eq!(judge(&header(json!({ "kid": null })), &keys()), Err(Fault::Malformed));
-    // A key in the token itself is not looked at.
+    // A key inside the token is ignored.
     let own_key = STRANGER.sign_as(&json!({ "alg": "RS256", "kid": "k1", "jwk": STRANGER.jwk() }), &claims);
     assert_eq!(judge(&own_key, &keys()), Err(Fault::Signature));
     assert_eq!(judge(&STRANGER.sign(&claims), &keys()), Err(Fault::Signature));
-    // Two keys of one id: either may have signed.
+    // If two keys share an id, either may have signed.
     assert!(judge(&STRANGER.sign(&claims), &set(&[KEY.jwk(), STRANGER.jwk()]).unwrap()).is_ok());
 
     let good = KEY.sign(&claims);
@@ -245,7 +245,7 @@ fn ds4_a_keys_issuer_template_must_fit() {
     };
     assert!(under(&format!("{AUTHORITY}/{{tenantid}}/v2.0")).is_ok());
     assert!(under(&format!("{AUTHORITY}/{TENANT}/v2.0")).is_ok());
-    // The tenant for personal accounts signs with keys of its own.
+    // The tenant of personal accounts has its own signing keys.
     assert_eq!(
         under(&format!("{AUTHORITY}/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0")),
         Err(Fault::KeyIssuer)
@@ -257,7 +257,7 @@ fn ds4_a_keys_issuer_template_must_fit() {
 fn ds5_both_forms_of_a_machines_token_are_taken() {
     assert_eq!(as_machine(&machine_v2()), Ok(expected()));
     assert_eq!(as_machine(&machine_v1()), Ok(expected()));
-    // The audience is one service, as URI or as GUID, however it is configured.
+    // The audience may be configured as a URI or as a GUID, in either case.
     for configured in [CLIENT.to_owned(), format!("api://{CLIENT}"), CLIENT.to_uppercase()] {
         let rules = Rules {
             sp_audience: configured.clone(),
@@ -270,7 +270,7 @@ fn ds5_both_forms_of_a_machines_token_are_taken() {
             );
         }
     }
-    // Without idtyp, what speaks for itself has itself as subject.
+    // Without `idtyp`, a token is an application's own if its subject is its object id.
     assert!(as_machine(&with(machine_v2(), "idtyp", Value::Null)).is_ok());
 }
 
@@ -316,12 +316,12 @@ fn ds5_every_token_that_is_no_machines_is_refused() {
             );
         }
     }
-    // A person's access token: somebody else is the subject.
+    // A user's access token: the subject is not the object id.
     let person_v1 = with(machine_v1(), "sub", "pairwise");
     assert_eq!(as_machine(&person_v1), Err(Fault::NotAppOnly));
-    // The id token of a login, for the same audience.
+    // A login's id token with the same audience.
     assert_eq!(as_machine(&person()), Err(Fault::Nonce));
-    // Each form names its client its own way.
+    // v1 and v2 name the client in different claims.
     assert_eq!(
         as_machine(&with(with(machine_v2(), "azp", Value::Null), "appid", MACHINE)),
         Err(Fault::Client)

@@ -1,12 +1,12 @@
-//! Real proofs under a key of our own, and a node that answers as told.
+//! Real proofs under a test key, and a scripted node.
 
 use super::{
     super::RequestBody,
     maker::{HEADER, Maker},
     *,
 };
-use crate::resolver::tests::{Clockwork, RIGHT, Script, current, resolvers, returned, root, user};
-use gw_types::Clock;
+use crate::resolver::tests::{RIGHT, Script, current, resolvers, returned, root, user};
+use gw_types::{Clock, testing::ManualClock};
 use gw_zk::did::{Did, Id};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ const VERIFIER: &str = "did:iden3:privado:main:2ScrbEuw9jLXMapW3DELXBbDco5EURzJZ
 struct World {
     maker: Maker,
     node: Script,
-    clock: Arc<Clockwork>,
+    clock: Arc<ManualClock>,
     verifier: ZkVerifier,
 }
 
@@ -203,7 +203,7 @@ async fn zk60_zk75_a_required_credential_is_missed_and_one_that_cannot_be_judged
         "the schema is not at hand"
     );
     humanity.load().await.unwrap();
-    // The entry of id 1 in the message was never asked for: it is as good as absent.
+    // The entry with id 1 in the message was not requested, so it counts as absent.
     assert_eq!(world.verify(&token, "t").await, Err(ProofError::HumanityMissing));
     let mut request = world.request("t");
     request.body.scope = humanity.query().scope().to_vec();

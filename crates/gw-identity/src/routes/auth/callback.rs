@@ -1,8 +1,8 @@
-//! `POST /auth/callback?session=`: the wallet brings its proof (ZK-20).
+//! `POST /auth/callback?session=`: the wallet sends its proof (ZK-20).
 
 use crate::{
-    login::{Attempt, LoginError, LoginId, complete},
-    routes::Provenance,
+    login::{LoginAttempt, LoginError, LoginId, complete},
+    routes::RequestInfo,
     state::IdentityState,
     tokens::AuthResponse,
 };
@@ -43,7 +43,7 @@ struct CallbackBody {
 )]
 pub(crate) async fn callback(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Json<AuthResponse>, ApiError> {
@@ -54,7 +54,7 @@ pub(crate) async fn callback(
     let token = proof_in(&body);
     let pair = complete(
         &state,
-        Attempt {
+        LoginAttempt {
             session,
             token,
             provenance,
@@ -64,7 +64,7 @@ pub(crate) async fn callback(
     Ok(Json(AuthResponse::new(pair, state.edge.now())))
 }
 
-/// A parameter that is there and not empty.
+/// A parameter that is present and not empty.
 pub(in crate::routes) fn parameter(query: &str, wanted: &str) -> Option<String> {
     form_urlencoded::parse(query.as_bytes())
         .find(|(name, _)| name == wanted)
@@ -72,15 +72,15 @@ pub(in crate::routes) fn parameter(query: &str, wanted: &str) -> Option<String> 
         .filter(|value| !value.is_empty())
 }
 
-/// A text that is no id names no session.
+/// Parses a session id. A text that is not an id is an unknown session.
 pub(in crate::routes) fn parse_session(text: &str) -> Result<LoginId, LoginError> {
     uuid::Uuid::parse_str(text)
         .map(LoginId)
         .map_err(|_| LoginError::SessionOver)
 }
 
-/// Refuses a JSON object with other members than the proof's (decision 61). Whatever else is wrong with it counts as an
-/// attempt without a proof.
+/// Rejects a JSON object with members other than the proof's (decision 61). Any other error counts as an attempt
+/// without a proof.
 pub(in crate::routes) fn known_members(body: &[u8]) -> Result<(), ApiError> {
     if body.trim_ascii().first() != Some(&b'{') {
         return Ok(());

@@ -1,10 +1,11 @@
-//! `GET /auth/providers`: how one can log in here (decision 29).
+//! `GET /auth/providers`: the available login methods (decision 29).
 
 use crate::state::IdentityState;
 use axum::{Json, extract::State};
+use gw_http::ErrorBody;
 use serde::Serialize;
 
-/// The ways to log in.
+/// The available login methods.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct ProvidersResponse {
     /// `idp`, and `directory` where it is configured.
@@ -19,11 +20,11 @@ pub(crate) struct ProvidersResponse {
     path = "/auth/providers",
     operation_id = "loginProviders",
     tag = "auth",
-    responses((status = 200, body = ProvidersResponse)),
+    responses((status = 200, body = ProvidersResponse), (status = 400, body = ErrorBody)),
 )]
 pub(crate) async fn providers(State(state): State<IdentityState>) -> Json<ProvidersResponse> {
     let mut providers = vec!["idp"];
-    // Also left out while the directory does not answer: a login could not end there (DS-1).
+    // Left out while the directory does not answer, because a login could not be completed (DS-1).
     if state
         .directory
         .as_ref()

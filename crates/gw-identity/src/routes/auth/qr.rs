@@ -1,9 +1,9 @@
-//! `GET /auth/session/{id}/qr.svg`: the code that a wallet scans (ZK-6).
+//! `GET /auth/session/{id}/qr.svg`: the QR code that a wallet scans (ZK-6).
 
 use super::callback::parse_session;
 use crate::{
     login::{AuthorizationRequest, LoginError, OpenerEvidence},
-    routes::{Provenance, oauth::SessionError},
+    routes::{RequestInfo, oauth::SessionError},
     state::IdentityState,
 };
 use axum::{
@@ -21,7 +21,8 @@ const QUIET: usize = 4;
 
 /// Draw a login's QR code
 ///
-/// For the page that opened the login: it shows its secret (`X-Login-Secret` or the `pp_login` cookie). Black on white whatever the page's colours are: scanners need it so. Gone once the login is completed.
+/// For the page that opened the login, which shows its secret (`X-Login-Secret` or the `pp_login` cookie). Black on
+/// white in every colour scheme, because scanners need it. Not available once the login is completed.
 #[utoipa::path(
     get,
     path = "/auth/session/{id}/qr.svg",
@@ -38,7 +39,7 @@ const QUIET: usize = 4;
 )]
 pub(crate) async fn qr(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -67,7 +68,7 @@ pub(crate) async fn qr(
         .and_then(draw)
         .ok_or_else(ApiError::internal)?;
     const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
-    // Opened by itself it is a document: it loads nothing and runs nothing.
+    // An SVG opened on its own is a document: it must load and run nothing.
     const INERT: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
     Ok((
         [(header::CONTENT_TYPE, SVG), (header::CONTENT_SECURITY_POLICY, INERT)],
@@ -75,7 +76,7 @@ pub(crate) async fn qr(
     ))
 }
 
-/// What the code says.
+/// The text that the QR code encodes.
 fn text(request: &AuthorizationRequest) -> Option<String> {
     Some(format!(
         "iden3comm://?i_m={}",
@@ -83,9 +84,9 @@ fn text(request: &AuthorizationRequest) -> Option<String> {
     ))
 }
 
-/// One path with a stroke for each row's runs of dark modules.
+/// Draws the SVG: one path, with a rectangle for each run of dark modules in a row.
 fn draw(text: &str) -> Option<String> {
-    // Screens are neither torn nor dirty: the lowest correction gives the largest modules.
+    // A screen does not damage the code, so the lowest error correction is enough and gives the largest modules.
     let code = QrCode::with_error_correction_level(text, EcLevel::L).ok()?;
     let (width, colors) = (code.width(), code.to_colors());
     let side = width + 2 * QUIET;

@@ -4,25 +4,25 @@ use crate::{
     login::{
         AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, Opener, RequestFacts, callback_base,
     },
-    routes::{Provenance, cookies},
+    routes::{RequestInfo, cookies},
     state::IdentityState,
 };
 use axum::{Json, extract::State, response::IntoResponse};
-use gw_http::{ApiError, ErrorBody, JsonBody, OwnOrigins};
+use gw_http::{AllowedOrigins, ApiError, ErrorBody, JsonBody};
 use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-/// Carries the session's secret to pages that fetch without cookies (HD19).
+/// Header with the session's secret, for pages that fetch without cookies (HD19).
 pub(crate) const SECRET_HEADER: &str = "x-login-secret";
 
-/// What a login may start with.
+/// The optional parameters of a login.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 pub(crate) struct AuthRequestBody {
     /// The page's own origin, from which the wallet's callback URL is built.
     callback_origin: Option<String>,
 }
 
-/// An open session and the request the wallet answers.
+/// An open session and the request that the wallet answers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct AuthRequestResponse {
     /// The session.
@@ -33,8 +33,8 @@ pub(crate) struct AuthRequestResponse {
 
 /// Start a login
 ///
-/// The body may be absent. The answer's `X-Login-Secret` header, or the `pp_login` cookie, is what the status poll
-/// must show to get the tokens.
+/// The body may be absent. The status poll must show the answer's `X-Login-Secret` header or the `pp_login` cookie to
+/// get the tokens.
 #[utoipa::path(
     post,
     path = "/auth/request",
@@ -51,7 +51,7 @@ pub(crate) struct AuthRequestResponse {
 )]
 pub(crate) async fn request(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     headers: HeaderMap,
     body: Option<JsonBody<AuthRequestBody>>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -86,7 +86,7 @@ pub(crate) async fn request(
         .await
         .map_err(LoginError::from)?;
 
-    let mut answer = match OwnOrigins::sent_by_browser(&headers) {
+    let mut answer = match AllowedOrigins::sent_by_browser(&headers) {
         true => cookies::set_login(edge, &secret),
         false => HeaderMap::new(),
     };

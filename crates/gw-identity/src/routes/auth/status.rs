@@ -1,9 +1,9 @@
-//! `GET /auth/session/{id}/status`: the page asks whether its login is done (ZK-14, HD19).
+//! `GET /auth/session/{id}/status`: the page polls for the completion of its login (ZK-14, HD19).
 
 use super::callback::parse_session;
 use crate::{
     login::{LoginError, OpenerEvidence, Reason, Status},
-    routes::{Provenance, cookies},
+    routes::{RequestInfo, cookies},
     state::IdentityState,
     tokens::{AuthResponse, has_ended},
 };
@@ -16,10 +16,10 @@ use gw_http::{ApiError, ErrorBody};
 use http::HeaderMap;
 use serde::Serialize;
 
-/// How far a login is.
+/// The state of a login.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct SessionStatusResponse {
-    /// Whether tokens are here.
+    /// Whether the login is completed.
     completed: bool,
     /// The tokens, once completed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,9 +37,9 @@ pub(crate) struct SessionStatusResponse {
 
 /// Poll a login
 ///
-/// Tokens, and why a proof was refused, are told to whoever shows the session's secret (`X-Login-Secret` or the `pp_login`
-/// cookie). Where no browser opened the session, asking from the same address without a secret, and by no browser, does,
-/// too. To others the session looks pending.
+/// Only the opener gets the tokens and the reason of a rejected proof. The opener shows the session's secret
+/// (`X-Login-Secret` or the `pp_login` cookie). If no browser opened the session, a request without a secret from the
+/// same address also counts, unless a browser sends it. For everybody else the session looks pending.
 #[utoipa::path(
     get,
     path = "/auth/session/{id}/status",
@@ -55,7 +55,7 @@ pub(crate) struct SessionStatusResponse {
 )]
 pub(crate) async fn status(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {

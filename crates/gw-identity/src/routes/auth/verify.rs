@@ -1,9 +1,9 @@
-//! `POST /auth/verify`: the proof from a page instead of a wallet; in development only.
+//! `POST /auth/verify`: a page sends the proof instead of a wallet; development only.
 
 use super::callback::parse_session;
 use crate::{
-    login::{Attempt, complete},
-    routes::{Provenance, cookies},
+    login::{LoginAttempt, complete},
+    routes::{RequestInfo, cookies},
     state::IdentityState,
     tokens::AuthResponse,
 };
@@ -45,7 +45,7 @@ pub(crate) struct AuthVerifyRequest {
 )]
 pub(crate) async fn verify(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     headers: HeaderMap,
     body: Result<JsonBody<AuthVerifyRequest>, ApiError>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -56,7 +56,7 @@ pub(crate) async fn verify(
     let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let token = given(body.jwz_token).ok_or_else(|| ApiError::bad_request("jwz_token required"))?;
     let session = given(body.session_id).ok_or_else(|| ApiError::bad_request("session parameter required"))?;
-    let attempt = Attempt {
+    let attempt = LoginAttempt {
         session: parse_session(&session)?,
         token: Ok(token.trim().to_owned()),
         provenance,

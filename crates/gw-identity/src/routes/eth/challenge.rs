@@ -1,4 +1,4 @@
-//! `POST /eth/link/challenge`: the text a wallet signs (LK-1).
+//! `POST /eth/link/challenge`: returns the text that a wallet signs (LK-1).
 
 use super::{LinkError, Linker};
 use crate::{link::ChallengeFacts, state::IdentityState};
@@ -9,7 +9,7 @@ use serde::Serialize;
 /// A challenge.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct ChallengeResponse {
-    /// Names the challenge when it is answered.
+    /// Names the challenge in the answer to it.
     nonce: String,
     /// The text to sign.
     message: String,

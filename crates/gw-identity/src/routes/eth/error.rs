@@ -1,18 +1,16 @@
 //! Why an address is not linked, or not unlinked (LK-2, HD10).
 
-use crate::{
-    link::{ChainAway, Unusable},
-    security::NotRecorded,
-};
+use crate::link::{ChainUnavailable, Unusable};
 use gw_cache::PutError;
 use gw_http::ApiError;
+use gw_journal::JournalError;
 use gw_store::{Missing, StoreError};
 use gw_types::Seconds;
 
-/// One enum for the operations on links.
+/// Error of the operations on links.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkError {
-    /// The node has not told the chain's id yet.
+    /// The chain id is not known yet.
     #[error("the chain id is not known")]
     NoChain,
     /// Too many open challenges.
@@ -21,40 +19,40 @@ pub(super) enum LinkError {
     /// The challenges cannot be reached.
     #[error("the challenges cannot be reached")]
     Away,
-    /// Unknown, over, used or burnt.
+    /// The challenge is unknown, expired, used or destroyed.
     #[error("the challenge is not open")]
     Nonce,
-    /// Somebody else's challenge.
+    /// The challenge was issued to another user.
     #[error("the challenge is somebody else's")]
     Foreign,
-    /// No address.
+    /// Not an address.
     #[error("not an address")]
     Address,
-    /// Not signed by the address.
+    /// The address did not sign the challenge.
     #[error("the signature does not fit")]
     Signature,
-    /// An administrator revoked this link, or the address belongs to a contract: one answer for both, so that
-    /// nobody asks which addresses are registered.
+    /// An administrator revoked this link, or the address belongs to a contract. Both get the same answer, so that
+    /// callers cannot find out which addresses are registered.
     #[error("the address cannot be linked")]
     Refused,
     /// Not linked to the caller.
     #[error("the address is not linked")]
     NotLinked,
-    /// The node could not say what a contract wallet says.
+    /// The node did not answer the question to a contract wallet.
     #[error("the node gave no answer")]
-    Chain(#[from] ChainAway),
-    /// No name service is configured.
+    Chain(#[from] ChainUnavailable),
+    /// ENS lookups are not configured.
     #[error("no name service is configured")]
     NoEns,
-    /// The name service gave no answer.
+    /// The ENS lookup failed.
     #[error("the name service gave no answer")]
     EnsAway,
     /// The store failed.
     #[error("the store failed")]
     Store(#[source] StoreError),
-    /// What happens could not be recorded.
+    /// The event could not be recorded.
     #[error("no room to record")]
-    Unrecorded(#[from] NotRecorded),
+    Unrecorded(#[from] JournalError),
 }
 
 impl From<StoreError> for LinkError {
@@ -90,7 +88,7 @@ impl From<LinkError> for ApiError {
     fn from(error: LinkError) -> Self {
         match error {
             LinkError::NoChain => Self::unavailable("node unavailable"),
-            LinkError::Chain(ChainAway) => Self::unavailable("node unavailable").retry_after(Seconds(5)),
+            LinkError::Chain(ChainUnavailable) => Self::unavailable("node unavailable").retry_after(Seconds(5)),
             LinkError::NoEns => Self::unavailable("ENS is not configured"),
             LinkError::EnsAway => Self::unavailable("ENS temporarily unavailable").retry_after(Seconds(30)),
             LinkError::Busy => Self::unavailable("too many open challenges").retry_after(Seconds(60)),
@@ -142,7 +140,7 @@ mod tests {
                 "the policy store is temporarily unavailable",
             ),
             (LinkError::from(StoreError::Detached), 500, "internal error"),
-            (LinkError::Unrecorded(NotRecorded), 503, "audit unavailable"),
+            (LinkError::Unrecorded(JournalError::Full), 503, "audit unavailable"),
         ];
         for (error, status, text) in table {
             let name = format!("{error:?}");

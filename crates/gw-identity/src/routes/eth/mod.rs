@@ -13,7 +13,7 @@ use error::LinkError;
 use gw_http::{ApiError, Authenticated};
 use http::request::Parts;
 
-/// A caller who has not linked too often of late (spec/10 §9).
+/// A caller who is within the rate limit of link operations (spec/10 §9).
 #[derive(Debug)]
 pub(super) struct Linker(Authenticated);
 

@@ -1,11 +1,11 @@
-//! `POST /eth/addresses/{address}/refresh-ens`: looks the name of an own address up anew (LK-8).
+//! `POST /eth/addresses/{address}/refresh-ens`: looks up the ENS name of the caller's own address again (LK-8).
 
 use super::{LinkError, Linker};
 use crate::{
     ens::{Ens, EnsError},
-    error::detached,
+    error::spawn_tracked,
     link::parse_address,
-    routes::Provenance,
+    routes::RequestInfo,
     state::IdentityState,
 };
 use axum::{
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub(crate) struct EthLinkENSResponse {
     /// The address, in lower case.
     address: String,
-    /// The name that leads back to the address; null if there is none.
+    /// The name that resolves back to the address; null if there is none.
     ens_name: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct EthLinkENSResponse {
 pub(crate) async fn refresh_ens(
     State(state): State<IdentityState>,
     Linker(caller): Linker,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(address): Path<String>,
 ) -> Result<Json<EthLinkENSResponse>, ApiError> {
     let address = parse_address(&address).ok_or(LinkError::Address)?;
@@ -65,7 +65,7 @@ pub(crate) async fn refresh_ens(
     }
     let ens = state.ens.clone().ok_or(LinkError::NoEns)?;
     let worker = state.clone();
-    let name = detached(&state.tasks, async move {
+    let name = spawn_tracked(&state.tasks, async move {
         refresh(&worker, &ens, &caller.user, address, &provenance).await
     });
     Ok(Json(EthLinkENSResponse {
@@ -74,11 +74,11 @@ pub(crate) async fn refresh_ens(
     }))
 }
 
-/// Looks the name of a newly linked address up; nobody waits for it.
-pub(super) fn look_up_later(state: &IdentityState, user: Arc<User>, address: Address, provenance: &Provenance) {
+/// Looks up the name of a newly linked address in the background.
+pub(super) fn look_up_later(state: &IdentityState, user: Arc<User>, address: Address, provenance: &RequestInfo) {
     let Some(ens) = state.ens.clone() else { return };
     let (state, provenance) = (state.clone(), provenance.clone());
-    // Not among the tasks that the end of the process waits for: it can be asked for again.
+    // Not tracked, so shutdown does not wait for it: the user can ask for it again.
     tokio::spawn(async move {
         if let Err(error) = refresh(&state, &ens, &user, address, &provenance).await {
             tracing::warn!(
@@ -94,7 +94,7 @@ async fn refresh(
     ens: &Ens,
     user: &User,
     address: Address,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<Option<String>, LinkError> {
     let name = ens
         .name_of(address, state.chain.id())
@@ -106,7 +106,7 @@ async fn refresh(
             );
             LinkError::EnsAway
         })?;
-    let actor = provenance.act(Actor::user(user.id, &user.external_id));
+    let actor = provenance.actor(Actor::user(user.id, &user.external_id));
     let mut tx = state.store.begin(&actor).await?;
     tx.set_ens_name(user.id, address, name.as_deref()).await?;
     tx.commit().await?;

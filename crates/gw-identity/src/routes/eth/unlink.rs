@@ -1,7 +1,7 @@
-//! `DELETE /eth/addresses/{address}`: ends the caller's own link (LK-5).
+//! `DELETE /eth/addresses/{address}`: removes the caller's own link (LK-5).
 
 use super::LinkError;
-use crate::{error::detached, link::parse_address, routes::Provenance, security, state::IdentityState};
+use crate::{error::spawn_tracked, link::parse_address, routes::RequestInfo, security, state::IdentityState};
 use axum::extract::{Path, State};
 use gw_audit::SecurityKind;
 use gw_http::{ApiError, Authenticated, ErrorBody, Message};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Unlink an address
 ///
-/// It can be linked again by a new signature.
+/// A new signature can link it again.
 #[utoipa::path(
     delete,
     path = "/eth/addresses/{address}",
@@ -32,12 +32,12 @@ use std::sync::Arc;
 pub(crate) async fn unlink(
     State(state): State<IdentityState>,
     caller: Authenticated,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(address): Path<String>,
 ) -> Result<Message, ApiError> {
     let address = parse_address(&address).ok_or(LinkError::Address)?;
     let worker = state.clone();
-    detached(&state.tasks, async move {
+    spawn_tracked(&state.tasks, async move {
         end(&worker, caller.user, address, &provenance).await
     })
     .await?;
@@ -48,10 +48,10 @@ async fn end(
     state: &IdentityState,
     user: Arc<User>,
     address: Address,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<(), LinkError> {
-    let actor = provenance.act(Actor::user(user.id, &user.external_id));
-    let mut room = state.security.reserve(1)?;
+    let actor = provenance.actor(Actor::user(user.id, &user.external_id));
+    let mut reservation = state.journal.reserve(1)?;
     let mut tx = state.store.begin(&actor).await?;
     tx.unlink_address(user.id, address).await?;
     tx.commit().await?;
@@ -59,5 +59,6 @@ async fn end(
     event.external_id = Some(user.external_id.clone());
     event.user_id = Some(user.id);
     event.address = Some(address);
-    Ok(room.record(event)?)
+    reservation.append(event)?;
+    Ok(())
 }

@@ -2,29 +2,30 @@
 
 use super::{LinkError, Linker};
 use crate::{
-    error::detached,
+    error::spawn_tracked,
     link::{ask_wallet, challenge_hash, parse_address, parse_bytes, signer},
-    routes::Provenance,
-    security::{self, NotRecorded, Room},
+    routes::RequestInfo,
+    security,
     state::IdentityState,
 };
 use axum::{Json, extract::State};
 use gw_audit::SecurityKind;
 use gw_http::{ApiError, Authenticated, AuthenticatedBody, ErrorBody};
+use gw_journal::{JournalError, Reservation};
 use gw_policy::{
     access::{WalletAnswer, WalletQuestion},
     snapshot::User,
 };
 use gw_store::{
     Actor,
-    record::{LinkProof, Linked, WalletProof},
+    record::{LinkProof, LinkResult, WalletProof},
 };
 use gw_types::Address;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// An answered challenge.
+/// A signed challenge.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct VerifyLinkRequest {
     /// The address to link.
@@ -65,7 +66,7 @@ pub(crate) struct EthLinkVerifyResponse {
 pub(crate) async fn verify(
     State(state): State<IdentityState>,
     _linker: Linker,
-    provenance: Provenance,
+    provenance: RequestInfo,
     headers: HeaderMap,
     AuthenticatedBody { caller, body }: AuthenticatedBody<VerifyLinkRequest>,
 ) -> Result<Json<EthLinkVerifyResponse>, ApiError> {
@@ -79,15 +80,15 @@ pub(crate) async fn verify(
         challenges.fail(&body.nonce).await.map_err(LinkError::from)?;
         return Err(LinkError::Signature.into());
     };
-    // The node may have taken its time (HD20).
+    // The node may have been slow, so the caller is authenticated again (HD20).
     let caller = Authenticated::of(&state.edge, &headers)?;
-    let proved = Proved {
+    let proved = VerifiedAddress {
         user: caller.user,
         address,
         proof,
     };
     let worker = state.clone();
-    detached(&state.tasks, async move {
+    spawn_tracked(&state.tasks, async move {
         consume(&worker, proved, &body.nonce, &provenance).await
     })
     .await?;
@@ -97,16 +98,16 @@ pub(crate) async fn verify(
     }))
 }
 
-/// Whose address it is, and how that was shown.
-struct Proved {
+/// A user's address, and its proof.
+struct VerifiedAddress {
     user: Arc<User>,
     address: Address,
     proof: LinkProof,
 }
 
-/// The address's own key signed; or there is a contract that takes the signature for its own (LK-4).
+/// Verifies the signature: by the address's own key, or by a contract at the address that accepts it (LK-4).
 ///
-/// The contract may be of the caller's own making: what it did to answer is judged, and a no is a no for whatever reason
+/// The caller may have written the contract, so its execution is evaluated, and every kind of "no" gets the same answer
 /// (HD26).
 async fn proof(
     state: &IdentityState,
@@ -141,8 +142,14 @@ async fn proof(
     )
 }
 
-/// Uses the challenge up. Taken out first, it cannot link two addresses; only success keeps it out (D6).
-async fn consume(state: &IdentityState, proved: Proved, nonce: &str, provenance: &Provenance) -> Result<(), LinkError> {
+/// Consumes the challenge and links the address. The challenge is taken first, so that it cannot link two addresses,
+/// and put back unless linking succeeds (D6).
+async fn consume(
+    state: &IdentityState,
+    proved: VerifiedAddress,
+    nonce: &str,
+    provenance: &RequestInfo,
+) -> Result<(), LinkError> {
     let taken = state.inner.challenges.take(nonce, proved.user.id).await?;
     let (user, address) = (Arc::clone(&proved.user), proved.address);
     let linked = link(state, proved, provenance).await;
@@ -153,18 +160,23 @@ async fn consume(state: &IdentityState, proved: Proved, nonce: &str, provenance:
     linked
 }
 
-async fn link(state: &IdentityState, proved: Proved, provenance: &Provenance) -> Result<(), LinkError> {
-    let Proved { user, address, proof } = proved;
-    let mut room = state.security.reserve(2)?;
-    let actor = provenance.act(Actor::user(user.id, &user.external_id));
+async fn link(state: &IdentityState, proved: VerifiedAddress, provenance: &RequestInfo) -> Result<(), LinkError> {
+    let VerifiedAddress { user, address, proof } = proved;
+    let mut reservation = state.journal.reserve(2)?;
+    let actor = provenance.actor(Actor::user(user.id, &user.external_id));
     let mut tx = state.store.begin(&actor).await?;
     let linked = tx.link_address(user.id, address, proof).await?;
     tx.commit().await?;
-    Ok(record(&mut room, &user, &linked, provenance)?)
+    Ok(record(&mut reservation, &user, &linked, provenance)?)
 }
 
 /// The audit entry of the link stands in its transaction; this is for those who watch.
-fn record(room: &mut Room, user: &User, linked: &Linked, provenance: &Provenance) -> Result<(), NotRecorded> {
+fn record(
+    reservation: &mut Reservation,
+    user: &User,
+    linked: &LinkResult,
+    provenance: &RequestInfo,
+) -> Result<(), JournalError> {
     let mut kinds = vec![SecurityKind::EthAddressLinked];
     if linked.others > 0 {
         kinds.push(SecurityKind::EthAddressLinkedCollision);
@@ -176,7 +188,7 @@ fn record(room: &mut Room, user: &User, linked: &Linked, provenance: &Provenance
         event.address = Some(linked.link.address);
         event.reason = Some("user".into());
         event.count = (kind == SecurityKind::EthAddressLinkedCollision).then_some(linked.others);
-        room.record(event)?;
+        reservation.append(event)?;
     }
     Ok(())
 }

@@ -6,16 +6,16 @@ use gw_http::{ApiError, Authenticated, ErrorBody};
 use gw_types::OrgId;
 use serde::Serialize;
 
-/// What somebody administers.
+/// The organizations that a user administers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct MyAdminStatusResponse {
-    /// Whether anything in full.
+    /// Whether the user is a full administrator of anything.
     is_admin: bool,
-    /// Whether anything read-only.
+    /// Whether the user is a read-only administrator of anything.
     is_readonly_admin: bool,
-    /// Organizations administered in full.
+    /// Organizations with full administration.
     admin_org_ids: Vec<String>,
-    /// Organizations whose administration is only read.
+    /// Organizations with read-only administration.
     readonly_admin_org_ids: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
-//! `/me/invitations` and what comes of one: agreeing to a membership, or ending it (HD32, decision 62).
+//! `/me/invitations` and the answers to an invitation: accepting a membership, or ending it (HD32, decision 62).
 
 use crate::{
-    error::{detached, storage},
-    routes::Provenance,
+    error::{spawn_tracked, storage},
+    routes::RequestInfo,
     state::IdentityState,
 };
 use axum::{
@@ -15,13 +15,13 @@ use gw_store::{Actor, Missing, StoreError};
 use gw_types::OrgId;
 use serde::Serialize;
 
-/// The organizations that wait for the caller's agreement.
+/// The organizations that wait for the caller's acceptance.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct MyInvitationsResponse {
     invitations: Vec<InvitationResponse>,
 }
 
-/// One of them.
+/// One invitation.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct InvitationResponse {
     /// The organization's id.
@@ -30,8 +30,8 @@ pub(crate) struct InvitationResponse {
     name: String,
     /// Its slug.
     slug: String,
-    /// Whether the caller has rights there already: so for who has agreed to no other organization. Its administrators
-    /// have none over the caller before the caller agrees.
+    /// Whether the caller has rights there already, which is so until the caller accepts any other organization. Its
+    /// administrators have no rights over the caller before the caller accepts.
     in_force: bool,
 }
 
@@ -78,13 +78,13 @@ pub(crate) async fn list(
     Ok(Json(MyInvitationsResponse { invitations }))
 }
 
-/// Why nothing changed.
+/// Why an invitation or membership did not change.
 #[derive(Debug, thiserror::Error)]
 enum InvitationError {
-    /// No such organization, or none of the caller's.
+    /// The organization is unknown, or the caller has no membership there.
     #[error("unknown")]
     Unknown,
-    /// Administrators do not leave by themselves.
+    /// Administrators cannot leave their organization by themselves.
     #[error("the caller administers the organization")]
     Administers,
     /// The store failed.
@@ -116,8 +116,8 @@ impl From<InvitationError> for ApiError {
 
 /// Accept an invitation
 ///
-/// From then on the organization's administrators have their rights over the caller, and the caller every right of the
-/// groups. The first call that names the organization, at `/rpc/{org_id}` or by `X-Org-Id`, does the same.
+/// After that, the organization's administrators have their rights over the caller, and the caller has every right of
+/// the groups. The first call that names the organization, at `/rpc/{org_id}` or by `X-Org-Id`, also accepts.
 #[utoipa::path(
     post,
     path = "/me/orgs/{org_id}/accept",
@@ -136,13 +136,13 @@ impl From<InvitationError> for ApiError {
 pub(crate) async fn accept(
     State(state): State<IdentityState>,
     caller: Authenticated,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(org): Path<String>,
 ) -> Result<Message, ApiError> {
     let org: OrgId = org.parse().map_err(|_| InvitationError::Unknown)?;
-    let actor = provenance.act(Actor::user(caller.user.id, &caller.user.external_id));
+    let actor = provenance.actor(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, user) = (state.clone(), caller.user.id);
-    detached(&state.tasks, async move {
+    spawn_tracked(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
         tx.accept_memberships(user, org).await?;
         tx.commit().await?;
@@ -154,7 +154,8 @@ pub(crate) async fn accept(
 
 /// Leave an organization
 ///
-/// Declines its invitation, or ends the caller's memberships there. Administrators of the organization do not leave so.
+/// Declines its invitation, or ends the caller's memberships there. Administrators of the organization cannot leave
+/// this way.
 #[utoipa::path(
     delete,
     path = "/me/orgs/{org_id}",
@@ -174,7 +175,7 @@ pub(crate) async fn accept(
 pub(crate) async fn leave(
     State(state): State<IdentityState>,
     caller: Authenticated,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(org): Path<String>,
 ) -> Result<Message, ApiError> {
     let org = org
@@ -182,9 +183,9 @@ pub(crate) async fn leave(
         .ok()
         .filter(|org| ![Organization::DEFAULT, Organization::ANONYMOUS].contains(org));
     let org: OrgId = org.ok_or(InvitationError::Unknown)?;
-    let actor = provenance.act(Actor::user(caller.user.id, &caller.user.external_id));
+    let actor = provenance.actor(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, user) = (state.clone(), caller.user.id);
-    detached(&state.tasks, async move {
+    spawn_tracked(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
         tx.leave_organization(user, org).await?;
         tx.commit().await?;

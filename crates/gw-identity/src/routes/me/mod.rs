@@ -1,4 +1,4 @@
-//! `/me`: what the caller is here.
+//! `/me`: the caller's own memberships, logins and URLs.
 
 pub(super) mod admin_status;
 pub(super) mod invitations;

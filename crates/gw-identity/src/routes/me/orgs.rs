@@ -1,4 +1,4 @@
-//! `GET /me/orgs`: where the caller is an active member (decision 32).
+//! `GET /me/orgs`: the organizations in which the caller is an active member (decision 32).
 
 use crate::state::IdentityState;
 use axum::{Json, extract::State};
@@ -9,7 +9,7 @@ use serde::Serialize;
 /// The caller's organizations.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct MyOrganizationsResponse {
-    /// Without the system ones.
+    /// The organizations, without system organizations.
     organizations: Vec<UserOrgResponse>,
 }
 

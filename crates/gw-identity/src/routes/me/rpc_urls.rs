@@ -1,15 +1,15 @@
-//! `/me/rpc-urls`: personal RPC URLs, for wallets that know nothing of tokens (HD17, decision 51).
+//! `/me/rpc-urls`: personal RPC URLs, for wallets that cannot send tokens (HD17, decision 51).
 
-use crate::{error::detached, link::parse_address, routes::Provenance, state::IdentityState};
+use crate::{error::spawn_tracked, link::parse_address, routes::RequestInfo, state::IdentityState};
 use axum::{
     Json,
     extract::{Path, State},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use gw_http::{ApiError, Authenticated, AuthenticatedBody, Challenge, ErrorBody, Message};
+use gw_http::{ApiError, Authenticated, AuthenticatedBody, Challenge, Created, ErrorBody, Message};
 use gw_policy::{
-    access::{Member, active_orgs, reach},
-    knobs::Knobs,
+    access::{Principal, active_orgs, contract_access},
+    settings::PolicySettings,
     snapshot::{Organization, UrlReach},
 };
 use gw_store::{
@@ -17,40 +17,39 @@ use gw_store::{
     record::{NewPersonalUrl, PersonalUrl},
 };
 use gw_types::{Address, B256, OrgId, PersonalUrlId, Seconds};
-use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// Without a wish, and at most.
+/// Default and maximum lifetime in seconds.
 const LIFE: u32 = 8 * 3600;
 const LONGEST: u32 = 30 * 86_400;
-/// So long after a login it may make a URL (HD35).
+/// How long after a login it may create a URL (HD35).
 const FRESH: Seconds = Seconds(300);
-/// The most contracts of one URL.
+/// Maximum number of contracts of one URL.
 const CONTRACTS: usize = 64;
 const NAME: usize = 100;
 const NOT_YOURS: &str = "`org_id`: not one of your organizations";
 
-/// What the widest scope means, said when it is chosen (PU-1).
+/// The warning shown when the widest scope is chosen (PU-1).
 const WARNING: &str = "Whoever has this URL reads and sends with all your rights, and so does every web page that your \
 wallet is connected to. Prefer the scope `wallet`, or `contracts`.";
 
-/// A personal URL to be made.
+/// Parameters of a new personal URL.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct RpcUrlCreateRequest {
     /// `wallet` (default), `contracts` or `all`.
     scope: Option<String>,
-    /// With `contracts`: those that `eth_call` and `eth_getLogs` may ask.
+    /// With `contracts`: the contracts that `eth_call` and `eth_getLogs` may address.
     contracts: Option<Vec<String>>,
-    /// The one organization it acts in; may be left out by members of one.
+    /// The organization that the URL is for; members of one organization may omit it.
     org_id: Option<String>,
-    /// How long it lives: 8 hours without, 30 days at most.
+    /// Lifetime: 8 hours by default, 30 days at most.
     ttl_seconds: Option<u32>,
-    /// For its owner.
+    /// A name for its owner's use.
     name: Option<String>,
 }
 
-/// A personal URL. Its address is shown once, when it is made.
+/// A personal URL. The URL itself is shown once, when it is created.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct RpcUrlResponse {
     #[schema(value_type = String, format = Uuid)]
@@ -62,10 +61,10 @@ pub(crate) struct RpcUrlResponse {
     org_id: OrgId,
     created_at: String,
     expires_at: String,
-    /// Only when it is made: nobody can be told again.
+    /// Only in the answer that creates it: it cannot be shown again.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// What the scope means, where it is wide.
+    /// What a wide scope means.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<&'static str>,
 }
@@ -97,19 +96,20 @@ impl RpcUrlResponse {
     }
 }
 
-/// Why there is no URL.
+/// Why a URL was not created or ended.
 #[derive(Debug, thiserror::Error)]
 enum UrlError {
-    /// As many as anybody may have.
+    /// The user has the maximum number of URLs.
     #[error("too many")]
     TooMany,
-    /// Not there, or somebody else's.
+    /// The URL does not exist, or belongs to another user.
     #[error("unknown")]
     Unknown,
-    /// No member any more: it ended while the request was on its way.
+    /// The membership ended while the request was handled.
     #[error("no member of the organization")]
     NotAMember,
-    /// The login behind the token is too long ago: whoever holds a token for minutes must not get a URL for a month (HD35).
+    /// The login behind the token is too old: the holder of a token that lives for minutes must not get a URL for a
+    /// month (HD35).
     #[error("the login is too old")]
     LoginTooOld,
     /// The store failed.
@@ -180,8 +180,8 @@ pub(crate) async fn list(
 
 /// Make an RPC URL
 ///
-/// Its address holds a secret, is shown once, and needs no token: treat it like one. It is made within five minutes of a
-/// login (later: 401, `reason` `login_required`) and ends with that login.
+/// The URL contains a secret, is shown once and needs no token: treat it like one. It can be created within five
+/// minutes of a login (later: 401, `reason` `login_required`) and ends with that login.
 #[utoipa::path(
     post,
     path = "/me/rpc-urls",
@@ -201,9 +201,9 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn create(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     AuthenticatedBody { caller, body }: AuthenticatedBody<RpcUrlCreateRequest>,
-) -> Result<(StatusCode, Json<RpcUrlResponse>), ApiError> {
+) -> Result<Created<RpcUrlResponse>, ApiError> {
     let org = organization(&state, &caller, body.org_id.as_deref())?;
     let reach = scope(
         &state,
@@ -234,11 +234,11 @@ pub(crate) async fn create(
         expires_at: state.edge.now().plus(Seconds(life)),
         login: None,
     };
-    let actor = provenance.act(Actor::user(caller.user.id, &caller.user.external_id));
+    let actor = provenance.actor(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, family) = (state.clone(), caller.claims.session);
-    let made = detached(&state.tasks, async move {
+    let made = spawn_tracked(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
-        // By the login, not by the token: a refresh makes no login of an old one.
+        // By the time of the login, not of the token: a refresh does not renew a login.
         let login = tx
             .read()
             .find_family(family)
@@ -252,13 +252,14 @@ pub(crate) async fn create(
     .await?;
     let warning = (made.reach == UrlReach::All).then_some(WARNING);
     let url = Some(format!("{}/rpc/u/{secret}", state.inner.config.base_url));
-    Ok((
-        StatusCode::CREATED,
-        Json(RpcUrlResponse {
+    let location = format!("/api/v1/me/rpc-urls/{}", made.id);
+    Ok(Created(
+        location,
+        RpcUrlResponse {
             url,
             warning,
             ..RpcUrlResponse::of(made)
-        }),
+        },
     ))
 }
 
@@ -281,13 +282,13 @@ pub(crate) async fn create(
 pub(crate) async fn end(
     State(state): State<IdentityState>,
     caller: Authenticated,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(id): Path<String>,
 ) -> Result<Message, ApiError> {
     let id: PersonalUrlId = id.parse().map_err(|_| UrlError::Unknown)?;
-    let actor = provenance.act(Actor::user(caller.user.id, &caller.user.external_id));
+    let actor = provenance.actor(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, user) = (state.clone(), caller.user.id);
-    detached(&state.tasks, async move {
+    spawn_tracked(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
         tx.revoke_personal_url(user, id).await?;
         tx.commit().await?;
@@ -297,7 +298,7 @@ pub(crate) async fn end(
     Ok(Message::new("rpc url ended"))
 }
 
-/// The one organization: the named one, or the caller's only one, the default one aside.
+/// The organization of the URL: the named one, or the caller's only one apart from the default organization.
 fn organization(state: &IdentityState, caller: &Authenticated, named: Option<&str>) -> Result<OrgId, ApiError> {
     let mine = active_orgs(&caller.snapshot, caller.user.id, state.edge.now());
     match named.filter(|text| !text.is_empty()) {
@@ -340,7 +341,7 @@ fn scope(
             for text in contracts {
                 let address =
                     parse_address(text).ok_or_else(|| ApiError::bad_request("`contracts`: not an address"))?;
-                // Foreign and unregistered read alike.
+                // Foreign and unregistered contracts get the same answer.
                 if !reaches(state, caller, org, address) {
                     return Err(ApiError::bad_request(
                         "`contracts`: not a contract you may use in this organization",
@@ -361,9 +362,11 @@ fn scope(
     }
 }
 
-/// Whether the caller uses the contract in this organization now; each call is judged anew.
+/// Whether the caller may use the contract in this organization now. Each call is checked again.
 fn reaches(state: &IdentityState, caller: &Authenticated, org: OrgId, address: Address) -> bool {
-    let member = Member::new(&caller.snapshot, caller.user.id, state.edge.now());
+    let member = Principal::new(&caller.snapshot, caller.user.id, state.edge.now());
     let contract = caller.snapshot.contract(address).filter(|contract| contract.org == org);
-    contract.is_some_and(|contract| reach(&caller.snapshot, &member, contract, &Knobs::default()).is_some())
+    contract.is_some_and(|contract| {
+        contract_access(&caller.snapshot, &member, contract, &PolicySettings::default()).is_some()
+    })
 }

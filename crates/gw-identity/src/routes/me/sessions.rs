@@ -1,8 +1,8 @@
-//! `/me/sessions`: where the caller is logged in, and its end (spec/10 §10, HD35).
+//! `/me/sessions`: lists and ends the caller's logins (spec/10 §10, HD35).
 
 use crate::{
-    error::{detached, storage},
-    routes::{Provenance, cookies, tokens::logout::end_login},
+    error::{spawn_tracked, storage},
+    routes::{RequestInfo, cookies, tokens::logout::end_login},
     state::IdentityState,
 };
 use axum::{
@@ -16,23 +16,23 @@ use gw_types::SessionId;
 use http::HeaderMap;
 use serde::Serialize;
 
-/// A login of the caller's.
+/// One of the caller's logins.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct MySessionResponse {
     #[schema(value_type = String, format = Uuid)]
     id: SessionId,
-    /// How it was proved: `zk`, `directory`, `sp` or `mock`.
+    /// How the login was proved: `zk`, `directory`, `sp` or `mock`.
     provider: String,
     created_at: String,
-    /// When the newest of its refresh tokens ends.
+    /// When the newest of its refresh tokens expires.
     expires_at: String,
-    /// Whether it is the one that asks.
+    /// Whether the caller's token belongs to this login.
     current: bool,
 }
 
 /// List my logins
 ///
-/// Those that can still refresh, the newest first: one row each, whatever it made.
+/// Logins that can still refresh, the newest first: one row each, however many token families it has.
 #[utoipa::path(
     get,
     path = "/me/sessions",
@@ -73,7 +73,8 @@ pub(crate) async fn list(
 
 /// End one of my logins
 ///
-/// With all it made: its tokens, those of applications that signed in by it, and its personal URLs.
+/// Also ends everything that the login made: its tokens, those of applications that signed in by it, and its personal
+/// URLs.
 #[utoipa::path(
     delete,
     path = "/me/sessions/{id}",
@@ -92,7 +93,7 @@ pub(crate) async fn list(
 pub(crate) async fn end(
     State(state): State<IdentityState>,
     caller: Authenticated,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(id): Path<String>,
 ) -> Result<impl IntoResponse, ApiError> {
     let unknown = || ApiError::not_found("session not found");
@@ -108,7 +109,7 @@ pub(crate) async fn end(
     let is_current = current(&state, &caller).await? == Some(id);
     let (worker, subject) = (state.clone(), caller.claims.subject);
     let work = async move { end_login(&worker, &subject, id, LoginUrls::End, &provenance).await };
-    detached(&state.tasks, work).await?;
+    spawn_tracked(&state.tasks, work).await?;
     let answer = if is_current {
         cookies::clear_access(&state.edge)
     } else {

@@ -1,12 +1,12 @@
-//! `GET /oauth/authorize`: an application sends its user here to log in (OA-1 to OA-4).
+//! `GET /oauth/authorize`: an application sends a user here to log in (OA-1 to OA-4).
 //!
-//! Whatever is wrong is answered here and never by a redirect: where to redirect is part of what is checked.
+//! Errors are answered directly and never by a redirect, because the redirect URI is one of the checked parameters.
 
 use super::{OauthError, base_path, error::OAuthErrorResponse};
 use crate::{
     login::{AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, Opener, RequestFacts},
-    oauth::{Asked, Challenge, OauthId, OauthSession, RedirectUri},
-    routes::{Provenance, SECRET_HEADER, cookies, pages::wants_page},
+    oauth::{AuthorizeParams, Challenge, OauthId, OauthSession, RedirectUri},
+    routes::{RequestInfo, SECRET_HEADER, cookies, pages::wants_page},
     state::IdentityState,
 };
 use axum::{
@@ -14,14 +14,14 @@ use axum::{
     extract::{RawQuery, State},
     response::{IntoResponse, Response},
 };
-use gw_http::{OwnOrigins, auth::access_cookie};
+use gw_http::{AllowedOrigins, auth::access_cookie};
 use gw_policy::access::identify;
 use gw_types::ExternalId;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// An application's own value, given back to it as it is.
+/// Maximum length of the application's own value, which is returned to it unchanged.
 const MAX_STATE: usize = 2048;
 
 /// An open session, for pages that show the login themselves.
@@ -37,8 +37,8 @@ pub(crate) struct OauthAuthorizeJSONResponse {
 
 /// Start the authorization code flow
 ///
-/// Browsers (`Accept: text/html`) are sent to the sign-in page and shown refusals as a page, others get JSON. A Bearer token
-/// or the `pp_access` cookie makes its user the one who may complete the session silently.
+/// Browsers (`Accept: text/html`) are sent to the sign-in page and get errors as a page; other clients get JSON. If the
+/// request has a Bearer token or the `pp_access` cookie, its user may complete the session silently.
 #[utoipa::path(
     get,
     path = "/oauth/authorize",
@@ -64,7 +64,7 @@ pub(crate) struct OauthAuthorizeJSONResponse {
 )]
 pub(crate) async fn authorize(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, OauthError> {
@@ -92,12 +92,13 @@ pub(crate) async fn authorize(
     let secret = LoginSecret::fresh(&*edge.entropy);
 
     let message = serde_json::to_value(&auth_request).map_err(|_| OauthError::Unavailable)?;
-    let (page, browser) = (wants_page(&headers), OwnOrigins::sent_by_browser(&headers));
+    let (page, browser) = (wants_page(&headers), AllowedOrigins::sent_by_browser(&headers));
     let opener = Opener::new(secret.expose(), provenance.client, &headers);
     let opener = if page { opener.with_cookie() } else { opener };
     let initiator = initiator(&state, &headers);
     let session = OauthSession::new(asked, initiator, opener.clone(), now).answered_by(login.0, message);
-    // What the wallet signs is shown for the secret only, whoever began: it signs somebody in at an application.
+    // Only the secret shows the message that the wallet signs, whoever began the session: signing it logs somebody in
+    // at an application.
     let login_session = LoginSession::new(auth_request.clone(), opener.with_cookie(), now);
     state
         .inner
@@ -106,7 +107,7 @@ pub(crate) async fn authorize(
         .await
         .map_err(LoginError::from)?;
     if let Err(error) = state.inner.oauth.sessions.open(&id, &session).await {
-        // Nobody was told of the login that would answer it: it must hold no place.
+        // No client got the id of the login session, which must not count against the limit.
         if state.inner.sessions.remove(login).await.is_err() {
             state.inner.sessions.abandon(login);
         }
@@ -138,8 +139,8 @@ pub(crate) async fn authorize(
     Ok((answer, Json(body)).into_response())
 }
 
-/// What is asked for, if it may be.
-fn asked(state: &IdentityState, query: &str) -> Result<Asked, OauthError> {
+/// Reads and checks the parameters of the request.
+fn asked(state: &IdentityState, query: &str) -> Result<AuthorizeParams, OauthError> {
     const KNOWN: [&str; 6] = [
         "client_id",
         "redirect_uri",
@@ -191,7 +192,7 @@ fn asked(state: &IdentityState, query: &str) -> Result<Asked, OauthError> {
         (None, None) if oauth.require_pkce => return Err(OauthError::Missing("code_challenge")),
         (None, None) => None,
     };
-    Ok(Asked {
+    Ok(AuthorizeParams {
         client: client.clone(),
         redirect_uri,
         state: echo.clone(),
@@ -199,14 +200,15 @@ fn asked(state: &IdentityState, query: &str) -> Result<Asked, OauthError> {
     })
 }
 
-/// Who is logged in where the flow begins. What does not name a valid user names nobody (TK-9).
+/// The user who is logged in when the flow begins. A token that does not identify a valid user is ignored (TK-9).
 fn initiator(state: &IdentityState, headers: &HeaderMap) -> Option<ExternalId> {
     let bearer = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let token = match bearer {
         Some(token) => token,
-        // Any page may send its visitor here, so the cookie proves no will of theirs; it need not (decision 4).
+        // Any page may send its visitor here, so the cookie does not prove the user's intent; none is needed (decision
+        // 4).
         None => access_cookie(headers)?,
     };
     let claims = state.edge.tokens.access(token, state.edge.now()).ok()?;

@@ -1,12 +1,12 @@
-//! `POST /oauth/callback?session=&oauth_session=`: the wallet brings its proof (OA-5).
+//! `POST /oauth/callback?session=&oauth_session=`: the wallet sends its proof (OA-5).
 
 use super::session;
 use crate::{
-    error::detached,
-    login::{Attempt, LoginError, complete},
+    error::spawn_tracked,
+    login::{LoginAttempt, LoginError, complete},
     oauth::{GrantedLogin, Progress},
     routes::{
-        Provenance,
+        RequestInfo,
         auth::callback::{known_members, parameter, parse_session, proof_in},
         oauth::SessionError,
     },
@@ -21,12 +21,12 @@ use gw_http::{ApiError, ErrorBody, read_body};
 use gw_store::{Actor, StoreError, record::LoginUrls};
 use serde::Serialize;
 
-/// The end of a flow.
+/// The result of a completed flow.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct OauthCallbackResponse {
     /// `completed`.
     status: &'static str,
-    /// Where the browser goes with its code.
+    /// The redirect URL with the code.
     redirect_url: String,
 }
 
@@ -55,7 +55,7 @@ impl From<CallbackError> for ApiError {
             CallbackError::NoSession => Self::bad_request("oauth_session parameter required"),
             CallbackError::Mismatch => Self::unauthorized("session mismatch"),
             CallbackError::Login(error) => error.into(),
-            // To a wallet both kinds of session are one.
+            // A wallet does not distinguish the two kinds of session.
             CallbackError::Session(SessionError::Unknown | SessionError::Done) => LoginError::SessionOver.into(),
             CallbackError::Session(error) => error.into(),
         }
@@ -88,7 +88,7 @@ impl From<CallbackError> for ApiError {
 )]
 pub(crate) async fn callback(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Json<OauthCallbackResponse>, ApiError> {
@@ -99,7 +99,7 @@ pub(crate) async fn callback(
     let body = read_body(request.into_body()).await?;
     known_members(&body)?;
     let token = proof_in(&body);
-    let attempt = Attempt {
+    let attempt = LoginAttempt {
         session: login,
         token,
         provenance,
@@ -111,14 +111,14 @@ pub(crate) async fn callback(
     }))
 }
 
-/// The same for a proof that needs no wallet.
+/// Completes the flow with a mock proof.
 #[cfg(feature = "mock-login")]
-pub(super) async fn run(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<String, ApiError> {
+pub(super) async fn run(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Result<String, ApiError> {
     Ok(finish(state, oauth, attempt).await?)
 }
 
-/// Completes the login and with it the OAuth session; from the first token on nothing stops half-way (HD21).
-async fn finish(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<String, CallbackError> {
+/// Completes the login and then the OAuth session. Runs to its end after the first token is issued (HD21).
+async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Result<String, CallbackError> {
     let (id, found) = session(state, oauth).await?;
     if found.progress != Progress::Pending || !is_open(state, &attempt).await? {
         return Err(SessionError::Done.into());
@@ -127,9 +127,10 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<
         return Err(CallbackError::Mismatch);
     }
     let worker = state.clone();
-    detached(&state.tasks, async move {
+    spawn_tracked(&state.tasks, async move {
         let provenance = attempt.provenance.clone();
-        // Its tokens are for nobody: what the application gets continues this login by the first refresh token.
+        // The wallet's pair is not sent to anybody: the application's tokens continue the login by its first refresh
+        // token.
         let pair = match complete(&worker, attempt).await {
             Ok(pair) => pair,
             Err(error) => {
@@ -162,7 +163,7 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<
             .complete(&id, &found, login, issuer, worker.edge.now())
             .await;
         if completed.is_err() {
-            let actor = provenance.act(Actor::named(claims.subject.as_str()));
+            let actor = provenance.actor(Actor::named(claims.subject.as_str()));
             let mut tx = worker.store.begin(&actor).await?;
             tx.revoke_login(family, revoked_until(tx.now()), LoginUrls::End).await?;
             tx.commit().await?;
@@ -172,6 +173,6 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<
     .await
 }
 
-async fn is_open(state: &IdentityState, attempt: &Attempt) -> Result<bool, LoginError> {
+async fn is_open(state: &IdentityState, attempt: &LoginAttempt) -> Result<bool, LoginError> {
     Ok(state.inner.sessions.pending(attempt.session).await?.is_some())
 }

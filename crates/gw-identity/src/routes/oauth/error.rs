@@ -1,9 +1,8 @@
-//! Why OAuth refuses: one enum per kind of route, each with its status, code and words (RFC 6749 §4.1.2.1, §5.2).
+//! Errors of the OAuth routes: one enum per kind of route, with status, code and text (RFC 6749 §4.1.2.1, §5.2).
 
 use crate::{
     login::LoginError,
     oauth::{Busy, CompleteError, OpenError},
-    security::NotRecorded,
 };
 use axum::{
     Json,
@@ -11,12 +10,13 @@ use axum::{
 };
 use gw_cache::Unavailable;
 use gw_http::{ApiError, AuthError};
+use gw_journal::JournalError;
 use gw_store::StoreError;
 use gw_types::Seconds;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 
-/// Names the scheme by which clients authenticate.
+/// The `WWW-Authenticate` challenge for client authentication.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"oauth\", charset=\"UTF-8\"");
 
 /// The body of an OAuth error.
@@ -24,11 +24,11 @@ const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"oauth\", 
 pub(crate) struct OAuthErrorResponse {
     /// The code.
     error: &'static str,
-    /// What is wrong, for people.
+    /// The error in words.
     error_description: String,
 }
 
-/// Why there is no session, or no token.
+/// Why an authorization or token request is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OauthError {
     #[error("{0} is required")]
@@ -70,7 +70,7 @@ pub(crate) enum OauthError {
     #[error("the store failed")]
     Store(#[from] StoreError),
     #[error("what happens could not be recorded")]
-    Unrecorded(#[from] NotRecorded),
+    Unrecorded(#[from] JournalError),
 }
 
 impl OauthError {
@@ -144,7 +144,7 @@ impl IntoResponse for OauthError {
             Self::TooManyFailures(Seconds(wait)) | Self::TooManySessions(Seconds(wait)) | Self::Full(Seconds(wait)) => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from(wait));
             }
-            // RTO8: whatever the cause, a 503 says when to come back.
+            // Every 503 has a Retry-After header (RTO8).
             _ if status == StatusCode::SERVICE_UNAVAILABLE => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from(1));
             }
@@ -157,31 +157,31 @@ impl IntoResponse for OauthError {
 /// Why an OAuth session is not shown, or not completed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionError {
-    /// Unknown or over.
+    /// The session is unknown or expired.
     #[error("the session is unknown")]
     Unknown,
-    /// It was begun elsewhere: whoever completed it would sign somebody else in (HD34).
+    /// Another browser began the session: completing it would log another person in (HD34).
     #[error("the session was started in another browser")]
     OtherBrowser,
-    /// It has its code already.
+    /// The session has its code already.
     #[error("the session is completed")]
     Done,
-    /// Nobody, or nobody valid, asks.
+    /// The caller has no valid token.
     #[error("the caller is not authenticated")]
     Caller(#[from] AuthError),
-    /// A page of somebody else asks.
+    /// A foreign page sent the request.
     #[error("the request comes from a foreign page")]
     ForeignPage,
-    /// It was begun by somebody else, by nobody known, or for a client that is no more.
+    /// Another user or an anonymous caller began the session, or its client no longer exists.
     #[error("the session is not the caller's")]
     NotTheirs,
     /// The account is banned.
     #[error("the account is banned")]
     Banned,
-    /// The login that vouches for the caller has ended.
+    /// The caller's login has ended.
     #[error("the login has ended")]
     LoginOver,
-    /// Mock logins are switched off.
+    /// Mock logins are disabled.
     #[cfg(feature = "mock-login")]
     #[error("mock logins are off")]
     MockOff,
@@ -191,9 +191,9 @@ pub(crate) enum SessionError {
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
-    /// What happens could not be recorded.
+    /// The event could not be recorded.
     #[error("what happens could not be recorded")]
-    Unrecorded(#[from] NotRecorded),
+    Unrecorded(#[from] JournalError),
 }
 
 impl From<Unavailable> for SessionError {
@@ -238,7 +238,7 @@ impl From<LoginError> for OauthError {
             LoginError::TooManySessions(wait) => Self::TooManySessions(wait),
             LoginError::Busy(wait) => Self::Full(wait),
             LoginError::Store(error) => Self::Store(error),
-            // Away: later is better. The others do not occur where a session is opened.
+            // `SessionsAway` is temporary. The others do not occur when a session is opened.
             LoginError::NoSchema
             | LoginError::NoSession
             | LoginError::SessionOver
@@ -285,7 +285,11 @@ mod tests {
                 "temporarily_unavailable",
             ),
             (OauthError::Store(StoreError::Detached), 500, "server_error"),
-            (OauthError::Unrecorded(NotRecorded), 503, "temporarily_unavailable"),
+            (
+                OauthError::Unrecorded(JournalError::Full),
+                503,
+                "temporarily_unavailable",
+            ),
         ];
         for (error, status, code) in table {
             let name = format!("{error:?}");
@@ -328,7 +332,7 @@ mod tests {
                 "the policy store is temporarily unavailable",
             ),
             (SessionError::Store(StoreError::Detached), 500, "internal error"),
-            (SessionError::Unrecorded(NotRecorded), 503, "audit unavailable"),
+            (SessionError::Unrecorded(JournalError::Full), 503, "audit unavailable"),
         ];
         for (error, status, text) in table {
             let name = format!("{error:?}");

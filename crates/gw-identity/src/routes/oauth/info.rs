@@ -1,7 +1,7 @@
 //! `GET /oauth/session/{id}/info`: what a sign-in page shows (OA-9).
 
 use super::{SessionError, polled};
-use crate::{login::OpenerEvidence, routes::Provenance, state::IdentityState};
+use crate::{login::OpenerEvidence, routes::RequestInfo, state::IdentityState};
 use axum::{
     Json,
     extract::{Path, State},
@@ -11,7 +11,7 @@ use http::HeaderMap;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What a sign-in page shows.
+/// The data that a sign-in page shows.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct OauthSessionInfoResponse {
     /// The message for the wallet.
@@ -21,17 +21,17 @@ pub(crate) struct OauthSessionInfoResponse {
     allow_mock: bool,
     /// The application that asks.
     client_id: String,
-    /// Whether somebody was logged in when it began, who may complete it silently.
+    /// Whether a user was logged in when the session began, who may complete it silently.
     silent: bool,
-    /// Who goes on to the application: who logged in, or, before, who was logged in when it began.
+    /// The user who logged in, or, before that, the user who was logged in when the session began.
     #[serde(skip_serializing_if = "Option::is_none")]
     did: Option<String>,
 }
 
 /// Describe an OAuth session
 ///
-/// For the page that began it: it shows the session's secret (`X-Login-Secret` or the `pp_login` cookie). A sign-in that
-/// somebody else began is not shown: whoever completed it would sign that somebody in. The address alone is never enough.
+/// For the page that began the session, which shows its secret (`X-Login-Secret` or the `pp_login` cookie). The address
+/// alone is never enough: completing a sign-in that another person began would log that person in.
 #[utoipa::path(
     get,
     path = "/oauth/session/{id}/info",
@@ -48,26 +48,26 @@ pub(crate) struct OauthSessionInfoResponse {
 )]
 pub(crate) async fn info(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<OauthSessionInfoResponse>, ApiError> {
-    let (_, found, _) = polled(&state, &id, &headers, &provenance).await?;
-    if !found
+    let (_, session, _) = polled(&state, &id, &headers, &provenance).await?;
+    if !session
         .opener
         .has_shown_secret(&OpenerEvidence::of(&headers, provenance.client))
     {
         return Err(SessionError::OtherBrowser.into());
     }
-    let silent = found.initiator.is_some();
+    let silent = session.initiator.is_some();
     Ok(Json(OauthSessionInfoResponse {
-        auth_request: found.auth_request,
+        auth_request: session.auth_request,
         allow_mock: state.inner.oauth.allow_mock,
-        client_id: found.client,
+        client_id: session.client,
         silent,
-        did: found
+        did: session
             .completed_by
-            .or(found.initiator)
+            .or(session.initiator)
             .map(|did| did.as_str().to_owned()),
     }))
 }

@@ -1,10 +1,11 @@
-//! `GET /.well-known/oauth-authorization-server`: what client libraries look for first (RFC 8414).
+//! `GET /.well-known/oauth-authorization-server`: the metadata that client libraries read first (RFC 8414).
 
 use crate::state::IdentityState;
 use axum::{Json, extract::State};
+use gw_http::ErrorBody;
 use serde::Serialize;
 
-/// What the OAuth routes are and can do.
+/// The OAuth endpoints and their capabilities.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct OauthMetadata {
     issuer: String,
@@ -24,7 +25,7 @@ pub(crate) struct OauthMetadata {
     path = "/.well-known/oauth-authorization-server",
     operation_id = "oauthMetadata",
     tag = "oauth",
-    responses((status = 200, body = OauthMetadata)),
+    responses((status = 200, body = OauthMetadata), (status = 400, body = ErrorBody)),
 )]
 pub(crate) async fn metadata(State(state): State<IdentityState>) -> Json<OauthMetadata> {
     let base = &state.inner.config.base_url;

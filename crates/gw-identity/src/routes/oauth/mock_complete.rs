@@ -2,9 +2,9 @@
 
 use super::{SessionError, callback, session};
 use crate::{
-    login::{Attempt, LoginError, LoginId},
+    login::{LoginAttempt, LoginError, LoginId},
     oauth::Progress,
-    routes::Provenance,
+    routes::RequestInfo,
     state::IdentityState,
 };
 use axum::{
@@ -14,16 +14,16 @@ use axum::{
 use gw_http::{ApiError, JsonBody};
 use serde::{Deserialize, Serialize};
 
-/// Who logs in when nobody is named.
+/// The user who logs in if the request names none.
 const SOMEBODY: &str = "did:test:somebody";
 
-/// Whom to log in.
+/// The user to log in.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct MockCompleteRequest {
     did: Option<String>,
 }
 
-/// Who was logged in.
+/// The user who was logged in.
 #[derive(Debug, Serialize)]
 pub(crate) struct OauthMockCompleteResponse {
     ok: bool,
@@ -33,7 +33,7 @@ pub(crate) struct OauthMockCompleteResponse {
 /// Complete an OAuth session without a proof. Not part of the API description: no release has it.
 pub(crate) async fn mock_complete(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(id): Path<String>,
     body: Option<JsonBody<MockCompleteRequest>>,
 ) -> Result<Json<OauthMockCompleteResponse>, ApiError> {
@@ -50,7 +50,7 @@ pub(crate) async fn mock_complete(
         .filter(|did| !did.is_empty())
         .unwrap_or_else(|| SOMEBODY.to_owned());
     let token: Result<String, LoginError> = Ok(format!("mock.{did}"));
-    let attempt = Attempt {
+    let attempt = LoginAttempt {
         session: LoginId(found.login),
         token,
         provenance,

@@ -17,31 +17,32 @@ pub(crate) use error::{OauthError, SessionError};
 use crate::{
     login::{LoginId, OpenerEvidence},
     oauth::{OauthId, OauthSession},
-    routes::Provenance,
+    routes::RequestInfo,
     state::IdentityState,
 };
 use gw_http::ApiError;
 use http::HeaderMap;
 
-/// The session of this id, if it is there.
+/// Finds the session of this id.
 async fn session(state: &IdentityState, id: &str) -> Result<(OauthId, OauthSession), SessionError> {
     let id = OauthId::parse(id).ok_or(SessionError::Unknown)?;
-    let found = state
+    let session = state
         .inner
         .oauth
         .sessions
         .find(&id)
         .await?
         .ok_or(SessionError::Unknown)?;
-    Ok((id, found))
+    Ok((id, session))
 }
 
-/// The same for a poll, counted as its opener's or as somebody else's; and whose it is.
+/// Finds the session of this id for a poll, and counts the poll as the opener's or as another client's. Also returns
+/// whether the opener polls.
 async fn polled(
     state: &IdentityState,
     id: &str,
     headers: &HeaderMap,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<(OauthId, OauthSession, bool), ApiError> {
     let limits = &state.inner.limits;
     match session(state, id).await {
@@ -59,7 +60,7 @@ async fn polled(
     }
 }
 
-/// The path under which BASE_URL stands, without a slash at its end.
+/// The path of BASE_URL, without a slash at its end.
 fn base_path(state: &IdentityState) -> String {
     let base = url::Url::parse(&state.inner.config.base_url);
     base.map_or_else(|_| String::new(), |url| url.path().trim_end_matches('/').to_owned())

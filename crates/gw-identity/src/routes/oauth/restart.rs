@@ -1,8 +1,9 @@
-//! `GET /oauth/session/{id}/restart`: begins anew for a user who has logged in by another way meanwhile, say by their
-//! organization's directory. Only who was logged in when a session begins may complete it silently (OA-10).
+//! `GET /oauth/session/{id}/restart`: starts the session again for a user who has logged in by another method
+//! meanwhile, for example by the organization's directory. Only the user who is logged in when a session begins may
+//! complete it silently (OA-10).
 
 use super::{SessionError, base_path, session};
-use crate::{login::OpenerEvidence, oauth::Progress, routes::Provenance, state::IdentityState};
+use crate::{login::OpenerEvidence, oauth::Progress, routes::RequestInfo, state::IdentityState};
 use axum::{
     extract::{Path, State},
     response::IntoResponse,
@@ -12,7 +13,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 /// Begin an OAuth session anew
 ///
-/// For the page that shows the session: it holds the application's own value, so nobody else is sent on.
+/// Only for the session's opener: the redirect contains the application's own value.
 #[utoipa::path(
     get,
     path = "/oauth/session/{id}/restart",
@@ -29,24 +30,24 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 )]
 pub(crate) async fn restart(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (_, found) = session(&state, &id).await?;
-    if !found.opener.is(&OpenerEvidence::of(&headers, provenance.client)) {
+    let (_, session) = session(&state, &id).await?;
+    if !session.opener.is(&OpenerEvidence::of(&headers, provenance.client)) {
         return Err(SessionError::Unknown.into());
     }
-    if found.progress != Progress::Pending {
+    if session.progress != Progress::Pending {
         return Err(SessionError::Done.into());
     }
     let mut query = form_urlencoded::Serializer::new(String::new());
     query
-        .append_pair("client_id", &found.client)
-        .append_pair("redirect_uri", found.redirect_uri.as_str())
-        .append_pair("state", &found.state)
+        .append_pair("client_id", &session.client)
+        .append_pair("redirect_uri", session.redirect_uri.as_str())
+        .append_pair("state", &session.state)
         .append_pair("response_type", "code");
-    if let Some(challenge) = found.challenge {
+    if let Some(challenge) = session.challenge {
         query
             .append_pair("code_challenge", &challenge.to_text())
             .append_pair("code_challenge_method", "S256");

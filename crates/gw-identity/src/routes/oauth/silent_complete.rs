@@ -1,12 +1,13 @@
-//! `POST /oauth/session/{id}/silent-complete`: who is logged in already need not scan again (OA-10).
+//! `POST /oauth/session/{id}/silent-complete`: a user who is logged in already completes the session without a wallet
+//! (OA-10).
 
 use super::{SessionError, session, status::OAuthSessionStatusResponse};
 use crate::{
-    error::detached,
+    error::spawn_tracked,
     login::LoginId,
     login::OpenerEvidence,
     oauth::{CompleteError, GrantedLogin, OauthId, OauthSession, Progress},
-    routes::Provenance,
+    routes::RequestInfo,
     security,
     state::IdentityState,
     tokens::{Family, revoked_until},
@@ -16,14 +17,15 @@ use axum::{
     extract::{Path, State},
 };
 use gw_audit::SecurityKind;
-use gw_http::{AccessClaims, ApiError, AuthError, ErrorBody, Presented, auth::access_cookie};
+use gw_http::{AccessClaims, ApiError, AuthError, Credentials, ErrorBody, auth::access_cookie};
 use gw_policy::access::identify;
 use gw_store::{Actor, record::Application};
 use gw_types::Seconds;
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
-/// As long as its code: nobody holds the first refresh token, and redeeming the code exchanges it.
+/// Lifetime of the first refresh token, equal to that of the code: no client has the token, and redeeming the code
+/// exchanges it.
 const UNREDEEMED: Seconds = Seconds(300);
 
 /// Complete an OAuth session silently
@@ -48,41 +50,41 @@ const UNREDEEMED: Seconds = Seconds(300);
 )]
 pub(crate) async fn silent_complete(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<OAuthSessionStatusResponse>, ApiError> {
     let caller = caller(&state, &headers)?;
-    let (id, found) = session(&state, &id).await?;
-    if !found.opener.is(&OpenerEvidence::of(&headers, provenance.client)) {
+    let (id, session) = session(&state, &id).await?;
+    if !session.opener.is(&OpenerEvidence::of(&headers, provenance.client)) {
         return Err(SessionError::OtherBrowser.into());
     }
-    if found.progress != Progress::Pending {
+    if session.progress != Progress::Pending {
         return Err(SessionError::Done.into());
     }
     if state.edge.origins.sent_by_foreign_page(&headers) {
         return Err(SessionError::ForeignPage.into());
     }
-    let registered = state.inner.oauth.secrets.clients().get(&found.client).is_some();
-    // Names are compared as they are: base58 is case-sensitive.
-    if !registered || found.initiator.as_ref() != Some(&caller.subject) {
+    let registered = state.inner.oauth.secrets.clients().get(&session.client).is_some();
+    // Compared exactly: base58 is case-sensitive.
+    if !registered || session.initiator.as_ref() != Some(&caller.subject) {
         return Err(SessionError::NotTheirs.into());
     }
     let worker = state.clone();
-    let redirect_url = detached(&state.tasks, async move {
-        finish(&worker, &id, &found, caller, &provenance).await
+    let redirect_url = spawn_tracked(&state.tasks, async move {
+        finish(&worker, &id, &session, caller, &provenance).await
     })
     .await?;
     Ok(Json(OAuthSessionStatusResponse::done(redirect_url)))
 }
 
-/// Who calls. The cookie counts here unless a page of somebody else sent it (decision 4).
+/// The caller's claims. The cookie counts here unless a foreign page sent it (decision 4).
 fn caller(state: &IdentityState, headers: &HeaderMap) -> Result<AccessClaims, SessionError> {
     let edge = &*state.edge;
-    let token = match Presented::of(headers, &edge.origins)? {
-        Presented::Bearer(token) | Presented::Cookie(token) => token,
-        Presented::Nothing if headers.contains_key(header::ORIGIN) => return Err(AuthError::Missing.into()),
-        Presented::Nothing => access_cookie(headers).ok_or(AuthError::Missing)?,
+    let token = match Credentials::of(headers, &edge.origins)? {
+        Credentials::Bearer(token) | Credentials::Cookie(token) => token,
+        Credentials::Nothing if headers.contains_key(header::ORIGIN) => return Err(AuthError::Missing.into()),
+        Credentials::Nothing => access_cookie(headers).ok_or(AuthError::Missing)?,
     };
     let claims = edge.tokens.access(token, edge.now()).map_err(AuthError::from)?;
     let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
@@ -90,23 +92,23 @@ fn caller(state: &IdentityState, headers: &HeaderMap) -> Result<AccessClaims, Se
     Ok(claims)
 }
 
-/// Starts a login for the application and makes the code, once the record of it is written.
+/// Starts a login for the application, records it, and then creates the code.
 async fn finish(
     state: &IdentityState,
     id: &OauthId,
     found: &OauthSession,
     caller: AccessClaims,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<String, SessionError> {
-    let actor = provenance.act(Actor::named(caller.subject.as_str()));
-    let mut room = state.security.reserve(1)?;
+    let actor = provenance.actor(Actor::named(caller.subject.as_str()));
+    let mut reservation = state.journal.reserve(1)?;
     let mut tx = state.store.begin(&actor).await?;
     let user = tx.read().find_user_by_external_id(&caller.subject).await?;
     let user = user.ok_or(SessionError::Caller(AuthError::UnknownUser))?;
     if user.banned {
         return Err(SessionError::Banned);
     }
-    // The new login is as old as the one that vouches for it, so that no chain of them lives forever (TK-5).
+    // The new login is as old as the caller's, so that a chain of logins does not live forever (TK-5).
     let families = tx.read().list_families(user.id, tx.now()).await?;
     let vouching = families
         .into_iter()
@@ -143,7 +145,7 @@ async fn finish(
     event.user_id = Some(user.id);
     event.session_id = Some(family.id);
     event.provider = Some(caller.amr.as_str().into());
-    room.record(event)?;
+    reservation.append(event)?;
     let issuer = &state.inner.config.base_url;
     let completed = state
         .inner
@@ -152,7 +154,8 @@ async fn finish(
         .complete(id, found, login, issuer, state.edge.now())
         .await;
     if completed.is_ok() {
-        // No wallet is waited for any more: its place is free (HD34). A login that cannot be closed now ends by itself.
+        // The session waits for no wallet any more, so it stops counting against the limit (HD34). If removal fails it
+        // expires.
         if let Err(error) = state.inner.sessions.remove(LoginId(found.login)).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,

@@ -1,10 +1,10 @@
-//! `GET /oauth/session/{id}/status`: the page asks whether it may go on (OA-9).
+//! `GET /oauth/session/{id}/status`: the page polls for the completion of its session (OA-9).
 
 use super::{SessionError, polled};
 use crate::{
     login::{LoginId, Reason, Status},
     oauth::Progress,
-    routes::{Provenance, cookies},
+    routes::{RequestInfo, cookies},
     state::IdentityState,
     tokens::{AuthResponse, has_ended},
 };
@@ -17,12 +17,12 @@ use gw_http::{ApiError, ErrorBody};
 use http::HeaderMap;
 use serde::Serialize;
 
-/// How far an OAuth session is.
+/// The state of an OAuth session.
 #[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 pub(crate) struct OAuthSessionStatusResponse {
     /// Whether the user has logged in.
     pub(super) completed: bool,
-    /// Where the browser goes with its code, until the code is used.
+    /// The redirect URL with the code, until the code is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) redirect_url: Option<String>,
     /// Whether the last proof was rejected.
@@ -35,9 +35,9 @@ pub(crate) struct OAuthSessionStatusResponse {
 
 /// Poll an OAuth session
 ///
-/// The address with the code is given to whoever shows the session's secret (`X-Login-Secret` or the `pp_login` cookie).
-/// Where no browser opened the session, asking from the same address without a secret, and by no browser, does, too. To
-/// others the session looks pending.
+/// Only the opener gets the URL with the code. The opener shows the session's secret (`X-Login-Secret` or the
+/// `pp_login` cookie). If no browser opened the session, a request without a secret from the same address also counts,
+/// unless a browser sends it. For everybody else the session looks pending.
 #[utoipa::path(
     get,
     path = "/oauth/session/{id}/status",
@@ -53,7 +53,7 @@ pub(crate) struct OAuthSessionStatusResponse {
 )]
 pub(crate) async fn status(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -75,7 +75,7 @@ pub(crate) async fn status(
             if progress == Progress::Completed {
                 body.redirect_url = inner.oauth.sessions.redirect_url(&id, &found, &inner.config.base_url);
             }
-            // The page's own tokens of the same login: its cookie lets the next application log in silently (TK-9).
+            // The page's own token pair of the same login. Its cookie lets the next application log in silently (TK-9).
             if let Some(Status::Completed(sealed)) = of_login
                 && let Some(pair) = inner.vault.open(login, &sealed)
                 && !has_ended(&state, &pair)?

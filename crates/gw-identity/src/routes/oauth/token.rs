@@ -1,13 +1,13 @@
 //! `POST /oauth/token`: an application exchanges its code for tokens (OA-6, OA-7).
 //!
-//! In this order: the grant type, who the application is, the code and all it is bound to. What does not fit after the
-//! application is known burns the code.
+//! Checks, in this order: the grant type, the client's authentication, the code and everything it is bound to. A
+//! mismatch after the client is authenticated invalidates the code.
 
 use super::{OauthError, error::OAuthErrorResponse};
 use crate::{
-    error::detached,
+    error::spawn_tracked,
     oauth::{GrantedLogin, Redeemed},
-    routes::Provenance,
+    routes::RequestInfo,
     security,
     state::IdentityState,
     tokens::{AuthResponse, Family, TokenPair, revoked_until},
@@ -19,19 +19,19 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gw_audit::SecurityKind;
-use gw_cache::Window;
+use gw_cache::CounterKind;
 use gw_http::{AddressKey, ErrorCode, parse_open_json, read_body};
 use gw_store::{Actor, record::Rotation};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-/// Failures of one client from one address in a quarter of an hour (spec/10 §9). Counted by address too, so that a
-/// stranger cannot lock an application out.
+/// Maximum failures of one client from one address in 15 minutes (spec/10 §9). Also counted by address, so that others
+/// cannot lock an application out.
 const MAX_FAILURES: u64 = 20;
 const PRAGMA: (HeaderName, HeaderValue) = (header::PRAGMA, HeaderValue::from_static("no-cache"));
 
-/// An exchange, as a form or as JSON.
+/// A token request, as a form or as JSON.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[schema(as = OAuthTokenRequest)]
 pub(crate) struct TokenRequest {
@@ -39,21 +39,21 @@ pub(crate) struct TokenRequest {
     grant_type: Option<String>,
     /// The code.
     code: Option<String>,
-    /// As it was given to `/oauth/authorize`.
+    /// The `redirect_uri` of the authorization request.
     redirect_uri: Option<String>,
-    /// The application; here or by HTTP Basic.
+    /// The client id; here or by HTTP Basic.
     client_id: Option<String>,
-    /// Its secret; here or by HTTP Basic.
+    /// The client secret; here or by HTTP Basic.
     client_secret: Option<String>,
     /// Proof key (PKCE).
     code_verifier: Option<String>,
 }
 
-/// The application, by its own account.
+/// The client credentials in a request, not yet checked.
 #[derive(Debug, PartialEq, Eq)]
 struct Credentials {
     id: String,
-    /// The secret, in the readings it may have been sent in.
+    /// The possible decodings of the secret.
     secrets: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ struct Credentials {
 )]
 pub(crate) async fn token(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     headers: HeaderMap,
     request: Request,
 ) -> Result<impl IntoResponse, OauthError> {
@@ -108,11 +108,11 @@ pub(crate) async fn token(
         verifier: asked.code_verifier,
     };
     let worker = state.clone();
-    let pair = detached(&state.tasks, async move { redeem(&worker, &shown, &provenance).await }).await?;
+    let pair = spawn_tracked(&state.tasks, async move { redeem(&worker, &shown, &provenance).await }).await?;
     Ok(([PRAGMA], Json(AuthResponse::new(pair, state.edge.now()))))
 }
 
-/// What is held against a code's grant.
+/// The values that are compared with the code's grant.
 struct Shown {
     client: String,
     code: String,
@@ -128,7 +128,7 @@ fn read(headers: &HeaderMap, body: &[u8]) -> Result<TokenRequest, OauthError> {
     let kind = kind.to_ascii_lowercase();
     let looks_like_json = !kind.contains("x-www-form-urlencoded") && body.trim_ascii().first() == Some(&b'{');
     if kind.contains("json") || looks_like_json {
-        // RFC 6749 section 3.2: what is unknown is ignored.
+        // RFC 6749 section 3.2: unknown parameters are ignored.
         return parse_open_json(body).map_err(|_| OauthError::Body);
     }
     let mut asked = TokenRequest::default();
@@ -149,7 +149,7 @@ fn read(headers: &HeaderMap, body: &[u8]) -> Result<TokenRequest, OauthError> {
     Ok(asked)
 }
 
-/// Who the application says it is: by one way only.
+/// Reads the client credentials. A request must not use two methods.
 fn credentials(headers: &HeaderMap, asked: &TokenRequest) -> Result<Credentials, OauthError> {
     let body_secret = asked.client_secret.clone().filter(|secret| !secret.is_empty());
     let mut sent = headers.get_all(header::AUTHORIZATION).iter();
@@ -174,8 +174,8 @@ fn credentials(headers: &HeaderMap, asked: &TokenRequest) -> Result<Credentials,
     }
 }
 
-/// HTTP Basic. RFC 6749 §2.3.1 has id and secret form-encoded before they are joined; many clients do not, so the
-/// secret counts in both readings.
+/// Parses HTTP Basic. RFC 6749 §2.3.1 form-encodes id and secret before they are joined; many clients do not, so both
+/// decodings of the secret are tried.
 fn basic(value: &HeaderValue) -> Option<Credentials> {
     let (scheme, encoded) = value.to_str().ok()?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
@@ -192,23 +192,23 @@ fn basic(value: &HeaderValue) -> Option<Credentials> {
 }
 
 fn decoded(text: &str) -> String {
-    // A form of one nameless value; `&` and `=` in it are its own.
+    // Parsed as a form with one nameless value, in which `&` and `=` are literal.
     let whole = text.replace('&', "%26").replace('=', "%3D");
     form_urlencoded::parse(format!("={whole}").as_bytes())
         .next()
         .map_or_else(String::new, |(_, v)| v.into_owned())
 }
 
-/// The id of the application, once its secret is checked.
+/// Authenticates the client and returns its id.
 async fn authenticate(
     state: &IdentityState,
     headers: &HeaderMap,
     asked: &TokenRequest,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<String, OauthError> {
     let Credentials { id, secrets } = credentials(headers, asked)?;
     let oauth = &state.inner.oauth;
-    // All unknown ones are counted together: inventing names gives no new tries.
+    // All unknown clients share one count, so that inventing names gives no new attempts.
     let known = oauth.secrets.clients().get(&id).is_some();
     let named = if known {
         hex::encode(Sha256::digest(id.as_bytes()))
@@ -216,33 +216,33 @@ async fn authenticate(
         "unknown".to_owned()
     };
     let counted = format!("{named}|{}", AddressKey::from(provenance.client));
-    let failures = oauth.cache.hits(Window::ClientFailures, &counted).await?;
+    let failures = oauth.cache.hits(CounterKind::ClientFailures, &counted).await?;
     if failures.count >= MAX_FAILURES {
         return Err(OauthError::TooManyFailures(failures.wait()));
     }
     if oauth.secrets.check(&id, secrets).await? {
         return Ok(id);
     }
-    oauth.cache.hit(Window::ClientFailures, &counted).await?;
+    oauth.cache.hit(CounterKind::ClientFailures, &counted).await?;
     let mut event = security::event(SecurityKind::LoginRefused, provenance);
     event.provider = Some("oauth".into());
     event.reason = Some("invalid_client".into());
-    state.security.note(event);
+    state.record_refusal(event);
     Err(OauthError::Client)
 }
 
-/// The application behind a request with this body, where only applications may ask.
+/// Authenticates the client of a request with this body, for routes that only applications may call.
 pub(crate) async fn client_of(
     state: &IdentityState,
     headers: &HeaderMap,
     body: &[u8],
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<String, OauthError> {
     authenticate(state, headers, &read(headers, body)?, provenance).await
 }
 
-/// Uses the code up and continues its login.
-async fn redeem(state: &IdentityState, shown: &Shown, provenance: &Provenance) -> Result<TokenPair, OauthError> {
+/// Redeems the code and continues its login.
+async fn redeem(state: &IdentityState, shown: &Shown, provenance: &RequestInfo) -> Result<TokenPair, OauthError> {
     let grant = match state.inner.oauth.sessions.redeem(&shown.code).await? {
         Redeemed::Unknown => return Err(OauthError::Grant),
         Redeemed::Again(login) => {
@@ -254,7 +254,8 @@ async fn redeem(state: &IdentityState, shown: &Shown, provenance: &Provenance) -
     let proved = match (&grant.challenge, &shown.verifier) {
         (None, None) => true,
         (Some(challenge), Some(verifier)) => challenge.is_met_by(verifier),
-        // A verifier without a challenge: somebody cut the challenge out on its way here (RFC 9700 §4.8).
+        // A verifier without a challenge: an attacker removed the challenge from the authorization request (RFC 9700
+        // §4.8).
         (None, Some(_)) | (Some(_), None) => false,
     };
     if !proved || grant.client != shown.client || grant.redirect_uri != shown.redirect_uri {
@@ -267,20 +268,20 @@ async fn redeem(state: &IdentityState, shown: &Shown, provenance: &Provenance) -
     }
 }
 
-/// A pair of the login's family, in place of its first refresh token. Nothing if the login has ended meanwhile.
+/// Exchanges the login's first refresh token for a pair. `None` if the login has ended meanwhile.
 async fn exchange(
     state: &IdentityState,
     login: &GrantedLogin,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<Option<TokenPair>, OauthError> {
     let mut tx = state
         .store
-        .begin(&provenance.act(Actor::named(login.subject.as_str())))
+        .begin(&provenance.actor(Actor::named(login.subject.as_str())))
         .await?;
     let Some(user) = tx.read().find_user_by_external_id(&login.subject).await? else {
         return Ok(None);
     };
-    // TK-5, as refreshing does.
+    // TK-5, as in a refresh.
     if let Some(tenant) = user.auth_tenant_id
         && tx
             .read()
@@ -318,17 +319,17 @@ async fn exchange(
     }
 }
 
-/// Ends what was, or would have been, minted from a code.
+/// Ends the login that a code granted, or would have granted.
 async fn end(
     state: &IdentityState,
     login: &GrantedLogin,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
     reason: &'static str,
 ) -> Result<(), OauthError> {
-    let mut room = state.security.reserve(1)?;
+    let mut reservation = state.journal.reserve(1)?;
     let mut tx = state
         .store
-        .begin(&provenance.act(Actor::named(login.subject.as_str())))
+        .begin(&provenance.actor(Actor::named(login.subject.as_str())))
         .await?;
     let ended = tx.revoke_family(login.family, revoked_until(tx.now())).await?;
     tx.commit().await?;
@@ -338,7 +339,7 @@ async fn end(
         event.session_id = Some(login.family);
         event.provider = Some("oauth".into());
         event.reason = Some(reason.into());
-        room.record(event)?;
+        reservation.append(event)?;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! `POST /introspect`: whether a token still counts (TK-7). What is not surely active is inactive.
+//! `POST /introspect`: whether a token is active (TK-7). In doubt, a token is inactive.
 
 use crate::{
     routes::{
-        Provenance,
+        RequestInfo,
         oauth::{OauthError, token::client_of},
     },
     state::IdentityState,
@@ -22,12 +22,12 @@ use gw_types::{Secret, Timestamp, TokenId};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What there is to say about a token.
+/// The state of a token.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(crate) struct IntrospectResponse {
-    /// Whether it counts.
+    /// Whether the token is active.
     active: bool,
-    /// When it ends, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     exp: Option<i64>,
     /// When it was issued, in seconds since 1970.
@@ -44,7 +44,7 @@ pub(crate) struct IntrospectResponse {
     token_type: Option<&'static str>,
 }
 
-/// Two ways to refuse: as the token endpoint does, and as the others do.
+/// Errors in the format of the token endpoint, or in the format of the other routes.
 #[derive(Debug)]
 pub(crate) enum IntrospectError {
     Client(OauthError),
@@ -74,8 +74,8 @@ impl IntoResponse for IntrospectError {
 
 /// Introspect a token
 ///
-/// Takes the form fields `token` and, optionally, `token_type_hint`. Where INTROSPECT_REQUIRE_CLIENT is set, a first-party
-/// application authenticates as at the token endpoint, by HTTP Basic or `client_id` and `client_secret`.
+/// Takes the form fields `token` and, optionally, `token_type_hint`. Where INTROSPECT_REQUIRE_CLIENT is set, a
+/// first-party application authenticates as at the token endpoint, by HTTP Basic or `client_id` and `client_secret`.
 #[utoipa::path(
     post,
     path = "/introspect",
@@ -92,7 +92,7 @@ impl IntoResponse for IntrospectError {
 )]
 pub(crate) async fn introspect(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     request: Request,
 ) -> Result<Json<IntrospectResponse>, IntrospectError> {
     let (parts, body) = request.into_parts();
@@ -100,7 +100,7 @@ pub(crate) async fn introspect(
     if state.inner.config.introspect_require_client {
         client_of(&state, &parts.headers, &body, &provenance).await?;
     }
-    // The hint only says where to look first; the two kinds cannot be mistaken for each other.
+    // The hint only says where to look first; the token itself tells its kind.
     let token = form_urlencoded::parse(&body)
         .find(|(name, _)| name == "token")
         .map(|(_, value)| Secret::new(value.trim()))
@@ -148,7 +148,7 @@ async fn refresh(state: &IdentityState, token: &Secret, now: Timestamp) -> Optio
     })
 }
 
-/// The user, unless banned, revoked, unknown, or policy is stale.
+/// The user, unless banned, revoked or unknown, or policy is stale.
 fn known(state: &IdentityState, facts: &TokenFacts) -> Option<Arc<User>> {
     identify(&*state.edge.policy.pin()?, facts).ok()
 }

@@ -1,9 +1,9 @@
-//! `POST /logout`: ends the caller's login with all it made (HD35).
+//! `POST /logout`: ends the caller's login and everything it made (HD35).
 
 use super::revoke::RevokeError;
 use crate::{
-    error::detached,
-    routes::{Provenance, cookies},
+    error::spawn_tracked,
+    routes::{RequestInfo, cookies},
     security,
     state::IdentityState,
     tokens::revoked_until,
@@ -13,27 +13,27 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gw_audit::SecurityKind;
-use gw_http::{ApiError, AuthError, Authenticated, ErrorBody, JsonBody, Message, Presented};
+use gw_http::{ApiError, AuthError, Authenticated, Credentials, ErrorBody, JsonBody, Message};
 use gw_store::{Actor, record::LoginUrls};
 use gw_types::{ExternalId, SessionId};
 use http::HeaderMap;
 use serde::Deserialize;
 
-/// What ends besides the login of the caller's token.
+/// Which logins end besides the caller's own, and which URLs stay.
 #[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogoutRequest {
-    /// A refresh token of the login, for callers whose access token is over. The caller's own login ends as well.
+    /// A refresh token of the login, for callers whose access token has expired. The caller's own login ends as well.
     refresh_token: Option<String>,
-    /// Whether the personal URLs that the login made stay. Without it they end, too.
+    /// Whether the personal URLs that the login made stay. By default they end, too.
     keep_rpc_urls: Option<bool>,
 }
 
 /// Log out
 ///
-/// Ends the login behind the caller's token, and the one behind a refresh token in the body: the browser's tokens and the
-/// wallet's, those of applications that signed in by it, the cookies, and the personal URLs it made, unless `keep_rpc_urls`
-/// is true.
+/// Ends the login of the caller's token, and the login of a refresh token in the body: the browser's and the wallet's
+/// tokens, the tokens of applications that signed in by it, the cookies, and the personal URLs that it made unless
+/// `keep_rpc_urls` is true.
 #[utoipa::path(
     post,
     path = "/logout",
@@ -52,12 +52,12 @@ pub(crate) struct LogoutRequest {
 )]
 pub(crate) async fn logout(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     headers: HeaderMap,
     body: Option<JsonBody<LogoutRequest>>,
 ) -> Result<Response, ApiError> {
     let JsonBody(body) = body.unwrap_or(JsonBody(LogoutRequest::default()));
-    // Whatever else is wrong: a browser that asked to be logged out keeps no cookie.
+    // Also in errors: a browser that asked to be logged out keeps no cookie.
     let clear = cookies::clear_access(&state.edge);
     let logins = match logins(&state, &headers, body.refresh_token.as_deref()) {
         Ok(logins) => logins,
@@ -69,7 +69,7 @@ pub(crate) async fn logout(
         LoginUrls::End
     };
     let worker = state.clone();
-    detached(&state.tasks, async move {
+    spawn_tracked(&state.tasks, async move {
         for (subject, family) in logins {
             end_login(&worker, &subject, family, urls, &provenance).await?;
         }
@@ -79,8 +79,8 @@ pub(crate) async fn logout(
     Ok((clear, Message::new("logged out")).into_response())
 }
 
-/// The logins that end: the one named by its refresh token, and the caller's own. Beside a named one the caller's token
-/// need not serve for anything else than to say which login is theirs.
+/// The logins that end: the one named by a refresh token, and the caller's own. If a refresh token is given, the
+/// caller's token only has to be signed and unexpired.
 fn logins(
     state: &IdentityState,
     headers: &HeaderMap,
@@ -95,32 +95,32 @@ fn logins(
         .tokens
         .refresh(named, now)
         .map(|claims| (claims.subject, claims.session));
-    let own = match Presented::of(headers, &edge.origins) {
-        Ok(Presented::Bearer(token) | Presented::Cookie(token)) => edge.tokens.access(token, now).ok(),
-        Ok(Presented::Nothing) | Err(_) => None,
+    let own = match Credentials::of(headers, &edge.origins) {
+        Ok(Credentials::Bearer(token) | Credentials::Cookie(token)) => edge.tokens.access(token, now).ok(),
+        Ok(Credentials::Nothing) | Err(_) => None,
     };
     let own = own.map(|claims| (claims.subject, claims.session));
     match (named, own) {
         (Ok(named), Some(own)) if named.1 != own.1 => Ok(vec![named, own]),
         (Ok(named), _) => Ok(vec![named]),
-        // A token that is none of ours names no login that could go on.
+        // An invalid token names no login that could continue.
         (Err(_), Some(own)) => Ok(vec![own]),
         (Err(error), None) => Err(error.into()),
     }
 }
 
-/// Ends a login by any of its families, on record.
+/// Ends the login that a token family belongs to, and records it.
 pub(in crate::routes) async fn end_login(
     state: &IdentityState,
     subject: &ExternalId,
     family: SessionId,
     urls: LoginUrls,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<(), RevokeError> {
-    let mut room = state.security.reserve(1)?;
+    let mut reservation = state.journal.reserve(1)?;
     let mut tx = state
         .store
-        .begin(&provenance.act(Actor::named(subject.as_str())))
+        .begin(&provenance.actor(Actor::named(subject.as_str())))
         .await?;
     let ended = tx.revoke_login(family, revoked_until(tx.now()), urls).await?;
     tx.commit().await?;
@@ -128,7 +128,7 @@ pub(in crate::routes) async fn end_login(
         let mut event = security::event(SecurityKind::SessionRevoked, provenance);
         event.external_id = Some(subject.clone());
         event.session_id = Some(family);
-        room.record(event)?;
+        reservation.append(event)?;
     }
     Ok(())
 }

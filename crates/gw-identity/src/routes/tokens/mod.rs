@@ -1,4 +1,4 @@
-//! Tokens after the login: refresh, revoke, introspect (spec/10 section 4).
+//! Tokens after the login: refresh, revoke, introspect, logout (spec/10 section 4).
 
 pub(super) mod introspect;
 pub(super) mod logout;

@@ -1,15 +1,16 @@
-//! `POST /refresh`: a new pair for an old refresh token (TK-4, TK-5).
+//! `POST /refresh`: exchanges a refresh token for a new pair (TK-4, TK-5).
 
 use crate::{
-    error::detached,
-    routes::{Provenance, cookies},
-    security::{self, NotRecorded},
+    error::spawn_tracked,
+    routes::{RequestInfo, cookies},
+    security,
     state::IdentityState,
     tokens::{AuthResponse, Family, TokenPair, hash, revoked_until},
 };
 use axum::{Json, extract::State, response::IntoResponse};
 use gw_audit::SecurityKind;
 use gw_http::{ApiError, ErrorBody, JsonBody, RefreshClaims, TokenError};
+use gw_journal::JournalError;
 use gw_store::{Actor, StoreError, record::Rotation};
 use gw_types::{Seconds, Secret, TokenId};
 use http::HeaderMap;
@@ -22,16 +23,16 @@ pub(crate) struct RefreshRequest {
     refresh_token: String,
 }
 
-/// Why there is no new pair.
+/// Why a refresh is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RefreshError {
-    /// No token of ours.
+    /// Not a valid refresh token.
     #[error("no valid refresh token")]
     Invalid,
-    /// It is over, or its family is.
+    /// The token or its family has expired.
     #[error("the refresh token has expired")]
     Expired,
-    /// Nothing is known of it.
+    /// The token is not in the store.
     #[error("the refresh token is unknown")]
     Unknown,
     /// It was used or revoked.
@@ -40,7 +41,7 @@ pub(crate) enum RefreshError {
     /// The account is banned.
     #[error("the account is banned")]
     Banned,
-    /// The directory tenant that vouched is not allowed any more.
+    /// The user's directory tenant is no longer allowed.
     #[error("the directory tenant is not allowed")]
     Tenant,
     /// The family refreshes too often.
@@ -49,9 +50,9 @@ pub(crate) enum RefreshError {
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
-    /// What happens could not be recorded.
+    /// The event could not be recorded.
     #[error("no room to record")]
-    Unrecorded(#[from] NotRecorded),
+    Unrecorded(#[from] JournalError),
 }
 
 impl From<TokenError> for RefreshError {
@@ -84,7 +85,7 @@ impl From<RefreshError> for ApiError {
 
 /// Refresh tokens
 ///
-/// The old refresh token is used up. Shown again later, it ends the whole login.
+/// The old refresh token is used up. Using it again later ends the whole login.
 #[utoipa::path(
     post,
     path = "/refresh",
@@ -102,7 +103,7 @@ impl From<RefreshError> for ApiError {
 )]
 pub(crate) async fn refresh(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     headers: HeaderMap,
     JsonBody(body): JsonBody<RefreshRequest>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -119,7 +120,7 @@ pub(crate) async fn refresh(
         .await
         .map_err(RefreshError::TooOften)?;
     let worker = state.clone();
-    let pair = detached(&state.tasks, async move {
+    let pair = spawn_tracked(&state.tasks, async move {
         rotate(&worker, &token, claims, &provenance).await
     })
     .await?;
@@ -127,15 +128,16 @@ pub(crate) async fn refresh(
     Ok((cookies::set_access(&state.edge, &headers, &tokens), Json(tokens)))
 }
 
-/// One transaction from the look at the old token to its successor: of parallel refreshes one wins.
+/// Rotates the token in one transaction, from the lookup of the old token to its successor: of parallel refreshes one
+/// wins.
 async fn rotate(
     state: &IdentityState,
     token: &Secret,
     claims: RefreshClaims,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<TokenPair, RefreshError> {
-    let actor = provenance.act(Actor::named(claims.subject.as_str()));
-    let mut room = state.security.reserve(1)?;
+    let actor = provenance.actor(Actor::named(claims.subject.as_str()));
+    let mut reservation = state.journal.reserve(1)?;
     let mut tx = state.store.begin(&actor).await?;
     let old = hash(token);
     let user = tx
@@ -151,7 +153,7 @@ async fn rotate(
         }
         return Err(RefreshError::Banned);
     }
-    // TK-5. The family stays: a tenant that is let in again finds its users logged in.
+    // TK-5. The family is kept: if the tenant is allowed again, its users are still logged in.
     if let Some(tenant) = user.auth_tenant_id
         && tx
             .read()
@@ -185,7 +187,7 @@ async fn rotate(
     let (pair, successor) = state.inner.issuer.issue(&user, family, tx.now());
     match tx.rotate_refresh_token(old, successor).await? {
         Rotation::Done => {
-            // As at a login.
+            // A refresh accepts the user's only invitation, as a login does.
             tx.accept_only_offer(user.id).await?;
             tx.commit().await?;
             Ok(pair)
@@ -199,7 +201,7 @@ async fn rotate(
             event.external_id = Some(claims.subject);
             event.user_id = Some(user.id);
             event.session_id = Some(claims.session);
-            room.record(event)?;
+            reservation.append(event)?;
             Err(RefreshError::Revoked)
         }
     }
@@ -224,7 +226,7 @@ mod tests {
                 503,
                 "token store unavailable",
             ),
-            (RefreshError::Unrecorded(NotRecorded), 503, "audit unavailable"),
+            (RefreshError::Unrecorded(JournalError::Full), 503, "audit unavailable"),
         ];
         for (error, status, text) in table {
             let name = format!("{error:?}");

@@ -1,23 +1,25 @@
-//! `POST /revoke`: ends a login with all it made (TK-6, HD35). Effective at the next request, on this instance before the answer.
+//! `POST /revoke`: ends a login and everything it made (TK-6, HD35). Takes effect at the next request, on this instance
+//! before the answer.
 
 use crate::{
-    error::{detached, storage},
-    routes::{Provenance, cookies},
-    security::{self, NotRecorded},
+    error::{spawn_tracked, storage},
+    routes::{RequestInfo, cookies},
+    security,
     state::IdentityState,
     tokens::revoked_until,
 };
 use axum::{extract::State, response::IntoResponse};
 use gw_audit::SecurityKind;
 use gw_http::{AccessClaims, ApiError, ErrorBody, JsonBody, Message, RefreshClaims, token::SKEW};
+use gw_journal::JournalError;
 use gw_store::{Actor, StoreError, record::LoginUrls};
 use serde::Deserialize;
 
 /// The tokens to end.
 #[derive(Deserialize, utoipa::ToSchema)]
 pub(crate) struct RevokeRequest {
-    /// The refresh token, and with it its whole login: the browser's tokens and the wallet's, those of applications that
-    /// signed in by it, and the personal URLs it made.
+    /// The refresh token. Its whole login ends: the browser's and the wallet's tokens, those of applications that
+    /// signed in by it, and the personal URLs that it made.
     refresh_token: String,
     /// An access token to end as well.
     access_token: Option<String>,
@@ -29,9 +31,9 @@ pub(crate) enum RevokeError {
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
-    /// What happens could not be recorded.
+    /// The event could not be recorded.
     #[error("no room to record")]
-    Unrecorded(#[from] NotRecorded),
+    Unrecorded(#[from] JournalError),
 }
 
 impl From<RevokeError> for ApiError {
@@ -61,17 +63,17 @@ impl From<RevokeError> for ApiError {
 )]
 pub(crate) async fn revoke(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     JsonBody(body): JsonBody<RevokeRequest>,
 ) -> Result<impl IntoResponse, ApiError> {
     let now = state.edge.now();
-    // Only what we signed is stored: nobody fills the table with inventions.
+    // Only tokens that the gateway signed are stored, so that nobody can fill the table with invented ones.
     let refresh = state.edge.tokens.refresh(&body.refresh_token, now).ok();
     let access = body
         .access_token
         .and_then(|token| state.edge.tokens.access(&token, now).ok());
     let worker = state.clone();
-    detached(
+    spawn_tracked(
         &state.tasks,
         async move { end(&worker, refresh, access, &provenance).await },
     )
@@ -83,17 +85,17 @@ async fn end(
     state: &IdentityState,
     refresh: Option<RefreshClaims>,
     access: Option<AccessClaims>,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<(), RevokeError> {
     let subject = refresh
         .as_ref()
         .map(|claims| &claims.subject)
         .or(access.as_ref().map(|claims| &claims.subject));
     let Some(subject) = subject.cloned() else { return Ok(()) };
-    let mut room = state.security.reserve(1)?;
+    let mut reservation = state.journal.reserve(1)?;
     let mut tx = state
         .store
-        .begin(&provenance.act(Actor::named(subject.as_str())))
+        .begin(&provenance.actor(Actor::named(subject.as_str())))
         .await?;
     let mut ended = Vec::new();
     if let Some(claims) = &refresh
@@ -114,7 +116,7 @@ async fn end(
         let mut event = security::event(SecurityKind::SessionRevoked, provenance);
         event.external_id = Some(subject);
         event.session_id = Some(session);
-        room.record(event)?;
+        reservation.append(event)?;
     }
     Ok(())
 }

@@ -1,38 +1,38 @@
-//! Event logs (spec/30 section 6; HD1, decisions 17 to 20 and 50).
+//! Event logs as JSON (spec/30 section 6; HD1): `eth_getLogs`, the logs of a receipt, and the logs of a simulation.
 //!
-//! `record` reads one log from the node's text, `judge` says whether and how it is shown and renders it, and this file
-//! answers `eth_getLogs`. Receipts use the same judge, so the same log shows the same addresses everywhere (I8, R24).
+//! `record` reads and writes one log of an upstream response; [`LogViewer`](crate::visibility::LogViewer) evaluates its
+//! visibility.
 //!
 //! Invariant: topic criteria are matched against the log as rendered for this viewer; a masked slot matches only the
 //! wildcard (HD1, I10).
 
-mod judge;
 mod record;
 
-pub(super) use judge::LogReader;
-
 use super::{
-    Parties, block, malformed_as,
+    HIDDEN_FROM_TARGET, block, malformed_as,
     scan::{Malformed, Scan},
 };
 use crate::{
     access::TraceVerdict,
     sealed::{Disclosed, RawJson, Sealed},
-    visibility::{Person, Viewer, is_precompile},
+    snapshot::Moment,
+    visibility::{
+        LogViewer, LogVisibility, SeesAnyLog, SingleViewer, TransactionRole, TransactionRoles, TransactionRow, Viewer,
+        is_precompile,
+    },
 };
 use alloy_primitives::{Address, B256};
 use gw_evm::{LogFilter, TopicFilter, abi::clean_address};
-use judge::{Rendering, TxRight, TxRights};
 use record::{Log, LogOrder};
 use std::collections::{HashMap, HashSet};
 
-/// What may be said upstream of a log filter (HD1): a position that names an address-shaped word which is not Full
-/// becomes the wildcard. [`logs`] then applies the caller's own criteria.
+/// The log filter to send upstream (HD1): a topic position with an address-shaped word that is not Full becomes the
+/// wildcard. [`logs`] then applies the caller's own criteria.
 #[must_use]
 pub fn upstream_filter(viewer: &Viewer<'_>, filter: &LogFilter) -> LogFilter {
-    let may_say = |word: &B256| clean_address(word).is_none_or(|address| viewer.sees(address));
+    let may_disclose = |word: &B256| clean_address(word).is_none_or(|address| viewer.sees(address));
     let topics = filter.topics.iter().map(|position| match position {
-        TopicFilter::OneOf(words) if words.iter().all(may_say) => position.clone(),
+        TopicFilter::OneOf(words) if words.iter().all(may_disclose) => position.clone(),
         TopicFilter::OneOf(_) | TopicFilter::Any => TopicFilter::Any,
     });
     LogFilter {
@@ -41,60 +41,57 @@ pub fn upstream_filter(viewer: &Viewer<'_>, filter: &LogFilter) -> LogFilter {
     }
 }
 
-/// A transaction whose parties [`logs`] needs to know, because the viewer might be one of them.
+/// A transaction whose sender and receiver [`logs`] needs, because the viewer might be one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartiesNeeded {
-    /// Its block: the parties of one block's transactions can be asked for together.
+    /// Hash of its block. One request for a block returns the parties of all its transactions.
     pub block_hash: B256,
-    /// The transaction.
+    /// Hash of the transaction.
     pub tx_hash: B256,
 }
 
-/// Senders and receivers of transactions, read from the node, for [`logs`]. A transaction that is missing counts as
-/// somebody else's.
+/// Senders and receivers of transactions, read from the node, for [`logs`]. The viewer counts as no participant of a
+/// transaction that is missing here.
 #[derive(Debug, Default)]
 pub struct TxParties {
-    known: HashMap<B256, Parties>,
+    known: HashMap<B256, TransactionRow>,
 }
 
 impl TxParties {
-    /// Adds what an answer says: one transaction, or a block with full transactions. Anything else adds nothing.
+    /// Adds the transactions of an upstream response: one transaction, or a block with full transactions. Any other
+    /// response is ignored.
     pub fn learn(&mut self, answer: &Sealed<RawJson>) {
-        let mut found = Vec::new();
+        let mut rows = Vec::new();
         let read = answer
             .peek()
             .text()
-            .map(|text| block::parties(text, |parties| found.push(parties)));
+            .map(|text| block::transaction_rows(text, |row| rows.push(row)));
         if read == Some(Ok(())) {
-            self.known
-                .extend(found.into_iter().map(|parties| (parties.tx_hash, parties)));
+            self.known.extend(rows.into_iter().map(|row| (row.hash, row)));
         }
     }
 }
 
-/// The transactions whose parties must be known before [`logs`] can answer, each once, in the order of the logs.
+/// The transactions whose parties must be known before [`logs`] can run, each once, in the order of the logs.
 ///
-/// Empty for a viewer who owns no address; and a log is passed over if being a participant would change nothing: it is
-/// shown whole anyway, or does not even match what was asked upstream. The caller's own criteria are not looked at: how
-/// many questions the node is asked must not tell whether a hidden address occurs (HD1). What was shared (`visibleTo`)
-/// is known without the node.
+/// Empty for a viewer who owns no address. A log is skipped if being a participant would change nothing: it is shown
+/// whole anyway, or it does not match the upstream filter. The caller's own criteria are not used here, since the
+/// number of upstream requests must not reveal whether a hidden address occurs (HD1). Shares (`visibleTo`) are known
+/// without the node.
 #[must_use]
 pub fn parties_needed(viewer: &Viewer<'_>, filter: &LogFilter, answer: &Sealed<RawJson>) -> Vec<PartiesNeeded> {
     if !viewer.owns_any() {
         return Vec::new();
     }
-    let asked = upstream_filter(viewer, filter);
-    let mut reader = LogReader::new(viewer);
+    let upstream = upstream_filter(viewer, filter);
+    let mut log_viewer = LogViewer::new(viewer);
     let (mut needed, mut seen) = (Vec::new(), HashSet::new());
     let read = each_log(answer.peek(), |log| {
-        if seen.contains(&log.tx_hash) || viewer.withholds(log.tx_hash) || !could_match(&asked, log) {
+        if seen.contains(&log.tx_hash) || viewer.withholds(log.tx_hash) || !could_match(&upstream, log) {
             return Ok(());
         }
-        let right = TxRights::of(viewer, |person| TxRight {
-            is_participant: false,
-            is_recipient: person.is_recipient(log.tx_hash),
-        });
-        if !reader.render(log, right)?.is_whole() {
+        let roles = TransactionRoles::new(viewer, log.tx_hash, None);
+        if !log_viewer.log(&log.row()?, roles)?.is_whole() {
             seen.insert(log.tx_hash);
             needed.push(PartiesNeeded {
                 block_hash: log.block_hash()?,
@@ -103,42 +100,44 @@ pub fn parties_needed(viewer: &Viewer<'_>, filter: &LogFilter, answer: &Sealed<R
         }
         Ok(())
     });
-    // The answer is malformed then, and `logs` will say so whatever is known.
+    // If the response is malformed, `logs` reports it, so no parties are needed.
     if read.is_ok() { needed } else { Vec::new() }
 }
 
-/// The answer of [`logs`].
+/// The result of [`logs`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum LogsAnswer {
-    /// The rows this viewer sees, and how many they are.
+    /// The rows that the viewer sees, and their number.
     Rows(Disclosed, usize),
-    /// An address the viewer has no grant on, without a row of the viewer's own or shared transactions (decision 20):
-    /// the opaque 404.
+    /// The filter names an address that the viewer has no access to and that has no row in the viewer's own or shared
+    /// transactions (decision 20): the opaque 404.
     NotPermitted,
 }
 
-/// An event of a run that has not happened.
+/// A log of a simulated execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunLog {
-    /// The event as both see it, or that it is visible to the one, or hidden from them.
+    /// The log as both the user and the administrator see it, or a placeholder for a log that is hidden from the user.
     pub shown: Disclosed,
-    /// Whether the person would see it.
+    /// Whether the user would see the log.
     pub to_person: bool,
 }
 
-/// The events of a judged run of the viewer's own, in the order of its frames (V1): what neither sees is left out.
+/// The logs of an evaluated execution of the user, in the order of its frames (V1). A log is left out unless both the
+/// user and an impersonating administrator see it, or the administrator administers the emitter.
 pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
     let trace = verdict.trace();
     let sender = trace.frames.first().map(|top| top.from);
-    let knows = |person: &Person<'_>| sender.is_some_and(|sender| person.sees(sender));
-    // The run is the person's whoever its sender turns out to be.
-    let mut right = TxRights::of(viewer, |person| TxRight {
-        is_participant: knows(person),
+    let sees_sender = |viewer: &SingleViewer<'_>| sender.is_some_and(|sender| viewer.sees(sender));
+    let role = |viewer: &SingleViewer<'_>| TransactionRole {
+        is_participant: sees_sender(viewer),
         is_recipient: false,
-    });
-    right.person.is_participant = true;
-    let mut reader = LogReader::new(viewer);
+    };
+    let mut roles = TransactionRoles::from_fn(viewer, role);
+    // The execution is the user's own, regardless of the sender that it runs from.
+    roles.user.is_participant = true;
+    let mut log_viewer = LogViewer::new(viewer);
     let mut logs = Vec::new();
     for log in trace.frames.iter().flat_map(|frame| &frame.logs) {
         let text = format!(
@@ -152,14 +151,85 @@ pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
             log.data,
             B256::ZERO,
         );
-        let shown = Log::read(&mut Scan::new(&text), &mut LogOrder::default()).and_then(|log| reader.told(&log, right));
-        // What cannot be read shows to nobody.
+        let shown = Log::read(&mut Scan::new(&text), &mut LogOrder::default())
+            .and_then(|log| simulated_log(&mut log_viewer, &log, roles));
+        // A log that cannot be read is left out.
         logs.extend(shown.ok().flatten());
     }
     logs
 }
 
-/// The emitters of a filter that the viewer holds no grant on, nor held one while they were the organization's (HD41).
+/// A log of a simulated execution, if both viewers see it. If only the administrator sees it, the result is a
+/// placeholder, and only for contracts that the administrator administers: otherwise it would reveal the user's rights
+/// elsewhere (HD40).
+fn simulated_log(
+    log_viewer: &mut LogViewer<'_, '_>,
+    log: &Log<'_>,
+    roles: TransactionRoles,
+) -> Result<Option<RunLog>, Malformed> {
+    let (own, impersonator) = log_viewer.log_for_each(&log.row_at(Moment::Now), roles)?;
+    let viewer = log_viewer.viewer();
+    let write = |visibility: &LogVisibility| -> Result<Disclosed, Malformed> {
+        let mut out = String::new();
+        log.write(visibility, viewer.user().snapshot, &mut out)?;
+        // A simulated log has no transaction, so the placeholder hash is removed.
+        Ok(Disclosed::text(
+            out.replace(&format!(",\"transactionHash\":\"{:#x}\"", B256::ZERO), ""),
+        ))
+    };
+    let administers_emitter = |impersonator: &SingleViewer<'_>| {
+        impersonator
+            .snapshot
+            .contract(log.address)
+            .is_some_and(|contract| impersonator.administers(contract.org))
+    };
+    let to_person = own != LogVisibility::Dropped;
+    let shown = match (to_person, impersonator) {
+        (true, None) => write(&own)?,
+        (true, Some(LogVisibility::Dropped)) | (false, None | Some(LogVisibility::Dropped)) => return Ok(None),
+        (true, Some(impersonator)) => write(&own.intersect(impersonator))?,
+        (false, Some(_)) if viewer.impersonator().is_some_and(administers_emitter) => {
+            Disclosed::constant(HIDDEN_FROM_TARGET)
+        }
+        (false, Some(_)) => return Ok(None),
+    };
+    Ok(Some(RunLog { shown, to_person }))
+}
+
+/// The logs of a receipt that the viewer sees, as a JSON list, and which viewers see at least one.
+pub(super) fn receipt_logs(
+    log_viewer: &mut LogViewer<'_, '_>,
+    transaction: &TransactionRow,
+    list: &str,
+) -> Result<(String, SeesAnyLog), Malformed> {
+    let viewer = log_viewer.viewer();
+    let roles = TransactionRoles::new(viewer, transaction.hash, Some((transaction.from, transaction.to)));
+    let (mut out, mut order) = (String::from("["), LogOrder::default());
+    let mut sees_any = SeesAnyLog::default();
+    Scan::new(list).list(|scan| {
+        let log = Log::read(scan, &mut order)?;
+        if log.tx_hash != transaction.hash {
+            return Err(Malformed);
+        }
+        let (own, impersonator) = log_viewer.log_for_each(&log.row()?, roles)?;
+        sees_any.user |= own != LogVisibility::Dropped;
+        sees_any.impersonator |= impersonator
+            .as_ref()
+            .is_some_and(|visibility| *visibility != LogVisibility::Dropped);
+        let shown = match impersonator {
+            None => own,
+            Some(impersonator) => own.intersect(impersonator),
+        };
+        if shown != LogVisibility::Dropped && out.len() > 1 {
+            out.push(',');
+        }
+        log.write(&shown, viewer.user().snapshot, &mut out)
+    })?;
+    out.push(']');
+    Ok((out, sees_any))
+}
+
+/// The emitters of a filter that the viewer has no access to, by the current registration or one that ended (HD41).
 fn ungranted(viewer: &Viewer<'_>, filter: &LogFilter, shared_only: &[Address]) -> Vec<Address> {
     let mut ungranted: Vec<Address> = filter.addresses.clone();
     ungranted
@@ -167,17 +237,18 @@ fn ungranted(viewer: &Viewer<'_>, filter: &LogFilter, shared_only: &[Address]) -
     ungranted
 }
 
-/// Whether [`logs`] answers [`LogsAnswer::NotPermitted`] whatever the node says: then it is not asked, so that the time
-/// of the answer tells nothing of logs that nobody is shown.
+/// Whether [`logs`] returns [`LogsAnswer::NotPermitted`] for every upstream response. The request is then not sent, so
+/// that the response time does not reveal hidden logs.
 #[must_use]
 pub fn shows_nothing(viewer: &Viewer<'_>, filter: &LogFilter, shared_only: &[Address]) -> bool {
     filter.addresses.is_empty()
         || (!viewer.owns_or_was_shared_any() && !ungranted(viewer, filter, shared_only).is_empty())
 }
 
-/// `eth_getLogs`. `filter` is the caller's own: it is matched against the logs as rendered (HD1). Of the emitters
-/// `shared_only` ([`Permit::shared_logs_only`](crate::access::Permit::shared_logs_only)) only rows of own and shared
-/// transactions show, also where the viewer reaches the contract: the owner's groups must list the method (decision 40).
+/// Opens a result of `eth_getLogs`. `filter` is the caller's own; it is matched against the logs as rendered (HD1). Of
+/// the emitters in `shared_only` ([`Permit::shared_logs_only`](crate::access::Permit::shared_logs_only)) only rows of
+/// own and shared transactions are shown, even if the viewer has access to the contract, because the owner's groups
+/// must list the method (decision 40).
 pub fn logs(
     viewer: &Viewer<'_>,
     filter: &LogFilter,
@@ -186,34 +257,38 @@ pub fn logs(
     answer: Sealed<RawJson>,
 ) -> LogsAnswer {
     let raw = answer.open();
+    // The emitters without access of which no row was shown yet.
     let mut ungranted = ungranted(viewer, filter, shared_only);
     let mut count = 0_usize;
     let rows = malformed_as(Disclosed::EMPTY_LIST, || {
-        let mut reader = LogReader::new(viewer);
+        let mut log_viewer = LogViewer::new(viewer);
         let mut out = String::with_capacity(raw.text().map_or(0, str::len));
         out.push('[');
-        let mut last: Option<(B256, TxRights)> = None;
+        let mut last_roles: Option<(B256, TransactionRoles)> = None;
         each_log(&raw, |log| {
             if viewer.withholds(log.tx_hash) || !could_match(filter, log) {
                 return Ok(());
             }
-            let right = match last {
-                Some((hash, right)) if hash == log.tx_hash => right,
-                Some(_) | None => right_to(viewer, parties, log.tx_hash),
+            let roles = match last_roles {
+                Some((hash, roles)) if hash == log.tx_hash => roles,
+                Some(_) | None => {
+                    let row = parties.known.get(&log.tx_hash);
+                    TransactionRoles::new(viewer, log.tx_hash, row.map(|row| (row.from, row.to)))
+                }
             };
-            last = Some((log.tx_hash, right));
-            if !(right.person.is_participant || right.person.is_recipient) && shared_only.contains(&log.address) {
+            last_roles = Some((log.tx_hash, roles));
+            if !(roles.user.is_participant || roles.user.is_recipient) && shared_only.contains(&log.address) {
                 return Ok(());
             }
-            let rendering = reader.render(log, right)?;
-            if !rendering.matches(log, &filter.topics) {
+            let visibility = log_viewer.log(&log.row()?, roles)?;
+            if !visibility.matches(log.topics(), &filter.topics) {
                 return Ok(());
             }
             if out.len() > 1 {
                 out.push(',');
             }
             count = count.saturating_add(1);
-            rendering.write(log, viewer.person().snapshot, &mut out)?;
+            log.write(&visibility, viewer.user().snapshot, &mut out)?;
             if !ungranted.is_empty() {
                 ungranted.retain(|address| *address != log.address);
             }
@@ -229,15 +304,6 @@ pub fn logs(
     LogsAnswer::Rows(rows, count)
 }
 
-fn right_to(viewer: &Viewer<'_>, parties: &TxParties, tx_hash: B256) -> TxRights {
-    let known = parties.known.get(&tx_hash);
-    TxRights::of(viewer, |person| TxRight {
-        is_participant: !person.withholds(tx_hash)
-            && known.is_some_and(|parties| person.is_participant(parties.from, parties.to)),
-        is_recipient: person.is_recipient(tx_hash),
-    })
-}
-
 fn each_log(raw: &RawJson, mut each: impl FnMut(&Log<'_>) -> Result<(), Malformed>) -> Result<(), Malformed> {
     let mut scan = Scan::new(raw.text().ok_or(Malformed)?);
     let mut order = LogOrder::default();
@@ -245,7 +311,8 @@ fn each_log(raw: &RawJson, mut each: impl FnMut(&Log<'_>) -> Result<(), Malforme
     scan.end()
 }
 
-/// Whether the log would be in the answer if all of it were shown. What the node was asked is not relied upon.
+/// Whether the log matches the filter if it is shown whole. The check does not rely on the node having applied the
+/// upstream filter.
 fn could_match(filter: &LogFilter, log: &Log<'_>) -> bool {
-    filter.addresses.contains(&log.address) && Rendering::Whole.matches(log, &filter.topics)
+    filter.addresses.contains(&log.address) && LogVisibility::Whole.matches(log.topics(), &filter.topics)
 }

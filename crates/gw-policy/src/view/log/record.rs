@@ -1,14 +1,17 @@
-//! One log in the node's text.
+//! Reads and writes one log of an upstream response.
 
 use super::super::{
     scan::{Malformed, Scan},
     shape::{self, Field, Object, Order, Shape, ZERO_WORD},
 };
-use crate::snapshot::{Moment, Snapshot};
-use alloy_primitives::{Address, B256, hex};
+use crate::{
+    snapshot::{Moment, Snapshot},
+    visibility::{LogData, LogRow, LogVisibility, is_masked},
+};
+use alloy_primitives::{Address, B256};
 use std::fmt::Write as _;
 
-/// HD11: what of a log may leave. The topics are checked by decoding them.
+/// HD11: the members of a log that may be disclosed. The topics are checked by decoding them.
 const LOG: [Field; 10] = [
     Field("address", Shape::Fixed(20)),
     Field("topics", Shape::Unchecked),
@@ -22,7 +25,7 @@ const LOG: [Field; 10] = [
     Field("removed", Shape::Flag),
 ];
 
-/// Places in [`LOG`].
+/// Indexes in [`LOG`].
 const ADDRESS: usize = 0;
 const TOPICS: usize = 1;
 const DATA: usize = 2;
@@ -32,16 +35,16 @@ const TRANSACTION_INDEX: usize = 5;
 const BLOCK_HASH: usize = 6;
 const LOG_INDEX: usize = 8;
 
-/// How the node orders the members of logs.
+/// The order in which the node writes the members of logs.
 pub(in crate::view) type LogOrder = Order<{ LOG.len() }>;
 
-/// A log, decoded as far as judging it needs.
+/// A log, decoded as far as its evaluation needs.
 #[derive(Debug)]
 pub(in crate::view) struct Log<'a> {
     object: Object<'a, 'static, { LOG.len() }>,
     /// The emitter.
     pub(super) address: Address,
-    /// The transaction.
+    /// Hash of the transaction.
     pub(in crate::view) tx_hash: B256,
     topics: [B256; 4],
     topic_texts: [&'a str; 4],
@@ -53,7 +56,7 @@ impl<'a> Log<'a> {
     pub(in crate::view) fn read(scan: &mut Scan<'a>, order: &mut LogOrder) -> Result<Self, Malformed> {
         let object = Object::read_in_order(scan, &LOG, order)?;
         let (mut topics, mut topic_texts, mut topic_count) = ([B256::ZERO; 4], [""; 4], 0usize);
-        Scan::new(object.at(TOPICS)?).list(|scan| {
+        Scan::new(object.get_at(TOPICS)?).list(|scan| {
             let text = Shape::Fixed(32).read(scan)?;
             *topics.get_mut(topic_count).ok_or(Malformed)? = shape::word(text)?;
             *topic_texts.get_mut(topic_count).ok_or(Malformed)? = text;
@@ -61,12 +64,12 @@ impl<'a> Log<'a> {
             Ok(())
         })?;
         Ok(Self {
-            address: shape::address(object.at(ADDRESS)?)?,
-            tx_hash: shape::word(object.at(TRANSACTION_HASH)?)?,
+            address: shape::address(object.get_at(ADDRESS)?)?,
+            tx_hash: shape::word(object.get_at(TRANSACTION_HASH)?)?,
             topics,
             topic_texts,
             topic_count,
-            data: shape::byte_digits(object.at(DATA)?)?,
+            data: shape::byte_digits(object.get_at(DATA)?)?,
             object,
         })
     }
@@ -75,27 +78,37 @@ impl<'a> Log<'a> {
         self.topics.get(..self.topic_count).unwrap_or_default()
     }
 
-    pub(super) fn data(&self) -> Result<Vec<u8>, Malformed> {
-        hex::decode(self.data).map_err(|_| Malformed)
+    /// The row of the log, with the moment that the node reports.
+    pub(in crate::view) fn row(&self) -> Result<LogRow<'_>, Malformed> {
+        Ok(self.row_at(shape::moment(self.object.find_at(BLOCK_NUMBER))?))
+    }
+
+    /// The row of the log, emitted at `moment`.
+    pub(super) fn row_at(&self, moment: Moment) -> LogRow<'_> {
+        let data = LogData::Hex(self.data);
+        LogRow {
+            emitter: self.address,
+            tx_hash: self.tx_hash,
+            topics: self.topics(),
+            data,
+            moment,
+        }
     }
 
     pub(super) fn block_hash(&self) -> Result<B256, Malformed> {
-        shape::word(self.object.at(BLOCK_HASH)?)
+        shape::word(self.object.get_at(BLOCK_HASH)?)
     }
 
-    /// When it was emitted, as the node says.
-    pub(super) fn moment(&self) -> Result<Moment, Malformed> {
-        shape::moment(self.object.find_at(BLOCK_NUMBER))
-    }
-
-    /// Its place in the block, where withheld transactions' events that stand before it do not count (HD28). `None` if it is
-    /// the node's.
-    pub(super) fn shown_index(&self, snapshot: &Snapshot) -> Result<Option<u64>, Malformed> {
-        let at = |field| self.object.find_at(field).filter(|value| *value != "null");
-        let (Some(block), Some(place), Some(index)) = (at(BLOCK_HASH), at(TRANSACTION_INDEX), at(LOG_INDEX)) else {
+    /// The log's index in the block without the logs of withheld transactions before it (HD28). `None` if it equals the
+    /// node's.
+    fn shown_index(&self, snapshot: &Snapshot) -> Result<Option<u64>, Malformed> {
+        let value = |field| self.object.find_at(field).filter(|value| *value != "null");
+        let (Some(block), Some(transaction_index), Some(index)) =
+            (value(BLOCK_HASH), value(TRANSACTION_INDEX), value(LOG_INDEX))
+        else {
             return Ok(None);
         };
-        let withheld = snapshot.logs_withheld_before(shape::word(block)?, shape::number(place)?);
+        let withheld = snapshot.logs_withheld_before(shape::word(block)?, shape::number(transaction_index)?);
         Ok(if withheld == 0 {
             None
         } else {
@@ -103,8 +116,25 @@ impl<'a> Log<'a> {
         })
     }
 
-    /// Writes the log as the node wrote it, at this place in the block if it is not the node's.
-    pub(super) fn write_whole(&self, index: Option<u64>, out: &mut String) {
+    /// Writes the log as far as it is visible.
+    pub(in crate::view) fn write(
+        &self,
+        visibility: &LogVisibility,
+        snapshot: &Snapshot,
+        out: &mut String,
+    ) -> Result<(), Malformed> {
+        match visibility {
+            LogVisibility::Dropped => {}
+            LogVisibility::Whole => self.write_whole(self.shown_index(snapshot)?, out),
+            LogVisibility::Masked { topics, data } => {
+                self.write_masked(*topics, data.as_deref(), self.shown_index(snapshot)?, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the unchanged log, with another index in the block if one is given.
+    fn write_whole(&self, index: Option<u64>, out: &mut String) {
         if self.object.is_exact && index.is_none() {
             out.push_str(self.object.text);
         } else {
@@ -112,21 +142,21 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Writes the log with the zero word in place of the topics in `masked` (one bit per position), and with other data if
-    /// any are given.
-    pub(super) fn write_masked(&self, masked: u8, data: Option<&[u8]>, index: Option<u64>, out: &mut String) {
+    /// Writes the log with zero words for the topics in `masked` (one bit per position), and with other data and
+    /// another index in the block if they are given.
+    fn write_masked(&self, masked: u8, data: Option<&[u8]>, index: Option<u64>, out: &mut String) {
         self.object.write_with(out, |name, out| match (name, data) {
             ("topics", _) => {
-                let mut before = '[';
+                let mut separator = '[';
                 for (position, text) in self.topic_texts.iter().take(self.topic_count).enumerate() {
-                    out.push(before);
-                    before = ',';
+                    out.push(separator);
+                    separator = ',';
                     out.push_str(match text {
                         _ if is_masked(masked, position) => ZERO_WORD,
                         text => text,
                     });
                 }
-                out.push_str(if before == '[' { "[]" } else { "]" });
+                out.push_str(if separator == '[' { "[]" } else { "]" });
                 true
             }
             ("data", Some(data)) => {
@@ -138,15 +168,11 @@ impl<'a> Log<'a> {
     }
 }
 
+/// Writes `index` if the member is `logIndex` and an index is given. Returns whether it did.
 fn write_index(name: &str, index: Option<u64>, out: &mut String) -> bool {
     let Some(index) = index.filter(|_| name == "logIndex") else {
         return false;
     };
     let _ = write!(out, "\"{index:#x}\"");
     true
-}
-
-/// Whether the bit of this position is set.
-pub(super) fn is_masked(masked: u8, position: usize) -> bool {
-    position < 8 && masked >> position & 1 == 1
 }

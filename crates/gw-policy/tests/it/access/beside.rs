@@ -1,12 +1,12 @@
-//! HD7: decisions for somebody with an administrator beside them tell nothing that the administrator does not know.
+//! HD7: decisions for an impersonated user reveal nothing that the impersonating administrator may not know.
 
-use super::support::{Ask, ask, ask_as, permit, signed, verdict};
+use super::support::{RequestBuilder, permit, request_as, request_from, signed, verdict};
 use alloy_primitives::{Address, keccak256};
 use gw_evm::{Call, Method};
 use gw_policy::{
     Snapshot,
-    access::{Beside, Caller, Plan},
-    snapshot::MustBe,
+    access::{Caller, Impersonation, Plan},
+    snapshot::Constraint,
     testing::{PAST, World, address_of, calldata, function, org_id, user_id, world},
 };
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 const ABI: &str = r#"[{"type":"function","name":"balanceOf","stateMutability":"view",
     "inputs":[{"name":"owner","type":"address"}],"outputs":[{"type":"uint256"}]}]"#;
 
-/// Bob is in the administrator's bank and in another; the administrator is in a third with him.
-fn scene() -> World {
+/// Bob belongs to the bank of the administrator, to an organization of his own, and to one that both belong to.
+fn scenario() -> World {
     world()
         .org("bank")
         .group("admins")
@@ -26,7 +26,7 @@ fn scene() -> World {
         .contract("token")
         .abi(ABI)
         .grant("staff")
-        .functions([function("balanceOf(address)", [(0, MustBe::Own)])])
+        .functions([function("balanceOf(address)", [(0, Constraint::Own)])])
         .contract("plain")
         .grant("staff")
         .org("other")
@@ -53,164 +53,178 @@ fn scene() -> World {
         .member("club/bobs")
 }
 
-fn watched<'s>(snapshot: &'s Snapshot, operator: &str) -> Ask<'s> {
+fn impersonated<'s>(snapshot: &'s Snapshot, impersonator: &str) -> RequestBuilder<'s> {
     let bob = snapshot.user(user_id("bob")).unwrap().clone();
-    ask_as(
+    request_from(
         snapshot,
-        Caller::Beside(bob, Beside::new(user_id(operator), org_id("bank"))),
+        Caller::Impersonated(bob, Impersonation::new(user_id(impersonator), org_id("bank"))),
     )
-    .naming("bank")
+    .in_org("bank")
 }
 
-/// Everything that could tell whether `candidate` is Bob's.
-fn probes(asked: &Ask<'_>, candidate: &str) -> Vec<String> {
+/// The verdicts of all requests that could reveal whether `candidate` belongs to Bob.
+fn probes(request: &RequestBuilder<'_>, candidate: &str) -> Vec<String> {
     let address = address_of(candidate);
     let own = calldata("balanceOf(address)", [address.into_word()]);
     let call = |from: Value, to: &str| json!([{"from": from, "to": address_of(to), "data": "0x01020304"}]);
-    let listed = json!([{"to": address_of("plain"), "data": "0x01020304",
+    let with_access_list = json!([{"to": address_of("plain"), "data": "0x01020304",
         "accessList": [{"address": address, "storageKeys": []}]}]);
     [
-        asked.rpc("eth_getBalance", json!([address])),
-        asked.rpc("eth_getTransactionCount", json!([address, "pending"])),
-        asked.rpc("eth_getCode", json!([address])),
-        asked.rpc("eth_call", call(json!(address), "plain")),
-        asked.rpc("eth_estimateGas", call(json!(address), "plain")),
-        asked.rpc("eth_call", json!([{"to": address_of("token"), "data": own}])),
-        asked.rpc("eth_call", listed),
-        asked.rpc("eth_call", json!([{"to": address, "data": "0x01020304"}])),
-        asked.rpc("eth_sendTransaction", call(json!(address), "plain")),
-        asked.rpc("eth_getTransactionBySenderAndNonce", json!([address, "0x0"])),
-        asked.send_raw(address, Some(address_of("plain")), [1, 2, 3, 4]),
-        asked.send_raw(address, None, [1, 2, 3, 4]),
+        request.rpc("eth_getBalance", json!([address])),
+        request.rpc("eth_getTransactionCount", json!([address, "pending"])),
+        request.rpc("eth_getCode", json!([address])),
+        request.rpc("eth_call", call(json!(address), "plain")),
+        request.rpc("eth_estimateGas", call(json!(address), "plain")),
+        request.rpc("eth_call", json!([{"to": address_of("token"), "data": own}])),
+        request.rpc("eth_call", with_access_list),
+        request.rpc("eth_call", json!([{"to": address, "data": "0x01020304"}])),
+        request.rpc("eth_sendTransaction", call(json!(address), "plain")),
+        request.rpc("eth_getTransactionBySenderAndNonce", json!([address, "0x0"])),
+        request.send_raw(address, Some(address_of("plain")), [1, 2, 3, 4]),
+        request.send_raw(address, None, [1, 2, 3, 4]),
     ]
     .iter()
     .map(verdict)
     .collect()
 }
 
-/// HD6, HD7: whether a wallet is the target's, somebody else's or nobody's shows in no verdict. Without an administrator
-/// beside, most of these tell.
+/// HD6, HD7: no verdict reveals whether a wallet belongs to the impersonated user, to somebody else or to nobody.
+/// Without impersonation, most of them do.
 #[test]
-fn hd7_no_verdict_tells_of_a_link() {
-    let linked = scene().link("wallet").user("stranger").link("others").snapshot();
+fn hd7_no_verdict_reveals_a_link() {
+    let linked = scenario().link("wallet").user("stranger").link("others").snapshot();
     let (own, random) = (
-        probes(&ask(&linked, "bob").naming("bank"), "wallet"),
-        probes(&ask(&linked, "bob"), "random"),
+        probes(&request_as(&linked, "bob").in_org("bank"), "wallet"),
+        probes(&request_as(&linked, "bob"), "random"),
     );
     assert!(
         own.iter().zip(&random).filter(|(own, random)| own != random).count() > 4,
         "{own:?} {random:?}"
     );
-    let asked = watched(&linked, "admin");
-    assert_eq!(probes(&asked, "wallet"), probes(&asked, "random"));
-    assert_eq!(probes(&asked, "others"), probes(&asked, "random"));
+    let request = impersonated(&linked, "admin");
+    assert_eq!(probes(&request, "wallet"), probes(&request, "random"));
+    assert_eq!(probes(&request, "others"), probes(&request, "random"));
 }
 
-/// HD7, HD39: an administrator is beside somebody in one organization, and no other one counts.
+/// HD7, HD39: an impersonation is for one organization; rights in other organizations do not count.
 #[test]
-fn hd7_other_organizations_count_for_both_or_not() {
-    let snapshot = scene().snapshot();
-    let (alone, both) = (ask(&snapshot, "bob"), watched(&snapshot, "admin"));
-    let listing = |asked: &Ask<'_>, name: &str| {
+fn hd7_other_organizations_do_not_count() {
+    let snapshot = scenario().snapshot();
+    let (direct, as_admin) = (request_as(&snapshot, "bob"), impersonated(&snapshot, "admin"));
+    let access_list_verdict = |request: &RequestBuilder<'_>, name: &str| {
         let list = json!([{"address": address_of(name), "storageKeys": []}]);
-        verdict(&asked.rpc(
+        verdict(&request.rpc(
             "eth_call",
             json!([{"to": address_of("plain"), "data": "0x01020304", "accessList": list}]),
         ))
     };
     for name in ["foreign", "private", "common"] {
-        assert_eq!(listing(&alone, name), "TRACE", "{name}");
+        assert_eq!(access_list_verdict(&direct, name), "TRACE", "{name}");
     }
-    let code = |name: &str| verdict(&both.rpc("eth_getCode", json!([address_of(name)])));
+    let code = |name: &str| verdict(&as_admin.rpc("eth_getCode", json!([address_of(name)])));
     for name in ["foreign", "private", "common"] {
-        assert_eq!(listing(&both, name), "unregistered", "{name}");
+        assert_eq!(access_list_verdict(&as_admin, name), "unregistered", "{name}");
         assert_eq!(code(name), "NO-CODE", "{name}");
     }
     assert_eq!(
-        (listing(&both, "plain"), code("plain")),
+        (access_list_verdict(&as_admin, "plain"), code("plain")),
         ("TRACE".into(), "FORWARD".into())
     );
 }
 
-/// Only for who administers the organization, and in it.
+/// Only administrators of the organization may impersonate, and only in it.
 #[test]
-fn hd7_only_an_administrator_is_beside_anybody() {
-    let snapshot = scene()
+fn hd7_only_an_administrator_may_impersonate() {
+    let snapshot = scenario()
         .user("former")
         .member_until("bank/admins", PAST)
         .user("clerk")
         .member("bank/staff")
         .snapshot();
     let balance = json!([address_of("plain")]);
-    for operator in ["former", "clerk", "bob", "nobody"] {
+    for impersonator in ["former", "clerk", "bob", "nobody"] {
         assert_eq!(
-            verdict(&watched(&snapshot, operator).rpc("eth_getBalance", balance.clone())),
+            verdict(&impersonated(&snapshot, impersonator).rpc("eth_getBalance", balance.clone())),
             "org_mismatch"
         );
     }
-    let asked = watched(&snapshot, "admin");
-    assert_eq!(verdict(&asked.rpc("eth_getBalance", balance.clone())), "FORWARD");
+    let request = impersonated(&snapshot, "admin");
+    assert_eq!(verdict(&request.rpc("eth_getBalance", balance.clone())), "FORWARD");
     assert_eq!(
-        verdict(&asked.naming("other").rpc("eth_getBalance", balance.clone())),
+        verdict(&request.in_org("other").rpc("eth_getBalance", balance.clone())),
         "org_mismatch"
     );
-    let banned = scene().user("admin").banned().snapshot();
+    let banned = scenario().user("admin").banned().snapshot();
     assert_eq!(
-        verdict(&watched(&banned, "admin").rpc("eth_getBalance", balance)),
+        verdict(&impersonated(&banned, "admin").rpc("eth_getBalance", balance)),
         "org_mismatch"
     );
 }
 
-/// B14: `eth_call` is traced although its tracing is switched off; and the permit says who is beside.
+/// B14: an impersonated `eth_call` is traced even if tracing is switched off, and the permit contains the
+/// impersonator.
 #[test]
-fn b14_nothing_goes_untraced() {
-    let snapshot = scene().snapshot();
-    let alone = ask(&snapshot, "bob")
-        .naming("bank")
-        .with(|knobs| knobs.eth_call_tracing = false);
-    let call = |asked: &Ask<'_>| permit(asked.eth_call(address_of("plain"), [1, 2, 3, 4]));
-    assert_eq!(call(&alone).plan(), Plan::Untraced);
-    let both = watched(&snapshot, "admin").with(|knobs| knobs.eth_call_tracing = false);
-    let traced = call(&both);
+fn b14_impersonated_calls_are_always_traced() {
+    let snapshot = scenario().snapshot();
+    let direct = request_as(&snapshot, "bob")
+        .in_org("bank")
+        .with_settings(|settings| settings.eth_call_tracing = false);
+    let call = |request: &RequestBuilder<'_>| permit(request.eth_call(address_of("plain"), [1, 2, 3, 4]));
+    assert_eq!(call(&direct).plan(), Plan::Untraced);
+    let as_admin = impersonated(&snapshot, "admin").with_settings(|settings| settings.eth_call_tracing = false);
+    let traced = call(&as_admin);
     assert_eq!(
-        (traced.plan(), traced.beside().map(|b| b.operator())),
+        (
+            traced.plan(),
+            traced.impersonation().map(|impersonation| impersonation.impersonator())
+        ),
         (Plan::Simulate, Some(user_id("admin")))
     );
     assert_eq!(traced.method(), Some(Method::Call));
 }
 
-/// HD7: what runs for an administrator runs from nobody's address, unless the wallet is the administrator's own:
-/// code sees who calls it. The address is derived from a text, so nobody has its key.
+/// HD7: an impersonated transaction runs from an address without owner, unless the administrator owns the wallet,
+/// because code can read its caller. The address is derived from a text, so nobody has its key.
 #[test]
-fn hd7_a_signed_transaction_runs_as_nobodys() {
+fn hd7_an_impersonated_transaction_runs_from_an_address_without_owner() {
     let digest = keccak256("ledger-gateway: an address that is nobody's");
-    assert_eq!(Beside::NOBODY, Address::from_slice(&digest[12..]));
-    let snapshot = scene().link("wallet").user("admin").link("mine").snapshot();
-    let beside = Beside::new(user_id("admin"), org_id("bank"));
-    let hidden = |signer: &str, nonce| {
+    assert_eq!(Impersonation::NOBODY, Address::from_slice(&digest[12..]));
+    let snapshot = scenario().link("wallet").user("admin").link("mine").snapshot();
+    let impersonation = Impersonation::new(user_id("admin"), org_id("bank"));
+    let hide_signer = |signer: &str, nonce| {
         let mut call = signed(address_of(signer), nonce, Some(address_of("plain")), [1, 2, 3, 4]);
         if let Call::SendRaw(signed) = &mut call {
             signed.request.max_fee_per_gas = Some(7);
         }
-        (beside.hide_signer(&snapshot, &mut call), call)
+        (impersonation.hide_signer(&snapshot, &mut call), call)
     };
-    let (did, mut own) = hidden("wallet", 5);
+    let (is_hidden, mut call) = hide_signer("wallet", 5);
     assert_eq!(
-        (did, &own),
-        (true, &hidden("random", 9).1),
-        "whoever signed it, and when"
+        (is_hidden, &call),
+        (true, &hide_signer("random", 9).1),
+        "the result depends on neither signer nor nonce"
     );
-    let Call::SendRaw(run) = &mut own else {
-        panic!("a signed transaction")
+    let Call::SendRaw(transaction) = &mut call else {
+        panic!("not a signed transaction")
     };
     assert_eq!(
-        (run.sender, run.nonce, run.request.max_fee_per_gas),
-        (Beside::NOBODY, 0, None)
+        (
+            transaction.sender,
+            transaction.nonce,
+            transaction.request.max_fee_per_gas
+        ),
+        (Impersonation::NOBODY, 0, None)
     );
-    assert_eq!((run.request.from, run.request.nonce), (Some(Beside::NOBODY), Some(0)));
-    let (did, own) = hidden("mine", 5);
-    let Call::SendRaw(run) = own else {
-        panic!("a signed transaction")
+    assert_eq!(
+        (transaction.request.from, transaction.request.nonce),
+        (Some(Impersonation::NOBODY), Some(0))
+    );
+    let (is_hidden, call) = hide_signer("mine", 5);
+    let Call::SendRaw(transaction) = call else {
+        panic!("not a signed transaction")
     };
-    assert_eq!((did, run.sender, run.nonce), (false, address_of("mine"), 5));
+    assert_eq!(
+        (is_hidden, transaction.sender, transaction.nonce),
+        (false, address_of("mine"), 5)
+    );
 }

@@ -1,17 +1,18 @@
-//! The order of spec/20 §17 and its first half: method, caller, KYC, organization, parameters, history.
+//! The order of checks of spec/20 §17, and the checks of its first half: method, caller, KYC, organization,
+//! parameters, history.
 
-use super::support::{HEAD, ask, ask_anonymously, ask_as, denial, permit, reason, verdict};
+use super::support::{HEAD, anonymous_request, denial, permit, reason, request_as, request_from, verdict};
 use gw_evm::{Call, Method};
 use gw_policy::{
     Change, Snapshot,
     access::{Caller, Decision, Plan, ReadBlock, check_historical_ownership},
-    knobs::KycGate,
+    settings::KycGate,
     testing::{NOW, World, address_of, org_id, user_id, world},
 };
 use gw_types::{Claim, DenyReason, Epoch};
 use serde_json::json;
 
-/// A bank with an analyst who may use everything, and a contract the analyst was granted.
+/// A bank with an analyst who may use every method and has a grant on one contract.
 fn bank() -> World {
     world()
         .org("bank")
@@ -27,7 +28,7 @@ fn bank() -> World {
 #[test]
 fn j6_unknown_and_blocked_names_are_denied_before_anything_else() {
     let snapshot = bank().snapshot();
-    for caller in [ask(&snapshot, "analyst"), ask_anonymously(&snapshot)] {
+    for caller in [request_as(&snapshot, "analyst"), anonymous_request(&snapshot)] {
         assert_eq!(
             reason(&caller.rpc("eth_nonsense", json!([]))),
             DenyReason::MethodUnknown
@@ -41,9 +42,9 @@ fn j6_unknown_and_blocked_names_are_denied_before_anything_else() {
     }
 }
 
-/// G3, B10: `*` is every row of the registry and nothing beyond.
+/// G3, B10: `*` means every registry method and nothing else.
 #[test]
-fn g3_a_star_reaches_no_method_outside_the_table() {
+fn g3_a_star_grants_no_method_outside_the_registry() {
     let snapshot = bank().snapshot();
     for name in [
         "trace_block",
@@ -53,16 +54,16 @@ fn g3_a_star_reaches_no_method_outside_the_table() {
         "eth_newPendingTransactionFilter",
     ] {
         assert_eq!(
-            reason(&ask(&snapshot, "analyst").rpc(name, json!([]))),
+            reason(&request_as(&snapshot, "analyst").rpc(name, json!([]))),
             DenyReason::MethodNotAllowed,
             "{name}"
         );
     }
 }
 
-/// B17: what would use a key of the node's is nobody's, whatever a list says.
+/// B17: methods that would use a key of the node are denied to everybody, regardless of method lists.
 #[test]
-fn b17_keys_of_the_node_sign_for_nobody() {
+fn b17_methods_that_use_keys_of_the_node_are_denied() {
     let snapshot = bank().snapshot();
     let names = [
         "eth_sign",
@@ -78,17 +79,17 @@ fn b17_keys_of_the_node_sign_for_nobody() {
         "eth_resend",
     ]) {
         assert_eq!(
-            reason(&ask(&snapshot, "analyst").rpc(name, json!([]))),
+            reason(&request_as(&snapshot, "analyst").rpc(name, json!([]))),
             DenyReason::MethodNotAllowed,
             "{name}"
         );
     }
 }
 
-/// I6, X12: what is decided holds for the snapshot that decided it; the next question after a change is asked of the new
-/// one, and nothing remembers the old answer.
+/// I6, X12: a decision depends only on its snapshot. The next request after a change is decided by the new snapshot,
+/// because no decision is cached.
 #[test]
-fn i6_x12_the_end_of_a_grant_a_membership_or_a_link_holds_from_the_next_question_on() {
+fn i6_x12_the_end_of_a_grant_a_membership_or_a_link_takes_effect_with_the_next_request() {
     let (call, send) = (
         json!([{"to": address_of("bond"), "data": "0x01020304"}]),
         [1u8, 2, 3, 4],
@@ -108,32 +109,36 @@ fn i6_x12_the_end_of_a_grant_a_membership_or_a_link_holds_from_the_next_question
         ),
         (vec![Change::Membership(membership, None)], "foreign_org"),
     ];
-    for (changes, refused) in ends {
+    for (changes, expected) in ends {
         let after = snapshot.apply(Epoch(2), changes);
         assert_eq!(
-            verdict(&ask(&snapshot, "analyst").rpc("eth_call", call.clone())),
+            verdict(&request_as(&snapshot, "analyst").rpc("eth_call", call.clone())),
             "TRACE"
         );
-        assert_eq!(verdict(&ask(&after, "analyst").rpc("eth_call", call.clone())), refused);
         assert_eq!(
-            verdict(&ask(&after, "analyst").send_raw(address_of("wallet"), Some(address_of("bond")), send)),
-            refused
+            verdict(&request_as(&after, "analyst").rpc("eth_call", call.clone())),
+            expected
+        );
+        assert_eq!(
+            verdict(&request_as(&after, "analyst").send_raw(address_of("wallet"), Some(address_of("bond")), send)),
+            expected
         );
     }
-    let balance =
-        |snapshot: &Snapshot| verdict(&ask(snapshot, "analyst").rpc("eth_getBalance", json!([address_of("wallet")])));
+    let balance = |snapshot: &Snapshot| {
+        verdict(&request_as(snapshot, "analyst").rpc("eth_getBalance", json!([address_of("wallet")])))
+    };
     assert_eq!(balance(&snapshot), "FORWARD");
     assert_eq!(balance(&snapshot.apply(Epoch(2), [Change::Link(link, None)])), "ZERO");
 }
 
 #[test]
-fn a10_a_ban_holds_for_metadata_too_and_from_the_snapshot_that_decides() {
+fn a10_a_ban_applies_to_metadata_and_is_read_from_the_deciding_snapshot() {
     let snapshot = bank().snapshot();
-    let before = ask(&snapshot, "analyst");
+    let before = request_as(&snapshot, "analyst");
     assert_eq!(verdict(&before.rpc("eth_chainId", json!([]))), "FORWARD");
-    // The caller was identified before the ban; the batch element is judged after it (HD20).
+    // The caller was identified before the ban, but the batch element is decided after it (HD20).
     let banned = bank().user("analyst").banned().snapshot();
-    let after = ask_as(&banned, before.caller);
+    let after = request_from(&banned, before.caller);
     for (name, params) in [
         ("eth_chainId", json!([])),
         ("eth_getBalance", json!([address_of("wallet")])),
@@ -143,12 +148,12 @@ fn a10_a_ban_holds_for_metadata_too_and_from_the_snapshot_that_decides() {
 }
 
 #[test]
-fn a9_a_user_whose_row_is_gone_is_unknown() {
+fn a9_a_user_whose_row_was_deleted_is_unknown() {
     let snapshot = bank().snapshot();
-    let caller = ask(&snapshot, "analyst").caller;
-    let gone = snapshot.apply(Epoch(2), [Change::User(user_id("analyst"), None)]);
+    let caller = request_as(&snapshot, "analyst").caller;
+    let without_user = snapshot.apply(Epoch(2), [Change::User(user_id("analyst"), None)]);
     assert_eq!(
-        reason(&ask_as(&gone, caller).rpc("eth_chainId", json!([]))),
+        reason(&request_from(&without_user, caller).rpc("eth_chainId", json!([]))),
         DenyReason::UnknownUser
     );
 }
@@ -157,23 +162,23 @@ fn a9_a_user_whose_row_is_gone_is_unknown() {
 fn metadata_needs_no_membership_kyc_or_organization() {
     // O1, D5.
     let snapshot = bank().user("newcomer").no_kyc().snapshot();
-    let decision = ask(&snapshot, "newcomer")
-        .with(|knobs| knobs.kyc_gate = KycGate::All)
+    let decision = request_as(&snapshot, "newcomer")
+        .with_settings(|settings| settings.kyc_gate = KycGate::All)
         .rpc("net_version", json!([]));
     assert_eq!(verdict(&decision), "FORWARD");
 }
 
 #[test]
-fn a3_anonymous_callers_have_the_anonymous_list_and_only_its_harmless_classes() {
+fn a3_anonymous_callers_get_the_harmless_classes_of_the_anonymous_list() {
     let everything = bank().org("anonymous").group("anonymous").every_method().snapshot();
-    let asked = ask_anonymously(&everything);
+    let request = anonymous_request(&everything);
     let hash = json!(["0x0000000000000000000000000000000000000000000000000000000000000001"]);
-    assert_eq!(verdict(&asked.rpc("eth_getTransactionReceipt", hash)), "FORWARD");
+    assert_eq!(verdict(&request.rpc("eth_getTransactionReceipt", hash)), "FORWARD");
     assert_eq!(
-        verdict(&asked.rpc("eth_feeHistory", json!(["0x1", "latest", []]))),
+        verdict(&request.rpc("eth_feeHistory", json!(["0x1", "latest", []]))),
         "FORWARD"
     );
-    assert_eq!(verdict(&asked.rpc("eth_accounts", json!([]))), "LOCAL");
+    assert_eq!(verdict(&request.rpc("eth_accounts", json!([]))), "LOCAL");
     let bond = address_of("bond");
     for (name, params) in [
         ("eth_getBalance", json!([bond])),
@@ -181,68 +186,68 @@ fn a3_anonymous_callers_have_the_anonymous_list_and_only_its_harmless_classes() 
         ("eth_getLogs", json!([{"address": bond}])),
         ("eth_sendRawTransaction", json!(["0x02"])),
     ] {
-        assert_eq!(reason(&asked.rpc(name, params)), DenyReason::AuthRequired, "{name}");
+        assert_eq!(reason(&request.rpc(name, params)), DenyReason::AuthRequired, "{name}");
     }
-    // [S]: the list is what counts, for metadata too.
-    let nothing = world().snapshot().apply(
+    // [S]: the list also decides about metadata.
+    let without_list = world().snapshot().apply(
         Epoch(2),
         [Change::GroupAccess(gw_policy::snapshot::Group::ANONYMOUS, None)],
     );
     assert_eq!(
-        reason(&ask_anonymously(&nothing).rpc("eth_chainId", json!([]))),
+        reason(&anonymous_request(&without_list).rpc("eth_chainId", json!([]))),
         DenyReason::AuthRequired
     );
 }
 
-/// Decision 3: `writes` gates sends, `all` everything but metadata.
+/// Decision 3: the KYC gate `writes` applies to sends, `all` applies to everything except metadata.
 #[test]
-fn d3_without_kyc_sends_wait_and_under_all_so_do_reads() {
+fn d3_without_kyc_sends_are_denied_and_with_the_gate_all_also_reads() {
     let snapshot = bank().user("analyst").no_kyc().snapshot();
-    let asked = ask(&snapshot, "analyst");
+    let request = request_as(&snapshot, "analyst");
     assert_eq!(
-        verdict(&asked.rpc("eth_getBalance", json!([address_of("bond")]))),
+        verdict(&request.rpc("eth_getBalance", json!([address_of("bond")]))),
         "FORWARD"
     );
     assert_eq!(
-        reason(&asked.send_raw(address_of("wallet"), Some(address_of("bond")), [])),
+        reason(&request.send_raw(address_of("wallet"), Some(address_of("bond")), [])),
         DenyReason::KycRequired
     );
     assert_eq!(
-        reason(&asked.send_raw(address_of("wallet"), None, [1])),
+        reason(&request.send_raw(address_of("wallet"), None, [1])),
         DenyReason::KycRequired
     );
-    let all = ask(&snapshot, "analyst").with(|knobs| knobs.kyc_gate = KycGate::All);
+    let gate_all = request_as(&snapshot, "analyst").with_settings(|settings| settings.kyc_gate = KycGate::All);
     assert_eq!(
-        reason(&all.rpc("eth_getBalance", json!([address_of("bond")]))),
+        reason(&gate_all.rpc("eth_getBalance", json!([address_of("bond")]))),
         DenyReason::KycRequired
     );
 }
 
 #[test]
-fn g2_an_empty_list_is_nothing() {
+fn g2_an_empty_list_allows_nothing() {
     let snapshot = world()
         .org("bank")
         .group("newcomers")
         .user("user")
         .member("newcomers")
         .snapshot();
-    let denied = ask(&snapshot, "user").rpc("eth_syncing", json!([]));
+    let denied = request_as(&snapshot, "user").rpc("eth_syncing", json!([]));
     assert_eq!(denial(&denied), (DenyReason::MethodNotAllowed, Some(org_id("bank"))));
 }
 
 #[test]
-fn no_membership_is_nothing() {
+fn a_user_without_membership_is_denied() {
     let snapshot = world().user("user").snapshot();
     assert_eq!(
-        denial(&ask(&snapshot, "user").rpc("eth_syncing", json!([]))),
+        denial(&request_as(&snapshot, "user").rpc("eth_syncing", json!([]))),
         (DenyReason::MethodNotAllowed, None)
     );
 }
 
 #[test]
-fn either_send_name_grants_a_raw_send_and_only_the_raw_one() {
+fn either_send_method_grants_raw_sends_and_no_other_send() {
     // §9, WRITE.
-    let with = |method| {
+    let snapshot_with = |method| {
         bank()
             .org("bank")
             .group("senders")
@@ -254,22 +259,22 @@ fn either_send_name_grants_a_raw_send_and_only_the_raw_one() {
             .grant("senders")
             .snapshot()
     };
-    let granted = with(Method::SendTransaction);
+    let granted = snapshot_with(Method::SendTransaction);
     assert_eq!(
-        verdict(&ask(&granted, "sender").send_raw(address_of("signer"), Some(address_of("bond")), [1])),
+        verdict(&request_as(&granted, "sender").send_raw(address_of("signer"), Some(address_of("bond")), [1])),
         "SEND"
     );
-    let granted = with(Method::SendRawTransaction);
+    let granted = snapshot_with(Method::SendRawTransaction);
     let params = json!([{"from": address_of("signer"), "to": address_of("bond"), "data": "0x01"}]);
     assert_eq!(
-        reason(&ask(&granted, "sender").rpc("eth_sendTransaction", params)),
+        reason(&request_as(&granted, "sender").rpc("eth_sendTransaction", params)),
         DenyReason::MethodNotAllowed
     );
 }
 
-/// §17: who may not use the method gets a denial, not an explanation of the parameters.
+/// §17: a caller who may not use the method gets a denial instead of a parameter error.
 #[test]
-fn malformed_parameters_are_an_error_only_to_those_who_may_use_the_method() {
+fn parameter_errors_are_only_for_callers_who_may_use_the_method() {
     let snapshot = bank()
         .org("bank")
         .group("newcomers")
@@ -277,7 +282,7 @@ fn malformed_parameters_are_an_error_only_to_those_who_may_use_the_method() {
         .member("newcomers")
         .snapshot();
     let broken = json!([{"to": 1}]);
-    match ask(&snapshot, "analyst").rpc("eth_call", broken.clone()) {
+    match request_as(&snapshot, "analyst").rpc("eth_call", broken.clone()) {
         Decision::Invalid(invalid) => {
             assert_eq!(
                 (invalid.reason, invalid.org),
@@ -288,18 +293,18 @@ fn malformed_parameters_are_an_error_only_to_those_who_may_use_the_method() {
         other => panic!("{other:?}"),
     }
     assert_eq!(
-        reason(&ask(&snapshot, "newcomer").rpc("eth_call", broken.clone())),
+        reason(&request_as(&snapshot, "newcomer").rpc("eth_call", broken.clone())),
         DenyReason::MethodNotAllowed
     );
     assert_eq!(
-        reason(&ask_anonymously(&snapshot).rpc("eth_call", broken)),
+        reason(&anonymous_request(&snapshot).rpc("eth_call", broken)),
         DenyReason::AuthRequired
     );
 }
 
-/// §9, B11: each key of a proof is judged like a slot of `eth_getStorageAt`.
+/// §9, B11: each storage key of a proof is checked like a slot of `eth_getStorageAt`.
 #[test]
-fn b11_a_proof_gives_no_slot_that_storage_would_not() {
+fn b11_a_proof_reveals_no_slot_that_get_storage_at_denies() {
     let snapshot = bank()
         .group("admins")
         .org_admin()
@@ -308,8 +313,8 @@ fn b11_a_proof_gives_no_slot_that_storage_would_not() {
         .member("admins")
         .snapshot();
     let standard = json!("0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc");
-    let proof = |who: &str, of: &str, keys: &[&serde_json::Value]| {
-        verdict(&ask(&snapshot, who).rpc("eth_getProof", json!([address_of(of), keys, "latest"])))
+    let proof = |user: &str, contract: &str, keys: &[&serde_json::Value]| {
+        verdict(&request_as(&snapshot, user).rpc("eth_getProof", json!([address_of(contract), keys, "latest"])))
     };
     assert_eq!(proof("analyst", "bond", &[]), "FORWARD");
     assert_eq!(proof("analyst", "bond", &[&standard]), "FORWARD");
@@ -318,19 +323,20 @@ fn b11_a_proof_gives_no_slot_that_storage_would_not() {
     assert_eq!(proof("analyst", "nobody's", &[]), "unregistered");
 }
 
-/// §9: a transaction by sender and nonce is for the owner of the sender, and for nobody else.
+/// §9: only the owner of the sender may look up a transaction by sender and nonce.
 #[test]
-fn section_9_a_nonce_is_looked_up_for_own_senders_only() {
+fn section_9_transactions_by_nonce_are_for_own_senders_only() {
     let snapshot = bank().snapshot();
-    let asked =
-        |sender| verdict(&ask(&snapshot, "analyst").rpc("eth_getTransactionBySenderAndNonce", json!([sender, "0x0"])));
-    assert_eq!(asked(address_of("wallet")), "FORWARD");
-    assert_eq!(asked(address_of("anybody")), "sender_not_owned");
-    assert_eq!(asked(address_of("bond")), "sender_not_owned");
+    let by_nonce = |sender| {
+        verdict(&request_as(&snapshot, "analyst").rpc("eth_getTransactionBySenderAndNonce", json!([sender, "0x0"])))
+    };
+    assert_eq!(by_nonce(address_of("wallet")), "FORWARD");
+    assert_eq!(by_nonce(address_of("anybody")), "sender_not_owned");
+    assert_eq!(by_nonce(address_of("bond")), "sender_not_owned");
 }
 
 #[test]
-fn h1_history_is_for_org_admins_but_the_last_64_blocks_are_the_present() {
+fn h1_only_org_admins_read_blocks_older_than_64() {
     let snapshot = bank()
         .group("admins")
         .org_admin()
@@ -343,7 +349,8 @@ fn h1_history_is_for_org_admins_but_the_last_64_blocks_are_the_present() {
     let recent = HEAD - 64;
     let blocks = [
         (json!("latest"), true),
-        // Blocks of the past, whose number the node tells: judged with it, see `rt8_…` below and in `trace_rights`.
+        // These tags name past blocks. They are checked again with the number that the node returns, see `rt8_…`
+        // below and in `trace_rights`.
         (json!("safe"), true),
         (json!("finalized"), true),
         (json!("pending"), true),
@@ -362,20 +369,23 @@ fn h1_history_is_for_org_admins_but_the_last_64_blocks_are_the_present() {
             ("eth_call", json!([{"to": bond, "data": "0x01020304"}, block])),
             ("eth_estimateGas", json!([{"to": bond, "data": "0x01020304"}, block])),
         ] {
-            let decision = ask(&snapshot, "analyst").rpc(name, params.clone());
+            let decision = request_as(&snapshot, "analyst").rpc(name, params.clone());
             match (present, &decision) {
                 (true, Decision::Allow(_)) => {}
                 (false, Decision::Deny(denial)) if denial.reason == DenyReason::HistoryNotPermitted => {}
                 _ => panic!("{name} {params}: {decision:?}"),
             }
-            assert!(matches!(ask(&snapshot, "admin").rpc(name, params), Decision::Allow(_)));
+            assert!(matches!(
+                request_as(&snapshot, "admin").rpc(name, params),
+                Decision::Allow(_)
+            ));
         }
     }
 }
 
-/// H1: within the 64 blocks, only what the present owner owned then; the block's time tells.
+/// H1: within the last 64 blocks, an owner reads only what was already theirs at the time of the block.
 #[test]
-fn h1_the_recent_past_of_what_changed_hands_is_history() {
+fn h1_blocks_before_a_change_of_ownership_are_history() {
     let since = NOW.minus(gw_types::Seconds(100));
     let snapshot = bank()
         .contract("bought")
@@ -395,47 +405,62 @@ fn h1_the_recent_past_of_what_changed_hands_is_history() {
         .user("admin")
         .member("admins")
         .snapshot();
-    let stood = |user: &str, name: &str, what: &str, number: u64, time| {
-        let asked = ask(&snapshot, user).rpc(name, json!([address_of(what), format!("{number:#x}")]));
-        check_historical_ownership(&snapshot, &permit(asked), ReadBlock { number, time }, NOW)
+    let check_ownership = |user: &str, method: &str, target: &str, number: u64, time| {
+        let decision = request_as(&snapshot, user).rpc(method, json!([address_of(target), format!("{number:#x}")]));
+        check_historical_ownership(&snapshot, &permit(decision), ReadBlock { number, time }, NOW)
     };
     let before = since.minus(gw_types::Seconds(1));
     for name in ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"] {
         assert_eq!(
-            stood("analyst", name, "bought", HEAD - 1, before),
+            check_ownership("analyst", name, "bought", HEAD - 1, before),
             Err(DenyReason::HistoryNotPermitted)
         );
-        assert_eq!(stood("analyst", name, "bought", HEAD - 1, since), Ok(()), "{name}");
-        // The head under its number is the present; org admins read all of the past.
-        assert_eq!(stood("analyst", name, "bought", HEAD, before), Ok(()), "{name}");
-        assert_eq!(stood("admin", name, "bought", HEAD - 1, before), Ok(()), "{name}");
-        // Out of reach, nothing depends on who owns it since when.
+        assert_eq!(
+            check_ownership("analyst", name, "bought", HEAD - 1, since),
+            Ok(()),
+            "{name}"
+        );
+        // The number of the head is not history, and org admins read all history.
+        assert_eq!(
+            check_ownership("analyst", name, "bought", HEAD, before),
+            Ok(()),
+            "{name}"
+        );
+        assert_eq!(
+            check_ownership("admin", name, "bought", HEAD - 1, before),
+            Ok(()),
+            "{name}"
+        );
+        // Without access, the result does not depend on the time of ownership.
         for hidden in ["theirs", "nobody"] {
             assert_eq!(
-                stood("analyst", name, hidden, HEAD - 1, before),
+                check_ownership("analyst", name, hidden, HEAD - 1, before),
                 Ok(()),
                 "{name} {hidden}"
             );
         }
     }
-    // A wallet was its owner's before it was proved, unless somebody else had it.
+    // A wallet belongs to its owner before it was proved, unless somebody else had proved it before.
     let linked = gw_policy::testing::PAST;
     let earlier = linked.minus(gw_types::Seconds(1));
-    assert_eq!(stood("analyst", "eth_getBalance", "wallet", HEAD - 1, earlier), Ok(()));
     assert_eq!(
-        stood("analyst", "eth_getBalance", "second-hand", HEAD - 1, linked),
+        check_ownership("analyst", "eth_getBalance", "wallet", HEAD - 1, earlier),
         Ok(())
     );
     assert_eq!(
-        stood("analyst", "eth_getBalance", "second-hand", HEAD - 1, earlier),
+        check_ownership("analyst", "eth_getBalance", "second-hand", HEAD - 1, linked),
+        Ok(())
+    );
+    assert_eq!(
+        check_ownership("analyst", "eth_getBalance", "second-hand", HEAD - 1, earlier),
         Err(DenyReason::HistoryNotPermitted)
     );
 }
 
-/// HD29: `safe` and `finalized` name blocks of the past; what is read there is judged by the number and time of the block
-/// that the node says they are, and a wallet that somebody else had proved is nobody's to administer.
+/// HD29: `safe` and `finalized` name past blocks, so reads there are checked with the number and time of the block
+/// that the node returns. Org admin rights do not apply to a wallet that somebody else had proved.
 #[test]
-fn rt8_a_tag_below_the_head_is_history() {
+fn rt8_tags_below_the_head_are_history() {
     let since = NOW.minus(gw_types::Seconds(100));
     let before = since.minus(gw_types::Seconds(1));
     let snapshot = bank()
@@ -451,44 +476,55 @@ fn rt8_a_tag_below_the_head_is_history() {
         .member("admins")
         .link("second-hand")
         .snapshot();
-    let stood = |user: &str, what: &str, block: serde_json::Value, number: u64, time| {
-        let asked = ask(&snapshot, user).rpc("eth_getBalance", json!([address_of(what), block]));
-        check_historical_ownership(&snapshot, &permit(asked), ReadBlock { number, time }, NOW)
+    let check_ownership = |user: &str, target: &str, block: serde_json::Value, number: u64, time| {
+        let decision = request_as(&snapshot, user).rpc("eth_getBalance", json!([address_of(target), block]));
+        check_historical_ownership(&snapshot, &permit(decision), ReadBlock { number, time }, NOW)
     };
-    let refused = Err(DenyReason::HistoryNotPermitted);
+    let denied = Err(DenyReason::HistoryNotPermitted);
     for tag in ["safe", "finalized"] {
         assert_eq!(
-            stood("analyst", "bought", json!(tag), HEAD - 1, before),
-            refused,
-            "{tag}"
-        );
-        assert_eq!(stood("analyst", "bought", json!(tag), HEAD - 1, since), Ok(()), "{tag}");
-        assert_eq!(
-            stood("analyst", "bought", json!(tag), HEAD - 65, since),
-            refused,
+            check_ownership("analyst", "bought", json!(tag), HEAD - 1, before),
+            denied,
             "{tag}"
         );
         assert_eq!(
-            stood("analyst", "wallet", json!(tag), HEAD - 65, since),
-            refused,
+            check_ownership("analyst", "bought", json!(tag), HEAD - 1, since),
+            Ok(()),
+            "{tag}"
+        );
+        assert_eq!(
+            check_ownership("analyst", "bought", json!(tag), HEAD - 65, since),
+            denied,
+            "{tag}"
+        );
+        assert_eq!(
+            check_ownership("analyst", "wallet", json!(tag), HEAD - 65, since),
+            denied,
             "{tag}: a wallet"
         );
-        assert_eq!(stood("admin", "bought", json!(tag), HEAD - 65, before), Ok(()), "{tag}");
         assert_eq!(
-            stood("analyst", "bought", json!(tag), HEAD, before),
+            check_ownership("admin", "bought", json!(tag), HEAD - 65, before),
+            Ok(()),
+            "{tag}"
+        );
+        assert_eq!(
+            check_ownership("analyst", "bought", json!(tag), HEAD, before),
             Ok(()),
             "{tag}: the head"
         );
     }
     let earlier = gw_policy::testing::PAST.minus(gw_types::Seconds(1));
     for block in [json!("safe"), json!(format!("{:#x}", HEAD - 1)), json!("0x1")] {
-        assert_eq!(stood("admin", "second-hand", block, HEAD - 1, earlier), refused);
+        assert_eq!(
+            check_ownership("admin", "second-hand", block, HEAD - 1, earlier),
+            denied
+        );
     }
 }
 
-/// HD29: who administers one organization reads the past of its contracts, not of another's.
+/// HD29: an org admin reads the history of contracts of the own organization only.
 #[test]
-fn rt7_the_past_of_a_contract_is_for_administrators_of_its_own_organization() {
+fn rt7_the_history_of_a_contract_is_for_admins_of_its_organization() {
     let snapshot = bank()
         .org("rival")
         .group("chiefs")
@@ -499,21 +535,21 @@ fn rt7_the_past_of_a_contract_is_for_administrators_of_its_own_organization() {
         .member("rival/chiefs")
         .member("bank/analysts")
         .snapshot();
-    let old = |what: &str| {
-        let asked = ask(&snapshot, "chief").rpc("eth_getBalance", json!([address_of(what), "0x1"]));
-        match asked {
+    let history_of = |name: &str| {
+        let decision = request_as(&snapshot, "chief").rpc("eth_getBalance", json!([address_of(name), "0x1"]));
+        match decision {
             Decision::Allow(permit) => {
                 check_historical_ownership(&snapshot, &permit, ReadBlock { number: 1, time: NOW }, NOW)
             }
             other => Err(reason(&other)),
         }
     };
-    assert_eq!(old("entry"), Ok(()));
-    assert_eq!(old("bond"), Err(DenyReason::HistoryNotPermitted));
+    assert_eq!(history_of("entry"), Ok(()));
+    assert_eq!(history_of("bond"), Err(DenyReason::HistoryNotPermitted));
 }
 
 #[test]
-fn hd6_history_tells_nothing_about_who_owns_an_address() {
+fn hd6_denied_history_does_not_reveal_the_owner_of_an_address() {
     let snapshot = bank()
         .org("rival")
         .contract("secret")
@@ -521,7 +557,7 @@ fn hd6_history_tells_nothing_about_who_owns_an_address() {
         .link("victim-wallet")
         .snapshot();
     for address in ["secret", "victim-wallet", "nobody"] {
-        let decision = ask(&snapshot, "analyst").rpc("eth_getBalance", json!([address_of(address), "earliest"]));
+        let decision = request_as(&snapshot, "analyst").rpc("eth_getBalance", json!([address_of(address), "earliest"]));
         assert_eq!(
             denial(&decision),
             (DenyReason::HistoryNotPermitted, Some(org_id("bank"))),
@@ -531,9 +567,9 @@ fn hd6_history_tells_nothing_about_who_owns_an_address() {
 }
 
 #[test]
-fn hd11_pending_means_latest_but_for_own_balance_and_nonce() {
+fn hd11_pending_means_latest_except_for_own_balance_and_nonce() {
     let snapshot = bank().snapshot();
-    let block = |name: &str, params| match permit(ask(&snapshot, "analyst").rpc(name, params)).call() {
+    let block = |name: &str, params| match permit(request_as(&snapshot, "analyst").rpc(name, params)).call() {
         Call::Balance(_, block) | Call::Nonce(_, block) | Call::Code(_, block) => format!("{block:?}"),
         Call::Simulate(simulation) => format!("{:?}", simulation.block),
         other => panic!("{other:?}"),
@@ -555,9 +591,9 @@ fn hd11_pending_means_latest_but_for_own_balance_and_nonce() {
 #[test]
 fn m1_known_multicalls_are_denied_on_call_estimate_and_send() {
     let multicall: gw_types::Address = "0xcA11bde05977b3631167028862bE2a173976CA11".parse().unwrap();
-    // Even where the organization registered and granted it.
+    // The rule applies even if the organization has registered and granted the contract.
     let snapshot = bank().contract("multicall").at(multicall).grant("analysts").snapshot();
-    let asked = ask(&snapshot, "analyst");
+    let request = request_as(&snapshot, "analyst");
     for selector in [
         "0x252dba42",
         "0x82ad56cb",
@@ -568,26 +604,26 @@ fn m1_known_multicalls_are_denied_on_call_estimate_and_send() {
     ] {
         for name in ["eth_call", "eth_estimateGas"] {
             assert_eq!(
-                reason(&asked.rpc(name, json!([{"to": multicall, "data": selector}]))),
+                reason(&request.rpc(name, json!([{"to": multicall, "data": selector}]))),
                 DenyReason::Multicall
             );
         }
         let data: gw_types::Bytes = selector.parse().unwrap();
         assert_eq!(
-            reason(&asked.send_raw(address_of("wallet"), Some(multicall), data)),
+            reason(&request.send_raw(address_of("wallet"), Some(multicall), data)),
             DenyReason::Multicall
         );
     }
     assert_eq!(
-        verdict(&asked.rpc("eth_call", json!([{"to": multicall, "data": "0x0f28c97d"}]))),
+        verdict(&request.rpc("eth_call", json!([{"to": multicall, "data": "0x0f28c97d"}]))),
         "TRACE"
     );
 }
 
 #[test]
-fn the_permit_carries_what_was_decided() {
+fn the_permit_contains_the_decision() {
     let snapshot: Snapshot = bank().snapshot();
-    let permit = permit(ask(&snapshot, "analyst").eth_call(address_of("bond"), [1, 2, 3, 4]));
+    let permit = permit(request_as(&snapshot, "analyst").eth_call(address_of("bond"), [1, 2, 3, 4]));
     assert_eq!(permit.plan(), Plan::Simulate);
     assert_eq!(permit.method(), Some(Method::Call));
     assert_eq!(permit.org(), Some(org_id("bank")));
@@ -595,9 +631,9 @@ fn the_permit_carries_what_was_decided() {
     assert_eq!(permit.epoch(), snapshot.epoch());
 }
 
-/// D2, K11: the claim alone makes an org admin; with K11 off it opens only what is granted.
+/// D2, K11: the claim alone makes an org admin. With K11 off, the claim gives access to granted contracts only.
 #[test]
-fn k11_the_admin_claim_sees_all_contracts_unless_switched_off() {
+fn k11_the_admin_claim_covers_all_contracts_unless_switched_off() {
     let snapshot = bank()
         .group("chiefs")
         .every_method()
@@ -606,16 +642,19 @@ fn k11_the_admin_claim_sees_all_contracts_unless_switched_off() {
         .member("chiefs")
         .snapshot();
     let bond = address_of("bond");
-    assert_eq!(verdict(&ask(&snapshot, "chief").eth_call(bond, [1, 2, 3, 4])), "TRACE");
-    let off = ask(&snapshot, "chief").with(|knobs| knobs.admin_claim_sees_all = false);
     assert_eq!(
-        reason(&off.eth_call(bond, [1, 2, 3, 4])),
+        verdict(&request_as(&snapshot, "chief").eth_call(bond, [1, 2, 3, 4])),
+        "TRACE"
+    );
+    let switched_off = request_as(&snapshot, "chief").with_settings(|settings| settings.admin_claim_sees_all = false);
+    assert_eq!(
+        reason(&switched_off.eth_call(bond, [1, 2, 3, 4])),
         DenyReason::ContractNotPermitted
     );
 }
 
 #[test]
-fn a8_an_expired_membership_gives_nothing_from_its_last_moment_on() {
+fn a8_a_membership_gives_no_rights_from_its_expiry_on() {
     // B16.
     let snapshot = world()
         .org("bank")
@@ -626,19 +665,19 @@ fn a8_an_expired_membership_gives_nothing_from_its_last_moment_on() {
         .contract("bond")
         .grant("analysts")
         .snapshot();
-    let before = ask(&snapshot, "analyst").at(NOW.minus(gw_types::Seconds(1)));
+    let before = request_as(&snapshot, "analyst").at_time(NOW.minus(gw_types::Seconds(1)));
     assert_eq!(verdict(&before.eth_call(address_of("bond"), [1, 2, 3, 4])), "TRACE");
     assert_eq!(
-        reason(&ask(&snapshot, "analyst").eth_call(address_of("bond"), [1, 2, 3, 4])),
+        reason(&request_as(&snapshot, "analyst").eth_call(address_of("bond"), [1, 2, 3, 4])),
         DenyReason::ForeignOrg
     );
 }
 
 #[test]
-fn an_anonymous_caller_is_a_caller_without_a_row() {
+fn an_anonymous_caller_has_no_user_and_no_organization() {
     let snapshot = bank().snapshot();
-    let asked = ask_as(&snapshot, Caller::Anonymous);
-    let permit = permit(asked.rpc("eth_chainId", json!([])));
+    let request = request_from(&snapshot, Caller::Anonymous);
+    let permit = permit(request.rpc("eth_chainId", json!([])));
     assert_eq!(
         (permit.user(), permit.org(), permit.plan()),
         (None, None, Plan::Forward)

@@ -1,9 +1,9 @@
-//! The rules a second time, slow and flat: lists of rows, read from the start for every question. It shares nothing
-//! with the engine but the names of the outcomes, and must agree with it on any world and any call.
+//! A second, simple implementation of the rules: lists of rows that are scanned for every request. It shares only the
+//! names of the outcomes with the engine, and must agree with it for every world and every call.
 //!
-//! Not here: event rules, traces and reservations, which have property tests of their own.
+//! Event rules, traces and reservations are left out; they have their own property tests.
 
-use super::support::{Ask, ask, verdict};
+use super::support::{RequestBuilder, request_as, verdict};
 use gw_evm::Method;
 use gw_policy::testing::{FUTURE, PAST, World, address_of, function, selector, world};
 use gw_types::{Address, Claim};
@@ -13,7 +13,7 @@ use serde_json::json;
 const ORGS: [&str; 2] = ["bank", "rival"];
 const GROUPS: [&str; 2] = ["readers", "makers"];
 const PEOPLE: [&str; 3] = ["ann", "bob", "eve"];
-const PLACES: [&str; 4] = ["p0", "p1", "p2", "p3"];
+const TARGETS: [&str; 4] = ["p0", "p1", "p2", "p3"];
 const WALLETS: [&str; 3] = ["w0", "w1", "w2"];
 const SIGNATURES: [&str; 2] = ["a()", "b()"];
 
@@ -28,40 +28,40 @@ struct GroupRow {
 
 #[derive(Clone, Debug)]
 struct GrantRow {
-    place: usize,
+    target: usize,
     group: usize,
     /// `None`: all functions.
     functions: Option<Vec<usize>>,
     claim: Option<Claim>,
 }
 
-/// Everything there is, as tables.
+/// All rows of a world.
 #[derive(Clone, Debug)]
 struct Rows {
     groups: Vec<GroupRow>,
-    /// Person, group, whether it is over.
+    /// Person, group, and whether the membership has expired.
     members: Vec<(usize, usize, bool)>,
-    /// Owner of each place, if it is registered, and who deployed it.
+    /// Owner and deployer of each target; `None` if the target is not registered.
     contracts: Vec<Option<(usize, Option<usize>)>>,
     grants: Vec<GrantRow>,
-    /// Person, wallet, proved.
+    /// Person, wallet, and whether the link is proved.
     links: Vec<(usize, usize, bool)>,
     banned: Vec<bool>,
     kyc: Vec<bool>,
 }
 
 #[derive(Clone, Debug)]
-enum Asked {
+enum Operation {
     Meta,
     Chain,
     Balance(usize),
     BalanceOfWallet(usize),
     Call {
-        place: usize,
+        target: usize,
         selector: Option<usize>,
     },
     Send {
-        place: usize,
+        target: usize,
         selector: Option<usize>,
         sender: usize,
     },
@@ -80,26 +80,26 @@ fn rows() -> impl Strategy<Value = Rows> {
     );
     let claim = || prop_oneof![4 => Just(None), 1 => Just(Some(Claim::Deploy)), 1 => Just(Some(Claim::Admin))];
     let group = (methods, claim(), proptest::bool::weighted(0.15));
-    let groups = proptest::collection::vec(group, ORGS.len() * GROUPS.len()).prop_map(|drawn| {
-        let row = |(at, (methods, claim, admin)): (usize, (Vec<Method>, Option<Claim>, bool))| {
-            // A5: a group of administrators has no claims of its own.
+    let groups = proptest::collection::vec(group, ORGS.len() * GROUPS.len()).prop_map(|groups| {
+        let row = |(index, (methods, claim, admin)): (usize, (Vec<Method>, Option<Claim>, bool))| {
+            // A5: a group of administrators has no claims.
             let claim = claim.filter(|_| !admin);
             GroupRow {
-                org: at / GROUPS.len(),
-                name: at % GROUPS.len(),
+                org: index / GROUPS.len(),
+                name: index % GROUPS.len(),
                 methods,
                 claim,
                 admin,
             }
         };
-        drawn.into_iter().enumerate().map(row).collect::<Vec<_>>()
+        groups.into_iter().enumerate().map(row).collect::<Vec<_>>()
     });
     let all_groups = ORGS.len() * GROUPS.len();
     let members = proptest::collection::vec((0..PEOPLE.len(), 0..all_groups, any::<bool>()), 0..7);
     let owner = proptest::option::of((0..ORGS.len(), proptest::option::weighted(0.2, 0..PEOPLE.len())));
-    let contracts = proptest::collection::vec(owner, PLACES.len());
+    let contracts = proptest::collection::vec(owner, TARGETS.len());
     let functions = proptest::option::of(proptest::sample::subsequence(vec![0, 1], 0..=2));
-    let grants = proptest::collection::vec((0..PLACES.len(), 0..all_groups, functions, claim()), 0..6);
+    let grants = proptest::collection::vec((0..TARGETS.len(), 0..all_groups, functions, claim()), 0..6);
     let links = proptest::collection::vec((0..PEOPLE.len(), 0..WALLETS.len(), any::<bool>()), 0..5);
     let flags = |weight| proptest::collection::vec(proptest::bool::weighted(weight), PEOPLE.len());
     (groups, members, contracts, grants, links, flags(0.1), flags(0.7)).prop_map(
@@ -113,27 +113,27 @@ fn rows() -> impl Strategy<Value = Rows> {
                 banned,
                 kyc,
             };
-            // One row each: the last one drawn counts for nothing.
+            // Of several rows with the same key, only the first counts.
             for member in members {
                 if !rows
                     .members
                     .iter()
-                    .any(|known| (known.0, known.1) == (member.0, member.1))
+                    .any(|existing| (existing.0, existing.1) == (member.0, member.1))
                 {
                     rows.members.push(member);
                 }
             }
-            for (place, group, functions, claim) in grants {
-                let owner = rows.contracts[place].map(|(owner, _)| owner);
-                let fits = owner == Some(rows.groups[group].org);
-                if fits
+            for (target, group, functions, claim) in grants {
+                let owner = rows.contracts[target].map(|(owner, _)| owner);
+                let is_owner_group = owner == Some(rows.groups[group].org);
+                if is_owner_group
                     && !rows
                         .grants
                         .iter()
-                        .any(|known| (known.place, known.group) == (place, group))
+                        .any(|existing| (existing.target, existing.group) == (target, group))
                 {
                     rows.grants.push(GrantRow {
-                        place,
+                        target,
                         group,
                         functions,
                         claim,
@@ -141,7 +141,11 @@ fn rows() -> impl Strategy<Value = Rows> {
                 }
             }
             for link in links {
-                if !rows.links.iter().any(|known| (known.0, known.1) == (link.0, link.1)) {
+                if !rows
+                    .links
+                    .iter()
+                    .any(|existing| (existing.0, existing.1) == (link.0, link.1))
+                {
                     rows.links.push(link);
                 }
             }
@@ -150,16 +154,17 @@ fn rows() -> impl Strategy<Value = Rows> {
     )
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
-    let (place, wallet) = (0..PLACES.len(), 0..WALLETS.len());
+fn operation() -> impl Strategy<Value = Operation> {
+    let (target, wallet) = (0..TARGETS.len(), 0..WALLETS.len());
     let selector = || proptest::option::weighted(0.8, 0..SIGNATURES.len());
     prop_oneof![
-        1 => Just(Asked::Meta),
-        1 => Just(Asked::Chain),
-        2 => place.clone().prop_map(Asked::Balance),
-        1 => wallet.clone().prop_map(Asked::BalanceOfWallet),
-        4 => (place.clone(), selector()).prop_map(|(place, selector)| Asked::Call { place, selector }),
-        4 => (place, selector(), wallet).prop_map(|(place, selector, sender)| Asked::Send { place, selector, sender }),
+        1 => Just(Operation::Meta),
+        1 => Just(Operation::Chain),
+        2 => target.clone().prop_map(Operation::Balance),
+        1 => wallet.clone().prop_map(Operation::BalanceOfWallet),
+        4 => (target.clone(), selector()).prop_map(|(target, selector)| Operation::Call { target, selector }),
+        4 => (target, selector(), wallet)
+            .prop_map(|(target, selector, sender)| Operation::Send { target, selector, sender }),
     ]
 }
 
@@ -178,15 +183,15 @@ impl Rows {
                 }
             }
         }
-        for (at, person) in PEOPLE.iter().enumerate() {
+        for (index, person) in PEOPLE.iter().enumerate() {
             world = world.user(person);
-            if self.banned[at] {
+            if self.banned[index] {
                 world = world.banned();
             }
-            if !self.kyc[at] {
+            if !self.kyc[index] {
                 world = world.no_kyc();
             }
-            for (_, group, over) in self.members.iter().filter(|row| row.0 == at) {
+            for (_, group, over) in self.members.iter().filter(|row| row.0 == index) {
                 let group = &self.groups[*group];
                 let path = format!("{}/{}", ORGS[group.org], GROUPS[group.name]);
                 world = if *over {
@@ -195,7 +200,7 @@ impl Rows {
                     world.member_until(&path, FUTURE)
                 };
             }
-            for (_, wallet, proved) in self.links.iter().filter(|row| row.0 == at) {
+            for (_, wallet, proved) in self.links.iter().filter(|row| row.0 == index) {
                 world = if *proved {
                     world.link(WALLETS[*wallet])
                 } else {
@@ -203,16 +208,16 @@ impl Rows {
                 };
             }
         }
-        for (place, owner) in self.contracts.iter().enumerate() {
+        for (target, owner) in self.contracts.iter().enumerate() {
             let Some((org, deployer)) = owner else { continue };
-            world = world.org(ORGS[*org]).contract(PLACES[place]);
+            world = world.org(ORGS[*org]).contract(TARGETS[target]);
             if let Some(deployer) = deployer {
                 world = world.deployed_by(PEOPLE[*deployer]);
             }
-            for grant in self.grants.iter().filter(|grant| grant.place == place) {
+            for grant in self.grants.iter().filter(|grant| grant.target == target) {
                 world = world.grant(GROUPS[self.groups[grant.group].name]);
                 if let Some(functions) = &grant.functions {
-                    world = world.functions(functions.iter().map(|at| function(SIGNATURES[*at], [])));
+                    world = world.functions(functions.iter().map(|index| function(SIGNATURES[*index], [])));
                 }
                 if let Some(claim) = grant.claim {
                     world = world.grant_claim(claim);
@@ -222,10 +227,10 @@ impl Rows {
         world
     }
 
-    /// The groups of `org` that count for a person: memberships that are not over (A8).
+    /// The groups of `org` in which a person has a membership that has not expired (A8).
     fn groups_in(&self, person: usize, org: usize) -> Vec<usize> {
-        let counts = |row: &&(usize, usize, bool)| row.0 == person && !row.2 && self.groups[row.1].org == org;
-        self.members.iter().filter(counts).map(|row| row.1).collect()
+        let is_active = |row: &&(usize, usize, bool)| row.0 == person && !row.2 && self.groups[row.1].org == org;
+        self.members.iter().filter(is_active).map(|row| row.1).collect()
     }
 
     fn orgs_of(&self, person: usize) -> Vec<usize> {
@@ -235,11 +240,11 @@ impl Rows {
     }
 
     fn administers(&self, person: usize, org: usize) -> bool {
-        let admin = |group: usize| self.groups[group].admin || self.groups[group].claim == Some(Claim::Admin);
-        self.groups_in(person, org).into_iter().any(admin)
+        let is_admin_group = |group: usize| self.groups[group].admin || self.groups[group].claim == Some(Claim::Admin);
+        self.groups_in(person, org).into_iter().any(is_admin_group)
     }
 
-    /// Whether a method list of any of these organizations holds the method; a signed send may stand under either name.
+    /// Whether a method list of one of these organizations contains the method. Either send method allows a raw send.
     fn lists(&self, person: usize, orgs: &[usize], method: Method) -> bool {
         let names = match method {
             Method::SendRawTransaction => vec![Method::SendRawTransaction, Method::SendTransaction],
@@ -253,9 +258,10 @@ impl Rows {
         })
     }
 
-    /// Which functions of a registered place a person may call: `None` is none at all, an empty answer all of them.
-    fn functions(&self, person: usize, place: usize) -> Option<Option<Vec<usize>>> {
-        let (org, deployer) = self.contracts[place]?;
+    /// The functions of a registered target that a person may call. `None` means no access, `Some(None)` means all
+    /// functions.
+    fn functions(&self, person: usize, target: usize) -> Option<Option<Vec<usize>>> {
+        let (org, deployer) = self.contracts[target]?;
         if self.groups_in(person, org).is_empty() {
             return None;
         }
@@ -264,7 +270,7 @@ impl Rows {
         }
         let mut open = Vec::new();
         let mut any = false;
-        for grant in self.grants.iter().filter(|grant| grant.place == place) {
+        for grant in self.grants.iter().filter(|grant| grant.target == target) {
             if !self.groups_in(person, org).contains(&grant.group) {
                 continue;
             }
@@ -277,129 +283,140 @@ impl Rows {
         any.then_some(Some(open))
     }
 
-    /// Whether a person reaches a place, by their rights in the named organization if one is named (HD39).
-    fn reaches(&self, person: usize, place: usize, named: Option<usize>) -> bool {
+    /// Whether a person has access to a target. If the request names an organization, only the rights there count
+    /// (HD39).
+    fn reaches(&self, person: usize, target: usize, named: Option<usize>) -> bool {
         let counts = |org: usize| named.is_none_or(|named| named == org);
-        self.contracts[place].is_some_and(|(org, _)| counts(org)) && self.functions(person, place).is_some()
+        self.contracts[target].is_some_and(|(org, _)| counts(org)) && self.functions(person, target).is_some()
     }
 
-    /// R6: a proof counts, an inference only while nobody else has proved the address.
+    /// R6: a proved link always counts, an inferred one only while nobody else has proved the address.
     fn owns(&self, person: usize, wallet: usize) -> bool {
-        let here = self.links.iter().filter(|link| link.1 == wallet);
-        let mine = here.clone().find(|link| link.0 == person);
-        let proved_elsewhere = here.clone().any(|link| link.0 != person && link.2);
-        mine.is_some_and(|link| link.2 || !proved_elsewhere)
+        let links = self.links.iter().filter(|link| link.1 == wallet);
+        let own_link = links.clone().find(|link| link.0 == person);
+        let proved_elsewhere = links.clone().any(|link| link.0 != person && link.2);
+        own_link.is_some_and(|link| link.2 || !proved_elsewhere)
     }
 
-    fn target(&self, person: usize, place: usize, selector: Option<usize>) -> Option<&'static str> {
-        if self.contracts[place].is_none() {
+    fn target(&self, person: usize, target: usize, selector: Option<usize>) -> Option<&'static str> {
+        if self.contracts[target].is_none() {
             return Some("unregistered");
         }
-        match self.functions(person, place) {
+        match self.functions(person, target) {
             None => Some("contract_not_permitted"),
             Some(None) => None,
-            Some(Some(open)) if selector.is_some_and(|asked| open.contains(&asked)) => None,
+            Some(Some(open)) if selector.is_some_and(|selector| open.contains(&selector)) => None,
             Some(Some(_)) => Some("function_not_permitted"),
         }
     }
 
-    /// HD13 under the default policy: the sender is the caller's, or nobody's; never that of somebody proved who may
-    /// not send.
+    /// HD13 under the default policy: the sender belongs to the caller or to nobody. A sender that a banned or
+    /// unverified person has proved is always rejected.
     fn sender(&self, person: usize, wallet: usize) -> Option<&'static str> {
-        let here: Vec<_> = self.links.iter().filter(|link| link.1 == wallet).collect();
-        let barred =
+        let links: Vec<_> = self.links.iter().filter(|link| link.1 == wallet).collect();
+        let is_barred =
             |link: &&&(usize, usize, bool)| link.2 && link.0 != person && (self.banned[link.0] || !self.kyc[link.0]);
-        if here.iter().any(|link| barred(&link)) {
+        if links.iter().any(|link| is_barred(&link)) {
             return Some("sender_not_owned");
         }
-        (!self.owns(person, wallet) && !here.is_empty()).then_some("sender_not_owned")
+        (!self.owns(person, wallet) && !links.is_empty()).then_some("sender_not_owned")
     }
 
-    /// The outcome, in the words of [`verdict`]. `named`: the organization in the path.
-    fn outcome(&self, person: usize, asked: &Asked, named: Option<usize>) -> String {
+    /// The outcome, in the format of [`verdict`]. `named` is the organization in the path.
+    fn outcome(&self, person: usize, operation: &Operation, named: Option<usize>) -> String {
         if self.banned[person] {
             return "banned".to_owned();
         }
-        let method = match asked {
-            Asked::Meta => return "FORWARD".to_owned(),
-            Asked::Chain => Method::Syncing,
-            Asked::Balance(_) | Asked::BalanceOfWallet(_) => Method::GetBalance,
-            Asked::Call { .. } => Method::Call,
-            Asked::Send { .. } => Method::SendRawTransaction,
+        let method = match operation {
+            Operation::Meta => return "FORWARD".to_owned(),
+            Operation::Chain => Method::Syncing,
+            Operation::Balance(_) | Operation::BalanceOfWallet(_) => Method::GetBalance,
+            Operation::Call { .. } => Method::Call,
+            Operation::Send { .. } => Method::SendRawTransaction,
         };
         if method == Method::SendRawTransaction && !self.kyc[person] {
             return "kyc_required".to_owned();
         }
-        let mine = self.orgs_of(person);
-        // Whose rights judge: the owner of what is touched, where its owner may make a difference at all.
-        let owner = match asked {
-            Asked::Call { place, .. } | Asked::Send { place, .. } => self.contracts[*place].map(|(org, _)| org),
-            // HD39: reach in another organization than the named one counts for nothing, and nothing is zero (K8).
-            Asked::Balance(place) if self.reaches(person, *place, named) => self.contracts[*place].map(|(org, _)| org),
-            Asked::Balance(_) | Asked::Meta | Asked::Chain | Asked::BalanceOfWallet(_) => None,
+        let own_orgs = self.orgs_of(person);
+        // The organization whose rights apply is the owner of the target, if the owner affects the outcome.
+        let owner = match operation {
+            Operation::Call { target, .. } | Operation::Send { target, .. } => {
+                self.contracts[*target].map(|(org, _)| org)
+            }
+            // HD39: access in an organization other than the named one does not count, and without access the balance
+            // is zero (K8).
+            Operation::Balance(target) if self.reaches(person, *target, named) => {
+                self.contracts[*target].map(|(org, _)| org)
+            }
+            Operation::Balance(_) | Operation::Meta | Operation::Chain | Operation::BalanceOfWallet(_) => None,
         };
-        let judged = match (owner, named) {
-            (_, Some(named)) if !mine.contains(&named) => return "org_mismatch".to_owned(),
-            (Some(owner), _) if !mine.contains(&owner) => return "foreign_org".to_owned(),
+        let orgs = match (owner, named) {
+            (_, Some(named)) if !own_orgs.contains(&named) => return "org_mismatch".to_owned(),
+            (Some(owner), _) if !own_orgs.contains(&owner) => return "foreign_org".to_owned(),
             (Some(owner), Some(named)) if owner != named => return "org_mismatch".to_owned(),
             (Some(owner), _) => vec![owner],
             (None, Some(named)) => vec![named],
-            (None, None) if method == Method::SendRawTransaction && mine.len() > 1 => {
+            (None, None) if method == Method::SendRawTransaction && own_orgs.len() > 1 => {
                 return "org_ambiguous".to_owned();
             }
-            (None, None) => mine,
+            (None, None) => own_orgs,
         };
-        if !self.lists(person, &judged, method) {
+        if !self.lists(person, &orgs, method) {
             return "method_not_allowed".to_owned();
         }
-        let refusal = match asked {
-            Asked::Meta | Asked::Chain => None,
-            Asked::Balance(place) => {
-                return if self.reaches(person, *place, named) {
+        let denial = match operation {
+            Operation::Meta | Operation::Chain => None,
+            Operation::Balance(target) => {
+                return if self.reaches(person, *target, named) {
                     "FORWARD"
                 } else {
                     "ZERO"
                 }
                 .to_owned();
             }
-            Asked::BalanceOfWallet(wallet) => {
+            Operation::BalanceOfWallet(wallet) => {
                 return if self.owns(person, *wallet) { "FORWARD" } else { "ZERO" }.to_owned();
             }
-            Asked::Call { place, selector } => self.target(person, *place, *selector),
-            Asked::Send {
-                place,
+            Operation::Call { target, selector } => self.target(person, *target, *selector),
+            Operation::Send {
+                target,
                 selector,
                 sender,
             } => self
-                .target(person, *place, *selector)
+                .target(person, *target, *selector)
                 .or_else(|| self.sender(person, *sender)),
         };
-        let allowed = match asked {
-            Asked::Call { .. } => "TRACE",
-            Asked::Send { .. } => "SEND",
+        let allowed = match operation {
+            Operation::Call { .. } => "TRACE",
+            Operation::Send { .. } => "SEND",
             _ => "FORWARD",
         };
-        refusal.unwrap_or(allowed).to_owned()
+        denial.unwrap_or(allowed).to_owned()
     }
 }
 
-fn put(ask: &Ask<'_>, asked: &Asked) -> String {
-    let input = |at: &Option<usize>| at.map_or_else(Vec::new, |at| selector(SIGNATURES[at]).to_vec());
-    let place = |at: usize| -> Address { address_of(PLACES[at]) };
-    verdict(&match asked {
-        Asked::Meta => ask.rpc("eth_chainId", json!([])),
-        Asked::Chain => ask.rpc("eth_syncing", json!([])),
-        Asked::Balance(at) => ask.rpc("eth_getBalance", json!([place(*at), "latest"])),
-        Asked::BalanceOfWallet(at) => ask.rpc("eth_getBalance", json!([address_of(WALLETS[*at]), "latest"])),
-        Asked::Call { place: at, selector } => ask.eth_call(place(*at), input(selector)),
-        Asked::Send {
-            place: at,
+fn submit(request: &RequestBuilder<'_>, operation: &Operation) -> String {
+    let input = |index: &Option<usize>| index.map_or_else(Vec::new, |index| selector(SIGNATURES[index]).to_vec());
+    let target = |index: usize| -> Address { address_of(TARGETS[index]) };
+    verdict(&match operation {
+        Operation::Meta => request.rpc("eth_chainId", json!([])),
+        Operation::Chain => request.rpc("eth_syncing", json!([])),
+        Operation::Balance(index) => request.rpc("eth_getBalance", json!([target(*index), "latest"])),
+        Operation::BalanceOfWallet(index) => {
+            request.rpc("eth_getBalance", json!([address_of(WALLETS[*index]), "latest"]))
+        }
+        Operation::Call {
+            target: index,
+            selector,
+        } => request.eth_call(target(*index), input(selector)),
+        Operation::Send {
+            target: index,
             selector,
             sender,
         } => {
-            // Not a plain payment, which has rules of its own: without a selector there is one byte.
+            // Plain payments have their own rules, so a call without selector gets one byte of data.
             let data = if selector.is_some() { input(selector) } else { vec![1] };
-            ask.send_raw(address_of(WALLETS[*sender]), Some(place(*at)), data)
+            request.send_raw(address_of(WALLETS[*sender]), Some(target(*index)), data)
         }
     })
 }
@@ -407,19 +424,19 @@ fn put(ask: &Ask<'_>, asked: &Asked) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// The engine and the flat rules agree, reason for reason.
+    /// The engine and the simple rules agree on every outcome and reason.
     #[test]
-    fn the_engine_agrees_with_the_rules_read_from_lists(
+    fn the_engine_agrees_with_the_simple_rules(
         rows in rows(),
-        asked in asked(),
+        operation in operation(),
         person in 0..PEOPLE.len(),
         named in proptest::option::weighted(0.3, 0..ORGS.len()),
     ) {
         let snapshot = rows.build().snapshot();
-        let mut ask = ask(&snapshot, PEOPLE[person]);
+        let mut request = request_as(&snapshot, PEOPLE[person]);
         if let Some(named) = named {
-            ask = ask.naming(ORGS[named]);
+            request = request.in_org(ORGS[named]);
         }
-        prop_assert_eq!(put(&ask, &asked), rows.outcome(person, &asked, named), "{:?}", asked);
+        prop_assert_eq!(submit(&request, &operation), rows.outcome(person, &operation, named), "{:?}", operation);
     }
 }

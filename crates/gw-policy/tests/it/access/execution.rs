@@ -1,13 +1,13 @@
-//! An execution in the making, told frame by frame, and what comes of it.
+//! A builder for traces, frame by frame, and their evaluation.
 
-use super::support::{HEAD, ask, permit, signed};
+use super::support::{HEAD, permit, request_as, signed};
 use gw_evm::{
     Method,
     trace::{Account, Change, Frame, FrameKind, Outcome, Trace},
 };
 use gw_policy::{
-    Knobs, Sealed, Snapshot,
-    access::{Permit, TraceFacts, TraceVerdict, judge_trace},
+    PolicySettings, Sealed, Snapshot,
+    access::{Permit, TraceFacts, TraceVerdict, evaluate_trace},
     testing::{NOW, World, address_of, world},
 };
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, Timestamp};
@@ -21,26 +21,26 @@ pub(super) const COINBASE: &str = "validator";
 pub(super) const TOKEN_ABI: &str = r#"[{"type":"function","name":"balanceOf","stateMutability":"view",
     "inputs":[{"name":"owner","type":"address"}],"outputs":[{"type":"uint256"}]}]"#;
 
-/// An execution in the making: frames below one call, by depth.
-pub(super) struct Told {
+/// Builds the trace of one permitted call.
+pub(super) struct TraceBuilder {
     pub(super) permit: Permit,
     pub(super) frames: Vec<Frame>,
     pub(super) touched: BTreeMap<Address, Account>,
     pub(super) changes: BTreeMap<Address, Change>,
 }
 
-/// The execution of `user`'s call to `to`.
-pub(super) fn call(snapshot: &Snapshot, user: &str, to: &str) -> Told {
-    told(
-        permit(ask(snapshot, user).eth_call(address_of(to), [1, 2, 3, 4])),
+/// Starts the trace of an `eth_call` by `user` to `to`.
+pub(super) fn call(snapshot: &Snapshot, user: &str, to: &str) -> TraceBuilder {
+    trace_builder(
+        permit(request_as(snapshot, user).eth_call(address_of(to), [1, 2, 3, 4])),
         Address::ZERO,
         FrameKind::Call,
         Some(to),
     )
 }
 
-/// The execution of a send by `user` from their wallet `<user>-wallet`.
-pub(super) fn send(snapshot: &Snapshot, user: &str, to: Option<&str>) -> Told {
+/// Starts the trace of a send by `user` from the wallet `<user>-wallet`.
+pub(super) fn send(snapshot: &Snapshot, user: &str, to: Option<&str>) -> TraceBuilder {
     let sender = address_of(&format!("{user}-wallet"));
     let call = signed(sender, 0, to.map(address_of), [1, 2, 3, 4]);
     let kind = if to.is_some() {
@@ -48,26 +48,28 @@ pub(super) fn send(snapshot: &Snapshot, user: &str, to: Option<&str>) -> Told {
     } else {
         FrameKind::Create
     };
-    told(
-        permit(ask(snapshot, user).call(Method::SendRawTransaction, &call)),
+    trace_builder(
+        permit(request_as(snapshot, user).call(Method::SendRawTransaction, &call)),
         sender,
         kind,
         to,
     )
 }
 
-pub(super) fn told(permit: Permit, from: Address, kind: FrameKind, to: Option<&str>) -> Told {
-    let told = Told {
+pub(super) fn trace_builder(permit: Permit, from: Address, kind: FrameKind, to: Option<&str>) -> TraceBuilder {
+    let trace_builder = TraceBuilder {
         permit,
         frames: Vec::new(),
         touched: BTreeMap::new(),
         changes: BTreeMap::new(),
     };
-    told.frame(0, kind, to.unwrap_or("new")).edit(|top| top.from = from)
+    trace_builder
+        .frame(0, kind, to.unwrap_or("new"))
+        .edit(|top| top.from = from)
 }
 
-impl Told {
-    /// A frame at this depth, below the last one above it.
+impl TraceBuilder {
+    /// Adds a frame at this depth, below the last frame of the depth above.
     pub(super) fn frame(mut self, depth: u32, kind: FrameKind, to: &str) -> Self {
         let parent = self.frames.iter().rposition(|frame| frame.depth + 1 == depth);
         let from = parent.and_then(|parent| self.frames[parent].to).unwrap_or_default();
@@ -104,7 +106,7 @@ impl Told {
         self.edit(|frame| (frame.failed, frame.undone) = (true, true))
     }
 
-    /// An account that is read, with this code.
+    /// Adds a touched account with this code.
     pub(super) fn account(mut self, name: &str, code: impl Into<Bytes>) -> Self {
         self.touched.insert(
             address_of(name),
@@ -130,12 +132,12 @@ impl Told {
         self
     }
 
-    pub(super) fn judge(self, snapshot: &Snapshot) -> Result<Vec<Address>, DenyReason> {
-        self.judge_at(snapshot, HEAD, NOW)
+    pub(super) fn evaluate(self, snapshot: &Snapshot) -> Result<Vec<Address>, DenyReason> {
+        self.evaluate_at(snapshot, HEAD, NOW)
     }
 
-    /// Judged with other knobs than the default.
-    pub(super) fn verdict(self, snapshot: &Snapshot, knobs: &Knobs) -> Result<TraceVerdict, DenyReason> {
+    /// Evaluates the trace with these settings.
+    pub(super) fn verdict(self, snapshot: &Snapshot, settings: &PolicySettings) -> Result<TraceVerdict, DenyReason> {
         let changes = (self.permit.plan() == gw_policy::access::Plan::Send).then_some(self.changes);
         let trace = Trace {
             frames: self.frames,
@@ -148,33 +150,33 @@ impl Told {
             number: HEAD,
             time: NOW,
         };
-        judge_trace(snapshot, &self.permit, Sealed::new(trace), &facts, NOW, knobs)
+        evaluate_trace(snapshot, &self.permit, Sealed::new(trace), &facts, NOW, settings)
     }
 
-    /// Judged as run at a block of this number and time.
-    pub(super) fn judge_at(
+    /// Evaluates the trace as an execution at a block of this number and time.
+    pub(super) fn evaluate_at(
         self,
         snapshot: &Snapshot,
         number: u64,
         time: Timestamp,
     ) -> Result<Vec<Address>, DenyReason> {
-        let sends = self.permit.plan() == gw_policy::access::Plan::Send;
-        let changes = sends.then_some(self.changes);
+        let is_send = self.permit.plan() == gw_policy::access::Plan::Send;
+        let changes = is_send.then_some(self.changes);
         let trace = Trace {
             frames: self.frames,
             touched: self.touched,
             changes,
             top: Outcome::default(),
         };
-        judged(snapshot, &self.permit, trace, number, time)
+        evaluate_run(snapshot, &self.permit, trace, number, time)
     }
 }
 
-pub(super) fn judge(snapshot: &Snapshot, permit: &Permit, trace: Trace) -> Result<Vec<Address>, DenyReason> {
-    judged(snapshot, permit, trace, HEAD, NOW)
+pub(super) fn evaluate(snapshot: &Snapshot, permit: &Permit, trace: Trace) -> Result<Vec<Address>, DenyReason> {
+    evaluate_run(snapshot, permit, trace, HEAD, NOW)
 }
 
-fn judged(
+fn evaluate_run(
     snapshot: &Snapshot,
     permit: &Permit,
     trace: Trace,
@@ -186,8 +188,15 @@ fn judged(
         number,
         time,
     };
-    judge_trace(snapshot, permit, Sealed::new(trace), &facts, NOW, &Knobs::default())
-        .map(|verdict| verdict.created_inside().to_vec())
+    evaluate_trace(
+        snapshot,
+        permit,
+        Sealed::new(trace),
+        &facts,
+        NOW,
+        &PolicySettings::default(),
+    )
+    .map(|verdict| verdict.created_inside().to_vec())
 }
 
 pub(super) fn bank() -> World {

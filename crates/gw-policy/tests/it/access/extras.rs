@@ -1,11 +1,11 @@
-//! Methods beside the registry (spec/20 §13, G3, G4).
+//! Custom methods (spec/20 §13, G3, G4).
 
-use super::support::{Ask, ask, ask_anonymously, ask_as, permit, reason, verdict};
-use gw_evm::{Listed, Method, wire::Pin};
+use super::support::{RequestBuilder, anonymous_request, permit, reason, request_as, request_from, verdict};
+use gw_evm::{AllowListMatch, Method, wire::Pin};
 use gw_policy::{
     Snapshot,
     access::{Caller, Decision, Plan},
-    knobs::KycGate,
+    settings::KycGate,
     snapshot::{PersonalUrl, UrlReach},
     testing::{NOW, World, address_of, user_id, world},
 };
@@ -26,7 +26,7 @@ fn file() -> Value {
     }}})
 }
 
-/// Two organizations with a contract each; the analyst of the bank may use everything, beside the registry too.
+/// Two organizations with contracts. The analyst of the bank may use every method, including custom methods.
 fn bank() -> World {
     let world = world()
         .org("rival")
@@ -55,8 +55,8 @@ fn bank() -> World {
         .shared_pinned("pinned", &[1], None)
 }
 
-fn asking<'s>(snapshot: &'s Snapshot, user: &str) -> Ask<'s> {
-    ask(snapshot, user).beside(&file())
+fn custom_request<'s>(snapshot: &'s Snapshot, user: &str) -> RequestBuilder<'s> {
+    request_as(snapshot, user).with_custom_methods(&file())
 }
 
 fn plan(decision: Decision) -> Plan {
@@ -64,9 +64,9 @@ fn plan(decision: Decision) -> Plan {
 }
 
 #[test]
-fn n2_an_aliased_method_takes_the_whole_row() {
+fn n2_all_checks_of_the_registry_method_apply_to_an_alias() {
     let snapshot = bank().snapshot();
-    let analyst = asking(&snapshot, "analyst");
+    let analyst = custom_request(&snapshot, "analyst");
     let call = |to: &str| json!([{"to": address_of(to), "data": "0x01020304"}]);
     for (to, expected) in [
         ("bond", "TRACE"),
@@ -76,7 +76,7 @@ fn n2_an_aliased_method_takes_the_whole_row() {
         assert_eq!(verdict(&analyst.rpc("linea_call", call(to))), expected);
         assert_eq!(verdict(&analyst.rpc("eth_call", call(to))), expected);
     }
-    let balance = |of: &str| json!([address_of(of), "latest"]);
+    let balance = |name: &str| json!([address_of(name), "latest"]);
     assert_eq!(plan(analyst.rpc("linea_balance", balance("wallet"))), Plan::Forward);
     assert_eq!(
         plan(analyst.rpc("linea_balance", balance("theirs"))),
@@ -94,10 +94,10 @@ fn n2_an_aliased_method_takes_the_whole_row() {
     ));
     let allowed = permit(analyst.rpc("LINEA_balance", balance("wallet")));
     assert_eq!(
-        (allowed.method(), allowed.listed()),
-        (Some(Method::GetBalance), Some(Listed::ByPrefix))
+        (allowed.method(), allowed.allow_list_match()),
+        (Some(Method::GetBalance), Some(AllowListMatch::ByPrefix))
     );
-    let asked = allowed
+    let upstream = allowed
         .body(
             allowed.call(),
             Pin {
@@ -106,148 +106,153 @@ fn n2_an_aliased_method_takes_the_whole_row() {
             },
         )
         .unwrap();
-    assert_eq!(asked.method, "linea_balance");
+    assert_eq!(upstream.method, "linea_balance");
 }
 
-/// A row's own list is asked for the own name: of the organization that owns the emitter, too.
+/// The method list must contain the name of the custom method itself. This includes the list of the organization that
+/// owns the emitter of logs.
 #[test]
-fn n2_g3_the_list_names_the_method_not_its_row() {
-    let lists = |extras: &[&str]| {
+fn n2_g3_a_method_list_must_name_the_alias_itself() {
+    let snapshot_with = |entries: &[&str]| {
         let world = world()
             .org("bank")
             .group("g")
             .every_method()
-            .extras(extras, &[])
+            .extras(entries, &[])
             .user("analyst")
             .member("g");
         world.link("wallet").contract("bond").grant("g").snapshot()
     };
     let balance = json!([address_of("wallet")]);
     let logs = json!([{"address": address_of("bond")}]);
-    let (none, named, other) = (
-        lists(&[]),
-        lists(&["LINEA_balance", "linea_logs"]),
-        lists(&["linea_call"]),
+    let (without, with_names, with_other) = (
+        snapshot_with(&[]),
+        snapshot_with(&["LINEA_balance", "linea_logs"]),
+        snapshot_with(&["linea_call"]),
     );
-    for snapshot in [&none, &other] {
+    for snapshot in [&without, &with_other] {
         assert_eq!(
-            reason(&asking(snapshot, "analyst").rpc("linea_balance", balance.clone())),
+            reason(&custom_request(snapshot, "analyst").rpc("linea_balance", balance.clone())),
             DenyReason::MethodNotAllowed
         );
         assert_eq!(
-            reason(&asking(snapshot, "analyst").rpc("linea_logs", logs.clone())),
+            reason(&custom_request(snapshot, "analyst").rpc("linea_logs", logs.clone())),
             DenyReason::MethodNotAllowed
         );
         assert_eq!(
-            reason(&asking(snapshot, "analyst").rpc("linea_other", json!([]))),
+            reason(&custom_request(snapshot, "analyst").rpc("linea_other", json!([]))),
             DenyReason::MethodNotAllowed
         );
     }
-    let analyst = asking(&named, "analyst");
+    let analyst = custom_request(&with_names, "analyst");
     assert_eq!(
-        permit(analyst.rpc("linea_balance", balance.clone())).listed(),
-        Some(Listed::ByName)
+        permit(analyst.rpc("linea_balance", balance.clone())).allow_list_match(),
+        Some(AllowListMatch::ByName)
     );
     assert!(permit(analyst.rpc("linea_logs", logs)).shared_logs_only().is_empty());
     assert_eq!(
         reason(&analyst.rpc("linea_other", json!([]))),
         DenyReason::MethodNotAllowed
     );
-    // G4: without the prefix in the file the entry means nothing.
-    let starred = lists(&["linea_*"]);
+    // G4: an entry has no effect if the file does not define its prefix.
+    let with_prefix = snapshot_with(&["linea_*"]);
     assert_eq!(
-        reason(&ask(&starred, "analyst").rpc("linea_balance", balance)),
+        reason(&request_as(&with_prefix, "analyst").rpc("linea_balance", balance)),
         DenyReason::MethodUnknown
     );
 }
 
 #[test]
-fn n2_n3_nobody_in_particular_gets_nothing_but_metadata() {
+fn n2_n3_anonymous_callers_get_no_custom_method_except_metadata() {
     let snapshot = bank().snapshot();
-    let nobody = ask_anonymously(&snapshot).beside(&file());
+    let anonymous = anonymous_request(&snapshot).with_custom_methods(&file());
     for name in ["linea_call", "linea_balance", "linea_send", "linea_other"] {
-        assert_eq!(reason(&nobody.rpc(name, json!([]))), DenyReason::AuthRequired, "{name}");
+        assert_eq!(
+            reason(&anonymous.rpc(name, json!([]))),
+            DenyReason::AuthRequired,
+            "{name}"
+        );
     }
     assert_eq!(
-        verdict(&asking(&snapshot, "stranger").rpc("linea_chain", json!([]))),
+        verdict(&custom_request(&snapshot, "stranger").rpc("linea_chain", json!([]))),
         "FORWARD"
     );
 }
 
-/// N3: the attack first, by the rule that is missing for what is no address; then what the rule refuses.
+/// N3: first a call without addresses, which no rule denies; then calls with addresses, which the rule denies.
 #[test]
-fn n3_a_call_that_passes_unexamined_names_nobody_elses_address() {
+fn n3_a_passthrough_call_must_not_contain_foreign_addresses() {
     let snapshot = bank().snapshot();
-    let analyst = asking(&snapshot, "analyst");
-    let reads = |what: Value| analyst.rpc("linea_getState", json!([what, "latest"]));
+    let analyst = custom_request(&snapshot, "analyst");
+    let reads = |param: Value| analyst.rpc("linea_getState", json!([param, "latest"]));
     let hex = |name: &str| format!("{:#x}", address_of(name));
     let word = |name: &str| format!("0x70a08231{}{:x}", "0".repeat(24), address_of(name));
     let packed = |name: &str| format!("0x01{:x}ff", address_of(name));
     assert_eq!(
         plan(reads(json!(null))),
-        Plan::Unexamined,
-        "the node would answer whatever is asked"
+        Plan::Passthrough,
+        "the call has no address to check"
     );
-    for (name, refused) in [
+    for (name, expected) in [
         ("secret", DenyReason::ForeignOrg),
         ("planned", DenyReason::ForeignOrg),
         ("vault", DenyReason::ContractNotPermitted),
     ] {
-        for written in [
+        for param in [
             json!(hex(name)),
             json!(word(name)),
             json!(packed(name)),
             json!({"a": [{"b": hex(name)}]}),
         ] {
-            assert_eq!(reason(&reads(written.clone())), refused, "{name} as {written}");
+            assert_eq!(reason(&reads(param.clone())), expected, "{name} as {param}");
         }
         let escaped: Value = serde_json::from_str(&format!("\"\\u0030x{:x}\"", address_of(name))).unwrap();
-        assert_eq!(reason(&reads(escaped)), refused, "{name}");
+        assert_eq!(reason(&reads(escaped)), expected, "{name}");
         assert_eq!(
             reason(&reads(json!({hex(name): 1}))),
-            refused,
-            "{name} as the name of a member"
+            expected,
+            "{name} as a member name"
         );
     }
     for own in ["bond", "wallet", "utility"] {
-        for written in [json!(hex(own)), json!(word(own)), json!(packed(own))] {
-            assert_eq!(plan(reads(written)), Plan::Unexamined, "{own}");
+        for param in [json!(hex(own)), json!(word(own)), json!(packed(own))] {
+            assert_eq!(plan(reads(param)), Plan::Passthrough, "{own}");
         }
     }
-    assert_eq!(plan(reads(json!(Address::ZERO))), Plan::Unexamined);
+    assert_eq!(plan(reads(json!(Address::ZERO))), Plan::Passthrough);
     assert_eq!(
         reason(&reads(json!(hex("pinned")))),
         DenyReason::Unregistered,
-        "nobody looks at the code"
+        "the code pin cannot be checked"
     );
 }
 
-/// HD6, T2: whether an address is somebody's is not told by the answer.
+/// HD6, T2: the decision does not reveal whether an address is linked.
 #[test]
-fn n3_hd6_an_unused_address_is_refused_like_a_linked_one() {
+fn n3_hd6_an_unused_address_is_denied_like_a_linked_one() {
     let snapshot = bank().snapshot();
-    let analyst = asking(&snapshot, "analyst");
-    let reads = |what: Value| analyst.rpc("linea_getState", json!([what]));
+    let analyst = custom_request(&snapshot, "analyst");
+    let reads = |param: Value| analyst.rpc("linea_getState", json!([param]));
     for name in ["theirs", "nobody's"] {
         let word = format!("0x70a08231{}{:x}", "0".repeat(24), address_of(name));
-        for written in [json!(address_of(name)), json!(word)] {
-            assert_eq!(reason(&reads(written)), DenyReason::Unregistered, "{name}");
+        for param in [json!(address_of(name)), json!(word)] {
+            assert_eq!(reason(&reads(param)), DenyReason::Unregistered, "{name}");
         }
     }
-    // Where the bytes may as well be a number, neither is refused.
+    // Bytes that may also be a number are denied for neither address.
     for name in ["theirs", "nobody's"] {
         let packed = format!("0x01{:x}ff", address_of(name));
-        assert_eq!(plan(reads(json!(packed))), Plan::Unexamined, "{name}");
+        assert_eq!(plan(reads(json!(packed))), Plan::Passthrough, "{name}");
     }
-    // An amount is no address.
+    // An amount is not an address.
     assert_eq!(
         plan(analyst.rpc("linea_x", json!([format!("0x{:064x}", 1_u128 << 100)]))),
-        Plan::Unexamined
+        Plan::Passthrough
     );
 }
 
 #[test]
-fn n3_g4_denied_names_and_blocked_ones_beat_every_entry() {
+fn n3_g4_denied_and_blocked_names_override_every_entry() {
     let world = world()
         .org("bank")
         .group("g")
@@ -257,7 +262,7 @@ fn n3_g4_denied_names_and_blocked_ones_beat_every_entry() {
     let snapshot = world
         .extras(&["linea_*", "linea_signX", "trace_block", "trace_*"], &["linea_secret"])
         .snapshot();
-    let analyst = asking(&snapshot, "analyst");
+    let analyst = custom_request(&snapshot, "analyst");
     for name in ["linea_sign", "linea_SIGNx", "trace_block", "linea_secret"] {
         assert_eq!(
             reason(&analyst.rpc(name, json!([]))),
@@ -266,31 +271,32 @@ fn n3_g4_denied_names_and_blocked_ones_beat_every_entry() {
         );
     }
     assert_eq!(
-        permit(analyst.rpc("linea_other", json!([]))).listed(),
-        Some(Listed::ByPrefix)
+        permit(analyst.rpc("linea_other", json!([]))).allow_list_match(),
+        Some(AllowListMatch::ByPrefix)
     );
 }
 
-/// N3: what nobody examines needs what a send needs, whatever the gate of KYC is.
+/// N3: a passthrough call requires the rights of a send, regardless of the KYC gate.
 #[test]
-fn n3_what_passes_unexamined_needs_kyc_and_the_right_to_send() {
+fn n3_passthrough_calls_need_kyc_and_the_right_to_send() {
     let member = |world: World| world.org("bank").group("g").extras(&["linea_*"], &[]);
     let plain = member(world()).user("analyst").member("g").snapshot();
     assert_eq!(
-        plan(asking(&plain, "analyst").rpc("linea_x", json!([]))),
-        Plan::Unexamined
+        plan(custom_request(&plain, "analyst").rpc("linea_x", json!([]))),
+        Plan::Passthrough
     );
-    let unknown = member(world()).user("analyst").no_kyc().member("g").snapshot();
-    let gate = |gate: KycGate| asking(&unknown, "analyst").with(|knobs| knobs.kyc_gate = gate);
+    let unverified = member(world()).user("analyst").no_kyc().member("g").snapshot();
+    let gate =
+        |gate: KycGate| custom_request(&unverified, "analyst").with_settings(|settings| settings.kyc_gate = gate);
     for gate in [gate(KycGate::Writes), gate(KycGate::All)] {
         assert_eq!(reason(&gate.rpc("linea_x", json!([]))), DenyReason::KycRequired);
     }
     let suspended = member(world()).user("analyst").member("g").suspended().snapshot();
     assert_eq!(
-        reason(&asking(&suspended, "analyst").rpc("linea_x", json!([]))),
+        reason(&custom_request(&suspended, "analyst").rpc("linea_x", json!([]))),
         DenyReason::TraceMismatch
     );
-    // HD17: not for the page behind a wallet, whatever its URL reaches.
+    // HD17: personal URLs never allow passthrough calls, regardless of their scope.
     let user = plain.user(user_id("analyst")).unwrap().clone();
     let url = PersonalUrl {
         id: gw_types::PersonalUrlId::fixed(1),
@@ -306,13 +312,13 @@ fn n3_what_passes_unexamined_needs_kyc_and_the_right_to_send() {
         [gw_policy::Change::PersonalUrl(url.id, Some(url.clone()))],
     );
     let caller = Caller::Url(user, Arc::new(url));
-    let asked = ask_as(&snapshot, caller).beside(&file());
-    assert_eq!(reason(&asked.rpc("linea_x", json!([]))), DenyReason::MethodNotAllowed);
+    let request = request_from(&snapshot, caller).with_custom_methods(&file());
+    assert_eq!(reason(&request.rpc("linea_x", json!([]))), DenyReason::MethodNotAllowed);
 }
 
-/// O3: contracts of two organizations in one call are neither's matter.
+/// O3: a passthrough call with contracts of two organizations is ambiguous.
 #[test]
-fn n3_o3_the_owner_of_what_is_named_judges() {
+fn n3_o3_the_owner_of_the_addresses_decides() {
     let world = world()
         .org("one")
         .group("a")
@@ -327,22 +333,23 @@ fn n3_o3_the_owner_of_what_is_named_judges() {
         .user("analyst")
         .member("b");
     let snapshot = world.contract("second").grant("b").snapshot();
-    let analyst = asking(&snapshot, "analyst");
+    let analyst = custom_request(&snapshot, "analyst");
     let reads = |names: &[&str]| json!(names.iter().map(|name| address_of(name)).collect::<Vec<_>>());
-    assert_eq!(plan(analyst.rpc("linea_x", reads(&["first"]))), Plan::Unexamined);
+    assert_eq!(plan(analyst.rpc("linea_x", reads(&["first"]))), Plan::Passthrough);
     assert_eq!(
         reason(&analyst.rpc("linea_x", reads(&["second"]))),
         DenyReason::MethodNotAllowed,
-        "not in its list"
+        "not in the list of this organization"
     );
     assert_eq!(
         reason(&analyst.rpc("linea_x", reads(&["first", "second"]))),
         DenyReason::OrgAmbiguous
     );
-    let named = asking(&snapshot, "analyst").naming("two");
-    // HD39: under the name of the other one it is a stranger's, and that one lists nothing.
+    let named_request = custom_request(&snapshot, "analyst").in_org("two");
+    // HD39: with the second organization named, the first contract is foreign, and the second organization lists no
+    // custom method.
     assert_eq!(
-        reason(&named.rpc("linea_x", reads(&["first"]))),
+        reason(&named_request.rpc("linea_x", reads(&["first"]))),
         DenyReason::MethodNotAllowed
     );
 }

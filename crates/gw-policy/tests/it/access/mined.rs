@@ -1,16 +1,17 @@
-//! HD2: what a send did once mined, and what follows from it.
+//! HD2: evaluation of mined sends, and the effects of violations.
 
-use super::support::{ask, reason, verdict};
+use super::support::{reason, request_as, verdict};
 use gw_evm::{
     code::PROXY_SLOTS,
     trace::{Account, Before, Change, Frame, FrameKind, FrameLog, Outcome, Trace},
 };
 use gw_policy::{
-    Change as GwChange, Knobs, Sealed, Snapshot,
+    Change as GwChange, PolicySettings, Sealed, Snapshot,
     access::{
-        JudgedRuns, MinedFinding, MinedSend, RecentSend, UnreadableRun, judge_mined, run_digest, unreadable_mined,
+        JudgedRuns, MinedSend, PostExecutionViolation, RecentSend, UnreadableRun, evaluate_mined, run_digest,
+        unreadable_mined,
     },
-    knobs::AddressQuery,
+    settings::HiddenBalanceMode,
     snapshot::{AccountChange, User},
     testing::{NOW, World, address_of, did, function, org_id, user_id, world},
 };
@@ -41,20 +42,21 @@ fn bank() -> World {
         .org("bank")
 }
 
-/// thief → latch → the others, each of them writing if it is in `writing`.
-fn run(others: &[&str], writing: &[&str], speaking: &[&str]) -> Sealed<Trace> {
+/// A call thief → latch → `others`, in which the accounts of `writing` write a slot and those of `emitting` emit an
+/// event.
+fn run(others: &[&str], writing: &[&str], emitting: &[&str]) -> Sealed<Trace> {
     run_with(
         others,
-        speaking,
-        writing.iter().map(|name| (address_of(name), written())).collect(),
+        emitting,
+        writing.iter().map(|name| (address_of(name), slot_write())).collect(),
     )
 }
 
-fn run_with(others: &[&str], speaking: &[&str], changes: BTreeMap<Address, Change>) -> Sealed<Trace> {
-    Sealed::new(raw_run(others, speaking, changes))
+fn run_with(others: &[&str], emitting: &[&str], changes: BTreeMap<Address, Change>) -> Sealed<Trace> {
+    Sealed::new(raw_run(others, emitting, changes))
 }
 
-fn raw_run(others: &[&str], speaking: &[&str], changes: BTreeMap<Address, Change>) -> Trace {
+fn raw_run(others: &[&str], emitting: &[&str], changes: BTreeMap<Address, Change>) -> Trace {
     let frame = |depth, from: &str, to: &str| Frame {
         kind: FrameKind::Call,
         from: address_of(from),
@@ -69,7 +71,7 @@ fn raw_run(others: &[&str], speaking: &[&str], changes: BTreeMap<Address, Change
         parent: (depth > 0).then_some(0),
         failed: false,
         undone: false,
-        logs: speaking
+        logs: emitting
             .iter()
             .filter(|name| **name == to)
             .map(|name| FrameLog {
@@ -99,24 +101,24 @@ fn raw_run(others: &[&str], speaking: &[&str], changes: BTreeMap<Address, Change
     }
 }
 
-/// A send of the thief's under the bank.
-fn judged(
+/// Evaluates a send of the thief for the bank.
+fn evaluate_with(
     snapshot: &Snapshot,
     trace: &Sealed<Trace>,
     lately: &HashMap<Address, OrgId>,
     came: &HashSet<Address>,
-) -> Option<MinedFinding> {
+) -> Option<PostExecutionViolation> {
     let external_id = did("thief");
-    judge_mined(
+    evaluate_mined(
         snapshot,
-        &sent(&external_id, lately, came),
+        &mined_send(&external_id, lately, came),
         trace,
         NOW,
-        &Knobs::default(),
+        &PolicySettings::default(),
     )
 }
 
-fn sent<'a>(
+fn mined_send<'a>(
     external_id: &'a ExternalId,
     lately: &'a HashMap<Address, OrgId>,
     came: &'a HashSet<Address>,
@@ -137,17 +139,21 @@ fn sent<'a>(
     }
 }
 
-fn found(snapshot: &Snapshot, trace: &Sealed<Trace>, lately: &HashMap<Address, OrgId>) -> Option<MinedFinding> {
-    judged(snapshot, trace, lately, &HashSet::new())
+fn evaluate(
+    snapshot: &Snapshot,
+    trace: &Sealed<Trace>,
+    lately: &HashMap<Address, OrgId>,
+) -> Option<PostExecutionViolation> {
+    evaluate_with(snapshot, trace, lately, &HashSet::new())
 }
 
-fn changed(found: Option<MinedFinding>) -> Vec<Address> {
-    let found = found.unwrap();
+fn changed_addresses(violation: Option<PostExecutionViolation>) -> Vec<Address> {
+    let violation = violation.unwrap();
     assert!(
-        found.closed_to_side.is_empty(),
-        "what is read closes nothing: {found:?}"
+        violation.closed_to_side.is_empty(),
+        "a readable execution closes no account: {violation:?}"
     );
-    found.changes.into_iter().map(|(address, _)| address).collect()
+    violation.changes.into_iter().map(|(address, _)| address).collect()
 }
 
 fn orgs(names: &[&str]) -> Vec<OrgId> {
@@ -162,54 +168,74 @@ fn addresses(names: &[&str]) -> Vec<Address> {
     addresses
 }
 
-/// A run that changes these accounts so.
-fn changing(others: &[&str], changes: &[(Address, Change)]) -> Sealed<Trace> {
+/// The trace of an execution with these changes.
+fn run_with_changes(others: &[&str], changes: &[(Address, Change)]) -> Sealed<Trace> {
     run_with(others, &[], changes.iter().cloned().collect())
 }
 
 #[test]
-fn hd2_what_touches_others_withholds_what_it_wrote() {
+fn hd2_the_changes_of_a_send_that_enters_foreign_contracts_are_withheld() {
     let snapshot = bank().snapshot();
-    let none = HashMap::new();
+    let no_pending = HashMap::new();
     assert_eq!(
-        found(&snapshot, &run(&["vault"], &["latch", "vault"], &["vault"]), &none),
+        evaluate(
+            &snapshot,
+            &run(&["vault"], &["latch", "vault"], &["vault"]),
+            &no_pending
+        ),
         None
     );
-    let stolen = found(&snapshot, &run(&["theirs", "vault"], &["latch"], &["vault"]), &none).unwrap();
-    assert_eq!((stolen.reason, stolen.suspends), (DenyReason::CrossOrg, true));
-    assert_eq!((&stolen.wronged, &stolen.side), (&orgs(&["rival"]), &orgs(&["bank"])));
-    assert_eq!(changed(Some(stolen)), addresses(&["latch"]));
+    let violation = evaluate(
+        &snapshot,
+        &run(&["theirs", "vault"], &["latch"], &["vault"]),
+        &no_pending,
+    )
+    .unwrap();
+    assert_eq!((violation.reason, violation.suspends), (DenyReason::CrossOrg, true));
+    assert_eq!(
+        (&violation.affected_orgs, &violation.side),
+        (&orgs(&["rival"]), &orgs(&["bank"]))
+    );
+    assert_eq!(changed_addresses(Some(violation)), addresses(&["latch"]));
 }
 
-/// RT23, HD38: nobody's contract is closed; what was written there is withheld, whoever's it is (F4). Where something in it
-/// belongs to nobody, only a super admin clears.
+/// RT23, HD38: a violation closes no contract; its changes are withheld, regardless of the owner of the account. If
+/// an unregistered contract is involved, only a super admin may clear the violation.
 #[test]
-fn rt23_hd28_nothing_is_closed_and_all_that_was_written_withheld() {
-    let (snapshot, none) = (bank().snapshot(), HashMap::new());
-    let written = found(&snapshot, &run(&["theirs"], &["latch", "theirs"], &["theirs"]), &none);
-    assert_eq!(changed(written), addresses(&["latch", "theirs"]));
-    let dropped = found(
+fn rt23_hd28_a_violation_withholds_all_changes_and_closes_nothing() {
+    let (snapshot, no_pending) = (bank().snapshot(), HashMap::new());
+    let violation = evaluate(
+        &snapshot,
+        &run(&["theirs"], &["latch", "theirs"], &["theirs"]),
+        &no_pending,
+    );
+    assert_eq!(changed_addresses(violation), addresses(&["latch", "theirs"]));
+    let with_drop_box = evaluate(
         &snapshot,
         &run(&["theirs", "drop-box"], &["latch", "drop-box"], &["drop-box"]),
-        &none,
+        &no_pending,
     )
     .unwrap();
-    assert_eq!(&dropped.wronged, &orgs(&["rival", "third"]));
-    assert_eq!(changed(Some(dropped)), addresses(&["latch", "drop-box"]));
-    let unowned = found(
+    assert_eq!(&with_drop_box.affected_orgs, &orgs(&["rival", "third"]));
+    assert_eq!(
+        changed_addresses(Some(with_drop_box)),
+        addresses(&["latch", "drop-box"])
+    );
+    let unowned = evaluate(
         &snapshot,
         &run(&["nobody's", "theirs"], &["nobody's", "theirs"], &[]),
-        &none,
+        &no_pending,
     )
     .unwrap();
-    assert_eq!(&unowned.wronged, &Vec::new());
-    assert_eq!(changed(Some(unowned)), addresses(&["nobody's", "theirs"]));
+    assert_eq!(&unowned.affected_orgs, &Vec::new());
+    assert_eq!(changed_addresses(Some(unowned)), addresses(&["nobody's", "theirs"]));
 }
 
-/// RT2a, RT21, HD28: balances, nonces of contracts, slots and code are withheld with their values before: also those of the
-/// beneficiary, of precompiles and of what everybody uses (F5). Nonces that somebody needs to send on are not.
+/// RT2a, RT21, HD28: balances, nonces of contracts, slots and code are withheld and shown with their previous values,
+/// including those of the beneficiary, of precompiles and of shared infrastructure. Nonces of wallets are not
+/// withheld, because their owners need them to send.
 #[test]
-fn rt21_whatever_was_paid_or_changed_is_withheld() {
+fn rt21_all_changed_values_are_withheld() {
     let snapshot = bank().shared("utility").snapshot();
     let before = Before {
         balance: U256::from(7),
@@ -226,24 +252,24 @@ fn rt21_whatever_was_paid_or_changed_is_withheld() {
         before: before.clone(),
         ..Change::default()
     };
-    let gone = || Change {
+    let removed = || Change {
         removed: true,
         before: before.clone(),
         ..Change::default()
     };
     let identity = Address::with_last_byte(4);
-    let both = Change {
+    let paid_and_used = Change {
         nonce: Some(4),
         ..paid()
     };
-    let trace = changing(
+    let trace = run_with_changes(
         &["theirs", "factory", "bomb"],
         &[
-            (address_of("thief-wallet"), both),
+            (address_of("thief-wallet"), paid_and_used),
             (address_of("friend-wallet"), paid()),
             (address_of("delegate"), used()),
             (address_of("factory"), used()),
-            (address_of("bomb"), gone()),
+            (address_of("bomb"), removed()),
             (
                 address_of("idle"),
                 Change {
@@ -257,12 +283,12 @@ fn rt21_whatever_was_paid_or_changed_is_withheld() {
             (address_of("utility"), paid()),
         ],
     );
-    let stolen = found(&snapshot, &trace, &HashMap::new()).unwrap();
-    let of = |address: Address| {
-        stolen
+    let violation = evaluate(&snapshot, &trace, &HashMap::new()).unwrap();
+    let change_of = |address: Address| {
+        violation
             .changes
             .iter()
-            .find(|(at, _)| *at == address)
+            .find(|(changed, _)| *changed == address)
             .map(|(_, change)| change.clone())
     };
     let balance = |after: u64| AccountChange {
@@ -274,30 +300,33 @@ fn rt21_whatever_was_paid_or_changed_is_withheld() {
         .into_iter()
         .chain([Address::ZERO, identity])
     {
-        assert_eq!(of(paid), Some(balance(9)), "{paid}");
+        assert_eq!(change_of(paid), Some(balance(9)), "{paid}");
     }
     assert_eq!(
-        of(address_of("factory")),
+        change_of(address_of("factory")),
         Some(AccountChange {
             nonce: Some((3, 4)),
             ..AccountChange::default()
         })
     );
-    assert_eq!((of(address_of("delegate")), of(address_of("idle"))), (None, None));
-    let gone = AccountChange {
+    assert_eq!(
+        (change_of(address_of("delegate")), change_of(address_of("idle"))),
+        (None, None)
+    );
+    let removed = AccountChange {
         nonce: Some((3, 0)),
         code: Some(Bytes::from_static(&[0])),
         ..balance(0)
     };
-    assert_eq!(of(address_of("bomb")), Some(gone));
+    assert_eq!(change_of(address_of("bomb")), Some(removed));
 }
 
-/// What was wronged inside the sender's own organization is its administrators' to clear.
+/// The administrators of the sender's organization may clear a violation within that organization.
 #[test]
-fn rt23_a_finding_at_home_is_for_the_own_administrators() {
+fn rt23_a_violation_within_the_own_organization_is_for_its_administrators() {
     let snapshot = bank().org("bank").contract("safe").snapshot();
     let trace = run(&["safe"], &["latch"], &[]);
-    let authored = bank()
+    let in_two_orgs = bank()
         .org("bank")
         .contract("safe")
         .org("other")
@@ -305,40 +334,40 @@ fn rt23_a_finding_at_home_is_for_the_own_administrators() {
         .user("thief")
         .member("g")
         .snapshot();
-    // A member of two organizations: both are the sender's side.
-    let two = found(&authored, &run(&["theirs"], &["latch"], &[]), &HashMap::new()).unwrap();
-    assert_eq!(two.side, orgs(&["bank", "other"]));
-    let inner = judge_mined(
+    // Both organizations of a member of two are the sender's side.
+    let violation = evaluate(&in_two_orgs, &run(&["theirs"], &["latch"], &[]), &HashMap::new()).unwrap();
+    assert_eq!(violation.side, orgs(&["bank", "other"]));
+    let within_org = evaluate_mined(
         &snapshot,
-        &sent(&did("thief"), &HashMap::new(), &HashSet::new()),
+        &mined_send(&did("thief"), &HashMap::new(), &HashSet::new()),
         &trace,
         NOW,
-        &Knobs {
+        &PolicySettings {
             intra_org_grant_tracing: true,
-            ..Knobs::default()
+            ..PolicySettings::default()
         },
     )
     .unwrap();
-    assert_eq!(inner.wronged, orgs(&["bank"]));
+    assert_eq!(within_org.affected_orgs, orgs(&["bank"]));
 }
 
-/// RT20, HD37: a send whose user is gone is judged as having no rights; the organizations of the time of sending are its
-/// side all the same.
+/// RT20, HD37: a send of a deleted user is evaluated without rights. Its side is still the organizations at the time
+/// of sending.
 #[test]
-fn rt20_a_watch_without_its_user_has_no_rights() {
+fn rt20_a_watched_send_of_a_deleted_user_has_no_rights() {
     let snapshot = bank().snapshot();
     let (lately, came) = (HashMap::new(), HashSet::new());
     let honest = run(&["vault"], &["latch", "vault"], &[]);
-    let gone = did("gone");
-    let orgs_then = [org_id("bank"), org_id("third")];
-    let sent = MinedSend {
-        orgs: &orgs_then,
-        ..sent(&gone, &lately, &came)
+    let deleted_user = did("gone");
+    let orgs_at_send = [org_id("bank"), org_id("third")];
+    let send = MinedSend {
+        orgs: &orgs_at_send,
+        ..mined_send(&deleted_user, &lately, &came)
     };
-    let found = judge_mined(&snapshot, &sent, &honest, NOW, &Knobs::default()).unwrap();
-    assert_eq!((found.reason, found.suspends), (DenyReason::CrossOrg, true));
-    assert_eq!(found.side, orgs(&["bank", "third"]));
-    assert_eq!(changed(Some(found)), addresses(&["latch", "vault"]));
+    let violation = evaluate_mined(&snapshot, &send, &honest, NOW, &PolicySettings::default()).unwrap();
+    assert_eq!((violation.reason, violation.suspends), (DenyReason::CrossOrg, true));
+    assert_eq!(violation.side, orgs(&["bank", "third"]));
+    assert_eq!(changed_addresses(Some(violation)), addresses(&["latch", "vault"]));
 }
 
 fn slot_change() -> AccountChange {
@@ -355,7 +384,7 @@ fn balance_change(before: u64, after: u64) -> AccountChange {
     }
 }
 
-/// A run in which these accounts are as told: code, balance, slots read.
+/// A trace in which these accounts have this code and balance and these slots are read.
 fn run_as(
     others: &[&str],
     accounts: &[(&str, &[u8], u64, &[B256])],
@@ -375,31 +404,32 @@ fn run_as(
     Sealed::new(trace)
 }
 
-/// RT21, HD28 (C3): what rests on what is withheld is withheld too, and its sender sends on.
+/// RT21, HD28: changes that depend on withheld state are withheld, too. The sender is not suspended for them.
 #[test]
-fn rt21_hd28_loot_is_not_carried_on_by_the_next_transaction() {
+fn rt21_hd28_tainted_state_taints_later_transactions() {
     let reads = || run_as(&["vault"], &[("latch", &[0], 0, &[B256::ZERO])], |_| {});
-    let judge = |world: &World, trace: &Sealed<Trace>| found(&world.snapshot(), trace, &HashMap::new());
-    assert_eq!(judge(&bank(), &reads()), None);
+    let evaluate_in = |world: &World, trace: &Sealed<Trace>| evaluate(&world.snapshot(), trace, &HashMap::new());
+    assert_eq!(evaluate_in(&bank(), &reads()), None);
     let latch = address_of("latch");
     let tainted = |change| bank().withheld(latch, 99, change);
-    let carried = judge(&tainted(slot_change()), &reads()).unwrap();
+    let violation = evaluate_in(&tainted(slot_change()), &reads()).unwrap();
     assert_eq!(
-        (carried.suspends, &carried.wronged, carried.reason),
+        (violation.suspends, &violation.affected_orgs, violation.reason),
         (false, &Vec::new(), DenyReason::ContractNotPermitted)
     );
-    // One that goes beyond its own rights as well: who is wronged by that may be the carrier's accomplice.
-    let carries = |world: &World| {
-        let found = judge(
+    // The sender also exceeds its own rights. The affected organization may be an accomplice, so it is not listed.
+    let effect_of = |world: &World| {
+        let violation = evaluate_in(
             world,
             &run_as(&["drop-box"], &[("latch", &[0], 0, &[B256::ZERO])], |_| {}),
         )
         .unwrap();
-        (found.suspends, found.wronged)
+        (violation.suspends, violation.affected_orgs)
     };
-    assert_eq!(carries(&bank()), (true, orgs(&["third"])));
-    assert_eq!(carries(&tainted(slot_change())), (true, Vec::new()));
-    // HD38: what somebody of another side sends rests on nothing: one thief must not have everybody's transactions withheld.
+    assert_eq!(effect_of(&bank()), (true, orgs(&["third"])));
+    assert_eq!(effect_of(&tainted(slot_change())), (true, Vec::new()));
+    // HD38: sends of another side are not tainted. Otherwise one violation could withhold the transactions of
+    // everybody.
     let withheld = tainted(slot_change()).snapshot();
     let bystander = BTreeSet::from([org_id("rival")]);
     assert_eq!(withheld.withheld_from(latch, (100, 0), &bystander).count(), 0);
@@ -409,65 +439,77 @@ fn rt21_hd28_loot_is_not_carried_on_by_the_next_transaction() {
             .count(),
         1
     );
-    // Another slot, a later transaction, one of a later block.
+    // Another slot is read, or the withheld change is of a later block.
     let other = || run_as(&["vault"], &[("latch", &[0], 0, &[B256::repeat_byte(1)])], |_| {});
-    assert_eq!(judge(&tainted(slot_change()), &other()), None);
-    assert_eq!(judge(&bank().withheld(latch, 101, slot_change()), &reads()), None);
-    // A balance: only for who can ask for it, may lack it, or meets an account that is not to be seen.
+    assert_eq!(evaluate_in(&tainted(slot_change()), &other()), None);
+    assert_eq!(evaluate_in(&bank().withheld(latch, 101, slot_change()), &reads()), None);
+    // A balance taints only code that can read it, a payer who may depend on it, and a payment to an account whose
+    // existence is withheld.
     let paid = || tainted(balance_change(0, 5));
-    assert_eq!(judge(&paid(), &reads()), None, "who was paid goes on");
-    let asks = run_as(&["vault"], &[("latch", &[0x47], 5, &[])], |_| {});
-    assert!(judge(&paid(), &asks).is_some_and(|found| !found.suspends));
-    let others_ask = run_as(&["vault"], &[("vault", &[0x47], 5, &[])], |_| {});
-    assert_eq!(judge(&paid(), &others_ask), None);
+    assert_eq!(
+        evaluate_in(&paid(), &reads()),
+        None,
+        "the receiver of a payment is not tainted"
+    );
+    let reads_own = run_as(&["vault"], &[("latch", &[0x47], 5, &[])], |_| {});
+    assert!(evaluate_in(&paid(), &reads_own).is_some_and(|violation| !violation.suspends));
+    let other_reads_own = run_as(&["vault"], &[("vault", &[0x47], 5, &[])], |_| {});
+    assert_eq!(evaluate_in(&paid(), &other_reads_own), None);
     let probes = run_as(&["vault"], &[("vault", &[0x31], 5, &[])], |_| {});
-    assert!(judge(&paid(), &probes).is_some());
-    let pays = |held, value: u64| {
+    assert!(evaluate_in(&paid(), &probes).is_some());
+    let pay = |balance, value: u64| {
         run_as(
             &["friend-wallet"],
-            &[("latch", &[0], held, &[]), ("friend-wallet", &[], 1, &[])],
+            &[("latch", &[0], balance, &[]), ("friend-wallet", &[], 1, &[])],
             move |frames| {
                 frames[1].value = U256::from(value);
             },
         )
     };
-    assert!(judge(&paid(), &pays(7, 3)).is_some(), "out of what is not to be seen");
-    assert_eq!(judge(&paid(), &pays(7, 2)), None, "out of what it had anyway");
-    let dusted = bank().withheld(address_of("friend-wallet"), 99, balance_change(0, 1));
     assert!(
-        judge(&dusted, &pays(7, 2)).is_some(),
-        "its gas tells that the payee is there"
+        evaluate_in(&paid(), &pay(7, 3)).is_some(),
+        "the payment depends on the withheld balance"
     );
-    let richer = bank().withheld(address_of("friend-wallet"), 99, balance_change(1, 2));
-    let to_richer = run_as(&["friend-wallet"], &[("friend-wallet", &[], 2, &[])], |frames| {
+    assert_eq!(
+        evaluate_in(&paid(), &pay(7, 2)),
+        None,
+        "the payment does not depend on the withheld balance"
+    );
+    let payee_funded = bank().withheld(address_of("friend-wallet"), 99, balance_change(0, 1));
+    assert!(
+        evaluate_in(&payee_funded, &pay(7, 2)).is_some(),
+        "the gas reveals that the payee exists"
+    );
+    let payee_existed = bank().withheld(address_of("friend-wallet"), 99, balance_change(1, 2));
+    let pay_existing = run_as(&["friend-wallet"], &[("friend-wallet", &[], 2, &[])], |frames| {
         frames[1].value = U256::from(1)
     });
-    assert_eq!(judge(&richer, &to_richer), None);
-    // Code that is not to be seen, and what a factory with a withheld nonce makes.
+    assert_eq!(evaluate_in(&payee_existed, &pay_existing), None);
+    // Withheld code, and a creation by a factory with a withheld nonce.
     let created = AccountChange {
         created: true,
         code: Some(Bytes::new()),
         ..AccountChange::default()
     };
     let child = bank().withheld(address_of("child"), 99, created);
-    let enters = run_as(&["child"], &[("child", &[0], 0, &[])], |_| {});
+    let enters_child = run_as(&["child"], &[("child", &[0], 0, &[])], |_| {});
     assert!(
-        judge(&child, &enters).is_some_and(|found| !found.suspends),
-        "nobody could know of it"
+        evaluate_in(&child, &enters_child).is_some_and(|violation| !violation.suspends),
+        "the sender could not know the withheld code"
     );
-    let counted = AccountChange {
+    let nonce_change = AccountChange {
         nonce: Some((1, 2)),
         ..AccountChange::default()
     };
-    let makes = |kind| run_as(&["made"], &[("made", &[], 0, &[])], move |frames| frames[1].kind = kind);
-    assert!(judge(&tainted(counted.clone()), &makes(FrameKind::Create)).is_some());
-    assert_eq!(judge(&tainted(counted), &makes(FrameKind::Create2)), None);
+    let creation = |kind| run_as(&["made"], &[("made", &[], 0, &[])], move |frames| frames[1].kind = kind);
+    assert!(evaluate_in(&tainted(nonce_change.clone()), &creation(FrameKind::Create)).is_some());
+    assert_eq!(evaluate_in(&tainted(nonce_change), &creation(FrameKind::Create2)), None);
 }
 
-/// C7, HD38: an honest payer answers neither for a wallet that its owner delegated before the block, nor for code that came
-/// to a payee's address; who calls it with data is judged as ever.
+/// HD38: a payer is not suspended for a wallet that its owner delegated before the block, nor for code that was
+/// created at the payee's address later.
 #[test]
-fn hd38_an_honest_payer_is_not_framed() {
+fn hd38_an_honest_payer_is_not_suspended() {
     let world = bank()
         .org("rival")
         .group("staff")
@@ -478,13 +520,13 @@ fn hd38_an_honest_payer_is_not_framed() {
         .grant("staff")
         .org("bank");
     let delegate = [&[0xef, 0x01, 0x00][..], address_of("theirs").as_slice()].concat();
-    let trap = |input: &'static [u8], beyond: &'static str| {
+    let trap = |input: &'static [u8], inner_target: &'static str| {
         run_as(
             &["payee-wallet"],
             &[
                 ("payee-wallet", &delegate, 1, &[]),
                 ("theirs", &[0], 0, &[]),
-                (beyond, &[0], 0, &[]),
+                (inner_target, &[0], 0, &[]),
             ],
             move |frames| {
                 frames[0].to = Some(address_of("payee-wallet"));
@@ -492,7 +534,7 @@ fn hd38_an_honest_payer_is_not_framed() {
                 frames.truncate(1);
                 frames.push(Frame {
                     from: address_of("payee-wallet"),
-                    to: Some(address_of(beyond)),
+                    to: Some(address_of(inner_target)),
                     depth: 1,
                     parent: Some(0),
                     ..frames[0].clone()
@@ -501,62 +543,69 @@ fn hd38_an_honest_payer_is_not_framed() {
         )
     };
     let snapshot = world.snapshot();
-    let none = HashMap::new();
-    // HD29: what the late code may enter it may also look at, and keep what it sees of the payer.
-    let entered = found(&snapshot, &trap(b"", "theirs"), &none).unwrap();
+    let no_pending = HashMap::new();
+    // HD29: the late code may also read the payer and store what it reads, so there is a violation.
+    let entered = evaluate(&snapshot, &trap(b"", "theirs"), &no_pending).unwrap();
     assert!(!entered.suspends, "{entered:?}");
-    let framed = found(&snapshot, &trap(b"", "drop-box"), &none).unwrap();
+    let framed = evaluate(&snapshot, &trap(b"", "drop-box"), &no_pending).unwrap();
     assert!(!framed.suspends, "{framed:?}");
-    let called = found(&snapshot, &trap(b"\x01\x02\x03\x04", "theirs"), &none).unwrap();
+    let called = evaluate(&snapshot, &trap(b"\x01\x02\x03\x04", "theirs"), &no_pending).unwrap();
     assert!(!called.suspends, "{called:?}");
-    // Code that came after the send was judged, nobody's.
+    // Unregistered code that was created after the decision on the send.
     let came = HashSet::from([address_of("payee-2")]);
     let paid = || run_as(&["payee-2"], &[("payee-2", &[0], 0, &[])], |_| {});
     assert!(
-        judged(&snapshot, &paid(), &none, &HashSet::new()).unwrap().suspends,
-        "it was there"
+        evaluate_with(&snapshot, &paid(), &no_pending, &HashSet::new())
+            .unwrap()
+            .suspends,
+        "the code existed at the decision"
     );
-    assert!(!judged(&snapshot, &paid(), &none, &came).unwrap().suspends);
-    // The thief's own part is the thief's.
+    assert!(!evaluate_with(&snapshot, &paid(), &no_pending, &came).unwrap().suspends);
+    // The thief is suspended for its own part.
     let steals = run_as(&["payee-2", "theirs"], &[("payee-2", &[0], 0, &[])], |_| {});
-    assert!(judged(&snapshot, &steals, &none, &came).unwrap().suspends);
+    assert!(evaluate_with(&snapshot, &steals, &no_pending, &came).unwrap().suspends);
 }
 
-/// A contract of the last blocks is its deployer's although its registration is still under way.
+/// A contract that was deployed in the last blocks belongs to its deployer's organization even before its
+/// registration is complete.
 #[test]
-fn hd2_what_was_deployed_a_moment_ago_is_no_strangers() {
+fn hd2_a_recent_deployment_belongs_to_its_organization() {
     let snapshot = bank().snapshot();
     let trace = run(&["new"], &["new"], &[]);
-    let lately = |org| HashMap::from([(address_of("new"), org_id(org))]);
-    assert_eq!(found(&snapshot, &trace, &lately("bank")), None);
-    assert!(found(&snapshot, &trace, &lately("rival")).is_some());
-    assert!(found(&snapshot, &trace, &HashMap::new()).is_some());
+    let pending = |org| HashMap::from([(address_of("new"), org_id(org))]);
+    assert_eq!(evaluate(&snapshot, &trace, &pending("bank")), None);
+    assert!(evaluate(&snapshot, &trace, &pending("rival")).is_some());
+    assert!(evaluate(&snapshot, &trace, &HashMap::new()).is_some());
 }
 
-/// RT2c, HD28 (C5): nothing speaks for what cannot be read to its end. What it changed is withheld where at least that is
-/// known; otherwise what is known of it is closed to its sender's side.
+/// RT2c, HD28: an execution whose trace cannot be parsed is a violation. If its changes are known, they are withheld;
+/// otherwise the known accounts are closed to the sender's side.
 #[test]
-fn rt2c_what_cannot_be_read_to_its_end_speaks_for_nobody() {
+fn rt2c_an_unreadable_execution_is_a_violation() {
     let snapshot = bank().snapshot();
     let (external_id, lately, came) = (did("thief"), HashMap::new(), HashSet::new());
-    let sent = sent(&external_id, &lately, &came);
+    let send = mined_send(&external_id, &lately, &came);
     let run = UnreadableRun {
         changes: None,
         created: vec![address_of("child")],
         emitters: vec![address_of("latch")],
     };
-    let unknown = unreadable_mined(&snapshot, &sent, &run, NOW, &Knobs::default());
+    let without_changes = unreadable_mined(&snapshot, &send, &run, NOW, &PolicySettings::default());
     assert_eq!(
-        (unknown.reason, unknown.suspends, &unknown.wronged),
+        (
+            without_changes.reason,
+            without_changes.suspends,
+            &without_changes.affected_orgs
+        ),
         (DenyReason::TraceDepthExceeded, true, &Vec::new())
     );
-    assert_eq!(unknown.closed_to_side, addresses(&["latch", "thief-wallet"]));
-    let made = AccountChange {
+    assert_eq!(without_changes.closed_to_side, addresses(&["latch", "thief-wallet"]));
+    let creation = AccountChange {
         created: true,
         code: Some(Bytes::new()),
         ..AccountChange::default()
     };
-    assert_eq!(unknown.changes, [(address_of("child"), made)]);
+    assert_eq!(without_changes.changes, [(address_of("child"), creation)]);
     let paid = Change {
         balance: Some(U256::from(5)),
         ..Change::default()
@@ -565,61 +614,69 @@ fn rt2c_what_cannot_be_read_to_its_end_speaks_for_nobody() {
         changes: Some(BTreeMap::from([(address_of("friend-wallet"), paid)])),
         ..run
     };
-    let known = unreadable_mined(&snapshot, &sent, &run, NOW, &Knobs::default());
-    assert_eq!((known.changes.len(), &known.closed_to_side), (2, &Vec::new()));
+    let with_changes = unreadable_mined(&snapshot, &send, &run, NOW, &PolicySettings::default());
+    assert_eq!(
+        (with_changes.changes.len(), &with_changes.closed_to_side),
+        (2, &Vec::new())
+    );
 }
 
-/// RT2a, RT21, HD28, HD40: the owner of a closed wallet reads it as a hidden one, and runs and sends nothing as it: neither
-/// a balance nor whether it pays for something may show. The same with every ground that opened it before.
+/// RT2a, RT21, HD28, HD40: the owner of a closed wallet reads it as a hidden account, and may neither simulate nor
+/// send from it, because neither its balance nor its ability to pay may show. This applies with every setting that
+/// would otherwise show it.
 #[test]
 fn rt21_a_closed_wallet_is_closed_to_its_owner() {
     let snapshot = bank().quarantined("friend-wallet").snapshot();
     let hidden = bank().snapshot();
     let (own, foreign) = (address_of("friend-wallet"), address_of("thief-wallet"));
     let slot = PROXY_SLOTS[0];
-    for query in [AddressQuery::Strict, AddressQuery::Linked, AddressQuery::Off] {
-        let friend = ask(&snapshot, "friend").with(|knobs| knobs.address_query = query);
-        let told = |method: &str, params| verdict(&friend.rpc(method, params));
+    for query in [
+        HiddenBalanceMode::Strict,
+        HiddenBalanceMode::Linked,
+        HiddenBalanceMode::Off,
+    ] {
+        let friend = request_as(&snapshot, "friend").with_settings(|settings| settings.address_query = query);
+        let describe = |method: &str, params| verdict(&friend.rpc(method, params));
         for block in ["latest", "0x3e7"] {
-            assert_eq!(told("eth_getBalance", json!([own, block])), "ZERO");
-            assert_eq!(told("eth_getTransactionCount", json!([own, block])), "ZERO");
+            assert_eq!(describe("eth_getBalance", json!([own, block])), "ZERO");
+            assert_eq!(describe("eth_getTransactionCount", json!([own, block])), "ZERO");
         }
-        assert_eq!(told("eth_getCode", json!([own, "latest"])), "NO-CODE");
+        assert_eq!(describe("eth_getCode", json!([own, "latest"])), "NO-CODE");
         assert_eq!(
-            told("eth_getStorageAt", json!([own, slot, "latest"])),
+            describe("eth_getStorageAt", json!([own, slot, "latest"])),
             "contract_not_permitted"
         );
         assert_eq!(
-            told("eth_getProof", json!([own, [slot], "latest"])),
+            describe("eth_getProof", json!([own, [slot], "latest"])),
             "contract_not_permitted"
         );
         for method in ["eth_call", "eth_estimateGas", "eth_createAccessList"] {
             let pays = json!([{"from": own, "to": foreign, "value": "0xf4241"}]);
-            assert_eq!(told(method, pays), "contract_not_permitted", "{method}");
+            assert_eq!(describe(method, pays), "contract_not_permitted", "{method}");
             let calls = json!([{"from": own, "to": address_of("vault"), "data": "0x01020304"}]);
-            assert_eq!(told(method, calls), "contract_not_permitted", "{method}");
-            let to = json!([{"to": own, "value": "0x1"}]);
-            assert_eq!(told(method, to), "contract_not_permitted", "{method}");
+            assert_eq!(describe(method, calls), "contract_not_permitted", "{method}");
+            let pays_to = json!([{"to": own, "value": "0x1"}]);
+            assert_eq!(describe(method, pays_to), "contract_not_permitted", "{method}");
         }
         assert_eq!(
             reason(&friend.send_raw(own, Some(address_of("vault")), [1])),
             DenyReason::ContractNotPermitted
         );
         let send = json!([{"from": own, "to": address_of("vault"), "data": "0x01020304"}]);
-        assert_eq!(told("eth_sendTransaction", send), "contract_not_permitted");
-        // Nobody relays what it signed either, nor reads it who never could.
-        let thief = ask(&snapshot, "thief").with(|knobs| knobs.address_query = query);
+        assert_eq!(describe("eth_sendTransaction", send), "contract_not_permitted");
+        // Other users cannot relay its transactions, and those without access still cannot read it.
+        let thief = request_as(&snapshot, "thief").with_settings(|settings| settings.address_query = query);
         assert_eq!(
             reason(&thief.send_raw(own, Some(address_of("vault")), [1])),
             DenyReason::ContractNotPermitted
         );
         assert_eq!(verdict(&thief.rpc("eth_getBalance", json!([own, "latest"]))), "ZERO");
     }
-    let friend = ask(&hidden, "friend");
+    let friend = request_as(&hidden, "friend");
     assert_eq!(
         verdict(&friend.rpc("eth_getBalance", json!([own, "latest"]))),
         "FORWARD",
-        "without the finding"
+        "without the violation"
     );
     assert_eq!(
         verdict(&friend.rpc("eth_getStorageAt", json!([own, slot, "latest"]))),
@@ -627,9 +684,9 @@ fn rt21_a_closed_wallet_is_closed_to_its_owner() {
     );
 }
 
-/// HD28: what everybody uses is closed to the sender and the members of the sender's organizations only.
+/// HD28: shared infrastructure is closed only to the sender and to members of the sender's organizations.
 #[test]
-fn rt21_what_everybody_uses_is_closed_to_the_senders_side() {
+fn rt21_shared_infrastructure_is_closed_to_the_side_of_the_sender() {
     let utility = address_of("utility");
     let world = bank()
         .org("elsewhere")
@@ -643,52 +700,55 @@ fn rt21_what_everybody_uses_is_closed_to_the_senders_side() {
         .closed_to_side(Address::ZERO, "thief", &["bank"])
         .snapshot();
     let slot = PROXY_SLOTS[0];
-    for (who, sees) in [("thief", false), ("friend", false), ("outsider", true)] {
-        let asked = ask(&snapshot, who);
-        let told = |method: &str, params| verdict(&asked.rpc(method, params));
-        let opened = |open: &str, shut: &str| if sees { open.to_owned() } else { shut.to_owned() };
+    for (user, has_access) in [("thief", false), ("friend", false), ("outsider", true)] {
+        let request = request_as(&snapshot, user);
+        let describe = |method: &str, params| verdict(&request.rpc(method, params));
+        let expected = |open: &str, closed: &str| if has_access { open.to_owned() } else { closed.to_owned() };
         let call = json!([{"to": utility, "data": "0x01020304"}]);
         assert_eq!(
-            told("eth_call", call),
-            opened("TRACE", "contract_not_permitted"),
-            "{who}"
+            describe("eth_call", call),
+            expected("TRACE", "contract_not_permitted"),
+            "{user}"
         );
         let storage = json!([utility, slot, "latest"]);
         assert_eq!(
-            told("eth_getStorageAt", storage),
-            opened("FORWARD", "contract_not_permitted"),
-            "{who}"
+            describe("eth_getStorageAt", storage),
+            expected("FORWARD", "contract_not_permitted"),
+            "{user}"
         );
         for address in [utility, Address::ZERO] {
             assert_eq!(
-                told("eth_getBalance", json!([address, "latest"])),
-                opened("FORWARD", "ZERO"),
-                "{who}"
+                describe("eth_getBalance", json!([address, "latest"])),
+                expected("FORWARD", "ZERO"),
+                "{user}"
             );
         }
     }
 }
 
-/// RT20, HD37: a suspension is the person's, whatever row they enroll under.
+/// RT20, HD37: a suspension applies to the person, even after enrollment with a new row.
 #[test]
-fn rt20_a_suspension_binds_who_enrolls_again() {
+fn rt20_a_suspension_applies_after_enrolling_again() {
     let snapshot = bank().user("thief").suspended().snapshot();
-    let again = UserId(uuid::Uuid::from_u128(77));
+    let new_id = UserId(uuid::Uuid::from_u128(77));
     let row = User {
-        id: again,
+        id: new_id,
         ..snapshot.user(user_id("thief")).unwrap().as_ref().clone()
     };
     let later = snapshot.apply(
         snapshot.epoch(),
-        [GwChange::User(user_id("thief"), None), GwChange::User(again, Some(row))],
+        [
+            GwChange::User(user_id("thief"), None),
+            GwChange::User(new_id, Some(row)),
+        ],
     );
-    assert!(later.is_suspended(again) && !later.is_suspended(user_id("thief")));
+    assert!(later.is_suspended(new_id) && !later.is_suspended(user_id("thief")));
 }
 
 #[test]
-fn hd2_a_suspended_sender_reads_and_sends_nothing() {
+fn hd2_a_suspended_sender_reads_but_does_not_send() {
     let snapshot = bank().user("thief").suspended().snapshot();
-    let thief = ask(&snapshot, "thief");
+    let thief = request_as(&snapshot, "thief");
     let call = json!([{"to": address_of("vault"), "data": "0x01020304"}]);
     assert_eq!(verdict(&thief.rpc("eth_call", call)), "TRACE");
     let vault = Some(address_of("vault"));
@@ -700,8 +760,8 @@ fn hd2_a_suspended_sender_reads_and_sends_nothing() {
         reason(&thief.send_raw(address_of("thief-wallet"), None, [1])),
         DenyReason::TraceMismatch
     );
-    // HD13: nobody relays what they signed; others send on.
-    let friend = ask(&snapshot, "friend");
+    // HD13: others cannot relay their transactions, but send their own.
+    let friend = request_as(&snapshot, "friend");
     assert_eq!(
         reason(&friend.send_raw(address_of("thief-wallet"), vault, [1, 2, 3, 4])),
         DenyReason::SenderNotOwned
@@ -723,41 +783,49 @@ fn hd2_a_quarantined_contract_is_read_by_nobody() {
         .quarantined("vault")
         .snapshot();
     let vault = address_of("vault");
-    for who in ["friend", "boss"] {
-        let asked = ask(&snapshot, who);
-        let told = |method: &str, params| verdict(&asked.rpc(method, params));
+    for user in ["friend", "boss"] {
+        let request = request_as(&snapshot, user);
+        let describe = |method: &str, params| verdict(&request.rpc(method, params));
         assert_eq!(
-            told("eth_call", json!([{"to": vault, "data": "0x01020304"}])),
+            describe("eth_call", json!([{"to": vault, "data": "0x01020304"}])),
             "contract_not_permitted",
-            "{who}"
+            "{user}"
         );
         assert_eq!(
-            told("eth_getStorageAt", json!([vault, B256::ZERO, "latest"])),
+            describe("eth_getStorageAt", json!([vault, B256::ZERO, "latest"])),
             "contract_not_permitted",
-            "{who}"
+            "{user}"
         );
         assert_eq!(
-            told("eth_getProof", json!([vault, [], "latest"])),
+            describe("eth_getProof", json!([vault, [], "latest"])),
             "contract_not_permitted",
-            "{who}"
+            "{user}"
         );
-        assert_eq!(told("eth_getBalance", json!([vault, "latest"])), "ZERO", "{who}");
-        assert_eq!(told("eth_getCode", json!([vault, "latest"])), "NO-CODE", "{who}");
-        assert_eq!(told("eth_getLogs", json!([{"address": vault}])), "OWN+SHARED", "{who}");
+        assert_eq!(describe("eth_getBalance", json!([vault, "latest"])), "ZERO", "{user}");
+        assert_eq!(describe("eth_getCode", json!([vault, "latest"])), "NO-CODE", "{user}");
         assert_eq!(
-            told("eth_call", json!([{"to": address_of("latch"), "data": "0x01020304"}])),
+            describe("eth_getLogs", json!([{"address": vault}])),
+            "OWN+SHARED",
+            "{user}"
+        );
+        assert_eq!(
+            describe("eth_call", json!([{"to": address_of("latch"), "data": "0x01020304"}])),
             "TRACE",
-            "{who}"
+            "{user}"
         );
     }
-    // Nor through another: a frame or a look at it is denied.
-    let inner = found(&snapshot, &run(&["vault"], &["latch"], &[]), &HashMap::new());
-    assert_eq!(inner.map(|found| found.reason), Some(DenyReason::ContractNotPermitted));
+    // Access through another contract is denied, too, by a frame or a touch.
+    let inner = evaluate(&snapshot, &run(&["vault"], &["latch"], &[]), &HashMap::new());
+    assert_eq!(
+        inner.map(|violation| violation.reason),
+        Some(DenyReason::ContractNotPermitted)
+    );
 }
 
-/// HD39: a send that names its organization has no other rights in its block than in its trace.
+/// HD39: a send that names its organization is evaluated in its block with the rights of that organization only, as
+/// in its trace.
 #[test]
-fn hd39_a_named_send_is_judged_by_the_organization_it_named() {
+fn hd39_a_mined_send_is_evaluated_with_the_organization_it_named() {
     let world = bank()
         .org("rival")
         .group("guests")
@@ -768,48 +836,51 @@ fn hd39_a_named_send_is_judged_by_the_organization_it_named() {
         .org("bank");
     let snapshot = world.snapshot();
     let (external_id, lately, came) = (did("thief"), HashMap::new(), HashSet::new());
-    let entered = || run(&["open"], &["latch"], &[]);
+    let enters_open = || run(&["open"], &["latch"], &[]);
     for (is_named, reason) in [(false, None), (true, Some(DenyReason::CrossOrg))] {
-        let sent = MinedSend {
+        let send = MinedSend {
             is_named,
-            ..sent(&external_id, &lately, &came)
+            ..mined_send(&external_id, &lately, &came)
         };
-        let found = judge_mined(&snapshot, &sent, &entered(), NOW, &Knobs::default());
-        assert_eq!(found.map(|found| found.reason), reason, "named: {is_named}");
+        let violation = evaluate_mined(&snapshot, &send, &enters_open(), NOW, &PolicySettings::default());
+        assert_eq!(violation.map(|violation| violation.reason), reason, "named: {is_named}");
     }
 }
 
-/// HD38: who did in the block what was allowed when it was judged is convicted of nothing, whatever rights ended since, and
-/// whoever became the block's beneficiary. Anything else that was entered, looked at or written is a finding, and so is what
-/// waited for long (HD13).
+/// HD38: a mined execution that is the same as the evaluated one is not a violation, even if rights have ended since
+/// or the block has another beneficiary. Any other frame, touch or write is a violation. An execution that was mined
+/// much later is evaluated again (HD13).
 #[test]
-fn hd38_who_ran_as_judged_is_not_convicted() {
+fn hd38_an_execution_that_ran_as_evaluated_is_not_a_violation() {
     let snapshot = bank().snapshot();
-    let (gone, lately, came) = (did("gone"), HashMap::new(), HashSet::new());
-    let honest = || raw_run(&["vault"], &[], BTreeMap::from([(address_of("latch"), written())]));
+    let (deleted_user, lately, came) = (did("gone"), HashMap::new(), HashSet::new());
+    let honest = || raw_run(&["vault"], &[], BTreeMap::from([(address_of("latch"), slot_write())]));
     let validator = address_of("then-validator");
-    let judged = |number| JudgedRuns {
+    let judged_runs = |number| JudgedRuns {
         block: B256::ZERO,
         number,
         digests: vec![B256::ZERO, run_digest(&Sealed::new(honest()), validator)],
         may_vary: false,
         changes: None,
     };
-    let found = |number, mined: Trace| {
-        let judged = judged(number);
-        let sent = MinedSend {
+    let is_violation = |number, mined: Trace| {
+        let judged = judged_runs(number);
+        let send = MinedSend {
             judged: Some(&judged),
-            ..sent(&gone, &lately, &came)
+            ..mined_send(&deleted_user, &lately, &came)
         };
-        judge_mined(&snapshot, &sent, &Sealed::new(mined), NOW, &Knobs::default()).is_some()
+        evaluate_mined(&snapshot, &send, &Sealed::new(mined), NOW, &PolicySettings::default()).is_some()
     };
-    assert!(!found(100, honest()) && !found(36, honest()));
+    assert!(!is_violation(100, honest()) && !is_violation(36, honest()));
     let by_another_validator = |mut trace: Trace| {
         trace.touched.insert(address_of("validator"), Account::default());
         trace
     };
-    assert!(!found(100, by_another_validator(honest())));
-    assert!(found(35, honest()), "64 blocks later the newest policy judges");
+    assert!(!is_violation(100, by_another_validator(honest())));
+    assert!(
+        is_violation(35, honest()),
+        "64 blocks later, the current policy applies"
+    );
     type Edit = fn(&mut Trace);
     let edits: [(&str, Edit); 8] = [
         ("input", |trace| trace.frames[1].input = Bytes::from_static(&[1])),
@@ -836,21 +907,21 @@ fn hd38_who_ran_as_judged_is_not_convicted() {
             trace.frames[1].to = Some(address_of("validator"));
         }),
     ];
-    for (what, edit) in edits {
+    for (difference, edit) in edits {
         let mut mined = honest();
         edit(&mut mined);
-        assert!(found(100, mined), "{what}");
+        assert!(is_violation(100, mined), "{difference}");
     }
 }
 
-/// HD38: a run that went another way only because others changed the state in front of it suspends nobody. What it did as
-/// judged, by as much, is not withheld; one difference withholds all of it. Code that asks for its block, and what waited for
-/// long, is the sender's own choice.
+/// HD38: an execution that differs only because earlier transactions of others changed the state suspends nobody.
+/// Changes by the evaluated amounts are not withheld; one difference withholds all of them. If the code reads the
+/// block, or the send was mined much later, the difference counts as the sender's.
 #[test]
-fn hd38_what_others_changed_in_front_is_not_the_senders() {
+fn hd38_a_sender_is_not_suspended_for_state_changes_of_others() {
     let snapshot = bank().snapshot();
     let (thief, lately, came) = (did("thief"), HashMap::new(), HashSet::new());
-    let counted = |before: u64, after: u64| {
+    let slot_change_by = |before: u64, after: u64| {
         let word = |value: u64| B256::from(U256::from(value));
         let before = Before {
             storage: [(B256::ZERO, word(before))].into(),
@@ -866,108 +937,111 @@ fn hd38_what_others_changed_in_front_is_not_the_senders() {
         slots: [(B256::ZERO, (B256::ZERO, B256::with_last_byte(1)))].into(),
         ..AccountChange::default()
     };
-    let judged = |number, may_vary| JudgedRuns {
+    let judged_runs = |number, may_vary| JudgedRuns {
         block: B256::ZERO,
         number,
         digests: vec![B256::ZERO],
         may_vary,
         changes: Some([(address_of("latch"), amount.clone())].into()),
     };
-    let found = |judged: &JudgedRuns, changes: &[(&str, Change)]| {
+    let effect = |judged: &JudgedRuns, changes: &[(&str, Change)]| {
         let changes = changes
             .iter()
             .map(|(name, change)| (address_of(name), change.clone()))
             .collect();
-        let framer = other("framer", "rival", "latch");
-        let sent = MinedSend {
+        let framer = recent_send("framer", "rival", "latch");
+        let send = MinedSend {
             judged: Some(judged),
             recent_sends: &[&framer],
-            ..sent(&thief, &lately, &came)
+            ..mined_send(&thief, &lately, &came)
         };
-        let found = judge_mined(
+        let violation = evaluate_mined(
             &snapshot,
-            &sent,
+            &send,
             &run_with(&["theirs"], &[], changes),
             NOW,
-            &Knobs::default(),
+            &PolicySettings::default(),
         )
         .unwrap();
-        assert_eq!(found.reason, DenyReason::CrossOrg);
+        assert_eq!(violation.reason, DenyReason::CrossOrg);
         (
-            found.suspends,
-            found
+            violation.suspends,
+            violation
                 .changes
                 .into_iter()
                 .map(|(address, _)| address)
                 .collect::<Vec<_>>(),
         )
     };
-    let theirs = ("theirs", counted(0, 9));
-    let both = addresses(&["latch", "theirs"]);
-    let honest = judged(100, false);
+    let theirs = ("theirs", slot_change_by(0, 9));
+    let both_accounts = addresses(&["latch", "theirs"]);
+    let honest = judged_runs(100, false);
     assert_eq!(
-        found(&honest, &[("latch", counted(0, 1)), theirs.clone()]),
+        effect(&honest, &[("latch", slot_change_by(0, 1)), theirs.clone()]),
         (false, addresses(&["theirs"]))
     );
     assert_eq!(
-        found(&honest, &[("latch", counted(7, 8)), theirs.clone()]),
+        effect(&honest, &[("latch", slot_change_by(7, 8)), theirs.clone()]),
         (false, addresses(&["theirs"]))
     );
     assert_eq!(
-        found(&honest, &[("latch", counted(7, 9)), theirs.clone()]),
-        (false, both.clone())
+        effect(&honest, &[("latch", slot_change_by(7, 9)), theirs.clone()]),
+        (false, both_accounts.clone())
     );
     assert_eq!(
-        found(&honest, &[("vault", counted(0, 1)), theirs.clone()]),
+        effect(&honest, &[("vault", slot_change_by(0, 1)), theirs.clone()]),
         (false, addresses(&["theirs", "vault"]))
     );
-    // What it paid its sender or the beneficiary is no part of it.
+    // Payments to the sender or the beneficiary are not part of the evaluated changes.
     let paid = Change {
         balance: Some(U256::from(7)),
         ..Change::default()
     };
     for payee in ["thief-wallet", "validator"] {
-        let changes = [("latch", counted(0, 1)), (payee, paid.clone())];
-        assert_eq!(found(&honest, &changes), (false, addresses(&[payee])), "{payee}");
+        let changes = [("latch", slot_change_by(0, 1)), (payee, paid.clone())];
+        assert_eq!(effect(&honest, &changes), (false, addresses(&[payee])), "{payee}");
     }
     assert_eq!(
-        found(&judged(100, true), &[("latch", counted(0, 1)), theirs.clone()]),
-        (true, both.clone())
+        effect(
+            &judged_runs(100, true),
+            &[("latch", slot_change_by(0, 1)), theirs.clone()]
+        ),
+        (true, both_accounts.clone())
     );
-    // Whoever shares an organization, and the sender's own second wallet, are no others; nor is who changed nothing it met, nor
-    // a state that nobody of ours changed.
+    // Members of the sender's organization and the sender's other wallets do not count as others. The change must
+    // also be in an account that the execution touched, and by a send of the gateway.
     let suspends = |recent: &[RecentSend]| {
         let recent_sends: Vec<&RecentSend> = recent.iter().collect();
-        let sent = MinedSend {
+        let send = MinedSend {
             judged: Some(&honest),
             recent_sends: &recent_sends,
-            ..sent(&thief, &lately, &came)
+            ..mined_send(&thief, &lately, &came)
         };
-        judge_mined(
+        evaluate_mined(
             &snapshot,
-            &sent,
+            &send,
             &run(&["theirs"], &["latch"], &[]),
             NOW,
-            &Knobs::default(),
+            &PolicySettings::default(),
         )
         .unwrap()
         .suspends
     };
-    assert!(!suspends(&[other("framer", "rival", "latch")]));
-    assert!(suspends(&[other("thief", "rival", "latch")]) && suspends(&[other("pal", "bank", "latch")]));
-    assert!(suspends(&[other("framer", "rival", "drop-box")]) && suspends(&[]));
+    assert!(!suspends(&[recent_send("framer", "rival", "latch")]));
+    assert!(suspends(&[recent_send("thief", "rival", "latch")]) && suspends(&[recent_send("pal", "bank", "latch")]));
+    assert!(suspends(&[recent_send("framer", "rival", "drop-box")]) && suspends(&[]));
     assert!(suspends(&[
-        other("framer", "rival", "latch"),
-        other("pal", "bank", "theirs")
+        recent_send("framer", "rival", "latch"),
+        recent_send("pal", "bank", "theirs")
     ]));
     assert_eq!(
-        found(&judged(35, false), &[("latch", counted(0, 1)), theirs]),
-        (true, both)
+        effect(&judged_runs(35, false), &[("latch", slot_change_by(0, 1)), theirs]),
+        (true, both_accounts)
     );
 }
 
-/// A send of this person under this organization that changed this account.
-fn other(name: &str, org: &str, changed: &str) -> RecentSend {
+/// A recent send by this person for this organization that changed this account.
+fn recent_send(name: &str, org: &str, changed: &str) -> RecentSend {
     RecentSend {
         external_id: did(name),
         orgs: vec![org_id(org)],
@@ -975,16 +1049,17 @@ fn other(name: &str, org: &str, changed: &str) -> RecentSend {
     }
 }
 
-fn written() -> Change {
+fn slot_write() -> Change {
     Change {
         storage: BTreeMap::from([(B256::ZERO, B256::with_last_byte(1))]),
         ..Change::default()
     }
 }
 
-/// HD38: a guest who goes beyond a function granted wrongs whose contract it is, not the organization sent under alone.
+/// HD38: if a guest exceeds a function rule, the owner of the contract is affected, not only the organization of the
+/// send.
 #[test]
-fn hd38_a_guest_wrongs_whose_contract_it_is() {
+fn hd38_a_violation_of_a_guest_affects_the_owner_of_the_contract() {
     let world = bank()
         .org("rival")
         .group("guests")
@@ -992,7 +1067,11 @@ fn hd38_a_guest_wrongs_whose_contract_it_is() {
         .member("guests")
         .contract("safe");
     let world = world.grant("guests").functions([function("poke()", [])]).org("bank");
-    let found = found(&world.snapshot(), &run(&["safe"], &["latch"], &[]), &HashMap::new()).unwrap();
-    assert_eq!(found.reason, DenyReason::FunctionNotPermitted);
-    assert!(found.wronged.contains(&org_id("rival")), "{:?}", found.wronged);
+    let violation = evaluate(&world.snapshot(), &run(&["safe"], &["latch"], &[]), &HashMap::new()).unwrap();
+    assert_eq!(violation.reason, DenyReason::FunctionNotPermitted);
+    assert!(
+        violation.affected_orgs.contains(&org_id("rival")),
+        "{:?}",
+        violation.affected_orgs
+    );
 }

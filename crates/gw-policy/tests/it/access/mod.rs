@@ -1,4 +1,4 @@
-//! Who may do what (spec/20).
+//! Tests of the access rules (spec/20).
 
 mod beside;
 mod decide;

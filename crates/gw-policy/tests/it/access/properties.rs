@@ -1,10 +1,10 @@
-//! What holds for every world, whatever its rows.
+//! Properties that hold for every world.
 
-use super::support::{Ask, ask, ask_anonymously, ask_as, payment, simulate, verdict};
+use super::support::{RequestBuilder, anonymous_request, payment, request_as, request_from, simulate, verdict};
 use gw_evm::{Method, SimulationKind};
 use gw_policy::{
-    Knobs, Snapshot,
-    access::{Caller, Decision, Member, reach},
+    PolicySettings, Snapshot,
+    access::{Caller, Decision, Principal, contract_access},
     testing::{FUTURE, NOW, PAST, World, address_of, function, user_id, world},
     visibility::Viewer,
 };
@@ -12,18 +12,18 @@ use gw_types::{Claim, Level};
 use proptest::prelude::*;
 use serde_json::json;
 
-const PLACES: [&str; 6] = ["p0", "p1", "p2", "p3", "p4", "wallet"];
+const TARGETS: [&str; 6] = ["p0", "p1", "p2", "p3", "p4", "wallet"];
 const GROUPS: [&str; 3] = ["readers", "makers", "chiefs"];
 
-/// One more row of an organization.
+/// A row of an organization.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Contract {
-        place: usize,
+        target: usize,
         deployer: bool,
     },
     Grant {
-        place: usize,
+        target: usize,
         group: usize,
         restricted: bool,
         claim: Option<Claim>,
@@ -39,23 +39,23 @@ pub(super) enum Step {
         admin: bool,
     },
     Link {
-        place: usize,
+        target: usize,
         proved: bool,
     },
     Reservation {
-        place: usize,
+        target: usize,
         live: bool,
     },
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let (place, group) = (0..PLACES.len(), 0..GROUPS.len());
+    let (target, group) = (0..TARGETS.len(), 0..GROUPS.len());
     let claim = prop_oneof![3 => Just(None), 1 => Just(Some(Claim::Deploy)), 1 => Just(Some(Claim::Admin))];
     prop_oneof![
-        (place.clone(), any::<bool>()).prop_map(|(place, deployer)| Step::Contract { place, deployer }),
-        (place.clone(), group.clone(), any::<bool>(), claim.clone()).prop_map(|(place, group, restricted, claim)| {
+        (target.clone(), any::<bool>()).prop_map(|(target, deployer)| Step::Contract { target, deployer }),
+        (target.clone(), group.clone(), any::<bool>(), claim.clone()).prop_map(|(target, group, restricted, claim)| {
             Step::Grant {
-                place,
+                target,
                 group,
                 restricted,
                 claim,
@@ -70,12 +70,12 @@ fn step() -> impl Strategy<Value = Step> {
                 admin,
             }
         }),
-        (place.clone(), any::<bool>()).prop_map(|(place, proved)| Step::Link { place, proved }),
-        (place, any::<bool>()).prop_map(|(place, live)| Step::Reservation { place, live }),
+        (target.clone(), any::<bool>()).prop_map(|(target, proved)| Step::Link { target, proved }),
+        (target, any::<bool>()).prop_map(|(target, live)| Step::Reservation { target, live }),
     ]
 }
 
-/// An organization of these rows and its person. Contracts of two organizations never share an address (K1).
+/// Adds an organization with these rows and its person. Contracts of two organizations never share an address (K1).
 pub(super) fn organization(mut world: World, org: &str, person: &str, steps: &[Step], taken: &mut Vec<usize>) -> World {
     let start = taken.len();
     world = world.org(org).user(person);
@@ -84,19 +84,19 @@ pub(super) fn organization(mut world: World, org: &str, person: &str, steps: &[S
     }
     for step in steps {
         world = match *step {
-            Step::Contract { place, deployer } if !taken[..start].contains(&place) => {
-                taken.push(place);
-                let name = format!("{org}-{place}");
-                let world = world.contract(&name).at(address_of(PLACES[place]));
+            Step::Contract { target, deployer } if !taken[..start].contains(&target) => {
+                taken.push(target);
+                let name = format!("{org}-{target}");
+                let world = world.contract(&name).at(address_of(TARGETS[target]));
                 if deployer { world.deployed_by(person) } else { world }
             }
             Step::Grant {
-                place,
+                target,
                 group,
                 restricted,
                 claim,
-            } if taken[start..].contains(&place) => {
-                let mut world = world.contract(&format!("{org}-{place}")).grant(GROUPS[group]);
+            } if taken[start..].contains(&target) => {
+                let mut world = world.contract(&format!("{org}-{target}")).grant(GROUPS[group]);
                 if restricted {
                     world = world.functions([function("a()", [])]);
                 }
@@ -130,9 +130,9 @@ pub(super) fn organization(mut world: World, org: &str, person: &str, steps: &[S
                     None => world,
                 }
             }
-            Step::Link { place, proved: true } => world.link(PLACES[place]),
-            Step::Link { place, proved: false } => world.system_link(PLACES[place]),
-            Step::Reservation { place, live } => world.reservation(PLACES[place], if live { FUTURE } else { PAST }),
+            Step::Link { target, proved: true } => world.link(TARGETS[target]),
+            Step::Link { target, proved: false } => world.system_link(TARGETS[target]),
+            Step::Reservation { target, live } => world.reservation(TARGETS[target], if live { FUTURE } else { PAST }),
         };
     }
     world
@@ -142,51 +142,51 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step(), 0..24)
 }
 
-/// Everything worth asking about the places of the world.
-pub(super) fn questions(asked: &Ask<'_>) -> Vec<(String, Decision)> {
-    let mut answers = vec![
-        ("eth_chainId".to_owned(), asked.rpc("eth_chainId", json!([]))),
-        ("eth_syncing".to_owned(), asked.rpc("eth_syncing", json!([]))),
+/// Decisions for all kinds of requests on all targets of the world.
+pub(super) fn decisions(request: &RequestBuilder<'_>) -> Vec<(String, Decision)> {
+    let mut decisions = vec![
+        ("eth_chainId".to_owned(), request.rpc("eth_chainId", json!([]))),
+        ("eth_syncing".to_owned(), request.rpc("eth_syncing", json!([]))),
         (
             "deployment".to_owned(),
-            asked.rpc("eth_estimateGas", json!([{"data": "0x6001"}])),
+            request.rpc("eth_estimateGas", json!([{"data": "0x6001"}])),
         ),
     ];
-    for place in PLACES {
-        let to = address_of(place);
+    for target in TARGETS {
+        let to = address_of(target);
         let selector = gw_policy::testing::selector("a()");
         let logs = json!([{"address": [to, address_of("p0")]}]);
         let calls = [
             (
                 "call",
-                asked.call(Method::Call, &simulate(SimulationKind::Call, to, selector)),
+                request.call(Method::Call, &simulate(SimulationKind::Call, to, selector)),
             ),
-            ("call other", asked.eth_call(to, [9, 9, 9, 9])),
+            ("call other", request.eth_call(to, [9, 9, 9, 9])),
             (
                 "estimate",
-                asked.call(Method::EstimateGas, &simulate(SimulationKind::EstimateGas, to, [])),
+                request.call(Method::EstimateGas, &simulate(SimulationKind::EstimateGas, to, [])),
             ),
-            ("send", asked.send_raw(address_of("wallet"), Some(to), selector)),
+            ("send", request.send_raw(address_of("wallet"), Some(to), selector)),
             (
                 "payment",
-                asked.call(Method::SendRawTransaction, &payment(address_of("wallet"), to)),
+                request.call(Method::SendRawTransaction, &payment(address_of("wallet"), to)),
             ),
-            ("balance", asked.rpc("eth_getBalance", json!([to]))),
-            ("old balance", asked.rpc("eth_getBalance", json!([to, "0x1"]))),
-            ("code", asked.rpc("eth_getCode", json!([to]))),
-            ("storage", asked.rpc("eth_getStorageAt", json!([to, "0x0"]))),
-            ("logs", asked.rpc("eth_getLogs", logs)),
+            ("balance", request.rpc("eth_getBalance", json!([to]))),
+            ("old balance", request.rpc("eth_getBalance", json!([to, "0x1"]))),
+            ("code", request.rpc("eth_getCode", json!([to]))),
+            ("storage", request.rpc("eth_getStorageAt", json!([to, "0x0"]))),
+            ("logs", request.rpc("eth_getLogs", logs)),
         ];
-        answers.extend(
+        decisions.extend(
             calls
                 .into_iter()
-                .map(|(what, decision)| (format!("{what} {place}"), decision)),
+                .map(|(what, decision)| (format!("{what} {target}"), decision)),
         );
     }
-    answers
+    decisions
 }
 
-/// How much a decision gives away or sets in motion: nothing, a constant or what is one's own anyway, or more.
+/// How much a decision reveals or allows: 0 for nothing, 1 for a constant or only own data, 2 for more.
 fn weight(decision: &Decision) -> u8 {
     match decision {
         Decision::Deny(_) => 0,
@@ -204,52 +204,53 @@ fn one_bank(steps: &[Step]) -> World {
 }
 
 proptest! {
-    // Each case asks sixty questions of several worlds.
+    // Each case makes sixty decisions in several worlds.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What others own, link and reserve can close something to a caller, but opens nothing and moves nothing.
+    /// Rows of other organizations may deny a request, but never allow one or change its result.
     #[test]
-    fn rows_of_others_open_nothing(mine in steps(), theirs in steps()) {
+    fn rows_of_others_allow_nothing(mine in steps(), theirs in steps()) {
         let mut taken = Vec::new();
         let alone = organization(world(), "bank", "person", &mine, &mut taken);
         let together = organization(alone.clone(), "rival", "stranger", &theirs, &mut taken);
         let (alone, together) = (alone.snapshot(), together.snapshot());
         for ((what, before), (_, after)) in
-            questions(&ask(&alone, "person")).into_iter().zip(questions(&ask(&together, "person")))
+            decisions(&request_as(&alone, "person")).into_iter().zip(decisions(&request_as(&together, "person")))
         {
             prop_assert!(weight(&after) <= weight(&before), "{what}: {before:?} became {after:?}");
-            // As long as both are answered in full, they are answered the same.
+            // If both requests are allowed in full, the plan is the same.
             if weight(&after) == 2 {
                 prop_assert_eq!(verdict(&after), verdict(&before), "{}", what);
             }
         }
     }
 
-    /// HD6: linking, reserving or registering elsewhere does not show in balance, nonce and code.
+    /// HD6: decisions on balance, nonce and code do not depend on links, reservations or registrations elsewhere.
     #[test]
-    fn rows_of_others_do_not_show_in_accounts(mine in steps(), theirs in steps(), place in 0..5usize) {
+    fn rows_of_others_do_not_affect_account_reads(mine in steps(), theirs in steps(), target in 0..5usize) {
         let mut taken = Vec::new();
         let alone = organization(world(), "bank", "person", &mine, &mut taken);
         let together = organization(alone.clone(), "rival", "stranger", &theirs, &mut taken).snapshot();
         let alone = alone.snapshot();
-        let address = address_of(PLACES[place]);
-        // An address the caller shares with somebody who proved it stops being the caller's: that is the rule (R6).
+        let address = address_of(TARGETS[target]);
+        // By rule R6, an inferred address stops being the caller's when somebody else proves it.
         prop_assume!(alone.links_at(address).is_empty());
         for (name, params) in
             [("eth_getBalance", json!([address])), ("eth_getTransactionCount", json!([address])), ("eth_getCode", json!([address]))]
         {
-            let (before, after) = (ask(&alone, "person").rpc(name, params.clone()), ask(&together, "person").rpc(name, params));
+            let before = request_as(&alone, "person").rpc(name, params.clone());
+            let after = request_as(&together, "person").rpc(name, params);
             prop_assert_eq!(verdict(&before), verdict(&after), "{}", name);
         }
     }
 
-    /// A10: whatever was granted.
+    /// A10: regardless of grants.
     #[test]
     fn a_banned_user_is_allowed_nothing(rows in steps()) {
         let before = one_bank(&rows).snapshot();
         let banned = one_bank(&rows).user("person").banned().snapshot();
-        for asked in [ask(&banned, "person"), ask_as(&banned, ask(&before, "person").caller)] {
-            for (what, decision) in questions(&asked) {
+        for request in [request_as(&banned, "person"), request_from(&banned, request_as(&before, "person").caller)] {
+            for (what, decision) in decisions(&request) {
                 prop_assert_eq!(verdict(&decision), "banned", "{}", what);
             }
         }
@@ -261,38 +262,38 @@ proptest! {
         let elsewhere = world().user("stranger").snapshot();
         let caller = Caller::User(elsewhere.user(user_id("stranger")).unwrap().clone());
         let snapshot = one_bank(&rows).snapshot();
-        for (what, decision) in questions(&ask_as(&snapshot, caller)) {
+        for (what, decision) in decisions(&request_from(&snapshot, caller)) {
             prop_assert_eq!(verdict(&decision), "unknown_user", "{}", what);
         }
     }
 
-    /// A3: nothing any organization does reaches anonymous callers.
+    /// A3: no row of an organization gives rights to anonymous callers.
     #[test]
     fn anonymous_callers_have_metadata_only(rows in steps()) {
         let snapshot = one_bank(&rows).snapshot();
-        for (what, decision) in questions(&ask_anonymously(&snapshot)) {
+        for (what, decision) in decisions(&anonymous_request(&snapshot)) {
             let expected = if what == "eth_chainId" { "FORWARD" } else { "auth_required" };
             prop_assert_eq!(verdict(&decision), expected, "{}", what);
         }
     }
 
-    /// T1, I1: whoever reaches a contract by RPC sees it in the explorer, and the other way round.
+    /// T1, I1: access to a contract by RPC and full visibility in the explorer are equivalent.
     #[test]
-    fn t1_reach_and_visibility_agree(mine in steps(), theirs in steps()) {
+    fn t1_access_and_visibility_agree(mine in steps(), theirs in steps()) {
         let mut taken = Vec::new();
-        let both = organization(world(), "bank", "person", &mine, &mut taken);
-        let snapshot: Snapshot = organization(both, "rival", "stranger", &theirs, &mut taken).snapshot();
-        for knobs in [Knobs::SPEC, Knobs { admin_claim_sees_all: false, ..Knobs::SPEC }] {
+        let bank_world = organization(world(), "bank", "person", &mine, &mut taken);
+        let snapshot: Snapshot = organization(bank_world, "rival", "stranger", &theirs, &mut taken).snapshot();
+        for settings in [PolicySettings::SPEC, PolicySettings { admin_claim_sees_all: false, ..PolicySettings::SPEC }] {
             for person in ["person", "stranger"] {
-                let member = Member::new(&snapshot, user_id(person), NOW);
-                let viewer = Viewer::new(&snapshot, Some(user_id(person)), NOW, &knobs);
-                for place in PLACES {
-                    let address = address_of(place);
+                let member = Principal::new(&snapshot, user_id(person), NOW);
+                let viewer = Viewer::new(&snapshot, Some(user_id(person)), NOW, &settings);
+                for target in TARGETS {
+                    let address = address_of(target);
                     let Some(contract) = snapshot.contract(address) else { continue };
-                    let reached = reach(&snapshot, &member, contract, &knobs).is_some();
-                    prop_assert_eq!(reached, viewer.reaches(address), "{} {}", person, place);
-                    let full = viewer.level(address).0 == Level::Full;
-                    prop_assert_eq!(reached || viewer.owns(address), full, "{} {}", person, place);
+                    let has_access = contract_access(&snapshot, &member, contract, &settings).is_some();
+                    prop_assert_eq!(has_access, viewer.reaches(address), "{} {}", person, target);
+                    let is_full = viewer.level(address).0 == Level::Full;
+                    prop_assert_eq!(has_access || viewer.owns(address), is_full, "{} {}", person, target);
                 }
             }
         }

@@ -1,11 +1,11 @@
-//! Sends: whose they are, how far ahead, who else sees them, what they create.
+//! Tests of sends: senders, nonces, recipients and creations.
 
-use super::support::{Ask, ask, ask_as, permit, reason, signed, verdict};
+use super::support::{RequestBuilder, permit, reason, request_as, request_from, signed, verdict};
 use gw_evm::{Call, Method, ParamError, VisibleTo, trace};
 use gw_policy::{
-    Change, Knobs, Sealed, Snapshot,
-    access::{Caller, Decision, Permit, TraceFacts, TraceVerdict, judge_trace, send},
-    knobs::RawSenderPolicy,
+    Change, PolicySettings, Sealed, Snapshot,
+    access::{Caller, Decision, Permit, TraceFacts, TraceVerdict, evaluate_trace, send},
+    settings::RawSenderPolicy,
     snapshot::{PersonalUrl, UrlReach},
     testing::{NOW, World, address_of, did, org_id, user_id, world},
 };
@@ -32,31 +32,31 @@ fn bank() -> World {
         .link("auditor-wallet")
 }
 
-fn send_as(asked: Ask<'_>, sender: &str) -> String {
-    verdict(&asked.send_raw(address_of(sender), Some(address_of("bond")), [1, 2, 3, 4]))
+fn send_as(request: RequestBuilder<'_>, sender: &str) -> String {
+    verdict(&request.send_raw(address_of(sender), Some(address_of("bond")), [1, 2, 3, 4]))
 }
 
 #[test]
-fn hd13_unclaimed_relays_own_senders_and_those_of_nobody() {
+fn hd13_unclaimed_relays_own_and_unlinked_senders() {
     let snapshot = bank().user("trader").system_link("inferred").snapshot();
     for sender in ["wallet", "inferred", "never-linked"] {
-        assert_eq!(send_as(ask(&snapshot, "trader"), sender), "SEND", "{sender}");
+        assert_eq!(send_as(request_as(&snapshot, "trader"), sender), "SEND", "{sender}");
     }
     assert_eq!(
-        send_as(ask(&snapshot, "trader"), "colleague-wallet"),
+        send_as(request_as(&snapshot, "trader"), "colleague-wallet"),
         "sender_not_owned"
     );
-    // Inferred for somebody else only: not nobody's.
+    // A sender that is inferred for somebody else is linked.
     let snapshot = bank().user("colleague").system_link("inferred").snapshot();
-    assert_eq!(send_as(ask(&snapshot, "trader"), "inferred"), "sender_not_owned");
+    assert_eq!(send_as(request_as(&snapshot, "trader"), "inferred"), "sender_not_owned");
 }
 
 #[test]
-fn hd13_owner_and_any_are_the_stricter_and_the_looser_setting() {
+fn hd13_owner_is_stricter_and_any_is_looser_than_unclaimed() {
     let snapshot = bank().snapshot();
-    let under = |policy, sender| {
+    let send_with = |policy, sender| {
         send_as(
-            ask(&snapshot, "trader").with(|knobs| knobs.raw_sender_policy = policy),
+            request_as(&snapshot, "trader").with_settings(|settings| settings.raw_sender_policy = policy),
             sender,
         )
     };
@@ -65,55 +65,57 @@ fn hd13_owner_and_any_are_the_stricter_and_the_looser_setting() {
         ("never-linked", "sender_not_owned", "SEND"),
         ("colleague-wallet", "sender_not_owned", "SEND"),
     ] {
-        assert_eq!(under(RawSenderPolicy::Owner, sender), owner, "{sender}");
-        assert_eq!(under(RawSenderPolicy::Any, sender), any, "{sender}");
+        assert_eq!(send_with(RawSenderPolicy::Owner, sender), owner, "{sender}");
+        assert_eq!(send_with(RawSenderPolicy::Any, sender), any, "{sender}");
     }
 }
 
-/// HD13: a banned user signs, a colleague relays.
+/// HD13: a colleague relays a transaction that a banned user signed.
 #[test]
-fn hd13_senders_proved_by_a_barred_identity_are_refused_under_every_setting() {
+fn hd13_senders_proved_by_a_barred_user_are_rejected_with_every_setting() {
     for barred in [bank().user("colleague").banned(), bank().user("colleague").no_kyc()] {
-        // Even where the caller holds a link to the same address.
+        // This applies even if the caller has a link to the same address.
         let snapshot = barred.user("trader").link("colleague-wallet").snapshot();
         for policy in [RawSenderPolicy::Unclaimed, RawSenderPolicy::Owner, RawSenderPolicy::Any] {
-            let asked = ask(&snapshot, "trader").with(|knobs| knobs.raw_sender_policy = policy);
-            assert_eq!(send_as(asked, "colleague-wallet"), "sender_not_owned", "{policy:?}");
+            let request = request_as(&snapshot, "trader").with_settings(|settings| settings.raw_sender_policy = policy);
+            assert_eq!(send_as(request, "colleague-wallet"), "sender_not_owned", "{policy:?}");
         }
     }
 }
 
-/// HD13, HD37: who unlinks a wallet, or whose account is deleted, is relayed no more than before: a ban stands on what they
-/// signed, too.
+/// HD13, HD37: transactions of a wallet that was unlinked, or whose owner was deleted, are not relayed. Otherwise
+/// unlinking would circumvent a ban.
 #[test]
-fn hd13_hd37_a_sender_whose_link_ended_is_relayed_by_nobody() {
+fn hd13_hd37_a_sender_whose_link_ended_is_not_relayed() {
     let snapshot = bank().snapshot();
     for policy in [RawSenderPolicy::Unclaimed, RawSenderPolicy::Owner, RawSenderPolicy::Any] {
-        let asked = || ask(&snapshot, "trader").with(|knobs| knobs.raw_sender_policy = policy);
-        assert_eq!(send_as(asked(), "former-wallet"), "sender_not_owned", "{policy:?}");
+        let request = || request_as(&snapshot, "trader").with_settings(|settings| settings.raw_sender_policy = policy);
+        assert_eq!(send_as(request(), "former-wallet"), "sender_not_owned", "{policy:?}");
         assert_eq!(
-            verdict(&asked().send_raw(address_of("former-wallet"), None, [0x60])),
+            verdict(&request().send_raw(address_of("former-wallet"), None, [0x60])),
             "sender_not_owned"
         );
     }
-    // Whoever proves it anew sends again.
+    // A user who proves the wallet again may send from it.
     let proved = bank().user("trader").link("former-wallet").snapshot();
-    assert_eq!(send_as(ask(&proved, "trader"), "former-wallet"), "SEND");
+    assert_eq!(send_as(request_as(&proved, "trader"), "former-wallet"), "SEND");
 }
 
 #[test]
-fn hd13_creations_and_recipients_need_an_owner_or_a_sender_of_nobody() {
+fn hd13_creations_and_recipients_need_an_own_or_unlinked_sender() {
     let snapshot = bank().snapshot();
-    let any = || ask(&snapshot, "trader").with(|knobs| knobs.raw_sender_policy = RawSenderPolicy::Any);
-    let create = |asked: Ask<'_>, sender: &str| verdict(&asked.send_raw(address_of(sender), None, [0x60]));
-    let shared = |asked: Ask<'_>, sender: &str| send_as(asked.sharing(&["did:test:auditor"]), sender);
+    let any =
+        || request_as(&snapshot, "trader").with_settings(|settings| settings.raw_sender_policy = RawSenderPolicy::Any);
+    let create =
+        |request: RequestBuilder<'_>, sender: &str| verdict(&request.send_raw(address_of(sender), None, [0x60]));
+    let shared = |request: RequestBuilder<'_>, sender: &str| send_as(request.visible_to(&["did:test:auditor"]), sender);
     for sender in ["wallet", "never-linked"] {
         assert_eq!(create(any(), sender), "SEND", "{sender}");
         assert_eq!(shared(any(), sender), "SEND", "{sender}");
     }
-    let default = || ask(&snapshot, "trader");
+    let default = || request_as(&snapshot, "trader");
     assert_eq!(create(default(), "never-linked"), "SEND");
-    // A leaked signed creation, relayed by the rival.
+    // A signed creation that leaked is relayed by somebody else.
     assert_eq!(create(any(), "colleague-wallet"), "sender_not_owned");
     assert_eq!(shared(any(), "colleague-wallet"), "sender_not_owned");
 }
@@ -123,7 +125,7 @@ fn x10_the_node_signs_for_linked_senders_only() {
     let snapshot = bank().snapshot();
     let send = |from: &str| {
         let object = json!({"from": address_of(from), "to": address_of("bond"), "data": "0x01020304"});
-        ask(&snapshot, "trader").rpc("eth_sendTransaction", json!([object]))
+        request_as(&snapshot, "trader").rpc("eth_sendTransaction", json!([object]))
     };
     assert_eq!(verdict(&send("wallet")), "SEND");
     for from in ["never-linked", "colleague-wallet"] {
@@ -134,80 +136,101 @@ fn x10_the_node_signs_for_linked_senders_only() {
     }
 }
 
-/// A client that asks twice for the same nonce sends once.
+/// Protects a client that submits the same nonce twice from sending twice.
 #[test]
-fn b6_a_named_nonce_is_the_next_one_or_none() {
+fn b6_a_nonce_must_be_absent_or_the_next_one() {
     let snapshot = bank().snapshot();
-    let at = |nonce: serde_json::Value| {
+    let check_nonce = |nonce: serde_json::Value| {
         let call =
             json!([{"from": address_of("wallet"), "to": address_of("bond"), "data": "0x01020304", "nonce": nonce}]);
-        let permit = permit(ask(&snapshot, "trader").rpc("eth_sendTransaction", call));
+        let permit = permit(request_as(&snapshot, "trader").rpc("eth_sendTransaction", call));
         send::check_nonce(
             &permit,
-            &judged(&snapshot, &permit, &[1, 2, 3, 4], &[]),
+            &evaluate(&snapshot, &permit, &[1, 2, 3, 4], &[]),
             10,
-            &Knobs::default(),
+            &PolicySettings::default(),
         )
     };
-    assert_eq!(at(json!("0xa")), Ok(()));
-    assert_eq!(at(json!(null)), Ok(()));
+    assert_eq!(check_nonce(json!("0xa")), Ok(()));
+    assert_eq!(check_nonce(json!(null)), Ok(()));
     for other in ["0x9", "0xb"] {
-        assert_eq!(at(json!(other)).map_err(|error| error.code()), Err(-32602), "{other}");
+        assert_eq!(
+            check_nonce(json!(other)).map_err(|error| error.code()),
+            Err(-32602),
+            "{other}"
+        );
     }
 }
 
 #[test]
-fn hd13_a_nonce_far_ahead_is_refused() {
+fn hd13_a_nonce_far_ahead_is_rejected() {
     let snapshot = bank().snapshot();
-    let at = |nonce| {
+    let check_nonce = |nonce| {
         let call = signed(address_of("wallet"), nonce, None, [0x60]);
-        let permit = permit(ask(&snapshot, "trader").call(Method::SendRawTransaction, &call));
-        send::check_nonce(&permit, &judged(&snapshot, &permit, b"", &[]), 10, &Knobs::default())
+        let permit = permit(request_as(&snapshot, "trader").call(Method::SendRawTransaction, &call));
+        send::check_nonce(
+            &permit,
+            &evaluate(&snapshot, &permit, b"", &[]),
+            10,
+            &PolicySettings::default(),
+        )
     };
-    assert_eq!(at(0), Ok(()));
-    assert_eq!(at(74), Ok(()));
-    assert_eq!(at(75).map_err(|error| error.code()), Err(-32602));
+    assert_eq!(check_nonce(0), Ok(()));
+    assert_eq!(check_nonce(74), Ok(()));
+    assert_eq!(check_nonce(75).map_err(|error| error.code()), Err(-32602));
 }
 
-/// RT21, HD28: code is called in its turn; what runs nothing, and what is created, may wait.
+/// RT21, HD28: calls of code need the next nonce. Payments and creations may have a later one.
 #[test]
-fn rt21_hd28_code_is_called_in_its_turn_only() {
+fn rt21_hd28_calls_of_code_need_the_next_nonce() {
     let snapshot = bank().snapshot();
-    let at = |nonce, to: Option<&str>, input: &'static [u8], code: &'static [u8]| {
+    let check_nonce = |nonce, to: Option<&str>, input: &'static [u8], code: &'static [u8]| {
         let call = signed(address_of("wallet"), nonce, to.map(address_of), input);
-        let permit = permit(ask(&snapshot, "trader").call(Method::SendRawTransaction, &call));
-        send::check_nonce(&permit, &judged(&snapshot, &permit, code, &[]), 10, &Knobs::default()).is_ok()
+        let permit = permit(request_as(&snapshot, "trader").call(Method::SendRawTransaction, &call));
+        send::check_nonce(
+            &permit,
+            &evaluate(&snapshot, &permit, code, &[]),
+            10,
+            &PolicySettings::default(),
+        )
+        .is_ok()
     };
     let (data, code): (&[u8], &[u8]) = (&[1, 2, 3, 4], &[0x00]);
     for nonce in [9, 10] {
-        assert!(at(nonce, Some("bond"), data, code), "in its turn");
+        assert!(
+            check_nonce(nonce, Some("bond"), data, code),
+            "the next nonce, or an earlier one"
+        );
     }
-    assert!(!at(11, Some("bond"), data, code));
-    assert!(!at(11, Some("bond"), data, b""), "code may be there once it runs");
-    assert!(at(11, Some("colleague-wallet"), b"", b""), "a payment");
-    assert!(at(11, None, &[0x60], b""), "a creation");
+    assert!(!check_nonce(11, Some("bond"), data, code));
+    assert!(
+        !check_nonce(11, Some("bond"), data, b""),
+        "the target may have code when the transaction runs"
+    );
+    assert!(check_nonce(11, Some("colleague-wallet"), b"", b""), "a payment");
+    assert!(check_nonce(11, None, &[0x60], b""), "a creation");
 }
 
-/// R2, and the address a creation takes (R1).
+/// R2: the address that a creation will have (R1) is checked.
 #[test]
-fn r2_a_creation_does_not_take_another_organizations_address() {
+fn r2_a_creation_must_not_have_the_address_of_a_foreign_contract() {
     let taken = address_of("wallet").create(0);
     let snapshot = bank().org("rival").contract("theirs").at(taken).snapshot();
-    let denied = ask(&snapshot, "trader").send_raw(address_of("wallet"), None, [0x60]);
+    let denied = request_as(&snapshot, "trader").send_raw(address_of("wallet"), None, [0x60]);
     assert_eq!(reason(&denied), DenyReason::CrossOrg);
     let snapshot = bank().contract("ours").at(taken).snapshot();
     assert_eq!(
-        verdict(&ask(&snapshot, "trader").send_raw(address_of("wallet"), None, [0x60])),
+        verdict(&request_as(&snapshot, "trader").send_raw(address_of("wallet"), None, [0x60])),
         "SEND"
     );
 }
 
-/// The verdict of the simplest trace of this permit: the top frame alone, with or without code at the target.
-fn judged(snapshot: &Snapshot, permit: &Permit, code: &'static [u8], inner: &[Address]) -> TraceVerdict {
+/// Evaluates the simplest trace of this permit: the top frame and creations at `inner`, with this code at the target.
+fn evaluate(snapshot: &Snapshot, permit: &Permit, code: &'static [u8], inner: &[Address]) -> TraceVerdict {
     let (sender, request) = match permit.call() {
-        Call::SendRaw(sent) => (sent.sender, &sent.request),
-        Call::Send(sent) => (sent.from, &sent.request),
-        other => panic!("no send: {other:?}"),
+        Call::SendRaw(send) => (send.sender, &send.request),
+        Call::Send(send) => (send.from, &send.request),
+        other => panic!("not a send: {other:?}"),
     };
     let kind = if request.to.is_none() {
         trace::FrameKind::Create
@@ -252,30 +275,38 @@ fn judged(snapshot: &Snapshot, permit: &Permit, code: &'static [u8], inner: &[Ad
         number: 1000,
         time: NOW,
     };
-    judge_trace(snapshot, permit, Sealed::new(trace), &facts, NOW, &Knobs::default()).unwrap()
+    evaluate_trace(
+        snapshot,
+        permit,
+        Sealed::new(trace),
+        &facts,
+        NOW,
+        &PolicySettings::default(),
+    )
+    .unwrap()
 }
 
 fn recipients(snapshot: &Snapshot, entries: &[&str], code: &'static [u8]) -> Result<Vec<ExternalId>, ParamError> {
-    let asked = ask(snapshot, "trader").sharing(entries);
-    let permit = permit(asked.send_raw(address_of("wallet"), Some(address_of("bond")), [1, 2, 3, 4]));
-    send::recipients(snapshot, &permit, &judged(snapshot, &permit, code, &[]))
+    let request = request_as(snapshot, "trader").visible_to(entries);
+    let permit = permit(request.send_raw(address_of("wallet"), Some(address_of("bond")), [1, 2, 3, 4]));
+    send::recipients(snapshot, &permit, &evaluate(snapshot, &permit, code, &[]))
 }
 
 #[test]
-fn w4_recipients_are_dids_and_holders_of_addresses_and_the_unknown_are_dropped() {
+fn w4_recipients_are_dids_and_owners_of_addresses_and_unknown_entries_are_dropped() {
     let snapshot = bank().user("colleague").system_link("auditor-wallet").snapshot();
-    let of = |entries: &[&str]| recipients(&snapshot, entries, &[0x60]).unwrap();
+    let recipients_of = |entries: &[&str]| recipients(&snapshot, entries, &[0x60]).unwrap();
     let wallet = address_of("auditor-wallet").to_string();
-    // A proved link before an inferred one.
-    assert_eq!(of(&[&wallet]), [did("auditor")]);
+    // A proved link takes precedence over an inferred one.
+    assert_eq!(recipients_of(&[&wallet]), [did("auditor")]);
     assert_eq!(
-        of(&["did:test:anybody", &wallet, "did:test:auditor"]),
+        recipients_of(&["did:test:anybody", &wallet, "did:test:auditor"]),
         [did("anybody"), did("auditor")]
     );
     let unlinked = address_of("nobody").to_string();
     let long = format!("did:test:{}", "x".repeat(240));
-    assert_eq!(of(&[&unlinked, "nonsense", "", &long, "directory:5a1c"]), []);
-    assert_eq!(of(&[]), []);
+    assert_eq!(recipients_of(&[&unlinked, "nonsense", "", &long, "directory:5a1c"]), []);
+    assert_eq!(recipients_of(&[]), []);
 }
 
 #[test]
@@ -292,82 +323,83 @@ fn w4_at_most_32_raw_entries() {
     assert_eq!(
         repeated,
         Ok(vec![did("auditor")]),
-        "33 are refused by the decision (RTO3)"
+        "the decision rejects 33 entries (RTO3)"
     );
 }
 
-/// RTO3, decision 57: what is wrong with the list is said before any trace is asked for, after the target's own denial.
+/// RTO3, decision 57: an invalid recipient list is rejected before a trace is requested, but after the target is
+/// checked.
 #[test]
-fn rto3_a_wrong_list_is_refused_without_a_trace() {
+fn rto3_an_invalid_recipient_list_is_rejected_without_a_trace() {
     let snapshot = bank().org("other").contract("foreign").snapshot();
     let to = |name| Some(address_of(name));
     let send = |entries: &[&str], to, data: &'static [u8]| {
         verdict(
-            &ask(&snapshot, "trader")
-                .sharing(entries)
+            &request_as(&snapshot, "trader")
+                .visible_to(entries)
                 .send_raw(address_of("wallet"), to, data),
         )
     };
-    let many = ["did:test:auditor"; 33];
-    let one = &many[..1];
-    assert_eq!(send(one, to("bond"), &[1, 2, 3, 4]), "SEND");
-    assert_eq!(send(&many[..32], to("bond"), &[1, 2, 3, 4]), "SEND");
-    assert_eq!(send(&many, to("bond"), &[1, 2, 3, 4]), "400");
-    assert_eq!(send(one, to("bond"), &[]), "400", "no calldata");
-    assert_eq!(send(one, None, &[0x60]), "400", "a creation");
-    assert_eq!(send(&many, to("foreign"), &[1, 2, 3, 4]), "foreign_org");
+    let too_many = ["did:test:auditor"; 33];
+    let one_entry = &too_many[..1];
+    assert_eq!(send(one_entry, to("bond"), &[1, 2, 3, 4]), "SEND");
+    assert_eq!(send(&too_many[..32], to("bond"), &[1, 2, 3, 4]), "SEND");
+    assert_eq!(send(&too_many, to("bond"), &[1, 2, 3, 4]), "400");
+    assert_eq!(send(one_entry, to("bond"), &[]), "400", "no calldata");
+    assert_eq!(send(one_entry, None, &[0x60]), "400", "a creation");
+    assert_eq!(send(&too_many, to("foreign"), &[1, 2, 3, 4]), "foreign_org");
     let malformed = VisibleTo::read(&serde_json::value::to_raw_value(&json!([1])).unwrap());
-    let asked = Ask {
+    let request = RequestBuilder {
         visible_to: malformed,
-        ..ask(&snapshot, "trader")
+        ..request_as(&snapshot, "trader")
     };
     assert_eq!(
-        verdict(&asked.send_raw(address_of("wallet"), to("bond"), [1, 2, 3, 4])),
+        verdict(&request.send_raw(address_of("wallet"), to("bond"), [1, 2, 3, 4])),
         "400"
     );
     let request = json!([{"from": address_of("wallet"), "to": address_of("bond")}]);
     assert_eq!(
         verdict(
-            &ask(&snapshot, "trader")
-                .sharing(one)
+            &request_as(&snapshot, "trader")
+                .visible_to(one_entry)
                 .rpc("eth_sendTransaction", request)
         ),
         "400"
     );
 }
 
-/// Decision 25.
+/// Decision 25: recipients are ignored for methods other than sends.
 #[test]
-fn recipients_mean_nothing_on_reads() {
+fn recipients_are_ignored_on_reads() {
     let snapshot = bank().snapshot();
-    let asked = ask(&snapshot, "trader").sharing(&["did:test:auditor"; 40]);
-    assert_eq!(verdict(&asked.eth_call(address_of("bond"), [1, 2, 3, 4])), "TRACE");
-    assert_eq!(verdict(&asked.rpc("eth_chainId", json!([]))), "FORWARD");
+    let request = request_as(&snapshot, "trader").visible_to(&["did:test:auditor"; 40]);
+    assert_eq!(verdict(&request.eth_call(address_of("bond"), [1, 2, 3, 4])), "TRACE");
+    assert_eq!(verdict(&request.rpc("eth_chainId", json!([]))), "FORWARD");
 }
 
-/// R1, HD14: addresses to reserve, none for a stored future nonce.
+/// R1, HD14: the addresses to reserve; none for a nonce that is not the next one.
 #[test]
-fn hd14_reservations_follow_the_transactions_own_nonce_and_none_lies_ahead() {
+fn hd14_created_addresses_depend_on_the_nonce_and_future_nonces_have_none() {
     let snapshot = bank().snapshot();
     let wallet = address_of("wallet");
     let creation = |nonce, pending| {
         let call = signed(wallet, nonce, None, [0x60]);
-        let permit = permit(ask(&snapshot, "trader").call(Method::SendRawTransaction, &call));
-        let verdict = judged(&snapshot, &permit, &[], &[address_of("inner")]);
+        let permit = permit(request_as(&snapshot, "trader").call(Method::SendRawTransaction, &call));
+        let verdict = evaluate(&snapshot, &permit, &[], &[address_of("inner")]);
         send::created_addresses(&permit, &verdict, pending)
     };
     assert_eq!(creation(7, 7), [wallet.create(7), address_of("inner")]);
     assert_eq!(creation(8, 7), [Address::ZERO; 0]);
     let call = signed(wallet, 7, Some(address_of("bond")), [1, 2, 3, 4]);
-    let permit = permit(ask(&snapshot, "trader").call(Method::SendRawTransaction, &call));
-    let verdict = judged(&snapshot, &permit, &[0x60], &[address_of("inner")]);
+    let permit = permit(request_as(&snapshot, "trader").call(Method::SendRawTransaction, &call));
+    let verdict = evaluate(&snapshot, &permit, &[0x60], &[address_of("inner")]);
     assert_eq!(send::created_addresses(&permit, &verdict, 7), [address_of("inner")]);
 }
 
-/// RT6b: whoever holds a personal URL signs with any key: by it, only wallets send that its owner linked by signature,
-/// whatever its scope, and so nothing new is inferred to be the owner's.
+/// RT6b: the holder of a personal URL may sign with any key. Only wallets that its owner linked by signature may send
+/// through it, regardless of its scope, so that no wallet is inferred for the owner.
 #[test]
-fn rt6b_hd17_by_a_personal_url_only_proved_wallets_send() {
+fn rt6b_hd17_only_proved_wallets_send_through_a_personal_url() {
     let plain = bank()
         .user("trader")
         .system_link("inferred")
@@ -389,16 +421,16 @@ fn rt6b_hd17_by_a_personal_url_only_proved_wallets_send() {
             expires_at: NOW.plus(Seconds(60)),
         };
         let snapshot = plain.apply(Epoch(9), [Change::PersonalUrl(url.id, Some(url.clone()))]);
-        let by_url = || ask_as(&snapshot, Caller::Url(user.clone(), Arc::new(url.clone()))).naming("bank");
-        assert_eq!(send_as(by_url(), "wallet"), "SEND");
+        let url_request = || request_from(&snapshot, Caller::Url(user.clone(), Arc::new(url.clone()))).in_org("bank");
+        assert_eq!(send_as(url_request(), "wallet"), "SEND");
         for sender in ["nobodys", "inferred", "safe", "colleague-wallet", "former-wallet"] {
-            assert_eq!(send_as(by_url(), sender), "400", "{sender}");
-            let creation = by_url().send_raw(address_of(sender), None, [0x60, 0]);
+            assert_eq!(send_as(url_request(), sender), "400", "{sender}");
+            let creation = url_request().send_raw(address_of(sender), None, [0x60, 0]);
             assert_eq!(verdict(&creation), "400", "{sender}");
         }
     }
     assert_eq!(
-        send_as(ask(&plain, "trader"), "nobodys"),
+        send_as(request_as(&plain, "trader"), "nobodys"),
         "SEND",
         "with a token, RAW_SENDER_POLICY decides"
     );

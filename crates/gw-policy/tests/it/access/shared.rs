@@ -1,11 +1,11 @@
-//! Calls on shared infrastructure (X6, spec/20 §10): in everybody's reach, logs excepted.
+//! Calls on shared infrastructure (X6, spec/20 §10): everybody has access, except to its logs.
 
-use super::support::{ask, permit, reason, verdict};
+use super::support::{permit, reason, request_as, verdict};
 use gw_evm::Method;
 use gw_policy::{
     RawJson, Sealed, Snapshot, Viewer,
     access::check_pin,
-    knobs::Knobs,
+    settings::PolicySettings,
     snapshot::SystemToggle,
     testing::{FUTURE, NOW, World, address_of, user_id, world},
 };
@@ -31,15 +31,15 @@ fn bank() -> World {
 }
 
 fn reads(snapshot: &Snapshot, name: &str) -> Vec<String> {
-    let (who, at) = (ask(snapshot, "analyst"), address_of(name));
+    let (request, address) = (request_as(snapshot, "analyst"), address_of(name));
     let slot = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc";
     [
-        who.rpc("eth_call", json!([{"to": at, "data": "0x01020304"}, "latest"])),
-        who.rpc("eth_getBalance", json!([at, "latest"])),
-        who.rpc("eth_getCode", json!([at, "latest"])),
-        who.rpc("eth_getStorageAt", json!([at, slot, "latest"])),
-        who.rpc("eth_getStorageAt", json!([at, "0x0", "latest"])),
-        who.rpc("eth_getLogs", json!([{"address": at}])),
+        request.rpc("eth_call", json!([{"to": address, "data": "0x01020304"}, "latest"])),
+        request.rpc("eth_getBalance", json!([address, "latest"])),
+        request.rpc("eth_getCode", json!([address, "latest"])),
+        request.rpc("eth_getStorageAt", json!([address, slot, "latest"])),
+        request.rpc("eth_getStorageAt", json!([address, "0x0", "latest"])),
+        request.rpc("eth_getLogs", json!([{"address": address}])),
     ]
     .iter()
     .map(verdict)
@@ -47,7 +47,7 @@ fn reads(snapshot: &Snapshot, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn x6_shared_infrastructure_is_in_everybodys_reach_logs_excepted() {
+fn x6_everybody_has_access_to_shared_infrastructure_except_its_logs() {
     let untagged = bank().snapshot();
     assert_eq!(
         reads(&untagged, "utility"),
@@ -69,20 +69,21 @@ fn x6_shared_infrastructure_is_in_everybodys_reach_logs_excepted() {
     assert_eq!(
         reads(&broken, "utility"),
         reads(&untagged, "utility"),
-        "D3: as if it were not tagged"
+        "D3: a broken tag has no effect"
     );
 }
 
 #[test]
-fn x6_reads_without_a_trace_rest_on_the_pin() {
+fn x6_reads_without_a_trace_require_the_code_pin() {
     let snapshot = bank().shared_pinned("utility", CODE, None).shared("open").snapshot();
-    let rests = |name: &str| {
-        permit(ask(&snapshot, "analyst").rpc("eth_getBalance", json!([address_of(name), "latest"]))).rests_on_pin()
+    let required_pin = |name: &str| {
+        permit(request_as(&snapshot, "analyst").rpc("eth_getBalance", json!([address_of(name), "latest"])))
+            .requires_code_pin()
     };
-    assert_eq!(rests("utility"), Some(address_of("utility")));
-    assert_eq!(rests("open"), None, "no pin");
-    assert_eq!(rests("bond"), None, "a grant");
-    let stands = |code: &[u8]| {
+    assert_eq!(required_pin("utility"), Some(address_of("utility")));
+    assert_eq!(required_pin("open"), None, "no pin");
+    assert_eq!(required_pin("bond"), None, "a grant");
+    let matches_pin = |code: &[u8]| {
         let code = serde_json::to_vec(&Bytes::copy_from_slice(code)).unwrap();
         check_pin(
             &snapshot,
@@ -91,22 +92,22 @@ fn x6_reads_without_a_trace_rest_on_the_pin() {
         )
         .is_ok()
     };
-    assert!(stands(CODE) && !stands(&[0x60, 0x01]) && !stands(&[]));
+    assert!(matches_pin(CODE) && !matches_pin(&[0x60, 0x01]) && !matches_pin(&[]));
     let code = Sealed::new(RawJson::new("\"0x6000\"".into()));
     assert_eq!(
         check_pin(&snapshot, address_of("bond"), &code),
         Err(None),
-        "not shared at all"
+        "not shared infrastructure"
     );
 }
 
-/// Ground 3, HD9: the address itself is public; it is nobody's and has no lists.
+/// Ground 3, HD9: the address itself is public, but belongs to no organization.
 #[test]
 fn hd9_the_address_of_a_utility_is_public() {
     let snapshot = bank().shared("utility").shared_broken("gone").snapshot();
-    let knobs = Knobs::default();
-    for who in [Some(user_id("analyst")), None] {
-        let viewer = Viewer::new(&snapshot, who, NOW, &knobs);
+    let settings = PolicySettings::default();
+    for user in [Some(user_id("analyst")), None] {
+        let viewer = Viewer::new(&snapshot, user, NOW, &settings);
         assert_eq!(
             viewer.level(address_of("utility")),
             (Level::Full, LevelReason::PublicAddress)
@@ -116,53 +117,53 @@ fn hd9_the_address_of_a_utility_is_public() {
     }
 }
 
-/// X9: what goes untraced while tracing of `eth_call` is off.
+/// X9: the calls that are not traced while tracing of `eth_call` is off.
 #[test]
-fn x9_only_plain_calls_of_reached_contracts_go_untraced() {
-    let on = bank().snapshot();
-    let off = bank()
+fn x9_only_plain_calls_of_accessible_contracts_are_not_traced() {
+    let traced = bank().snapshot();
+    let untraced = bank()
         .shared("utility")
         .toggle(SystemToggle::EthCallTracing, false, FUTURE)
         .snapshot();
     let call = |snapshot: &Snapshot, to: &str, block: &str| {
-        let who = ask(snapshot, "analyst");
-        verdict(&who.rpc("eth_call", json!([{"to": address_of(to), "data": "0x01020304"}, block])))
+        let request = request_as(snapshot, "analyst");
+        verdict(&request.rpc("eth_call", json!([{"to": address_of(to), "data": "0x01020304"}, block])))
     };
-    assert_eq!(call(&on, "bond", "latest"), "TRACE");
-    assert_eq!(call(&off, "bond", "latest"), "NODE");
+    assert_eq!(call(&traced, "bond", "latest"), "TRACE");
+    assert_eq!(call(&untraced, "bond", "latest"), "NODE");
     assert_eq!(
-        call(&off, "bond", "0x3e0"),
+        call(&untraced, "bond", "0x3e0"),
         "TRACE",
-        "the past is judged by its trace (H1)"
+        "history is evaluated with the trace (H1)"
     );
     assert_eq!(
-        call(&off, "utility", "latest"),
+        call(&untraced, "utility", "latest"),
         "TRACE",
-        "a tag is about code, which the trace shows"
+        "the tag requires the code, which only the trace contains"
     );
-    assert_eq!(call(&off, "foreign", "latest"), "foreign_org");
-    let who = ask(&off, "analyst");
+    assert_eq!(call(&untraced, "foreign", "latest"), "foreign_org");
+    let request = request_as(&untraced, "analyst");
     let estimate = json!([{"to": address_of("bond"), "data": "0x01020304"}]);
-    assert_eq!(verdict(&who.rpc("eth_estimateGas", estimate)), "TRACE");
-    let send = who.send_raw(address_of("analyst-wallet"), Some(address_of("bond")), [1, 2, 3, 4]);
+    assert_eq!(verdict(&request.rpc("eth_estimateGas", estimate)), "TRACE");
+    let send = request.send_raw(address_of("analyst-wallet"), Some(address_of("bond")), [1, 2, 3, 4]);
     assert_eq!(verdict(&send), "SEND", "sends are always traced");
-    assert_eq!(who.now, NOW);
+    assert_eq!(request.now, NOW);
     assert_eq!(
-        verdict(&ask(&off, "analyst").at(FUTURE).rpc(
+        verdict(&request_as(&untraced, "analyst").at_time(FUTURE).rpc(
             "eth_call",
             json!([{"to": address_of("bond"), "data": "0x01020304"}, "latest"])
         )),
         "TRACE",
-        "re-armed"
+        "the toggle has expired"
     );
-    let creation = ask(&off, "analyst").rpc("eth_call", json!([{"data": "0x6000"}, "latest"]));
+    let creation = request_as(&untraced, "analyst").rpc("eth_call", json!([{"data": "0x6000"}, "latest"]));
     assert_eq!(reason(&creation), DenyReason::DeployClaimRequired);
     assert!(Method::Call.as_str().starts_with("eth_"));
 }
 
-/// G1: an access that ended gives nothing.
+/// G1: method access that has expired grants nothing.
 #[test]
-fn g1_an_access_with_an_end_ends() {
+fn g1_method_access_expires() {
     let snapshot = bank()
         .group("guests")
         .every_method()
@@ -170,7 +171,13 @@ fn g1_an_access_with_an_end_ends() {
         .user("guest")
         .member("guests")
         .snapshot();
-    let ask_at = |now| verdict(&ask(&snapshot, "guest").at(now).rpc("eth_syncing", json!([])));
-    assert_eq!(ask_at(NOW), "FORWARD");
-    assert_eq!(ask_at(FUTURE), "method_not_allowed");
+    let verdict_at = |now| {
+        verdict(
+            &request_as(&snapshot, "guest")
+                .at_time(now)
+                .rpc("eth_syncing", json!([])),
+        )
+    };
+    assert_eq!(verdict_at(NOW), "FORWARD");
+    assert_eq!(verdict_at(FUTURE), "method_not_allowed");
 }

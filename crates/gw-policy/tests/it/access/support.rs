@@ -1,111 +1,111 @@
-//! Asking for a decision in one line.
+//! Builders for access requests, and accessors for their decisions.
 
 use gw_evm::{
-    BlockId, Call, CallRequest, ChainRules, Extras, Lookup, Method, ParamError, SignedTransaction, Simulation,
-    SimulationKind, VisibleTo, call,
+    BlockId, Call, CallRequest, ChainRules, CustomMethods, Method, MethodLookup, ParamError, SignedTransaction,
+    Simulation, SimulationKind, VisibleTo, call,
 };
 use gw_policy::{
-    Knobs, Snapshot,
-    access::{Caller, Decision, HeadFacts, NamedOrg, Permit, Plan, Question, decide},
+    PolicySettings, Snapshot,
+    access::{AccessRequest, Caller, Decision, HeadFacts, NamedOrg, Permit, Plan, decide},
     testing::{NOW, org_id, user_id},
 };
 use gw_types::{Address, B256, Bytes, DenyReason, OrgId, Timestamp, U256};
 use serde_json::{json, value::to_raw_value};
 
-/// The followed head of every test.
+/// The head block number in every test.
 pub(super) const HEAD: u64 = 1000;
 
-/// A question in the making.
-pub(super) struct Ask<'s> {
+/// Builds an access request.
+pub(super) struct RequestBuilder<'s> {
     pub(super) snapshot: &'s Snapshot,
     pub(super) caller: Caller,
-    pub(super) named: NamedOrg,
+    pub(super) named_org: NamedOrg,
     pub(super) visible_to: VisibleTo,
-    pub(super) knobs: Knobs,
+    pub(super) settings: PolicySettings,
     pub(super) now: Timestamp,
-    pub(super) extras: Extras,
+    pub(super) custom_methods: CustomMethods,
 }
 
-/// Asks as the user of this name, as the snapshot knows them.
-pub(super) fn ask<'s>(snapshot: &'s Snapshot, user: &str) -> Ask<'s> {
+/// A request by the user of this name in the snapshot.
+pub(super) fn request_as<'s>(snapshot: &'s Snapshot, user: &str) -> RequestBuilder<'s> {
     let caller = snapshot.user(user_id(user)).map(|user| Caller::User(user.clone()));
-    ask_as(snapshot, caller.unwrap_or_else(|| panic!("no user `{user}`")))
+    request_from(snapshot, caller.unwrap_or_else(|| panic!("no user `{user}`")))
 }
 
-/// Asks without a token.
-pub(super) fn ask_anonymously(snapshot: &Snapshot) -> Ask<'_> {
-    ask_as(snapshot, Caller::Anonymous)
+/// A request without a token.
+pub(super) fn anonymous_request(snapshot: &Snapshot) -> RequestBuilder<'_> {
+    request_from(snapshot, Caller::Anonymous)
 }
 
-pub(super) fn ask_as(snapshot: &Snapshot, caller: Caller) -> Ask<'_> {
-    Ask {
+pub(super) fn request_from(snapshot: &Snapshot, caller: Caller) -> RequestBuilder<'_> {
+    RequestBuilder {
         snapshot,
         caller,
-        named: NamedOrg::Unnamed,
+        named_org: NamedOrg::Unnamed,
         visible_to: VisibleTo::default(),
-        knobs: Knobs::default(),
+        settings: PolicySettings::default(),
         now: NOW,
-        extras: Extras::default(),
+        custom_methods: CustomMethods::default(),
     }
 }
 
-impl Ask<'_> {
-    pub(super) fn naming(mut self, org: &str) -> Self {
-        self.named = NamedOrg::Org(org_id(org));
+impl RequestBuilder<'_> {
+    pub(super) fn in_org(mut self, org: &str) -> Self {
+        self.named_org = NamedOrg::Org(org_id(org));
         self
     }
 
-    pub(super) fn sharing(mut self, entries: &[&str]) -> Self {
+    pub(super) fn visible_to(mut self, entries: &[&str]) -> Self {
         self.visible_to = VisibleTo::read(&to_raw_value(entries).unwrap());
         self
     }
 
-    /// Where the operator's file says this.
-    pub(super) fn beside(mut self, file: &serde_json::Value) -> Self {
-        self.extras = Extras::parse(&file.to_string(), true).unwrap();
+    /// Adds the custom methods of this file.
+    pub(super) fn with_custom_methods(mut self, file: &serde_json::Value) -> Self {
+        self.custom_methods = CustomMethods::parse(&file.to_string(), true).unwrap();
         self
     }
 
-    pub(super) fn at(mut self, now: Timestamp) -> Self {
+    pub(super) fn at_time(mut self, now: Timestamp) -> Self {
         self.now = now;
         self
     }
 
-    pub(super) fn with(mut self, change: impl FnOnce(&mut Knobs)) -> Self {
-        change(&mut self.knobs);
+    pub(super) fn with_settings(mut self, change: impl FnOnce(&mut PolicySettings)) -> Self {
+        change(&mut self.settings);
         self
     }
 
-    /// Asks about a method by name, its parameters as a client writes them.
+    /// Decides a call of a method by name, with parameters in the format of a client.
     pub(super) fn rpc(&self, name: &str, params: serde_json::Value) -> Decision {
-        let lookup = self.extras.lookup(name);
+        let lookup = self.custom_methods.lookup(name);
         let raw = to_raw_value(&params).unwrap();
-        let parsed = match (&lookup, lookup.row()) {
+        let parsed = match (&lookup, lookup.method()) {
             (_, Some(row)) => call::parse(row, Some(&raw), ChainRules { chain_id: 1 }),
-            (Lookup::Extra(extra), None) => call::unexamined(extra.name(), Some(&raw)),
+            (MethodLookup::Custom(method), None) => call::passthrough(method.name(), Some(&raw)),
             (_, None) => Err(ParamError::invalid("not parsed")),
         };
         let parsed = parsed.map(|parsed| parsed.call);
-        self.judge(lookup, parsed.as_ref())
+        self.decide(lookup, parsed.as_ref())
     }
 
-    /// Asks about a call that has no short form on the wire.
+    /// Decides a parsed call.
     pub(super) fn call(&self, method: Method, call: &Call) -> Decision {
-        self.judge(Lookup::Known(method), Ok(call))
+        self.decide(MethodLookup::Registered(method), Ok(call))
     }
 
-    fn judge(&self, lookup: Lookup, call: Result<&Call, &ParamError>) -> Decision {
-        let question = Question {
+    fn decide(&self, lookup: MethodLookup, call: Result<&Call, &ParamError>) -> Decision {
+        let request = AccessRequest {
             caller: &self.caller,
             lookup,
             call,
             visible_to: &self.visible_to,
-            named_org: self.named,
+            named_org: self.named_org,
             now: self.now,
             head: HeadFacts { number: HEAD },
-            knobs: &self.knobs,
+            knobs: &self.settings,
         };
-        decide(self.snapshot, &question)
+        decide(self.snapshot, &request)
     }
 
     pub(super) fn eth_call(&self, to: Address, data: impl Into<Bytes>) -> Decision {
@@ -130,7 +130,7 @@ pub(super) fn simulate(kind: SimulationKind, to: Address, data: impl Into<Bytes>
     }))
 }
 
-/// A signed transaction; the signature itself is `gw-evm`'s to test.
+/// A signed transaction. Tests of `gw-evm` cover the signature itself.
 pub(super) fn signed(sender: Address, nonce: u64, to: Option<Address>, data: impl Into<Bytes>) -> Call {
     let request = CallRequest {
         from: Some(sender),
@@ -150,7 +150,7 @@ pub(super) fn signed(sender: Address, nonce: u64, to: Option<Address>, data: imp
     }))
 }
 
-/// The same, moving value.
+/// A signed transaction without data that transfers value.
 pub(super) fn payment(sender: Address, to: Address) -> Call {
     let mut call = signed(sender, 0, Some(to), Bytes::new());
     if let Call::SendRaw(signed) = &mut call {
@@ -159,7 +159,7 @@ pub(super) fn payment(sender: Address, to: Address) -> Call {
     call
 }
 
-/// What came of it, in a word: the plan, the reason, or `400`.
+/// A short form of the decision: the plan, the deny reason, or `400`.
 pub(super) fn verdict(decision: &Decision) -> String {
     match decision {
         Decision::Allow(permit) => plan(permit).to_owned(),
@@ -178,8 +178,8 @@ fn plan(permit: &Permit) -> &'static str {
         Plan::Simulate => "TRACE",
         Plan::Untraced => "NODE",
         Plan::Send => "SEND",
-        Plan::Unexamined => "UNEXAMINED",
-        Plan::Live => "LIVE",
+        Plan::Passthrough => "UNEXAMINED",
+        Plan::Subscription => "LIVE",
     }
 }
 
@@ -191,7 +191,7 @@ pub(super) fn permit(decision: Decision) -> Permit {
     }
 }
 
-/// Why, and where it is filed.
+/// The deny reason, and the organization in whose access log the denial is recorded.
 pub(super) fn denial(decision: &Decision) -> (DenyReason, Option<OrgId>) {
     match decision {
         Decision::Deny(denial) => (denial.reason, denial.org),
@@ -199,12 +199,12 @@ pub(super) fn denial(decision: &Decision) -> (DenyReason, Option<OrgId>) {
     }
 }
 
-/// The reason alone.
+/// The deny reason.
 pub(super) fn reason(decision: &Decision) -> DenyReason {
     denial(decision).0
 }
 
-/// `{to, data}` as clients write it.
+/// A call object `{to, data}` in the format of clients.
 pub(super) fn call_object(to: Address, data: &Bytes) -> serde_json::Value {
     json!({"to": to, "data": data})
 }

@@ -1,9 +1,10 @@
-//! Who may use which method, as two tables an operator can read. A change here is a change of who may do what.
+//! Two tables of the access rules: methods by role, and targets by role. A changed table is a change of access
+//! rights.
 //!
-//! CAPITALS: allowed, and how it is answered. Small letters: the reason in the access log; the caller sees only the
-//! opaque 404 (and `400` for an error that is theirs to see).
+//! Upper case is the plan of an allowed call. Lower case is the deny reason in the access log; the caller only gets
+//! the generic 404. `400` is a parameter error that the caller gets.
 
-use super::support::{Ask, ask, ask_anonymously, payment, signed, verdict};
+use super::support::{RequestBuilder, anonymous_request, payment, request_as, signed, verdict};
 use gw_evm::Method;
 use gw_policy::{
     Snapshot,
@@ -14,7 +15,7 @@ use gw_types::{Address, Claim};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// One bank with every kind of person, a rival, and one contract per kind of reach.
+/// A bank with every kind of user, a rival, and one contract for each kind of access.
 fn everybody() -> Snapshot {
     world()
         .org("bank")
@@ -105,11 +106,11 @@ const ROLES: [&str; 12] = [
     "banned",
 ];
 
-fn as_role<'s>(snapshot: &'s Snapshot, role: &str) -> Ask<'s> {
+fn as_role<'s>(snapshot: &'s Snapshot, role: &str) -> RequestBuilder<'s> {
     if role == "anonymous" {
-        ask_anonymously(snapshot)
+        anonymous_request(snapshot)
     } else {
-        ask(snapshot, role)
+        request_as(snapshot, role)
     }
 }
 
@@ -118,7 +119,7 @@ fn wallet(role: &str) -> Address {
 }
 
 /// A typical call of each method on the contract `granted`.
-fn typical(asked: &Ask<'_>, method: Method, role: &str) -> Decision {
+fn typical_call(request: &RequestBuilder<'_>, method: Method, role: &str) -> Decision {
     let (contract, hash) = (
         address_of("granted"),
         "0x00000000000000000000000000000000000000000000000000000000000000aa",
@@ -126,7 +127,7 @@ fn typical(asked: &Ask<'_>, method: Method, role: &str) -> Decision {
     let call = json!({"to": contract, "data": "0x70a08231"});
     let params: Value = match method {
         Method::SendRawTransaction => {
-            return asked.call(
+            return request.call(
                 method,
                 &signed(wallet(role), 0, Some(contract), [0x70, 0xa0, 0x82, 0x31]),
             );
@@ -163,11 +164,11 @@ fn typical(asked: &Ask<'_>, method: Method, role: &str) -> Decision {
         }
         _ => json!([]),
     };
-    asked.rpc(method.as_str(), params)
+    request.rpc(method.as_str(), params)
 }
 
-/// Short forms, so that a row fits a screen.
-fn short(verdict: &str) -> &str {
+/// Short forms of verdicts, so that a row fits on a screen.
+fn abbreviate(verdict: &str) -> &str {
     match verdict {
         "auth_required" => "auth",
         "method_not_allowed" => "method",
@@ -191,20 +192,20 @@ fn table(first: &str, columns: &[&str], rows: impl IntoIterator<Item = (String, 
     for (name, cells) in rows {
         let _ = write!(text, "\n{name:<42}");
         for cell in cells {
-            let _ = write!(text, " {:>14}", short(&cell));
+            let _ = write!(text, " {:>14}", abbreviate(&cell));
         }
     }
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// §9: each method on a contract of the bank that analysts, traders and ops were granted.
+/// §9: every method on a contract of the bank on which analysts, traders and ops have a grant.
 #[test]
-fn who_may_use_which_method() {
+fn methods_by_role() {
     let snapshot = everybody();
     let rows = Method::ALL.iter().map(|method| {
         let cells = ROLES
             .iter()
-            .map(|role| verdict(&typical(&as_role(&snapshot, role), *method, role)));
+            .map(|role| verdict(&typical_call(&as_role(&snapshot, role), *method, role)));
         (method.as_str().to_owned(), cells.collect())
     });
     insta::with_settings!({snapshot_path => "../../../../../docs/tables", prepend_module_to_snapshot => false}, {
@@ -239,34 +240,34 @@ fn target(name: &str, role: &str) -> Option<Address> {
     })
 }
 
-/// §10: what each target answers to somebody who may use every method.
+/// §10: the decisions for each target, for callers who may use every method.
 #[test]
-fn what_each_target_answers() {
+fn decisions_by_target() {
     let snapshot = everybody();
     let mut text = String::new();
     for role in ["trader", "ops", "org-admin"] {
-        let asked = ask(&snapshot, role);
+        let request = request_as(&snapshot, role);
         let rows = TARGETS.iter().map(|name| {
             let to = target(name, role);
-            let run = |method: &str| match to {
-                Some(to) => asked.rpc(method, json!([{"to": to, "data": "0x01020304"}])),
-                None => asked.rpc(method, json!([{"data": "0x01020304"}])),
+            let execute = |method: &str| match to {
+                Some(to) => request.rpc(method, json!([{"to": to, "data": "0x01020304"}])),
+                None => request.rpc(method, json!([{"data": "0x01020304"}])),
             };
-            let account = |method: &str, more: Value| match to {
-                Some(to) => verdict(&asked.rpc(method, Value::Array(vec![json!(to), more]))),
+            let account = |method: &str, second_param: Value| match to {
+                Some(to) => verdict(&request.rpc(method, Value::Array(vec![json!(to), second_param]))),
                 None => String::new(),
             };
-            let pay = |to| asked.call(Method::SendRawTransaction, &payment(wallet(role), to));
+            let pay = |to| request.call(Method::SendRawTransaction, &payment(wallet(role), to));
             let cells = vec![
-                verdict(&run("eth_call")),
-                verdict(&run("eth_estimateGas")),
-                verdict(&asked.send_raw(wallet(role), to, [1, 2, 3, 4])),
+                verdict(&execute("eth_call")),
+                verdict(&execute("eth_estimateGas")),
+                verdict(&request.send_raw(wallet(role), to, [1, 2, 3, 4])),
                 to.map_or_else(String::new, |to| verdict(&pay(to))),
                 account("eth_getBalance", json!("latest")),
                 account("eth_getCode", json!("latest")),
                 account("eth_getStorageAt", json!("0x0")),
                 to.map_or_else(String::new, |to| {
-                    verdict(&asked.rpc("eth_getLogs", json!([{"address": to}])))
+                    verdict(&request.rpc("eth_getLogs", json!([{"address": to}])))
                 }),
             ];
             ((*name).to_owned(), cells)

@@ -1,16 +1,16 @@
-//! What may be called, read and listed: the target table of §10, grants, functions, parameters, slots, claims.
+//! Tests of targets: the target table of §10, grants, functions, parameters, slots and claims.
 
 use super::{
-    execution::told,
-    support::{ask, payment, permit, reason, verdict},
+    execution::trace_builder,
+    support::{payment, permit, reason, request_as, verdict},
 };
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use gw_evm::{Call, Method, SimulationKind, VisibleTo, trace::FrameKind};
 use gw_policy::{
     Snapshot,
     access::Decision,
-    knobs::AddressQuery,
-    snapshot::{Comparison, MustBe},
+    settings::HiddenBalanceMode,
+    snapshot::{Comparison, Constraint},
     testing::{FUTURE, NOW, PAST, World, address_of, calldata, function, selector, world},
 };
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, U256};
@@ -54,13 +54,13 @@ fn word(address: Address) -> B256 {
 
 fn functions_of(snapshot: &Snapshot, user: &str, data: Bytes) -> String {
     let bond = address_of("bond");
-    let asked = ask(snapshot, user);
+    let request = request_as(snapshot, user);
     let outcomes = [
-        asked.eth_call(bond, data.clone()),
-        asked.rpc("eth_estimateGas", super::support::call_object(bond, &data).into_array()),
-        asked.send_raw(address_of("wallet"), Some(bond), data),
+        request.eth_call(bond, data.clone()),
+        request.rpc("eth_estimateGas", super::support::call_object(bond, &data).into_array()),
+        request.send_raw(address_of("wallet"), Some(bond), data),
     ];
-    // F2: calls, estimates and sends are one rule.
+    // F2: the same rule applies to calls, estimates and sends.
     let verdicts: Vec<String> = outcomes.iter().map(verdict).collect();
     match verdicts.as_slice() {
         [call, estimate, send] if call == "TRACE" && estimate == "TRACE" && send == "SEND" => "ok".to_owned(),
@@ -79,11 +79,11 @@ impl IntoArray for serde_json::Value {
     }
 }
 
-/// T2, K2: foreign, own-but-ungranted and unregistered contracts are out of reach alike.
+/// T2, K2: access is denied to foreign contracts, to own contracts without grant and to unregistered contracts.
 #[test]
-fn t2_what_is_out_of_reach_is_denied_and_nothing_differs_but_the_reason() {
+fn t2_targets_without_access_are_denied_and_differ_in_the_reason_only() {
     let snapshot = bank().snapshot();
-    let asked = ask(&snapshot, "analyst");
+    let request = request_as(&snapshot, "analyst");
     for (name, expected) in [
         ("foreign", DenyReason::ForeignOrg),
         ("ungranted", DenyReason::ContractNotPermitted),
@@ -91,14 +91,14 @@ fn t2_what_is_out_of_reach_is_denied_and_nothing_differs_but_the_reason() {
         ("victim-wallet", DenyReason::Unregistered),
     ] {
         let address = address_of(name);
-        assert_eq!(reason(&asked.eth_call(address, [1, 2, 3, 4])), expected, "{name}");
+        assert_eq!(reason(&request.eth_call(address, [1, 2, 3, 4])), expected, "{name}");
         assert_eq!(
-            reason(&asked.send_raw(address_of("wallet"), Some(address), [1, 2, 3, 4])),
+            reason(&request.send_raw(address_of("wallet"), Some(address), [1, 2, 3, 4])),
             expected,
             "{name}"
         );
         assert_eq!(
-            reason(&asked.rpc("eth_getStorageAt", json!([address, "0x0"]))),
+            reason(&request.rpc("eth_getStorageAt", json!([address, "0x0"]))),
             expected,
             "{name}"
         );
@@ -106,39 +106,39 @@ fn t2_what_is_out_of_reach_is_denied_and_nothing_differs_but_the_reason() {
 }
 
 #[test]
-fn t1_owning_organization_is_no_ground_for_a_call() {
+fn t1_membership_in_the_owning_organization_does_not_allow_a_call() {
     let snapshot = bank().user("colleague").member("analysts").snapshot();
     assert_eq!(
-        verdict(&ask(&snapshot, "colleague").eth_call(address_of("bond"), [1, 2, 3, 4])),
+        verdict(&request_as(&snapshot, "colleague").eth_call(address_of("bond"), [1, 2, 3, 4])),
         "TRACE"
     );
-    let ungranted = ask(&snapshot, "colleague").eth_call(address_of("ungranted"), [1, 2, 3, 4]);
+    let ungranted = request_as(&snapshot, "colleague").eth_call(address_of("ungranted"), [1, 2, 3, 4]);
     assert_eq!(reason(&ungranted), DenyReason::ContractNotPermitted);
 }
 
 #[test]
-fn k2_precompiles_are_everybodys() {
+fn k2_everybody_may_call_precompiles() {
     let snapshot = bank().snapshot();
     for last in [1u64, 9, 0x0a, 0x11, 0x100] {
         let precompile = Address::from_word(B256::from(gw_types::U256::from(last)));
         assert_eq!(
-            verdict(&ask(&snapshot, "analyst").eth_call(precompile, [1])),
+            verdict(&request_as(&snapshot, "analyst").eth_call(precompile, [1])),
             "TRACE",
             "{last:#x}"
         );
     }
     let beyond = Address::from_word(B256::from(gw_types::U256::from(0x12)));
     assert_eq!(
-        reason(&ask(&snapshot, "analyst").eth_call(beyond, [1])),
+        reason(&request_as(&snapshot, "analyst").eth_call(beyond, [1])),
         DenyReason::Unregistered
     );
 }
 
-/// §10, third column: a plain payment, its estimate; not its eth_call.
+/// §10, third column: a plain payment and its estimate, but not its `eth_call`.
 #[test]
-fn hd40_plain_payments_are_left_to_their_trace() {
+fn hd40_plain_payments_are_decided_by_their_trace() {
     let snapshot = bank().snapshot();
-    let asked = ask(&snapshot, "analyst");
+    let request = request_as(&snapshot, "analyst");
     for (name, sent) in [
         ("victim-wallet", "SEND"),
         ("nobody", "SEND"),
@@ -150,20 +150,20 @@ fn hd40_plain_payments_are_left_to_their_trace() {
         let to = address_of(name);
         let payment = super::support::payment(address_of("wallet"), to);
         assert_eq!(
-            verdict(&asked.call(Method::SendRawTransaction, &payment)),
+            verdict(&request.call(Method::SendRawTransaction, &payment)),
             sent,
             "{name}"
         );
-        let estimate = asked.rpc("eth_estimateGas", json!([{"to": to, "value": "0x1"}]));
+        let estimate = request.rpc("eth_estimateGas", json!([{"to": to, "value": "0x1"}]));
         assert_eq!(verdict(&estimate), sent.replace("SEND", "TRACE"), "{name}");
     }
     let call = super::support::simulate(SimulationKind::Call, address_of("nobody"), []);
-    assert_eq!(reason(&asked.call(Method::Call, &call)), DenyReason::Unregistered);
+    assert_eq!(reason(&request.call(Method::Call, &call)), DenyReason::Unregistered);
 }
 
-/// Decision 5, HD6, B21: constant zero unless Full, for every kind of address, never 404.
+/// Decision 5, HD6, B21: constant zero for every address without level Full, never 404.
 #[test]
-fn k8_balance_and_nonce_of_what_is_not_full_are_zero_whatever_it_is() {
+fn k8_balance_and_nonce_are_zero_for_every_address_without_level_full() {
     let snapshot = bank()
         .user("deployer")
         .member("analysts")
@@ -180,27 +180,27 @@ fn k8_balance_and_nonce_of_what_is_not_full_are_zero_whatever_it_is() {
         ("own-work", "ZERO"),
     ] {
         for method in ["eth_getBalance", "eth_getTransactionCount"] {
-            let decision = ask(&snapshot, "analyst").rpc(method, json!([address_of(name)]));
+            let decision = request_as(&snapshot, "analyst").rpc(method, json!([address_of(name)]));
             assert_eq!(verdict(&decision), expected, "{method} {name}");
             assert_eq!(
                 permit(decision).org(),
                 Some(gw_policy::testing::org_id("bank")),
-                "filed alike: {name}"
+                "recorded for the same organization: {name}"
             );
         }
     }
-    let own = ask(&snapshot, "deployer").rpc("eth_getBalance", json!([address_of("own-work")]));
+    let own = request_as(&snapshot, "deployer").rpc("eth_getBalance", json!([address_of("own-work")]));
     assert_eq!(verdict(&own), "FORWARD");
-    let zero = ask(&snapshot, "analyst").rpc("eth_getBalance", json!([Address::ZERO]));
+    let zero = request_as(&snapshot, "analyst").rpc("eth_getBalance", json!([Address::ZERO]));
     assert_eq!(verdict(&zero), "FORWARD");
 }
 
 #[test]
-fn k8_the_other_settings_never_show_a_contract_out_of_reach() {
+fn k8_no_setting_shows_a_contract_without_access() {
     let snapshot = bank().snapshot();
-    let asked = |query, name| {
-        let asked = ask(&snapshot, "analyst").with(|knobs| knobs.address_query = query);
-        verdict(&asked.rpc("eth_getBalance", json!([address_of(name)])))
+    let balance = |query, name| {
+        let request = request_as(&snapshot, "analyst").with_settings(|settings| settings.address_query = query);
+        verdict(&request.rpc("eth_getBalance", json!([address_of(name)])))
     };
     for (name, linked, off) in [
         ("victim-wallet", "ZERO", "FORWARD"),
@@ -208,14 +208,15 @@ fn k8_the_other_settings_never_show_a_contract_out_of_reach() {
         ("foreign", "ZERO", "ZERO"),
         ("ungranted", "ZERO", "ZERO"),
     ] {
-        assert_eq!(asked(AddressQuery::Linked, name), linked, "{name}");
-        assert_eq!(asked(AddressQuery::Off, name), off, "{name}");
+        assert_eq!(balance(HiddenBalanceMode::Linked, name), linked, "{name}");
+        assert_eq!(balance(HiddenBalanceMode::Off, name), off, "{name}");
     }
 }
 
-/// Decision 37: whoever owns an address without code, the answer is `0x`; so its plan is one for all.
+/// Decision 37: the code of an address without code is `0x` for everybody, so all addresses without access have the
+/// same plan.
 #[test]
-fn d37_code_out_of_reach_is_asked_for_all_the_same() {
+fn d37_code_without_access_is_requested_from_the_node() {
     let snapshot = bank().snapshot();
     for (name, expected) in [
         ("bond", "FORWARD"),
@@ -226,7 +227,7 @@ fn d37_code_out_of_reach_is_asked_for_all_the_same() {
         ("victim-wallet", "NO-CODE"),
     ] {
         assert_eq!(
-            verdict(&ask(&snapshot, "analyst").rpc("eth_getCode", json!([address_of(name)]))),
+            verdict(&request_as(&snapshot, "analyst").rpc("eth_getCode", json!([address_of(name)]))),
             expected,
             "{name}"
         );
@@ -234,26 +235,29 @@ fn d37_code_out_of_reach_is_asked_for_all_the_same() {
 }
 
 #[test]
-fn f1_null_is_every_function_a_list_only_its_own_an_empty_list_none() {
+fn f1_null_allows_every_function_a_list_its_entries_an_empty_list_none() {
     let transfer = calldata("transfer(address,uint256)", [B256::ZERO, B256::ZERO]);
     let balance = calldata("balanceOf(address)", [word(address_of("wallet"))]);
     let snapshot = bank().snapshot();
     assert_eq!(functions_of(&snapshot, "analyst", transfer.clone()), "ok");
     assert_eq!(functions_of(&snapshot, "analyst", Bytes::new()), "ok");
-    let listed = bank()
+    let with_list = bank()
         .contract("bond")
         .grant("analysts")
         .functions([function("balanceOf(address)", [])])
         .snapshot();
-    assert_eq!(functions_of(&listed, "analyst", balance.clone()), "ok");
-    assert_eq!(functions_of(&listed, "analyst", transfer), "function_not_permitted");
-    let none = bank().contract("bond").grant("analysts").functions([]).snapshot();
-    assert_eq!(functions_of(&none, "analyst", balance), "function_not_permitted");
+    assert_eq!(functions_of(&with_list, "analyst", balance.clone()), "ok");
+    assert_eq!(functions_of(&with_list, "analyst", transfer), "function_not_permitted");
+    let with_empty_list = bank().contract("bond").grant("analysts").functions([]).snapshot();
+    assert_eq!(
+        functions_of(&with_empty_list, "analyst", balance),
+        "function_not_permitted"
+    );
 }
 
 /// F2: calldata too short for a selector, plain value included.
 #[test]
-fn f2_without_a_selector_a_restricted_contract_is_closed() {
+fn f2_calls_without_a_selector_to_a_restricted_contract_are_denied() {
     let snapshot = bank()
         .contract("bond")
         .grant("analysts")
@@ -268,19 +272,19 @@ fn f2_without_a_selector_a_restricted_contract_is_closed() {
 }
 
 #[test]
-fn f3_self_is_any_address_of_the_caller_and_the_calldata_must_be_the_one_encoding() {
-    let rule = || function("balanceOf(address)", [(0, MustBe::Own)]);
+fn f3_self_is_any_address_of_the_caller_and_the_calldata_must_be_canonical() {
+    let rule = || function("balanceOf(address)", [(0, Constraint::Own)]);
     let world = bank()
         .contract("bond")
         .abi(TOKEN_ABI)
         .grant("analysts")
         .functions([rule()]);
     let snapshot = world.snapshot();
-    let judge = |data: Bytes| functions_of(&snapshot, "analyst", data);
+    let verdict_for = |data: Bytes| functions_of(&snapshot, "analyst", data);
     let own = calldata("balanceOf(address)", [word(address_of("wallet"))]);
-    assert_eq!(judge(own.clone()), "ok");
+    assert_eq!(verdict_for(own.clone()), "ok");
     assert_eq!(
-        judge(calldata("balanceOf(address)", [word(address_of("victim-wallet"))])),
+        verdict_for(calldata("balanceOf(address)", [word(address_of("victim-wallet"))])),
         "param_rule"
     );
     let mut dirty = own.to_vec();
@@ -288,23 +292,26 @@ fn f3_self_is_any_address_of_the_caller_and_the_calldata_must_be_the_one_encodin
     let mut trailing = own.to_vec();
     trailing.push(0);
     for bad in [dirty, trailing, own[..35].to_vec(), own[..4].to_vec()] {
-        assert_eq!(judge(bad.into()), "param_rule");
+        assert_eq!(verdict_for(bad.into()), "param_rule");
     }
-    // A second rule for the selector is an alternative (G7): the whole set must hold, not a mixture.
+    // A second rule for the selector is an alternative (G7): one rule must hold completely.
     let limited = |to: &str| {
         let params = [
-            (0, MustBe::Word(word(address_of(to)))),
-            (1, MustBe::Word(B256::with_last_byte(5))),
+            (0, Constraint::Word(word(address_of(to)))),
+            (1, Constraint::Word(B256::with_last_byte(5))),
         ];
         function("transfer(address,uint256)", params)
     };
-    let both = bank()
+    let snapshot = bank()
         .contract("bond")
         .abi(TOKEN_ABI)
         .grant("analysts")
         .functions([
             limited("a"),
-            function("transfer(address,uint256)", [(0, MustBe::Word(word(address_of("b"))))]),
+            function(
+                "transfer(address,uint256)",
+                [(0, Constraint::Word(word(address_of("b"))))],
+            ),
         ])
         .snapshot();
     let transfer = |to: &str, value: u8| {
@@ -313,15 +320,15 @@ fn f3_self_is_any_address_of_the_caller_and_the_calldata_must_be_the_one_encodin
             [word(address_of(to)), B256::with_last_byte(value)],
         )
     };
-    assert_eq!(functions_of(&both, "analyst", transfer("a", 5)), "ok");
-    assert_eq!(functions_of(&both, "analyst", transfer("b", 7)), "ok");
-    assert_eq!(functions_of(&both, "analyst", transfer("a", 7)), "param_rule");
+    assert_eq!(functions_of(&snapshot, "analyst", transfer("a", 5)), "ok");
+    assert_eq!(functions_of(&snapshot, "analyst", transfer("b", 7)), "ok");
+    assert_eq!(functions_of(&snapshot, "analyst", transfer("a", 7)), "param_rule");
 }
 
 #[test]
-fn f3_without_an_abi_an_index_or_an_address_type_no_rule_holds() {
+fn f3_rules_need_an_abi_a_valid_index_and_an_address_type() {
     let own = calldata("balanceOf(address)", [word(address_of("wallet"))]);
-    let ruled = |index, abi: Option<&str>| {
+    let with_rule = |index, abi: Option<&str>| {
         let world = bank().contract("bond");
         let world = match abi {
             Some(abi) => world.abi(abi),
@@ -329,13 +336,16 @@ fn f3_without_an_abi_an_index_or_an_address_type_no_rule_holds() {
         };
         world
             .grant("analysts")
-            .functions([function("balanceOf(address)", [(index, MustBe::Own)])])
+            .functions([function("balanceOf(address)", [(index, Constraint::Own)])])
             .snapshot()
     };
-    assert_eq!(functions_of(&ruled(0, None), "analyst", own.clone()), "param_rule");
-    assert_eq!(functions_of(&ruled(1, Some(TOKEN_ABI)), "analyst", own), "param_rule");
-    // `self` on a uint256 that happens to spell the caller's address.
-    let amount = function("transfer(address,uint256)", [(1, MustBe::Own)]);
+    assert_eq!(functions_of(&with_rule(0, None), "analyst", own.clone()), "param_rule");
+    assert_eq!(
+        functions_of(&with_rule(1, Some(TOKEN_ABI)), "analyst", own),
+        "param_rule"
+    );
+    // `self` on a `uint256` that has the value of the caller's address.
+    let amount = function("transfer(address,uint256)", [(1, Constraint::Own)]);
     let snapshot = bank()
         .contract("bond")
         .abi(TOKEN_ABI)
@@ -346,12 +356,12 @@ fn f3_without_an_abi_an_index_or_an_address_type_no_rule_holds() {
     assert_eq!(functions_of(&snapshot, "analyst", data), "param_rule");
 }
 
-/// F3: every operator, against an amount and an address.
+/// F3: every operator, on an amount and on an address.
 #[test]
-fn f3_operators_compare_numbers_and_name_the_organizations_own() {
+fn f3_operators_compare_numbers_and_match_contracts_of_the_organization() {
     let number = |n: u8| B256::with_last_byte(n);
-    let holds = |index, must_be: MustBe, to: B256, amount: B256| {
-        let rule = function("transfer(address,uint256)", [(index, must_be)]);
+    let holds = |index, constraint: Constraint, to: B256, amount: B256| {
+        let rule = function("transfer(address,uint256)", [(index, constraint)]);
         let snapshot = bank()
             .contract("bond")
             .abi(TOKEN_ABI)
@@ -364,8 +374,8 @@ fn f3_operators_compare_numbers_and_name_the_organizations_own() {
             calldata("transfer(address,uint256)", [to, amount]),
         ) == "ok"
     };
-    let amount = |must_be: MustBe, n: B256| holds(1, must_be, B256::ZERO, n);
-    let compare = |comparison| MustBe::Compare(comparison, number(5));
+    let amount = |constraint: Constraint, n: B256| holds(1, constraint, B256::ZERO, n);
+    let compare = |comparison| Constraint::Compare(comparison, number(5));
     for (comparison, four, five, six) in [
         (Comparison::NotEqual, true, false, true),
         (Comparison::Less, true, false, false),
@@ -373,52 +383,56 @@ fn f3_operators_compare_numbers_and_name_the_organizations_own() {
         (Comparison::More, false, false, true),
         (Comparison::AtLeast, false, true, true),
     ] {
-        let found = [4, 5, 6].map(|n| amount(compare(comparison), number(n)));
-        assert_eq!(found, [four, five, six], "{comparison:?}");
+        let results = [4, 5, 6].map(|n| amount(compare(comparison), number(n)));
+        assert_eq!(results, [four, five, six], "{comparison:?}");
     }
     let huge = B256::repeat_byte(0xff);
     assert!(
         amount(compare(Comparison::More), huge),
         "unsigned: all ones is the largest, not minus one"
     );
-    let one_of = || MustBe::OneOf(vec![number(1), number(3)]);
+    let one_of = || Constraint::OneOf(vec![number(1), number(3)]);
     assert_eq!([1, 2, 3].map(|n| amount(one_of(), number(n))), [true, false, true]);
-    // An address has no order, and only an address is the organization's.
-    let to = |must_be: MustBe, name: &str| holds(0, must_be, word(address_of(name)), B256::ZERO);
+    // Addresses are not ordered, and only an address can belong to the organization.
+    let to = |constraint: Constraint, name: &str| holds(0, constraint, word(address_of(name)), B256::ZERO);
     assert!(!to(compare(Comparison::More), "bond") && !to(compare(Comparison::AtMost), "bond"));
-    assert!(to(MustBe::Org, "bond"));
-    // RT26: a member's wallet is none, or the rule would tell whose wallets are members'.
-    assert!(!to(MustBe::Org, "wallet"));
-    assert!(!to(MustBe::Org, "victim-wallet") && !to(MustBe::Org, "nobody"));
+    assert!(to(Constraint::Org, "bond"));
+    // RT26: wallets of members do not match, because the rule would reveal which wallets belong to members.
+    assert!(!to(Constraint::Org, "wallet"));
+    assert!(!to(Constraint::Org, "victim-wallet") && !to(Constraint::Org, "nobody"));
     assert!(
-        !amount(MustBe::Org, word(address_of("bond"))),
-        "a number that spells an address"
+        !amount(Constraint::Org, word(address_of("bond"))),
+        "a number with the value of an address"
     );
 }
 
 /// F3: signed numbers are ordered by their sign.
 #[test]
-fn f3_signed_numbers_have_their_order() {
+fn f3_signed_numbers_are_compared_as_signed() {
     let abi = r#"[{"type":"function","name":"move","stateMutability":"view","inputs":[{"name":"by","type":"int8"}],
         "outputs":[]}]"#;
-    let rule = function("move(int8)", [(0, MustBe::Compare(Comparison::Less, B256::ZERO))]);
+    let rule = function("move(int8)", [(0, Constraint::Compare(Comparison::Less, B256::ZERO))]);
     let snapshot = bank()
         .contract("bond")
         .abi(abi)
         .grant("analysts")
         .functions([rule])
         .snapshot();
-    let by = |by: B256| functions_of(&snapshot, "analyst", calldata("move(int8)", [by]));
-    assert_eq!(by(B256::repeat_byte(0xff)), "ok", "minus one");
-    assert_eq!(by(B256::ZERO), "param_rule");
-    assert_eq!(by(B256::with_last_byte(0x7f)), "param_rule");
-    assert_eq!(by(B256::with_last_byte(0xff)), "param_rule", "dirty: 255 is no int8");
+    let verdict_for = |value: B256| functions_of(&snapshot, "analyst", calldata("move(int8)", [value]));
+    assert_eq!(verdict_for(B256::repeat_byte(0xff)), "ok", "minus one");
+    assert_eq!(verdict_for(B256::ZERO), "param_rule");
+    assert_eq!(verdict_for(B256::with_last_byte(0x7f)), "param_rule");
+    assert_eq!(
+        verdict_for(B256::with_last_byte(0xff)),
+        "param_rule",
+        "not canonical: 255 is not an int8"
+    );
 }
 
 /// HD13: an address inferred for the caller but proved by somebody else is not `self`.
 #[test]
-fn f3_self_asks_the_one_predicate() {
-    let rule = function("balanceOf(address)", [(0, MustBe::Own)]);
+fn f3_self_follows_the_rule_of_address_ownership() {
+    let rule = function("balanceOf(address)", [(0, Constraint::Own)]);
     let world = bank()
         .user("analyst")
         .system_link("victim-wallet")
@@ -431,7 +445,7 @@ fn f3_self_asks_the_one_predicate() {
 
 #[test]
 fn g7_an_unrestricted_grant_wins_over_a_restricted_one() {
-    let both = bank()
+    let with_both_grants = bank()
         .contract("bond")
         .grant("analysts")
         .functions([])
@@ -439,8 +453,8 @@ fn g7_an_unrestricted_grant_wins_over_a_restricted_one() {
         .user("analyst")
         .member("others")
         .snapshot();
-    assert_eq!(functions_of(&both, "analyst", [9, 9, 9, 9].into()), "ok");
-    let unions = bank()
+    assert_eq!(functions_of(&with_both_grants, "analyst", [9, 9, 9, 9].into()), "ok");
+    let with_two_lists = bank()
         .contract("bond")
         .grant("analysts")
         .functions([function("a()", [])])
@@ -450,34 +464,37 @@ fn g7_an_unrestricted_grant_wins_over_a_restricted_one() {
         .member("others")
         .snapshot();
     for signature in ["a()", "b()"] {
-        assert_eq!(functions_of(&unions, "analyst", calldata(signature, [])), "ok");
+        assert_eq!(functions_of(&with_two_lists, "analyst", calldata(signature, [])), "ok");
     }
     assert_eq!(
-        functions_of(&unions, "analyst", calldata("c()", [])),
+        functions_of(&with_two_lists, "analyst", calldata("c()", [])),
         "function_not_permitted"
     );
 }
 
 #[test]
-fn k7_the_deployer_keeps_its_functions_without_admin_or_upgrade_while_a_member() {
+fn k7_a_deployer_who_is_a_member_may_call_but_not_administer_or_upgrade() {
     let snapshot = bank().contract("ungranted").deployed_by("analyst").snapshot();
-    let asked = ask(&snapshot, "analyst");
-    assert_eq!(verdict(&asked.eth_call(address_of("ungranted"), [1, 2, 3, 4])), "TRACE");
-    let slot = json!([address_of("ungranted"), B256::ZERO]);
-    assert_eq!(reason(&asked.rpc("eth_getStorageAt", slot)), DenyReason::ParamRule);
-    let upgrade = calldata("upgradeTo(address)", [word(address_of("bond"))]);
-    let sent = asked.send_raw(address_of("wallet"), Some(address_of("ungranted")), upgrade);
-    assert_eq!(reason(&sent), DenyReason::UpgradeClaimRequired);
-    let left = bank().contract("ungranted").deployed_by("victim").snapshot();
+    let request = request_as(&snapshot, "analyst");
     assert_eq!(
-        reason(&ask(&left, "victim").eth_call(address_of("ungranted"), [1, 2, 3, 4])),
+        verdict(&request.eth_call(address_of("ungranted"), [1, 2, 3, 4])),
+        "TRACE"
+    );
+    let slot = json!([address_of("ungranted"), B256::ZERO]);
+    assert_eq!(reason(&request.rpc("eth_getStorageAt", slot)), DenyReason::ParamRule);
+    let upgrade = calldata("upgradeTo(address)", [word(address_of("bond"))]);
+    let decision = request.send_raw(address_of("wallet"), Some(address_of("ungranted")), upgrade);
+    assert_eq!(reason(&decision), DenyReason::UpgradeClaimRequired);
+    let deployed_by_outsider = bank().contract("ungranted").deployed_by("victim").snapshot();
+    assert_eq!(
+        reason(&request_as(&deployed_by_outsider, "victim").eth_call(address_of("ungranted"), [1, 2, 3, 4])),
         DenyReason::ForeignOrg
     );
 }
 
 #[test]
-fn slots_of_a_contract_are_the_standard_ones_unless_admin() {
-    // §9: ERC-1967 implementation, admin, beacon and the diamond's, written in full.
+fn only_admins_read_slots_other_than_the_standard_ones() {
+    // §9: the ERC-1967 slots of implementation, admin and beacon, and the diamond slot, with all 32 bytes.
     let snapshot = bank()
         .group("keepers")
         .every_method()
@@ -493,7 +510,8 @@ fn slots_of_a_contract_are_the_standard_ones_unless_admin() {
         .member("admins")
         .snapshot();
     let bond = address_of("bond");
-    let read = |user: &str, slot: &str| verdict(&ask(&snapshot, user).rpc("eth_getStorageAt", json!([bond, slot])));
+    let read =
+        |user: &str, slot: &str| verdict(&request_as(&snapshot, user).rpc("eth_getStorageAt", json!([bond, slot])));
     for slot in [
         "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc",
         "0xb53127684a568b3173ae13b9f8a6016e243e63b6e8ee1178d6a717850b5d6103",
@@ -514,7 +532,7 @@ fn slots_of_a_contract_are_the_standard_ones_unless_admin() {
 }
 
 #[test]
-fn c3_a_grant_level_admin_is_beyond_function_rules_on_that_contract_only() {
+fn c3_function_rules_do_not_apply_to_a_grant_level_admin_on_that_contract() {
     let snapshot = bank()
         .contract("bond")
         .grant("analysts")
@@ -525,8 +543,8 @@ fn c3_a_grant_level_admin_is_beyond_function_rules_on_that_contract_only() {
         .functions([])
         .snapshot();
     assert_eq!(functions_of(&snapshot, "analyst", [1, 2, 3, 4].into()), "ok");
-    let other = ask(&snapshot, "analyst").eth_call(address_of("other"), [1, 2, 3, 4]);
-    assert_eq!(reason(&other), DenyReason::FunctionNotPermitted);
+    let decision = request_as(&snapshot, "analyst").eth_call(address_of("other"), [1, 2, 3, 4]);
+    assert_eq!(reason(&decision), DenyReason::FunctionNotPermitted);
     assert_eq!(
         gw_policy::access::admin::status(&snapshot, gw_policy::testing::user_id("analyst"), NOW).full,
         []
@@ -565,7 +583,7 @@ fn u1_an_upgrade_needs_the_claim_and_an_implementation_of_the_organization() {
         };
         let send = |claim: bool, data: Bytes| {
             let snapshot = world(claim).snapshot();
-            verdict(&ask(&snapshot, "analyst").send_raw(address_of("wallet"), Some(address_of("bond")), data))
+            verdict(&request_as(&snapshot, "analyst").send_raw(address_of("wallet"), Some(address_of("bond")), data))
         };
         assert_eq!(send(true, data("next")), "SEND", "{signature}");
         assert_eq!(send(false, data("next")), "upgrade_claim_required", "{signature}");
@@ -598,33 +616,36 @@ fn c2_creations_need_the_deploy_claim_and_init_code() {
     let creation = json!([{"data": "0x6001"}]);
     for name in ["eth_call", "eth_estimateGas"] {
         assert_eq!(
-            reason(&ask(&snapshot, "analyst").rpc(name, creation.clone())),
+            reason(&request_as(&snapshot, "analyst").rpc(name, creation.clone())),
             DenyReason::DeployClaimRequired
         );
-        assert_eq!(verdict(&ask(&snapshot, "ops").rpc(name, creation.clone())), "TRACE");
         assert_eq!(
-            reason(&ask(&snapshot, "ops").rpc(name, json!([{}]))),
+            verdict(&request_as(&snapshot, "ops").rpc(name, creation.clone())),
+            "TRACE"
+        );
+        assert_eq!(
+            reason(&request_as(&snapshot, "ops").rpc(name, json!([{}]))),
             DenyReason::InvalidRequestShape
         );
     }
-    let sent = ask(&snapshot, "analyst").send_raw(address_of("wallet"), None, [0x60]);
-    assert_eq!(reason(&sent), DenyReason::DeployClaimRequired);
+    let decision = request_as(&snapshot, "analyst").send_raw(address_of("wallet"), None, [0x60]);
+    assert_eq!(reason(&decision), DenyReason::DeployClaimRequired);
     assert_eq!(
-        verdict(&ask(&snapshot, "ops").send_raw(address_of("ops-wallet"), None, [0x60])),
+        verdict(&request_as(&snapshot, "ops").send_raw(address_of("ops-wallet"), None, [0x60])),
         "SEND"
     );
-    let empty = ask(&snapshot, "ops").send_raw(address_of("ops-wallet"), None, []);
+    let empty = request_as(&snapshot, "ops").send_raw(address_of("ops-wallet"), None, []);
     assert_eq!(reason(&empty), DenyReason::InvalidRequestShape);
-    // B6: the node's own keys are no way round.
+    // B6: signing with keys of the node does not circumvent the rule.
     let by_node = json!([{"from": address_of("wallet"), "data": "0x6001"}]);
     assert_eq!(
-        reason(&ask(&snapshot, "analyst").rpc("eth_sendTransaction", by_node)),
+        reason(&request_as(&snapshot, "analyst").rpc("eth_sendTransaction", by_node)),
         DenyReason::DeployClaimRequired
     );
 }
 
 #[test]
-fn org_admins_hold_every_claim_on_their_organization() {
+fn org_admins_have_every_claim_in_their_organization() {
     let snapshot = bank()
         .group("admins")
         .org_admin()
@@ -634,26 +655,29 @@ fn org_admins_hold_every_claim_on_their_organization() {
         .link("admin-wallet")
         .contract("next")
         .snapshot();
-    let asked = ask(&snapshot, "admin");
+    let request = request_as(&snapshot, "admin");
     assert_eq!(
-        verdict(&asked.send_raw(address_of("admin-wallet"), None, [0x60])),
+        verdict(&request.send_raw(address_of("admin-wallet"), None, [0x60])),
         "SEND"
     );
     let upgrade = calldata("upgradeTo(address)", [word(address_of("next"))]);
     assert_eq!(
-        verdict(&asked.send_raw(address_of("admin-wallet"), Some(address_of("bond")), upgrade)),
+        verdict(&request.send_raw(address_of("admin-wallet"), Some(address_of("bond")), upgrade)),
         "SEND"
     );
-    assert_eq!(verdict(&asked.eth_call(address_of("ungranted"), [1, 2, 3, 4])), "TRACE");
     assert_eq!(
-        reason(&asked.eth_call(address_of("foreign"), [1, 2, 3, 4])),
+        verdict(&request.eth_call(address_of("ungranted"), [1, 2, 3, 4])),
+        "TRACE"
+    );
+    assert_eq!(
+        reason(&request.eth_call(address_of("foreign"), [1, 2, 3, 4])),
         DenyReason::ForeignOrg
     );
 }
 
 /// R1, HD14: only while unexpired, only for holders of the claim in that organization.
 #[test]
-fn r1_a_reservation_is_reached_by_its_organizations_deployers_while_it_lives() {
+fn r1_deployers_of_the_organization_access_a_reservation_until_it_expires() {
     let world = |end| {
         bank()
             .group("deployers")
@@ -671,42 +695,43 @@ fn r1_a_reservation_is_reached_by_its_organizations_deployers_while_it_lives() {
             .member("their-deployers")
             .snapshot()
     };
-    let call =
-        |snapshot: &Snapshot, user: &str| verdict(&ask(snapshot, user).eth_call(address_of("pending"), [1, 2, 3, 4]));
+    let call = |snapshot: &Snapshot, user: &str| {
+        verdict(&request_as(snapshot, user).eth_call(address_of("pending"), [1, 2, 3, 4]))
+    };
     let live = world(FUTURE);
     assert_eq!(call(&live, "ops"), "TRACE");
     assert_eq!(call(&live, "analyst"), "unregistered", "no deploy claim");
     assert_eq!(call(&live, "rival-ops"), "unregistered", "not their reservation");
     assert_eq!(
-        verdict(&ask(&live, "ops").rpc("eth_getCode", json!([address_of("pending")]))),
+        verdict(&request_as(&live, "ops").rpc("eth_getCode", json!([address_of("pending")]))),
         "NO-CODE"
     );
-    for over in [NOW, PAST] {
-        assert_eq!(call(&world(over), "ops"), "unregistered");
+    for end in [NOW, PAST] {
+        assert_eq!(call(&world(end), "ops"), "unregistered");
     }
-    // HD14: not exclusive. Two organizations may both wait for the address.
-    let squatted = bank()
+    // HD14: reservations are not exclusive. Two organizations may reserve one address.
+    let reserved_twice = bank()
         .user("analyst")
         .reservation("pending", FUTURE)
         .org("rival")
         .reservation("pending", FUTURE);
-    let squatted = squatted
+    let reserved_twice = reserved_twice
         .org("bank")
         .group("deployers")
         .every_method()
         .claim(Claim::Deploy)
         .user("ops")
         .member("deployers");
-    assert_eq!(call(&squatted.snapshot(), "ops"), "TRACE");
+    assert_eq!(call(&reserved_twice.snapshot(), "ops"), "TRACE");
 }
 
 #[test]
 fn logs_need_an_address_and_show_only_own_and_shared_rows_without_a_grant() {
     // §9 LOG, decision 20.
     let snapshot = bank().snapshot();
-    let logs = |address| ask(&snapshot, "analyst").rpc("eth_getLogs", json!([{"address": address}]));
+    let logs = |address| request_as(&snapshot, "analyst").rpc("eth_getLogs", json!([{"address": address}]));
     assert_eq!(
-        reason(&ask(&snapshot, "analyst").rpc("eth_getLogs", json!([{}]))),
+        reason(&request_as(&snapshot, "analyst").rpc("eth_getLogs", json!([{}]))),
         DenyReason::InvalidRequestShape
     );
     assert_eq!(verdict(&logs(json!(address_of("bond")))), "FORWARD");
@@ -717,27 +742,27 @@ fn logs_need_an_address_and_show_only_own_and_shared_rows_without_a_grant() {
     }
 }
 
-/// §9: addresses of an access list are inputs too; candidates out of one's organizations tell nothing.
+/// §9: the addresses of an access list are checked, too. Addresses without access all get the same reason.
 #[test]
-fn an_access_list_holds_only_what_the_caller_may_reach() {
+fn an_access_list_may_contain_only_addresses_the_caller_has_access_to() {
     let snapshot = bank().snapshot();
     let call = |address: Address| {
         let list = json!([{"address": address, "storageKeys": []}]);
         let object = json!({"to": address_of("bond"), "data": "0x01020304", "accessList": list});
-        ask(&snapshot, "analyst").rpc("eth_call", json!([object]))
+        request_as(&snapshot, "analyst").rpc("eth_call", json!([object]))
     };
     for name in ["bond", "wallet"] {
         assert_eq!(verdict(&call(address_of(name))), "TRACE", "{name}");
     }
-    // HD29: what may not be asked about may not be listed either, in one's own organization as elsewhere.
+    // HD29: addresses that the caller may not read must not be listed, in own and in foreign organizations.
     for name in ["ungranted", "foreign", "unknown", "victim-wallet"] {
         assert_eq!(reason(&call(address_of(name))), DenyReason::Unregistered, "{name}");
     }
 }
 
-/// Decision 38, X10: the message names the way out.
+/// Decision 38, X10: the message names the endpoint that links a sender.
 #[test]
-fn x10_the_sender_of_a_call_is_the_callers_or_nobody() {
+fn x10_the_sender_of_a_call_belongs_to_the_caller_or_is_zero() {
     let snapshot = bank()
         .user("analyst")
         .system_link("victim-wallet")
@@ -745,7 +770,7 @@ fn x10_the_sender_of_a_call_is_the_callers_or_nobody() {
         .snapshot();
     let call = |from: Address| {
         let object = json!({"from": from, "to": address_of("bond"), "data": "0x01020304"});
-        ask(&snapshot, "analyst").rpc("eth_call", json!([object]))
+        request_as(&snapshot, "analyst").rpc("eth_call", json!([object]))
     };
     for from in [address_of("wallet"), address_of("inferred"), Address::ZERO] {
         assert_eq!(verdict(&call(from)), "TRACE", "{from}");
@@ -764,18 +789,18 @@ fn x10_the_sender_of_a_call_is_the_callers_or_nobody() {
             other => panic!("{from}: {other:?}"),
         }
     }
-    // The target comes first: a stranger's contract is denied whoever is named as sender.
+    // The target is checked first: a foreign contract is denied regardless of the sender.
     let object = json!({"from": address_of("nobody"), "to": address_of("foreign"), "data": "0x01"});
     assert_eq!(
-        reason(&ask(&snapshot, "analyst").rpc("eth_call", json!([object]))),
+        reason(&request_as(&snapshot, "analyst").rpc("eth_call", json!([object]))),
         DenyReason::ForeignOrg
     );
     assert!(VisibleTo::default().is_empty());
 }
 
-/// W1, B7: delegations of other people's wallets, and to code out of reach.
+/// W1, B7: delegations of foreign wallets, and delegations to code without access.
 #[test]
-fn w1_authorizations_need_an_own_authority_and_a_delegate_within_reach() {
+fn w1_authorizations_need_an_own_authority_and_a_delegate_with_access() {
     let authorization = |delegate: &str| {
         let authorization = Authorization {
             chain_id: U256::from(1),
@@ -789,13 +814,13 @@ fn w1_authorizations_need_an_own_authority_and_a_delegate_within_reach() {
         if let Call::SendRaw(signed) = &mut call {
             signed.request.authorization_list = vec![authorization(delegate)];
         }
-        verdict(&ask(snapshot, "analyst").call(Method::SendRawTransaction, &call))
+        verdict(&request_as(snapshot, "analyst").call(Method::SendRawTransaction, &call))
     };
     let authority = |delegate: &str| authorization(delegate).recover_authority().unwrap();
     assert_eq!(send(&bank().snapshot(), "bond"), "sender_not_owned");
     let own = |delegate: &str| bank().user("analyst").link_address(authority(delegate)).snapshot();
     assert_eq!(send(&own("bond"), "bond"), "SEND");
-    // The zero address ends a delegation, of one's own wallet only.
+    // The zero address ends a delegation. This is allowed for own wallets only.
     let clearing = Authorization {
         chain_id: U256::from(1),
         address: Address::ZERO,
@@ -807,7 +832,7 @@ fn w1_authorizations_need_an_own_authority_and_a_delegate_within_reach() {
         if let Call::SendRaw(signed) = &mut call {
             signed.request.authorization_list = vec![clearing.clone()];
         }
-        verdict(&ask(snapshot, "analyst").call(Method::SendRawTransaction, &call))
+        verdict(&request_as(snapshot, "analyst").call(Method::SendRawTransaction, &call))
     };
     let authority_of_clearing = clearing.recover_authority().unwrap();
     assert_eq!(
@@ -818,25 +843,25 @@ fn w1_authorizations_need_an_own_authority_and_a_delegate_within_reach() {
     for delegate in ["ungranted", "foreign", "unregistered"] {
         assert_eq!(send(&own(delegate), delegate), "contract_not_permitted", "{delegate}");
     }
-    // An authority nobody can recover is nobody's.
+    // An authority that cannot be recovered does not belong to the caller.
     let mut call = super::support::signed(address_of("wallet"), 0, Some(address_of("bond")), [1, 2, 3, 4]);
     if let Call::SendRaw(signed) = &mut call {
         let inner = authorization("bond").strip_signature();
         signed.request.authorization_list = vec![SignedAuthorization::new_unchecked(inner, 0, U256::ZERO, U256::ZERO)];
     }
-    let decision = ask(&own("bond"), "analyst").call(Method::SendRawTransaction, &call);
+    let decision = request_as(&own("bond"), "analyst").call(Method::SendRawTransaction, &call);
     assert_eq!(reason(&decision), DenyReason::SenderNotOwned);
 }
 
-/// HD40: a mistake in a payment is answered the same whoever owns the code at its target: an organization whose contract is
-/// out of reach, or nobody. Who may not run that code learns it from the trace alone.
+/// HD40: an invalid payment gets the same answer whether the target is a contract of an organization without access
+/// or belongs to nobody. Only the trace denies the execution of that code.
 #[test]
-fn hd40_a_wrong_payment_tells_no_registered_contract_from_nobodys() {
+fn hd40_an_invalid_payment_does_not_reveal_registered_contracts() {
     let snapshot = bank().snapshot();
     let stranger = address_of("a-strangers-wallet");
-    let ask = |named: bool| {
-        let asked = ask(&snapshot, "analyst");
-        if named { asked.naming("bank") } else { asked }
+    let request = |with_org: bool| {
+        let request = request_as(&snapshot, "analyst");
+        if with_org { request.in_org("bank") } else { request }
     };
     let payment = |method: &str, from: Address, to: Address| {
         let call = json!({"from": from, "to": to, "value": "0x1"});
@@ -846,7 +871,7 @@ fn hd40_a_wrong_payment_tells_no_registered_contract_from_nobodys() {
             json!([call])
         }
     };
-    for named in [false, true] {
+    for with_org in [false, true] {
         for (method, from, expected) in [
             ("eth_sendTransaction", stranger, "400"),
             ("eth_estimateGas", stranger, "400"),
@@ -856,36 +881,37 @@ fn hd40_a_wrong_payment_tells_no_registered_contract_from_nobodys() {
             ("debug_traceCall", address_of("wallet"), "TRACE"),
             ("eth_call", address_of("wallet"), "unregistered"),
         ] {
-            let nobodys = ask(named).rpc(method, payment(method, from, address_of("nobodys")));
-            assert_eq!(verdict(&nobodys), expected, "{method}");
+            let unregistered = request(with_org).rpc(method, payment(method, from, address_of("nobodys")));
+            assert_eq!(verdict(&unregistered), expected, "{method}");
             for theirs in ["foreign", "ungranted"] {
-                let said = ask(named).rpc(method, payment(method, from, address_of(theirs)));
-                match (&said, &nobodys) {
+                let decision = request(with_org).rpc(method, payment(method, from, address_of(theirs)));
+                match (&decision, &unregistered) {
                     (Decision::Deny(_), Decision::Deny(_)) => {}
-                    _ => assert_eq!(verdict(&said), expected, "{method} {theirs}"),
+                    _ => assert_eq!(verdict(&decision), expected, "{method} {theirs}"),
                 }
             }
         }
-        // With data it is a call, refused for both before anything else is looked at.
+        // With data it is a call, which is denied for all targets before the other checks.
         for to in ["foreign", "ungranted", "nobodys"] {
             let call = json!([{"from": stranger, "to": address_of(to), "data": "0x01020304"}]);
             assert!(
-                matches!(ask(named).rpc("eth_sendTransaction", call), Decision::Deny(_)),
+                matches!(request(with_org).rpc("eth_sendTransaction", call), Decision::Deny(_)),
                 "{to}"
             );
         }
     }
 }
 
-/// X6: what a payment enters is judged by its trace: a contract out of reach is refused, whoever owns it.
+/// X6: the code that a payment runs is evaluated in its trace. A contract without access is denied, regardless of its
+/// owner.
 #[test]
-fn x6_a_payment_enters_no_contract_out_of_reach() {
+fn x6_a_payment_enters_no_contract_without_access() {
     let snapshot = bank().snapshot();
     let sender = address_of("wallet");
     let pay = |to: &str| {
         let permit =
-            permit(ask(&snapshot, "analyst").call(Method::SendRawTransaction, &payment(sender, address_of(to))));
-        let run = told(permit, sender, FrameKind::Call, Some(to))
+            permit(request_as(&snapshot, "analyst").call(Method::SendRawTransaction, &payment(sender, address_of(to))));
+        let run = trace_builder(permit, sender, FrameKind::Call, Some(to))
             .input([])
             .edit(|top| top.value = U256::from(1));
         run.wallet("wallet")
@@ -895,16 +921,20 @@ fn x6_a_payment_enters_no_contract_out_of_reach() {
         ("ungranted", DenyReason::ContractNotPermitted),
         ("nobodys", DenyReason::Unregistered),
     ] {
-        assert_eq!(pay(to).account(to, [0x60, 0x00]).judge(&snapshot), Err(reason), "{to}");
+        assert_eq!(
+            pay(to).account(to, [0x60, 0x00]).evaluate(&snapshot),
+            Err(reason),
+            "{to}"
+        );
     }
-    // A registered contract without code is somebody's all the same.
+    // A registered address without code still belongs to its organization.
     assert_eq!(
-        pay("foreign").wallet("foreign").judge(&snapshot),
+        pay("foreign").wallet("foreign").evaluate(&snapshot),
         Err(DenyReason::CrossOrg)
     );
-    assert_eq!(pay("nobodys").wallet("nobodys").judge(&snapshot), Ok(Vec::new()));
+    assert_eq!(pay("nobodys").wallet("nobodys").evaluate(&snapshot), Ok(Vec::new()));
     assert_eq!(
-        pay("bond").account("bond", [0x60, 0x00]).judge(&snapshot),
+        pay("bond").account("bond", [0x60, 0x00]).evaluate(&snapshot),
         Ok(Vec::new())
     );
 }

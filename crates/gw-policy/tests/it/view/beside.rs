@@ -1,12 +1,13 @@
-//! HD7, HD40, B14: with an administrator beside the viewer, what only the viewer sees is as if it were not there.
+//! HD7, HD40, B14: for an impersonated viewer, objects that only the viewer may see do not exist.
 
 use super::support::{
-    filter, get_logs, number, one, rows, sealed, transaction, transfer, transfer_log, viewer, watched, within, word,
+    filter, get_logs, impersonated_viewer, is_contained_in, number, rows, sealed, topic_is, transaction, transfer,
+    transfer_log, viewer, word,
 };
 use alloy_primitives::B256;
 use gw_evm::TopicFilter;
 use gw_policy::{
-    Knobs, Snapshot,
+    PolicySettings, Snapshot,
     testing::{address_of, hash_of, world},
     view,
 };
@@ -18,8 +19,8 @@ const TRANSFER: &str = r#"[{"type":"event","name":"Transfer","anonymous":false,"
     {"name":"value","type":"uint256","indexed":false}]}]"#;
 const NOBODY: &str = "0x0000000000000000000000000000000000000000";
 
-/// A bank with an administrator and a member, who is in another bank too.
-fn scene() -> Snapshot {
+/// A bank with an administrator and a member who also belongs to another bank.
+fn scenario() -> Snapshot {
     world()
         .org("bank")
         .group("admins")
@@ -51,79 +52,89 @@ fn read(shown: gw_policy::Disclosed) -> Value {
     serde_json::from_str(shown.as_str()).unwrap()
 }
 
-fn of(from: &str, to: &str) -> Value {
+fn payment(from: &str, to: &str) -> Value {
     let mut tx = transaction("t", address_of(from), Some(address_of(to)));
     (tx["value"], tx["input"]) = (json!("0x5"), json!("0xa9059cbb"));
     tx
 }
 
-/// RT25, HD40: what the administrator does not see is answered as what is not there, by hash, by position and as a receipt.
+/// RT25, HD40: objects that the administrator may not see are answered as missing: transactions, receipts and the
+/// receipts of a block.
 #[test]
-fn rt25_nothing_is_said_of_what_only_the_target_sees() {
-    let snapshot = scene();
-    let (alone, both) = (
-        viewer(&snapshot, "bob", &Knobs::SPEC),
-        watched(&snapshot, "bob", "admin", "bank"),
+fn rt25_objects_that_only_the_user_sees_do_not_exist() {
+    let snapshot = scenario();
+    let (direct, impersonated) = (
+        viewer(&snapshot, "bob", &PolicySettings::SPEC),
+        impersonated_viewer(&snapshot, "bob", "admin", "bank"),
     );
     for (from, to) in [("bob-wallet", "elsewhere"), ("bob-wallet", "foreign")] {
         assert!(
-            read(view::transaction(&alone, sealed(&of(from, to)))).is_object(),
+            read(view::transaction(&direct, sealed(&payment(from, to)))).is_object(),
             "{to}"
         );
-        assert_eq!(view::transaction(&both, sealed(&of(from, to))).as_str(), "null", "{to}");
+        assert_eq!(
+            view::transaction(&impersonated, sealed(&payment(from, to))).as_str(),
+            "null",
+            "{to}"
+        );
         let mut receipt = receipt();
         (receipt["to"], receipt["logs"]) = (json!(address_of(to)), json!([transfer_log("foreign", "t", "x", "y")]));
-        assert!(read(view::receipt(&alone, sealed(&receipt))).is_object(), "{to}");
-        assert_eq!(view::receipt(&both, sealed(&receipt)).as_str(), "null", "{to}");
+        assert!(read(view::receipt(&direct, sealed(&receipt))).is_object(), "{to}");
+        assert_eq!(view::receipt(&impersonated, sealed(&receipt)).as_str(), "null", "{to}");
         assert_eq!(
-            view::block_receipts(&both, sealed(&json!([receipt]))).as_str(),
+            view::block_receipts(&impersonated, sealed(&json!([receipt]))).as_str(),
             "[]",
             "{to}"
         );
     }
     let shared = transaction("shared", address_of("stranger"), Some(address_of("elsewhere")));
     assert!(
-        read(view::transaction(&alone, sealed(&shared))).is_object(),
-        "a share is the target's"
+        read(view::transaction(&direct, sealed(&shared))).is_object(),
+        "the share is for the impersonated user"
     );
-    assert_eq!(view::transaction(&both, sealed(&shared)).as_str(), "null");
+    assert_eq!(view::transaction(&impersonated, sealed(&shared)).as_str(), "null");
 }
 
-/// The wallet its owner never disclosed: shown to whoever looks through the owner's eyes alone, not beside them.
+/// The wallet of the user, which the user has not disclosed, is shown to the user but not to an impersonating
+/// administrator.
 #[test]
-fn hd7_b14_a_transaction_shows_what_both_see() {
-    let snapshot = scene();
-    let (alone, both) = (
-        viewer(&snapshot, "bob", &Knobs::SPEC),
-        watched(&snapshot, "bob", "admin", "bank"),
+fn hd7_b14_a_transaction_shows_only_what_both_may_see() {
+    let snapshot = scenario();
+    let (direct, impersonated) = (
+        viewer(&snapshot, "bob", &PolicySettings::SPEC),
+        impersonated_viewer(&snapshot, "bob", "admin", "bank"),
     );
-    let own = of("bob-wallet", "token");
-    let attack = read(view::transaction(&alone, sealed(&own)));
+    let own = payment("bob-wallet", "token");
+    let direct_view = read(view::transaction(&direct, sealed(&own)));
     assert_eq!(
-        (&attack["from"], &attack["value"]),
+        (&direct_view["from"], &direct_view["value"]),
         (&json!(address_of("bob-wallet")), &json!("0x5"))
     );
 
-    let shown = read(view::transaction(&both, sealed(&own)));
+    let shown = read(view::transaction(&impersonated, sealed(&own)));
     assert_eq!(
         shown["to"],
         json!(address_of("token")),
-        "what the administrator sees anyway"
+        "the administrator may see the contract"
     );
-    let admin = viewer(&snapshot, "admin", &Knobs::SPEC);
-    assert_eq!(shown, read(view::transaction(&admin, sealed(&own))), "and no more");
+    let admin = viewer(&snapshot, "admin", &PolicySettings::SPEC);
+    assert_eq!(
+        shown,
+        read(view::transaction(&admin, sealed(&own))),
+        "the same as the view of the administrator"
+    );
     assert_eq!(
         (&shown["from"], &shown["value"], &shown["input"]),
         (&json!(NOBODY), &json!("0x0"), &json!("0x"))
     );
 
-    // What the target does not see is not there either.
+    // Transactions that the user may not see do not exist either.
     assert_eq!(
-        read(view::transaction(&both, sealed(&of("stranger", "token")))),
+        read(view::transaction(&impersonated, sealed(&payment("stranger", "token")))),
         Value::Null
     );
     assert_eq!(
-        read(view::transaction(&admin, sealed(&of("stranger", "token"))))["value"],
+        read(view::transaction(&admin, sealed(&payment("stranger", "token"))))["value"],
         "0x0"
     );
 }
@@ -139,14 +150,14 @@ fn receipt() -> Value {
 }
 
 #[test]
-fn hd7_receipts_and_logs_show_what_both_see() {
-    let snapshot = scene();
-    let (alone, both) = (
-        viewer(&snapshot, "bob", &Knobs::SPEC),
-        watched(&snapshot, "bob", "admin", "bank"),
+fn hd7_receipts_and_logs_show_only_what_both_may_see() {
+    let snapshot = scenario();
+    let (direct, impersonated) = (
+        viewer(&snapshot, "bob", &PolicySettings::SPEC),
+        impersonated_viewer(&snapshot, "bob", "admin", "bank"),
     );
-    let own = read(view::receipt(&alone, sealed(&receipt())));
-    let shown = read(view::receipt(&both, sealed(&receipt())));
+    let own = read(view::receipt(&direct, sealed(&receipt())));
+    let shown = read(view::receipt(&impersonated, sealed(&receipt())));
     assert_eq!(
         (&own["from"], &shown["from"]),
         (&json!(address_of("bob-wallet")), &json!(NOBODY))
@@ -162,48 +173,55 @@ fn hd7_receipts_and_logs_show_what_both_see() {
         1,
         "RT25, another organization's contract: {shown}"
     );
-    assert!(within(&shown, &own));
+    assert!(is_contained_in(&shown, &own));
 
-    // Log queries match what both see: a candidate learns nothing from who looks through whose eyes (HD1).
+    // Log queries match only values that both may see, so a query reveals nothing about a candidate address (HD1).
     let logs = [
         transfer_log("token", "t", "bob-wallet", "stranger"),
         transfer_log("foreign", "t", "bob-wallet", "x"),
     ];
-    let transactions = [of("bob-wallet", "token")];
-    let ask = |viewer, topics| get_logs(viewer, &filter(&["token"], topics), &logs, &transactions);
-    let naming = |name: &str| vec![one(transfer()), one(word(name))];
-    assert_eq!(rows(&ask(&alone, naming("bob-wallet"))).len(), 1, "the owner finds it");
-    assert_eq!(ask(&both, naming("bob-wallet")), ask(&both, naming("random")));
-    let masked = &rows(&ask(&both, vec![TopicFilter::Any]))[0]["topics"];
+    let transactions = [payment("bob-wallet", "token")];
+    let query = |viewer, topics| get_logs(viewer, &filter(&["token"], topics), &logs, &transactions);
+    let by_sender = |name: &str| vec![topic_is(transfer()), topic_is(word(name))];
+    assert_eq!(
+        rows(&query(&direct, by_sender("bob-wallet"))).len(),
+        1,
+        "the owner finds it"
+    );
+    assert_eq!(
+        query(&impersonated, by_sender("bob-wallet")),
+        query(&impersonated, by_sender("random"))
+    );
+    let masked = &rows(&query(&impersonated, vec![TopicFilter::Any]))[0]["topics"];
     assert_eq!(*masked, json!([transfer(), B256::ZERO, B256::ZERO]));
-    let foreign = get_logs(&both, &filter(&["foreign"], vec![]), &logs, &transactions);
+    let foreign = get_logs(&impersonated, &filter(&["foreign"], vec![]), &logs, &transactions);
     assert_eq!(foreign, view::LogsAnswer::NotPermitted);
 }
 
-/// HD6, HD7: accounts read zero whether the wallet is the target's, another's or nobody's; nothing marks it.
+/// HD6, HD7: accounts read zero, whether the wallet belongs to the user, to somebody else or to nobody.
 #[test]
-fn hd7_accounts_tell_no_link() {
-    let snapshot = scene();
-    let (alone, both) = (
-        viewer(&snapshot, "bob", &Knobs::SPEC),
-        watched(&snapshot, "bob", "admin", "bank"),
+fn hd7_accounts_reveal_no_link() {
+    let snapshot = scenario();
+    let (direct, impersonated) = (
+        viewer(&snapshot, "bob", &PolicySettings::SPEC),
+        impersonated_viewer(&snapshot, "bob", "admin", "bank"),
     );
     let wallet = address_of("bob-wallet");
     assert_eq!(
-        view::balance(&alone, wallet, 100, sealed(&json!("0x5"))).as_str(),
+        view::balance(&direct, wallet, 100, sealed(&json!("0x5"))).as_str(),
         "\"0x5\""
     );
     for name in ["bob-wallet", "admin-wallet", "random"] {
         assert_eq!(
-            view::balance(&both, address_of(name), 100, sealed(&json!("0x5"))).as_str(),
+            view::balance(&impersonated, address_of(name), 100, sealed(&json!("0x5"))).as_str(),
             "\"0x0\"",
             "{name}"
         );
-        assert!(!both.owns(address_of(name)));
+        assert!(!impersonated.owns(address_of(name)));
     }
-    assert!(both.own_addresses().is_empty() && alone.own_addresses() == [wallet]);
-    assert_eq!(both.level(address_of("token")).0, Level::Full);
-    assert_eq!(both.level(address_of("foreign")).0, Level::Redacted);
+    assert!(impersonated.own_addresses().is_empty() && direct.own_addresses() == [wallet]);
+    assert_eq!(impersonated.level(address_of("token")).0, Level::Full);
+    assert_eq!(impersonated.level(address_of("foreign")).0, Level::Redacted);
     let foreign = |viewer| view::code(viewer, address_of("foreign"), 100, sealed(&json!("0x6001")));
-    assert!(foreign(&alone).is_some() && foreign(&both).is_none());
+    assert!(foreign(&direct).is_some() && foreign(&impersonated).is_none());
 }

@@ -3,12 +3,12 @@
 use super::support::{sealed, sealed_text, viewer};
 use alloy_primitives::{B256, Bytes, U256, hex};
 use gw_evm::{
-    BlockId, Call, CallRequest, Lookup, Method, Simulation, SimulationKind, VisibleTo,
+    BlockId, Call, CallRequest, Method, MethodLookup, Simulation, SimulationKind, VisibleTo,
     trace::{Account, Frame, FrameKind, Outcome, Trace},
 };
 use gw_policy::{
-    Disclosed, Knobs, RawError, RawJson, Sealed, Snapshot,
-    access::{Caller, Decision, HeadFacts, NamedOrg, Permit, Question, TraceFacts, decide, judge_trace},
+    Disclosed, PolicySettings, RawError, RawJson, Sealed, Snapshot,
+    access::{AccessRequest, Caller, Decision, HeadFacts, NamedOrg, Permit, TraceFacts, decide, evaluate_trace},
     testing::{NOW, address_of, user_id, world},
     view::{self, DisclosedError, ErrorContext, FeeFacts, local},
 };
@@ -18,7 +18,7 @@ fn value(shown: &Disclosed) -> Value {
     serde_json::from_str(shown.as_str()).unwrap()
 }
 
-/// Decision 42, B18: ratios are zero, rewards are computed and there exactly when asked for.
+/// Decision 42, B18: ratios are zero. Rewards are computed, and present only if requested.
 #[test]
 fn decision_42_fee_history() {
     let snapshot = world().snapshot();
@@ -31,7 +31,7 @@ fn decision_42_fee_history() {
         head_base_fee: U256::from(8),
         percentiles,
     };
-    let nobody = viewer(&snapshot, "nobody", &Knobs::SPEC);
+    let nobody = viewer(&snapshot, "nobody", &PolicySettings::SPEC);
     let plain = json!({
         "oldestBlock": "0x5", "baseFeePerGas": ["0x7", "0x8", "0x9"], "gasUsedRatio": [0, 0],
         "baseFeePerBlobGas": ["0x1", "0x2", "0x3"], "blobGasUsedRatio": [0, 0],
@@ -55,16 +55,17 @@ fn decision_42_fee_history() {
     rewarded["reward"] = json!([["0x0"], ["0x0"]]);
     assert_eq!(value(&view::fee_history(&nobody, below, sealed(&answer))), rewarded);
 
-    let hiding = Knobs {
+    let hiding = PolicySettings {
         hide_base_fee: true,
-        ..Knobs::SPEC
+        ..PolicySettings::SPEC
     };
     let hidden = value(&view::fee_history(
         &viewer(&snapshot, "nobody", &hiding),
         facts(Some(1)),
         sealed(&answer),
     ));
-    // RT14: in steps, so that neither the figure nor what is left of it without the tip follows the base fee.
+    // RT14: prices are published in steps, so that neither the price nor the price without the tip reveals the base
+    // fee.
     assert_eq!(hidden["baseFeePerGas"], json!(["0x10", "0x10", "0x10"]));
     assert_eq!(
         (&hidden["reward"], &hidden["baseFeePerBlobGas"]),
@@ -100,11 +101,14 @@ fn decision_42_fee_history() {
     }
 }
 
-/// Section 5.2 for figures, texts and flags about the chain.
+/// Section 5.2 for quantities, texts and flags about the chain.
 #[test]
 fn chain_facts_are_checked() {
-    assert_eq!(view::figure(sealed(&json!("0x3b9aca00"))).as_str(), "\"0x3b9aca00\"");
-    assert_eq!(view::figure(sealed(&json!({}))).as_str(), "\"0x0\"");
+    assert_eq!(
+        view::public_quantity(sealed(&json!("0x3b9aca00"))).as_str(),
+        "\"0x3b9aca00\""
+    );
+    assert_eq!(view::public_quantity(sealed(&json!({}))).as_str(), "\"0x0\"");
     assert_eq!(view::text(sealed(&json!("Geth/v1.16"))).as_str(), "\"Geth/v1.16\"");
     for bad in [
         "7",
@@ -128,19 +132,19 @@ fn chain_facts_are_checked() {
     assert_eq!(view::sent_hash(&sealed(&json!("0x00"))), None);
 }
 
-/// Answers of the gateway itself; `eth_accounts` lists the caller's addresses, never the node's.
+/// Local answers of the gateway. `eth_accounts` lists the addresses of the caller, never those of the node.
 #[test]
 fn local_answers() {
     let snapshot = world().user("owner").link("one").user("other").snapshot();
-    let accounts = |user| value(&local::accounts(&viewer(&snapshot, user, &Knobs::SPEC)));
+    let accounts = |user| value(&local::accounts(&viewer(&snapshot, user, &PolicySettings::SPEC)));
     assert_eq!(accounts("owner"), json!([address_of("one")]));
     assert_eq!((accounts("other"), accounts("nobody")), (json!([]), json!([])));
-    let coinbase = |user| value(&local::coinbase(&viewer(&snapshot, user, &Knobs::SPEC)));
+    let coinbase = |user| value(&local::coinbase(&viewer(&snapshot, user, &PolicySettings::SPEC)));
     assert_eq!(
         (coinbase("owner"), coinbase("nobody")),
         (json!(address_of("one")), Value::Null)
     );
-    assert_eq!(local::figure(U256::from(255)).as_str(), "\"0xff\"");
+    assert_eq!(local::quantity(U256::from(255)).as_str(), "\"0xff\"");
     assert_eq!(local::net_version(31337).as_str(), "\"31337\"");
     assert!(
         value(&local::client_version())
@@ -160,15 +164,15 @@ fn error(code: i64, message: &str, data: Option<&str>) -> Sealed<RawError> {
     })
 }
 
-/// Decision 44, W7, HD15: known texts in geth's words and nothing else; three codes and no others.
+/// Decision 44, W7, HD15: errors have only known texts, in the wording of geth, and only three codes.
 #[test]
-fn w7_errors_in_known_words() {
+fn w7_errors_have_known_texts() {
     let known = |code, message: &str| {
         let error = view::node_error(ErrorContext::Other, error(code, message, Some("\"0x12\"")));
         assert_eq!(error.data(), None);
         (error.code(), error.message().to_owned())
     };
-    for (code, said, shown) in [
+    for (code, message, shown) in [
         (
             -32000,
             "nonce too low: next nonce 5, tx nonce 3",
@@ -219,7 +223,7 @@ fn w7_errors_in_known_words() {
         ),
         (-32000, "Execution Reverted", (3, "execution reverted")),
         (-32001, "resource not found", (-32000, "upstream error")),
-        // RTO12: no denial, and no riddle.
+        // RTO12: an unsupported method has a clear text and does not look like a denial.
         (
             -32601,
             "the method eth_x does not exist/is not available",
@@ -229,14 +233,14 @@ fn w7_errors_in_known_words() {
         (3, "unknown account 0xdeadbeef", (-32000, "upstream error")),
         (1, "", (-32000, "upstream error")),
     ] {
-        assert_eq!(known(code, said), (shown.0, shown.1.to_owned()), "{said}");
+        assert_eq!(known(code, message), (shown.0, shown.1.to_owned()), "{message}");
     }
 }
 
-/// W7: revert bytes and reason leave only for a run whose trace passed; the reason is read from the bytes, not from the
-/// node's words.
+/// W7: revert data and reason are shown only for an execution whose trace was allowed. The reason is decoded from the
+/// data, not copied from the text of the node.
 #[test]
-fn w7_revert_data_only_after_a_passed_trace() {
+fn w7_revert_data_is_shown_only_after_an_allowed_trace() {
     let reason = format!(
         "08c379a0{:064x}{:064x}{}",
         32,
@@ -262,16 +266,19 @@ fn w7_revert_data_only_after_a_passed_trace() {
     let panic = format!("\"0x4e487b71{:064x}\"", 0x11);
     let shown = view::node_error(ErrorContext::TracePassed, error(3, "execution reverted", Some(&panic)));
     assert_eq!(shown.message(), "execution reverted: arithmetic underflow or overflow");
-    for odd in ["\"0x\"", "\"0x08c379a0\"", "{\"a\":1}", "\"hello\"", "7"] {
-        let shown = view::node_error(ErrorContext::TracePassed, error(3, "execution reverted", Some(odd)));
-        assert_eq!(shown.message(), "execution reverted", "{odd}");
-        assert!(shown.data().is_none_or(|data| odd.contains(data)), "{odd}");
+    for malformed in ["\"0x\"", "\"0x08c379a0\"", "{\"a\":1}", "\"hello\"", "7"] {
+        let shown = view::node_error(
+            ErrorContext::TracePassed,
+            error(3, "execution reverted", Some(malformed)),
+        );
+        assert_eq!(shown.message(), "execution reverted", "{malformed}");
+        assert!(shown.data().is_none_or(|data| malformed.contains(data)), "{malformed}");
     }
     let not_a_revert = view::node_error(ErrorContext::TracePassed, error(-32000, "out of gas", Some(&data)));
     assert_eq!(not_a_revert.data(), None);
 }
 
-/// May `user` call `to`?
+/// The decision on a call of `to` by `user`.
 pub(super) fn decide_call(snapshot: &Snapshot, user: &str, to: &str) -> Decision {
     let request = CallRequest {
         to: Some(address_of(to)),
@@ -283,28 +290,28 @@ pub(super) fn decide_call(snapshot: &Snapshot, user: &str, to: &str) -> Decision
         request,
         block: BlockId::LATEST,
     }));
-    let question = Question {
+    let access_request = AccessRequest {
         caller: &Caller::User(snapshot.user(user_id(user)).unwrap().clone()),
-        lookup: Lookup::Known(Method::Call),
+        lookup: MethodLookup::Registered(Method::Call),
         call: Ok(&call),
         visible_to: &VisibleTo::default(),
         named_org: NamedOrg::Unnamed,
         now: NOW,
         head: HeadFacts { number: 100 },
-        knobs: &Knobs::SPEC,
+        knobs: &PolicySettings::SPEC,
     };
-    decide(snapshot, &question)
+    decide(snapshot, &access_request)
 }
 
-fn permitted(decision: Decision) -> Permit {
+fn permit_of(decision: Decision) -> Permit {
     match decision {
         Decision::Allow(permit) => permit,
         other => panic!("{other:?}"),
     }
 }
 
-/// A judged run that ended like this.
-fn judged<T>(top: Outcome, then: impl Fn(&gw_policy::access::TraceVerdict) -> T) -> T {
+/// Evaluates the trace of a call with this outcome, and passes the verdict to `read`.
+fn with_verdict<T>(top: Outcome, read: impl Fn(&gw_policy::access::TraceVerdict) -> T) -> T {
     let snapshot = world()
         .org("a")
         .group("g")
@@ -314,7 +321,7 @@ fn judged<T>(top: Outcome, then: impl Fn(&gw_policy::access::TraceVerdict) -> T)
         .user("u")
         .member("g")
         .snapshot();
-    let permit = permitted(decide_call(&snapshot, "u", "c"));
+    let permit = permit_of(decide_call(&snapshot, "u", "c"));
     let frame = Frame {
         kind: FrameKind::Call,
         from: Default::default(),
@@ -343,26 +350,26 @@ fn judged<T>(top: Outcome, then: impl Fn(&gw_policy::access::TraceVerdict) -> T)
         number: 100,
         time: NOW,
     };
-    let verdict = judge_trace(&snapshot, &permit, trace, &facts, NOW, &Knobs::SPEC).unwrap();
-    then(&verdict)
+    let verdict = evaluate_trace(&snapshot, &permit, trace, &facts, NOW, &PolicySettings::SPEC).unwrap();
+    read(&verdict)
 }
 
-/// X4, decision 44: a call is answered from its judged trace: output, revert, or a failure in known words.
+/// X4, decision 44: a call is answered from its evaluated trace: output, revert, or a failure with a known text.
 #[test]
-fn x4_calls_are_answered_from_the_judged_trace() {
+fn x4_calls_are_answered_from_the_evaluated_trace() {
     let call = |output: &[u8], error: Option<&str>| {
         let top = Outcome {
             output: Bytes::copy_from_slice(output),
             gas_used: 30_000,
             error: error.map(str::to_owned),
-            revert_reason: Some("the node's own words".to_owned()),
+            revert_reason: Some("a text of the node".to_owned()),
         };
-        judged(top, |verdict| (view::call_result(verdict), view::gas_used(verdict)))
+        with_verdict(top, |verdict| (view::call_result(verdict), view::gas_used(verdict)))
     };
     let (result, gas) = call(&[0xab, 0xcd], None);
     assert_eq!((result.unwrap().as_str(), gas), ("\"0xabcd\"", Ok(30_000)));
     assert_eq!(call(&[], None).0.unwrap(), Disclosed::NO_BYTES);
-    let words = |failed: (Result<Disclosed, DisclosedError>, Result<u64, DisclosedError>)| {
+    let failure = |failed: (Result<Disclosed, DisclosedError>, Result<u64, DisclosedError>)| {
         let (result, gas) = (failed.0.unwrap_err(), failed.1.unwrap_err());
         assert_eq!(result, gas);
         (
@@ -371,9 +378,12 @@ fn x4_calls_are_answered_from_the_judged_trace() {
             result.data().map(str::to_owned),
         )
     };
-    let reverted = words(call(&[0x12], Some("execution reverted")));
+    let reverted = failure(call(&[0x12], Some("execution reverted")));
     assert_eq!(reverted, (3, "execution reverted".to_owned(), Some("0x12".to_owned())));
-    let failed = words(call(&[0x12], Some("out of gas: not enough gas for reentrancy sentry")));
+    let failed = failure(call(&[0x12], Some("out of gas: not enough gas for reentrancy sentry")));
     assert_eq!(failed, (-32000, "out of gas".to_owned(), None));
-    assert_eq!(words(call(&[], Some("stack underflow (0 <=> 2)"))).1, "upstream error");
+    assert_eq!(
+        failure(call(&[], Some("stack underflow (0 <=> 2)"))).1,
+        "upstream error"
+    );
 }

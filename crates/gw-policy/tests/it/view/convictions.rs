@@ -1,12 +1,12 @@
-//! HD28: a convicted transaction is withheld whole, whatever the method, from everybody; and so is what it changed.
+//! HD28: a transaction with a violation is withheld from everybody by every method, and so are its changes.
 
-use super::support::{beside, filter, get_logs, log, number, sealed, transaction, transfer, viewer, word};
+use super::support::{filter, get_logs, log, number, restricted_viewer, sealed, transaction, transfer, viewer, word};
 use gw_evm::{
     trace::{Account, Frame, FrameKind, Outcome, Trace},
     wire::{AccountOverride, StateOverrides},
 };
 use gw_policy::{
-    Disclosed, Knobs, Sealed, Viewer,
+    Disclosed, PolicySettings, Sealed, Viewer,
     snapshot::AccountChange,
     testing::{World, address_of, hash_of, world},
     view::{self, BlockTransactions, LogsAnswer},
@@ -14,10 +14,11 @@ use gw_policy::{
 use gw_types::{Address, B256, Bytes, U256};
 use serde_json::{Value, json};
 
-const SPEC: &Knobs = &Knobs::SPEC;
+const SPEC: &PolicySettings = &PolicySettings::SPEC;
 
-/// The thief of the bank calls its latch, which robs the rival's token. Every ground that shows a transaction is somebody's.
-fn scene() -> World {
+/// The thief of the bank calls the contract `latch`, which steals from the rival's token. Each ground for transaction
+/// access applies to one user.
+fn scenario() -> World {
     world()
         .org("bank")
         .group("traders")
@@ -50,11 +51,11 @@ fn scene() -> World {
 }
 
 fn convicted() -> World {
-    scene().convicted(hash_of("tx"), "thief")
+    scenario().convicted(hash_of("tx"), "thief")
 }
 
 fn logs() -> Vec<Value> {
-    let speaks = |emitter: &str, index: u64| {
+    let log_of = |emitter: &str, index: u64| {
         let mut row = log(
             address_of(emitter),
             "tx",
@@ -64,7 +65,7 @@ fn logs() -> Vec<Value> {
         row["logIndex"] = json!(format!("{index:#x}"));
         row
     };
-    vec![speaks("latch", 0), speaks("token", 1), speaks("nobody", 2)]
+    vec![log_of("latch", 0), log_of("token", 1), log_of("nobody", 2)]
 }
 
 fn receipt(to: &str) -> Value {
@@ -117,71 +118,76 @@ fn trace(to: &str) -> Sealed<Trace> {
     })
 }
 
-/// What every method that can show a transaction says of it, sent to `to`.
-fn everything(viewer: &Viewer<'_>, to: &str) -> Vec<(&'static str, String)> {
+/// The answers of every method that can show a transaction, for a transaction to `to`.
+fn all_answers(viewer: &Viewer<'_>, to: &str) -> Vec<(&'static str, String)> {
     let sent = transaction("tx", address_of("thief"), Some(address_of(to)));
-    let told = |shown: gw_policy::Disclosed| shown.as_str().to_owned();
-    let tree = view::mined_call_tree(viewer, &sealed(&sent), trace(to)).map(told);
-    let asked = filter(&["latch", "token", "nobody"], vec![]);
-    let listed = match get_logs(viewer, &asked, &logs(), std::slice::from_ref(&sent)) {
-        LogsAnswer::Rows(rows, _) => told(rows),
+    let text = |shown: gw_policy::Disclosed| shown.as_str().to_owned();
+    let tree = view::mined_call_tree(viewer, &sealed(&sent), trace(to)).map(text);
+    let all_emitters = filter(&["latch", "token", "nobody"], vec![]);
+    let all_logs = match get_logs(viewer, &all_emitters, &logs(), std::slice::from_ref(&sent)) {
+        LogsAnswer::Rows(rows, _) => text(rows),
         LogsAnswer::NotPermitted => "not permitted".to_owned(),
     };
-    let one_by_one = ["latch", "token", "nobody"].map(|emitter| {
+    let logs_by_emitter = ["latch", "token", "nobody"].map(|emitter| {
         match get_logs(
             viewer,
             &filter(&[emitter], vec![]),
             &logs(),
             std::slice::from_ref(&sent),
         ) {
-            LogsAnswer::Rows(rows, _) => told(rows),
+            LogsAnswer::Rows(rows, _) => text(rows),
             LogsAnswer::NotPermitted => "not permitted".to_owned(),
         }
     });
-    let one = std::slice::from_ref(&sent);
+    let transactions = std::slice::from_ref(&sent);
     vec![
-        ("transaction", told(view::transaction(viewer, sealed(&sent)))),
-        ("receipt", told(view::receipt(viewer, sealed(&receipt(to))))),
+        ("transaction", text(view::transaction(viewer, sealed(&sent)))),
+        ("receipt", text(view::receipt(viewer, sealed(&receipt(to))))),
         (
             "block receipts",
-            told(view::block_receipts(viewer, sealed(&json!([receipt(to)])))),
+            text(view::block_receipts(viewer, sealed(&json!([receipt(to)])))),
         ),
         (
             "hashes",
-            told(view::block(
+            text(view::block(
                 viewer,
                 BlockTransactions::Hashes,
                 None,
-                sealed(&block(one)),
+                sealed(&block(transactions)),
             )),
         ),
         (
             "block",
-            told(view::block(viewer, BlockTransactions::Full, None, sealed(&block(one)))),
+            text(view::block(
+                viewer,
+                BlockTransactions::Full,
+                None,
+                sealed(&block(transactions)),
+            )),
         ),
         (
             "count",
-            told(view::block_transaction_count(viewer, sealed(&block(one)))),
+            text(view::block_transaction_count(viewer, sealed(&block(transactions)))),
         ),
         ("traceable", format!("{:?}", view::traceable(viewer, &sealed(&sent)))),
         ("tree", format!("{tree:?}")),
-        ("logs", listed),
-        ("logs of each", one_by_one.join(" ")),
+        ("logs", all_logs),
+        ("logs of each", logs_by_emitter.join(" ")),
         (
             "needed",
             format!(
                 "{:?}",
-                view::parties_needed(viewer, &asked, &sealed(&Value::Array(logs())))
+                view::parties_needed(viewer, &all_emitters, &sealed(&Value::Array(logs())))
             ),
         ),
     ]
 }
 
-/// What the same methods say where the transaction is not there.
-fn nothing(viewer: &Viewer<'_>) -> Vec<(&'static str, String)> {
-    let told = |shown: gw_policy::Disclosed| shown.as_str().to_owned();
+/// The answers of these methods if the transaction does not exist.
+fn empty_answers(viewer: &Viewer<'_>) -> Vec<(&'static str, String)> {
+    let text = |shown: gw_policy::Disclosed| shown.as_str().to_owned();
     let logs_of = |emitters: &[&str]| match get_logs(viewer, &filter(emitters, vec![]), &[], &[]) {
-        LogsAnswer::Rows(rows, _) => told(rows),
+        LogsAnswer::Rows(rows, _) => text(rows),
         LogsAnswer::NotPermitted => "not permitted".to_owned(),
     };
     vec![
@@ -190,7 +196,7 @@ fn nothing(viewer: &Viewer<'_>) -> Vec<(&'static str, String)> {
         ("block receipts", "[]".to_owned()),
         (
             "hashes",
-            told(view::block(
+            text(view::block(
                 viewer,
                 BlockTransactions::Hashes,
                 None,
@@ -199,7 +205,7 @@ fn nothing(viewer: &Viewer<'_>) -> Vec<(&'static str, String)> {
         ),
         (
             "block",
-            told(view::block(viewer, BlockTransactions::Full, None, sealed(&block(&[])))),
+            text(view::block(viewer, BlockTransactions::Full, None, sealed(&block(&[])))),
         ),
         ("count", "\"0x0\"".to_owned()),
         ("traceable", "None".to_owned()),
@@ -215,12 +221,13 @@ fn nothing(viewer: &Viewer<'_>) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// RT2a, RT2c, RT21: to its sender, its receiver, those it was shared with, colleagues, the administrator of its target and
-/// strangers it is not there, by every method; each of them has a ground that shows some of it otherwise.
+/// RT2a, RT2c, RT21: a transaction with a violation does not exist for its sender and receiver, for recipients of a
+/// share, colleagues, administrators of its target and strangers, by every method. Each user has a ground that would
+/// otherwise show part of it.
 #[test]
-fn rt21_a_convicted_transaction_is_not_there_by_any_method() {
-    let (before, after) = (scene().snapshot(), convicted().snapshot());
-    for (who, to) in [
+fn rt21_no_method_shows_a_convicted_transaction() {
+    let (before, after) = (scenario().snapshot(), convicted().snapshot());
+    for (user, to) in [
         ("thief", "latch"),
         ("colleague", "latch"),
         ("boss", "latch"),
@@ -231,48 +238,52 @@ fn rt21_a_convicted_transaction_is_not_there_by_any_method() {
         ("victim", "latch"),
         ("head", "token"),
     ] {
-        let shown = everything(&viewer(&before, who, SPEC), to);
-        assert_ne!(shown, nothing(&viewer(&before, who, SPEC)), "{who} has a ground");
+        let shown = all_answers(&viewer(&before, user, SPEC), to);
+        assert_ne!(
+            shown,
+            empty_answers(&viewer(&before, user, SPEC)),
+            "{user} has a ground"
+        );
         assert_eq!(
-            everything(&viewer(&after, who, SPEC), to),
-            nothing(&viewer(&after, who, SPEC)),
-            "{who}"
+            all_answers(&viewer(&after, user, SPEC), to),
+            empty_answers(&viewer(&after, user, SPEC)),
+            "{user}"
         );
     }
     for to in ["latch", "token", "receiver"] {
         let nobody = viewer(&after, "nobody", SPEC);
-        assert_eq!(everything(&nobody, to), nothing(&nobody), "{to}");
+        assert_eq!(all_answers(&nobody, to), empty_answers(&nobody), "{to}");
     }
 }
 
-/// Other transactions go on.
+/// Other transactions are shown.
 #[test]
-fn rt21_other_transactions_show() {
-    let other = scene().convicted(hash_of("other"), "thief").snapshot();
+fn rt21_other_transactions_are_shown() {
+    let snapshot = scenario().convicted(hash_of("other"), "thief").snapshot();
     assert_ne!(
-        everything(&viewer(&other, "thief", SPEC), "latch"),
-        nothing(&viewer(&other, "thief", SPEC))
+        all_answers(&viewer(&snapshot, "thief", SPEC), "latch"),
+        empty_answers(&viewer(&snapshot, "thief", SPEC))
     );
 }
 
-/// HD28: what stands behind it in its block is numbered as if it had emitted nothing, by every method; what stands before it,
-/// or in another block, is not touched.
+/// HD28: every method numbers the logs after it in its block as if it had emitted none. Logs before it and in other
+/// blocks keep their index.
 #[test]
 fn hd28_the_events_of_a_convicted_transaction_do_not_count() {
-    let at = (hash_of("block"), 2);
-    let world = || scene().convicted_at(hash_of("other"), "thief", at, 5);
-    // Sent by two people, it emitted them once all the same.
+    let position = (hash_of("block"), 2);
+    let world = || scenario().convicted_at(hash_of("other"), "thief", position, 5);
+    // Two violations for one transaction do not count its logs twice.
     for (world, expected) in [
-        (scene(), "0x9"),
+        (scenario(), "0x9"),
         (world(), "0x4"),
-        (world().convicted_at(hash_of("other"), "colleague", at, 5), "0x4"),
+        (world().convicted_at(hash_of("other"), "colleague", position, 5), "0x4"),
     ] {
         let snapshot = world.snapshot();
         let victim = viewer(&snapshot, "victim", SPEC);
         let thief = viewer(&snapshot, "thief", SPEC);
-        let told = |place: &str, block: B256| {
+        let log_index = |transaction_index: &str, block: B256| {
             let mut row = logs().remove(1);
-            row["transactionIndex"] = json!(place);
+            row["transactionIndex"] = json!(transaction_index);
             row["blockHash"] = json!(block);
             row["logIndex"] = json!("0x9");
             let sent = transaction("tx", address_of("thief"), Some(address_of("latch")));
@@ -282,18 +293,21 @@ fn hd28_the_events_of_a_convicted_transaction_do_not_count() {
                 &[row.clone()],
                 std::slice::from_ref(&sent),
             ) else {
-                panic!("a row")
+                panic!("expected one row")
             };
             let rows: Value = serde_json::from_str(rows.as_str()).unwrap();
             let mut receipt = receipt("latch");
             receipt["logs"] = json!([row]);
-            let whole: Value = serde_json::from_str(view::receipt(&thief, sealed(&receipt)).as_str()).unwrap();
-            assert_eq!(whole["logs"][0]["logIndex"], rows[0]["logIndex"], "masked and whole");
+            let full_receipt: Value = serde_json::from_str(view::receipt(&thief, sealed(&receipt)).as_str()).unwrap();
+            assert_eq!(
+                full_receipt["logs"][0]["logIndex"], rows[0]["logIndex"],
+                "masked and whole"
+            );
             rows[0]["logIndex"].clone()
         };
-        assert_eq!(told("0x3", hash_of("block")), json!(expected));
-        assert_eq!(told("0x1", hash_of("block")), json!("0x9"), "before it");
-        assert_eq!(told("0x3", hash_of("uncle")), json!("0x9"), "another block");
+        assert_eq!(log_index("0x3", hash_of("block")), json!(expected));
+        assert_eq!(log_index("0x1", hash_of("block")), json!("0x9"), "before it");
+        assert_eq!(log_index("0x3", hash_of("uncle")), json!("0x9"), "another block");
     }
 }
 
@@ -306,10 +320,11 @@ fn change(balance: Option<(u64, u64)>, slot: Option<(u8, u8)>) -> AccountChange 
     }
 }
 
-/// HD28, HD40: what it changed reads as before it, to the owner, members, strangers; what others did since stays.
+/// HD28, HD40: the changed values read as before the transaction, for the owner, members and strangers. Later changes
+/// by others remain.
 #[test]
-fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
-    let made = AccountChange {
+fn hd28_values_that_a_convicted_transaction_changed_read_as_before() {
+    let creation = AccountChange {
         created: true,
         code: Some(Bytes::new()),
         nonce: Some((0, 1)),
@@ -319,41 +334,41 @@ fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
     let world = convicted()
         .withheld(receiver, 100, change(Some((10, 15)), None))
         .withheld(latch, 100, change(None, Some((1, 2))))
-        // A later one that rests on it.
+        // A later tainted transaction.
         .withheld(latch, 101, change(None, Some((2, 9))))
-        .withheld(child, 100, made);
+        .withheld(child, 100, creation);
     let snapshot = world.snapshot();
     let own = viewer(&snapshot, "receiver", SPEC);
-    let balance = |block, held: &str| view::balance(&own, receiver, block, sealed(&json!(held))).into_string();
+    let balance = |block, stored: &str| view::balance(&own, receiver, block, sealed(&json!(stored))).into_string();
     assert_eq!(
         (balance(99, "0xa"), balance(100, "0xf")),
         ("\"0xa\"".to_owned(), "\"0xa\"".to_owned())
     );
-    assert_eq!(balance(105, "0x13"), "\"0xe\"", "four more since");
-    assert_eq!(balance(105, "0x2"), "\"0x0\"", "never below nothing");
+    assert_eq!(balance(105, "0x13"), "\"0xe\"", "plus four from a later payment");
+    assert_eq!(balance(105, "0x2"), "\"0x0\"", "never negative");
     let thief = viewer(&snapshot, "colleague", SPEC);
     let word = |value: u8| json!(B256::with_last_byte(value));
-    let slot = |block, held| view::storage(&thief, latch, B256::ZERO, block, sealed(&word(held))).into_string();
+    let slot = |block, stored| view::storage(&thief, latch, B256::ZERO, block, sealed(&word(stored))).into_string();
     let shown = |value: u8| word(value).to_string();
     assert_eq!(
         (slot(99, 1), slot(100, 2), slot(101, 9)),
         (shown(1), shown(1), shown(1))
     );
-    assert_eq!(slot(101, 7), shown(7), "written past the gateway");
+    assert_eq!(slot(101, 7), shown(7), "written by a transaction outside the gateway");
     let code = |block| view::code(&thief, child, block, sealed(&json!("0x6001"))).map(Disclosed::into_string);
     assert_eq!((code(99), code(100)), (None, Some("\"0x\"".to_owned())));
     let proof = json!({
         "address": latch, "accountProof": ["0x01"], "balance": "0x0", "codeHash": B256::repeat_byte(3), "nonce": "0x1",
         "storageHash": B256::repeat_byte(4), "storageProof": [{"key": "0x0", "value": "0x9", "proof": ["0x02"]}],
     });
-    let told = |block| view::proof(&thief, latch, block, sealed(&proof)).into_string();
+    let text = |block| view::proof(&thief, latch, block, sealed(&proof)).into_string();
     assert!(
-        told(101).contains(r#""value":"0x1""#) && !told(101).contains("0x02"),
+        text(101).contains(r#""value":"0x1""#) && !text(101).contains("0x02"),
         "{}",
-        told(101)
+        text(101)
     );
-    // What executions run on.
-    let held = [
+    // The overrides for executions.
+    let stored = [
         (
             receiver,
             Account {
@@ -379,7 +394,7 @@ fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
     ];
     let state = snapshot
         .visible_state(101)
-        .overrides(held.iter().map(|(address, held)| (address, held)));
+        .overrides(stored.iter().map(|(address, account)| (address, account)));
     let expected = StateOverrides::new(
         [
             (
@@ -408,7 +423,7 @@ fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
         .into(),
     );
     assert_eq!(state, expected);
-    // What was written past the gateway is run on as it is shown.
+    // Executions use a value that was written outside the gateway.
     let later = [(
         latch,
         Account {
@@ -418,34 +433,38 @@ fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
     )];
     let state = snapshot
         .visible_state(101)
-        .overrides(later.iter().map(|(address, held)| (address, held)));
+        .overrides(later.iter().map(|(address, account)| (address, account)));
     assert_eq!(state, StateOverrides::new([(latch, AccountOverride::default())].into()));
     assert!(!snapshot.visible_state(99).withholds() && snapshot.visible_state(101).differs(receiver));
-    // Cleared, all of it shows again.
-    let before = scene().snapshot();
+    // After the violation is cleared, the values are shown.
+    let before = scenario().snapshot();
     assert_eq!(
         view::balance(&viewer(&before, "receiver", SPEC), receiver, 100, sealed(&json!("0xf"))).as_str(),
         "\"0xf\""
     );
 }
 
-/// HD7, HD28: over somebody's shoulder nothing of it shows either.
+/// HD7, HD28: impersonation does not show a transaction with a violation.
 #[test]
 fn rt21_view_as_shows_no_convicted_transaction() {
     let after = convicted().snapshot();
-    for (who, operator) in [("thief", "boss"), ("colleague", "boss"), ("receiver", "boss")] {
-        let both = beside(&after, who, operator, SPEC);
-        assert!(both.withholds(hash_of("tx")));
+    for (user, impersonator) in [("thief", "boss"), ("colleague", "boss"), ("receiver", "boss")] {
+        let impersonated = restricted_viewer(&after, user, impersonator, SPEC);
+        assert!(impersonated.withholds(hash_of("tx")));
         for to in ["latch", "receiver"] {
-            assert_eq!(everything(&both, to), nothing(&both), "{who} {to}");
+            assert_eq!(
+                all_answers(&impersonated, to),
+                empty_answers(&impersonated),
+                "{user} {to}"
+            );
         }
     }
 }
 
-/// RT21: balance, nonce, code and proof of a closed own wallet, whatever the node was asked.
+/// RT21: balance, nonce and code of a closed own wallet.
 #[test]
-fn rt21_a_closed_wallet_shows_as_a_hidden_one() {
-    let after = scene().quarantined("receiver").snapshot();
+fn rt21_a_closed_wallet_reads_as_a_hidden_one() {
+    let after = scenario().quarantined("receiver").snapshot();
     let own = viewer(&after, "receiver", SPEC);
     let receiver = address_of("receiver");
     assert_eq!(
@@ -457,23 +476,23 @@ fn rt21_a_closed_wallet_shows_as_a_hidden_one() {
         "\"0x0\""
     );
     let delegated = sealed(&json!(format!("0xef0100{}", "11".repeat(20))));
-    // RT31: as any delegated wallet that is not the viewer's.
+    // RT31: the same as for a foreign delegated wallet.
     assert_eq!(view::code(&own, receiver, 100, delegated), Some(Disclosed::NO_BYTES));
-    assert_eq!(own.own_addresses(), [receiver], "whose it is does not change");
-    let zero = scene().closed_to_side(Address::ZERO, "thief", &["bank"]).snapshot();
-    let told = |who: &str| {
-        let viewer = viewer(&zero, who, SPEC);
+    assert_eq!(own.own_addresses(), [receiver], "the owner does not change");
+    let zero = scenario().closed_to_side(Address::ZERO, "thief", &["bank"]).snapshot();
+    let text = |user: &str| {
+        let viewer = viewer(&zero, user, SPEC);
         view::balance(&viewer, Address::ZERO, 100, sealed(&json!("0x9")))
             .as_str()
             .to_owned()
     };
     assert_eq!(
-        (told("colleague"), told("victim")),
+        (text("colleague"), text("victim")),
         ("\"0x0\"".to_owned(), "\"0x9\"".to_owned())
     );
 }
 
-/// HD28: what one convicted transaction paid in and the next one took out leaves nothing behind to read.
+/// HD28: a payment by one violating transaction and its withdrawal by the next leave no visible difference.
 #[test]
 fn hd28_withheld_balances_are_undone_together() {
     let purse = address_of("purse");
@@ -489,15 +508,15 @@ fn hd28_withheld_balances_are_undone_together() {
         let snapshot = world.snapshot();
         assert_eq!(snapshot.shown_balance(purse, 9, U256::ZERO), U256::from(1), "{loot}");
         assert_eq!(snapshot.shown_nonce(purse, 9, U256::ZERO), U256::from(1), "{loot}");
-        // Who pays it since is not forgotten.
+        // Later payments by others are kept.
         assert_eq!(snapshot.shown_balance(purse, 9, U256::from(3)), U256::from(4), "{loot}");
     }
 }
 
-/// HD40: a run that meets what is withheld one after the other is told all of it at once: every slot of the accounts it
-/// touched, as far as nobody wrote them since, and every contract that the same transactions created.
+/// HD40: an execution that touches withheld state gets all related overrides at once: every withheld slot of the
+/// touched accounts that was not written since, and every contract that the same transactions created.
 #[test]
-fn hd40_a_run_learns_not_how_much_is_withheld() {
+fn hd40_overrides_do_not_reveal_how_much_is_withheld() {
     let (books, child) = (address_of("books"), address_of("child"));
     let word = |value: u64| B256::from(U256::from(value));
     let written = AccountChange {
@@ -511,19 +530,19 @@ fn hd40_a_run_learns_not_how_much_is_withheld() {
         ..AccountChange::default()
     };
     let mut world = world().withheld(books, 7, written);
-    // By the same transaction.
+    // Changed by the same transaction.
     world = world
         .withheld_beside(child, created.clone())
         .withheld(address_of("elsewhere"), 8, created);
     let state = world.snapshot().visible_state(9);
-    let met = Account {
+    let touched_account = Account {
         slots: [(word(1), word(7)), (word(2), word(9))].into(),
         ..Account::default()
     };
     let slots = |overrides: &StateOverrides| format!("{overrides:?}").matches("0x").count();
     let (touched, whole) = (
-        state.overrides([(&books, &met)]),
-        state.whole_overrides([(&books, &met)]),
+        state.overrides([(&books, &touched_account)]),
+        state.whole_overrides([(&books, &touched_account)]),
     );
     assert!(slots(&touched) < 10 && slots(&whole) > 190, "{touched:?} {whole:?}");
     let expected: Vec<_> = (0..100)

@@ -1,4 +1,4 @@
-//! The parity corpus through the bare view functions. `/rpc` runs the same files.
+//! The parity corpus, run with the view functions directly. Tests of `/rpc` run the same files.
 
 use gw_policy::testing::corpus::{Case, Expected};
 use std::{collections::BTreeSet, fs, path::Path};
@@ -18,9 +18,9 @@ fn cases() -> Vec<(String, Case)> {
     files.iter().map(read).collect()
 }
 
-/// House style, habit 6: every case shows every viewer what its file says.
+/// House style, habit 6: every case shows every viewer what its file expects.
 #[test]
-fn every_case_shows_what_its_file_says() {
+fn every_case_shows_what_its_file_expects() {
     let mut failures = Vec::new();
     for (name, case) in cases() {
         let snapshot = case.world.snapshot();
@@ -44,11 +44,11 @@ fn every_case_shows_what_its_file_says() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// The corpus says which rules it proves, and asks about more than one viewer each time.
+/// Every case names the rules it covers and has at least two viewers.
 #[test]
 fn the_corpus_names_its_rules() {
     let cases = cases();
-    assert!(cases.len() >= 17, "cases are not lost");
+    assert!(cases.len() >= 17, "corpus files are missing");
     let rules: BTreeSet<_> = cases.iter().flat_map(|(_, case)| case.rules.clone()).collect();
     for rule in [
         "HD1", "HD11", "I10", "K2", "K4", "K7", "K8", "K9", "R6", "R13", "R19", "R29",
@@ -59,7 +59,7 @@ fn the_corpus_names_its_rules() {
         assert!(!case.rules.is_empty() && case.views.len() >= 2, "{name}");
         assert!(
             case.upstream_method().is_ok(),
-            "{name}: a case is about an answer of the node"
+            "{name}: the case has no upstream method"
         );
     }
 }

@@ -1,9 +1,9 @@
-//! The table people should read: what each kind of viewer sees of each field (house style, habit 31).
+//! A table of the fields that each kind of viewer sees (house style, habit 31).
 
 use super::support::{filter, get_logs, log, number, sealed, transaction, transfer, viewer, word};
 use gw_evm::abi::builtin;
 use gw_policy::{
-    Knobs,
+    PolicySettings,
     testing::{address_of, hash_of, world},
     view::{self, BlockTransactions, LogsAnswer},
 };
@@ -25,7 +25,7 @@ const VIEWERS: [&str; 12] = [
     "payee",
 ];
 
-/// How a shown value compares with the node's.
+/// Compares a shown value with the value of the node.
 fn cell(shown: Option<&Value>, sent: &Value) -> String {
     match shown {
         None => "-".to_owned(),
@@ -53,7 +53,7 @@ impl Table {
         write!(self.0, "\n{}", row.trim_end()).unwrap();
     }
 
-    /// One row for each member of an object; `shown` has an object, or `null`, for each viewer.
+    /// Adds one row for each member of an object; `shown` has an object or `null` for each viewer.
     fn object(&mut self, name: &str, sent: &Value, shown: &[Value], skip: &[&str]) {
         self.row(
             name,
@@ -81,8 +81,8 @@ impl Table {
     }
 }
 
-/// A transfer sent by `sender` to the contract `token`, shared with `friend` and `insider`: the token unlocks its events.
-/// It pays `payee` and touches a contract nobody registered.
+/// A transfer by `sender` to the contract `token`, which unlocks its events, shared with `friend` and `insider`. It
+/// pays `payee` and calls an unregistered contract.
 #[test]
 fn viewer_by_field() {
     let erc20 = serde_json::to_string(builtin("ERC20").unwrap().json()).unwrap();
@@ -90,7 +90,7 @@ fn viewer_by_field() {
         topic0: transfer(),
         params: vec![gw_policy::snapshot::ParamRule {
             index,
-            must_be: gw_policy::snapshot::MustBe::Own,
+            must_be: gw_policy::snapshot::Constraint::Own,
         }],
     };
     let snapshot = world()
@@ -178,10 +178,10 @@ fn viewer_by_field() {
     });
 
     let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-    let all = |show: &dyn Fn(&gw_policy::Viewer<'_>) -> Value| -> Vec<Value> {
+    let for_each_viewer = |show: &dyn Fn(&gw_policy::Viewer<'_>) -> Value| -> Vec<Value> {
         VIEWERS
             .iter()
-            .map(|name| show(&viewer(&snapshot, name, &Knobs::SPEC)))
+            .map(|name| show(&viewer(&snapshot, name, &PolicySettings::SPEC)))
             .collect()
     };
     let mut table = Table::new();
@@ -189,11 +189,11 @@ fn viewer_by_field() {
     table.object(
         "transaction",
         &tx,
-        &all(&|viewer| parse(view::transaction(viewer, sealed(&tx)).as_str())),
+        &for_each_viewer(&|viewer| parse(view::transaction(viewer, sealed(&tx)).as_str())),
         &[],
     );
 
-    let receipts = all(&|viewer| parse(view::receipt(viewer, sealed(&receipt)).as_str()));
+    let receipts = for_each_viewer(&|viewer| parse(view::receipt(viewer, sealed(&receipt)).as_str()));
     table.object("receipt", &receipt, &receipts, &["logs"]);
     table.row(
         "  logs",
@@ -202,7 +202,8 @@ fn viewer_by_field() {
             .map(|shown| shown["logs"].as_array().map_or(String::new(), |l| l.len().to_string())),
     );
 
-    let block_receipts = all(&|viewer| parse(view::block_receipts(viewer, sealed(&json!([receipt]))).as_str()));
+    let block_receipts =
+        for_each_viewer(&|viewer| parse(view::block_receipts(viewer, sealed(&json!([receipt]))).as_str()));
     table.row(
         "receipts of the block",
         block_receipts
@@ -215,12 +216,15 @@ fn viewer_by_field() {
             .iter()
             .find(|log| log["address"] == json!(address_of(emitter)))
             .unwrap();
-        let shown = all(
-            &|viewer| match get_logs(viewer, &filter(&[emitter], vec![]), &logs, std::slice::from_ref(&tx)) {
-                LogsAnswer::Rows(rows, _) => json!({ "rows": parse(rows.as_str()) }),
-                LogsAnswer::NotPermitted => json!("denied"),
-            },
-        );
+        let shown = for_each_viewer(&|viewer| match get_logs(
+            viewer,
+            &filter(&[emitter], vec![]),
+            &logs,
+            std::slice::from_ref(&tx),
+        ) {
+            LogsAnswer::Rows(rows, _) => json!({ "rows": parse(rows.as_str()) }),
+            LogsAnswer::NotPermitted => json!("denied"),
+        });
         let outcome = |shown: &Value| match &shown["rows"] {
             Value::Array(rows) => rows.len().to_string(),
             _ => "404".to_owned(),
@@ -245,7 +249,7 @@ fn viewer_by_field() {
     let full = |viewer: &gw_policy::Viewer<'_>| {
         parse(view::block(viewer, BlockTransactions::Full, None, sealed(&block)).as_str())
     };
-    let blocks = all(&full);
+    let blocks = for_each_viewer(&full);
     table.object("block", &block, &blocks, &["transactions"]);
     table.row(
         "  transactions",
@@ -253,7 +257,7 @@ fn viewer_by_field() {
             .iter()
             .map(|shown| shown["transactions"].as_array().unwrap().len().to_string()),
     );
-    let counts = all(&|viewer| parse(view::block_transaction_count(viewer, sealed(&block)).as_str()));
+    let counts = for_each_viewer(&|viewer| parse(view::block_transaction_count(viewer, sealed(&block)).as_str()));
     table.row(
         "transaction count",
         counts.iter().map(|shown| shown.as_str().unwrap().to_owned()),
@@ -265,7 +269,9 @@ fn viewer_by_field() {
         };
         table.row(
             &format!("balance of {name}"),
-            all(&balance).iter().map(|shown| cell(Some(shown), &json!("0x5"))),
+            for_each_viewer(&balance)
+                .iter()
+                .map(|shown| cell(Some(shown), &json!("0x5"))),
         );
         let code = |viewer: &gw_policy::Viewer<'_>| {
             let code = view::code(viewer, address_of(address), 100, sealed(&json!("0x6001")));
@@ -273,7 +279,9 @@ fn viewer_by_field() {
         };
         table.row(
             &format!("code of {name}"),
-            all(&code).iter().map(|shown| cell(Some(shown), &json!("0x6001"))),
+            for_each_viewer(&code)
+                .iter()
+                .map(|shown| cell(Some(shown), &json!("0x6001"))),
         );
     }
     insta::with_settings!({snapshot_path => "../../../../../docs/tables", prepend_module_to_snapshot => false}, {

@@ -1,12 +1,12 @@
-//! Levels, grounds and admission (spec/30 section 2).
+//! Tests of levels, their reasons, and transaction access (spec/30 section 2).
 
 use alloy_primitives::{Address, address};
 use gw_policy::{
-    Knobs, Snapshot, Viewer,
-    knobs::AddressQuery,
+    PolicySettings, Snapshot, Viewer,
+    settings::HiddenBalanceMode,
     snapshot::Moment,
     testing::{FUTURE, NOW, PAST, World, address_of, hash_of, user_id, world},
-    visibility::Admission,
+    visibility::{TransactionAccess, TransactionRow},
 };
 use gw_types::{Claim, Level, LevelReason};
 use std::fmt::Write as _;
@@ -74,10 +74,16 @@ const VIEWERS: [&str; 10] = [
 ];
 
 fn viewer<'s>(snapshot: &'s Snapshot, name: &str) -> Viewer<'s> {
-    Viewer::new(snapshot, (name != "nobody").then(|| user_id(name)), NOW, &Knobs::SPEC)
+    Viewer::new(
+        snapshot,
+        (name != "nobody").then(|| user_id(name)),
+        NOW,
+        &PolicySettings::SPEC,
+    )
 }
 
-/// Spec/30 sections 2.2 and 2.3: address kind by viewer kind, grounds 1, 2, 4 to 8, 10, 11; R2 to R4, R6.
+/// Spec/30 sections 2.2 and 2.3: the level of each kind of address for each kind of viewer, grounds 1, 2, 4 to 8, 10,
+/// 11; R2 to R4, R6.
 #[test]
 fn levels_by_address_and_viewer() {
     let snapshot = everybody().snapshot();
@@ -117,9 +123,9 @@ fn levels_by_address_and_viewer() {
     insta::assert_snapshot!(table.join("\n"));
 }
 
-/// R5, A8: grounds end with the memberships and reservations they rest on, at the viewer's own moment.
+/// R5, A8: a ground ends with its membership or reservation, at the time of the viewer.
 #[test]
-fn grounds_end_by_the_clock() {
+fn grounds_end_with_their_membership_or_reservation() {
     let snapshot = world()
         .org("a")
         .group("g")
@@ -129,22 +135,22 @@ fn grounds_end_by_the_clock() {
         .reservation("r", FUTURE);
     let snapshot = snapshot.contract("c").grant("g").snapshot();
     for (now, full) in [(NOW, true), (FUTURE, false)] {
-        let viewer = Viewer::new(&snapshot, Some(user_id("u")), now, &Knobs::SPEC);
+        let viewer = Viewer::new(&snapshot, Some(user_id("u")), now, &PolicySettings::SPEC);
         assert_eq!(viewer.sees(address_of("c")), full);
         assert_eq!(viewer.sees(address_of("r")), full);
     }
 }
 
-/// K11: the claim `admin` without the flag sees all contracts of its organization, unless switched off.
+/// K11: the claim `admin` without the flag covers all contracts of the organization, unless switched off.
 #[test]
-fn k11_the_admin_claim_sees_all_or_what_is_granted() {
+fn k11_the_admin_claim_covers_all_or_granted_contracts() {
     let snapshot = everybody().snapshot();
-    let granted_only = Knobs {
+    let granted_only = PolicySettings {
         admin_claim_sees_all: false,
-        ..Knobs::SPEC
+        ..PolicySettings::SPEC
     };
-    for (knobs, by_claim) in [(&Knobs::SPEC, true), (&granted_only, false)] {
-        let sees = |name| Viewer::new(&snapshot, Some(user_id(name)), NOW, knobs).sees(address_of("ungranted"));
+    for (settings, by_claim) in [(&PolicySettings::SPEC, true), (&granted_only, false)] {
+        let sees = |name| Viewer::new(&snapshot, Some(user_id(name)), NOW, settings).sees(address_of("ungranted"));
         assert_eq!(sees("claimant"), by_claim);
         assert!(sees("admin"));
     }
@@ -163,18 +169,18 @@ fn r6_inferred_links_yield_to_proved_ones() {
     assert!(owns(&base.snapshot(), "forwarder"));
     let proved = base.clone().user("owner").link("w").snapshot();
     assert!(owns(&proved, "owner") && !owns(&proved, "forwarder"));
-    let both = base.clone().link("w").user("owner").link("w").snapshot();
+    let proved_twice = base.clone().link("w").user("owner").link("w").snapshot();
     assert!(
-        owns(&both, "owner") && owns(&both, "forwarder"),
+        owns(&proved_twice, "owner") && owns(&proved_twice, "forwarder"),
         "several identities may prove one address [S]"
     );
     let two_inferred = base.user("late").system_link("w").snapshot();
     assert!(owns(&two_inferred, "forwarder") && owns(&two_inferred, "late"));
 }
 
-/// Spec/30 section 5, HD10: by what right a viewer sees a transaction; the strongest counts.
+/// Spec/30 section 5, HD10: the transaction access of a viewer. Of several grounds, the strongest counts.
 #[test]
-fn hd10_admission_by_party_share_and_administration() {
+fn hd10_access_by_participation_share_and_administration() {
     let snapshot = everybody()
         .user("holder")
         .share("shared", &["member", "admin", "outcast"])
@@ -185,52 +191,71 @@ fn hd10_admission_by_party_share_and_administration() {
         .link("wallet-contract")
         .snapshot();
     let (wallet, other) = (address_of("wallet"), address_of("unknown"));
-    let admission =
-        |name: &str, tx: &str, from, to| viewer(&snapshot, name).admission(hash_of(tx), from, to, Moment::Block(100));
-    assert_eq!(admission("deployer", "t", wallet, Some(other)), Admission::Participant);
-    assert_eq!(admission("deployer", "t", other, Some(wallet)), Admission::Participant);
+    let access = |name: &str, tx: &str, from, to| {
+        let row = TransactionRow {
+            hash: hash_of(tx),
+            from,
+            to,
+            moment: Moment::Block(100),
+        };
+        viewer(&snapshot, name).transaction_access(&row)
+    };
     assert_eq!(
-        admission("member", "t", wallet, None),
-        Admission::None,
+        access("deployer", "t", wallet, Some(other)),
+        TransactionAccess::Participant
+    );
+    assert_eq!(
+        access("deployer", "t", other, Some(wallet)),
+        TransactionAccess::Participant
+    );
+    assert_eq!(
+        access("member", "t", wallet, None),
+        TransactionAccess::None,
         "inferred, and proved by another"
     );
-    assert_eq!(admission("member", "shared", wallet, Some(other)), Admission::Shared);
     assert_eq!(
-        admission("admin", "shared", other, Some(address_of("granted"))),
-        Admission::Shared
+        access("member", "shared", wallet, Some(other)),
+        TransactionAccess::Shared
     );
     assert_eq!(
-        admission("admin", "t", other, Some(address_of("granted"))),
-        Admission::OrgAdmin
-    );
-    assert_eq!(admission("admin", "t", address_of("granted"), None), Admission::None);
-    assert_eq!(
-        admission("other-admin", "t", other, Some(address_of("granted"))),
-        Admission::None
+        access("admin", "shared", other, Some(address_of("granted"))),
+        TransactionAccess::Shared
     );
     assert_eq!(
-        admission("holder", "t", other, Some(address_of("granted"))),
-        Admission::None,
-        "a grant is no admission"
+        access("admin", "t", other, Some(address_of("granted"))),
+        TransactionAccess::OrgAdmin
     );
     assert_eq!(
-        admission("odd", "t", other, Some(address_of("wallet-contract"))),
-        Admission::None
+        access("admin", "t", address_of("granted"), None),
+        TransactionAccess::None
+    );
+    assert_eq!(
+        access("other-admin", "t", other, Some(address_of("granted"))),
+        TransactionAccess::None
+    );
+    assert_eq!(
+        access("holder", "t", other, Some(address_of("granted"))),
+        TransactionAccess::None,
+        "a grant gives no transaction access"
+    );
+    assert_eq!(
+        access("odd", "t", other, Some(address_of("wallet-contract"))),
+        TransactionAccess::None
     );
     for name in ["nobody", "unknown", "outcast"] {
         assert_eq!(
-            admission(name, "shared", address_of("outcast-wallet"), Some(other)),
-            Admission::None,
+            access(name, "shared", address_of("outcast-wallet"), Some(other)),
+            TransactionAccess::None,
             "{name}"
         );
     }
 }
 
-/// HD10: who is linked by the word of a contract's code sees the contract's address, and nothing of what others send
-/// there.
+/// HD10: a user whose link was verified by the code of a contract wallet sees the address, but not the transactions
+/// that others send to it.
 #[test]
-fn hd10_a_contract_wallets_owner_takes_part_in_nothing_sent_to_it() {
-    let by = |contract: bool| {
+fn hd10_the_owner_of_a_contract_wallet_does_not_participate_in_transactions_to_it() {
+    let linked_by = |contract: bool| {
         let world = world().user("owner");
         if contract {
             world.contract_link("w")
@@ -240,23 +265,30 @@ fn hd10_a_contract_wallets_owner_takes_part_in_nothing_sent_to_it() {
         .snapshot()
     };
     let (wallet, other) = (address_of("w"), address_of("unknown"));
-    let admission =
-        |contract, from, to| viewer(&by(contract), "owner").admission(hash_of("t"), from, Some(to), Moment::Block(100));
+    let access = |contract, from, to| {
+        let row = TransactionRow {
+            hash: hash_of("t"),
+            from,
+            to: Some(to),
+            moment: Moment::Block(100),
+        };
+        viewer(&linked_by(contract), "owner").transaction_access(&row)
+    };
     assert_eq!(
-        admission(false, other, wallet),
-        Admission::Participant,
+        access(false, other, wallet),
+        TransactionAccess::Participant,
         "without the rule"
     );
-    assert_eq!(admission(true, other, wallet), Admission::None);
-    let snapshot = by(true);
+    assert_eq!(access(true, other, wallet), TransactionAccess::None);
+    let snapshot = linked_by(true);
     assert!(viewer(&snapshot, "owner").owns(wallet) && viewer(&snapshot, "owner").sees(wallet));
 }
 
-/// RTS11, HD10, HD27: an organization's contract that was linked as a wallet is its linker's while they are a member
-/// there and the contract is registered.
+/// RTS11, HD10, HD27: a contract of an organization that is linked as a wallet belongs to the linked user while that
+/// user is a member and the contract is registered.
 #[test]
-fn rts11_hd27_a_wallet_of_an_organization_is_owned_no_longer_than_its_contract() {
-    let told = |contract_link: bool, member: bool, retired: bool| {
+fn rts11_hd27_a_linked_contract_is_owned_while_member_and_registered() {
+    let owns_and_sees = |contract_link: bool, member: bool, retired: bool| {
         let world = world()
             .org("bank")
             .group("treasury")
@@ -273,19 +305,23 @@ fn rts11_hd27_a_wallet_of_an_organization_is_owned_no_longer_than_its_contract()
         let viewer = viewer(&snapshot, "owner");
         (viewer.owns(address_of("w")), viewer.sees(address_of("w")))
     };
-    assert_eq!(told(true, true, false), (true, true));
-    assert_eq!(told(true, false, false), (false, false), "no member any more");
-    assert_eq!(told(true, true, true), (false, false), "the registration was deleted");
+    assert_eq!(owns_and_sees(true, true, false), (true, true));
+    assert_eq!(owns_and_sees(true, false, false), (false, false), "no longer a member");
     assert_eq!(
-        told(false, false, false),
+        owns_and_sees(true, true, true),
+        (false, false),
+        "the registration was deleted"
+    );
+    assert_eq!(
+        owns_and_sees(false, false, false),
         (true, true),
-        "a key is a key, whoever registered its address"
+        "a link by key does not depend on the registration of its address"
     );
 }
 
-/// W5, R27: a share counts once the node has accepted its transaction.
+/// W5, R27: a share takes effect when the node accepts its transaction.
 #[test]
-fn w5_a_share_that_was_not_accepted_admits_nobody() {
+fn w5_a_share_of_an_unaccepted_transaction_has_no_effect() {
     use gw_policy::{Change, snapshot::TxVisibility};
     use gw_types::{Epoch, VisibilityId};
     let base = world().user("sender").user("friend").snapshot();
@@ -304,28 +340,35 @@ fn w5_a_share_that_was_not_accepted_admits_nobody() {
     }
 }
 
-/// K8, decision 5, HD6: `strict` tells nothing of what is not Full; `linked` and `off` are for those who ask for them.
+/// K8, decision 5, HD6: `strict` shows nothing of addresses without level Full; `linked` and `off` are opt-in.
 #[test]
-fn k8_balances_show_by_knob() {
+fn k8_balances_by_setting() {
     let snapshot = everybody().snapshot();
     let shows = |address_query, name: &str| {
-        let knobs = Knobs {
+        let settings = PolicySettings {
             address_query,
-            ..Knobs::SPEC
+            ..PolicySettings::SPEC
         };
-        Viewer::new(&snapshot, Some(user_id("holder")), NOW, &knobs).shows_account(address_of(name))
+        Viewer::new(&snapshot, Some(user_id("holder")), NOW, &settings).shows_account(address_of(name))
     };
-    let by = |name| [AddressQuery::Strict, AddressQuery::Linked, AddressQuery::Off].map(|knob| shows(knob, name));
-    assert_eq!(by("holder-wallet"), [true, true, true]);
-    assert_eq!(by("granted"), [true, true, true]);
-    assert_eq!(by("wallet"), [false, false, true]);
-    assert_eq!(by("unknown"), [false, true, true]);
-    assert_eq!(by("foreign"), [false, true, true]);
+    let shown_by_mode = |name| {
+        [
+            HiddenBalanceMode::Strict,
+            HiddenBalanceMode::Linked,
+            HiddenBalanceMode::Off,
+        ]
+        .map(|mode| shows(mode, name))
+    };
+    assert_eq!(shown_by_mode("holder-wallet"), [true, true, true]);
+    assert_eq!(shown_by_mode("granted"), [true, true, true]);
+    assert_eq!(shown_by_mode("wallet"), [false, false, true]);
+    assert_eq!(shown_by_mode("unknown"), [false, true, true]);
+    assert_eq!(shown_by_mode("foreign"), [false, true, true]);
 }
 
-/// Decision 40's kin: the caller's own addresses, each once, in the order they were linked.
+/// Related to decision 40: the caller's own addresses, each once, in the order in which they were linked.
 #[test]
-fn own_addresses_are_those_that_count() {
+fn own_addresses_are_the_effective_links() {
     let snapshot = everybody()
         .user("deployer")
         .system_link("wallet")

@@ -1,22 +1,22 @@
-//! Which logs a viewer gets (spec/30 section 6.1), and what a query may find (HD1).
+//! The logs that a viewer gets (spec/30 section 6.1), and the values that a query may match (HD1).
 
 use super::support::{
-    filter, get_logs, log, node_logs, number, one, rows, sealed, sealed_text, transaction, transfer, transfer_log,
+    filter, get_logs, log, node_logs, number, rows, sealed, sealed_text, topic_is, transaction, transfer, transfer_log,
     viewer, word,
 };
 use alloy_primitives::{Address, B256, keccak256};
 use gw_evm::{TopicFilter, abi::builtin};
 use gw_policy::{
-    Knobs, Snapshot,
-    knobs::TransactionLogs,
-    snapshot::{EventRule, MustBe, ParamRule},
+    PolicySettings, Snapshot,
+    settings::TransactionLogs,
+    snapshot::{Constraint, EventRule, ParamRule},
     testing::{World, address_of, hash_of, world},
     view::{self, LogsAnswer, TxParties},
 };
 use gw_types::Claim;
 use serde_json::{Value, json};
 
-const SPEC: &Knobs = &Knobs::SPEC;
+const SPEC: &PolicySettings = &PolicySettings::SPEC;
 
 fn erc20() -> String {
     serde_json::to_string(builtin("ERC20").unwrap().json()).unwrap()
@@ -32,7 +32,7 @@ fn token() -> World {
         .grant("staff")
 }
 
-fn rule(params: impl IntoIterator<Item = (usize, MustBe)>) -> EventRule {
+fn rule(params: impl IntoIterator<Item = (usize, Constraint)>) -> EventRule {
     let params = params
         .into_iter()
         .map(|(index, must_be)| ParamRule { index, must_be })
@@ -43,14 +43,21 @@ fn rule(params: impl IntoIterator<Item = (usize, MustBe)>) -> EventRule {
     }
 }
 
-/// How many of `logs` the user gets.
-fn count(snapshot: &Snapshot, knobs: &Knobs, user: &str, emitters: &[&str], logs: &[Value], txs: &[Value]) -> usize {
-    match get_logs(&viewer(snapshot, user, knobs), &filter(emitters, vec![]), logs, txs) {
+/// The number of `logs` that the user gets.
+fn count(
+    snapshot: &Snapshot,
+    settings: &PolicySettings,
+    user: &str,
+    emitters: &[&str],
+    logs: &[Value],
+    txs: &[Value],
+) -> usize {
+    match get_logs(&viewer(snapshot, user, settings), &filter(emitters, vec![]), logs, txs) {
         LogsAnswer::Rows(rows, count) => {
             assert_eq!(
                 serde_json::from_str::<Vec<Value>>(rows.as_str()).unwrap().len(),
                 count,
-                "J9: the view counts"
+                "J9: the view returns the number of rows"
             );
             count
         }
@@ -58,20 +65,25 @@ fn count(snapshot: &Snapshot, knobs: &Knobs, user: &str, emitters: &[&str], logs
     }
 }
 
-/// HD1, I10: the attack works when the caller's topics go to the node and masking comes after; here the two queries
-/// are one and the same, upstream and in the answer.
+/// HD1, I10: the attack would work if the caller's topics went to the node and masking followed. Here both queries
+/// are the same, upstream and in the answer.
 #[test]
 fn hd1_a_query_cannot_name_a_hidden_wallet() {
     let snapshot = token().user("spy").member("staff").snapshot();
     let spy = viewer(&snapshot, "spy", SPEC);
     let logs = [transfer_log("token", "t", "payer", "victim")];
-    let query = |name| filter(&["token"], vec![TopicFilter::Any, TopicFilter::Any, one(word(name))]);
+    let query = |name| {
+        filter(
+            &["token"],
+            vec![TopicFilter::Any, TopicFilter::Any, topic_is(word(name))],
+        )
+    };
 
     let attack = |name| node_logs(&logs, &query(name)).as_array().unwrap().len();
     assert_ne!(
         attack("victim"),
         attack("random"),
-        "without the rule the answer names the victim"
+        "without the rule, the answer reveals the victim"
     );
 
     assert_eq!(
@@ -83,31 +95,39 @@ fn hd1_a_query_cannot_name_a_hidden_wallet() {
     assert_eq!(rows(&victim).len(), 0);
 }
 
-/// HD1: what goes upstream. Words that are Full or no address are said; a list with one that may not be said is not.
+/// HD1: the upstream filter contains words that are addresses with level Full or not addresses. A list with a hidden
+/// word is left out completely.
 #[test]
 fn hd1_upstream_criteria() {
     let snapshot = token().user("reader").member("staff").link("own").snapshot();
     let reader = viewer(&snapshot, "reader", SPEC);
-    let said = |position: TopicFilter| {
-        let asked = filter(&["token"], vec![position]);
-        view::upstream_filter(&reader, &asked).topics == asked.topics
+    let is_forwarded = |position: TopicFilter| {
+        let requested = filter(&["token"], vec![position]);
+        view::upstream_filter(&reader, &requested).topics == requested.topics
     };
-    assert!(said(one(transfer())) && said(TopicFilter::Any));
-    assert!(said(one(word("own"))) && said(one(word("token"))) && said(one(B256::ZERO)));
-    assert!(said(TopicFilter::OneOf(vec![word("own"), transfer()])));
-    assert!(!said(one(word("hidden"))) && !said(one(number(100))));
-    assert!(!said(TopicFilter::OneOf(vec![word("own"), word("hidden")])));
-    let asked = filter(&["token"], vec![one(word("hidden")), one(word("own"))]);
-    let upstream = view::upstream_filter(&reader, &asked);
+    assert!(is_forwarded(topic_is(transfer())) && is_forwarded(TopicFilter::Any));
+    assert!(
+        is_forwarded(topic_is(word("own")))
+            && is_forwarded(topic_is(word("token")))
+            && is_forwarded(topic_is(B256::ZERO))
+    );
+    assert!(is_forwarded(TopicFilter::OneOf(vec![word("own"), transfer()])));
+    assert!(!is_forwarded(topic_is(word("hidden"))) && !is_forwarded(topic_is(number(100))));
+    assert!(!is_forwarded(TopicFilter::OneOf(vec![word("own"), word("hidden")])));
+    let requested = filter(&["token"], vec![topic_is(word("hidden")), topic_is(word("own"))]);
+    let upstream = view::upstream_filter(&reader, &requested);
     assert_eq!(
         upstream.topics,
-        [TopicFilter::Any, one(word("own"))],
-        "positions keep their places"
+        [TopicFilter::Any, topic_is(word("own"))],
+        "the other positions do not move"
     );
-    assert_eq!((upstream.addresses, upstream.range), (asked.addresses, asked.range));
+    assert_eq!(
+        (upstream.addresses, upstream.range),
+        (requested.addresses, requested.range)
+    );
 }
 
-/// HD1: a masked slot matches only the wildcard, not the zero word it shows; a real zero does.
+/// HD1: a masked topic matches only the wildcard, not the zero word that it shows. A real zero word matches.
 #[test]
 fn hd1_a_masked_slot_is_not_the_zero_address() {
     let snapshot = token().user("reader").member("staff").link("own").snapshot();
@@ -119,22 +139,22 @@ fn hd1_a_masked_slot_is_not_the_zero_address() {
         number(1).as_slice(),
     );
     let logs = [transfer_log("token", "t", "hidden", "own"), mint.clone()];
-    let found = |topics| rows(&get_logs(&reader, &filter(&["token"], topics), &logs, &[]));
-    assert_eq!(found(vec![TopicFilter::Any, one(B256::ZERO)]), [mint]);
+    let matching = |topics| rows(&get_logs(&reader, &filter(&["token"], topics), &logs, &[]));
+    assert_eq!(matching(vec![TopicFilter::Any, topic_is(B256::ZERO)]), [mint]);
     assert_eq!(
-        found(vec![TopicFilter::Any, TopicFilter::Any, one(word("own"))]).len(),
+        matching(vec![TopicFilter::Any, TopicFilter::Any, topic_is(word("own"))]).len(),
         2
     );
-    assert_eq!(found(vec![TopicFilter::Any; 3]).len(), 2);
+    assert_eq!(matching(vec![TopicFilter::Any; 3]).len(), 2);
     assert_eq!(
-        found(vec![TopicFilter::Any; 4]).len(),
+        matching(vec![TopicFilter::Any; 4]).len(),
         0,
-        "criteria longer than the topics match nothing"
+        "more criteria than topics match nothing"
     );
-    assert_eq!(found(vec![TopicFilter::OneOf(vec![])]).len(), 0);
+    assert_eq!(matching(vec![TopicFilter::OneOf(vec![])]).len(), 0);
 }
 
-/// HD1: numbers an ABI declares as numbers can still be asked for, though they look like addresses upstream.
+/// HD1: small numbers can be queried, although the upstream filter leaves them out as possible addresses.
 #[test]
 fn hd1_small_numbers_are_found_by_their_value() {
     let abi = json!([{ "type": "event", "name": "Minted", "anonymous": false, "inputs": [
@@ -149,14 +169,14 @@ fn hd1_small_numbers_are_found_by_their_value() {
         .member("g")
         .snapshot();
     let logs = [100, 101].map(|id| log(address_of("nft"), "t", &[keccak256("Minted(uint256)"), number(id)], &[]));
-    let asked = filter(&["nft"], vec![TopicFilter::Any, one(number(100))]);
+    let by_id = filter(&["nft"], vec![TopicFilter::Any, topic_is(number(100))]);
     assert_eq!(
-        rows(&get_logs(&viewer(&snapshot, "u", SPEC), &asked, &logs, &[])),
+        rows(&get_logs(&viewer(&snapshot, "u", SPEC), &by_id, &logs, &[])),
         [logs[0].clone()]
     );
 }
 
-/// [S] rule 4, K2: a participant sees everything of the transaction, and can ask for a counterparty in it.
+/// [S] rule 4, K2: a participant sees the whole transaction, and may query for its counterparties.
 #[test]
 fn k2_participants_see_whole_transactions() {
     let snapshot = token().user("payer").member("rest").link("payer").snapshot();
@@ -170,14 +190,14 @@ fn k2_participants_see_whole_transactions() {
         transaction("other", address_of("x"), Some(address_of("y"))),
     ];
     let payer = viewer(&snapshot, "payer", SPEC);
-    let all = get_logs(&payer, &filter(&["token", "unregistered"], vec![]), &logs, &txs);
-    assert_eq!(rows(&all), logs[..2]);
-    let counterparty = filter(&["token"], vec![TopicFilter::Any, one(word("pool"))]);
+    let own_logs = get_logs(&payer, &filter(&["token", "unregistered"], vec![]), &logs, &txs);
+    assert_eq!(rows(&own_logs), logs[..2]);
+    let counterparty = filter(&["token"], vec![TopicFilter::Any, topic_is(word("pool"))]);
     assert_eq!(rows(&get_logs(&payer, &counterparty, &logs, &txs)), logs[..1]);
 
-    let strict = Knobs {
+    let strict = PolicySettings {
         participant_logs: TransactionLogs::Granted,
-        ..Knobs::SPEC
+        ..PolicySettings::SPEC
     };
     assert_eq!(count(&snapshot, &strict, "payer", &["token"], &logs, &txs), 0);
     let granted = token().user("payer").member("staff").link("payer").snapshot();
@@ -194,11 +214,12 @@ fn k2_participants_see_whole_transactions() {
     );
 }
 
-/// K4: shared logs are admitted masked, whoever emits them; strictly, only on a grant that lists the event.
+/// K4: shared logs are shown masked, regardless of the emitter. With the strict setting, this requires a grant that
+/// lists the event.
 #[test]
-fn k4_shared_logs_by_knob() {
-    let never = rule([(2, MustBe::Word(number(99)))]);
-    let listing = token().contract("token").grant("rest").events([never]);
+fn k4_shared_logs_by_setting() {
+    let unmatched_rule = rule([(2, Constraint::Word(number(99)))]);
+    let listing = token().contract("token").grant("rest").events([unmatched_rule]);
     let snapshot = listing
         .user("sender")
         .user("friend")
@@ -212,22 +233,22 @@ fn k4_shared_logs_by_knob() {
         log(address_of("nobody's"), "t", &[word("x")], &[]),
     ];
     let emitters = ["token", "nobody's"];
-    let strict = Knobs {
+    let strict = PolicySettings {
         shared_logs: TransactionLogs::Granted,
-        ..Knobs::SPEC
+        ..PolicySettings::SPEC
     };
-    let by = |knobs, user| count(&snapshot, knobs, user, &emitters, &logs, &[]);
-    assert_eq!(by(SPEC, "friend"), 2);
-    assert_eq!(by(&strict, "friend"), 0);
+    let count_with = |settings, user| count(&snapshot, settings, user, &emitters, &logs, &[]);
+    assert_eq!(count_with(SPEC, "friend"), 2);
+    assert_eq!(count_with(&strict, "friend"), 0);
     assert_eq!(
         count(&snapshot, &strict, "colleague", &["token"], &logs, &[]),
         1,
-        "rescued from the parameter rule"
+        "shown although the parameter rule does not match"
     );
     assert_eq!(
         count(&snapshot, SPEC, "sender", &["token"], &logs, &[]),
         0,
-        "sharing is for others"
+        "a share does not apply to the sender"
     );
     let shown = rows(&get_logs(
         &viewer(&snapshot, "friend", SPEC),
@@ -239,10 +260,10 @@ fn k4_shared_logs_by_knob() {
     assert_eq!(shown[1]["topics"], json!([B256::ZERO]));
 }
 
-/// R29: an unlocked contract shows shared events whole to insiders on the list: a grant through a group of the owning
-/// organization that is no system group, today.
+/// R29: an unlocked contract shows shared events unmasked to recipients who are insiders: they have a grant through a
+/// current membership in a group of the owning organization that is not a system group.
 #[test]
-fn r29_unlock_is_for_insiders_on_the_list() {
+fn r29_unlock_applies_to_recipients_who_are_insiders() {
     let base = |unlock: bool| {
         let token = token().contract("token");
         let token = if unlock { token.visibleto_unlock() } else { token };
@@ -260,7 +281,7 @@ fn r29_unlock_is_for_insiders_on_the_list() {
             .snapshot()
     };
     let logs = [transfer_log("token", "t", "x", "y")];
-    let whole = |snapshot: &Snapshot, user| match get_logs(
+    let is_unmasked = |snapshot: &Snapshot, user| match get_logs(
         &viewer(snapshot, user, SPEC),
         &filter(&["token"], vec![]),
         &logs,
@@ -270,18 +291,18 @@ fn r29_unlock_is_for_insiders_on_the_list() {
         LogsAnswer::NotPermitted => false,
     };
     let unlocked = base(true);
-    assert!(whole(&unlocked, "insider"));
+    assert!(is_unmasked(&unlocked, "insider"));
     for user in ["unlisted", "outsider", "former", "nobody"] {
-        assert!(!whole(&unlocked, user), "{user}");
+        assert!(!is_unmasked(&unlocked, user), "{user}");
     }
-    assert!(!whole(&base(false), "insider"));
+    assert!(!is_unmasked(&base(false), "insider"));
 }
 
-/// F4, decision 19: what a grant's event rules admit. Parameter rules are alternatives.
+/// F4, decision 19: the logs that the event rules of a grant allow. Parameter rules are alternatives.
 #[test]
 fn f4_event_rules() {
     let log_own = transfer_log("token", "t", "own", "hidden");
-    let admitted = |rules: Vec<EventRule>, log: &Value| {
+    let is_shown = |rules: Vec<EventRule>, log: &Value| {
         let world = world()
             .org("a")
             .group("g")
@@ -292,44 +313,50 @@ fn f4_event_rules() {
         let snapshot = world.user("u").member("g").link("own").snapshot();
         count(&snapshot, SPEC, "u", &["token"], std::slice::from_ref(log), &[]) == 1
     };
-    let own = |index| rule([(index, MustBe::Own)]);
-    let is = |index, word| rule([(index, MustBe::Word(word))]);
-    assert!(!admitted(vec![], &log_own), "an empty list is none");
-    assert!(admitted(vec![rule([])], &log_own), "no parameter rule is no condition");
-    assert!(!admitted(
+    let own = |index| rule([(index, Constraint::Own)]);
+    let equals = |index, word| rule([(index, Constraint::Word(word))]);
+    assert!(!is_shown(vec![], &log_own), "an empty list allows nothing");
+    assert!(
+        is_shown(vec![rule([])], &log_own),
+        "a rule without parameters always matches"
+    );
+    assert!(!is_shown(
         vec![EventRule {
             topic0: keccak256("Other()"),
             params: vec![]
         }],
         &log_own
     ));
-    assert!(admitted(vec![own(0)], &log_own) && !admitted(vec![own(1)], &log_own));
+    assert!(is_shown(vec![own(0)], &log_own) && !is_shown(vec![own(1)], &log_own));
     assert!(
-        admitted(vec![rule([(1, MustBe::Own), (0, MustBe::Own)])], &log_own),
+        is_shown(vec![rule([(1, Constraint::Own), (0, Constraint::Own)])], &log_own),
         "alternatives"
     );
-    assert!(admitted(vec![own(1), own(0)], &log_own), "rules are alternatives too");
-    assert!(!admitted(vec![own(2)], &log_own), "`self` is about addresses");
-    assert!(!admitted(vec![own(7)], &log_own), "no such parameter");
-    assert!(admitted(vec![is(2, number(7))], &log_own) && !admitted(vec![is(2, number(8))], &log_own));
-    assert!(admitted(vec![is(0, word("own"))], &log_own));
-    // HD1: a constant the viewer may not see is matched by nothing, or the rule would say that it is there.
-    assert!(!admitted(vec![is(1, word("hidden"))], &log_own));
+    assert!(is_shown(vec![own(1), own(0)], &log_own), "rules are alternatives too");
+    assert!(!is_shown(vec![own(2)], &log_own), "`self` matches addresses only");
+    assert!(!is_shown(vec![own(7)], &log_own), "no such parameter");
+    assert!(is_shown(vec![equals(2, number(7))], &log_own) && !is_shown(vec![equals(2, number(8))], &log_own));
+    assert!(is_shown(vec![equals(0, word("own"))], &log_own));
+    // HD1: a constant that the viewer may not see never matches, because a match would reveal it.
+    assert!(!is_shown(vec![equals(1, word("hidden"))], &log_own));
     let short = log(
         address_of("token"),
         "t",
         &[transfer(), word("own"), word("hidden")],
         &[1, 2],
     );
-    assert!(!admitted(vec![is(2, number(7))], &short), "undecodable is no match");
+    assert!(
+        !is_shown(vec![equals(2, number(7))], &short),
+        "data that cannot be decoded does not match"
+    );
     let fewer = log(address_of("token"), "t", &[transfer(), word("own")], &[]);
-    assert!(!admitted(vec![own(0)], &fewer), "not the event of the ABI");
+    assert!(!is_shown(vec![own(0)], &fewer), "not the event of the ABI");
 }
 
-/// Section 6.1: without an ABI parameters are read from the topics, by position.
+/// Section 6.1: without an ABI, parameters are read from the topics by position.
 #[test]
 fn event_rules_without_an_abi() {
-    let admitted = |must_be, index| {
+    let is_shown = |must_be, index| {
         let rules = [rule([(index, must_be)])];
         let world = world().org("a").group("g").contract("token").grant("g").events(rules);
         let snapshot = world.user("u").member("g").link("own").snapshot();
@@ -342,15 +369,15 @@ fn event_rules_without_an_abi() {
             &[],
         ) == 1
     };
-    assert!(admitted(MustBe::Own, 0) && !admitted(MustBe::Own, 1) && !admitted(MustBe::Own, 2));
-    assert!(admitted(MustBe::Word(word("own")), 0));
-    assert!(!admitted(MustBe::Word(word("hidden")), 1), "HD1");
-    assert!(!admitted(MustBe::Own, usize::MAX));
+    assert!(is_shown(Constraint::Own, 0) && !is_shown(Constraint::Own, 1) && !is_shown(Constraint::Own, 2));
+    assert!(is_shown(Constraint::Word(word("own")), 0));
+    assert!(!is_shown(Constraint::Word(word("hidden")), 1), "HD1");
+    assert!(!is_shown(Constraint::Own, usize::MAX));
 }
 
-/// Section 6.1: an anonymous event meets no list of rules, though a grant on all events shows it.
+/// Section 6.1: an anonymous event matches no rule, but a grant on all events shows it.
 #[test]
-fn anonymous_events_meet_no_rule() {
+fn anonymous_events_match_no_rule() {
     let abi = json!([{ "type": "event", "name": "Quiet", "anonymous": true, "inputs": [
         { "name": "who", "type": "bytes32", "indexed": true }] }])
     .to_string();
@@ -369,7 +396,8 @@ fn anonymous_events_meet_no_rule() {
     assert_eq!(count(&world(None), SPEC, "u", &["token"], &logs, &[]), 1);
 }
 
-/// G6, C2, C3, K7: several grants are united; administrators of either kind and the deployer see all events, masked.
+/// G6, C2, C3, K7: the rights of several grants are united. Both kinds of administrators and the deployer see all
+/// events, masked.
 #[test]
 fn rights_to_events_are_united() {
     let base = world()
@@ -384,7 +412,7 @@ fn rights_to_events_are_united() {
         .abi(&erc20())
         .deployed_by("deployer")
         .grant("narrow")
-        .events([rule([(0, MustBe::Own)])])
+        .events([rule([(0, Constraint::Own)])])
         .grant("wide")
         .grant("claimed")
         .events([])
@@ -404,15 +432,15 @@ fn rights_to_events_are_united() {
         .member("rest");
     let snapshot = base.snapshot();
     let logs = [transfer_log("token", "t", "x", "y")];
-    let by = |user| count(&snapshot, SPEC, user, &["token"], &logs, &[]);
+    let count_for = |user| count(&snapshot, SPEC, user, &["token"], &logs, &[]);
     assert_eq!(
         [
-            by("one"),
-            by("both"),
-            by("claimant"),
-            by("deployer"),
-            by("admin"),
-            by("rest")
+            count_for("one"),
+            count_for("both"),
+            count_for("claimant"),
+            count_for("deployer"),
+            count_for("admin"),
+            count_for("rest")
         ],
         [0, 1, 1, 1, 1, 0]
     );
@@ -431,7 +459,8 @@ fn rights_to_events_are_united() {
     }
 }
 
-/// Decision 20: an address without a grant answers with own and shared rows, or the whole call is the denial.
+/// Decision 20: for an address without grant, the answer contains own and shared logs. If there are none, the whole
+/// call is denied.
 #[test]
 fn decision_20_addresses_without_a_grant() {
     let snapshot = token()
@@ -455,7 +484,7 @@ fn decision_20_addresses_without_a_grant() {
         transaction("own", address_of("payer"), Some(address_of("foreign"))),
         transaction("other", address_of("x"), Some(address_of("foreign"))),
     ];
-    let ask = |emitters: &[&str], topics| {
+    let query = |emitters: &[&str], topics| {
         get_logs(
             &viewer(&snapshot, "payer", SPEC),
             &filter(emitters, topics),
@@ -463,22 +492,26 @@ fn decision_20_addresses_without_a_grant() {
             &txs,
         )
     };
-    assert_eq!(rows(&ask(&["foreign"], vec![])), logs[..1]);
-    assert_eq!(rows(&ask(&["unregistered"], vec![])).len(), 1);
-    assert_eq!(rows(&ask(&["foreign", "unregistered", "token"], vec![])).len(), 2);
-    assert_eq!(ask(&["silent"], vec![]), LogsAnswer::NotPermitted);
-    assert_eq!(ask(&["random"], vec![]), LogsAnswer::NotPermitted);
+    assert_eq!(rows(&query(&["foreign"], vec![])), logs[..1]);
+    assert_eq!(rows(&query(&["unregistered"], vec![])).len(), 1);
+    assert_eq!(rows(&query(&["foreign", "unregistered", "token"], vec![])).len(), 2);
+    assert_eq!(query(&["silent"], vec![]), LogsAnswer::NotPermitted);
+    assert_eq!(query(&["random"], vec![]), LogsAnswer::NotPermitted);
     assert_eq!(
-        ask(&["foreign", "silent"], vec![]),
+        query(&["foreign", "silent"], vec![]),
         LogsAnswer::NotPermitted,
-        "one forbidden address denies the call"
+        "one address without visible logs denies the call"
     );
     assert_eq!(
-        ask(&["foreign"], vec![one(keccak256("Other()"))]),
+        query(&["foreign"], vec![topic_is(keccak256("Other()"))]),
         LogsAnswer::NotPermitted
     );
-    assert_eq!(rows(&ask(&["token"], vec![])).len(), 0, "granted: an empty list");
-    assert_eq!(ask(&[], vec![]), LogsAnswer::NotPermitted, "no address");
+    assert_eq!(
+        rows(&query(&["token"], vec![])).len(),
+        0,
+        "with a grant, the answer is an empty list"
+    );
+    assert_eq!(query(&[], vec![]), LogsAnswer::NotPermitted, "no address");
     let stranger = viewer(&snapshot, "nobody", SPEC);
     assert_eq!(
         get_logs(&stranger, &filter(&["foreign"], vec![]), &logs, &txs),
@@ -486,8 +519,8 @@ fn decision_20_addresses_without_a_grant() {
     );
 }
 
-/// Decision 40: where the owner's groups do not list the method, a grant opens no logs; own and shared transactions show
-/// as they do without a grant.
+/// Decision 40: if the groups of the owner do not list the method, a grant gives no access to logs. Logs of own and
+/// shared transactions are shown as without a grant.
 #[test]
 fn d40_a_grant_without_the_method_shows_own_and_shared_rows_only() {
     let snapshot = token()
@@ -508,7 +541,7 @@ fn d40_a_grant_without_the_method_shows_own_and_shared_rows_only() {
         address_of("own"),
         Some(address_of("token")),
     )));
-    let ask = |shared_only: &[Address], logs: &Value| {
+    let query = |shared_only: &[Address], logs: &Value| {
         let reader = viewer(&snapshot, "reader", SPEC);
         view::logs(
             &reader,
@@ -518,19 +551,19 @@ fn d40_a_grant_without_the_method_shows_own_and_shared_rows_only() {
             sealed(logs),
         )
     };
-    assert!(matches!(ask(&[], &logs), LogsAnswer::Rows(_, 3)));
+    assert!(matches!(query(&[], &logs), LogsAnswer::Rows(_, 3)));
     let token = address_of("token");
-    let hashes: Vec<Value> = rows(&ask(&[token], &logs))
+    let hashes: Vec<Value> = rows(&query(&[token], &logs))
         .iter()
         .map(|row| row["transactionHash"].clone())
         .collect();
     assert_eq!(hashes, [json!(hash_of("own")), json!(hash_of("shared"))]);
-    assert_eq!(ask(&[token], &json!([logs[0]])), LogsAnswer::NotPermitted);
+    assert_eq!(query(&[token], &json!([logs[0]])), LogsAnswer::NotPermitted);
 }
 
-/// Parties are asked for only where they could change something, and each transaction once.
+/// Parties are requested only where they may change the answer, and once for each transaction.
 #[test]
-fn parties_are_needed_only_where_they_matter() {
+fn parties_are_needed_only_where_they_change_the_answer() {
     let snapshot = token()
         .user("wallet-less")
         .member("staff")
@@ -557,19 +590,19 @@ fn parties_are_needed_only_where_they_matter() {
     };
     assert!(
         needed("wallet-less", vec![]).is_empty(),
-        "no wallet, no participation: the node is not asked again"
+        "a viewer without wallet cannot be a party"
     );
     assert!(needed("nobody", vec![]).is_empty());
     assert_eq!(needed("owner", vec![]), [hash_of("masked"), hash_of("shared")]);
-    let naming = |name| vec![TopicFilter::Any, TopicFilter::Any, one(word(name))];
+    let by_receiver = |name| vec![TopicFilter::Any, TopicFilter::Any, topic_is(word(name))];
     assert_eq!(
-        needed("owner", naming("z")),
-        needed("owner", naming("random")),
-        "HD1: no trace of the hidden address"
+        needed("owner", by_receiver("z")),
+        needed("owner", by_receiver("random")),
+        "HD1: the hidden address has no effect"
     );
     assert!(
-        needed("owner", naming("own")).is_empty(),
-        "what cannot match is not asked about"
+        needed("owner", by_receiver("own")).is_empty(),
+        "logs that cannot match need no parties"
     );
     let owner = viewer(&snapshot, "owner", SPEC);
     let block = view::parties_needed(&owner, &filter(&["token"], vec![]), &sealed(&logs))[0].block_hash;
@@ -580,7 +613,7 @@ fn parties_are_needed_only_where_they_matter() {
     );
 }
 
-/// Parties come from a transaction or a block; what is missing or malformed counts as somebody else's.
+/// Parties are read from a transaction or a block. A missing or malformed transaction counts as foreign.
 #[test]
 fn parties_are_learned_from_transactions_and_blocks() {
     let snapshot = token().user("owner").member("staff").link("own").snapshot();
@@ -588,30 +621,35 @@ fn parties_are_learned_from_transactions_and_blocks() {
     let logs = [transfer_log("token", "t", "x", "y")];
     let own = transaction("t", address_of("x"), Some(address_of("own")));
     let other = transaction("u", address_of("x"), None);
-    let whole = |learned: &str| {
+    let is_unmasked_with = |source: &str| {
         let mut parties = TxParties::default();
-        parties.learn(&sealed_text(learned));
+        parties.learn(&sealed_text(source));
         let shown = view::logs(&owner, &filter(&["token"], vec![]), &[], &parties, sealed(&json!(logs)));
         shown == get_logs(&owner, &filter(&["token"], vec![]), &logs, std::slice::from_ref(&own))
     };
-    assert!(whole(&own.to_string()));
-    assert!(whole(
+    assert!(is_unmasked_with(&own.to_string()));
+    assert!(is_unmasked_with(
         &json!({ "number": "0x1", "transactions": [other, own] }).to_string()
     ));
-    assert!(!whole(&other.to_string()) && !whole("null") && !whole("[]") && !whole("{"));
     assert!(
-        !whole(&json!({ "transactions": [hash_of("t")] }).to_string()),
-        "hashes say nothing"
+        !is_unmasked_with(&other.to_string())
+            && !is_unmasked_with("null")
+            && !is_unmasked_with("[]")
+            && !is_unmasked_with("{")
     );
     assert!(
-        !whole(&json!({ "transactions": [own, 1] }).to_string()),
-        "a malformed block says nothing"
+        !is_unmasked_with(&json!({ "transactions": [hash_of("t")] }).to_string()),
+        "hashes contain no parties"
+    );
+    assert!(
+        !is_unmasked_with(&json!({ "transactions": [own, 1] }).to_string()),
+        "a malformed block is ignored"
     );
 }
 
-/// Section 6.1: emitters nobody registered are for participants and those the transaction was shared with.
+/// Section 6.1: logs of unregistered emitters are only for participants and recipients of a share.
 #[test]
-fn unregistered_emitters_are_nobodys() {
+fn logs_of_unregistered_emitters_are_hidden() {
     let snapshot = world()
         .org("a")
         .group("admins")
@@ -622,7 +660,14 @@ fn unregistered_emitters_are_nobodys() {
     let logs = [log(address_of("unregistered"), "t", &[transfer()], &[])];
     assert_eq!(count(&snapshot, SPEC, "admin", &["unregistered"], &logs, &[]), 0);
     assert_eq!(
-        count(&snapshot, &Knobs::STRICT, "admin", &["unregistered"], &logs, &[]),
+        count(
+            &snapshot,
+            &PolicySettings::STRICT,
+            "admin",
+            &["unregistered"],
+            &logs,
+            &[]
+        ),
         0
     );
     let precompile = Address::with_last_byte(4);
@@ -639,6 +684,6 @@ fn unregistered_emitters_are_nobodys() {
     assert_eq!(
         rows(&answer).len(),
         0,
-        "a precompile is within everybody's reach and has no logs"
+        "everybody may access a precompile, which has no logs"
     );
 }

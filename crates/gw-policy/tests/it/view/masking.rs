@@ -1,18 +1,18 @@
-//! Masking an admitted log (spec/30 section 6.2).
+//! Masking of visible logs (spec/30 section 6.2).
 
 use super::support::{filter, get_logs, log, number, rows, sealed, viewer, word};
 use alloy_dyn_abi::DynSolValue;
 use alloy_primitives::{Address, B256, Bytes, U256, hex, keccak256};
 use gw_policy::{
-    Knobs, Snapshot,
-    knobs::{DynamicFields, NoAbi},
+    PolicySettings, Snapshot,
+    settings::{DynamicFields, MissingAbiMode},
     testing::{address_of, world},
     view,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// A contract with one event, which `reader` holds a grant on; `reader` sees the wallet `own` and the contract.
+/// Contracts with one event on which `reader` has a grant. `reader` sees the contracts and the wallet `own`.
 fn snapshot(event: &Value) -> Snapshot {
     world()
         .org("a")
@@ -36,12 +36,12 @@ fn snapshot(event: &Value) -> Snapshot {
         .snapshot()
 }
 
-fn shown(snapshot: &Snapshot, user: &str, knobs: &Knobs, log: Value) -> Vec<Value> {
+fn shown(snapshot: &Snapshot, user: &str, settings: &PolicySettings, log: Value) -> Vec<Value> {
     let emitter = ["emitter", "plain", "attesting"]
         .into_iter()
         .find(|name| log["address"] == json!(address_of(name)));
     rows(&get_logs(
-        &viewer(snapshot, user, knobs),
+        &viewer(snapshot, user, settings),
         &filter(&[emitter.unwrap()], vec![]),
         &[log],
         &[],
@@ -60,7 +60,7 @@ fn data(kind: &str) -> Value {
     json!({ "name": "x", "type": kind, "indexed": false })
 }
 
-/// R19, R20: with an ABI only what is an address by type is tested in topics; small numbers stay.
+/// R19, R20: with an ABI, topics of type `address` are masked; small numbers are shown.
 #[test]
 fn r20_topics_are_masked_by_type() {
     let snapshot = snapshot(&event(json!([
@@ -73,13 +73,14 @@ fn r20_topics_are_masked_by_type() {
     let row = &shown(
         &snapshot,
         "reader",
-        &Knobs::SPEC,
+        &PolicySettings::SPEC,
         log(address_of("emitter"), "t", &topics, &[]),
     )[0];
     assert_eq!(row["topics"], json!([topic0, B256::ZERO, number(100), word("own")]));
 }
 
-/// R20, K3, HD31: without an ABI for it every word that may be an address is tested, in topics and data; small numbers stay.
+/// R20, K3, HD31: without a matching ABI, every word that may be an address is masked in topics and data; small
+/// numbers are shown.
 #[test]
 fn k3_without_an_abi_words_are_masked_by_shape() {
     let snapshot = snapshot(&event(json!([indexed("address")])));
@@ -88,7 +89,7 @@ fn k3_without_an_abi_words_are_masked_by_shape() {
     let masked = [B256::ZERO, number(100), word("own")].concat();
     for emitter in ["plain", "emitter"] {
         let sent = log(address_of(emitter), "t", &topics, &payload);
-        let row = &shown(&snapshot, "reader", &Knobs::SPEC, sent)[0];
+        let row = &shown(&snapshot, "reader", &PolicySettings::SPEC, sent)[0];
         assert_eq!(
             row["topics"],
             json!([topics[0], B256::ZERO, number(100), word("own")]),
@@ -98,26 +99,26 @@ fn k3_without_an_abi_words_are_masked_by_shape() {
     }
     let anonymous = log(address_of("plain"), "t", &[word("hidden")], &[]);
     assert_eq!(
-        shown(&snapshot, "reader", &Knobs::SPEC, anonymous)[0]["topics"],
+        shown(&snapshot, "reader", &PolicySettings::SPEC, anonymous)[0]["topics"],
         json!([B256::ZERO])
     );
 }
 
-/// K3 strict: what cannot be decoded is dropped, but for administrators.
+/// K3 strict: logs that cannot be decoded are dropped, except for administrators.
 #[test]
-fn k3_strict_drops_what_cannot_be_decoded() {
+fn k3_strict_drops_logs_that_cannot_be_decoded() {
     let snapshot = snapshot(&event(json!([indexed("address")])));
-    let strict = Knobs {
-        no_abi: NoAbi::Drop,
-        ..Knobs::SPEC
+    let strict = PolicySettings {
+        no_abi: MissingAbiMode::Drop,
+        ..PolicySettings::SPEC
     };
     let sent = || log(address_of("plain"), "t", &[keccak256("Other()")], &[]);
     assert_eq!(shown(&snapshot, "reader", &strict, sent()).len(), 0);
     assert_eq!(shown(&snapshot, "admin", &strict, sent()).len(), 1);
-    assert_eq!(shown(&snapshot, "reader", &Knobs::SPEC, sent()).len(), 1);
+    assert_eq!(shown(&snapshot, "reader", &PolicySettings::SPEC, sent()).len(), 1);
 }
 
-/// R22: a topic of type address that is none, and a `bytes32` shaped like an address, are masked.
+/// R22: a topic of type `address` that is not canonical and a `bytes32` that may be an address are masked.
 #[test]
 fn r22_dirty_and_address_shaped_topics_are_masked() {
     let snapshot = snapshot(&event(json!([
@@ -133,15 +134,15 @@ fn r22_dirty_and_address_shaped_topics_are_masked() {
     let row = &shown(
         &snapshot,
         "reader",
-        &Knobs::SPEC,
+        &PolicySettings::SPEC,
         log(address_of("emitter"), "t", &topics, &[]),
     )[0];
     assert_eq!(row["topics"], json!([topic0, B256::ZERO, B256::ZERO, full]));
 }
 
-/// R22: data that is not what its type says becomes zero bytes of equal length.
+/// R22: data that does not match its types becomes zero bytes of equal length.
 #[test]
-fn r22_data_that_cannot_be_walked_is_zeroed_whole() {
+fn r22_data_that_cannot_be_decoded_is_zeroed() {
     let snapshot = snapshot(&event(json!([data("address"), data("bytes")])));
     let topic0 = keccak256("E(address,bytes)");
     let own = |offset: u64| [word("own").0, number(offset).0].concat();
@@ -153,7 +154,7 @@ fn r22_data_that_cannot_be_walked_is_zeroed_whole() {
         let row = &shown(
             &snapshot,
             "reader",
-            &Knobs::SPEC,
+            &PolicySettings::SPEC,
             log(address_of("emitter"), "t", &[topic0], &bad),
         )[0];
         assert_eq!(
@@ -167,53 +168,53 @@ fn r22_data_that_cannot_be_walked_is_zeroed_whole() {
     let row = &shown(
         &snapshot,
         "reader",
-        &Knobs::SPEC,
+        &PolicySettings::SPEC,
         log(address_of("emitter"), "t", &[topic0], &good),
     )[0];
     assert_eq!(row["data"], json!(Bytes::from(good)));
 }
 
-/// K5, decision 50: opaque fields pass, are zeroed, or cost the whole log; attested contracts and administrators are
+/// K5, decision 50: opaque fields are shown, zeroed, or the log is dropped. Attested contracts and administrators are
 /// exempt.
 #[test]
-fn k5_opaque_fields_by_knob() {
+fn k5_opaque_fields_by_setting() {
     let snapshot = snapshot(&event(json!([data("bytes")])));
     let topic0 = keccak256("E(bytes)");
     let encode = |content: &[u8]| DynSolValue::Tuple(vec![DynSolValue::Bytes(content.to_vec())]).abi_encode_params();
-    // No word of it is shaped like an address: those are masked under every knob (HD31).
+    // The content contains no word that may be an address, because such words are masked with every setting (HD31).
     let payload = encode(keccak256("content").as_slice());
     let show = |dynamic_fields, user, emitter| {
-        let knobs = Knobs {
+        let settings = PolicySettings {
             dynamic_fields,
-            ..Knobs::SPEC
+            ..PolicySettings::SPEC
         };
         let rows = shown(
             &snapshot,
             user,
-            &knobs,
+            &settings,
             log(address_of(emitter), "t", &[topic0], &payload),
         );
         rows.first().map(|row| row["data"].clone())
     };
-    let (whole, zeroed) = (
+    let (unmasked, zeroed) = (
         json!(Bytes::from(payload.clone())),
         json!(Bytes::from(encode(&[0; 32]))),
     );
-    assert_eq!(show(DynamicFields::Pass, "reader", "emitter"), Some(whole.clone()));
+    assert_eq!(show(DynamicFields::Pass, "reader", "emitter"), Some(unmasked.clone()));
     assert_eq!(show(DynamicFields::Zero, "reader", "emitter"), Some(zeroed));
     assert_eq!(show(DynamicFields::Drop, "reader", "emitter"), None);
     for (user, emitter) in [("reader", "attesting"), ("admin", "emitter")] {
-        for knob in [DynamicFields::Zero, DynamicFields::Drop] {
-            assert_eq!(show(knob, user, emitter), Some(whole.clone()), "{user} {emitter}");
+        for mode in [DynamicFields::Zero, DynamicFields::Drop] {
+            assert_eq!(show(mode, user, emitter), Some(unmasked.clone()), "{user} {emitter}");
         }
     }
 }
 
-/// HD11: an untouched log is copied as it is; one with more members is written anew without them.
+/// HD11: an unmasked log is copied unchanged. A log with unknown members is encoded anew without them.
 #[test]
-fn hd11_logs_are_allowlists_too() {
+fn hd11_unknown_members_of_logs_are_removed() {
     let snapshot = snapshot(&event(json!([indexed("uint256")])));
-    let spec = Knobs::SPEC;
+    let spec = PolicySettings::SPEC;
     let reader = viewer(&snapshot, "reader", &spec);
     let plain = log(address_of("emitter"), "t", &[keccak256("E(uint256)"), number(1)], &[]);
     let spaced = format!("[ {} ]", plain.to_string().replace(',', " ,\n"));
@@ -227,27 +228,27 @@ fn hd11_logs_are_allowlists_too() {
         )
     };
     let view::LogsAnswer::Rows(copied, _) = show(&spaced) else {
-        panic!()
+        panic!("not permitted")
     };
     assert_eq!(
         copied.as_str(),
         format!("[{}]", plain.to_string().replace(',', " ,\n")),
         "copied byte for byte"
     );
-    let mut more = plain.clone();
-    more["transactionLogIndex"] = json!("0x0");
-    more["sender"] = json!(address_of("hidden"));
-    assert_eq!(rows(&show(&json!([more]).to_string())), [plain]);
+    let mut extended = plain.clone();
+    extended["transactionLogIndex"] = json!("0x0");
+    extended["sender"] = json!(address_of("hidden"));
+    assert_eq!(rows(&show(&json!([extended]).to_string())), [plain]);
 }
 
-/// Section 5.2: a log of another shape makes the answer an empty list, never the node's body.
+/// Section 5.2: with a malformed log, the answer is an empty list; the body of the node is never shown.
 #[test]
 fn malformed_logs_are_an_empty_list() {
     let snapshot = snapshot(&event(json!([indexed("uint256")])));
-    let spec = Knobs::SPEC;
+    let spec = PolicySettings::SPEC;
     let reader = viewer(&snapshot, "reader", &spec);
     let good = log(address_of("emitter"), "t", &[keccak256("E(uint256)"), number(1)], &[]);
-    let with = |name: &str, value: Value| {
+    let logs_with = |name: &str, value: Value| {
         let mut bad = good.clone();
         bad[name] = value;
         json!([good, bad])
@@ -257,16 +258,16 @@ fn malformed_logs_are_an_empty_list() {
         json!({}),
         json!([1]),
         json!([[]]),
-        with("address", json!("0x12")),
-        with("topics", json!([number(1), number(1), number(1), number(1), number(1)])),
-        with("topics", json!(["0x1"])),
-        with("topics", json!(null)),
-        with("data", json!("0x123")),
-        with("data", json!(null)),
-        with("transactionHash", json!(null)),
-        with("logIndex", json!(7)),
-        with("logIndex", json!({ "a": address_of("hidden") })),
-        with("removed", json!("no")),
+        logs_with("address", json!("0x12")),
+        logs_with("topics", json!([number(1), number(1), number(1), number(1), number(1)])),
+        logs_with("topics", json!(["0x1"])),
+        logs_with("topics", json!(null)),
+        logs_with("data", json!("0x123")),
+        logs_with("data", json!(null)),
+        logs_with("transactionHash", json!(null)),
+        logs_with("logIndex", json!(7)),
+        logs_with("logIndex", json!({ "a": address_of("hidden") })),
+        logs_with("removed", json!("no")),
     ] {
         let answer = view::logs(
             &reader,
@@ -282,7 +283,7 @@ fn malformed_logs_are_an_empty_list() {
     }
 }
 
-/// A type with a value of it.
+/// A type and a value of that type.
 fn typed_value() -> impl Strategy<Value = (String, DynSolValue)> {
     let wallet = prop::sample::select(vec!["own", "hidden-1", "hidden-2", "emitter", "foreign"]);
     let leaf = prop_oneof![
@@ -308,22 +309,22 @@ fn typed_value() -> impl Strategy<Value = (String, DynSolValue)> {
     })
 }
 
-/// The value with hidden addresses zeroed: what masking should come to, told without any encoding.
-fn without(value: &DynSolValue, hidden: &dyn Fn(Address) -> bool) -> DynSolValue {
-    let all = |values: &[DynSolValue]| values.iter().map(|value| without(value, hidden)).collect();
+/// The expected result of masking: the value with hidden addresses zeroed, computed before encoding.
+fn mask_value(value: &DynSolValue, hidden: &dyn Fn(Address) -> bool) -> DynSolValue {
+    let mask_values = |values: &[DynSolValue]| values.iter().map(|value| mask_value(value, hidden)).collect();
     match value {
         DynSolValue::Address(address) if hidden(*address) => DynSolValue::Address(Address::ZERO),
         DynSolValue::FixedBytes(word, 32) if word.starts_with(&[0; 12]) && hidden(Address::from_slice(&word[12..])) => {
             DynSolValue::FixedBytes(B256::ZERO, 32)
         }
-        DynSolValue::Array(values) => DynSolValue::Array(all(values)),
-        DynSolValue::FixedArray(values) => DynSolValue::FixedArray(all(values)),
-        DynSolValue::Tuple(values) => DynSolValue::Tuple(all(values)),
+        DynSolValue::Array(values) => DynSolValue::Array(mask_values(values)),
+        DynSolValue::FixedArray(values) => DynSolValue::FixedArray(mask_values(values)),
+        DynSolValue::Tuple(values) => DynSolValue::Tuple(mask_values(values)),
         other => other.clone(),
     }
 }
 
-/// A parameter as an ABI writes it: tuples by their components.
+/// A parameter in the format of an ABI, with the components of tuples.
 fn component(kind: &str) -> Value {
     let Some(inside) = kind.strip_prefix('(') else {
         return json!({ "name": "x", "type": kind });
@@ -350,9 +351,9 @@ fn component(kind: &str) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// R21, R22: masking the encoding is encoding the masked value, for every type and nesting.
+    /// R21, R22: masking an encoded value equals encoding the masked value, for every type and nesting.
     #[test]
-    fn r22_masking_reaches_every_address_and_nothing_else(members in prop::collection::vec(typed_value(), 1..4)) {
+    fn r22_masking_zeroes_every_hidden_address_and_nothing_else(members in prop::collection::vec(typed_value(), 1..4)) {
         let (kinds, values): (Vec<_>, Vec<_>) = members.into_iter().unzip();
         let inputs: Vec<Value> = kinds
             .iter()
@@ -366,9 +367,9 @@ proptest! {
         let topic0 = keccak256(format!("E({})", kinds.join(",")));
         let value = DynSolValue::Tuple(values);
         let visible = [address_of("own"), address_of("emitter"), Address::ZERO];
-        let expected = without(&value, &|address| !visible.contains(&address)).abi_encode_params();
+        let expected = mask_value(&value, &|address| !visible.contains(&address)).abi_encode_params();
         let sent = log(address_of("emitter"), "t", &[topic0], &value.abi_encode_params());
-        let row = &shown(&snapshot, "reader", &Knobs::SPEC, sent)[0];
+        let row = &shown(&snapshot, "reader", &PolicySettings::SPEC, sent)[0];
         prop_assert_eq!(&row["data"], &json!(Bytes::from(expected)), "{:?}", kinds);
     }
 }

@@ -1,4 +1,4 @@
-//! What viewers see: the visibility rules and the views (spec/30).
+//! Tests of visibility rules and views (spec/30).
 
 mod beside;
 mod chain;

@@ -1,10 +1,10 @@
-//! HD41: what a contract did is shown by the rights in the organization that owned it then.
+//! HD41: the activity of a contract is shown by the rights in the organization that owned it at that block.
 
 use super::support::{filter, get_logs, rows, sealed, transaction, transfer, transfer_log, viewer};
-use gw_evm::{BlockId, Call, Lookup, Method, VisibleTo};
+use gw_evm::{BlockId, Call, Method, MethodLookup, VisibleTo};
 use gw_policy::{
-    Knobs, Snapshot,
-    access::{Caller, Decision, HeadFacts, NamedOrg, Question, ReadBlock, check_historical_ownership, decide},
+    PolicySettings, Snapshot,
+    access::{AccessRequest, Caller, Decision, HeadFacts, NamedOrg, ReadBlock, check_historical_ownership, decide},
     snapshot::Moment,
     testing::{NOW, PAST, World, address_of, org_id, user_id, world},
     view::{self, BlockTransactions, LogsAnswer},
@@ -12,12 +12,12 @@ use gw_policy::{
 use gw_types::{DenyReason, Seconds};
 use serde_json::{Value, json};
 
-/// The last block of the old owner; the next two are nobody's.
+/// The last block of the old owner; nobody owns the contract in the next two blocks.
 const LAST: u64 = 0x64;
-/// The first block of the new one.
+/// The first block of the new owner.
 const FIRST: u64 = LAST + 3;
 
-/// A token of one bank until [`LAST`], with people who see it.
+/// A token of one bank until [`LAST`], with users who have access to it.
 fn before() -> World {
     let old = world()
         .org("old")
@@ -50,7 +50,7 @@ fn before() -> World {
         .contract("token")
 }
 
-/// The same token, of another bank from [`FIRST`] on.
+/// The token of [`before`], owned by another bank from [`FIRST`] on.
 fn moved() -> Snapshot {
     before()
         .owned_until(LAST)
@@ -75,11 +75,11 @@ fn sent(block: u64) -> Value {
     sent
 }
 
-/// Which of the blocks show a log by range, oldest first; nothing is the opaque denial.
+/// The blocks of which a range query shows a log, oldest first; `None` is the generic denial.
 fn log_blocks(snapshot: &Snapshot, name: &str, blocks: &[Option<u64>]) -> Option<Vec<u64>> {
     let logs: Vec<Value> = blocks.iter().map(|block| log("t", *block)).collect();
     let answer = get_logs(
-        &viewer(snapshot, name, &Knobs::SPEC),
+        &viewer(snapshot, name, &PolicySettings::SPEC),
         &filter(&["token"], vec![]),
         &logs,
         &[],
@@ -91,9 +91,9 @@ fn log_blocks(snapshot: &Snapshot, name: &str, blocks: &[Option<u64>]) -> Option
     }
 }
 
-/// The attack: the new bank reads the old bank's logs, by its grants and as its administrator.
+/// The attack: the new bank reads logs of the old bank, with a grant and as administrator.
 #[test]
-fn rt29_hd41_each_log_is_for_whoever_owned_the_contract_then() {
+fn rt29_hd41_each_log_is_for_the_owner_of_the_contract_at_its_block() {
     let blocks = [
         Some(1),
         Some(LAST),
@@ -103,46 +103,50 @@ fn rt29_hd41_each_log_is_for_whoever_owned_the_contract_then() {
         Some(FIRST + 9),
         None,
     ];
-    let always = before().snapshot();
+    let unmoved = before().snapshot();
     let moved = moved();
     for (old, new) in [("reader", "buyer"), ("boss", "buying-boss")] {
-        let all = log_blocks(&always, old, &blocks).unwrap();
+        let owner_blocks = log_blocks(&unmoved, old, &blocks).unwrap();
         assert_eq!(
-            all.len(),
+            owner_blocks.len(),
             blocks.len(),
-            "{old}: always theirs, whatever the node says of the block"
+            "{old}: the only owner sees every log, even without block number"
         );
-        assert_eq!(log_blocks(&always, new, &blocks), None, "{new}: a stranger yet");
+        assert_eq!(log_blocks(&unmoved, new, &blocks), None, "{new}: not yet an owner");
         assert_eq!(log_blocks(&moved, old, &blocks), Some(vec![1, LAST]), "{old}");
         assert_eq!(log_blocks(&moved, new, &blocks), Some(vec![FIRST, FIRST + 9]), "{new}");
         assert!(
-            !view::shows_nothing(&viewer(&moved, old, &Knobs::SPEC), &filter(&["token"], vec![]), &[]),
+            !view::shows_nothing(
+                &viewer(&moved, old, &PolicySettings::SPEC),
+                &filter(&["token"], vec![]),
+                &[]
+            ),
             "{old}"
         );
     }
-    // Criteria find nothing of the past either.
-    let asked = filter(&["token"], vec![super::support::one(transfer())]);
-    let buyer = viewer(&moved, "buyer", &Knobs::SPEC);
+    // Topic filters do not match earlier logs.
+    let by_topic = filter(&["token"], vec![super::support::topic_is(transfer())]);
+    let buyer = viewer(&moved, "buyer", &PolicySettings::SPEC);
     assert_eq!(
-        rows(&get_logs(&buyer, &asked, &[log("t", Some(1))], &[])),
+        rows(&get_logs(&buyer, &by_topic, &[log("t", Some(1))], &[])),
         Vec::<Value>::new()
     );
 }
 
-/// Parties and those it was shared with keep their own grounds, whosever the contract is.
+/// Parties of a transaction and recipients of a share keep their access, regardless of the owner of the contract.
 #[test]
-fn rt29_hd41_parties_and_shares_keep_theirs() {
+fn rt29_hd41_parties_and_recipients_keep_their_access() {
     let moved = moved();
     for block in [1, LAST, LAST + 1, FIRST] {
         let own = [log("t", Some(block))];
-        let payer = viewer(&moved, "payer", &Knobs::SPEC);
+        let payer = viewer(&moved, "payer", &PolicySettings::SPEC);
         assert_eq!(
             rows(&get_logs(&payer, &filter(&["token"], vec![]), &own, &[sent(block)])),
             own,
             "{block}"
         );
         let shared = [log("shared", Some(block))];
-        let friend = viewer(&moved, "friend", &Knobs::SPEC);
+        let friend = viewer(&moved, "friend", &PolicySettings::SPEC);
         assert_eq!(
             rows(&get_logs(&friend, &filter(&["token"], vec![]), &shared, &[])).len(),
             1,
@@ -156,9 +160,9 @@ fn rt29_hd41_parties_and_shares_keep_theirs() {
     }
 }
 
-/// The transaction, its receipt, its place in a block and the block's receipts.
+/// The transaction, its receipt, its entry in a block and the receipts of the block.
 #[test]
-fn rt29_hd41_transactions_and_receipts_are_for_whoever_owned_the_contract_then() {
+fn rt29_hd41_transactions_and_receipts_are_for_the_owner_at_their_block() {
     let moved = moved();
     for (name, sees_tx, seen) in [
         ("boss", true, [true, true, false, false]),
@@ -166,16 +170,16 @@ fn rt29_hd41_transactions_and_receipts_are_for_whoever_owned_the_contract_then()
         ("buying-boss", true, [false, false, false, true]),
         ("buyer", false, [false, false, false, true]),
     ] {
-        let who = viewer(&moved, name, &Knobs::SPEC);
+        let reader = viewer(&moved, name, &PolicySettings::SPEC);
         for (block, seen) in [1, LAST, LAST + 1, FIRST].into_iter().zip(seen) {
-            let place = format!("{name} {block}");
-            let shown = view::transaction(&who, sealed(&sent(block)));
-            assert_eq!(shown.as_str() != "null", sees_tx && seen, "{place}");
+            let label = format!("{name} {block}");
+            let shown = view::transaction(&reader, sealed(&sent(block)));
+            assert_eq!(shown.as_str() != "null", sees_tx && seen, "{label}");
             if sees_tx && seen {
-                // K7, and the contract it was sent to is known to its administrator of then.
+                // K7: the administrator at that block sees the called contract.
                 let shown: Value = serde_json::from_str(shown.as_str()).unwrap();
-                assert_eq!(shown["to"], json!(address_of("token")), "{place}");
-                assert_ne!(shown["from"], json!(address_of("payer")), "{place}");
+                assert_eq!(shown["to"], json!(address_of("token")), "{label}");
+                assert_ne!(shown["from"], json!(address_of("payer")), "{label}");
             }
             let receipt = json!({
                 "blockHash": null, "blockNumber": format!("{block:#x}"), "contractAddress": null,
@@ -184,97 +188,97 @@ fn rt29_hd41_transactions_and_receipts_are_for_whoever_owned_the_contract_then()
                 "transactionHash": sent(block)["hash"], "transactionIndex": "0x0", "type": "0x2",
             });
             assert_eq!(
-                view::receipt(&who, sealed(&receipt)).as_str() != "null",
+                view::receipt(&reader, sealed(&receipt)).as_str() != "null",
                 seen,
-                "{place}"
+                "{label}"
             );
-            let listed = view::block_receipts(&who, sealed(&json!([receipt])));
-            assert_eq!(listed.as_str() != "[]", sees_tx && seen, "{place}");
+            let receipts = view::block_receipts(&reader, sealed(&json!([receipt])));
+            assert_eq!(receipts.as_str() != "[]", sees_tx && seen, "{label}");
             let body = json!({"number": format!("{block:#x}"), "hash": null, "transactions": [sent(block)]});
-            let count = view::block_transaction_count(&who, sealed(&body));
-            assert_eq!(count.as_str() == "\"0x1\"", sees_tx && seen, "{place}");
-            let shown = view::block(&who, BlockTransactions::Hashes, None, sealed(&body));
+            let count = view::block_transaction_count(&reader, sealed(&body));
+            assert_eq!(count.as_str() == "\"0x1\"", sees_tx && seen, "{label}");
+            let shown = view::block(&reader, BlockTransactions::Hashes, None, sealed(&body));
             assert_eq!(
                 !shown.as_str().contains("\"transactions\":[]"),
                 sees_tx && seen,
-                "{place}"
+                "{label}"
             );
         }
     }
-    // One that waits is the present owner's.
+    // A pending transaction belongs to the present owner.
     let mut pending = sent(1);
     pending["blockNumber"] = Value::Null;
     for (name, sees) in [("boss", false), ("buying-boss", true)] {
-        let who = viewer(&moved, name, &Knobs::SPEC);
+        let reader = viewer(&moved, name, &PolicySettings::SPEC);
         assert_eq!(
-            view::transaction(&who, sealed(&pending)).as_str() != "null",
+            view::transaction(&reader, sealed(&pending)).as_str() != "null",
             sees,
             "{name}"
         );
-        assert_eq!(who.reaches_at(address_of("token"), Moment::Now), sees, "{name}");
+        assert_eq!(reader.reaches_at(address_of("token"), Moment::Now), sees, "{name}");
         assert_eq!(
-            who.reaches_at(address_of("token"), Moment::Block(LAST)),
+            reader.reaches_at(address_of("token"), Moment::Block(LAST)),
             !sees,
             "{name}"
         );
-        assert!(!who.reaches_at(address_of("token"), Moment::Unknown), "{name}");
+        assert!(!reader.reaches_at(address_of("token"), Moment::Unknown), "{name}");
     }
 }
 
-/// What was seen by a registration that ended is seen by the rights of today: whoever left sees it no more, and where the
-/// registration showed nothing that is kept, nobody does.
+/// Blocks of an ended registration are shown by the present rights in its organization. Former members no longer see
+/// them.
 #[test]
-fn rt29_hd41_the_past_needs_the_rights_of_today() {
+fn rt29_hd41_earlier_blocks_need_present_rights() {
     let blocks = [Some(1), Some(FIRST)];
-    let left = before()
+    let without_owner = before()
         .owned_until(LAST)
         .user("former")
         .member_until("old/staff", PAST)
         .snapshot();
-    assert_eq!(log_blocks(&left, "former", &blocks), None, "whoever left");
+    assert_eq!(log_blocks(&without_owner, "former", &blocks), None, "a former member");
     assert_eq!(
-        log_blocks(&left, "reader", &blocks),
+        log_blocks(&without_owner, "reader", &blocks),
         Some(vec![1]),
-        "deleted, and nobody's yet"
+        "the registration ended and nobody owns the contract"
     );
-    assert_eq!(log_blocks(&left, "buyer", &blocks), None);
-    // Back to the first owner: each registration shows its own blocks.
-    let back = before()
+    assert_eq!(log_blocks(&without_owner, "buyer", &blocks), None);
+    // The contract returns to the first owner; each registration shows its own blocks.
+    let returned = before()
         .owned_until(LAST)
         .org("new")
         .owned_from("token", FIRST)
         .grant("staff")
         .owned_until(FIRST);
-    let back = back.org("old").owned_from("token", FIRST + 1).snapshot();
+    let returned = returned.org("old").owned_from("token", FIRST + 1).snapshot();
     let blocks = [Some(1), Some(FIRST), Some(FIRST + 1)];
-    assert_eq!(log_blocks(&back, "boss", &blocks), Some(vec![1, FIRST + 1]));
-    assert_eq!(log_blocks(&back, "buying-boss", &blocks), Some(vec![FIRST]));
+    assert_eq!(log_blocks(&returned, "boss", &blocks), Some(vec![1, FIRST + 1]));
+    assert_eq!(log_blocks(&returned, "buying-boss", &blocks), Some(vec![FIRST]));
     assert_eq!(
-        log_blocks(&back, "reader", &blocks),
+        log_blocks(&returned, "reader", &blocks),
         Some(vec![1]),
-        "granted then, and not anew"
+        "the grant was not renewed"
     );
 }
 
-/// H1, HD41: neither do administrators read the state of a block in which the contract was another organization's.
+/// H1, HD41: administrators cannot read state at a block in which another organization owned the contract.
 #[test]
-fn rt29_hd41_state_of_another_owners_blocks_is_nobodys_to_read() {
+fn rt29_hd41_state_at_blocks_of_another_owner_is_denied() {
     const HEAD: u64 = LAST + 2000;
     let moved = moved();
     let read = |name: &str, block: u64| {
         let caller = Caller::User(moved.user(user_id(name)).unwrap().clone());
         let call = Call::Code(address_of("token"), BlockId::Number(block));
-        let question = Question {
+        let request = AccessRequest {
             caller: &caller,
-            lookup: Lookup::Known(Method::GetCode),
+            lookup: MethodLookup::Registered(Method::GetCode),
             call: Ok(&call),
             visible_to: &VisibleTo::default(),
             named_org: NamedOrg::Org(org_id("new")),
             now: NOW,
             head: HeadFacts { number: HEAD },
-            knobs: &Knobs::SPEC,
+            knobs: &PolicySettings::SPEC,
         };
-        match decide(&moved, &question) {
+        match decide(&moved, &request) {
             Decision::Allow(permit) => {
                 let block = ReadBlock {
                     number: block,

@@ -1,17 +1,17 @@
-//! Transactions, receipts, blocks and state: what is masked, and that nothing malformed passes (spec/30 section 5).
+//! Masking of transactions, receipts, blocks and state, and rejection of malformed responses (spec/30 section 5).
 
 use super::support::{log, number, sealed, sealed_text, transaction, transfer, transfer_log, viewer, word};
 use alloy_primitives::{Address, B256, U256};
 use gw_policy::{
-    Disclosed, Knobs, RawJson, Sealed, Snapshot,
-    knobs::{AddressQuery, AdminTx},
+    Disclosed, PolicySettings, RawJson, Sealed, Snapshot,
+    settings::{AdminTx, HiddenBalanceMode},
     testing::{FUTURE, address_of, hash_of, world},
     view::{self, BlockTransactions},
 };
 use gw_types::Claim;
 use serde_json::{Value, json};
 
-const SPEC: &Knobs = &Knobs::SPEC;
+const SPEC: &PolicySettings = &PolicySettings::SPEC;
 
 fn snapshot() -> Snapshot {
     world()
@@ -62,19 +62,19 @@ fn block(transactions: &[Value]) -> Value {
     })
 }
 
-/// K7: an administrator's transaction and receipt, masked by default and full on request.
+/// K7: administrators get transactions and receipts masked by default, and full with the setting.
 #[test]
-fn k7_administrators_see_wallets_only_if_told_so() {
+fn k7_administrators_see_wallets_only_with_the_setting() {
     let snapshot = snapshot();
-    let full = Knobs {
+    let full = PolicySettings {
         admin_tx: AdminTx::Full,
-        ..Knobs::SPEC
+        ..PolicySettings::SPEC
     };
-    for (knobs, whole) in [(SPEC, false), (&full, true)] {
-        let admin = viewer(&snapshot, "admin", knobs);
+    for (settings, is_full) in [(SPEC, false), (&full, true)] {
+        let admin = viewer(&snapshot, "admin", settings);
         let shown = value(&view::transaction(&admin, sealed(&payment())));
         let receipt = value(&view::receipt(&admin, sealed(&receipt())));
-        if whole {
+        if is_full {
             assert_eq!(shown, payment());
             assert_eq!(receipt["from"], json!(address_of("payer")));
             continue;
@@ -102,40 +102,41 @@ fn k7_administrators_see_wallets_only_if_told_so() {
     }
 }
 
-/// Section 8: cumulative gas and the bloom say nothing of other transactions, to anybody.
+/// Section 8: cumulative gas and logs bloom reveal nothing about other transactions to any viewer.
 #[test]
-fn receipts_sum_up_only_themselves() {
+fn receipts_contain_no_sums_over_other_transactions() {
     let snapshot = snapshot();
     let shown = value(&view::receipt(&viewer(&snapshot, "payer", SPEC), sealed(&receipt())));
     assert_eq!(shown["cumulativeGasUsed"], shown["gasUsed"]);
     assert_eq!(shown["logsBloom"], json!(format!("0x{}", "00".repeat(256))));
 }
 
-/// R13, section 5.1: one log seen earns a receipt, but for a deployment's; a block's receipts take admission.
+/// R13, section 5.1: one visible log gives access to a receipt, except for a deployment. The receipts of a block
+/// require transaction access.
 #[test]
-fn r13_a_log_earns_a_receipt_but_no_deployments() {
+fn r13_a_visible_log_gives_access_to_a_receipt_except_for_deployments() {
     let snapshot = snapshot();
     let holder = viewer(&snapshot, "holder", SPEC);
-    let with = |to: Option<&str>, emitter: &str| {
+    let receipt_with = |to: Option<&str>, emitter: &str| {
         let mut receipt = receipt();
         receipt["to"] = json!(to.map(address_of));
         receipt["logs"] = json!([transfer_log(emitter, "t", "x", "y")]);
         receipt
     };
     let single = |receipt: &Value| value(&view::receipt(&holder, sealed(receipt)));
-    let shown = single(&with(Some("router"), "token"));
+    let shown = single(&receipt_with(Some("router"), "token"));
     assert_eq!(
         (&shown["from"], &shown["to"]),
         (&json!(Address::ZERO), &json!(Address::ZERO))
     );
     assert_eq!(shown["logs"].as_array().unwrap().len(), 1);
-    assert_eq!(single(&with(None, "token")), Value::Null);
-    assert_eq!(single(&with(Some("router"), "other")), Value::Null);
-    let block = view::block_receipts(&holder, sealed(&json!([with(Some("router"), "token")])));
+    assert_eq!(single(&receipt_with(None, "token")), Value::Null);
+    assert_eq!(single(&receipt_with(Some("router"), "other")), Value::Null);
+    let block = view::block_receipts(&holder, sealed(&json!([receipt_with(Some("router"), "token")])));
     assert_eq!(value(&block), json!([]));
 }
 
-/// I8, R24: the same log shows the same through a receipt, a block's receipts and `eth_getLogs`.
+/// I8, R24: a log is identical in a receipt, in the receipts of a block and in `eth_getLogs`.
 #[test]
 fn i8_a_log_is_the_same_everywhere() {
     let snapshot = world()
@@ -153,28 +154,32 @@ fn i8_a_log_is_the_same_everywhere() {
         .share("t", &["friend"])
         .snapshot();
     let entry = transfer_log("token", "t", "payer", "payee");
-    let mut whole = receipt();
-    whole["to"] = json!(address_of("payee"));
-    whole["logs"] = json!([entry]);
+    let mut full_receipt = receipt();
+    full_receipt["to"] = json!(address_of("payee"));
+    full_receipt["logs"] = json!([entry]);
     let known = transaction("t", address_of("payer"), Some(address_of("payee")));
     for user in ["payee", "holder", "friend"] {
         let viewer = viewer(&snapshot, user, SPEC);
-        let listed = super::support::get_logs(
+        let logs = super::support::get_logs(
             &viewer,
             &super::support::filter(&["token"], vec![]),
             std::slice::from_ref(&entry),
             std::slice::from_ref(&known),
         );
-        let listed = json!(super::support::rows(&listed));
-        assert_eq!(value(&view::receipt(&viewer, sealed(&whole)))["logs"], listed, "{user}");
-        let block = value(&view::block_receipts(&viewer, sealed(&json!([whole]))));
+        let logs = json!(super::support::rows(&logs));
+        assert_eq!(
+            value(&view::receipt(&viewer, sealed(&full_receipt)))["logs"],
+            logs,
+            "{user}"
+        );
+        let block = value(&view::block_receipts(&viewer, sealed(&json!([full_receipt]))));
         if user != "holder" {
-            assert_eq!(block[0]["logs"], listed, "{user}");
+            assert_eq!(block[0]["logs"], logs, "{user}");
         }
     }
 }
 
-/// A receipt's logs must be of its own transaction: parties are judged once for all of them.
+/// All logs of a receipt must belong to its transaction, because the parties are checked once for all of them.
 #[test]
 fn logs_of_another_transaction_make_a_receipt_malformed() {
     let snapshot = snapshot();
@@ -184,21 +189,21 @@ fn logs_of_another_transaction_make_a_receipt_malformed() {
     assert_eq!((shown.as_str(), shown.is_malformed()), ("null", true));
 }
 
-/// Decision 43, K9, HIDE_BASE_FEE: header members by knob; none appears that the node did not send.
+/// Decision 43, K9, HIDE_BASE_FEE: header members by setting. Members that the node did not send are not added.
 #[test]
-fn k9_roots_and_fees_by_knob() {
+fn k9_roots_and_fees_by_setting() {
     let snapshot = snapshot();
-    let open = Knobs {
+    let open = PolicySettings {
         hide_block_roots: false,
-        ..Knobs::SPEC
+        ..PolicySettings::SPEC
     };
-    let hiding = Knobs {
+    let hiding = PolicySettings {
         hide_base_fee: true,
-        ..Knobs::SPEC
+        ..PolicySettings::SPEC
     };
-    let show = |knobs, fee| {
+    let show = |settings, fee| {
         value(&view::block(
-            &viewer(&snapshot, "holder", knobs),
+            &viewer(&snapshot, "holder", settings),
             BlockTransactions::Full,
             fee,
             sealed(&block(&[])),
@@ -220,9 +225,9 @@ fn k9_roots_and_fees_by_knob() {
     assert_eq!(show(&hiding, None)["baseFeePerGas"], Value::Null);
 }
 
-/// Section 5.2: what the node should not have said becomes `null`, `[]` or `"0x0"`, never the node's body.
+/// Section 5.2: a malformed response becomes `null`, `[]` or `"0x0"`; the body of the node is never shown.
 #[test]
-fn malformed_answers_are_never_the_nodes_body() {
+fn malformed_responses_are_never_shown() {
     let snapshot = snapshot();
     let payer = viewer(&snapshot, "payer", SPEC);
     let broken = |whole: &Value, name: &str, bad: Value| {
@@ -235,7 +240,7 @@ fn malformed_answers_are_never_the_nodes_body() {
         missing.as_object_mut().unwrap().remove(name);
         missing
     };
-    let is = |shown: &Disclosed, text: &str, case: &Value| {
+    let assert_malformed = |shown: &Disclosed, text: &str, case: &Value| {
         assert_eq!((shown.as_str(), shown.is_malformed()), (text, true), "{case}");
     };
     let mut transactions = vec![json!([]), json!("0x1"), json!(7), json!({}), json!(false)];
@@ -260,19 +265,19 @@ fn malformed_answers_are_never_the_nodes_body() {
         transactions.push(broken(&payment(), name, bad));
     }
     for bad in &transactions {
-        is(&view::transaction(&payer, sealed(bad)), "null", bad);
+        assert_malformed(&view::transaction(&payer, sealed(bad)), "null", bad);
         let whole = block(std::slice::from_ref(bad));
-        is(
+        assert_malformed(
             &view::block(&payer, BlockTransactions::Full, None, sealed(&whole)),
             "null",
             bad,
         );
-        is(
+        assert_malformed(
             &view::block(&payer, BlockTransactions::Hashes, None, sealed(&whole)),
             "null",
             bad,
         );
-        is(&view::block_transaction_count(&payer, sealed(&whole)), "\"0x0\"", bad);
+        assert_malformed(&view::block_transaction_count(&payer, sealed(&whole)), "\"0x0\"", bad);
     }
     let mut receipts = vec![json!([]), json!("0x1"), json!({})];
     receipts.extend(["transactionHash", "from", "to", "logs", "gasUsed"].map(|name| missing(&receipt(), name)));
@@ -285,8 +290,8 @@ fn malformed_answers_are_never_the_nodes_body() {
         receipts.push(broken(&receipt(), name, bad));
     }
     for bad in &receipts {
-        is(&view::receipt(&payer, sealed(bad)), "null", bad);
-        is(
+        assert_malformed(&view::receipt(&payer, sealed(bad)), "null", bad);
+        assert_malformed(
             &view::block_receipts(&payer, sealed(&json!([receipt(), bad]))),
             "[]",
             bad,
@@ -301,31 +306,31 @@ fn malformed_answers_are_never_the_nodes_body() {
         blocks.push(broken(&block(&[]), name, bad));
     }
     for bad in &blocks {
-        is(
+        assert_malformed(
             &view::block(&payer, BlockTransactions::Full, None, sealed(bad)),
             "null",
             bad,
         );
     }
     for text in ["", "{", "nul", "{\"hash\":", "\u{0}", "[[[["] {
-        is(&view::transaction(&payer, sealed_text(text)), "null", &json!(text));
-        is(&view::block_receipts(&payer, sealed_text(text)), "[]", &json!(text));
-        is(
+        assert_malformed(&view::transaction(&payer, sealed_text(text)), "null", &json!(text));
+        assert_malformed(&view::block_receipts(&payer, sealed_text(text)), "[]", &json!(text));
+        assert_malformed(
             &view::block_transaction_count(&payer, sealed_text(text)),
             "\"0x0\"",
             &json!(text),
         );
     }
     let latin = || Sealed::new(RawJson::new(bytes::Bytes::from_static(&[0xff])));
-    is(&view::transaction(&payer, latin()), "null", &json!("latin"));
-    is(
+    assert_malformed(&view::transaction(&payer, latin()), "null", &json!("latin"));
+    assert_malformed(
         &view::balance(&payer, address_of("payer"), 100, latin()),
         "\"0x0\"",
         &json!("latin"),
     );
 }
 
-/// What does not exist is `null`, and not malformed.
+/// A missing object is `null`, and not malformed.
 #[test]
 fn absence_is_null() {
     let snapshot = snapshot();
@@ -346,7 +351,7 @@ fn absence_is_null() {
     );
 }
 
-/// K8, HD6: balance and nonce by level; a quantity must look like one.
+/// K8, HD6: balance and nonce by level. A value that is not a quantity is malformed.
 #[test]
 fn k8_quantities_are_checked() {
     let snapshot = snapshot();
@@ -379,9 +384,9 @@ fn k8_quantities_are_checked() {
             Disclosed::ZERO
         );
     }
-    let off = Knobs {
-        address_query: AddressQuery::Off,
-        ..Knobs::SPEC
+    let off = PolicySettings {
+        address_query: HiddenBalanceMode::Off,
+        ..PolicySettings::SPEC
     };
     let shown = view::balance(
         &viewer(&snapshot, "payer", &off),
@@ -392,14 +397,15 @@ fn k8_quantities_are_checked() {
     assert_eq!(shown.as_str(), "\"0xff\"");
 }
 
-/// Decision 37, T2: no code is `0x` for everybody; code is for those in reach, and for a delegated wallet's owner.
+/// Decision 37, T2: missing code is `0x` for everybody. Code is shown to viewers with access and to the owner of a
+/// delegated wallet.
 #[test]
-fn decision_37_code_by_reach() {
+fn decision_37_code_by_access() {
     let snapshot = snapshot();
-    let code = |user, of: &str, code: &str| {
+    let code = |user, account: &str, code: &str| {
         view::code(
             &viewer(&snapshot, user, SPEC),
-            address_of(of),
+            address_of(account),
             100,
             sealed(&json!(code)),
         )
@@ -416,7 +422,8 @@ fn decision_37_code_by_reach() {
     assert_eq!(code("holder", "token", "0x600"), None);
 }
 
-/// RT18, HD14: a reservation gives reach only while there is no code; what somebody else put there is not shown.
+/// RT18, HD14: a reservation gives access only while the address has no code. Code that somebody else deployed there
+/// is not shown.
 #[test]
 fn rt18_code_under_a_reservation_is_not_shown() {
     let snapshot = world()
@@ -434,15 +441,15 @@ fn rt18_code_under_a_reservation_is_not_shown() {
     assert_eq!(code("0x6001"), None);
 }
 
-/// RT31, HD40: a delegated wallet that is not Full answers as a plain one.
+/// RT31, HD40: a delegated wallet without level Full reads as a plain wallet.
 #[test]
-fn rt31_a_delegated_wallet_answers_as_a_plain_one() {
+fn rt31_a_delegated_wallet_reads_as_a_plain_one() {
     let snapshot = snapshot();
     let delegated = format!("0xef0100{:x}", address_of("delegate"));
-    let code = |user, of: &str, code: &str| {
+    let code = |user, account: &str, code: &str| {
         view::code(
             &viewer(&snapshot, user, SPEC),
-            address_of(of),
+            address_of(account),
             100,
             sealed(&json!(code)),
         )
@@ -456,10 +463,10 @@ fn rt31_a_delegated_wallet_answers_as_a_plain_one() {
         );
     }
     assert_eq!(code("payer", "payer", &delegated), Some(format!("\"{delegated}\"")));
-    assert_eq!(code("nobody", "stranger", "0xef0100"), None, "no delegation");
+    assert_eq!(code("nobody", "stranger", "0xef0100"), None, "not a delegation");
 }
 
-/// Storage is one word; HD11: a proof keeps the account's own branch to itself under K9.
+/// Storage is one word. HD11: with K9, a proof does not contain the branch of the account.
 #[test]
 fn hd11_storage_and_proofs() {
     let slot = json!(number(5));
@@ -486,21 +493,21 @@ fn hd11_storage_and_proofs() {
         "nonce": "0x1", "storageHash": hash_of("storage"), "extra": 1,
         "storageProof": [{ "key": "0x0", "value": "0x9", "proof": ["0x1234"] }],
     });
-    let open = Knobs {
+    let open = PolicySettings {
         hide_block_roots: false,
-        ..Knobs::SPEC
+        ..PolicySettings::SPEC
     };
-    for (knobs, branch) in [(SPEC, json!([])), (&open, json!(["0xabcd"]))] {
+    for (settings, branch) in [(SPEC, json!([])), (&open, json!(["0xabcd"]))] {
         let shown = value(&view::proof(
-            &viewer(&snapshot, "holder", knobs),
+            &viewer(&snapshot, "holder", settings),
             address_of("token"),
             100,
             sealed(&proof),
         ));
         assert_eq!(shown["accountProof"], branch);
         assert_eq!(shown["balance"], proof["balance"]);
-        // The nodes on the way to one slot hold others: for who may read one slot only there are none.
-        let hidden = knobs.hide_block_roots;
+        // The proof nodes of a slot contain hashes of other slots, so they are hidden.
+        let hidden = settings.hide_block_roots;
         let nodes = if hidden { json!([]) } else { json!(["0x1234"]) };
         assert_eq!(
             shown["storageProof"],
@@ -512,9 +519,9 @@ fn hd11_storage_and_proofs() {
     let holder = viewer(&snapshot, "holder", SPEC);
     assert!(
         view::proof(&holder, address_of("other"), 100, sealed(&proof)).is_malformed(),
-        "of the address asked about"
+        "the proof is for another address"
     );
-    let mut odd = proof.clone();
-    odd["storageProof"] = json!([{ "key": "0x0", "value": "0x9", "proof": [{}] }]);
-    assert!(view::proof(&holder, address_of("token"), 100, sealed(&odd)).is_malformed());
+    let mut malformed = proof.clone();
+    malformed["storageProof"] = json!([{ "key": "0x0", "value": "0x9", "proof": [{}] }]);
+    assert!(view::proof(&holder, address_of("token"), 100, sealed(&malformed)).is_malformed());
 }

@@ -1,11 +1,14 @@
-//! Promises about everything a viewer gets, over random worlds (spec/30 section 10).
+//! Properties of all answers to a viewer, in random worlds (spec/30 section 10).
 
-use super::support::{beside, filter, get_logs, log, number, one, sealed, transaction, transfer, viewer, within, word};
+use super::support::{
+    filter, get_logs, is_contained_in, log, number, restricted_viewer, sealed, topic_is, transaction, transfer, viewer,
+    word,
+};
 use alloy_primitives::{Address, B256, keccak256};
 use gw_evm::TopicFilter;
 use gw_policy::{
-    Knobs, Snapshot, Viewer,
-    snapshot::{EventRule, MustBe, ParamRule},
+    PolicySettings, Snapshot, Viewer,
+    snapshot::{Constraint, EventRule, ParamRule},
     testing::{World, address_of, hash_of, world},
     view::{self, BlockTransactions, LogsAnswer},
 };
@@ -18,9 +21,9 @@ const WALLETS: [&str; 7] = ["w0", "w1", "w2", "w3", "w4", "s0", "s1"];
 const GROUPS: [&str; 5] = ["a/admins", "a/staff", "a/own", "b/staff", "b/rest"];
 const CONTRACTS: [&str; 5] = ["a-token", "a-plain", "b-token", "b-multi", "nobody's"];
 
-/// What is random about a world: who is in which groups, whose a wallet is, and the transactions of one block.
+/// The random part of a world: memberships, owners of wallets, and the transactions of one block.
 #[derive(Clone, Debug)]
-struct Scene {
+struct Scenario {
     members: Vec<Vec<&'static str>>,
     owners: Vec<Option<usize>>,
     transactions: Vec<Tx>,
@@ -61,23 +64,23 @@ fn tx() -> impl Strategy<Value = Tx> {
         })
 }
 
-fn named(prefix: &str, mut transactions: Vec<Tx>) -> Vec<Tx> {
+fn with_names(prefix: &str, mut transactions: Vec<Tx>) -> Vec<Tx> {
     for (index, tx) in transactions.iter_mut().enumerate() {
         tx.name = format!("{prefix}{index}");
     }
     transactions
 }
 
-fn scene() -> impl Strategy<Value = Scene> {
+fn scenario() -> impl Strategy<Value = Scenario> {
     (
         prop::collection::vec(prop::collection::vec(select(GROUPS.to_vec()), 0..3), USERS.len()),
         prop::collection::vec(prop::option::of(0..USERS.len()), 5),
         prop::collection::vec(tx(), 0..6),
     )
-        .prop_map(|(members, owners, transactions)| Scene {
+        .prop_map(|(members, owners, transactions)| Scenario {
             members,
             owners,
-            transactions: named("t", transactions),
+            transactions: with_names("t", transactions),
         })
 }
 
@@ -88,16 +91,16 @@ const TRANSFER: &str = r#"[{"type":"event","name":"Transfer","anonymous":false,"
 const MULTI: &str = r#"[{"type":"event","name":"Paid","anonymous":false,"inputs":[
     {"name":"who","type":"address","indexed":true},{"name":"pair","type":"address[2]","indexed":false}]}]"#;
 
-impl Scene {
+impl Scenario {
     fn world(&self) -> World {
         let own = |index| EventRule {
             topic0: transfer(),
             params: vec![ParamRule {
                 index,
-                must_be: MustBe::Own,
+                must_be: Constraint::Own,
             }],
         };
-        let mut made = world()
+        let mut world_builder = world()
             .org("a")
             .group("admins")
             .every_method()
@@ -125,31 +128,33 @@ impl Scene {
             .abi(MULTI)
             .grant("staff");
         for (user, groups) in USERS.iter().zip(&self.members) {
-            made = made.user(user);
-            made = groups.iter().fold(made, |made, group| made.member(group));
+            world_builder = world_builder.user(user);
+            world_builder = groups
+                .iter()
+                .fold(world_builder, |world_builder, group| world_builder.member(group));
         }
         for (wallet, owner) in WALLETS.iter().zip(&self.owners) {
-            made = owner
-                .iter()
-                .fold(made, |made, owner| made.user(USERS[*owner]).link(wallet));
+            world_builder = owner.iter().fold(world_builder, |world_builder, owner| {
+                world_builder.user(USERS[*owner]).link(wallet)
+            });
         }
         for tx in self.transactions.iter().filter(|tx| !tx.shared_with.is_empty()) {
-            let with: Vec<&str> = tx.shared_with.iter().map(|user| USERS[*user]).collect();
-            made = made.user("u0").share(&tx.name, &with);
+            let recipients: Vec<&str> = tx.shared_with.iter().map(|user| USERS[*user]).collect();
+            world_builder = world_builder.user("u0").share(&tx.name, &recipients);
         }
-        made
+        world_builder
     }
 
     fn owns(&self, user: usize, wallet: &str) -> bool {
-        let place = WALLETS.iter().position(|name| *name == wallet);
-        place.and_then(|place| self.owners.get(place).copied().flatten()) == Some(user)
+        let index = WALLETS.iter().position(|name| *name == wallet);
+        index.and_then(|index| self.owners.get(index).copied().flatten()) == Some(user)
     }
 
     fn is_in(&self, user: usize, group: &str) -> bool {
         self.members[user].contains(&group)
     }
 
-    /// Whether the user sees the contract, told from the table of section 2.3.
+    /// Whether the user sees the contract, according to the table of section 2.3.
     fn sees_contract(&self, user: usize, contract: &str) -> bool {
         match contract {
             "a-token" => ["a/admins", "a/staff", "a/own"]
@@ -165,16 +170,16 @@ impl Scene {
         self.owns(user, tx.from) || tx.to.is_some_and(|to| self.owns(user, to))
     }
 
-    /// Whether anything of the transaction may reach the user.
+    /// Whether any part of the transaction may be shown to the user.
     fn concerns(&self, user: usize, tx: &Tx) -> bool {
-        let administered = |to: &str| to.starts_with("a-") && self.is_in(user, "a/admins");
+        let is_administered = |to: &str| to.starts_with("a-") && self.is_in(user, "a/admins");
         self.is_party(user, tx)
             || tx.shared_with.contains(&user)
-            || tx.to.is_some_and(administered)
+            || tx.to.is_some_and(is_administered)
             || tx.logs.iter().any(|(emitter, _)| self.sees_contract(user, emitter))
     }
 
-    /// The names a user may read anywhere in the answers.
+    /// The names of all addresses that may appear in answers to the user.
     fn readable(&self, user: usize) -> BTreeSet<&'static str> {
         let mut names: BTreeSet<&str> = WALLETS.into_iter().filter(|wallet| self.owns(user, wallet)).collect();
         names.extend(
@@ -198,27 +203,27 @@ impl Scene {
 
 impl Tx {
     fn logs(&self) -> Vec<Value> {
-        let entry = |(emitter, [one, two, three]): &(&str, [&str; 3])| match *emitter {
-            // Data without an ABI passes unmodified [S]: it holds no address here.
+        let entry = |(emitter, [first, second, third]): &(&str, [&str; 3])| match *emitter {
+            // Data without an ABI is not modified [S]. It contains no address here.
             "a-plain" | "nobody's" => log(
                 address_of(emitter),
                 &self.name,
-                &[keccak256("X()"), word(one), word(two)],
+                &[keccak256("X()"), word(first), word(second)],
                 &[7],
             ),
             "b-multi" => {
-                let data = [word(two).0, word(three).0].concat();
+                let data = [word(second).0, word(third).0].concat();
                 log(
                     address_of(emitter),
                     &self.name,
-                    &[keccak256("Paid(address,address[2])"), word(one)],
+                    &[keccak256("Paid(address,address[2])"), word(first)],
                     &data,
                 )
             }
             _ => log(
                 address_of(emitter),
                 &self.name,
-                &[transfer(), word(one), word(two)],
+                &[transfer(), word(first), word(second)],
                 number(7).as_slice(),
             ),
         };
@@ -245,11 +250,11 @@ impl Tx {
 }
 
 fn block(transactions: &[Tx]) -> Value {
-    // What sums up all transactions depends on them; decision 34 lets head number and time, base fee and own positions
-    // do so.
-    let sum = |what: &str| {
+    // These members depend on all transactions of the block. Decision 34 excepts head number and time, base fee and
+    // own positions.
+    let sum = |field: &str| {
         keccak256(format!(
-            "{what}{:?}",
+            "{field}{:?}",
             transactions.iter().map(|tx| &tx.name).collect::<Vec<_>>()
         ))
     };
@@ -265,7 +270,7 @@ fn block(transactions: &[Tx]) -> Value {
     })
 }
 
-/// The node's logs and transactions, for any number of queries.
+/// A node with these logs and transactions.
 struct Node {
     logs: Vec<Value>,
     transactions: Vec<Value>,
@@ -285,12 +290,12 @@ impl Node {
     }
 }
 
-/// Everything a viewer can ask about the block; the receipts and transactions of `asked` by hash.
-fn everything(snapshot: &Snapshot, user: &str, transactions: &[Tx], asked: &[Tx]) -> Vec<String> {
-    everything_to(&viewer(snapshot, user, &Knobs::SPEC), transactions, asked)
+/// All answers to a viewer about the block, including the transactions and receipts of `by_hash`.
+fn all_answers(snapshot: &Snapshot, user: &str, transactions: &[Tx], by_hash: &[Tx]) -> Vec<String> {
+    all_answers_to(&viewer(snapshot, user, &PolicySettings::SPEC), transactions, by_hash)
 }
 
-fn everything_to(viewer: &Viewer<'_>, transactions: &[Tx], asked: &[Tx]) -> Vec<String> {
+fn all_answers_to(viewer: &Viewer<'_>, transactions: &[Tx], by_hash: &[Tx]) -> Vec<String> {
     let mut shown = Vec::new();
     for kind in [BlockTransactions::Full, BlockTransactions::Hashes] {
         shown.push(view::block(viewer, kind, None, sealed(&block(transactions))));
@@ -298,29 +303,29 @@ fn everything_to(viewer: &Viewer<'_>, transactions: &[Tx], asked: &[Tx]) -> Vec<
     shown.push(view::block_transaction_count(viewer, sealed(&block(transactions))));
     let receipts: Vec<Value> = transactions.iter().map(Tx::receipt).collect();
     shown.push(view::block_receipts(viewer, sealed(&json!(receipts))));
-    for tx in asked {
+    for tx in by_hash {
         shown.push(view::transaction(viewer, sealed(&tx.transaction())));
         shown.push(view::receipt(viewer, sealed(&tx.receipt())));
     }
     assert!(
         shown.iter().all(|shown| !shown.is_malformed()),
-        "the test's node is a proper one"
+        "the node of the test sends well-formed responses"
     );
     let mut texts: Vec<String> = shown.into_iter().map(|shown| shown.into_string()).collect();
     let node = Node::new(transactions);
     for emitter in CONTRACTS {
-        texts.push(rows_or_refusal(node.get_logs(viewer, &[emitter], vec![])));
+        texts.push(rows_or_denied(node.get_logs(viewer, &[emitter], vec![])));
     }
-    for topics in [vec![one(transfer())], vec![TopicFilter::Any, one(B256::ZERO)]] {
-        texts.push(rows_or_refusal(node.get_logs(viewer, &["a-token", "b-multi"], topics)));
+    for topics in [vec![topic_is(transfer())], vec![TopicFilter::Any, topic_is(B256::ZERO)]] {
+        texts.push(rows_or_denied(node.get_logs(viewer, &["a-token", "b-multi"], topics)));
     }
     texts
 }
 
-/// What the viewer reads of a log query that is refused.
-const REFUSED: &str = "not permitted";
+/// The text for a denied log query.
+const DENIED: &str = "not permitted";
 
-fn rows_or_refusal(answer: LogsAnswer) -> String {
+fn rows_or_denied(answer: LogsAnswer) -> String {
     match answer {
         LogsAnswer::Rows(rows, count) => {
             let text = rows.into_string();
@@ -328,125 +333,127 @@ fn rows_or_refusal(answer: LogsAnswer) -> String {
             assert_eq!(rows.len(), count, "{text}");
             text
         }
-        LogsAnswer::NotPermitted => REFUSED.to_owned(),
+        LogsAnswer::NotPermitted => DENIED.to_owned(),
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// I2: no answer holds, in value or key, an address whose level is not Full and that nothing reveals.
+    /// I2: no answer contains, in a value or key, an address that the viewer may not see.
     #[test]
-    fn i2_no_answer_names_a_hidden_address(scene in scene(), user in 0..USERS.len()) {
-        let snapshot = scene.world().snapshot();
-        let readable = scene.readable(user);
-        let texts = everything(&snapshot, USERS[user], &scene.transactions, &scene.transactions);
+    fn i2_no_answer_contains_a_hidden_address(scenario in scenario(), user in 0..USERS.len()) {
+        let snapshot = scenario.world().snapshot();
+        let readable = scenario.readable(user);
+        let texts = all_answers(&snapshot, USERS[user], &scenario.transactions, &scenario.transactions);
         for name in WALLETS.iter().chain(&CONTRACTS).filter(|name| !readable.contains(*name)) {
             let canary = format!("{:x}", address_of(name));
             for text in &texts {
                 prop_assert!(!text.to_lowercase().contains(&canary), "{name} in {text}");
             }
         }
-        let nobody = everything(&snapshot, "nobody", &scene.transactions, &scene.transactions).join("");
+        let nobody = all_answers(&snapshot, "nobody", &scenario.transactions, &scenario.transactions).join("");
         for name in WALLETS.iter().chain(&CONTRACTS) {
             prop_assert!(!nobody.contains(&format!("{:x}", address_of(name))), "{name}");
         }
     }
 
-    /// I9, HD7, R9: what shows of somebody's view to who looks over their shoulder is contained in that view, and in their own,
-    /// never the union of both.
+    /// I9, HD7, R9: every answer of an impersonation is contained in the view of the user and in the view of the
+    /// administrator.
     #[test]
-    fn i9_hd7_what_both_see_is_what_each_of_them_sees(
-        scene in scene(),
+    fn i9_hd7_impersonated_answers_are_contained_in_both_views(
+        scenario in scenario(),
         user in 0..USERS.len(),
-        operator in 0..USERS.len(),
-        knobs in select(vec![Knobs::SPEC, Knobs::STRICT]),
+        impersonator in 0..USERS.len(),
+        settings in select(vec![PolicySettings::SPEC, PolicySettings::STRICT]),
     ) {
-        let snapshot = scene.world().snapshot();
-        let (own, other) = (viewer(&snapshot, USERS[user], &knobs), viewer(&snapshot, USERS[operator], &knobs));
-        let both = beside(&snapshot, USERS[user], USERS[operator], &knobs);
+        let snapshot = scenario.world().snapshot();
+        let own = viewer(&snapshot, USERS[user], &settings);
+        let admin = viewer(&snapshot, USERS[impersonator], &settings);
+        let impersonated = restricted_viewer(&snapshot, USERS[user], USERS[impersonator], &settings);
         for name in WALLETS.iter().chain(&CONTRACTS) {
             let address = address_of(name);
-            prop_assert_eq!(both.level(address).0, own.level(address).0.min(other.level(address).0), "{}", name);
+            prop_assert_eq!(impersonated.level(address).0, own.level(address).0.min(admin.level(address).0), "{}", name);
         }
-        let look = |viewer| everything_to(viewer, &scene.transactions, &scene.transactions);
+        let answers = |viewer| all_answers_to(viewer, &scenario.transactions, &scenario.transactions);
         let value = |text: &str| {
-            // A refusal shows nothing.
-            let text = if text == REFUSED { "null" } else { text };
+            // A denial shows nothing.
+            let text = if text == DENIED { "null" } else { text };
             serde_json::from_str::<Value>(text).unwrap_or_else(|error| panic!("{error}: {text}"))
         };
-        for (index, ((both, own), other)) in look(&both).iter().zip(look(&own)).zip(look(&other)).enumerate() {
+        for (index, ((impersonated, own), admin)) in answers(&impersonated).iter().zip(answers(&own)).zip(answers(&admin)).enumerate() {
             // The count of a block.
             if index == 2 {
                 continue;
             }
-            prop_assert!(within(&value(both), &value(&own)), "{both}\nis not in the target's\n{own}");
-            // HD40: nor does anything say that it is there.
-            prop_assert!(within(&value(both), &value(&other)), "{both}\nis not in the operator's\n{other}");
+            prop_assert!(is_contained_in(&value(impersonated), &value(&own)), "{impersonated}\nis not contained in the view of the user\n{own}");
+            // HD40: the answer must not reveal the existence of objects that the administrator may not see.
+            prop_assert!(is_contained_in(&value(impersonated), &value(&admin)), "{impersonated}\nis not contained in the view of the administrator\n{admin}");
         }
-        let (mine, theirs) = (scene.readable(user), scene.readable(operator));
-        for name in WALLETS.iter().chain(&CONTRACTS).filter(|name| !(mine.contains(*name) && theirs.contains(*name))) {
+        let (user_readable, admin_readable) = (scenario.readable(user), scenario.readable(impersonator));
+        for name in WALLETS.iter().chain(&CONTRACTS).filter(|name| !(user_readable.contains(*name) && admin_readable.contains(*name))) {
             let canary = format!("{:x}", address_of(name));
-            prop_assert!(!look(&both).join("").to_lowercase().contains(&canary), "{name}");
+            prop_assert!(!answers(&impersonated).join("").to_lowercase().contains(&canary), "{name}");
         }
-        // Whoever looks over their own shoulder sees what they see.
-        let alone = beside(&snapshot, USERS[user], USERS[user], &knobs);
-        prop_assert_eq!(look(&alone), look(&own));
+        // The impersonation of oneself shows the own view.
+        let self_impersonated = restricted_viewer(&snapshot, USERS[user], USERS[user], &settings);
+        prop_assert_eq!(answers(&self_impersonated), answers(&own));
     }
 
-    /// I5, decision 34: transactions that do not concern a viewer, wherever they stand in the block, and what others link,
-    /// register and share, change no byte of any answer.
+    /// I5, decision 34: transactions that do not concern a viewer, at any position in the block, and links,
+    /// registrations and shares of others change no byte of any answer.
     #[test]
     fn i5_hidden_rows_change_no_byte(
-        scene in scene(),
+        scenario in scenario(),
         user in 0..USERS.len(),
-        more in prop::collection::vec((tx(), any::<prop::sample::Index>()), 1..5),
+        additions in prop::collection::vec((tx(), any::<prop::sample::Index>()), 1..5),
     ) {
-        let snapshot = scene.world().snapshot();
-        let before = everything(&snapshot, USERS[user], &scene.transactions, &scene.transactions);
+        let snapshot = scenario.world().snapshot();
+        let before = all_answers(&snapshot, USERS[user], &scenario.transactions, &scenario.transactions);
 
-        let (hidden, places): (Vec<Tx>, Vec<_>) = more.into_iter().unzip();
-        let mut grown = scene.clone();
-        for (tx, place) in named("hidden", hidden).into_iter().zip(places) {
-            if !scene.concerns(user, &tx) {
-                grown.transactions.insert(place.index(grown.transactions.len() + 1), tx);
+        let (hidden, positions): (Vec<Tx>, Vec<_>) = additions.into_iter().unzip();
+        let mut extended = scenario.clone();
+        for (tx, position) in with_names("hidden", hidden).into_iter().zip(positions) {
+            if !scenario.concerns(user, &tx) {
+                extended.transactions.insert(position.index(extended.transactions.len() + 1), tx);
             }
         }
-        let after = grown.world().org("c").group("c").contract("s0").user("newcomer").member("c").link("s1").snapshot();
-        let shown = everything(&after, USERS[user], &grown.transactions, &scene.transactions);
+        let after = extended.world().org("c").group("c").contract("s0").user("newcomer").member("c").link("s1").snapshot();
+        let shown = all_answers(&after, USERS[user], &extended.transactions, &scenario.transactions);
         prop_assert_eq!(before, shown);
     }
 
-    /// I10, HD1: a query naming a hidden address is, upstream and in its answer, the same as one naming a random address.
+    /// I10, HD1: a query with a hidden address and a query with a random address have the same upstream filter and
+    /// the same answer.
     #[test]
-    fn i10_a_query_tells_nothing_about_a_hidden_address(
-        scene in scene(),
+    fn i10_a_query_reveals_nothing_about_a_hidden_address(
+        scenario in scenario(),
         user in 0..USERS.len(),
         hidden in select(WALLETS.to_vec()),
         position in 1..4usize,
         emitters in prop::sample::subsequence(CONTRACTS.to_vec(), 1..4),
     ) {
-        prop_assume!(!scene.readable(user).contains(hidden));
-        let snapshot = scene.world().snapshot();
-        let viewer = viewer(&snapshot, USERS[user], &Knobs::SPEC);
-        let naming = |name: &str| {
+        prop_assume!(!scenario.readable(user).contains(hidden));
+        let snapshot = scenario.world().snapshot();
+        let viewer = viewer(&snapshot, USERS[user], &PolicySettings::SPEC);
+        let topics_with = |name: &str| {
             let mut topics = vec![TopicFilter::Any; position];
             topics.push(TopicFilter::OneOf(vec![word(name), word("another")]));
             topics
         };
-        let asked = |name| filter(&emitters, naming(name));
-        let upstream = view::upstream_filter(&viewer, &asked(hidden));
-        prop_assert_eq!(&upstream, &view::upstream_filter(&viewer, &asked("random")));
-        let node = Node::new(&scene.transactions);
+        let query = |name| filter(&emitters, topics_with(name));
+        let upstream = view::upstream_filter(&viewer, &query(hidden));
+        prop_assert_eq!(&upstream, &view::upstream_filter(&viewer, &query("random")));
+        let node = Node::new(&scenario.transactions);
         let answer = super::support::node_logs(&node.logs, &upstream);
         prop_assert_eq!(
-            view::parties_needed(&viewer, &asked(hidden), &sealed(&answer)),
-            view::parties_needed(&viewer, &asked("random"), &sealed(&answer)),
-            "nor is the node asked more"
+            view::parties_needed(&viewer, &query(hidden), &sealed(&answer)),
+            view::parties_needed(&viewer, &query("random"), &sealed(&answer)),
+            "the same parties are requested"
         );
         prop_assert_eq!(
-            node.get_logs(&viewer, &emitters, naming(hidden)),
-            node.get_logs(&viewer, &emitters, naming("random"))
+            node.get_logs(&viewer, &emitters, topics_with(hidden)),
+            node.get_logs(&viewer, &emitters, topics_with("random"))
         );
         prop_assert_eq!(
             view::balance(&viewer, address_of(hidden), 100, sealed(&json!("0x5"))),
@@ -454,11 +461,11 @@ proptest! {
         );
     }
 
-    /// I1, T1: a call to a contract is allowed exactly where the contract is Full.
+    /// I1, T1: a call to a contract is allowed exactly if the contract has level Full.
     #[test]
-    fn i1_calls_are_allowed_where_the_contract_is_full(scene in scene(), user in 0..USERS.len()) {
-        let snapshot = scene.world().snapshot();
-        let viewer = viewer(&snapshot, USERS[user], &Knobs::SPEC);
+    fn i1_calls_are_allowed_if_the_contract_has_level_full(scenario in scenario(), user in 0..USERS.len()) {
+        let snapshot = scenario.world().snapshot();
+        let viewer = viewer(&snapshot, USERS[user], &PolicySettings::SPEC);
         for contract in CONTRACTS {
             let decision = super::chain::decide_call(&snapshot, USERS[user], contract);
             let allowed = matches!(decision, gw_policy::access::Decision::Allow(_));
@@ -466,37 +473,37 @@ proptest! {
         }
     }
 
-    /// R5, section 2.3: levels are what the table says, whatever else the world holds.
+    /// R5, section 2.3: levels follow the table in every world.
     #[test]
-    fn levels_agree_with_the_table(scene in scene(), user in 0..USERS.len()) {
-        let snapshot = scene.world().snapshot();
-        let viewer = viewer(&snapshot, USERS[user], &Knobs::SPEC);
+    fn levels_agree_with_the_table(scenario in scenario(), user in 0..USERS.len()) {
+        let snapshot = scenario.world().snapshot();
+        let viewer = viewer(&snapshot, USERS[user], &PolicySettings::SPEC);
         for wallet in WALLETS {
-            prop_assert_eq!(viewer.sees(address_of(wallet)), scene.owns(user, wallet), "{}", wallet);
+            prop_assert_eq!(viewer.sees(address_of(wallet)), scenario.owns(user, wallet), "{}", wallet);
         }
         for contract in CONTRACTS {
-            prop_assert_eq!(viewer.sees(address_of(contract)), scene.sees_contract(user, contract), "{}", contract);
-            prop_assert_eq!(viewer.reaches(address_of(contract)), scene.sees_contract(user, contract), "{}", contract);
+            prop_assert_eq!(viewer.sees(address_of(contract)), scenario.sees_contract(user, contract), "{}", contract);
+            prop_assert_eq!(viewer.reaches(address_of(contract)), scenario.sees_contract(user, contract), "{}", contract);
         }
         prop_assert!(viewer.sees(Address::ZERO));
     }
 
-    /// R18: what a block lists, the getter by hash gives, and the count counts.
+    /// R18: a block lists exactly the transactions that the getter by hash shows, and the count is their number.
     #[test]
-    fn r18_lists_and_getters_agree(scene in scene(), user in 0..USERS.len()) {
-        let snapshot = scene.world().snapshot();
-        let viewer = viewer(&snapshot, USERS[user], &Knobs::SPEC);
-        let whole = block(&scene.transactions);
-        let listed: Value =
-            serde_json::from_str(view::block(&viewer, BlockTransactions::Full, None, sealed(&whole)).as_str()).unwrap();
-        let got: Vec<Value> = scene
+    fn r18_lists_and_getters_agree(scenario in scenario(), user in 0..USERS.len()) {
+        let snapshot = scenario.world().snapshot();
+        let viewer = viewer(&snapshot, USERS[user], &PolicySettings::SPEC);
+        let full_block = block(&scenario.transactions);
+        let block_view: Value =
+            serde_json::from_str(view::block(&viewer, BlockTransactions::Full, None, sealed(&full_block)).as_str()).unwrap();
+        let by_hash: Vec<Value> = scenario
             .transactions
             .iter()
             .map(|tx| serde_json::from_str(view::transaction(&viewer, sealed(&tx.transaction())).as_str()).unwrap())
             .filter(|shown: &Value| !shown.is_null())
             .collect();
-        prop_assert_eq!(&listed["transactions"], &json!(got));
-        let count = view::block_transaction_count(&viewer, sealed(&whole));
-        prop_assert_eq!(count.as_str(), format!("\"0x{:x}\"", got.len()));
+        prop_assert_eq!(&block_view["transactions"], &json!(by_hash));
+        let count = view::block_transaction_count(&viewer, sealed(&full_block));
+        prop_assert_eq!(count.as_str(), format!("\"0x{:x}\"", by_hash.len()));
     }
 }

@@ -1,11 +1,11 @@
-//! Small parts the view tests share.
+//! Helpers of the view tests.
 
 use alloy_primitives::{Address, B256, Bytes as Hex, keccak256};
 use bytes::Bytes;
-use gw_evm::{BlockId, Call, LogFilter, LogRange, Lookup, Method, TopicFilter, TransactionRef, VisibleTo};
+use gw_evm::{BlockId, Call, LogFilter, LogRange, Method, MethodLookup, TopicFilter, TransactionRef, VisibleTo};
 use gw_policy::{
-    Knobs, RawJson, Sealed, Snapshot, Viewer,
-    access::{Beside, Caller, Decision, HeadFacts, NamedOrg, Question, decide},
+    PolicySettings, RawJson, Sealed, Snapshot, Viewer,
+    access::{AccessRequest, Caller, Decision, HeadFacts, Impersonation, NamedOrg, decide},
     testing::{NOW, address_of, hash_of, org_id, user_id},
     view::{self, LogsAnswer, TxParties},
 };
@@ -19,38 +19,43 @@ pub(super) fn sealed_text(text: &str) -> Sealed<RawJson> {
     Sealed::new(RawJson::new(Bytes::from(text.to_owned())))
 }
 
-pub(super) fn viewer<'s>(snapshot: &'s Snapshot, name: &str, knobs: &'s Knobs) -> Viewer<'s> {
-    Viewer::new(snapshot, (name != "nobody").then(|| user_id(name)), NOW, knobs)
+pub(super) fn viewer<'s>(snapshot: &'s Snapshot, name: &str, settings: &'s PolicySettings) -> Viewer<'s> {
+    Viewer::new(snapshot, (name != "nobody").then(|| user_id(name)), NOW, settings)
 }
 
-/// The same with somebody beside them (HD7).
-pub(super) fn beside<'s>(snapshot: &'s Snapshot, name: &str, operator: &str, knobs: &'s Knobs) -> Viewer<'s> {
-    viewer(snapshot, name, knobs).beside(user_id(operator))
+/// A viewer who is restricted to what an impersonating administrator may also see (HD7).
+pub(super) fn restricted_viewer<'s>(
+    snapshot: &'s Snapshot,
+    name: &str,
+    impersonator: &str,
+    settings: &'s PolicySettings,
+) -> Viewer<'s> {
+    viewer(snapshot, name, settings).restricted_to(user_id(impersonator))
 }
 
-/// Bob, say, as the route that looks over their shoulder has them: by the permit of a read in an organization.
-pub(super) fn watched<'s>(snapshot: &'s Snapshot, name: &str, operator: &str, org: &str) -> Viewer<'s> {
+/// The viewer of an impersonated read in an organization, created from its permit as in the impersonation routes.
+pub(super) fn impersonated_viewer<'s>(snapshot: &'s Snapshot, name: &str, impersonator: &str, org: &str) -> Viewer<'s> {
     let user = snapshot.user(user_id(name)).unwrap().clone();
-    let caller = Caller::Beside(user, Beside::new(user_id(operator), org_id(org)));
+    let caller = Caller::Impersonated(user, Impersonation::new(user_id(impersonator), org_id(org)));
     let call = Call::Transaction(TransactionRef::Hash(B256::ZERO));
-    let question = Question {
+    let request = AccessRequest {
         caller: &caller,
-        lookup: Lookup::Known(Method::GetTransactionByHash),
+        lookup: MethodLookup::Registered(Method::GetTransactionByHash),
         call: Ok(&call),
         visible_to: &VisibleTo::default(),
         named_org: NamedOrg::Org(org_id(org)),
         now: NOW,
         head: HeadFacts { number: 100 },
-        knobs: &Knobs::SPEC,
+        knobs: &PolicySettings::SPEC,
     };
-    match decide(snapshot, &question) {
-        Decision::Allow(permit) => permit.viewer(snapshot, NOW, &Knobs::SPEC),
+    match decide(snapshot, &request) {
+        Decision::Allow(permit) => permit.viewer(snapshot, NOW, &PolicySettings::SPEC),
         other => panic!("{other:?}"),
     }
 }
 
-/// Whether what is shown is contained in what somebody sees: the same, or masked, or cut.
-pub(super) fn within(shown: &Value, seen: &Value) -> bool {
+/// Whether `shown` is contained in `seen`: equal, masked or shortened.
+pub(super) fn is_contained_in(shown: &Value, seen: &Value) -> bool {
     let masks = [
         "0x0",
         "0x",
@@ -65,12 +70,14 @@ pub(super) fn within(shown: &Value, seen: &Value) -> bool {
                 && text
                     .bytes()
                     .zip(seen.bytes())
-                    .all(|(one, other)| one == other || one == b'0')
+                    .all(|(shown, seen)| shown == seen || shown == b'0')
         }
-        (Value::Array(rows), Value::Array(seen)) => rows.iter().all(|row| seen.iter().any(|seen| within(row, seen))),
+        (Value::Array(rows), Value::Array(seen)) => rows
+            .iter()
+            .all(|row| seen.iter().any(|seen| is_contained_in(row, seen))),
         (Value::Object(members), Value::Object(seen)) => members
             .iter()
-            .all(|(name, member)| seen.get(name).is_some_and(|seen| within(member, seen))),
+            .all(|(name, member)| seen.get(name).is_some_and(|seen| is_contained_in(member, seen))),
         (shown, seen) => shown == seen,
     }
 }
@@ -106,7 +113,7 @@ pub(super) fn transfer_log(token: &str, tx: &str, from: &str, to: &str) -> Value
     )
 }
 
-/// The parties of transaction `tx`, as the node tells them.
+/// Transaction `tx` with these parties, in the format of the node.
 pub(super) fn transaction(tx: &str, from: Address, to: Option<Address>) -> Value {
     json!({
         "blockHash": hash_of("block"), "blockNumber": "0x64", "from": from, "to": to, "hash": hash_of(tx), "gas": "0x1",
@@ -127,11 +134,11 @@ pub(super) fn filter(emitters: &[&str], topics: Vec<TopicFilter>) -> LogFilter {
     }
 }
 
-pub(super) fn one(word: B256) -> TopicFilter {
+pub(super) fn topic_is(word: B256) -> TopicFilter {
     TopicFilter::OneOf(vec![word])
 }
 
-/// What a node answers to a filter.
+/// The logs that a node returns for a filter.
 pub(super) fn node_logs(logs: &[Value], filter: &LogFilter) -> Value {
     let matches = |log: &&Value| {
         let address: Address = serde_json::from_value(log["address"].clone()).unwrap();
@@ -147,7 +154,7 @@ pub(super) fn node_logs(logs: &[Value], filter: &LogFilter) -> Value {
     Value::Array(logs.iter().filter(matches).cloned().collect())
 }
 
-/// A whole `eth_getLogs`: what the gateway asks, what the node answers, whose transactions they are, what is shown.
+/// A complete `eth_getLogs`: upstream filter, response of the node, transaction parties and view.
 pub(super) fn get_logs(viewer: &Viewer<'_>, filter: &LogFilter, logs: &[Value], transactions: &[Value]) -> LogsAnswer {
     let answer = sealed(&node_logs(logs, &view::upstream_filter(viewer, filter)));
     let mut parties = TxParties::default();

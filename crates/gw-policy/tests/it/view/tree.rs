@@ -1,10 +1,10 @@
-//! Call trees for clients (section 9, class TRACE): cut and masked.
+//! Call trees for clients (section 9, class TRACE): hidden frames are removed and values are masked.
 
 use super::support::{sealed, transaction, viewer};
 use gw_evm::trace::{Account, Frame, FrameKind, Outcome, Trace};
 use gw_policy::{
-    Knobs, Sealed, Snapshot,
-    knobs::AdminTx,
+    PolicySettings, Sealed, Snapshot,
+    settings::AdminTx,
     testing::{address_of, world},
     view,
 };
@@ -51,7 +51,7 @@ fn frame(kind: FrameKind, depth: u32, parent: Option<usize>, from: &str, to: &st
     }
 }
 
-/// payer → token → { vault → token, somebody }
+/// payer → token → { vault → token, somebody, token by delegatecall }
 fn run() -> Sealed<Trace> {
     let frames = vec![
         frame(FrameKind::Call, 0, None, "payer", "token"),
@@ -78,23 +78,23 @@ fn run() -> Sealed<Trace> {
     })
 }
 
-fn shown(snapshot: &Snapshot, who: &str, knobs: &Knobs) -> Option<Value> {
+fn shown(snapshot: &Snapshot, user: &str, settings: &PolicySettings) -> Option<Value> {
     let sent = sealed(&transaction("tx", address_of("payer"), Some(address_of("token"))));
-    let viewer = viewer(snapshot, who, knobs);
+    let viewer = viewer(snapshot, user, settings);
     assert_eq!(
         view::traceable(&viewer, &sent).is_some(),
-        who == "payer" || who == "boss",
-        "{who}"
+        user == "payer" || user == "boss",
+        "{user}"
     );
     view::mined_call_tree(&viewer, &sent, run()).map(|tree| serde_json::from_str(tree.as_str()).unwrap())
 }
 
 const NOBODY: &str = "0x0000000000000000000000000000000000000000";
 
-/// A party sees its own tree, without frames of contracts it holds no grant on, and without wallets it does not see.
+/// A party sees its own tree without frames of contracts that it has no grant on, and without hidden wallets.
 #[test]
-fn section_9_a_partys_tree_is_cut_and_masked() {
-    let tree = shown(&bank(), "payer", &Knobs::SPEC).unwrap();
+fn section_9_the_tree_of_a_party_is_pruned_and_masked() {
+    let tree = shown(&bank(), "payer", &PolicySettings::SPEC).unwrap();
     assert_eq!(tree["from"], json!(address_of("payer")));
     assert_eq!(
         (&tree["input"], &tree["output"], &tree["value"]),
@@ -103,7 +103,9 @@ fn section_9_a_partys_tree_is_cut_and_masked() {
     assert_eq!((&tree["gas"], &tree["gasUsed"]), (&json!("0x64"), &json!("0x32")));
     let calls = tree["calls"].as_array().unwrap();
     assert_eq!(calls.len(), 2, "{tree}");
-    let [paid, inner] = &calls[..] else { panic!() };
+    let [paid, inner] = &calls[..] else {
+        panic!("expected two calls")
+    };
     assert_eq!(
         (&paid["to"], &paid["value"], &paid["input"]),
         (&json!(NOBODY), &json!("0x0"), &json!("0x"))
@@ -115,11 +117,11 @@ fn section_9_a_partys_tree_is_cut_and_masked() {
     );
 }
 
-/// K7: an administrator of the target sees the shape of the run, neither the wallet nor the payload.
+/// K7: an administrator of the target sees the structure of the execution, but neither the wallet nor the calldata.
 #[test]
-fn section_9_an_administrators_tree_is_masked_like_the_transaction() {
+fn section_9_the_tree_of_an_administrator_is_masked_like_the_transaction() {
     let snapshot = bank();
-    let tree = shown(&snapshot, "boss", &Knobs::SPEC).unwrap();
+    let tree = shown(&snapshot, "boss", &PolicySettings::SPEC).unwrap();
     assert_eq!(
         (&tree["from"], &tree["input"], tree.get("output")),
         (&json!(NOBODY), &json!("0x"), None)
@@ -128,9 +130,9 @@ fn section_9_an_administrators_tree_is_masked_like_the_transaction() {
     let full = shown(
         &snapshot,
         "boss",
-        &Knobs {
+        &PolicySettings {
             admin_tx: AdminTx::Full,
-            ..Knobs::SPEC
+            ..PolicySettings::SPEC
         },
     )
     .unwrap();
@@ -141,6 +143,6 @@ fn section_9_an_administrators_tree_is_masked_like_the_transaction() {
     );
     assert_eq!(full["calls"][0]["input"], json!("0x01020304"));
     for other in ["friend", "nobody"] {
-        assert_eq!(shown(&snapshot, other, &Knobs::SPEC), None);
+        assert_eq!(shown(&snapshot, other, &PolicySettings::SPEC), None);
     }
 }

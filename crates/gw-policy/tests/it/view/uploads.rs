@@ -1,17 +1,17 @@
-//! HD31: an ABI may only add masking. What was uploaded, or withdrawn, shows nobody a wallet.
+//! HD31: an ABI may only add masking. Neither an upload nor a withdrawal of an ABI reveals a wallet.
 
-use super::support::{filter, get_logs, log, number, one, rows, transaction, transfer, viewer, word};
+use super::support::{filter, get_logs, log, number, rows, topic_is, transaction, transfer, viewer, word};
 use alloy_primitives::{B256, Bytes, U256, keccak256};
 use gw_evm::TopicFilter;
 use gw_policy::{
-    Knobs, Snapshot,
-    knobs::{DynamicFields, NoAbi},
+    PolicySettings, Snapshot,
+    settings::{DynamicFields, MissingAbiMode},
     testing::{address_of, world},
     view,
 };
 use serde_json::{Value, json};
 
-/// A token whose owner uploaded this ABI (none: never uploaded, or withdrawn).
+/// A token whose owner uploaded this ABI. `None`: never uploaded, or withdrawn.
 fn token(abi: Option<&Value>) -> Snapshot {
     let token = world()
         .org("a")
@@ -49,7 +49,7 @@ fn anonymous(inputs: &[(&str, bool)]) -> Value {
 
 fn shown(snapshot: &Snapshot, user: &str, topics: Vec<TopicFilter>, log: &Value) -> Vec<Value> {
     rows(&get_logs(
-        &viewer(snapshot, user, &Knobs::SPEC),
+        &viewer(snapshot, user, &PolicySettings::SPEC),
         &filter(&["token"], topics),
         std::slice::from_ref(log),
         &[],
@@ -70,15 +70,15 @@ fn amount() -> B256 {
     B256::from(U256::from(25_000_000_000_000_000_000_u128))
 }
 
-/// Every way to declare the flags of `Transfer`, and none at all.
+/// ABIs with every combination of the `indexed` flags of `Transfer`, an empty ABI, none, and an anonymous event.
 fn uploads() -> Vec<Option<Value>> {
-    let flagged = |flags: [bool; 3]| {
+    let with_flags = |flags: [bool; 3]| {
         let kinds = ["address", "address", "uint256"];
         let inputs: Vec<_> = kinds.into_iter().zip(flags).collect();
         Some(json!([event("Transfer", &inputs)]))
     };
     let mut uploads: Vec<_> = (0..8)
-        .map(|bits| flagged([bits & 1 == 0, bits & 2 == 0, bits & 4 == 0]))
+        .map(|bits| with_flags([bits & 1 == 0, bits & 2 == 0, bits & 4 == 0]))
         .collect();
     uploads.push(Some(json!([])));
     uploads.push(None);
@@ -91,9 +91,10 @@ fn uploads() -> Vec<Option<Value>> {
     uploads
 }
 
-/// The attack: an ABI with shifted `indexed` flags declared the receiver a number, and a topic filter confirmed it.
+/// The attack: an ABI with wrong `indexed` flags declared the receiver as a number, and a topic filter confirmed its
+/// value.
 #[test]
-fn rt4_hd31_shifted_flags_print_no_wallet() {
+fn rt4_hd31_wrong_flags_reveal_no_wallet() {
     for upload in uploads() {
         let snapshot = token(upload.as_ref());
         for user in ["reader", "admin"] {
@@ -106,29 +107,30 @@ fn rt4_hd31_shifted_flags_print_no_wallet() {
             assert_eq!(
                 row["data"],
                 json!(amount()),
-                "{user}: a well-known event's amount is a number: {upload:?}"
+                "{user}: the amount of a well-known event is a number: {upload:?}"
             );
-            let named = |name| {
+            let filtered_by = |name| {
                 shown(
                     &snapshot,
                     user,
-                    vec![TopicFilter::Any, TopicFilter::Any, one(word(name))],
+                    vec![TopicFilter::Any, TopicFilter::Any, topic_is(word(name))],
                     &erc20_transfer(),
                 )
             };
-            assert_eq!(named("victim"), named("random"), "{user}: {upload:?}");
+            assert_eq!(filtered_by("victim"), filtered_by("random"), "{user}: {upload:?}");
         }
-        let asked = |name| {
+        let upstream_filter_by = |name| {
             view::upstream_filter(
-                &viewer(&snapshot, "reader", &Knobs::SPEC),
-                &filter(&["token"], vec![TopicFilter::Any, one(word(name))]),
+                &viewer(&snapshot, "reader", &PolicySettings::SPEC),
+                &filter(&["token"], vec![TopicFilter::Any, topic_is(word(name))]),
             )
         };
-        assert_eq!(asked("victim"), asked("random"));
+        assert_eq!(upstream_filter_by("victim"), upstream_filter_by("random"));
     }
 }
 
-/// Its siblings: a type of which only a hash is stored, every number, and the id of an NFT that is a wallet's address.
+/// Variants of the attack: types of which only a hash is stored, all number types, and an NFT id that equals the
+/// address of a wallet.
 #[test]
 fn rt4_hd31_no_declared_type_unmasks_a_topic() {
     for kind in [
@@ -155,7 +157,7 @@ fn rt4_hd31_no_declared_type_unmasks_a_topic() {
         assert_eq!(
             shown(&snapshot, "reader", vec![], &own)[0]["topics"],
             own["topics"],
-            "{kind}: known Full, and small numbers"
+            "{kind}: addresses with level Full and small numbers are shown"
         );
     }
     for upload in [
@@ -186,7 +188,7 @@ fn rt4_hd31_no_declared_type_unmasks_a_topic() {
     }
 }
 
-/// The attack: `null`, `"[]"` or an ABI of something else took the masks off the data.
+/// The attack: `null`, `"[]"` or an unrelated ABI removed the masking of the data.
 #[test]
 fn rt27_hd31_without_a_matching_abi_data_stays_masked() {
     let paid = event("Paid", &[("address", false), ("uint256", false), ("bytes32", false)]);
@@ -208,7 +210,7 @@ fn rt27_hd31_without_a_matching_abi_data_stays_masked() {
                 vec![],
                 &log(address_of("token"), "t", &[topic0], payload),
             )[0];
-            // The reader's own wallet is as hidden from the others as any.
+            // The reader's own wallet is hidden from the other users.
             let own = if user == "reader" { word("own") } else { B256::ZERO };
             assert_eq!(
                 row["data"],
@@ -216,16 +218,16 @@ fn rt27_hd31_without_a_matching_abi_data_stays_masked() {
                 "{user}: {upload:?}"
             );
         }
-        // Bytes that are no words are nothing that can be masked.
+        // Data that is not a list of words cannot be masked by word, so it is zeroed.
         let cut = log(address_of("token"), "t", &[topic0], &payload[12..]);
         assert_eq!(
             shown(&snapshot, "reader", vec![], &cut)[0]["data"],
             json!(Bytes::from(vec![0; payload.len() - 12]))
         );
-        // A party reads all of it.
+        // A party of the transaction sees all data.
         let own = [transaction("t", address_of("own"), Some(address_of("token")))];
         let sent = [log(address_of("token"), "t", &[topic0], payload)];
-        let spec = Knobs::SPEC;
+        let spec = PolicySettings::SPEC;
         assert_eq!(
             rows(&get_logs(
                 &viewer(&snapshot, "reader", &spec),
@@ -247,19 +249,22 @@ fn rt27_hd31_without_a_matching_abi_data_stays_masked() {
     assert_eq!(
         row["data"],
         json!(Bytes::from([B256::ZERO, number(100), B256::ZERO].concat())),
-        "with the ABI as without"
+        "the same with the ABI as without"
     );
 }
 
-/// Whatever shows with an ABI shows without one: opaque fields and anonymous declarations included.
+/// An ABI shows nothing that is hidden without one, including opaque fields and anonymous events.
 #[test]
 fn rt27_hd31_no_upload_shows_more_than_none() {
     let topic0 = keccak256("Sent(uint256,uint256,address)");
     let payload = [number(32), number(32), word("victim")].concat();
     let sent = log(address_of("token"), "t", &[topic0], &payload);
-    let bare = shown(&token(None), "reader", vec![], &sent)[0]["data"].clone();
-    assert_eq!(bare, json!(Bytes::from([number(32), number(32), B256::ZERO].concat())));
-    // 32, 32, victim is also how an encoder writes the victim's address as `bytes`.
+    let without_abi = shown(&token(None), "reader", vec![], &sent)[0]["data"].clone();
+    assert_eq!(
+        without_abi,
+        json!(Bytes::from([number(32), number(32), B256::ZERO].concat()))
+    );
+    // The words 32, 32, victim are also the encoding of the victim's address as `bytes`.
     for upload in [
         anonymous(&[("bytes32", true), ("bytes", false)]),
         anonymous(&[
@@ -270,7 +275,7 @@ fn rt27_hd31_no_upload_shows_more_than_none() {
         ]),
     ] {
         let row = &shown(&token(Some(&json!([upload]))), "reader", vec![], &sent)[0];
-        assert_eq!(row["data"], bare, "{upload}");
+        assert_eq!(row["data"], without_abi, "{upload}");
     }
     let topic0 = keccak256("Note(bytes)");
     let note = log(address_of("token"), "t", &[topic0], &payload);
@@ -280,13 +285,13 @@ fn rt27_hd31_no_upload_shows_more_than_none() {
         vec![],
         &note,
     )[0];
-    assert_eq!(row["data"], bare);
+    assert_eq!(row["data"], without_abi);
 }
 
-/// The well-known events keep their types under every upload; K3 and K5 show no more for it.
+/// The well-known events keep their types with every ABI. The settings K3 and K5 still apply.
 #[test]
 fn rt4_hd31_well_known_events_keep_their_shape() {
-    let one_more = |signature: &str, indexed: &[B256], data: &[B256]| {
+    let event_log = |signature: &str, indexed: &[B256], data: &[B256]| {
         log(
             address_of("token"),
             "t",
@@ -297,15 +302,15 @@ fn rt4_hd31_well_known_events_keep_their_shape() {
     let (a, v, big) = (word("payer"), word("victim"), amount());
     let cases = [
         (
-            one_more("Approval(address,address,uint256)", &[a, v], &[big]),
+            event_log("Approval(address,address,uint256)", &[a, v], &[big]),
             vec![big],
         ),
         (
-            one_more("ApprovalForAll(address,address,bool)", &[a, v], &[number(1)]),
+            event_log("ApprovalForAll(address,address,bool)", &[a, v], &[number(1)]),
             vec![number(1)],
         ),
         (
-            one_more(
+            event_log(
                 "TransferSingle(address,address,address,uint256,uint256)",
                 &[a, a, v],
                 &[number(7), big],
@@ -313,17 +318,17 @@ fn rt4_hd31_well_known_events_keep_their_shape() {
             vec![number(7), big],
         ),
         (
-            one_more(
+            event_log(
                 "TransferBatch(address,address,address,uint256[],uint256[])",
                 &[a, a, v],
                 &[number(64), number(128), number(1), big, number(1), big],
             ),
             vec![number(64), number(128), number(1), big, number(1), big],
         ),
-        (one_more("Deposit(address,uint256)", &[v], &[big]), vec![big]),
-        (one_more("Withdrawal(address,uint256)", &[v], &[big]), vec![big]),
+        (event_log("Deposit(address,uint256)", &[v], &[big]), vec![big]),
+        (event_log("Withdrawal(address,uint256)", &[v], &[big]), vec![big]),
     ];
-    let lying: Vec<Value> = [
+    let wrong_flags: Vec<Value> = [
         event("Approval", &[("address", true), ("address", false), ("uint256", true)]),
         event("Deposit", &[("address", false), ("uint256", true)]),
         event("Withdrawal", &[("address", false), ("uint256", true)]),
@@ -333,7 +338,7 @@ fn rt4_hd31_well_known_events_keep_their_shape() {
         ),
     ]
     .into();
-    for upload in [None, Some(json!(lying))] {
+    for upload in [None, Some(json!(wrong_flags))] {
         let snapshot = token(upload.as_ref());
         for (sent, data) in &cases {
             let row = &shown(&snapshot, "reader", vec![], sent)[0];
@@ -341,17 +346,17 @@ fn rt4_hd31_well_known_events_keep_their_shape() {
             assert!(topics[1..].iter().all(|topic| *topic == json!(B256::ZERO)), "{row}");
             assert_eq!(row["data"], json!(Bytes::from(data.concat())), "{upload:?}");
         }
-        let strict = Knobs {
-            no_abi: NoAbi::Drop,
+        let strict = PolicySettings {
+            no_abi: MissingAbiMode::Drop,
             dynamic_fields: DynamicFields::Drop,
-            ..Knobs::SPEC
+            ..PolicySettings::SPEC
         };
-        let kept = get_logs(
+        let answer = get_logs(
             &viewer(&snapshot, "reader", &strict),
             &filter(&["token"], vec![]),
             &[erc20_transfer()],
             &[],
         );
-        assert_eq!(rows(&kept).len(), 0, "K3: no ABI declares it");
+        assert_eq!(rows(&answer).len(), 0, "K3: no ABI declares it");
     }
 }

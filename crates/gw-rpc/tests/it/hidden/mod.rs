@@ -1,15 +1,15 @@
-//! "Adding what a viewer may not see changes no byte of any answer" (spec/30 I5), through `/rpc`, over random worlds and
-//! every read method.
+//! "Adding what a viewer may not see changes no byte of any answer" (spec/30 I5): checked through `/rpc`, over random
+//! worlds and every read method.
 
 mod node;
 mod questions;
 mod scene;
 
 use crate::{
-    told::Settled,
+    store_fixture::Settled,
     world::{World, scripted_with},
 };
-use gw_policy::{Knobs, knobs::AddressQuery, testing::NOW};
+use gw_policy::{PolicySettings, settings::HiddenBalanceMode, testing::NOW};
 use gw_rpc::RpcSettings;
 use node::Chain;
 use proptest::{
@@ -19,11 +19,11 @@ use proptest::{
 use questions::Question;
 use scene::{More, Scene};
 
-/// Decision 34: what others do may be told from these members of own rows and of the head's header. `eth_blockNumber`
-/// and a block's number are the others of its list: here the chain has one block.
+/// Decision 34: these fields of own rows and of the head's header may depend on what others do. The list also has
+/// `eth_blockNumber` and a block's number; here the chain has one block.
 const EXCEPTIONS: [&str; 4] = ["transactionIndex", "logIndex", "timestamp", "baseFeePerGas"];
 
-/// The answer without the exceptions.
+/// The answer without the fields that are exceptions.
 fn compared(answer: &str) -> String {
     EXCEPTIONS.iter().fold(answer.to_owned(), |text, name| {
         let member = format!("\"{name}\":\"");
@@ -41,7 +41,7 @@ async fn answers(world: &World, token: Option<&str>, questions: &[Question]) -> 
     let mut answers = Vec::with_capacity(questions.len());
     for (method, params) in questions {
         if method.starts_with("debug_") {
-            // J8: one a second.
+            // J8: one trace per second.
             world.clock.pass(1);
         }
         let ask = world.raw(format!(
@@ -58,8 +58,8 @@ async fn answers(world: &World, token: Option<&str>, questions: &[Question]) -> 
     answers
 }
 
-/// One world: every answer before, the growth, every answer after.
-async fn unchanged(scene: Scene, more: More, knobs: Knobs) -> Result<(), TestCaseError> {
+/// Compares every answer before and after the world grows.
+async fn unchanged(scene: Scene, more: More, knobs: PolicySettings) -> Result<(), TestCaseError> {
     let (world, fake) = scripted_with(RpcSettings::default(), knobs, 64 << 20).await;
     world.clock.set(NOW);
     let chain = Chain::default();
@@ -70,39 +70,39 @@ async fn unchanged(scene: Scene, more: More, knobs: Knobs) -> Result<(), TestCas
     let token = scene.viewer().map(|viewer| settled.token(&world, viewer));
 
     let (grown, grown_world, added) = scene.grown(more);
-    let asked = questions::all(&scene, &scene.transactions, &added);
-    let before = answers(&world, token.as_deref(), &asked).await;
+    let questions_before = questions::all(&scene, &scene.transactions, &added);
+    let before = answers(&world, token.as_deref(), &questions_before).await;
 
     settled.write(&world, &grown_world).await;
     chain.set(&grown.transactions);
-    let asked_again = questions::all(&grown, &scene.transactions, &added);
-    let after = answers(&world, token.as_deref(), &asked_again).await;
+    let questions_after = questions::all(&grown, &scene.transactions, &added);
+    let after = answers(&world, token.as_deref(), &questions_after).await;
 
-    for (((method, params), before), after) in asked_again.iter().zip(&before).zip(&after) {
+    for (((method, params), before), after) in questions_after.iter().zip(&before).zip(&after) {
         let (before, after) = (compared(before), compared(after));
         prop_assert_eq!(
             &before,
             &after,
             "{} {}\nwas {}\nis  {}",
             method,
-            questions::told(&params.to_string()),
-            questions::told(&before),
-            questions::told(&after)
+            questions::name_addresses(&params.to_string()),
+            questions::name_addresses(&before),
+            questions::name_addresses(&after)
         );
     }
     Ok(())
 }
 
-/// A world, what is added to it, and the settings.
-type Case = (Scene, More, Knobs);
+/// A world, its additions, and the settings.
+type Case = (Scene, More, PolicySettings);
 
 /// Runs the property over `cases` worlds, the same ones each time.
-fn property(cases: u32, knobs: impl Strategy<Value = Knobs>) -> Result<(), Box<TestError<Case>>> {
+fn property(cases: u32, knobs: impl Strategy<Value = PolicySettings>) -> Result<(), Box<TestError<Case>>> {
     let config = Config {
         cases,
         rng_seed: RngSeed::Fixed(34),
         failure_persistence: None,
-        // A world costs as much as a case: what fails is shown as it is.
+        // No shrinking: a smaller world costs as much as a new case, so a failing case is shown as it is.
         max_shrink_iters: 0,
         ..Config::default()
     };
@@ -118,32 +118,32 @@ fn property(cases: u32, knobs: impl Strategy<Value = Knobs>) -> Result<(), Box<T
         .map_err(Box::new)
 }
 
-/// I5, decision 34, K8, K9, HD1, HD6: other organizations' contracts, links, users, grants, reservations and shares, and
-/// transactions and logs that concern others, change no byte of any answer but for the listed exceptions.
+/// I5, decision 34, K8, K9, HD1, HD6: other organizations' contracts, links, users, grants, reservations and shares,
+/// and transactions and logs that concern others, change no byte of any answer but for the listed exceptions.
 #[test]
 fn i5_what_a_viewer_may_not_see_changes_no_byte() {
-    let knobs = prop_oneof![Just(Knobs::SPEC), Just(Knobs::STRICT)];
+    let knobs = prop_oneof![Just(PolicySettings::SPEC), Just(PolicySettings::STRICT)];
     if let Err(error) = property(12, knobs) {
         panic!("{error}");
     }
 }
 
-/// The property holds because of the filters: with one of those off that can be switched off, it does not.
+/// The property depends on the filters: with an optional filter switched off, it does not hold.
 #[test]
 fn i5_fails_with_a_filter_off() {
     for (filter, knobs) in [
         (
             "K8 off",
-            Knobs {
-                address_query: AddressQuery::Off,
-                ..Knobs::SPEC
+            PolicySettings {
+                address_query: HiddenBalanceMode::Off,
+                ..PolicySettings::SPEC
             },
         ),
         (
             "K9 off",
-            Knobs {
+            PolicySettings {
                 hide_block_roots: false,
-                ..Knobs::SPEC
+                ..PolicySettings::SPEC
             },
         ),
     ] {

@@ -11,7 +11,7 @@ use gw_types::{Address, B256, U256};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The transactions of the newest block, which is all there is.
+/// The transactions of the newest block, which is the only block.
 #[derive(Clone, Default)]
 pub(super) struct Chain(Arc<Mutex<Vec<Tx>>>);
 
@@ -59,14 +59,14 @@ impl Chain {
         serve("eth_blobBaseFee", |_, _| json!("0x1"));
         serve("eth_protocolVersion", |_, _| json!("0x44"));
         serve("net_peerCount", |_, _| json!("0x2"));
-        // What sums up the block's transactions; the base fee is one of decision 34's exceptions and stands still here.
+        // Sums over the block's transactions. The base fee is an exception of decision 34, and constant here.
         serve("eth_feeHistory", |chain, _| {
             let filled = 0.001 * f64::from(u32::try_from(chain.len()).unwrap_or(u32::MAX));
             json!({"oldestBlock": "0x64", "baseFeePerGas": ["0x7", "0x7"], "gasUsedRatio": [filled],
                 "baseFeePerBlobGas": ["0x1", "0x1"], "blobGasUsedRatio": [filled],
                 "reward": [[format!("0x{:x}", chain.len())]]})
         });
-        // The account's branch is made of everybody's accounts; its storage is its own.
+        // The account's branch depends on all accounts; its storage only on itself.
         serve("eth_getProof", |chain, params| {
             let branch = keccak256(format!("{:?}", chain.iter().map(|tx| &tx.name).collect::<Vec<_>>()));
             let entry = |key: &Value| json!({"key": key, "value": "0x0", "proof": [keccak256(key.to_string())]});
@@ -93,14 +93,14 @@ impl Chain {
     }
 }
 
-/// How many transactions an address has sent.
+/// The number of transactions that an address has sent.
 fn sent(chain: &[Tx], address: &Value) -> usize {
     chain.iter().filter(|tx| json!(address_of(tx.from)) == *address).count()
 }
 
 fn code(address: Address) -> Option<&'static str> {
     let contract = CONTRACTS.into_iter().find(|name| address_of(name) == address)?;
-    // ADDRESS BALANCE STOP where the contract asks for balances, else PUSH1 1 STOP.
+    // ADDRESS BALANCE STOP for the contract that reads balances, else PUSH1 1 STOP.
     Some(if contract == "b-multi" { "0x303100" } else { "0x600100" })
 }
 
@@ -148,23 +148,26 @@ fn receipt(chain: &[Tx], index: usize) -> Value {
 fn logs_of(chain: &[Tx], index: usize) -> Vec<Value> {
     let before: usize = chain[..index].iter().map(|tx| tx.logs.len()).sum();
     let tx = &chain[index];
-    let entry = |(place, (emitter, [one, two, three])): (usize, &(&str, [&str; 3]))| {
+    let entry = |(position, (emitter, [first, second, third])): (usize, &(&str, [&str; 3]))| {
         let (topics, data) = match *emitter {
-            // Data without an ABI passes unmodified [S]: it holds no address here.
+            // Data without an ABI passes unmodified [S]; this data contains no address.
             "a-plain" | "nobody's" => (
-                vec![keccak256("X()"), word(one), word(two)],
+                vec![keccak256("X()"), word(first), word(second)],
                 vec![B256::with_last_byte(7)],
             ),
             "b-multi" => (
-                vec![keccak256("Paid(address,address[2])"), word(one)],
-                vec![word(two), word(three)],
+                vec![keccak256("Paid(address,address[2])"), word(first)],
+                vec![word(second), word(third)],
             ),
-            _ => (vec![transfer(), word(one), word(two)], vec![B256::from(U256::from(7))]),
+            _ => (
+                vec![transfer(), word(first), word(second)],
+                vec![B256::from(U256::from(7))],
+            ),
         };
         json!({
             "address": address_of(emitter), "topics": topics, "data": format!("0x{}", data.iter().map(|word| format!("{word:x}")).collect::<String>()),
             "blockNumber": "0x64", "blockHash": FakeNode::HEAD_HASH, "transactionHash": hash_of(&tx.name),
-            "transactionIndex": format!("0x{index:x}"), "logIndex": format!("0x{:x}", before + place), "removed": false,
+            "transactionIndex": format!("0x{index:x}"), "logIndex": format!("0x{:x}", before + position), "removed": false,
         })
     };
     tx.logs.iter().enumerate().map(entry).collect()
@@ -193,9 +196,9 @@ fn logs(chain: &[Tx], filter: &Value) -> Value {
 }
 
 fn block(chain: &[Tx]) -> Value {
-    let sum = |what: &str| {
+    let sum = |label: &str| {
         keccak256(format!(
-            "{what}{:?}",
+            "{label}{:?}",
             chain.iter().map(|tx| &tx.name).collect::<Vec<_>>()
         ))
     };
@@ -208,7 +211,7 @@ fn block(chain: &[Tx]) -> Value {
         "logsBloom": format!("0x{}", format!("{:02x}", chain.len()).repeat(256)),
         "withdrawals": chain.iter().map(|tx| json!({ "address": address_of(tx.from) })).collect::<Vec<_>>(),
         "transactions": each(chain, transaction),
-        // Decision 34's exceptions: time and base fee follow what others do.
+        // Exceptions of decision 34: time and base fee depend on others' transactions.
         "timestamp": format!("0x{:x}", 0x6500_0000 + chain.len()), "baseFeePerGas": count(7),
     });
     if let (Value::Object(block), Value::Object(sums)) = (&mut block, sums) {
@@ -217,7 +220,7 @@ fn block(chain: &[Tx]) -> Value {
     block
 }
 
-/// A call that enters its target, which calls on the address its argument names.
+/// The trace of a call to its target, which calls the address in its argument.
 fn trace(params: &Value) -> Reply {
     let zero = json!(Address::ZERO);
     let (to, input) = (

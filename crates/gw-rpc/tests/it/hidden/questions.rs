@@ -1,4 +1,4 @@
-//! Every read there is, asked about everything there is.
+//! Every read method, with parameters about every address and transaction.
 
 use super::scene::{ASK, CONTRACTS, OTHERS, Scene, Tx, USERS, WALLETS, transfer, word};
 use gw_evm::{Class, Method};
@@ -9,26 +9,26 @@ use serde_json::{Value, json};
 /// A method and its parameters.
 pub(super) type Question = (&'static str, Value);
 
-/// What to ask of a chain. Of two chains with the same `known` and `added` transactions the questions correspond: a
-/// transaction that is not in the block yet is asked for at a place that does not exist.
+/// The questions about a chain. For two chains with the same `known` and `added` transactions they correspond: a
+/// transaction that is not in the block yet is queried at an index that does not exist.
 pub(super) fn all(scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Question> {
     let reads = Method::ALL.iter().filter(|method| method.class() != Class::Write);
     reads
         .flat_map(|method| {
-            of(*method, scene, known, added)
+            params_of(*method, scene, known, added)
                 .into_iter()
                 .map(|params| (method.as_str(), params))
         })
         .collect()
 }
 
-fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
+fn params_of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
     let names = || WALLETS.iter().chain(&CONTRACTS).chain(&OTHERS).copied();
     let addresses = || names().map(address_of);
     let hashes = || known.iter().chain(added).map(|tx| hash_of(&tx.name));
     let places = || {
         known.iter().chain(added).map(|tx| {
-            let place = scene.transactions.iter().position(|other| other.name == tx.name);
+            let place = scene.transactions.iter().position(|known_tx| known_tx.name == tx.name);
             format!("0x{:x}", place.unwrap_or(0x1000))
         })
     };
@@ -78,7 +78,7 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
                 .collect()
         }
         Method::Call => {
-            let asked = |target: &str| {
+            let queries = |target: &str| {
                 let target = address_of(target);
                 names().map(move |name| json!([{"to": target, "input": calldata(ASK, [word(name)])}, "latest"]))
             };
@@ -86,7 +86,7 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
             let created = json!([{"input": "0x6001600155"}, "latest"]);
             ["a-token", "a-plain", "b-multi"]
                 .into_iter()
-                .flat_map(asked)
+                .flat_map(queries)
                 .chain(direct)
                 .chain([created])
                 .collect()
@@ -96,14 +96,14 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
             .collect(),
         Method::CreateAccessList => addresses().map(|address| json!([{"to": address}, "latest"])).collect(),
         Method::GetLogs => {
-            let of = |address| json!([{"address": address, "fromBlock": "0x64", "toBlock": "0x64"}]);
+            let by_address = |address| json!([{"address": address, "fromBlock": "0x64", "toBlock": "0x64"}]);
             let both = json!([address_of("a-token"), address_of("b-multi")]);
             let named = names().map(|name| json!([{"address": both, "topics": [transfer(), word(name)]}]));
             let third =
                 names().map(|name| json!([{"address": address_of("a-token"), "topics": [null, null, word(name)]}]));
             let by_hash = json!([{"address": both, "blockHash": FakeNode::HEAD_HASH}]);
             addresses()
-                .map(of)
+                .map(by_address)
                 .chain(named)
                 .chain(third)
                 .chain([json!([{}]), by_hash])
@@ -125,7 +125,7 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
         Method::GetUncleByBlockHashAndIndex => vec![json!([FakeNode::HEAD_HASH, "0x0"])],
         Method::GetUncleByBlockNumberAndIndex => vec![json!(["0x64", "0x0"])],
         Method::DebugTraceCall => vec![json!([{"to": address_of("a-plain")}, "latest", {"tracer": "callTracer"}])],
-        // What they stand for is asked above; their names are random.
+        // Their underlying reads are queried above; their ids are random.
         Method::NewFilter | Method::NewBlockFilter => Vec::new(),
         Method::GetFilterChanges | Method::GetFilterLogs | Method::UninstallFilter | Method::Unsubscribe => {
             vec![json!(["0x00000000000000000000000000000001"])]
@@ -135,8 +135,8 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
     }
 }
 
-/// Names for messages: which of the words in a text stands for whom.
-pub(super) fn told(text: &str) -> String {
+/// Replaces addresses in a text by their names, for messages.
+pub(super) fn name_addresses(text: &str) -> String {
     WALLETS
         .iter()
         .chain(&CONTRACTS)

@@ -1,10 +1,10 @@
-//! Random worlds: who belongs where, whose a wallet is, one block of transactions, and what may be added to both
-//! without one viewer's knowledge.
+//! Random worlds: memberships, owners of wallets, one block of transactions, and additions that one viewer may not
+//! notice.
 
 use alloy_primitives::keccak256;
 use gw_evm::{Class, Method};
 use gw_policy::{
-    snapshot::{EventRule, MustBe, ParamRule},
+    snapshot::{Constraint, EventRule, ParamRule},
     testing::{FUTURE, World, address_of, function, world},
 };
 use gw_types::{B256, Claim};
@@ -13,18 +13,18 @@ use proptest::{prelude::*, sample::select};
 pub(super) const USERS: [&str; 4] = ["u0", "u1", "u2", "u3"];
 pub(super) const WALLETS: [&str; 7] = ["w0", "w1", "w2", "w3", "w4", "s0", "s1"];
 const GROUPS: [&str; 5] = ["a/admins", "a/staff", "a/own", "b/staff", "b/rest"];
-/// All of them hold code from the start; `c-token` is registered later, `nobody's` never.
+/// All of them have code from the start; `c-token` is registered later, `nobody's` never.
 pub(super) const CONTRACTS: [&str; 6] = ["a-token", "a-plain", "b-token", "b-multi", "nobody's", "c-token"];
-/// Addresses that are asked about besides: one that is reserved later, one that nobody ever heard of.
+/// Further queried addresses: one that is reserved later, and an unknown one.
 pub(super) const OTHERS: [&str; 2] = ["c-soon", "random"];
 
-/// What is random about a world.
+/// The random part of a world.
 #[derive(Clone, Debug)]
 pub(super) struct Scene {
     pub(super) members: Vec<Vec<&'static str>>,
     pub(super) owners: Vec<Option<usize>>,
     pub(super) transactions: Vec<Tx>,
-    /// `None` is not logged in.
+    /// `None` for an anonymous viewer.
     pub(super) viewer: Option<usize>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Tx {
     pub(super) logs: Vec<(&'static str, [&'static str; 3])>,
 }
 
-/// Transactions to add, each with a place in the block.
+/// Transactions to add, each with an index in the block.
 pub(super) type More = Vec<(Tx, prop::sample::Index)>;
 
 fn tx() -> impl Strategy<Value = Tx> {
@@ -105,7 +105,7 @@ pub(super) fn transfer() -> B256 {
     keccak256("Transfer(address,address,uint256)")
 }
 
-/// What a caller may call who is held to `ask(address)`.
+/// The function that restricted callers may call.
 pub(super) const ASK: &str = "ask(address)";
 
 impl Scene {
@@ -118,11 +118,11 @@ impl Scene {
             topic0: transfer(),
             params: vec![ParamRule {
                 index,
-                must_be: MustBe::Own,
+                must_be: Constraint::Own,
             }],
         };
         let open = |method: &&Method| matches!(method.class(), Class::Meta | Class::Chain | Class::Tx | Class::Block);
-        let mut made = world()
+        let mut policy_world = world()
             .org("anonymous")
             .group("anonymous")
             .methods(Method::ALL.iter().filter(open).copied())
@@ -155,32 +155,34 @@ impl Scene {
             .abi(MULTI)
             .grant("staff");
         for (user, groups) in USERS.iter().zip(&self.members) {
-            made = made.user(user);
-            made = groups.iter().fold(made, |made, group| made.member(group));
+            policy_world = policy_world.user(user);
+            policy_world = groups
+                .iter()
+                .fold(policy_world, |policy_world, group| policy_world.member(group));
         }
         for (wallet, owner) in WALLETS.iter().zip(&self.owners) {
-            made = owner
-                .iter()
-                .fold(made, |made, owner| made.user(USERS[*owner]).link(wallet));
+            policy_world = owner.iter().fold(policy_world, |policy_world, owner| {
+                policy_world.user(USERS[*owner]).link(wallet)
+            });
         }
-        shares(made, "u0", &self.transactions)
+        shares(policy_world, "u0", &self.transactions)
     }
 
-    /// The world after others went about their business: transactions that do not concern the viewer, at any place of
-    /// the block; a new organization with users, links, a contract and a reservation; new colleagues with links, groups
-    /// and grants in the old ones; transactions shared with others.
+    /// The world after others have acted: transactions that do not concern the viewer, at any index of the block; a new
+    /// organization with users, links, a contract and a reservation; new colleagues with links, groups and grants in
+    /// the old organizations; transactions shared with others.
     ///
-    /// The transactions that were added come back beside it.
+    /// The added transactions are returned as well.
     pub(super) fn grown(&self, more: More) -> (Self, World, Vec<Tx>) {
         let mut scene = self.clone();
-        let (mut added, places): (Vec<Tx>, Vec<_>) = more.into_iter().unzip();
+        let (mut added, indexes): (Vec<Tx>, Vec<_>) = more.into_iter().unzip();
         name(&mut added, "hidden");
         let mut hidden = Vec::new();
-        for (tx, place) in added.into_iter().zip(places) {
+        for (tx, index) in added.into_iter().zip(indexes) {
             if self.viewer.is_none_or(|viewer| !self.concerns(viewer, &tx)) {
                 scene
                     .transactions
-                    .insert(place.index(scene.transactions.len() + 1), tx.clone());
+                    .insert(index.index(scene.transactions.len() + 1), tx.clone());
                 hidden.push(tx);
             }
         }
@@ -214,7 +216,7 @@ impl Scene {
             .deployed_by("newcomer")
             .grant("all");
         let grown = grown.user("newcomer").reservation("c-soon", FUTURE);
-        // New grants on old contracts, held by newcomers only.
+        // New grants on old contracts, for newcomers only.
         let grown = grown
             .org("b")
             .contract("b-token")
@@ -222,7 +224,7 @@ impl Scene {
             .grant_claim(Claim::Upgrade);
         let grown = grown.org("a").contract("a-plain").grant("fresh");
         let grown = shares(grown, "newcomer", &hidden);
-        // Old transactions are shown to more people.
+        // Old transactions are shared with more users.
         let unshared = self.transactions.iter().filter(|tx| tx.shared_with.is_empty());
         let grown = unshared.fold(grown.user("newcomer"), |grown, tx| {
             grown.share(&tx.name, &["colleague"])
@@ -231,15 +233,15 @@ impl Scene {
     }
 
     fn owns(&self, user: usize, wallet: &str) -> bool {
-        let place = WALLETS.iter().position(|name| *name == wallet);
-        place.and_then(|place| self.owners.get(place).copied().flatten()) == Some(user)
+        let index = WALLETS.iter().position(|name| *name == wallet);
+        index.and_then(|index| self.owners.get(index).copied().flatten()) == Some(user)
     }
 
     fn is_in(&self, user: usize, group: &str) -> bool {
         self.members[user].contains(&group)
     }
 
-    /// Whether the user sees the contract, told from the table of spec/30 section 2.3.
+    /// Whether the user sees the contract, by the table of spec/30 section 2.3.
     fn sees_contract(&self, user: usize, contract: &str) -> bool {
         match contract {
             "a-token" => ["a/admins", "a/staff", "a/own"]
@@ -251,8 +253,8 @@ impl Scene {
         }
     }
 
-    /// Whether anything of the transaction may reach the user: a party, a recipient, an administrator of its receiver,
-    /// somebody who sees one of its emitters.
+    /// Whether the user may see anything of the transaction: as a party, a recipient, an administrator of its receiver,
+    /// or a viewer of one of its emitters.
     fn concerns(&self, user: usize, tx: &Tx) -> bool {
         let administered = |to: &str| to.starts_with("a-") && self.is_in(user, "a/admins");
         self.owns(user, tx.from)
@@ -262,13 +264,13 @@ impl Scene {
     }
 }
 
-fn shares(world: World, by: &str, transactions: &[Tx]) -> World {
+fn shares(world: World, sender: &str, transactions: &[Tx]) -> World {
     transactions
         .iter()
         .filter(|tx| !tx.shared_with.is_empty())
-        .fold(world.user(by), |world, tx| {
-            let with: Vec<&str> = tx.shared_with.iter().map(|user| USERS[*user]).collect();
-            world.user(by).share(&tx.name, &with)
+        .fold(world.user(sender), |world, tx| {
+            let recipients: Vec<&str> = tx.shared_with.iter().map(|user| USERS[*user]).collect();
+            world.user(sender).share(&tx.name, &recipients)
         })
 }
 

@@ -1,15 +1,15 @@
-//! Signed notes out of files that an operator or an auditor kept.
+//! Reads signed notes from files of an operator or an auditor.
 
 use anyhow::{Context as _, bail};
 use gw_audit::{Checkpoint, CheckpointPublicKey, TrustedHeads};
 use serde_json::Value;
 use std::path::Path;
 
-/// The checkpoints and lists of chains in a file: plain notes, log lines as JSON, or a copy of `trusted-heads`.
+/// Reads the checkpoints and lists of chains in a file: plain notes, log lines as JSON, or a copy of `trusted-heads`.
 ///
 /// # Errors
-/// If the file cannot be read, holds no note, or a note that none of the keys signed: what was kept elsewhere is what the
-/// database is measured with, so it must be beyond doubt.
+/// If the file cannot be read, holds no note, or holds a note that none of the keys signed. The database is compared
+/// with these notes, so an unverifiable note is not ignored.
 pub(super) fn read(path: &Path, keys: &[CheckpointPublicKey]) -> anyhow::Result<Vec<Checkpoint>> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("{name} cannot be read"))?;
@@ -18,8 +18,12 @@ pub(super) fn read(path: &Path, keys: &[CheckpointPublicKey]) -> anyhow::Result<
         bail!("{name} holds no signed note");
     }
     let open = |note: &String| {
-        Checkpoint::open(note, keys)
-            .with_context(|| format!("{name} holds a note that cannot be used: {}", first_line(note)))
+        Checkpoint::open(note, keys).with_context(|| {
+            format!(
+                "{name} holds a note that none of the known keys signed: {}",
+                first_line(note)
+            )
+        })
     };
     notes.iter().map(open).collect()
 }
@@ -52,7 +56,7 @@ mod tests {
     use gw_audit::{CheckpointKey, Hash};
 
     #[test]
-    fn rl2_notes_are_read_as_they_were_kept() {
+    fn rl2_notes_are_read_from_plain_text_and_from_log_lines() {
         let key = CheckpointKey::from_seed(&[3; 32]);
         let notes = [1, 2].map(|size| Checkpoint::new("test/access/1", size, Hash::ZERO).sign(&key));
         let plain = format!("{}\n{}", notes[0], notes[1]);

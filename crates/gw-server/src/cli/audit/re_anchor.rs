@@ -1,14 +1,16 @@
-//! `audit re-anchor`: a chain goes on from what the audit store has, and everybody can see that it did (spec/70 rule 22).
+//! `audit re-anchor`: signs that a chain continues from the entries in the audit store. The signed record of it stays
+//! visible (spec/70 rule 22).
 //!
-//! Shows what would be signed unless `--confirm` is given. Holds the data directory like the service, so an embedded store
-//! is re-anchored while the service is stopped; on PostgreSQL the chain must have no living writer.
+//! Without `--confirm` it only shows what would be signed. The command locks the data directory as the service does, so
+//! an embedded store is re-anchored while the service is stopped. On PostgreSQL no running instance may write the
+//! chain.
 
 use crate::{
-    cli::{EXIT_USAGE, complain, say},
+    cli::{EXIT_USAGE, eprint_line, say},
     config::{Config, kind::signing_key},
     serve::{
-        CLUSTER, Fault,
-        stores::{Ground, checkpoint_key, migrate_audit},
+        CLUSTER, ServeError,
+        stores::{Platform, checkpoint_key, migrate_audit},
     },
     trust::{HeadsFile, adopt},
     workers::ADMIN_CHAIN,
@@ -30,52 +32,53 @@ use gw_types::Timestamp;
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// Rows read at once.
+/// Rows per query.
 const PAGE: u64 = 5000;
-/// How long the claim of a writer that was stopped may last, and the rest between two looks.
-const CLAIM: Duration = Duration::from_secs(20);
-const BETWEEN: Duration = Duration::from_secs(1);
+/// How long to wait for the claim of a stopped writer to expire.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(20);
+/// Pause between two attempts to move the end of the chain.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(crate) struct ReAnchor {
-    /// The chain, as `audit verify` names it: `<stream>/<shard>`.
+    /// The chain, as shown by `audit verify`: `<stream>/<shard>`.
     #[arg(long)]
     pub(crate) chain: ChainId,
-    /// Who decided it.
+    /// The person who decided it; recorded permanently.
     #[arg(long)]
     pub(crate) actor: String,
-    /// Why; it stays in the log for ever.
+    /// The reason; recorded permanently.
     #[arg(long)]
     pub(crate) reason: String,
-    /// Only show what would be signed; that is so without --confirm, too.
+    /// Only show what would be signed; the default.
     #[arg(long, conflicts_with = "confirm")]
     pub(crate) dry_run: bool,
-    /// Sign it.
+    /// Sign the record.
     #[arg(long)]
     pub(crate) confirm: bool,
 }
 
-/// A chain as the store has it.
+/// The state of a chain as computed from its rows in the store.
 #[derive(Default)]
-struct Remains {
+struct StoredState {
     frontier: Frontier,
     head: Option<Head>,
-    /// The sizes of the signed notes that still hold.
+    /// The largest size at which the rows still match a signed note.
     intact: u64,
-    /// The last entry that tells of an outbox whose rows were changed or removed.
+    /// The last entry that reports changed or removed outbox rows.
     outbox: Option<u64>,
 }
 
-pub(super) async fn run(options: ReAnchor, config: &Config) -> Result<ExitCode, Fault> {
+pub(super) async fn run(options: ReAnchor, config: &Config) -> Result<ExitCode, ServeError> {
     if let Err(error) = Discontinuity::check_texts(&options.actor, &options.reason) {
-        complain(error);
+        eprint_line(error);
         return Ok(ExitCode::from(EXIT_USAGE));
     }
-    let ground = Ground::hold(config).map_err(Fault::into_busy)?;
+    let platform = Platform::hold(config).map_err(ServeError::into_busy)?;
     let secret = checkpoint_key(config)?.context("there is no checkpoint key: set AUDIT_CHECKPOINT_KEY")?;
     let key = signing_key(secret.expose()).context("the checkpoint key cannot be read")?;
     let key = CheckpointKey::from_seed(&key.to_bytes());
-    let audit = migrate_audit(&ground, config).await?;
+    let audit = migrate_audit(&platform, config).await?;
     let file = HeadsFile::open(&config.audit.journal_dir)?;
     let mut keys = vec![key.public()];
     keys.extend(
@@ -85,7 +88,7 @@ pub(super) async fn run(options: ReAnchor, config: &Config) -> Result<ExitCode, 
             .iter()
             .filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()),
     );
-    let discontinuity = prepare(&audit, &file, keys, &options, ground.clock.now()).await?;
+    let discontinuity = prepare(&audit, &file, keys, &options, platform.clock.now()).await?;
     say(format_args!(
         "chain {}: from {} entries as signed to {} entries as stored; as signed up to {}\n",
         discontinuity.chain, discontinuity.from.0, discontinuity.to.0, discontinuity.intact
@@ -99,6 +102,10 @@ pub(super) async fn run(options: ReAnchor, config: &Config) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
+/// Compares the chain in the store with its signed notes, and returns the record to sign.
+///
+/// # Errors
+/// If there is no such chain, or nothing to re-anchor.
 pub(crate) async fn prepare(
     audit: &AuditStore,
     file: &HeadsFile,
@@ -118,7 +125,7 @@ pub(crate) async fn prepare(
         .into_iter()
         .find(|state| state.chain == chain);
     if state.is_none() && trusted.is_none() {
-        bail!("there is no chain `{chain}`: `audit verify` names them");
+        bail!("there is no chain `{chain}`: run `audit verify` for a list");
     }
     let mut notes: BTreeMap<u64, Hash> = BTreeMap::new();
     let era = trusted.map_or(0, |head| head.era);
@@ -132,40 +139,46 @@ pub(crate) async fn prepare(
         }
     }
     notes.extend(trusted.and_then(|head| Some((head.size, head.root()?))));
-    let remains = match state {
+    let stored_state = match state {
         Some(_) => read(audit, chain, &notes).await?,
-        None => Remains::default(),
+        None => StoredState::default(),
     };
     let from = notes
         .last_key_value()
         .map_or((0, tree::empty_root()), |(size, root)| (*size, *root));
-    // What was found of the outbox stands in a chain that is as it was signed.
-    let accepted = stored
+    // A finding about the outbox is recorded in the chain itself, so the chain may match its signed notes and still
+    // need a re-anchoring, unless an earlier one has covered the finding.
+    let earlier: Vec<_> = stored
         .iter()
-        .filter_map(|(_, note)| Discontinuity::open(note, CLUSTER, &keys).ok());
-    let accepted: Vec<_> = accepted.filter(|one| one.chain == chain).collect();
-    let accepted_at = accepted.iter().map(|one| one.time).max();
-    let accepted = accepted.iter().map(|one| one.to.0).max().unwrap_or(0);
-    let told = if chain == ADMIN_CHAIN {
+        .filter_map(|(_, note)| Discontinuity::open(note, CLUSTER, &keys).ok())
+        .filter(|discontinuity| discontinuity.chain == chain)
+        .collect();
+    let accepted_at = earlier.iter().map(|discontinuity| discontinuity.time).max();
+    let accepted_size = earlier
+        .iter()
+        .map(|discontinuity| discontinuity.to.0)
+        .max()
+        .unwrap_or(0);
+    let foreign_entries = if chain == ADMIN_CHAIN {
         audit.foreign_entries().await?
     } else {
         Vec::new()
     };
-    let is_told = told
+    let has_foreign_entries = foreign_entries
         .iter()
         .any(|(_, at)| accepted_at.is_none_or(|accepted| accepted < *at));
-    let is_open = is_told || remains.outbox.is_some_and(|seq| seq >= accepted);
-    if from.0 <= remains.frontier.size() && remains.intact >= from.0 && !is_open {
-        bail!("chain `{chain}` continues what was signed of it: there is nothing to re-anchor");
+    let has_open_finding = has_foreign_entries || stored_state.outbox.is_some_and(|seq| seq >= accepted_size);
+    if from.0 <= stored_state.frontier.size() && stored_state.intact >= from.0 && !has_open_finding {
+        bail!("chain `{chain}` continues its last signed note: there is nothing to re-anchor");
     }
     Ok(Discontinuity {
         chain,
         era: era.saturating_add(1),
         from,
-        to: (remains.frontier.size(), remains.frontier.root()),
-        peaks: remains.frontier.peaks().to_vec(),
-        last: remains.head.map(|head| head.hash),
-        intact: remains.intact,
+        to: (stored_state.frontier.size(), stored_state.frontier.root()),
+        peaks: stored_state.frontier.peaks().to_vec(),
+        last: stored_state.head.map(|head| head.hash),
+        intact: stored_state.intact,
         issued: state
             .and_then(|state| state.issued)
             .map_or(0, |last| last.saturating_add(1))
@@ -176,41 +189,41 @@ pub(crate) async fn prepare(
     })
 }
 
-/// The chain's rows as leaves; a number without a row is a leaf of zeros.
-async fn read(audit: &AuditStore, chain: ChainId, notes: &BTreeMap<u64, Hash>) -> anyhow::Result<Remains> {
-    let mut remains = Remains::default();
+/// Reads all rows of a chain as leaves of its tree. A missing row counts as a leaf of zeros.
+async fn read(audit: &AuditStore, chain: ChainId, notes: &BTreeMap<u64, Hash>) -> anyhow::Result<StoredState> {
+    let mut stored_state = StoredState::default();
     let mut outbox = OutboxIds::default();
     let mut next = 0;
     loop {
         let rows = audit.rows(chain, next, PAGE).await?;
         if rows.is_empty() {
             let gaps = outbox.gaps().into_iter().map(|(_, seq)| seq).max();
-            remains.outbox = remains.outbox.max(gaps);
-            return Ok(remains);
+            stored_state.outbox = stored_state.outbox.max(gaps);
+            return Ok(stored_state);
         }
         for row in rows {
-            while remains.frontier.size() < row.seq {
-                remains.push(Hash::ZERO, notes);
+            while stored_state.frontier.size() < row.seq {
+                stored_state.push(Hash::ZERO, notes);
             }
-            if tells_of_outbox(&row, &mut outbox) {
-                remains.outbox = Some(row.seq);
+            if is_outbox_finding(&row, &mut outbox) {
+                stored_state.outbox = Some(row.seq);
             }
             let hash = tree::leaf(&row.bytes);
             let time = Header::read(&row.bytes).map(|(header, _)| header.time);
-            let before = remains.head.map_or(Timestamp::from_micros(0), |head| head.time);
-            remains.head = Some(Head {
+            let before = stored_state.head.map_or(Timestamp::from_micros(0), |head| head.time);
+            stored_state.head = Some(Head {
                 size: row.seq.saturating_add(1),
                 hash,
                 time: time.unwrap_or(before).max(before),
             });
-            remains.push(hash, notes);
+            stored_state.push(hash, notes);
             next = row.seq.saturating_add(1);
         }
     }
 }
 
-/// Whether an entry tells of outbox rows that were changed or removed.
-fn tells_of_outbox(row: &SealedRow, outbox: &mut OutboxIds) -> bool {
+/// Whether an entry reports changed or removed outbox rows.
+fn is_outbox_finding(row: &SealedRow, outbox: &mut OutboxIds) -> bool {
     let content = StoredEntry::new(row.bytes.clone(), row.openings.clone())
         .ok()
         .and_then(|entry| entry.content().ok());
@@ -221,10 +234,10 @@ fn tells_of_outbox(row: &SealedRow, outbox: &mut OutboxIds) -> bool {
     }
 }
 
-impl Remains {
+impl StoredState {
     fn push(&mut self, leaf: Hash, notes: &BTreeMap<u64, Hash>) {
         self.frontier.push(leaf);
-        // Trees grow: what one note covers is as it was, once a later one holds.
+        // The tree is append-only: if a later note matches, the entries of all earlier notes are unchanged, too.
         if notes
             .get(&self.frontier.size())
             .is_some_and(|root| *root == self.frontier.root())
@@ -234,7 +247,10 @@ impl Remains {
     }
 }
 
-/// The record, the end of the chain and a checkpoint of it; the record first, for it explains the rest.
+/// Moves the end of the chain, signs and stores the record, and signs a checkpoint of the chain.
+///
+/// # Errors
+/// If the chain has changed since `prepare`, a running instance writes it, or a store or file cannot be written.
 pub(crate) async fn confirm(
     audit: &AuditStore,
     file: &HeadsFile,
@@ -243,39 +259,39 @@ pub(crate) async fn confirm(
 ) -> anyhow::Result<()> {
     let chain = discontinuity.chain;
     let note = discontinuity.sign(CLUSTER, key);
-    let known = audit
+    let chain_state = audit
         .chain_states()
         .await?
         .into_iter()
         .find(|state| state.chain == chain);
-    let remains = match known {
+    let stored_state = match chain_state {
         Some(_) => Some(read(audit, chain, &BTreeMap::new()).await?),
         None => None,
     };
-    if remains
+    if stored_state
         .as_ref()
-        .is_some_and(|remains| remains.frontier.root() != discontinuity.to.1)
+        .is_some_and(|stored_state| stored_state.frontier.root() != discontinuity.to.1)
     {
-        bail!("the chain changed meanwhile: look again");
+        bail!("the chain has changed in the meantime: run this command again");
     }
-    if let Some(remains) = &remains {
-        move_end(audit, chain, remains.head).await?;
+    if let Some(stored_state) = &stored_state {
+        move_end(audit, chain, stored_state.head).await?;
     }
     audit
         .insert_discontinuity(chain, &note)
         .await
-        .context("the record cannot be kept")?;
+        .context("the record cannot be written to the audit store")?;
     file.update(|heads| heads.re_anchor(&note, discontinuity))
         .context("the trusted heads cannot be written")?;
     say(format_args!("\n{note}\n"));
-    if remains.is_some() && discontinuity.to.0 > 0 {
+    if stored_state.is_some() && discontinuity.to.0 > 0 {
         let (size, root) = discontinuity.to;
         let checkpoint = Checkpoint::new(chain.origin(CLUSTER), size, root).in_era(discontinuity.era);
         let note = checkpoint.sign(key);
         audit
             .insert_checkpoint(chain, size, &note)
             .await
-            .context("the checkpoint cannot be kept")?;
+            .context("the checkpoint cannot be written to the audit store")?;
         file.update(|heads| {
             let edge = heads.head(chain).and_then(TrustedHead::edge);
             edge.is_some_and(|edge| {
@@ -287,17 +303,18 @@ pub(crate) async fn confirm(
     Ok(())
 }
 
-/// Moves the end of the chain once nobody holds it: the claim of a stopped writer lasts a while, a living one's does not end.
+/// Moves the end of the chain as soon as no writer claims it. The claim of a stopped writer expires after a while; a
+/// running writer renews its claim.
 async fn move_end(audit: &AuditStore, chain: ChainId, head: Option<Head>) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {
         match audit.move_end(chain, "re-anchor", head).await {
             Ok(()) => return Ok(()),
-            Err(StoreError::OtherInstance(_)) if began.elapsed() < CLAIM => {
-                if began.elapsed() < BETWEEN {
-                    complain("waiting for the claim of the chain's writer to end");
+            Err(StoreError::OtherInstance(_)) if began.elapsed() < CLAIM_TIMEOUT => {
+                if began.elapsed() < RETRY_DELAY {
+                    eprint_line("waiting for the claim of the chain's last writer to expire");
                 }
-                sleep(BETWEEN).await;
+                sleep(RETRY_DELAY).await;
             }
             Err(error @ StoreError::OtherInstance(_)) => {
                 return Err(anyhow::Error::from(error).context("a running instance writes the chain: stop it first"));

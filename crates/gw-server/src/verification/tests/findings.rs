@@ -1,7 +1,9 @@
-//! What whoever changes the audit database does beside the entries: claims of dead writers, entries that the gateway refused,
-//! objects that no migration made, and rows that cannot be read.
+//! Attacks on the audit database other than changed entries: forged claims of dead writers, entries that the gateway
+//! rejected, objects that no migration created, and unreadable rows.
 
-use super::{CLUSTER, F, Late, ROWS, World, access, admin, chain, checkpoint, key, mutation, record, said};
+use super::{
+    CLUSTER, F, Late, ROWS, World, access, admin, chain, checkpoint, key, mutation, record, recorded_findings,
+};
 use crate::{
     cli::audit::re_anchor::{ReAnchor, confirm, prepare},
     trust::HeadsFile,
@@ -14,10 +16,10 @@ use std::{
     time::Duration,
 };
 
-/// RL2: a claim in the database does not make a dead writer live, however far ahead it is and however often it is renewed; a
-/// signature does.
+/// RL2: a forged claim does not make a dead writer look alive, no matter how far ahead it is or how often it is
+/// renewed. Only a signature does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rl2_a_tail_whose_writer_only_seems_to_live_is_told() {
+async fn rl2_a_forged_claim_does_not_hide_an_unsigned_tail() {
     for engine in ["sqlite", "postgres"] {
         let Some(world) = World::new(engine).await else {
             continue;
@@ -25,7 +27,7 @@ async fn rl2_a_tail_whose_writer_only_seems_to_live_is_told() {
         let longer = chain(access(), &world.entries, 40, &key(), record);
         world.seal(access(), longer.get(ROWS..).expect("more")).await;
         let now = Late.now().plus(Seconds(2 * 3600));
-        let look = async |shard: Option<ShardId>| {
+        let verify = async |shard: Option<ShardId>| {
             let known = Known {
                 keys: vec![key().public()],
                 shard,
@@ -41,23 +43,32 @@ async fn rl2_a_tail_whose_writer_only_seems_to_live_is_told() {
                 erased: &|_, _| false,
             };
             let mut kinds = BTreeSet::new();
-            let each = |report: ChainReport| kinds.extend(report.report.findings.iter().map(|one| (one.kind, one.seq)));
-            verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |id| id == access(), each)
-                .await
-                .expect("readable");
+            let collect = |report: ChainReport| {
+                kinds.extend(report.report.findings.iter().map(|finding| (finding.kind, finding.seq)));
+            };
+            verify_all(
+                &world.audit,
+                &known,
+                &pass,
+                &BTreeMap::new(),
+                |id| id == access(),
+                collect,
+            )
+            .await
+            .expect("readable");
             kinds
         };
-        let told = BTreeSet::from([(F::CheckpointMissing, Some(u64::try_from(ROWS).expect("few")))]);
+        let missing = BTreeSet::from([(F::CheckpointMissing, Some(u64::try_from(ROWS).expect("few")))]);
         for until in [i64::MAX, now.plus(Seconds(10)).micros()] {
             world.sql(&format!("UPDATE chains SET leased_until = {until}")).await;
-            assert_eq!(look(None).await, told, "{engine}: claimed until {until}");
+            assert_eq!(verify(None).await, missing, "{engine}: claimed until {until}");
             assert_eq!(
-                look(Some(access().shard)).await,
+                verify(Some(access().shard)).await,
                 BTreeSet::new(),
-                "{engine}: its journal is here"
+                "{engine}: its journal is on this machine"
             );
         }
-        let (found, ()) = tokio::join!(look(None), async {
+        let (findings, ()) = tokio::join!(verify(None), async {
             tokio::time::sleep(Duration::from_millis(700)).await;
             let last = checkpoint(access(), &longer);
             world
@@ -66,13 +77,13 @@ async fn rl2_a_tail_whose_writer_only_seems_to_live_is_told() {
                 .await
                 .expect("kept");
         });
-        assert_eq!(found, BTreeSet::new(), "{engine}: a living writer signs what is due");
+        assert_eq!(findings, BTreeSet::new(), "{engine}: a living writer signs what is due");
     }
 }
 
-/// RL2, RL9: what the gateway said of an entry is a finding of every verification, until the chain is re-anchored.
+/// RL2, RL9: an entry that the gateway rejected is a finding of every verification until the chain is re-anchored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rl9_an_entry_that_the_gateway_refused_stays_a_finding_until_the_chain_is_re_anchored() {
+async fn rl9_an_entry_that_the_gateway_rejected_stays_a_finding_until_the_chain_is_re_anchored() {
     for engine in ["sqlite", "postgres"] {
         let Some(world) = World::new(engine).await else {
             continue;
@@ -101,9 +112,12 @@ async fn rl9_an_entry_that_the_gateway_refused_stays_a_finding_until_the_chain_i
         assert_eq!(
             world.verify(&world.heads, &[]).await,
             BTreeSet::new(),
-            "it is as well made as any"
+            "the forged entry is well formed"
         );
-        assert!(prepared().await.is_err(), "there is nothing to decide yet");
+        assert!(
+            prepared().await.is_err(),
+            "without a finding there is nothing to re-anchor"
+        );
 
         let security = ChainId {
             stream: Stream::Security,
@@ -111,9 +125,9 @@ async fn rl9_an_entry_that_the_gateway_refused_stays_a_finding_until_the_chain_i
         };
         let mut event = SecurityEvent::new(SecurityKind::TamperDetected);
         event.reason = Some(format!("foreign_entry:{}", rows.len()).into());
-        let told = chain(security, &[], 2, &key(), |_| Record::Security(event.clone()));
-        world.seal(security, &told).await;
-        world.sign(security, &told, &[2], &key()).await;
+        let events = chain(security, &[], 2, &key(), |_| Record::Security(event.clone()));
+        world.seal(security, &events).await;
+        world.sign(security, &events, &[2], &key()).await;
         for _ in 0..2 {
             assert_eq!(
                 world.verify(&world.heads, &[]).await,
@@ -124,26 +138,26 @@ async fn rl9_an_entry_that_the_gateway_refused_stays_a_finding_until_the_chain_i
         let (journal, worker) = world.worker();
         worker.pass(&mut BTreeMap::new()).await.expect("readable");
         assert_eq!(
-            said(&journal),
+            recorded_findings(&journal),
             [format!("outbox_fault {} Some({})", admin(), rows.len())],
             "{engine}"
         );
 
         world.sql("UPDATE chains SET leased_until = 0").await;
-        let decided = prepared().await.expect("there is a way back");
-        confirm(&world.audit, &file, &key(), &decided).await.expect("signed");
+        let plan = prepared().await.expect("the chain can be re-anchored");
+        confirm(&world.audit, &file, &key(), &plan).await.expect("signed");
         assert_eq!(
             world.verify(&file.heads(), &[]).await,
             BTreeSet::new(),
-            "{engine}: it is listed as authorized"
+            "{engine}: the finding is listed as authorized"
         );
-        assert!(prepared().await.is_err(), "{engine}: once");
+        assert!(prepared().await.is_err(), "{engine}: a finding is accepted once");
     }
 }
 
-/// RL2, RL10: what is attached to the tables, or stands in their place, is told by service and `audit verify`.
+/// RL2, RL10: the service and `audit verify` report objects that are attached to the tables or that replace them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rl2_a_view_in_the_place_of_a_table_is_a_finding() {
+async fn rl2_a_view_that_replaces_a_table_is_a_finding() {
     for engine in ["sqlite", "postgres"] {
         let Some(world) = World::new(engine).await else {
             continue;
@@ -174,17 +188,22 @@ async fn rl2_a_view_in_the_place_of_a_table_is_a_finding() {
         world.sql("ALTER TABLE kept RENAME TO entries").await;
         assert_eq!(world.verify(&world.heads, &[]).await, BTreeSet::new(), "{engine}");
         let mut kinds = Vec::new();
-        let each = |report: ChainReport| kinds.extend(report.report.findings.iter().map(|one| one.kind));
-        verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |_| true, each)
+        let collect = |report: ChainReport| kinds.extend(report.report.findings.iter().map(|finding| finding.kind));
+        verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |_| true, collect)
             .await
             .expect("readable");
-        assert_eq!(kinds, [F::SchemaChanged], "{engine}: the policy store's, once");
+        assert_eq!(
+            kinds,
+            [F::SchemaChanged],
+            "{engine}: the change of the policy store, reported once"
+        );
     }
 }
 
-/// RL9: a row whose column holds what it cannot is a finding that names it; start, worker and re-anchoring go on.
+/// RL9: a column with a value of the wrong type is a finding that names the row; start, worker and re-anchoring still
+/// work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rl9_a_row_that_cannot_be_read_is_named_and_stops_nothing() {
+async fn rl9_an_unreadable_row_is_named_and_blocks_nothing() {
     let world = World::new("sqlite").await.expect("a world");
     let change = "UPDATE entries SET created_at = 'abc' WHERE seq = 5 AND kind = 'admin'";
     world.sql(change).await;

@@ -1,8 +1,9 @@
-//! What the worker finds apart from the table: rows that readers were shown, signatures that wait, journals that are gone.
+//! Findings of the worker beyond the tamper table: tampered rows in results of readers, waiting signatures and lost
+//! journals.
 
-use super::{F, ROWS, World, access, chain, checkpoint, key, pass, record, said};
+use super::{F, ROWS, World, access, chain, checkpoint, key, pass, record, recorded_findings};
 use crate::{
-    ambient::{SystemClock, SystemEntropy},
+    system::{SystemClock, SystemEntropy},
     verification::{ChainReport, Known, Numbers, compare_numbers, verify_all},
 };
 use gw_audit::{ChainId, ShardId, Stream};
@@ -19,9 +20,9 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// RL9: a row that was verified and is changed afterwards is told of when somebody is shown it as tampered, once.
+/// RL9: a row that is changed after its verification raises the alarm once, when a reader gets it as tampered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rl9_what_a_reader_is_shown_as_tampered_raises_the_alarm_once() {
+async fn rl9_a_tampered_row_in_a_readers_result_raises_the_alarm_once() {
     for engine in ["sqlite", "postgres"] {
         let Some(world) = World::new(engine).await else {
             continue;
@@ -35,7 +36,7 @@ async fn rl9_what_a_reader_is_shown_as_tampered_raises_the_alarm_once() {
         worker.pass(&mut verified).await.expect("readable");
         assert!(
             !worker.trust.alarm.is_raised(),
-            "what was verified is not read again for a day"
+            "a verified row is not read again for a day"
         );
         let paging = Paging { limit: 100, offset: 0 };
         for _ in 0..3 {
@@ -55,14 +56,15 @@ async fn rl9_what_a_reader_is_shown_as_tampered_raises_the_alarm_once() {
         }
         assert!(worker.trust.alarm.is_raised());
         assert_eq!(
-            said(&journal),
+            recorded_findings(&journal),
             [format!("hash_mismatch {} Some(5)", access())],
             "{engine}"
         );
     }
 }
 
-/// RL9: a lock on the table of notes keeps a signature waiting; that is no tampering, and a note that is removed later is.
+/// RL9: a signature that waits because the table of notes is unavailable is no tampering; a note that is removed later
+/// is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl9_a_signature_that_waits_for_the_database_is_no_finding() {
     let world = World::new("sqlite").await.expect("a world");
@@ -74,12 +76,12 @@ async fn rl9_a_signature_that_waits_for_the_database_is_no_finding() {
         .audit
         .insert_checkpoint(access(), last.size, &last.sign(&key()))
         .await
-        .expect_err("the table is away");
+        .expect_err("the table is missing");
     world.sql("ALTER TABLE away RENAME TO checkpoints").await;
     assert_eq!(
         world.verify(&world.heads, &[]).await,
         BTreeSet::new(),
-        "its writer tries again"
+        "its writer retries"
     );
     world
         .audit
@@ -94,12 +96,12 @@ async fn rl9_a_signature_that_waits_for_the_database_is_no_finding() {
     );
 }
 
-/// RL5, HD25: numbers of a writer that is gone are missed at once; those of one that lives are not.
+/// RL5, HD25: unsealed numbers of a gone writer are reported at once; those of a living writer are not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rl5_numbers_of_a_writer_that_is_gone_are_missed_at_once() {
+async fn rl5_unsealed_numbers_of_a_gone_writer_are_reported_at_once() {
     let world = World::new("sqlite").await.expect("a world");
-    let place = tempfile::tempdir().expect("a directory");
-    let lock = Arc::new(DirectoryLock::acquire(place.path()).expect("held"));
+    let store_dir = tempfile::tempdir().expect("a directory");
+    let lock = Arc::new(DirectoryLock::acquire(store_dir.path()).expect("held"));
     let location = Location::Sqlite {
         directory: lock,
         file: "gateway.db".to_owned(),
@@ -116,12 +118,12 @@ async fn rl5_numbers_of_a_writer_that_is_gone_are_missed_at_once() {
     let store = Store::open(config).await.expect("opened");
     store.migrate().await.expect("migrated");
     let rows = u64::try_from(ROWS).expect("small");
-    let never = ChainId {
+    let unsealed_chain = ChainId {
         stream: Stream::Security,
         shard: ShardId(Uuid::from_u128(7)),
     };
     let compare = async |silence| {
-        compare_numbers(&world.audit, &store, place.path(), silence)
+        compare_numbers(&world.audit, &store, store_dir.path(), silence)
             .await
             .expect("readable")
     };
@@ -129,18 +131,21 @@ async fn rl5_numbers_of_a_writer_that_is_gone_are_missed_at_once() {
     store.note_journal_head(access(), rows).await.expect("noted");
     assert_eq!(compare(short).await, Numbers::default(), "all is sealed");
     store.note_journal_head(access(), rows + 4).await.expect("noted");
-    store.note_journal_head(never, 3).await.expect("noted");
-    let gone = compare(short).await;
-    assert_eq!(gone.gone, BTreeMap::from([(access(), rows + 4), (never, 3)]));
+    store.note_journal_head(unsealed_chain, 3).await.expect("noted");
+    let lost_numbers = compare(short).await;
+    assert_eq!(
+        lost_numbers.gone,
+        BTreeMap::from([(access(), rows + 4), (unsealed_chain, 3)])
+    );
     let known = Known {
         keys: vec![key().public()],
-        numbers: gone,
+        numbers: lost_numbers,
         ..Known::default()
     };
     let pass = pass();
-    let mut found = BTreeSet::new();
-    let each = |report: ChainReport| {
-        found.extend(
+    let mut findings = BTreeSet::new();
+    let collect = |report: ChainReport| {
+        findings.extend(
             report
                 .report
                 .findings
@@ -148,31 +153,34 @@ async fn rl5_numbers_of_a_writer_that_is_gone_are_missed_at_once() {
                 .map(|finding| (report.chain, finding.kind, finding.seq)),
         );
     };
-    verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |_| true, each)
+    verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |_| true, collect)
         .await
         .expect("readable");
-    let lost = [(access(), F::JournalLost, Some(rows)), (never, F::JournalLost, Some(0))];
-    assert_eq!(found, BTreeSet::from(lost));
-    // The journal of this machine has the shard: the next start seals its records.
-    std::fs::write(place.path().join("shard"), access().shard.to_string()).expect("written");
-    assert_eq!(compare(short).await.gone, BTreeMap::from([(never, 3)]));
-    std::fs::remove_file(place.path().join("shard")).expect("removed");
-    // A writer that lives says so; it is waited for no longer than that.
-    let end = CancellationToken::new();
-    let (writer, ended) = (store.clone(), end.clone());
-    let alive = tokio::spawn(async move {
-        while !ended.is_cancelled() {
+    let lost = [
+        (access(), F::JournalLost, Some(rows)),
+        (unsealed_chain, F::JournalLost, Some(0)),
+    ];
+    assert_eq!(findings, BTreeSet::from(lost));
+    // If the journal on this machine belongs to the shard, the next start seals its records.
+    std::fs::write(store_dir.path().join("shard"), access().shard.to_string()).expect("written");
+    assert_eq!(compare(short).await.gone, BTreeMap::from([(unsealed_chain, 3)]));
+    std::fs::remove_file(store_dir.path().join("shard")).expect("removed");
+    // A living writer records its numbers, and the comparison ends as soon as it does.
+    let stop = CancellationToken::new();
+    let (writer, stopped) = (store.clone(), stop.clone());
+    let living_writer = tokio::spawn(async move {
+        while !stopped.is_cancelled() {
             writer.note_journal_head(access(), rows + 4).await.expect("noted");
-            writer.note_journal_head(never, 3).await.expect("noted");
+            writer.note_journal_head(unsealed_chain, 3).await.expect("noted");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
     assert_eq!(
         compare(Duration::from_secs(60)).await,
         Numbers::default(),
-        "what is being sealed is not lost"
+        "records that are being sealed are not lost"
     );
-    // More numbers than a living writer gave out.
+    // The chain's row has more numbers than the living writer issued.
     world
         .sql("UPDATE chains SET issued = 5000 WHERE stream = 'access'")
         .await;
@@ -180,6 +188,6 @@ async fn rl5_numbers_of_a_writer_that_is_gone_are_missed_at_once() {
         compare(Duration::from_secs(60)).await.beyond,
         BTreeSet::from([access()])
     );
-    end.cancel();
-    alive.await.expect("ended");
+    stop.cancel();
+    living_writer.await.expect("ended");
 }

@@ -1,17 +1,17 @@
-//! Findings of the sealer: in the security stream, and counted.
+//! Findings of the sealer: an event in the security stream and a metric for each.
 
 use gw_audit::{SecurityEvent, SecurityKind, Stream};
 use gw_journal::Journal;
 
-/// Something in a chain, or on the way to it, is not what was written.
+/// A finding: an entry of a chain, or a record for it, differs from what was written.
 #[derive(Clone, Debug)]
 pub(crate) struct Alarm {
     /// The chain's stream.
     pub(super) stream: Stream,
-    /// A code and, behind a colon, the ids it is about.
-    pub(super) reason: String,
-    /// How many entries are concerned.
-    pub(super) count: Option<u64>,
+    /// A code and, after a colon, the affected ids.
+    pub(crate) reason: String,
+    /// Number of affected entries.
+    pub(crate) count: Option<u64>,
 }
 
 impl Alarm {
@@ -25,7 +25,7 @@ impl Alarm {
     }
 }
 
-/// Records a finding. The caller writes the line for the operator.
+/// Records and counts a finding. The caller writes the log line for the operator.
 pub(crate) fn raise(journal: &Journal, alarm: Alarm) {
     let code = alarm.reason.split(':').next().unwrap_or_default().to_owned();
     let chain = alarm.stream.as_str();
@@ -40,6 +40,6 @@ pub(super) fn record(journal: &Journal, kind: SecurityKind, reason: String, coun
     event.reason = Some(reason.into());
     event.count = count;
     if let Err(error) = journal.append(event) {
-        tracing::error!(%kind, %error, "a finding of the sealer could not be recorded");
+        tracing::error!(%kind, %error, "the journal did not accept a finding of the sealer");
     }
 }

@@ -1,4 +1,4 @@
-//! One chain on its way into the store: the claim on it, its end there, its tree and its checkpoints.
+//! Writes and signs one chain in the store: its claim, its head, its tree and its checkpoints.
 
 use super::{
     frontiers::Frontiers,
@@ -17,12 +17,13 @@ use gw_types::{Seconds, Timestamp};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Life of a claim, and how often it is renewed.
-const LIFE: Seconds = Seconds(15);
-const RENEW: Duration = Duration::from_secs(1);
-/// A checkpoint is signed after this many entries, however little time has passed (spec/70 rule 7).
-const ENTRIES: u64 = 10_000;
-/// Rows read at once to catch up with the store.
+/// Lifetime of a claim.
+const CLAIM_LIFETIME: Seconds = Seconds(15);
+/// Time between two renewals of the claim.
+const RENEW_INTERVAL: Duration = Duration::from_secs(1);
+/// Entries after which a checkpoint is signed before its interval has passed (spec/70 rule 7).
+const CHECKPOINT_ENTRIES: u64 = 10_000;
+/// Rows per query while catching up with the store.
 const PAGE: u64 = 5000;
 
 /// Signs checkpoints.
@@ -38,32 +39,33 @@ impl Signer {
         Self { key, cluster, interval }
     }
 
-    /// What verifies its signatures.
+    /// The public key that verifies the signatures.
     pub(super) fn public(&self) -> CheckpointPublicKey {
         self.key.public()
     }
 }
 
-/// A chain this instance writes.
+/// A chain that this instance writes.
 #[derive(Debug)]
 pub(super) struct SealedChain {
     id: ChainId,
     holder: String,
     held: Option<Held>,
-    /// What the chain has to continue to be signed. Outlives the claim: what was seen stays seen.
+    /// The head that the chain must continue to be signed. It outlives the claim, so that a loss of the claim does not
+    /// discard the observed entries.
     guard: Option<SigningGuard>,
-    /// How many entries are signed.
+    /// Count of signed entries.
     signed: u64,
     signed_at: Instant,
-    /// The times of the oldest and of the newest entry sealed since.
+    /// The times of the oldest and of the newest entry that were sealed since the last signature.
     unsigned: Option<(Timestamp, Timestamp)>,
-    /// The size at which the chain was too short to be signed when that was due last.
+    /// Size of the chain when it was last too short to be signed.
     too_short: Option<u64>,
-    /// Why the chain is signed no more.
+    /// The finding because of which the chain is no longer signed.
     contradiction: Option<Finding>,
 }
 
-/// What is known of a chain while it is held.
+/// The state of a chain while this instance holds its claim.
 #[derive(Debug)]
 struct Held {
     claim: Claim,
@@ -87,19 +89,19 @@ impl SealedChain {
         }
     }
 
-    /// Forgets what was known of the chain: the next claim asks the store where it stands.
+    /// Drops the claim and the cached head; the next claim reads the head from the store.
     pub(super) fn release(&mut self) {
         self.held = None;
     }
 
-    /// The claim on the chain, taken if needed; `None` while another instance holds it.
+    /// The claim on the chain, acquired if needed; `None` while another instance holds it.
     pub(super) async fn claim(
         &mut self,
         audit: &AuditStore,
         frontiers: &mut Frontiers,
     ) -> anyhow::Result<Option<Claim>> {
         if self.held.is_none() {
-            let claim = match audit.claim(self.id, &self.holder, LIFE).await {
+            let claim = match audit.claim(self.id, &self.holder, CLAIM_LIFETIME).await {
                 Ok(claim) => claim,
                 Err(StoreError::OtherInstance(_)) => return Ok(None),
                 Err(error) => return Err(error).context("the chain cannot be claimed"),
@@ -113,7 +115,7 @@ impl SealedChain {
                         .await
                         .context("the signed notes cannot be read")?;
                     self.signed = guard.next();
-                    // Nobody knows how long the end that an earlier process left has waited: it is signed at once.
+                    // Entries that an earlier process left unsigned have waited for an unknown time. Sign them at once.
                     if let Some(head) = claim.head.filter(|head| head.size > self.signed) {
                         self.unsigned = Some((Timestamp::from_micros(0), head.time));
                     }
@@ -122,12 +124,13 @@ impl SealedChain {
             };
             if size < guard.next() {
                 guard.rewind();
-                // An older store is made whole: what was signed of it is signed again, before the entries are back.
+                // The store is older than the trusted head. Restore the signed note before the entries are sealed
+                // again.
                 if let Some((signed, note)) = frontiers.newest_note(self.id).filter(|(signed, _)| *signed > size) {
                     audit
                         .insert_checkpoint(self.id, signed, &note)
                         .await
-                        .context("a signed note cannot be put back")?;
+                        .context("a signed note cannot be written back to the audit store")?;
                 }
             }
             self.held = Some(Held {
@@ -139,7 +142,11 @@ impl SealedChain {
         Ok(self.held.as_ref().map(|held| held.claim))
     }
 
-    /// Inserts what the store does not have yet. Afterwards the store has all of it.
+    /// Inserts the entries of the batch that the store does not have yet.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfStep`] if another instance holds the chain, or the error of the store.
     pub(super) async fn seal(
         &mut self,
         audit: &AuditStore,
@@ -156,7 +163,7 @@ impl SealedChain {
         let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
             return Ok(());
         };
-        // A genesis has no time of its own.
+        // A genesis entry may have no real time, so its time must not count as the oldest.
         let times = (
             first.entry.header.time.max(last.entry.header.time),
             last.entry.header.time,
@@ -168,16 +175,16 @@ impl SealedChain {
         };
         let (first, last) = (first.entry.header.seq, last.entry.header.seq);
         if let Err(error) = audit.insert_sealed(&held.claim, &batch).await {
-            // The store knows better where the chain stands: ask it anew at the next try.
+            // The cached head may be wrong. Read it from the store at the next attempt.
             self.held = None;
-            return Err(error).with_context(|| format!("entries {first} to {last} were not taken"));
+            return Err(error).with_context(|| format!("the audit store did not accept entries {first} to {last}"));
         }
         held.size = last + 1;
         self.unsigned = Some((self.unsigned.map_or(times.0, |(oldest, _)| oldest), times.1));
         if let Some(guard) = self.guard.as_mut().filter(|guard| guard.next() == first) {
             let mut pushed = batch
                 .iter()
-                .map(|one| guard.push(one.entry.header.seq, one.entry.hash, &one.entry.bytes));
+                .map(|sealed| guard.push(sealed.entry.header.seq, sealed.entry.hash, &sealed.entry.bytes));
             if let Some(finding) = pushed.find_map(Result::err) {
                 self.stop_signing(frontiers, finding);
             }
@@ -185,8 +192,8 @@ impl SealedChain {
         Ok(())
     }
 
-    /// Renews the claim and signs a checkpoint, whichever is due. `issued` is how many numbers of the chain were given
-    /// out so far, sealed or not: where that is known, a lost tail is found (HD25).
+    /// Renews the claim and signs a checkpoint if they are due. `issued` is the count of the chain's numbers that were
+    /// issued so far, sealed or not; if it is known, verification can detect a lost tail (HD25).
     pub(super) async fn keep(
         &mut self,
         audit: &AuditStore,
@@ -195,9 +202,9 @@ impl SealedChain {
         issued: Option<u64>,
     ) -> anyhow::Result<()> {
         let Some(held) = &mut self.held else { return Ok(()) };
-        if held.renewed.elapsed() >= RENEW {
+        if held.renewed.elapsed() >= RENEW_INTERVAL {
             if let Err(error) = audit
-                .renew(&held.claim, issued.unwrap_or(held.size).checked_sub(1), LIFE)
+                .renew(&held.claim, issued.unwrap_or(held.size).checked_sub(1), CLAIM_LIFETIME)
                 .await
             {
                 self.held = None;
@@ -205,29 +212,33 @@ impl SealedChain {
             }
             held.renewed = Instant::now();
         }
-        let new = held.size - self.signed.min(held.size);
+        let unsigned_entries = held.size - self.signed.min(held.size);
         let interval = signer.interval;
-        // A backlog that is sealed at once may be hours of records: nobody shall find them unsigned.
+        // A backlog that is sealed at once may cover hours of records. Sign it at once if it covers a checkpoint
+        // interval.
         let span = self
             .unsigned
             .map_or(0, |(oldest, newest)| newest.micros().saturating_sub(oldest.micros()));
-        let spans = u128::from(span.max(0).unsigned_abs()) >= interval.as_micros();
+        let covers_interval = u128::from(span.max(0).unsigned_abs()) >= interval.as_micros();
         let is_short = held.size < self.signed;
-        let waited = self.signed_at.elapsed() >= interval;
-        if new >= ENTRIES || (new > 0 && (spans || waited)) || (is_short && waited) {
+        let is_interval_over = self.signed_at.elapsed() >= interval;
+        if unsigned_entries >= CHECKPOINT_ENTRIES
+            || (unsigned_entries > 0 && (covers_interval || is_interval_over))
+            || (is_short && is_interval_over)
+        {
             self.sign(audit, signer, frontiers).await?;
         }
         Ok(())
     }
 
-    /// Signs the chain as it is in the store, if that is not signed yet and continues what was signed and seen of it.
+    /// Signs the chain as it is in the store, if it has unsigned entries and continues the guard's head.
     pub(super) async fn sign(
         &mut self,
         audit: &AuditStore,
         signer: &Signer,
         frontiers: &mut Frontiers,
     ) -> anyhow::Result<()> {
-        // What fails stays due.
+        // After a failure, the signature stays due.
         self.try_sign(audit, signer, frontiers).await?;
         self.signed_at = Instant::now();
         self.unsigned = None;
@@ -253,7 +264,7 @@ impl SealedChain {
             let due = guard.next();
             let rows = audit.rows(self.id, due, PAGE).await?;
             let first = rows.first().map_or(held.size, |row| row.seq);
-            // Hashes of pruned entries are kept, so a tree can be built anew whatever was pruned (rule 24).
+            // The hashes of pruned entries are kept, so the tree can be rebuilt after any prune (rule 24).
             let leaves = if due < first {
                 audit.leaves(self.id, due, PAGE.min(first - due)).await?
             } else {
@@ -261,8 +272,8 @@ impl SealedChain {
             };
             let mut pruned = leaves.into_iter().map(|leaf| guard.push_pruned(leaf));
             let contradiction = pruned.find_map(Result::err);
-            let reached = guard.next();
-            let due_rows = rows.iter().filter(|row| row.seq < held.size && reached == first);
+            let after_pruned = guard.next();
+            let due_rows = rows.iter().filter(|row| row.seq < held.size && after_pruned == first);
             let mut pushed = due_rows.map(|row| guard.push(row.seq, row.hash, &row.bytes));
             let contradiction = contradiction.or_else(|| pushed.find_map(Result::err));
             let missing = (guard.next() == due).then_some(Finding::of(FindingKind::SeqGap, Some(due)));
@@ -278,21 +289,23 @@ impl SealedChain {
                 frontiers.keep(self.id, guard, &checkpoint, &note, &signer.key);
                 self.signed = checkpoint.size;
             }
-            // The journal may be about to seal again what the store lost; if nothing came since the last time, it is not.
+            // The journal may be about to seal lost entries again. If the chain has not grown since the last attempt,
+            // it is not.
             Err(_) if self.too_short != Some(held.size) => self.too_short = Some(held.size),
             Err(finding) => self.stop_signing(frontiers, finding),
         }
         Ok(())
     }
 
-    /// Nothing is signed over a contradiction, until the chain is re-anchored. Records are sealed all the same.
+    /// Stops signing because of a contradiction, until the chain is re-anchored. Sealing continues.
     pub(super) fn stop_signing(&mut self, frontiers: &Frontiers, finding: Finding) {
         frontiers.raise(self.id, &finding);
         tracing::error!(
             chain = %self.id,
             reason = finding.kind.as_str(),
             entry = finding.seq,
-            "the chain in the audit store does not continue what was signed of it: it is signed no more until              `ledger-gateway audit re-anchor`"
+            "the chain in the audit store does not continue its signed head: it is not signed until it is re-anchored with \
+             `ledger-gateway audit re-anchor`"
         );
         self.contradiction = Some(finding);
     }

@@ -1,27 +1,29 @@
-//! What a chain has to continue before it is signed, and what is kept of a signature (spec/70 rules 7 and 8).
+//! The trusted head that a chain must continue before it is signed, and the record of new signatures (spec/70 rules 7
+//! and 8).
 
-use crate::trust::{Trust, adopt};
+use crate::trust::{AuditTrust, adopt};
 use gw_audit::{Anchor, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, SigningGuard, verify::Finding};
 use gw_store::{StoreError, audit::AuditStore};
 use gw_types::Timestamp;
 use std::sync::Arc;
 
-/// The trusted heads as the sealer uses them.
+/// The sealer's access to the trusted heads.
 #[derive(Clone, Debug)]
 pub(super) struct Frontiers {
-    trust: Arc<Trust>,
+    trust: Arc<AuditTrust>,
     keys: Vec<CheckpointPublicKey>,
 }
 
 impl Frontiers {
-    /// `key` signs; older ones are known from the file.
-    pub(super) fn new(trust: Arc<Trust>, key: CheckpointPublicKey) -> Self {
+    /// `key` is the current key; the older keys come from the file of trusted heads.
+    pub(super) fn new(trust: Arc<AuditTrust>, key: CheckpointPublicKey) -> Self {
         let mut keys = vec![key];
         keys.extend(trust.file.heads().keys());
         Self { trust, keys }
     }
 
-    /// What the chain has to continue: the trusted head; where there is none, the store's newest note.
+    /// The guard with the head that the chain must continue: the trusted head or, without one, the store's newest valid
+    /// note.
     pub(super) async fn guard(&self, audit: &AuditStore, chain: ChainId) -> anyhow::Result<SigningGuard> {
         if let Some(guard) = self.trust.file.heads().head(chain).and_then(SigningGuard::from_trusted) {
             return Ok(guard);
@@ -36,7 +38,7 @@ impl Frontiers {
             .map_or_else(SigningGuard::fresh, SigningGuard::from_checkpoint))
     }
 
-    /// Keeps what was signed.
+    /// Records a new signature in the trusted heads.
     pub(super) fn keep(
         &self,
         chain: ChainId,
@@ -48,7 +50,7 @@ impl Frontiers {
         self.trust.note_signed(chain, guard.edge(), checkpoint, note, key);
     }
 
-    /// The newest note known of a chain, and its size.
+    /// The newest trusted note of a chain, and its size.
     pub(super) fn newest_note(&self, chain: ChainId) -> Option<(u64, String)> {
         self.trust
             .file
@@ -57,7 +59,7 @@ impl Frontiers {
             .and_then(|head| Some((head.size, head.note.clone()?)))
     }
 
-    /// How far the chain is signed, as far as is known here, else by the store's own notes.
+    /// Count of the chain's signed entries: from the trusted head or, without one, from the store's valid notes.
     pub(super) async fn signed_size(&self, audit: &AuditStore, chain: ChainId) -> anyhow::Result<u64> {
         if let Some((size, _)) = self.newest_note(chain) {
             return Ok(size);
@@ -69,14 +71,14 @@ impl Frontiers {
         Ok(sizes.map(|note| note.size).max().unwrap_or(0))
     }
 
-    /// The time of the last entry that was pruned off the chain, as a signed anchor says.
+    /// The time of the chain's last pruned entry, from its signed anchor.
     pub(super) async fn pruned_until(&self, audit: &AuditStore, chain: ChainId) -> anyhow::Result<Option<Timestamp>> {
         let stored = match audit.anchor(chain).await {
             Ok(Some(stored)) => stored,
             Ok(None) | Err(StoreError::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // One that is none is told by verification.
+        // Verification reports an invalid anchor.
         let anchor = Anchor::open(&stored.bytes, &stored.note, chain, self.trust.cluster, &self.keys);
         Ok(anchor.ok().map(|anchor| anchor.head.time))
     }
@@ -86,12 +88,12 @@ impl Frontiers {
         chain.origin(self.trust.cluster)
     }
 
-    /// The chain contradicts what is trusted of it.
+    /// Raises the alarm: the chain contradicts its trusted head.
     pub(super) fn raise(&self, chain: ChainId, finding: &Finding) {
         self.trust.alarm.raise(chain, finding, 0, 0);
     }
 
-    /// Whether the chain was re-anchored since era `known`; then its trusted head is another one.
+    /// Whether the chain was re-anchored after era `known`. Adopts new re-anchorings into the trusted heads.
     pub(super) async fn is_re_anchored(&self, audit: &AuditStore, chain: ChainId, known: u64) -> anyhow::Result<bool> {
         let stored = audit.discontinuities().await?;
         self.trust

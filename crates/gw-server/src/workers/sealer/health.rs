@@ -1,4 +1,4 @@
-//! How sealing does, chain by chain: what readiness tells, and when somebody must be told (RL4).
+//! The state of sealing for each chain: for readiness, and to decide when to report a stall (RL4).
 
 use gw_audit::Stream;
 use gw_store::StoreError;
@@ -9,9 +9,9 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// A chain that is out of step for so long does not come right by itself.
+/// After this time, a chain that is out of step will not recover by itself.
 const OUT_OF_STEP: Duration = Duration::from_secs(10);
-/// A store may be away for so long, for instance while another takes over, before it is an event.
+/// How long the store may be unreachable, for example during a failover, before it is reported.
 const UNREACHABLE: Duration = Duration::from_secs(60);
 
 /// Why the records of a chain are not sealed.
@@ -19,22 +19,22 @@ const UNREACHABLE: Duration = Duration::from_secs(60);
 pub(crate) enum StallReason {
     /// The audit store does not answer, or not in time.
     Unreachable,
-    /// The store has entries of the chain that its writer did not write.
+    /// The store has entries that the chain's writer did not write.
     Foreign,
-    /// The store lacks entries that are not kept here any more.
+    /// The store lacks entries that the journal no longer has.
     Missing,
-    /// Another writer took the chain over.
+    /// Another writer took over the chain.
     Fenced,
-    /// Another holder has the chain and does not seal.
+    /// Another instance holds the claim on the chain and does not seal.
     HeldElsewhere,
-    /// The store did not keep what it said it took.
+    /// The store accepted entries but does not have them.
     Unconfirmed,
-    /// Records, rows or stored entries cannot be read or placed.
+    /// Records, rows or stored entries cannot be read or encoded.
     Unreadable,
 }
 
 impl StallReason {
-    /// The stable text in events and metrics.
+    /// The stable code in events and metrics.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
@@ -47,8 +47,8 @@ impl StallReason {
         }
     }
 
-    /// How long it may last before it is reported.
-    const fn patience(self) -> Duration {
+    /// How long the stall may last before it is reported.
+    const fn report_after(self) -> Duration {
         match self {
             Self::Unreachable => UNREACHABLE,
             Self::Foreign
@@ -60,12 +60,12 @@ impl StallReason {
         }
     }
 
-    /// Whether the service goes on as it was promised: a store that is away is waited for (spec/70 rule 14).
-    const fn is_waited_for(self) -> bool {
+    /// Whether the service stays ready: it tolerates an unreachable store (spec/70 rule 14).
+    const fn is_tolerated(self) -> bool {
         matches!(self, Self::Unreachable)
     }
 
-    /// What an error of a chain's step says of the chain.
+    /// The reason that an error of a chain's step indicates.
     pub(super) fn of(error: &anyhow::Error) -> Self {
         if let Some(OutOfStep(reason)) = error.downcast_ref() {
             return *reason;
@@ -85,7 +85,7 @@ impl StallReason {
 #[error("the chain is out of step: {}", .0.as_str())]
 pub(super) struct OutOfStep(pub(super) StallReason);
 
-/// A chain whose records wait.
+/// The current stall of a chain.
 #[derive(Clone, Copy, Debug)]
 struct Stall {
     reason: StallReason,
@@ -93,29 +93,29 @@ struct Stall {
     reported: bool,
 }
 
-/// The chains whose records wait, shared with readiness.
+/// The stalled chains, shared with the readiness check.
 #[derive(Debug, Default)]
 pub(crate) struct SealingHealth(Mutex<BTreeMap<Stream, Stall>>);
 
 impl SealingHealth {
-    /// Whether no chain has been out of step for long.
+    /// Whether no chain has been out of step for too long.
     pub(crate) fn is_in_step(&self) -> bool {
-        let overdue = |stall: &Stall| !stall.reason.is_waited_for() && stall.since.elapsed() >= OUT_OF_STEP;
+        let overdue = |stall: &Stall| !stall.reason.is_tolerated() && stall.since.elapsed() >= OUT_OF_STEP;
         !self.stalls().values().any(overdue)
     }
 
-    /// Whether the audit store takes records, as far as was tried.
+    /// Whether the last attempts to reach the audit store succeeded.
     pub(crate) fn is_store_reachable(&self) -> bool {
-        !self.stalls().values().any(|stall| stall.reason.is_waited_for())
+        !self.stalls().values().any(|stall| stall.reason.is_tolerated())
     }
 
-    /// Why the records of a chain wait, if they do.
+    /// The reason of a chain's stall, if it is stalled.
     #[cfg(test)]
     pub(super) fn stall(&self, stream: Stream) -> Option<StallReason> {
         self.stalls().get(&stream).map(|stall| stall.reason)
     }
 
-    /// Notes a step that failed; true once per stall, when it is time to tell somebody.
+    /// Notes a failed step. Returns `true` once per stall, when the stall must be reported.
     pub(super) fn note_failure(&self, stream: Stream, reason: StallReason) -> bool {
         let mut stalls = self.stalls();
         let stall = stalls.entry(stream).or_insert(Stall {
@@ -123,19 +123,19 @@ impl SealingHealth {
             since: Instant::now(),
             reported: false,
         });
-        if stall.reason.is_waited_for() != reason.is_waited_for() {
+        if stall.reason.is_tolerated() != reason.is_tolerated() {
             (stall.since, stall.reported) = (Instant::now(), false);
         }
         stall.reason = reason;
-        let due = !stall.reported && stall.since.elapsed() >= reason.patience();
+        let due = !stall.reported && stall.since.elapsed() >= reason.report_after();
         stall.reported |= due;
         due
     }
 
-    /// Notes that the chain's records are sealed; how long they waited, if that was reported.
+    /// Notes a successful step. Returns the duration of the stall that ended, if it was reported.
     pub(super) fn note_success(&self, stream: Stream) -> Option<Duration> {
-        let ended = self.stalls().remove(&stream)?;
-        ended.reported.then(|| ended.since.elapsed())
+        let stall = self.stalls().remove(&stream)?;
+        stall.reported.then(|| stall.since.elapsed())
     }
 
     fn stalls(&self) -> MutexGuard<'_, BTreeMap<Stream, Stall>> {
@@ -148,23 +148,26 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn rl4_a_chain_out_of_step_is_told_once_and_ends_readiness() {
+    async fn rl4_a_chain_out_of_step_is_reported_once_and_ends_readiness() {
         let health = SealingHealth::default();
         assert!(
             !health.note_failure(Stream::Access, StallReason::Foreign),
-            "a moment is nothing"
+            "a short stall is not reported"
         );
         assert!(health.is_in_step());
         tokio::time::advance(OUT_OF_STEP).await;
         assert!(health.note_failure(Stream::Access, StallReason::Foreign));
-        assert!(!health.note_failure(Stream::Access, StallReason::Missing), "once");
+        assert!(
+            !health.note_failure(Stream::Access, StallReason::Missing),
+            "reported once"
+        );
         assert!(!health.is_in_step() && health.is_store_reachable());
         assert!(health.note_success(Stream::Access).is_some());
         assert!(health.is_in_step());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn au14_a_store_that_is_away_is_told_and_the_service_stays_ready() {
+    async fn au14_an_unreachable_store_is_reported_and_the_service_stays_ready() {
         let health = SealingHealth::default();
         assert!(!health.note_failure(Stream::Access, StallReason::Unreachable));
         tokio::time::advance(UNREACHABLE).await;
@@ -172,7 +175,7 @@ mod tests {
         assert!(health.note_failure(Stream::Access, StallReason::Unreachable));
         assert!(
             !health.note_failure(Stream::Access, StallReason::Foreign),
-            "another trouble begins anew"
+            "a different kind of stall starts a new period"
         );
         tokio::time::advance(OUT_OF_STEP).await;
         assert!(!health.is_in_step());

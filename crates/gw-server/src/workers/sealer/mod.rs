@@ -1,12 +1,12 @@
-//! From the journal, and from the outbox of mutations, into the audit store (spec/70 rules 7, 13 and 15).
+//! Seals records of the journal and of the outbox of mutations into the audit store (spec/70 rules 7, 13 and 15).
 //!
-//! `chain` is one chain on its way into the store, `stream` one stream of the journal, `outbox` where entries of mutations
-//! get their place in a chain, `health` what is told of chains that do not get on, `frontiers` what a chain has to
-//! continue before it is signed, `worker` the loop of one chain.
+//! `chain` writes and signs one chain in the store, `stream` feeds a stream of the journal into its chain, `outbox`
+//! feeds the entries of mutations into the administrative chain, `health` tracks stalled chains, `frontiers` holds the
+//! trusted heads that a chain must continue before it is signed, and `worker` is the loop of one chain.
 //!
-//! Invariants: a record leaves the journal's backlog, or a row the outbox, only after the store was seen to hold it. What
-//! fails is tried again from where the store says it stands, so a crash at any point neither loses nor repeats an entry. A
-//! chain that does not get on keeps no other from doing so.
+//! Invariants: a record leaves the journal's backlog, or a row the outbox, only after a read confirmed that the store
+//! has it. A failed step is retried from the chain's head in the store, so a crash at any point neither loses nor
+//! repeats an entry. A stalled chain does not block the others.
 
 mod alarm;
 mod chain;
@@ -22,7 +22,7 @@ pub(crate) use alarm::{Alarm, raise as raise_alarm};
 pub(crate) use health::SealingHealth;
 pub(crate) use outbox::{ADMIN_CHAIN, raise_ids as raise_outbox_ids};
 
-use crate::{config::kind::signing_key, serve::outbox_mark::OutboxMarkFile, trust::Trust};
+use crate::{config::kind::signing_key, serve::outbox_mark::OutboxMarkFile, trust::AuditTrust};
 use alarm::record;
 use anyhow::Context as _;
 use chain::Signer;
@@ -46,45 +46,46 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use worker::{ChainWorker, Source, Tools};
 
-/// Rest after a panic.
+/// Wait after a panic.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often the backlog is measured.
-const MEASURE: Duration = Duration::from_millis(500);
-/// How long the end of the process waits for what is left; the rest stays in the journal.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// Time between two measurements of the backlog.
+const MEASURE_INTERVAL: Duration = Duration::from_millis(500);
+/// How long shutdown waits until the remaining records are sealed; unsealed records stay in the journal.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What sealing takes.
+/// The sealer's dependencies.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealing {
     pub(crate) journal: Arc<Journal>,
     pub(crate) audit: AuditStore,
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
-    /// How far the outbox got, kept outside the databases.
+    /// The highest known id of the outbox, kept outside the databases.
     pub(crate) outbox_mark: Arc<OutboxMarkFile>,
-    /// Told how the chains get on.
+    /// Receives the state of the chains.
     pub(crate) health: Arc<SealingHealth>,
-    /// Names the chains of this deployment.
+    /// Name of the deployment, part of the origin of its chains.
     pub(crate) cluster: &'static str,
     /// Signs checkpoints.
     pub(crate) key: Secret,
     /// Time between checkpoints.
     pub(crate) interval: Duration,
-    /// What is known of the chains outside their store.
-    pub(crate) trust: Arc<Trust>,
+    /// Trusted heads of the chains, kept outside their store.
+    pub(crate) trust: Arc<AuditTrust>,
 }
 
-/// Seals until told to end, and then what is left. Blocks the thread. A panic is recorded, and sealing begins anew.
+/// Seals until `end` is cancelled, then seals the remaining records. Blocks the thread. After a panic, records it and
+/// starts again.
 pub(crate) fn seal(sealing: &Sealing, end: &CancellationToken) -> anyhow::Result<()> {
     loop {
         let run = || Handle::current().block_on(seal_until(sealing.clone(), end.clone()));
         match catch_unwind(AssertUnwindSafe(run)) {
             Ok(ended) => return ended,
             Err(_) if end.is_cancelled() => {
-                anyhow::bail!("the sealer panicked; the journal keeps what it did not seal")
+                anyhow::bail!("the sealer panicked during shutdown; unsealed records stay in the journal")
             }
             Err(_) => {
-                tracing::error!("the sealer panicked and begins anew; the journal keeps what is not sealed");
+                tracing::error!("the sealer panicked and is restarted; unsealed records stay in the journal");
                 record(&sealing.journal, SecurityKind::SealingStalled, "panic".to_owned(), None);
                 std::thread::sleep(RETRY);
             }
@@ -98,7 +99,7 @@ async fn seal_until(sealing: Sealing, end: CancellationToken) -> anyhow::Result<
     let measured = end.run_until_cancelled(measure(&sealer.journal, &*sealer.clock));
     tokio::join!(chains, measured);
     let rest = async {
-        // The last records may not be on disk yet, and only what is on disk is sealed.
+        // Only records on disk are sealed, and the last ones may not be there yet.
         let journal = Arc::clone(&sealer.journal);
         tokio::task::spawn_blocking(move || journal.sync())
             .await
@@ -108,9 +109,9 @@ async fn seal_until(sealing: Sealing, end: CancellationToken) -> anyhow::Result<
             .into_iter()
             .collect()
     };
-    timeout(FAREWELL, rest)
+    timeout(DRAIN_TIMEOUT, rest)
         .await
-        .context("records are left for the next start")?
+        .context("not all records were sealed in time; the next start seals the rest")?
 }
 
 struct Sealer {
@@ -120,31 +121,32 @@ struct Sealer {
 }
 
 impl Sealer {
-    fn new(from: Sealing) -> anyhow::Result<Self> {
-        let key = signing_key(from.key.expose()).context("the checkpoint key cannot be read")?;
+    fn new(sealing: Sealing) -> anyhow::Result<Self> {
+        let key = signing_key(sealing.key.expose()).context("the checkpoint key cannot be read")?;
         let key = CheckpointKey::from_seed(&key.to_bytes());
-        let signer = Arc::new(Signer::new(key, from.cluster, from.interval));
+        let signer = Arc::new(Signer::new(key, sealing.cluster, sealing.interval));
+        let trust = Arc::clone(&sealing.trust);
         let tools = Tools {
-            audit: from.audit,
-            journal: Arc::clone(&from.journal),
-            frontiers: Frontiers::new(from.trust, signer.public()),
+            audit: sealing.audit,
+            journal: Arc::clone(&sealing.journal),
+            frontiers: Frontiers::new(sealing.trust, signer.public()),
             signer: Arc::clone(&signer),
-            health: from.health,
+            health: sealing.health,
         };
         let journaled = Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin);
         let journaled = journaled.map(|stream| {
             (
                 stream,
-                Source::Journal(Box::new(JournalStream::new(Arc::clone(&from.journal), stream))),
+                Source::Journal(Box::new(JournalStream::new(Arc::clone(&sealing.journal), stream))),
             )
         });
-        let (journal, clock) = (Arc::clone(&from.journal), Arc::clone(&from.clock));
-        let holder = from.journal.shard().to_string();
+        let (journal, clock) = (Arc::clone(&sealing.journal), Arc::clone(&sealing.clock));
+        let holder = sealing.journal.shard().to_string();
         let outbox = Outbox::new(
-            from.store,
-            Arc::clone(&journal),
-            from.clock,
-            from.outbox_mark,
+            sealing.store,
+            trust,
+            sealing.clock,
+            sealing.outbox_mark,
             &signer,
             holder,
         );
@@ -158,22 +160,22 @@ impl Sealer {
     }
 }
 
-/// Tells how much waits to be sealed, and for how long.
+/// Publishes the backlog and the age of its oldest record as metrics.
 async fn measure(journal: &Journal, clock: &dyn Clock) {
     loop {
         let backlog = journal.backlog();
         let lag = backlog
             .oldest
             .map_or(0, |since| clock.now().micros().saturating_sub(since.micros()).max(0));
-        metrics::gauge!("ledger_gateway_audit_lag_seconds").set(count(lag.unsigned_abs()) / 1e6);
-        metrics::gauge!("ledger_gateway_audit_buffer_depth").set(count(backlog.records));
-        metrics::gauge!("ledger_gateway_audit_buffer_bytes").set(count(backlog.bytes));
-        sleep(MEASURE).await;
+        metrics::gauge!("ledger_gateway_audit_lag_seconds").set(gauge_value(lag.unsigned_abs()) / 1e6);
+        metrics::gauge!("ledger_gateway_audit_buffer_depth").set(gauge_value(backlog.records));
+        metrics::gauge!("ledger_gateway_audit_buffer_bytes").set(gauge_value(backlog.bytes));
+        sleep(MEASURE_INTERVAL).await;
     }
 }
 
-/// A number as a gauge takes it; beyond 2^53 nobody counts records.
-fn count(number: u64) -> f64 {
+/// Converts a number to the floating-point value of a gauge; numbers from 2^52 on saturate.
+fn gauge_value(number: u64) -> f64 {
     f64::from(u32::try_from(number >> 20).unwrap_or(u32::MAX)) * 1_048_576.0
         + f64::from(u32::try_from(number & 0xf_ffff).unwrap_or_default())
 }

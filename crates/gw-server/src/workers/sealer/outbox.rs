@@ -1,25 +1,24 @@
-//! Entries of mutations: they wait in the policy store, written by the mutation's own transaction, until they get their
-//! place in the one administrative chain of the deployment (spec/70 rules 3 and 15, decision 46).
+//! Seals the audit entries of mutations into the single administrative chain of the deployment (spec/70 rules 3 and 15,
+//! decision 46). The transaction of a mutation writes its entry as a row of the outbox in the policy store.
 //!
-//! What becomes of a row is decided by `gw_audit::outbox`. Rows stay in the policy store for a day after they were sealed:
-//! an audit store that went back in time gets them again, with the same bytes.
+//! `gw_audit::outbox` decides what happens to a row. Rows stay in the policy store for a day after they were sealed. If
+//! an older audit store is restored, they are sealed again with identical bytes.
 
 use super::{
-    alarm::{Alarm, raise},
+    alarm::Alarm,
     chain::{SealedChain, Signer},
     frontiers::Frontiers,
     health::{OutOfStep, StallReason},
 };
-use crate::serve::outbox_mark::OutboxMarkFile;
+use crate::{serve::outbox_mark::OutboxMarkFile, trust::AuditTrust};
 use anyhow::Context as _;
 use gw_audit::{
-    Chain, ChainId, Content, Draft, Genesis, Head, OutboxFault, Record, ShardId, StoreId, StoredEntry, Stream,
+    Chain, ChainId, Content, EncodedRecord, Genesis, Head, OutboxFault, Record, ShardId, StoreId, StoredEntry, Stream,
     outbox::{
         FOREIGN_ALARM, IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, is_nobodys_entry, row_state,
     },
     verify::{Finding, FindingKind},
 };
-use gw_journal::Journal;
 use gw_store::{
     OutboxWitness as _, Store,
     audit::{AuditStore, OutboxAlarm, OutboxEntry, OutboxMark, SealedAdminEntry, SealedRow, ToSeal},
@@ -33,54 +32,54 @@ use std::{
 use tokio::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// The chain is one for all instances, so its shard is nobody's.
+/// All instances share one administrative chain, so it has the nil shard, which belongs to no instance.
 const SHARD: ShardId = ShardId(Uuid::nil());
-/// The one administrative chain.
+/// The administrative chain of the deployment.
 pub(crate) const ADMIN_CHAIN: ChainId = ChainId {
     stream: Stream::Admin,
     shard: SHARD,
 };
-/// How often the outbox is looked into.
-const LOOK: Duration = Duration::from_millis(200);
-/// How long sealed rows are kept (HD25: what the store lost is sealed again).
-const KEEP: Seconds = Seconds(24 * 3600);
-/// How often rows that were kept long enough are deleted.
-const FORGET: Duration = Duration::from_secs(600);
-/// Rows may wait so long for another instance that holds the chain.
-const PATIENCE: Seconds = Seconds(30);
-/// How often the end of the chain is compared while nothing waits.
-const COMPARE: Duration = Duration::from_secs(5);
-/// Kept rows compared with the audit store at once.
+/// Time between two reads of the outbox.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// How long sealed rows are kept (HD25: entries that the store lost are sealed again).
+const KEEP_SEALED: Seconds = Seconds(24 * 3600);
+/// Time between two deletions of sealed rows.
+const PURGE_INTERVAL: Duration = Duration::from_secs(600);
+/// How long rows may wait for another instance that holds the chain.
+const MAX_WAIT: Seconds = Seconds(30);
+/// Time between two comparisons of the chain's head while no row waits.
+const COMPARE_INTERVAL: Duration = Duration::from_secs(5);
+/// Rows or entries per query when the two stores are compared.
 const PAGE: u64 = 5000;
 
-/// The outbox and the chain its entries go to.
+/// The outbox and the chain of its entries.
 #[derive(Debug)]
 pub(super) struct Outbox {
     store: Store,
-    journal: Arc<Journal>,
+    trust: Arc<AuditTrust>,
     clock: Arc<dyn Clock>,
-    /// How far the outbox got, as this instance's directory has it.
+    /// The highest known id of the outbox, from this instance's directory.
     mark_file: Arc<OutboxMarkFile>,
     genesis: Genesis,
     sealed: SealedChain,
-    /// The chain's end; asked of the store anew after any failure.
-    known: Option<Known>,
-    /// The end that was read back last: where the store stands elsewhere, it went back in time.
+    /// The cached end of the chain; `None` after any failure, so that it is read from the store again.
+    end: Option<ChainEnd>,
+    /// The head that was last read back. If the store has another head, it was changed or restored.
     confirmed: Option<Head>,
-    /// The size whose signed note the policy store has.
+    /// Size of the chain in the signed note that the policy store has.
     signed: u64,
-    /// Entries that were refused.
-    refused: HashSet<u64>,
-    /// Absent ids that were looked for, and how many of them are missing.
+    /// Numbers of entries that were rejected as foreign.
+    rejected: HashSet<u64>,
+    /// Ranges of absent ids that were searched for, and the count of missing ids in each.
     absent: HashMap<(StoreId, RangeInclusive<i64>), u64>,
-    looked: Option<Instant>,
-    compared: Option<Instant>,
-    forgot: Option<Instant>,
+    last_poll: Option<Instant>,
+    last_comparison: Option<Instant>,
+    last_purge: Option<Instant>,
 }
 
-/// The end of the chain, and the highest id of a row sealed in it.
+/// The end of the chain, and the highest id of a row that is sealed in it.
 #[derive(Clone, Debug)]
-struct Known {
+struct ChainEnd {
     chain: Chain,
     newest: i64,
 }
@@ -88,7 +87,7 @@ struct Known {
 impl Outbox {
     pub(super) fn new(
         store: Store,
-        journal: Arc<Journal>,
+        trust: Arc<AuditTrust>,
         clock: Arc<dyn Clock>,
         mark_file: Arc<OutboxMarkFile>,
         signer: &Signer,
@@ -96,19 +95,19 @@ impl Outbox {
     ) -> Self {
         Self {
             store,
-            journal,
+            trust,
             clock,
             mark_file,
             genesis: Genesis::new(SHARD, signer.cluster, signer.public().to_bytes()),
             sealed: SealedChain::new(ADMIN_CHAIN, holder),
-            known: None,
+            end: None,
             confirmed: None,
             signed: 0,
-            refused: HashSet::new(),
+            rejected: HashSet::new(),
             absent: HashMap::new(),
-            looked: None,
-            compared: None,
-            forgot: None,
+            last_poll: None,
+            last_comparison: None,
+            last_purge: None,
         }
     }
 
@@ -117,39 +116,39 @@ impl Outbox {
         &mut self.sealed
     }
 
-    /// Seals one batch; whether there may be more at once.
+    /// Seals one batch of at most `limit` rows. Returns whether more rows may wait.
     pub(super) async fn step(
         &mut self,
         audit: &AuditStore,
         frontiers: &mut Frontiers,
-        most: usize,
+        limit: usize,
     ) -> anyhow::Result<bool> {
-        if self.looked.is_some_and(|at| at.elapsed() < LOOK) {
+        if self.last_poll.is_some_and(|time| time.elapsed() < POLL_INTERVAL) {
             return Ok(false);
         }
         self.store.look_after_outbox().await?;
-        self.tell_of_rows();
-        self.tell_of_identity(audit).await?;
-        let done = self.batch(audit, frontiers, most).await;
-        if done.is_err() {
-            self.known = None;
+        self.report_row_alarms();
+        self.report_identity_change(audit).await?;
+        let result = self.batch(audit, frontiers, limit).await;
+        if result.is_err() {
+            self.end = None;
             self.sealed.release();
         }
-        let full = done?;
-        // Look again at once only where there is more.
-        self.looked = if full { None } else { Some(Instant::now()) };
-        if self.forgot.is_none_or(|at| at.elapsed() >= FORGET) && self.known.is_some() {
-            // What goes is compared with the store a last time: it may have gone back since.
+        let full = result?;
+        // Read again at once only if more rows may wait.
+        self.last_poll = if full { None } else { Some(Instant::now()) };
+        if self.last_purge.is_none_or(|time| time.elapsed() >= PURGE_INTERVAL) && self.end.is_some() {
+            // Compare the rows with the audit store before deleting them: an older store may have been restored.
             self.reopen_lost(audit, frontiers).await?;
-            self.store.forget_outbox(self.clock.now().minus(KEEP)).await?;
-            self.forgot = Some(Instant::now());
+            self.store.forget_outbox(self.clock.now().minus(KEEP_SEALED)).await?;
+            self.last_purge = Some(Instant::now());
         }
         self.keep_signed_head(frontiers).await?;
         Ok(full)
     }
 
-    /// Keeps the newest signature over the chain in the policy store: an older audit store is told by it, whatever became
-    /// of the journal's directory (RL6).
+    /// Keeps the newest signed note of the chain in the policy store. It reveals a restored older audit store even if
+    /// the journal's directory is lost (RL6).
     async fn keep_signed_head(&mut self, frontiers: &Frontiers) -> anyhow::Result<()> {
         if let Some((size, note)) = frontiers
             .newest_note(ADMIN_CHAIN)
@@ -163,45 +162,46 @@ impl Outbox {
         Ok(())
     }
 
-    async fn batch(&mut self, audit: &AuditStore, frontiers: &mut Frontiers, most: usize) -> anyhow::Result<bool> {
+    async fn batch(&mut self, audit: &AuditStore, frontiers: &mut Frontiers, limit: usize) -> anyhow::Result<bool> {
         let Some(claim) = self.sealed.claim(audit, frontiers).await? else {
-            return self.others_seal().await.map(|()| false);
+            return self.check_waiting_time().await.map(|()| false);
         };
-        // Both marks are read before the rows: every id up to them is committed by then.
+        // Read the marks before the rows, so that every id up to the marks is committed when the rows are read.
         let mark = self.store.outbox_mark().await?;
-        let Known { mut chain, newest } = match self.known.take() {
-            Some(known) => known,
+        let ChainEnd { mut chain, newest } = match self.end.take() {
+            Some(end) => end,
             None => {
                 let chain = match claim.head {
                     Some(head) => Chain::resume(ADMIN_CHAIN, head, audit.org_heads(ADMIN_CHAIN).await?),
                     None => self.begin(audit, frontiers).await?,
                 };
                 if self.confirmed.is_none_or(|confirmed| confirmed != chain.head()) {
-                    self.refuse_foreign(audit, mark, frontiers, chain.head().size).await?;
+                    self.reject_foreign_entries(audit, mark, frontiers, chain.head().size)
+                        .await?;
                     self.reopen_lost(audit, frontiers).await?;
                 }
                 if let Some(alarm) = raise_ids(&self.store, audit, &self.mark_file).await? {
-                    raise(&self.journal, alarm);
+                    self.trust.alarm.raise_outbox(alarm.reason, alarm.count);
                 }
                 let newest = audit.newest_outbox_id(ADMIN_CHAIN, mark.store).await?.unwrap_or(0);
-                Known { chain, newest }
+                ChainEnd { chain, newest }
             }
         };
         let last = self.mark_file.last_id(mark.store).max(mark.given());
         let mut waiting = self
             .store
-            .outbox(i64::MIN, u64::try_from(most).unwrap_or(u64::MAX))
+            .outbox(i64::MIN, u64::try_from(limit).unwrap_or(u64::MAX))
             .await?;
-        let full = waiting.len() >= most;
-        let given = ids_given(&waiting, mark.store, last);
+        let full = waiting.len() >= limit;
+        let issued = issued_ids(&waiting, mark.store, last);
         let mut gaps = self
-            .gaps(
+            .find_gaps(
                 audit,
                 mark.store,
-                &absent_ids(newest, &given, if full { 0 } else { last }),
+                &absent_ids(newest, &issued, if full { 0 } else { last }),
             )
             .await?;
-        let newest = given
+        let newest = issued
             .iter()
             .chain(gaps.iter().map(|gap| &gap.id))
             .copied()
@@ -209,12 +209,12 @@ impl Outbox {
         let former = self.mark_file.uncompared();
         for OutboxMark { store, last_id } in &former {
             let sealed = audit.newest_outbox_id(ADMIN_CHAIN, *store).await?.unwrap_or(0);
-            let given = ids_given(&waiting, *store, *last_id);
+            let issued = issued_ids(&waiting, *store, *last_id);
             gaps.extend(
-                self.gaps(
+                self.find_gaps(
                     audit,
                     *store,
-                    &absent_ids(sealed, &given, if full { 0 } else { *last_id }),
+                    &absent_ids(sealed, &issued, if full { 0 } else { *last_id }),
                 )
                 .await?,
             );
@@ -227,14 +227,14 @@ impl Outbox {
                 .iter()
                 .for_each(|former| self.mark_file.note_compared(former.store));
             self.compare_end(audit, &chain).await?;
-            self.known = Some(Known { chain, newest });
+            self.end = Some(ChainEnd { chain, newest });
             return Ok(false);
         }
-        let batch = self.place(audit, &mut chain, waiting).await?;
-        let sealed = batch.last().is_some();
+        let batch = self.encode_entries(audit, &mut chain, waiting).await?;
+        let has_entries = batch.last().is_some();
         self.sealed.seal(audit, frontiers, batch).await?;
-        if sealed {
-            // The rows may go only when the store is seen to hold their entries.
+        if has_entries {
+            // Rows are marked as sealed only after a read confirmed that the store has their entries.
             let stored = audit.head(ADMIN_CHAIN).await?;
             if stored != Some(chain.head()) {
                 return Err(OutOfStep(StallReason::Unconfirmed).into());
@@ -247,36 +247,40 @@ impl Outbox {
                 .for_each(|former| self.mark_file.note_compared(former.store));
         }
         self.confirmed = Some(chain.head());
-        self.known = Some(Known { chain, newest });
+        self.end = Some(ChainEnd { chain, newest });
         Ok(full)
     }
 
-    /// While another instance holds the chain, rows must not wait for long.
-    async fn others_seal(&self) -> anyhow::Result<()> {
+    /// Fails if rows have waited too long for another instance that holds the chain.
+    async fn check_waiting_time(&self) -> anyhow::Result<()> {
         let oldest = self.store.outbox(i64::MIN, 1).await?;
         if oldest
             .first()
-            .is_some_and(|row| row.created_at.plus(PATIENCE) < self.clock.now())
+            .is_some_and(|row| row.created_at.plus(MAX_WAIT) < self.clock.now())
         {
             return Err(OutOfStep(StallReason::HeldElsewhere).into());
         }
         Ok(())
     }
 
-    /// While nothing waits, too, the chain must end where this instance left it: nobody else writes it meanwhile.
+    /// Checks, also while no row waits, that the chain still has the head that this instance wrote. No other instance
+    /// writes while this one holds the claim.
     async fn compare_end(&mut self, audit: &AuditStore, chain: &Chain) -> anyhow::Result<()> {
-        if self.compared.is_some_and(|at| at.elapsed() < COMPARE) {
+        if self
+            .last_comparison
+            .is_some_and(|time| time.elapsed() < COMPARE_INTERVAL)
+        {
             return Ok(());
         }
         if audit.head(ADMIN_CHAIN).await? != Some(chain.head()) {
             return Err(OutOfStep(StallReason::Foreign).into());
         }
-        self.compared = Some(Instant::now());
+        self.last_comparison = Some(Instant::now());
         Ok(())
     }
 
-    /// Gives the rows that are not sealed yet their places.
-    async fn place(
+    /// Encodes the rows that are not sealed yet as the next entries of the chain.
+    async fn encode_entries(
         &self,
         audit: &AuditStore,
         chain: &mut Chain,
@@ -296,10 +300,10 @@ impl Outbox {
                 continue;
             }
             entry.outbox_fault = fault(entry.outbox_fault, state);
-            if let Some(found) = entry.outbox_fault.filter(|found| *found != OutboxFault::Missing) {
-                self.report_fault(id, found);
+            if let Some(row_fault) = entry.outbox_fault.filter(|fault| *fault != OutboxFault::Missing) {
+                self.report_fault(id, row_fault);
             }
-            let draft = Draft::new(&Record::Admin(entry), &salts);
+            let draft = EncodedRecord::new(&Record::Admin(entry), &salts);
             let entry = chain
                 .entry(draft, created_at)
                 .context("an outbox row cannot be written as an entry")?;
@@ -308,9 +312,9 @@ impl Outbox {
         Ok(batch)
     }
 
-    /// Compares the entries behind the last signature with the rows that they must have been made of. An entry that no row
-    /// accounts for is not signed: the administrative chain holds nothing that no mutation wrote (RL2, RL9).
-    async fn refuse_foreign(
+    /// Compares the unsigned entries with the rows of the outbox. An entry without a matching row is not signed,
+    /// because the administrative chain must contain only entries that a mutation wrote (RL2, RL9).
+    async fn reject_foreign_entries(
         &mut self,
         audit: &AuditStore,
         mark: OutboxMark,
@@ -318,13 +322,14 @@ impl Outbox {
         size: u64,
     ) -> anyhow::Result<()> {
         let signed = frontiers.signed_size(audit, ADMIN_CHAIN).await?;
-        let known = self.confirmed.map_or(0, |confirmed| confirmed.size);
-        // The first entry is no row's.
-        let mut next = signed.max(known).max(1);
+        let confirmed = self.confirmed.map_or(0, |head| head.size);
+        // Entry 0 is the genesis, which has no row.
+        let mut next = signed.max(confirmed).max(1);
         let mut rows: HashMap<RowKey, OutboxEntry> = HashMap::new();
         let former = self.mark_file.former();
         if next < size {
-            // In this order: an instance that is about to end may still mark a row as sealed meanwhile.
+            // Read the waiting rows before the sealed ones: another instance that is about to end may mark a row as
+            // sealed in between.
             rows.extend(
                 self.store
                     .outbox(i64::MIN, PAGE)
@@ -348,20 +353,14 @@ impl Outbox {
                 break;
             };
             for row in page {
-                if !is_accounted_for(&row, mark, &former, &rows) && self.refused.insert(row.seq) {
+                if !is_accounted_for(&row, mark, &former, &rows) && self.rejected.insert(row.seq) {
                     let reason = format!("{FOREIGN_ALARM}{}", row.seq);
-                    raise(
-                        &self.journal,
-                        Alarm {
-                            stream: Stream::Admin,
-                            reason,
-                            count: Some(1),
-                        },
-                    );
+                    self.trust.alarm.raise_outbox(reason, Some(1));
                     tracing::error!(
                         entry = row.seq,
-                        "the administrative chain holds an entry that no row of the outbox accounts for: somebody changed the \
-                         audit database, or removed sealed rows of `audit_outbox`; the chain is signed no more until `ledger-gateway audit re-anchor`"
+                        "the administrative chain has an entry without a matching row of the outbox: somebody changed the \
+                         audit database, or removed sealed rows of `audit_outbox`; the chain is not signed until it is \
+                         re-anchored with `ledger-gateway audit re-anchor`"
                     );
                     let finding = Finding {
                         stored: Some(row.hash),
@@ -375,8 +374,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// Compares the rows that are kept with what the audit store holds of them: rows whose entries it lost wait again, and
-    /// so do those that say something else than the entry under their id.
+    /// Compares the sealed rows with their entries in the audit store. Reopens rows whose entry is lost, or differs
+    /// from the row, so that they are sealed again.
     async fn reopen_lost(&self, audit: &AuditStore, frontiers: &Frontiers) -> anyhow::Result<()> {
         let size = audit.head(ADMIN_CHAIN).await?.map_or(0, |head| head.size);
         let mut after = 0;
@@ -386,7 +385,7 @@ impl Outbox {
                 return Ok(());
             };
             let sealed = sealed_by_row(audit, &kept, size).await?;
-            let (mut absent, mut again) = (HashMap::<_, Vec<_>>::new(), Vec::new());
+            let (mut absent, mut reopened) = (HashMap::<_, Vec<_>>::new(), Vec::new());
             for row in &kept {
                 match state_of(row, &sealed) {
                     RowState::Sealed => {}
@@ -396,25 +395,26 @@ impl Outbox {
                             .or_default()
                             .push((row.id, row.created_at));
                     }
-                    RowState::IdReused => again.push(row.id),
+                    RowState::IdReused => reopened.push(row.id),
                 }
             }
-            for id in &again {
+            for id in &reopened {
                 self.report_rewritten(*id);
             }
-            // A row whose entry is there under another id in its column is not lost.
+            // An entry whose id column was changed is not lost.
             let mut lost = Vec::new();
             for (store, absent) in absent {
                 let Some(store) = store else { continue };
                 lost.extend(audit.missing_ids(ADMIN_CHAIN, store, &absent).await?);
             }
-            // Nor is one that was pruned, which is asked last: it may have been this moment. An entry is never older than
-            // its row.
+            // A pruned entry is not lost either. Read the pruned time last, because a prune may run at this moment. An
+            // entry is never older than its row.
             let pruned = frontiers.pruned_until(audit, ADMIN_CHAIN).await?;
-            let made: HashMap<i64, Timestamp> = kept.iter().map(|row| (row.id, row.created_at)).collect();
+            let created: HashMap<i64, Timestamp> = kept.iter().map(|row| (row.id, row.created_at)).collect();
             lost.retain(|id| {
-                made.get(id)
-                    .is_none_or(|made| pruned.is_none_or(|pruned| *made > pruned))
+                created
+                    .get(id)
+                    .is_none_or(|created_at| pruned.is_none_or(|pruned| *created_at > pruned))
             });
             lost.sort_unstable();
             if let (Some(first), Some(end)) = (lost.first(), lost.last()) {
@@ -422,34 +422,27 @@ impl Outbox {
                     rows = lost.len(),
                     first,
                     last = end,
-                    "the audit store lost entries of mutations: they are sealed again from the policy store"
+                    "the audit store lost entries of mutations; they are sealed again from the policy store"
                 );
             }
-            again.extend(lost);
-            self.store.reopen_outbox(&again).await?;
+            reopened.extend(lost);
+            self.store.reopen_outbox(&reopened).await?;
             after = last;
         }
     }
 
     fn report_rewritten(&self, id: i64) {
         let reason = format!("entry_rewritten:{id}");
-        raise(
-            &self.journal,
-            Alarm {
-                stream: Stream::Admin,
-                reason,
-                count: Some(1),
-            },
-        );
+        self.trust.alarm.raise_outbox(reason, Some(1));
         tracing::error!(
             id,
-            "the audit store's entry of an outbox row is not what the row says: somebody changed the audit database; the \
-             row is sealed again, with that remark"
+            "the audit store's entry of an outbox row differs from the row: somebody changed the audit database; the row is \
+             sealed again, marked with this fault"
         );
     }
 
-    /// Tells what the writer found wrong with rows on their way into the policy database.
-    fn tell_of_rows(&self) {
+    /// Reports the faults that the writer of the outbox detected in rows of the policy database.
+    fn report_row_alarms(&self) {
         for alarm in self.store.take_outbox_alarms() {
             let reason = match alarm {
                 OutboxAlarm::Altered(id) => format!("{ROW_ALARM}altered:{id}"),
@@ -457,22 +450,15 @@ impl Outbox {
                 OutboxAlarm::Undone(id) => format!("{ROW_ALARM}undone:{id}"),
                 OutboxAlarm::Lowered { stored, known } => format!("{IDS_ALARM}lowered:{stored}:{known}"),
             };
-            raise(
-                &self.journal,
-                Alarm {
-                    stream: Stream::Admin,
-                    reason,
-                    count: None,
-                },
-            );
+            self.trust.alarm.raise_outbox(reason, None);
         }
     }
 
-    /// Tells of another policy store than the one that was here: an older or an empty database in its place, or an identity
-    /// that somebody exchanged so that nothing is compared any more (RL3).
-    async fn tell_of_identity(&self, audit: &AuditStore) -> anyhow::Result<()> {
+    /// Reports a policy store with another identity than before: another database was put in its place, or its identity
+    /// was changed to prevent the comparison with sealed entries (RL3).
+    async fn report_identity_change(&self, audit: &AuditStore) -> anyhow::Result<()> {
         let store = self.store.outbox_mark().await?.store;
-        // Where nothing is remembered, the log says whose mutations it has.
+        // If the mark file is blank, take the former identity from the newest entry of the chain.
         if self.mark_file.is_blank()
             && let Some(newest) = audit.newest_mutation(ADMIN_CHAIN, None).await?
             && let Some(former) = newest.store.filter(|former| *former != store)
@@ -485,30 +471,23 @@ impl Outbox {
         self.mark_file.adopt(store);
         for OutboxMark { store: former, last_id } in self.mark_file.untold() {
             let reason = format!("{IDS_ALARM}replaced:{}:{last_id}", former.0);
-            raise(
-                &self.journal,
-                Alarm {
-                    stream: Stream::Admin,
-                    reason,
-                    count: None,
-                },
-            );
+            self.trust.alarm.raise_outbox(reason, None);
             tracing::error!(
                 store = %store.0,
                 former.store = %former.0,
                 former.last_id = last_id,
-                "the policy store has another identity than the one that was here: another database was put in its place, or \
-                 somebody changed `policy_store`; mutations of the former one that were never sealed are told next; if it was \
-                 you, accept it with `ledger-gateway audit re-anchor` of this instance's security chain"
+                "the policy store has another identity than before: another database was put in its place, or somebody changed \
+                 `policy_store`; unsealed mutations of the former store are reported next; if you replaced the store, accept it \
+                 with `ledger-gateway audit re-anchor` of this instance's security chain"
             );
             self.mark_file.note_told(former);
         }
         Ok(())
     }
 
-    /// Reports ids whose rows are neither waiting nor sealed. Each range gets an entry in the chain, so that verification
-    /// tells of it after a restart, too, until somebody re-anchors the chain.
-    async fn gaps(
+    /// Reports ids whose rows are neither waiting nor sealed. Each range gets an entry in the chain, so that
+    /// verification reports it even after a restart, until the chain is re-anchored.
+    async fn find_gaps(
         &mut self,
         audit: &AuditStore,
         store: StoreId,
@@ -516,9 +495,9 @@ impl Outbox {
     ) -> anyhow::Result<Vec<OutboxEntry>> {
         let mut gaps = Vec::new();
         for ids in absent {
-            let known = self.absent.get(&(store, ids.clone())).copied();
+            let counted = self.absent.get(&(store, ids.clone())).copied();
             let count = u64::try_from(ids.end().saturating_sub(*ids.start()).saturating_add(1)).unwrap_or(0);
-            let missing = match known {
+            let missing = match counted {
                 Some(missing) => missing,
                 None => count.saturating_sub(audit.count_sealed_ids(store, ids).await?),
             };
@@ -526,16 +505,9 @@ impl Outbox {
             if missing > 0 {
                 gaps.push(OutboxEntry::gap(store, ids, missing));
             }
-            if missing > 0 && known.is_none() {
+            if missing > 0 && counted.is_none() {
                 let reason = format!("outbox_gap:{}..{}", ids.start(), ids.end().saturating_add(1));
-                raise(
-                    &self.journal,
-                    Alarm {
-                        stream: Stream::Admin,
-                        reason,
-                        count: Some(missing),
-                    },
-                );
+                self.trust.alarm.raise_outbox(reason, Some(missing));
                 tracing::error!(
                     from = ids.start(),
                     until = ids.end(),
@@ -550,21 +522,14 @@ impl Outbox {
 
     fn report_fault(&self, id: i64, fault: OutboxFault) {
         let reason = format!("outbox_fault:{fault}:{id}");
-        raise(
-            &self.journal,
-            Alarm {
-                stream: Stream::Admin,
-                reason,
-                count: None,
-            },
-        );
-        tracing::error!(id, %fault, "an audit outbox row is not what a mutation wrote: it is sealed with that remark");
+        self.trust.alarm.raise_outbox(reason, None);
+        tracing::error!(id, %fault, "an audit outbox row differs from what a mutation wrote; it is sealed, marked with this fault");
     }
 
-    /// The chain's first entry.
+    /// Seals the genesis of the chain.
     async fn begin(&mut self, audit: &AuditStore, frontiers: &mut Frontiers) -> anyhow::Result<Chain> {
         let mut bytes = Vec::new();
-        // The earliest time there is: no outbox row may be older than the start of its chain.
+        // The genesis has time zero, because no outbox row may be older than the start of its chain.
         let (chain, _) = Chain::begin(ADMIN_CHAIN, &self.genesis, Timestamp::from_micros(0), &mut bytes);
         let entry = StoredEntry::new(bytes, Vec::new())?;
         self.sealed.seal(audit, frontiers, vec![ToSeal { entry }]).await?;
@@ -572,7 +537,7 @@ impl Outbox {
     }
 }
 
-/// Whether an entry is what one of the rows says.
+/// Whether an entry matches one of the rows, or needs none.
 fn is_accounted_for(
     sealed: &SealedRow,
     mark: OutboxMark,
@@ -585,11 +550,11 @@ fn is_accounted_for(
     let Ok(Content::Record(Record::Admin(entry))) = stored.content() else {
         return false;
     };
-    // It says itself that there is no row, and every verification finds it.
     let former = former.iter().find(|former| entry.store_id == Some(former.store));
     if entry.store_id != Some(mark.store) && former.is_none() {
         return false;
     }
+    // These entries record that a row is missing or forged. They have no row, and every verification reports them.
     if is_gap_entry(&entry) || is_nobodys_entry(&entry) {
         return true;
     }
@@ -597,7 +562,7 @@ fn is_accounted_for(
         return false;
     };
     let Some(row) = rows.get(&(entry.store_id, id)) else {
-        // Of a policy store that is not here any more no row can tell, and that it is gone is told.
+        // The rows of a former policy store cannot be read; its replacement was reported.
         return former.is_some_and(|former| id <= former.last_id);
     };
     row_state((&row.entry, row.created_at), [(&entry, stored.header.time)]) == RowState::Sealed
@@ -610,8 +575,9 @@ const fn key_of(row: &OutboxEntry) -> RowKey {
     (row.entry.store_id, row.id)
 }
 
-/// The ids of waiting rows of a policy store. Those of forged rows that nobody gave out are no sign of rows before them.
-fn ids_given(waiting: &[OutboxEntry], store: StoreId, last: i64) -> Vec<i64> {
+/// The issued ids among the waiting rows of a policy store. A forged row with an id that was never issued does not
+/// count, because it does not imply that there were rows before it.
+fn issued_ids(waiting: &[OutboxEntry], store: StoreId, last: i64) -> Vec<i64> {
     let of_store = waiting
         .iter()
         .filter(|row| row.entry.store_id == Some(store) && row.id > 0);
@@ -621,7 +587,7 @@ fn ids_given(waiting: &[OutboxEntry], store: StoreId, last: i64) -> Vec<i64> {
         .collect()
 }
 
-/// Sealed entries of mutations by their outbox rows.
+/// Sealed entries of mutations by the key of their outbox row.
 type SealedByRow = HashMap<RowKey, Vec<SealedAdminEntry>>;
 
 async fn sealed_by_row(audit: &AuditStore, rows: &[OutboxEntry], size: u64) -> anyhow::Result<SealedByRow> {
@@ -641,24 +607,25 @@ async fn sealed_by_row(audit: &AuditStore, rows: &[OutboxEntry], size: u64) -> a
 }
 
 fn state_of(row: &OutboxEntry, sealed: &SealedByRow) -> RowState {
-    let others = sealed.get(&key_of(row)).map(Vec::as_slice).unwrap_or_default();
+    let entries = sealed.get(&key_of(row)).map(Vec::as_slice).unwrap_or_default();
     row_state(
         (&row.entry, row.created_at),
-        others.iter().map(|other| (&other.entry, other.time)),
+        entries.iter().map(|sealed| (&sealed.entry, sealed.time)),
     )
 }
 
-/// A policy store that knows fewer ids than were sealed, or than were seen here, was restored from an older backup: new rows
-/// get ids behind them. At start before the first mutation, so that no row takes the id of one that is lost.
+/// Raises the next outbox id if the policy store issued fewer ids than were sealed or seen by this instance, which
+/// means that it was restored from an older backup. Call it at start before the first mutation, so that no row reuses
+/// the id of a lost one. Returns the alarm to raise.
 pub(crate) async fn raise_ids(
     store: &Store,
     audit: &AuditStore,
     mark_file: &OutboxMarkFile,
 ) -> anyhow::Result<Option<Alarm>> {
-    let of = store.outbox_mark().await?.store;
-    let newest = audit.newest_outbox_id(ADMIN_CHAIN, of).await?.unwrap_or(0);
-    let last = newest.max(mark_file.last_id(of));
-    // Last: a mutation that is committed meanwhile is in the other two only after it is in this one.
+    let store_id = store.outbox_mark().await?.store;
+    let newest = audit.newest_outbox_id(ADMIN_CHAIN, store_id).await?.unwrap_or(0);
+    let last = newest.max(mark_file.last_id(store_id));
+    // Read the store's mark last: a mutation that commits meanwhile appears here before it appears in the other two.
     let mark = store.outbox_mark().await?;
     if mark.last_id >= last {
         return Ok(None);
@@ -666,8 +633,8 @@ pub(crate) async fn raise_ids(
     tracing::error!(
         store.last_id = mark.last_id,
         known.last_id = last,
-        "the policy store is older than what was sealed of it: mutations in between are lost, their entries are kept; new \
-         entries go on behind them"
+        "the policy store is older than its sealed entries: it was restored from a backup, and later mutations are lost; their \
+         audit entries are kept, and new entries follow them"
     );
     store.raise_outbox_ids(last).await?;
     let reason = format!(
@@ -684,8 +651,8 @@ pub(crate) async fn raise_ids(
 
 #[cfg(test)]
 impl Outbox {
-    /// Takes no rest before the next look.
-    pub(super) const fn look_at_once(&mut self) {
-        self.looked = None;
+    /// Skips the wait before the next read of the outbox.
+    pub(super) const fn poll_at_once(&mut self) {
+        self.last_poll = None;
     }
 }

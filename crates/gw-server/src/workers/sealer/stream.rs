@@ -1,4 +1,4 @@
-//! One stream of the journal on its way into its chain.
+//! Seals one stream of the journal into its chain.
 
 use super::{
     chain::SealedChain,
@@ -13,17 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::{task::spawn_blocking, time::Instant};
 
-/// How often the end of the chain is compared with the journal, while nothing else asks for it.
-const COMPARE: Duration = Duration::from_secs(60);
+/// Time between two comparisons of the chain's head with the journal, unless a failure requires one earlier.
+const COMPARE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A stream and the chain its records go to.
+/// A stream and the chain of its records.
 #[derive(Debug)]
 pub(super) struct JournalStream {
     journal: Arc<Journal>,
     id: ChainId,
     sealed: SealedChain,
-    /// When journal and store were last found to be in step; `None` if they may stand apart, and are compared before the
-    /// next batch.
+    /// Time of the last comparison in which journal and store agreed; `None` if they must be compared before the next
+    /// batch.
     compared: Option<Instant>,
 }
 
@@ -44,63 +44,63 @@ impl JournalStream {
         &mut self.sealed
     }
 
-    /// How many records of the stream are numbered; `None` if that cannot be told.
+    /// Count of the stream's numbered records; `None` if the journal cannot be read.
     pub(super) fn issued(&self) -> Option<u64> {
         let heads = self.journal.heads().ok()?;
         heads.iter().find(|(id, _)| *id == self.id).map(|(_, head)| head.size)
     }
 
-    /// Seals one batch; whether there may be more at once.
+    /// Seals one batch of at most `limit` records. Returns whether more records may wait.
     pub(super) async fn step(
         &mut self,
         audit: &AuditStore,
         frontiers: &mut Frontiers,
-        most: usize,
+        limit: usize,
     ) -> anyhow::Result<bool> {
-        if self.compared.is_none_or(|at| at.elapsed() >= COMPARE) {
-            let is_begun = self.reconcile(audit).await?;
+        if self.compared.is_none_or(|time| time.elapsed() >= COMPARE_INTERVAL) {
+            let has_entries = self.reconcile(audit).await?;
             self.compared = Some(Instant::now());
-            // Before anything is called, too: what an earlier process left unsigned is signed, and a claim says that its
-            // writer lives.
-            if is_begun {
+            // Claim the chain even before the first call: the claim shows that the writer is alive, and entries that an
+            // earlier process left unsigned are signed.
+            if has_entries {
                 self.sealed.claim(audit, frontiers).await?;
             }
         }
-        let done = self.batch(audit, frontiers, most).await;
-        // The store said no, or did not say yes: where both stand is asked before anything else is tried.
-        if done.is_err() {
+        let result = self.batch(audit, frontiers, limit).await;
+        // The store rejected the batch or did not confirm it. Compare store and journal before the next attempt.
+        if result.is_err() {
             self.compared = None;
             self.sealed.release();
         }
-        done
+        result
     }
 
-    async fn batch(&mut self, audit: &AuditStore, frontiers: &mut Frontiers, most: usize) -> anyhow::Result<bool> {
+    async fn batch(&mut self, audit: &AuditStore, frontiers: &mut Frontiers, limit: usize) -> anyhow::Result<bool> {
         let (journal, stream) = (Arc::clone(&self.journal), self.id.stream);
-        // Reads files and hashes.
-        let batch = spawn_blocking(move || read_batch(&journal, stream, most)).await;
+        // On the blocking pool, because it reads files and hashes records.
+        let batch = spawn_blocking(move || read_batch(&journal, stream, limit)).await;
         let batch = batch.context("reading the journal failed")??;
-        let full = batch.len() >= most;
+        let full = batch.len() >= limit;
         let Some(last) = batch.last() else { return Ok(false) };
         let (size, hash) = (last.entry.header.seq.saturating_add(1), last.entry.hash);
         self.sealed.seal(audit, frontiers, batch).await?;
-        // Records leave the backlog only when the store is seen to hold them.
+        // Records leave the backlog only after a read confirmed that the store has them.
         let stored = audit
             .head(self.id)
             .await
-            .context("the chain's end cannot be read back")?;
+            .context("the chain's head cannot be read back")?;
         if stored.is_none_or(|head| (head.size, head.hash) != (size, hash)) {
             return Err(OutOfStep(StallReason::Unconfirmed).into());
         }
         let journal = Arc::clone(&self.journal);
         spawn_blocking(move || journal.mark_sealed(stream, size))
             .await
-            .context("marking failed")??;
+            .context("marking the records as sealed failed")??;
         Ok(full)
     }
 
-    /// Brings the journal's mark to where the store stands, if what the store has is of this journal; whether it has
-    /// anything.
+    /// Sets the journal's mark of sealed records to the size of the chain in the store, if its entries come from this
+    /// journal. Returns whether the chain has entries.
     async fn reconcile(&self, audit: &AuditStore) -> anyhow::Result<bool> {
         let stream = self.id.stream;
         let head = audit
@@ -118,10 +118,10 @@ impl JournalStream {
         let journal = Arc::clone(&self.journal);
         let standings = spawn_blocking(move || journal.reconcile(&[stored]))
             .await
-            .context("comparing failed")??;
+            .context("comparing the journal with the audit store failed")??;
         match standings
             .into_iter()
-            .find(|(of, _)| *of == stream)
+            .find(|(compared_stream, _)| *compared_stream == stream)
             .map(|(_, standing)| standing)
         {
             None | Some(Standing::InStep | Standing::Moved) => Ok(head.is_some()),
@@ -132,12 +132,12 @@ impl JournalStream {
 }
 
 /// The oldest records of a stream that are on disk and not sealed.
-fn read_batch(journal: &Journal, stream: Stream, most: usize) -> anyhow::Result<Vec<ToSeal>> {
-    let placed = |Unsealed {
-                      lsn, bytes, openings, ..
-                  }| {
+fn read_batch(journal: &Journal, stream: Stream, limit: usize) -> anyhow::Result<Vec<ToSeal>> {
+    let to_seal = |Unsealed {
+                       lsn, bytes, openings, ..
+                   }| {
         let entry = StoredEntry::new(bytes, openings).with_context(|| format!("record {lsn} of the journal"))?;
         Ok(ToSeal { entry })
     };
-    journal.unsealed(stream, most)?.into_iter().map(placed).collect()
+    journal.unsealed(stream, limit)?.into_iter().map(to_seal).collect()
 }

@@ -1,18 +1,18 @@
-//! The sealer on real stores: what waits is sealed, whatever became of either database meanwhile.
+//! Tests of the sealer on real stores: waiting records are sealed, even after changes to either database.
 
 use super::{Sealer, Sealing, SealingHealth, health::StallReason, worker::ChainWorker};
 use crate::{
-    ambient::{SystemClock, SystemEntropy},
     serve::outbox_mark::OutboxMarkFile,
-    trust::{HeadsFile, TamperAlarm, Trust},
+    system::{SystemClock, SystemEntropy},
+    trust::{AuditTrust, HeadsFile, TamperAlarm},
     workers::journal_heads,
 };
 use futures_util::future::join_all;
 use gw_audit::{
-    AccessRecord, Chain, ChainId, Content, Draft, Head, OrgHead, OutboxFault, Record, SecurityEvent, SecurityKind,
-    StoredEntry, Stream,
+    AccessRecord, Chain, ChainId, Content, EncodedRecord, Head, OrgHead, OutboxFault, Record, SecurityEvent,
+    SecurityKind, StoredEntry, Stream,
 };
-use gw_journal::{Journal, Options};
+use gw_journal::{Journal, JournalConfig};
 use gw_store::{
     Actor, DirectoryLock, Location, OutboxGuard, OutboxWitness, Store, StoreConfig,
     audit::{AuditFilter, AuditStore, LogRow, OutboxKey, SealedRow},
@@ -23,7 +23,7 @@ use gw_types::{Clock, Entropy, Seconds, Secret};
 use sea_orm::{ConnectionTrait as _, Database};
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
-/// Stands for a row that is shown as tampered.
+/// Id that represents a row listed as tampered.
 const TAMPERED: i64 = -1;
 const SEED: [u8; 32] = [9; 32];
 
@@ -50,21 +50,21 @@ macro_rules! on_both_engines {
 
 on_both_engines! {
     rl3_rows_below_a_forged_maximum_are_sealed_and_listed,
-    rl3_a_restored_policy_store_is_told_and_its_new_entries_are_sealed,
-    rl4_a_chain_out_of_step_keeps_no_other_from_sealing,
-    rl4_a_rehashed_suffix_of_equal_size_is_told,
+    rl3_a_restored_policy_store_is_reported_and_its_new_entries_are_sealed,
+    rl4_a_chain_out_of_step_does_not_stop_the_others,
+    rl4_a_rehashed_suffix_of_equal_size_is_reported,
     rl6_an_older_audit_store_gets_every_entry_again,
-    rl4_a_lease_that_nobody_can_have_does_not_stop_sealing,
-    rl4_a_holder_that_does_not_seal_is_told,
-    rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed,
-    rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again,
-    rl9_rows_changed_while_nobody_looked_are_sealed_with_that_remark,
-    rl9_rows_deleted_while_nobody_looked_are_told,
-    rl9_a_gap_stays_in_the_chain_and_is_told_once,
-    rl9_a_row_exchanged_after_its_commit_is_sealed_with_that_remark,
-    rl9_an_id_that_nobody_gave_out_makes_no_gap,
+    rl4_a_forged_lease_does_not_stop_sealing,
+    rl4_a_holder_that_does_not_seal_is_reported,
+    rl2_an_entry_that_no_mutation_wrote_is_reported_and_never_signed,
+    rl2_an_entry_rewritten_before_it_was_signed_is_reported_and_sealed_again,
+    rl9_rows_changed_while_no_sealer_ran_are_sealed_with_a_fault,
+    rl9_rows_deleted_while_no_sealer_ran_are_reported,
+    rl9_a_gap_stays_in_the_chain_and_is_reported_once,
+    rl9_a_row_exchanged_after_its_commit_is_sealed_with_a_fault,
+    rl9_an_id_that_was_never_issued_makes_no_gap,
     rl5_a_lost_journal_is_reported_once_with_its_numbers,
-    rl1_what_the_store_does_not_show_stays_in_the_backlog,
+    rl1_records_stay_in_the_backlog_until_the_store_has_them,
 }
 
 mod kills;
@@ -73,14 +73,14 @@ mod policy;
 
 /// Both databases, the journal and its directory.
 struct World {
-    place: tempfile::TempDir,
+    dir: tempfile::TempDir,
     store: Store,
     audit: AuditStore,
     journal: Arc<Journal>,
     mark: Arc<OutboxMarkFile>,
     policy: Location,
     audit_location: Location,
-    /// URLs past the stores.
+    /// URLs for direct access to the databases.
     policy_url: String,
     audit_url: String,
     health: Arc<SealingHealth>,
@@ -91,7 +91,7 @@ fn clock() -> Arc<dyn Clock> {
 }
 
 fn journal(dir: PathBuf) -> Arc<Journal> {
-    let options = Options {
+    let options = JournalConfig {
         dir,
         holder: "the test".to_owned(),
         cluster: "test".to_owned(),
@@ -106,15 +106,15 @@ fn journal(dir: PathBuf) -> Arc<Journal> {
 
 impl World {
     async fn sqlite() -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        let directory = Arc::new(DirectoryLock::acquire(dir.path()).unwrap());
         let file = |name: &str| Location::Sqlite {
             directory: Arc::clone(&directory),
             file: name.to_owned(),
         };
-        let url = |name: &str| format!("sqlite://{}", place.path().join(name).display());
+        let url = |name: &str| format!("sqlite://{}", dir.path().join(name).display());
         let (policy_url, audit_url) = (url("gateway.db"), url("audit.db"));
-        Self::at(place, [file("gateway.db"), file("audit.db")], [policy_url, audit_url]).await
+        Self::at(dir, [file("gateway.db"), file("audit.db")], [policy_url, audit_url]).await
     }
 
     async fn postgres() -> Option<Self> {
@@ -124,11 +124,7 @@ impl World {
         Some(Self::at(tempfile::tempdir().unwrap(), locations, [policy, audit]).await)
     }
 
-    async fn at(
-        place: tempfile::TempDir,
-        [policy, audit]: [Location; 2],
-        [policy_url, audit_url]: [String; 2],
-    ) -> Self {
+    async fn at(dir: tempfile::TempDir, [policy, audit]: [Location; 2], [policy_url, audit_url]: [String; 2]) -> Self {
         let config = |location| StoreConfig {
             location,
             connections: 3,
@@ -136,7 +132,7 @@ impl World {
             entropy: Arc::new(SystemEntropy) as Arc<dyn Entropy>,
             outbox: OutboxGuard::default(),
         };
-        let mark = Arc::new(OutboxMarkFile::open(place.path()).unwrap());
+        let mark = Arc::new(OutboxMarkFile::open(dir.path()).unwrap());
         let outbox = OutboxGuard {
             key: Some(OutboxKey::derive(&SEED)),
             witness: Some(Arc::clone(&mark) as Arc<dyn OutboxWitness>),
@@ -151,9 +147,9 @@ impl World {
         let audit_location = audit.clone();
         let audit = AuditStore::open(config(audit)).await.unwrap();
         audit.migrate().await.unwrap();
-        let journal = journal(place.path().join("journal"));
+        let journal = journal(dir.path().join("journal"));
         Self {
-            place,
+            dir,
             store,
             audit,
             journal,
@@ -166,8 +162,13 @@ impl World {
         }
     }
 
-    /// A sealer as of a new start.
+    /// A sealer after a new start.
     fn sealer(&self) -> Sealer {
+        self.sealer_with(self.trust())
+    }
+
+    /// A sealer with the given trusted heads.
+    fn sealer_with(&self, trust: Arc<AuditTrust>) -> Sealer {
         Sealer::new(Sealing {
             journal: Arc::clone(&self.journal),
             audit: self.audit.clone(),
@@ -178,15 +179,15 @@ impl World {
             cluster: "test",
             key: Secret::new("09".repeat(32)),
             interval: Duration::from_secs(3600),
-            trust: self.trust(),
+            trust,
         })
         .unwrap()
     }
 
-    fn trust(&self) -> Arc<Trust> {
-        let file = HeadsFile::open(self.place.path()).unwrap();
+    fn trust(&self) -> Arc<AuditTrust> {
+        let file = HeadsFile::open(self.dir.path()).unwrap();
         let alarm = TamperAlarm::new(Arc::clone(&self.journal), clock(), None);
-        Arc::new(Trust::new(
+        Arc::new(AuditTrust::new(
             file,
             alarm,
             "test",
@@ -196,11 +197,11 @@ impl World {
         ))
     }
 
-    /// Seals all there is, as far as it goes.
+    /// Seals all waiting records, as far as possible.
     async fn seal(&self, sealer: &mut Sealer) {
         self.journal.sync().unwrap();
         for _ in 0..4 {
-            // No rest between two looks.
+            // Without the wait between two steps.
             sealer.chains.iter_mut().for_each(ChainWorker::wake);
             join_all(sealer.chains.iter_mut().map(ChainWorker::step)).await;
         }
@@ -210,7 +211,7 @@ impl World {
         mutate(&self.store, slug).await;
     }
 
-    /// An instance's store that remembers nothing.
+    /// The policy store as opened by another instance, without a witness.
     async fn another_store(&self) -> Store {
         let outbox = OutboxGuard {
             key: Some(OutboxKey::derive(&SEED)),
@@ -238,7 +239,7 @@ impl World {
         run(&self.audit_url, statements).await;
     }
 
-    /// Bytes as a literal of the audit database.
+    /// A SQL literal of bytes for the audit database.
     fn blob(&self, bytes: &[u8]) -> String {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         if self.audit_url.starts_with("sqlite") {
@@ -262,10 +263,10 @@ impl World {
 
     /// Ids and faults of the listed entries, oldest first; all of them are sealed.
     async fn listed(&self) -> Vec<(i64, Option<OutboxFault>)> {
-        let all = Paging { limit: 1000, offset: 0 };
+        let paging = Paging { limit: 1000, offset: 0 };
         let page = self
             .audit
-            .list_audit_logs(&self.store, &AuditFilter::all(Scope::All), all)
+            .list_audit_logs(&self.store, &AuditFilter::all(Scope::All), paging)
             .await
             .unwrap();
         assert_eq!(page.total, u64::try_from(page.rows.len()).unwrap());
@@ -341,13 +342,13 @@ async fn rl3_rows_below_a_forged_maximum_are_sealed_and_listed(world: World) {
     assert_eq!(ids, [TAMPERED, 2, 3]);
 }
 
-async fn rl3_a_restored_policy_store_is_told_and_its_new_entries_are_sealed(world: World) {
+async fn rl3_a_restored_policy_store_is_reported_and_its_new_entries_are_sealed(world: World) {
     let mut sealer = world.sealer();
     for slug in ["one", "two", "three"] {
         world.mutate(slug).await;
     }
     world.seal(&mut sealer).await;
-    // A backup of before "two": its entry waits there still, "three" is unknown.
+    // A backup from before "two" was sealed: the row of "two" still waits, and "three" does not exist.
     let restored = [
         "DELETE FROM organizations WHERE slug IN ('two', 'three')",
         "DELETE FROM audit_outbox WHERE id = 3",
@@ -355,16 +356,16 @@ async fn rl3_a_restored_policy_store_is_told_and_its_new_entries_are_sealed(worl
         "UPDATE policy_store SET last_outbox_id = 2",
     ];
     world.in_policy(&restored).await;
-    // Under the running sealer: ids go on above those this instance knows.
+    // With the running sealer: new ids follow the highest id that this instance knows.
     world.mutate("other").await;
     world.seal(&mut sealer).await;
     assert!(world.store.outbox(0, 10).await.unwrap().is_empty());
     assert_eq!(
         world.listed().await,
         [(1, None), (2, None), (3, None), (4, None)],
-        "no id is given twice"
+        "no id is issued twice"
     );
-    // At the next start ids go on behind all that were sealed.
+    // At the next start, new ids follow the highest sealed id.
     world.in_policy(&["UPDATE policy_store SET last_outbox_id = 1"]).await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
@@ -375,7 +376,7 @@ async fn rl3_a_restored_policy_store_is_told_and_its_new_entries_are_sealed(worl
     assert_eq!(findings, ["outbox_ids:lowered:2:3", "policy_store_rewound:2..5"]);
 }
 
-async fn rl4_a_chain_out_of_step_keeps_no_other_from_sealing(world: World) {
+async fn rl4_a_chain_out_of_step_does_not_stop_the_others(world: World) {
     let mut sealer = world.sealer();
     world.call();
     world.journal.append(SecurityEvent::new(SecurityKind::Login)).unwrap();
@@ -393,7 +394,7 @@ async fn rl4_a_chain_out_of_step_keeps_no_other_from_sealing(world: World) {
     assert_eq!(world.rows(Stream::Access).await.len(), sealed);
     assert_eq!(world.rows(Stream::Security).await.len(), 3, "genesis and both logins");
     assert_eq!(world.listed().await, [(1, None)]);
-    // Put right, it goes on without a restart.
+    // After the repair, sealing continues without a restart.
     world
         .in_audit(&["UPDATE chains SET size = size - 1 WHERE stream = 'access'"])
         .await;
@@ -402,13 +403,13 @@ async fn rl4_a_chain_out_of_step_keeps_no_other_from_sealing(world: World) {
     assert_eq!(world.rows(Stream::Access).await.len(), sealed + 1);
 }
 
-async fn rl4_a_rehashed_suffix_of_equal_size_is_told(world: World) {
+async fn rl4_a_rehashed_suffix_of_equal_size_is_reported(world: World) {
     let mut sealer = world.sealer();
     world.call();
     world.seal(&mut sealer).await;
-    let other =
+    let other_hash =
         "UPDATE chains SET head_hash = (SELECT head_hash FROM chains WHERE stream = 'admin') WHERE stream = 'access'";
-    world.in_audit(&[other]).await;
+    world.in_audit(&[other_hash]).await;
     world.call();
     world.seal(&mut sealer).await;
     assert_eq!(world.health.stall(Stream::Access), Some(StallReason::Foreign));
@@ -424,7 +425,7 @@ async fn rl6_an_older_audit_store_gets_every_entry_again(world: World) {
     let before = [world.hashes(Stream::Admin).await, world.hashes(Stream::Access).await];
     let listed = world.listed().await;
     for restart in [false, true] {
-        // As a backup of before the last two of each has it.
+        // A backup from before the last two entries of each chain.
         let mut restored = Vec::new();
         for stream in ["admin", "access"] {
             let chain = format!("(SELECT id FROM chains WHERE stream = '{stream}')");
@@ -442,7 +443,7 @@ async fn rl6_an_older_audit_store_gets_every_entry_again(world: World) {
         if restart {
             sealer = world.sealer();
         } else {
-            // Something new shows the running sealer that the store is not where it was.
+            // A new record makes the running sealer notice that the store was restored.
             world.mutate("five").await;
             world.call();
         }
@@ -453,15 +454,15 @@ async fn rl6_an_older_audit_store_gets_every_entry_again(world: World) {
             assert_eq!(
                 before[..],
                 after[..before.len()],
-                "the same entries, restart: {restart}"
+                "identical entries, restart: {restart}"
             );
         }
-        let again = world.listed().await;
-        assert_eq!((again.len(), &again[..4]), (5, &listed[..]));
+        let relisted = world.listed().await;
+        assert_eq!((relisted.len(), &relisted[..4]), (5, &listed[..]));
     }
 }
 
-async fn rl4_a_lease_that_nobody_can_have_does_not_stop_sealing(world: World) {
+async fn rl4_a_forged_lease_does_not_stop_sealing(world: World) {
     let mut sealer = world.sealer();
     world.mutate("one").await;
     world.seal(&mut sealer).await;
@@ -476,7 +477,7 @@ async fn rl4_a_lease_that_nobody_can_have_does_not_stop_sealing(world: World) {
     assert!(world.rows(Stream::Access).await.len() > 1);
 }
 
-async fn rl4_a_holder_that_does_not_seal_is_told(world: World) {
+async fn rl4_a_holder_that_does_not_seal_is_reported(world: World) {
     let mut sealer = world.sealer();
     world.mutate("one").await;
     world.seal(&mut sealer).await;
@@ -492,7 +493,7 @@ async fn rl4_a_holder_that_does_not_seal_is_told(world: World) {
     assert_eq!(
         world.health.stall(Stream::Admin),
         None,
-        "another instance may be about to"
+        "another instance may be about to seal the row"
     );
     world
         .in_policy(&["UPDATE audit_outbox SET created_at = created_at - 60000000"])
@@ -501,8 +502,8 @@ async fn rl4_a_holder_that_does_not_seal_is_told(world: World) {
     assert_eq!(world.health.stall(Stream::Admin), Some(StallReason::HeldElsewhere));
 }
 
-/// An entry with the right links, made by somebody who knows the format: of an unknown store, or under the next id.
-async fn rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed(world: World) {
+/// A forged entry with correct hashes and the next outbox id.
+async fn rl2_an_entry_that_no_mutation_wrote_is_reported_and_never_signed(world: World) {
     let mut sealer = world.sealer();
     world.mutate("one").await;
     world.seal(&mut sealer).await;
@@ -525,7 +526,7 @@ async fn rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed(world: Wor
     };
     let mut chain = Chain::resume(header.chain, head, []);
     let forged = chain
-        .entry(Draft::new(&Record::Admin(record), &SystemEntropy), header.time)
+        .entry(EncodedRecord::new(&Record::Admin(record), &SystemEntropy), header.time)
         .unwrap();
     let (bytes, openings, hash) = (
         world.blob(&forged.bytes),
@@ -544,7 +545,7 @@ async fn rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed(world: Wor
     world.seal(&mut sealer).await;
     assert!(
         world.store.outbox(0, 10).await.unwrap().is_empty(),
-        "what mutations wrote is sealed all the same"
+        "genuine rows are still sealed"
     );
     let admin = gw_audit::ChainId {
         stream: Stream::Admin,
@@ -556,19 +557,22 @@ async fn rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed(world: Wor
         .as_deref()
         .and_then(|note| note.lines().nth(1))
         .map_or(0, |size| size.parse().unwrap());
-    assert!(size <= header.seq + 1, "and nothing signed that covers it: {signed:?}");
+    assert!(
+        size <= header.seq + 1,
+        "no signature covers the forged entry: {signed:?}"
+    );
     let findings = world.findings(SecurityKind::TamperDetected).await;
     assert!(findings.contains(&"foreign_entry:2".to_owned()), "{findings:?}");
 }
 
-/// Entries behind the last signature have no root yet: the rows that the policy store keeps tell what they were.
-async fn rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again(world: World) {
+/// No signed root covers the entries after the last signature. The kept rows of the policy store show their content.
+async fn rl2_an_entry_rewritten_before_it_was_signed_is_reported_and_sealed_again(world: World) {
     for slug in ["one", "two"] {
         world.mutate(slug).await;
     }
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
-    // The last entry, hash and all, as somebody makes it who knows the format.
+    // Replace the last entry by a forged one with a correct hash.
     let rows = world.rows(Stream::Admin).await;
     let [.., before, last] = rows.as_slice() else {
         panic!("two entries and a genesis")
@@ -599,7 +603,7 @@ async fn rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again(wo
     });
     let mut chain = Chain::resume(header.chain, head, org);
     let forged = chain
-        .entry(Draft::new(&Record::Admin(record), &SystemEntropy), header.time)
+        .entry(EncodedRecord::new(&Record::Admin(record), &SystemEntropy), header.time)
         .unwrap();
     let (bytes, openings, hash) = (
         world.blob(&forged.bytes),
@@ -624,7 +628,7 @@ async fn rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again(wo
     assert!(findings.starts_with(&expected), "{findings:?}");
 }
 
-async fn rl9_rows_changed_while_nobody_looked_are_sealed_with_that_remark(world: World) {
+async fn rl9_rows_changed_while_no_sealer_ran_are_sealed_with_a_fault(world: World) {
     world.mutate("one").await;
     world.mutate("two").await;
     world
@@ -646,32 +650,37 @@ async fn rl9_rows_changed_while_nobody_looked_are_sealed_with_that_remark(world:
     );
 }
 
-async fn rl9_rows_deleted_while_nobody_looked_are_told(world: World) {
+async fn rl9_rows_deleted_while_no_sealer_ran_are_reported(world: World) {
     for slug in ["one", "two", "three", "four"] {
         world.mutate(slug).await;
     }
-    // The last one, and the database's own mark with it: the mark in the journal's directory is left.
+    // The attacker deletes the last row and lowers the database's mark, but cannot change the mark in the journal's
+    // directory.
     world
         .in_policy(&[
             "DELETE FROM audit_outbox WHERE id IN (2, 4)",
             "UPDATE policy_store SET last_outbox_id = 3",
         ])
         .await;
-    let mut sealer = world.sealer();
+    let trust = world.trust();
+    let mut sealer = world.sealer_with(Arc::clone(&trust));
+    assert!(!trust.alarm.is_raised());
     world.seal(&mut sealer).await;
-    let gone = Some(OutboxFault::Missing);
+    assert!(trust.alarm.is_raised(), "readiness shows it at once");
+    let missing = Some(OutboxFault::Missing);
     assert_eq!(
         world.listed().await,
-        [(1, None), (2, gone), (3, None), (4, gone)],
-        "the chain itself tells of it"
+        [(1, None), (2, missing), (3, None), (4, missing)],
+        "the chain records the gaps"
     );
     let findings = world.findings(SecurityKind::TamperDetected).await;
     assert!(findings.contains(&"outbox_gap:2..3".to_owned()), "{findings:?}");
     assert!(findings.contains(&"outbox_gap:4..5".to_owned()), "{findings:?}");
 }
 
-/// Verification reads the entry of a gap as a finding (`gw_audit::verify`), so a restart forgets nothing.
-async fn rl9_a_gap_stays_in_the_chain_and_is_told_once(world: World) {
+/// Verification reports the entry of a gap as a finding (`gw_audit::verify`), so the gap is reported after a restart
+/// too.
+async fn rl9_a_gap_stays_in_the_chain_and_is_reported_once(world: World) {
     let mut sealer = world.sealer();
     world.mutate("one").await;
     world.seal(&mut sealer).await;
@@ -683,34 +692,31 @@ async fn rl9_a_gap_stays_in_the_chain_and_is_told_once(world: World) {
         ])
         .await;
     world.seal(&mut sealer).await;
-    let gone = Some(OutboxFault::Missing);
-    assert_eq!(world.listed().await, [(1, None), (2, gone)]);
+    let missing = Some(OutboxFault::Missing);
+    assert_eq!(world.listed().await, [(1, None), (2, missing)]);
     let mut sealer = world.sealer();
     world.mutate("next").await;
     world.seal(&mut sealer).await;
     sign(&mut sealer).await;
     assert_eq!(
         world.listed().await,
-        [(1, None), (2, gone), (3, None)],
-        "no id is given twice"
+        [(1, None), (2, missing), (3, None)],
+        "no id is issued twice"
     );
     let admin = super::ADMIN_CHAIN;
     let signed = world.audit.last_checkpoint(admin).await.unwrap().expect("signed");
-    assert_eq!(
-        signed.lines().nth(1),
-        Some("4"),
-        "the gap keeps nothing from being signed"
-    );
+    assert_eq!(signed.lines().nth(1), Some("4"), "the gap does not prevent signing");
     let findings = world.findings(SecurityKind::TamperDetected).await;
-    let told: Vec<_> = findings
+    let gaps: Vec<_> = findings
         .iter()
         .filter(|reason| reason.starts_with("outbox_gap"))
         .collect();
-    assert_eq!(told, ["outbox_gap:2..3"], "{findings:?}");
+    assert_eq!(gaps, ["outbox_gap:2..3"], "{findings:?}");
 }
 
-/// A genuine row of a mutation that was rolled back, under the id of one that was kept: its code is right.
-async fn rl9_a_row_exchanged_after_its_commit_is_sealed_with_that_remark(world: World) {
+/// The attacker replaces a row by a genuine row of a rolled-back mutation with the same id, whose authentication code
+/// is valid.
+async fn rl9_a_row_exchanged_after_its_commit_is_sealed_with_a_fault(world: World) {
     mutate(&world.another_store().await, "rolled-back").await;
     world
         .in_policy(&[
@@ -734,14 +740,14 @@ async fn rl9_a_row_exchanged_after_its_commit_is_sealed_with_that_remark(world: 
     assert_eq!(findings, ["outbox_row:lost:1", "outbox_fault:replaced:1"]);
 }
 
-async fn rl9_an_id_that_nobody_gave_out_makes_no_gap(world: World) {
+async fn rl9_an_id_that_was_never_issued_makes_no_gap(world: World) {
     let mut sealer = world.sealer();
     world.mutate("one").await;
     let forged = "INSERT INTO audit_outbox (id, action, actor_external_id, created_at, resource_type) \
                   VALUES (9223372036854775807, 'delete', 'did:test:nobody', 1, 'user')";
     world.in_policy(&[forged]).await;
     world.seal(&mut sealer).await;
-    // Neither the running sealer nor the next one takes it for the highest id.
+    // Neither the running sealer nor the next one uses it as the highest id.
     for slug in ["two", "three"] {
         world.mutate(slug).await;
         sealer = world.sealer();
@@ -757,33 +763,33 @@ async fn rl5_a_lost_journal_is_reported_once_with_its_numbers(world: World) {
     let mut sealer = world.sealer();
     world.call();
     world.seal(&mut sealer).await;
-    // Another writer numbered twelve, and four of them were sealed before its directory was lost.
-    let gone = journal(world.place.path().join("gone"));
+    // Another writer numbered twelve records, none of which were sealed before its directory was lost.
+    let lost_journal = journal(world.dir.path().join("gone"));
     let mut chain = None;
     for _ in 0..11 {
-        let at = gone.append(AccessRecord::new("eth_call", 200)).unwrap();
+        let record = lost_journal.append(AccessRecord::new("eth_call", 200)).unwrap();
         chain = Some(ChainId {
-            stream: at.stream,
-            shard: gone.shard(),
+            stream: record.stream,
+            shard: lost_journal.shard(),
         });
     }
     let chain = chain.unwrap();
     world.store.note_journal_head(chain, 12).await.unwrap();
     let mut seen = HashMap::new();
     let mut trust = world.trust();
-    for look in 0..4 {
-        if look == 1 {
-            // A sign of life puts it off.
+    for check in 0..4 {
+        if check == 1 {
+            // A new record of the numbers delays the report.
             tokio::time::sleep(Duration::from_millis(2)).await;
             world.store.note_journal_head(chain, 12).await.unwrap();
         }
         assert!(!trust.alarm.is_raised());
-        journal_heads::look(&world.journal, &world.store, &world.audit, &trust, &mut seen)
+        journal_heads::report_lost_journals(&world.journal, &world.store, &world.audit, &trust, &mut seen)
             .await
             .unwrap();
         if trust.alarm.is_raised() {
-            // The second look of the instance that tells.
-            assert!(look >= 2);
+            // The second check after the last record of the numbers.
+            assert!(check >= 2);
             trust = world.trust();
         }
         let reported = world
@@ -793,24 +799,24 @@ async fn rl5_a_lost_journal_is_reported_once_with_its_numbers(world: World) {
             .unwrap()
             .iter()
             .any(|head| head.reported_at.is_some());
-        assert_eq!(reported, look >= 2, "look {look}");
+        assert_eq!(reported, check >= 2, "check {check}");
     }
-    // Told once; each instance shows it, and one that looks later, too.
-    let other = world.trust();
-    journal_heads::look(&world.journal, &world.store, &world.audit, &other, &mut seen)
+    // The event is recorded once, but every instance raises its alarm, also one that checks later.
+    let later_trust = world.trust();
+    journal_heads::report_lost_journals(&world.journal, &world.store, &world.audit, &later_trust, &mut seen)
         .await
         .unwrap();
-    assert!(other.alarm.is_raised());
+    assert!(later_trust.alarm.is_raised());
     let findings = world.findings(SecurityKind::JournalLost).await;
-    assert_eq!(findings, [format!("access/{}:0..12", gone.shard())]);
+    assert_eq!(findings, [format!("access/{}:0..12", lost_journal.shard())]);
 }
 
-async fn rl1_what_the_store_does_not_show_stays_in_the_backlog(world: World) {
+async fn rl1_records_stay_in_the_backlog_until_the_store_has_them(world: World) {
     let mut sealer = world.sealer();
     world.call();
     world.mutate("one").await;
     world.seal(&mut sealer).await;
-    // A store that says yes and keeps something else.
+    // A store that accepts entries but does not change the chain's size.
     let sqlite = world.audit_url.starts_with("sqlite");
     let lie: &[&str] = if sqlite {
         &[

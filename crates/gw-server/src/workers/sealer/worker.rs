@@ -1,5 +1,5 @@
-//! One chain's loop: a step, a rest, and a longer rest after a failure. Each chain has its own, so that none waits for a
-//! lock that another one met.
+//! The loop of one chain: a step, a short wait, and a longer wait after a failure. Each chain has its own loop, so that
+//! a chain that waits for a database lock does not delay the others.
 
 use super::{
     alarm::record,
@@ -16,21 +16,21 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// Entries of one transaction at most.
+/// Most entries per transaction.
 const BATCH: usize = 5000;
-/// Rest while there is nothing to do.
+/// Wait while there is nothing to seal.
 const IDLE: Duration = Duration::from_millis(100);
-/// Rest after a failure.
+/// Wait after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Where the entries of a chain come from.
+/// The source of a chain's entries.
 #[derive(Debug)]
 pub(super) enum Source {
     Journal(Box<JournalStream>),
     Outbox(Box<Outbox>),
 }
 
-/// What every chain's worker takes.
+/// The dependencies of every chain's worker.
 #[derive(Clone, Debug)]
 pub(super) struct Tools {
     pub(super) audit: AuditStore,
@@ -46,7 +46,7 @@ pub(super) struct ChainWorker {
     stream: Stream,
     source: Source,
     tools: Tools,
-    /// When the chain is tried again after a failure.
+    /// Time of the next attempt after a failure.
     retry_at: Option<Instant>,
 }
 
@@ -60,7 +60,7 @@ impl ChainWorker {
         }
     }
 
-    /// Seals until told to end.
+    /// Seals until `end` is cancelled.
     pub(super) async fn run(&mut self, end: &CancellationToken) {
         while !end.is_cancelled() {
             if !self.step().await {
@@ -69,16 +69,16 @@ impl ChainWorker {
         }
     }
 
-    /// Seals and signs what is left.
+    /// Seals and signs the remaining records.
     pub(super) async fn end(&mut self) -> anyhow::Result<()> {
         self.retry_at = None;
         while self.step().await {}
         self.sign().await
     }
 
-    /// Seals one batch and signs what is due; whether there may be more to seal at once.
+    /// Seals one batch, and signs if a signature is due. Returns whether more records may wait.
     pub(super) async fn step(&mut self) -> bool {
-        if self.retry_at.is_some_and(|at| at > Instant::now()) {
+        if self.retry_at.is_some_and(|time| time > Instant::now()) {
             return false;
         }
         match self.seal().await {
@@ -93,7 +93,7 @@ impl ChainWorker {
         }
     }
 
-    /// Signs whatever is not signed yet.
+    /// Signs the unsigned entries.
     pub(super) async fn sign(&mut self) -> anyhow::Result<()> {
         let (
             chain,
@@ -132,25 +132,25 @@ impl ChainWorker {
     fn failed(&mut self, error: &anyhow::Error) {
         self.retry_at = Some(Instant::now() + RETRY);
         let (stream, reason) = (self.stream, StallReason::of(error));
-        tracing::warn!(%stream, reason = reason.as_str(), error = format!("{error:#}"), "records wait to be sealed");
+        tracing::warn!(%stream, reason = reason.as_str(), error = format!("{error:#}"), "records could not be sealed; the sealer retries");
         if self.tools.health.note_failure(stream, reason) {
             tracing::error!(
                 %stream,
                 reason = reason.as_str(),
-                "records are not sealed for too long: check the audit store; `ledger-gateway audit verify` tells its state. \
-                 The journal keeps them until then"
+                "records have been waiting to be sealed for too long: check the audit store and run \
+                 `ledger-gateway audit verify`. The journal keeps the records"
             );
             let reason = format!("{stream}:{}", reason.as_str());
             record(&self.tools.journal, SecurityKind::SealingStalled, reason, None);
         }
     }
 
-    /// No rest before the next step.
+    /// Skips the wait before the next step.
     #[cfg(test)]
     pub(super) fn wake(&mut self) {
         self.retry_at = None;
         if let Source::Outbox(outbox) = &mut self.source {
-            outbox.look_at_once();
+            outbox.poll_at_once();
         }
     }
 }

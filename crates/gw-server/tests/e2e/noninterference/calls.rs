@@ -1,4 +1,4 @@
-//! Every JSON-RPC method, asked about everything that is planted.
+//! Calls of every JSON-RPC method about the planted data.
 
 use super::seed::{SLOT, SUMS, Side, UNKNOWN, balance_slot, recipient, third_wallet, wallets};
 use crate::{
@@ -10,10 +10,10 @@ use alloy_sol_types::SolCall;
 use gw_evm::{Class, Method};
 use serde_json::{Value, json};
 
-/// A method and its parameters; `<name>` in them stands for what has that name in each world.
+/// A method and its parameters. `<name>` in them is replaced by the value of this name in each world.
 pub(super) type Call = (&'static str, Value);
 
-/// What each world calls by the same address.
+/// Contracts that have the same address in both worlds.
 struct Addresses {
     vault: Address,
     maybe: Address,
@@ -23,7 +23,7 @@ struct Addresses {
 }
 
 impl Addresses {
-    fn of(side: &Side) -> Self {
+    fn new(side: &Side) -> Self {
         let address = |name: &str| side.names[name].parse().unwrap();
         Self {
             vault: address("vault"),
@@ -34,39 +34,39 @@ impl Addresses {
         }
     }
 
-    /// What is planted, and what holds it.
+    /// The addresses of planted wallets and contracts.
     fn planted(&self) -> Vec<Address> {
         let [left, right] = wallets();
         vec![left, right, third_wallet(), recipient(), self.vault, self.maybe]
     }
 }
 
-/// All reads but those that are asked slowly, and the sends that go wrong by themselves.
+/// All calls except those of [`slow`], including sends that fail.
 pub(super) fn reads(side: &Side) -> Vec<Call> {
-    let addresses = Addresses::of(side);
+    let addresses = Addresses::new(side);
     let quick = Method::ALL.iter().filter(|method| method.class() != Class::Trace);
     quick
         .flat_map(|method| {
-            of(*method, &addresses)
+            params(*method, &addresses)
                 .into_iter()
                 .map(|params| (method.as_str(), params))
         })
         .collect()
 }
 
-/// The methods that one caller may ask once a second.
+/// Calls of the methods that a caller may use once a second.
 pub(super) fn slow(side: &Side) -> Vec<Call> {
-    let addresses = Addresses::of(side);
+    let addresses = Addresses::new(side);
     let slow = Method::ALL.iter().filter(|method| method.class() == Class::Trace);
     slow.flat_map(|method| {
-        of(*method, &addresses)
+        params(*method, &addresses)
             .into_iter()
             .map(|params| (method.as_str(), params))
     })
     .collect()
 }
 
-/// Every method once, and whether it is a method at all: for the ways in that name an organization.
+/// One call of each method, and calls of two unknown methods, for the paths that name an organization.
 pub(super) fn each_once(side: &Side) -> Vec<Call> {
     let mut calls = reads(side);
     let mut last = "";
@@ -78,8 +78,8 @@ pub(super) fn each_once(side: &Side) -> Vec<Call> {
     calls
 }
 
-/// Pushes an address and does one thing with it, then returns the word.
-fn looks(opcode: u8, address: Address) -> Bytes {
+/// Init code that applies one opcode to an address and returns the resulting word.
+fn apply_opcode(opcode: u8, address: Address) -> Bytes {
     let code = [
         &[0x73][..],
         address.as_slice(),
@@ -89,24 +89,24 @@ fn looks(opcode: u8, address: Address) -> Bytes {
     code.into()
 }
 
-/// Returns the word that `opcode` pushes.
+/// Init code that returns the word that `opcode` pushes.
 fn word_of(opcode: u8) -> Bytes {
     vec![opcode, 0x60, 0, 0x52, 0x60, 0x20, 0x60, 0, 0xf3].into()
 }
 
-/// Sends a wei to the address, as long as it is asked to, and returns the gas that is left.
-fn pays(address: Address) -> Bytes {
-    let pays = [
+/// Init code that calls the address with a value of one wei and returns the remaining gas.
+fn pay_and_return_gas(address: Address) -> Bytes {
+    let call = [
         &[0x60, 0, 0x60, 0, 0x60, 0, 0x60, 0, 0x60, 1, 0x73][..],
         address.as_slice(),
         &[0x5a, 0xf1, 0x5a],
     ];
-    [pays.concat(), vec![0x60, 0, 0x52, 0x60, 0x20, 0x60, 0, 0xf3]]
+    [call.concat(), vec![0x60, 0, 0x52, 0x60, 0x20, 0x60, 0, 0xf3]]
         .concat()
         .into()
 }
 
-/// Calls to execute, direct and by contracts of the asker's bank.
+/// Call objects for execution, direct and through contracts of the caller's bank.
 fn executions(a: &Addresses) -> Vec<Value> {
     let mut calls = Vec::new();
     for address in a.planted() {
@@ -119,9 +119,9 @@ fn executions(a: &Addresses) -> Vec<Value> {
             json!({"to": a.payer, "value": "0x5", "data": Bytes::from(payCall { to: address, value: U256::from(1) }.abi_encode())}),
         ]);
         for opcode in [0x31, 0x3b, 0x3f] {
-            calls.push(json!({"data": looks(opcode, address)}));
+            calls.push(json!({"data": apply_opcode(opcode, address)}));
         }
-        calls.push(json!({"data": pays(address)}));
+        calls.push(json!({"data": pay_and_return_gas(address)}));
     }
     for inner in [
         balance_of(recipient()),
@@ -139,7 +139,7 @@ fn executions(a: &Addresses) -> Vec<Value> {
             calls.push(json!({"to": a.forwarder, "data": data}));
         }
     }
-    // BASEFEE, GASPRICE, BLOBBASEFEE, and a price between the two base fees.
+    // BASEFEE, GASPRICE, BLOBBASEFEE, and a gas price between the two base fees.
     calls.extend([0x48, 0x3a, 0x4a].map(|opcode| json!({"data": word_of(opcode)})));
     for price in ["maxFeePerGas", "gasPrice"] {
         calls.push(json!({"to": recipient(), price: "0x2cb41780"}));
@@ -170,7 +170,7 @@ fn log_filters(a: &Addresses) -> Vec<Value> {
     filters
 }
 
-/// Slots of the vault: what is planted, its supply, the recipient's and a wallet's balance.
+/// Storage slots of the vault: the planted one, its supply, and the balances of the recipient and of a wallet.
 fn slots() -> Vec<B256> {
     vec![
         B256::from(U256::from(SLOT)),
@@ -180,7 +180,8 @@ fn slots() -> Vec<B256> {
     ]
 }
 
-fn of(method: Method, a: &Addresses) -> Vec<Value> {
+/// The parameters of each call of a method.
+fn params(method: Method, a: &Addresses) -> Vec<Value> {
     let planted = || a.planted().into_iter();
     let hashes = || ["<tx>", "<payment>", "<acted>", "<other_tx>", "<other_acted>"].into_iter();
     let tags = ["latest", "<block>", "pending", "safe", "earliest"];
@@ -207,10 +208,10 @@ fn of(method: Method, a: &Addresses) -> Vec<Value> {
         Method::Sha3 => vec![json!(["0x68"])],
         Method::GetBalance | Method::GetTransactionCount | Method::GetCode => {
             let latest = planted().map(|address| json!([address, "latest"]));
-            let other = tags.into_iter().skip(1).map(|tag| json!([wallets()[0], tag]));
+            let other_tags = tags.into_iter().skip(1).map(|tag| json!([wallets()[0], tag]));
             let contract = ["pending", "<block>"].map(|tag| json!([a.maybe, tag]));
             let by_hash = [wallets()[0], a.vault].map(|address| json!([address, {"blockHash": "<block_hash>"}]));
-            latest.chain(other).chain(contract).chain(by_hash).collect()
+            latest.chain(other_tags).chain(contract).chain(by_hash).collect()
         }
         Method::GetStorageAt => {
             let slot = |address: Address| slots().into_iter().map(move |slot| json!([address, slot, "latest"]));
@@ -230,7 +231,7 @@ fn of(method: Method, a: &Addresses) -> Vec<Value> {
             let latest = executions(a).into_iter().map(|call| json!([call, "latest"]));
             latest.chain(history).chain([overrides]).chain(as_wallet).collect()
         }
-        // The same runs as calls; every third is enough to see that they are judged as calls are.
+        // The same executions as for `eth_call`. Every third is enough to show that the same checks apply.
         Method::EstimateGas => {
             let as_wallet = wallets().map(|from| json!({"from": from, "to": recipient(), "value": "0x1"}));
             executions(a)
@@ -283,7 +284,7 @@ fn of(method: Method, a: &Addresses) -> Vec<Value> {
         Method::GetBlockReceipts => vec![json!(["<block>"]), json!(["latest"]), json!(["<block_hash>"])],
         Method::GetUncleByBlockHashAndIndex => vec![json!(["<block_hash>", "0x0"])],
         Method::GetUncleByBlockNumberAndIndex => vec![json!(["<block>", "0x0"])],
-        // What a filter answers is asked after this by its name.
+        // The created filters are read afterwards, see `Worlds::reads`.
         Method::NewFilter => log_filters(a)
             .into_iter()
             .take(6)
@@ -294,7 +295,7 @@ fn of(method: Method, a: &Addresses) -> Vec<Value> {
             vec![json!(["0x00000000000000000000000000000001"]), json!([UNKNOWN])]
         }
         Method::Subscribe => vec![json!(["newHeads"]), json!(["logs", {"address": a.vault}])],
-        // Sends that are taken change the chain: they come last, see `sends`.
+        // Accepted sends change the chain, so they come last, see `sends`.
         Method::SendTransaction => wallets()
             .map(|from| json!([{"from": from, "to": a.vault, "data": "0x00"}]))
             .into(),
@@ -302,18 +303,18 @@ fn of(method: Method, a: &Addresses) -> Vec<Value> {
     }
 }
 
-/// What somebody sends who wants to know: a payment to each planted wallet, calls into planted contracts, direct and by
-/// contracts of their own, and code that looks.
+/// Transactions that try to find out planted data: payments to the planted wallets, calls of planted contracts,
+/// directly and through own contracts, and init code that inspects addresses. Each is target, value in wei and input.
 pub(super) fn sends(side: &Side) -> Vec<(Option<Address>, u64, Bytes)> {
-    let a = Addresses::of(side);
+    let a = Addresses::new(side);
     let [left, right] = wallets();
     let mut sends = vec![
         (Some(left), 1, Bytes::new()),
         (Some(right), 1, Bytes::new()),
         (Some(a.vault), 0, transfer(recipient(), SUMS[0])),
         (Some(a.maybe), 0, Bytes::from(vec![0x85, 0xbb, 0x7d, 0x69])),
-        (None, 0, looks(0x31, left)),
-        (None, 0, looks(0x3b, a.maybe)),
+        (None, 0, apply_opcode(0x31, left)),
+        (None, 0, apply_opcode(0x3b, a.maybe)),
         (
             Some(a.payer),
             5,
@@ -338,8 +339,8 @@ pub(super) fn sends(side: &Side) -> Vec<(Option<Address>, u64, Bytes)> {
     sends
 }
 
-/// What is asked about a transaction that was just sent.
-pub(super) fn of_sent(hash: &str) -> Vec<Call> {
+/// Calls about a transaction that was just sent.
+pub(super) fn about_sent(hash: &str) -> Vec<Call> {
     vec![
         ("eth_getTransactionReceipt", json!([hash])),
         ("eth_getTransactionByHash", json!([hash])),

@@ -1,30 +1,30 @@
-//! Whether two answers are the same bytes, but for what each gateway makes up by itself.
+//! Compares two responses byte by byte, except for values that each gateway generates.
 //!
-//! What is not compared literally, and nothing else:
-//! - ids that the gateway generates: an id of one world stands for one id of the other, for the whole of the test. Ids of
-//!   what the asker may not see stand for nothing, so an answer that holds one differs;
-//! - hashes of blocks, by their number: they are digests of everything in the block;
-//! - the order of the few lists that come in the order of ids ([`UNORDERED`]);
-//! - moments (RFC 3339, and the members of [`MOMENTS`]), spans (`duration_ms`) and secrets ([`SECRETS`]);
+//! Only these are not compared literally:
+//! - ids that the gateway generates: each id of one world corresponds to one id of the other during the whole test. Ids
+//!   that the caller may not see correspond to no id, so a response that contains one differs;
+//! - hashes of blocks, which correspond by block number: they are digests of everything in the block;
+//! - the order of the few lists that are ordered by id ([`UNORDERED`]);
+//! - times (RFC 3339, and the members of [`MOMENTS`], which include durations) and secrets ([`SECRETS`]);
 //! - the gateway's own address, which has another port in each world;
-//! - the headers of [`HEADERS`], and for how long `Retry-After` asks to wait: the worlds are asked a moment apart.
+//! - the headers of [`HEADERS`] and the value of `Retry-After`, because the two requests are sent a moment apart.
 
-use crate::harness::Answer;
+use crate::harness::Response;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
 };
 
-/// When it was answered, and how long the body is, which is compared itself.
+/// Headers that are not compared: the time, and the length of the body, which is compared itself.
 const HEADERS: [&str; 2] = ["date", "content-length"];
 
-/// The secret of a login just begun.
+/// The header with the secret of a new login.
 const LOGIN_SECRET: &str = "x-login-secret";
 
 const RETRY_AFTER: &str = "retry-after";
 
-/// Members whose strings are drawn by chance.
+/// Members with random string values.
 const SECRETS: [&str; 15] = [
     "access_token",
     "refresh_token",
@@ -40,14 +40,14 @@ const SECRETS: [&str; 15] = [
     "oauth_session_id",
     "callbackUrl",
     "reason",
-    // A digest of a record, which holds ids and moments.
+    // The digest of a record that contains ids and times.
     "entry_hash",
 ];
 
-/// The text to sign holds the nonce; everywhere else a message is compared.
+/// The route whose `message` is not compared, because it contains the nonce. Elsewhere `message` is compared.
 const CHALLENGE: &str = "/eth/link/challenge";
 
-/// Members that hold a number of seconds or milliseconds.
+/// Members with times or durations, as numbers.
 const MOMENTS: [&str; 8] = [
     "duration_us",
     "upstream_ms",
@@ -59,11 +59,11 @@ const MOMENTS: [&str; 8] = [
     "expires_time",
 ];
 
-/// Routes whose lists come in the order of generated ids, or whose members are named by them. Their answers are compared as
-/// sets.
+/// Routes whose lists are ordered by generated ids, or whose members have ids as names. Their responses are compared
+/// without regard to order.
 const UNORDERED: [&str; 5] = ["/access/check", "/dry-run", "/sync-check", "/grant-summary", "/me/orgs"];
 
-/// Which id of the left world stands for which of the right one.
+/// The correspondence between ids and digests of the left world and of the right one.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
     right: BTreeMap<String, String>,
@@ -71,10 +71,10 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Pairs two words, unless one of them has another partner.
+    /// Pairs two values. Returns false if one of them is paired with another value.
     pub(super) fn pair(&mut self, left: &str, right: &str) -> bool {
         match (self.right.get(left), self.left.get(right)) {
-            (Some(known), _) => known == right,
+            (Some(partner), _) => partner == right,
             (None, Some(_)) => false,
             (None, None) => {
                 self.right.insert(left.to_owned(), right.to_owned());
@@ -95,13 +95,13 @@ enum Piece<'a> {
 
 fn is_id(text: &[u8]) -> bool {
     text.len() == 36
-        && text.iter().enumerate().all(|(at, byte)| match at {
+        && text.iter().enumerate().all(|(index, byte)| match index {
             8 | 13 | 18 | 23 => *byte == b'-',
             _ => byte.is_ascii_hexdigit(),
         })
 }
 
-/// A filter's or a subscription's: 128 bits, and no digit more.
+/// Whether the text is the id of a filter or subscription: 128 bits in hex, and no hex digit follows.
 fn is_handle(text: &[u8], next: Option<&u8>) -> bool {
     text.len() == 34
         && text.starts_with(b"0x")
@@ -109,7 +109,8 @@ fn is_handle(text: &[u8], next: Option<&u8>) -> bool {
         && !next.is_some_and(u8::is_ascii_hexdigit)
 }
 
-/// The length of the number that stands for a record: made of its digest, so longer than one that counts.
+/// The length of a record's id at `at`, if there is one. It is derived from the record's digest and so has more digits
+/// than a sequence number.
 fn record_number(text: &[u8], at: usize) -> Option<usize> {
     const MEMBER: &[u8] = b"\"id\":";
     let begins = at >= MEMBER.len() && &text[at - MEMBER.len()..at] == MEMBER;
@@ -121,11 +122,11 @@ fn is_digest(text: &[u8]) -> bool {
     text.len() == 66 && text.starts_with(b"0x") && text[2..].iter().all(u8::is_ascii_hexdigit)
 }
 
-/// The length of the moment that `text` begins with, `2026-11-22T15:45:42.123456Z` or without a fraction.
+/// The length of the timestamp at the start of `text`, `2026-11-22T15:45:42.123456Z` or without a fraction.
 fn moment(text: &[u8]) -> Option<usize> {
     let shape = b"dddd-dd-ddTdd:dd:dd";
-    let head = text.get(..shape.len())?;
-    let fits = head.iter().zip(shape).all(|(byte, shape)| match shape {
+    let prefix = text.get(..shape.len())?;
+    let fits = prefix.iter().zip(shape).all(|(byte, shape)| match shape {
         b'd' => byte.is_ascii_digit(),
         shape => byte == shape,
     });
@@ -136,7 +137,7 @@ fn moment(text: &[u8]) -> Option<usize> {
 }
 
 fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let (bytes, mut found, mut at, mut from) = (text.as_bytes(), Vec::new(), 0, 0);
+    let (bytes, mut pieces, mut at, mut text_start) = (text.as_bytes(), Vec::new(), 0, 0);
     while at < bytes.len() {
         let special = if bytes.get(at..at + 36).is_some_and(is_id) {
             Some((36, Piece::Id(&text[at..at + 36])))
@@ -154,20 +155,20 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
         };
         match special {
             Some((length, piece)) => {
-                if from < at {
-                    found.push(Piece::Text(&text[from..at]));
+                if text_start < at {
+                    pieces.push(Piece::Text(&text[text_start..at]));
                 }
-                found.push(piece);
+                pieces.push(piece);
                 at += length;
-                from = at;
+                text_start = at;
             }
             None => at += 1,
         }
     }
-    if from < text.len() {
-        found.push(Piece::Text(&text[from..]));
+    if text_start < text.len() {
+        pieces.push(Piece::Text(&text[text_start..]));
     }
-    found
+    pieces
 }
 
 /// Every id in a text.
@@ -179,8 +180,9 @@ pub(super) fn ids(text: &str) -> BTreeSet<String> {
     ids.collect()
 }
 
-/// `text` without the values of these members: strings up to their quote, numbers up to their end.
-fn without(text: String, members: &[&str], is_end: fn(char) -> bool, opening: &str) -> String {
+/// Removes the values of these members from `text`. `opening` is the text between colon and value, `is_end` finds the
+/// first character after the value.
+fn without_values(text: String, members: &[&str], is_end: fn(char) -> bool, opening: &str) -> String {
     members.iter().fold(text, |text, name| {
         let member = format!("\"{name}\":{opening}");
         let mut parts = text.split(&member);
@@ -191,8 +193,8 @@ fn without(text: String, members: &[&str], is_end: fn(char) -> bool, opening: &s
     })
 }
 
-/// Status, headers and body as one text.
-pub(super) fn comparable_text(answer: &Answer, path: &str, own_url: &str) -> String {
+/// Status, headers and body as one text, without the values that are not compared.
+pub(super) fn comparable_text(answer: &Response, path: &str, own_url: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (name, value) in &answer.headers {
         if HEADERS.contains(&name.as_str()) {
@@ -223,37 +225,38 @@ pub(super) fn comparable_text(answer: &Answer, path: &str, own_url: &str) -> Str
         .map(|(_, port)| format!("\"{port}\""))
         .unwrap_or_default();
     let text = text.replace(own_url, "<gateway>").replace(&port, "\"<port>\"");
-    let text = without(text, &SECRETS, |c| c == '"', "\"");
-    let text = without(text, &MOMENTS, |c| !(c.is_ascii_digit() || c == '.'), "");
+    let text = without_values(text, &SECRETS, |c| c == '"', "\"");
+    let text = without_values(text, &MOMENTS, |c| !(c.is_ascii_digit() || c == '.'), "");
     if path.ends_with(CHALLENGE) {
-        without(text, &["message"], |c| c == '"', "\"")
+        without_values(text, &["message"], |c| c == '"', "\"")
     } else {
         text
     }
 }
 
-/// Whether two answers are the same but for what is paired; `hidden` is paired with nothing.
-pub(super) fn same(left: &str, right: &str, pairs: &mut Pairs, hidden: &BTreeSet<String>) -> bool {
+/// Whether two responses are the same except for paired ids and digests. Ids in `hidden` are never paired.
+pub(super) fn is_same(left: &str, right: &str, pairs: &mut Pairs, hidden: &BTreeSet<String>) -> bool {
     let (left, right) = (pieces(left), pieces(right));
     left.len() == right.len()
         && left.iter().zip(&right).all(|(left, right)| match (left, right) {
             (Piece::Id(left), Piece::Id(right)) => {
                 !hidden.contains(*left) && !hidden.contains(*right) && pairs.pair(left, right)
             }
-            (Piece::Digest(one), Piece::Digest(other)) => {
-                one == other || pairs.right.get(*one).is_some_and(|known| known == other)
+            (Piece::Digest(left), Piece::Digest(right)) => {
+                left == right || pairs.right.get(*left).is_some_and(|partner| partner == right)
             }
             (left, right) => left == right,
         })
 }
 
-/// Whether the answers of a route are compared as sets.
+/// Whether the responses of a route are compared without regard to order.
 pub(super) fn is_unordered(path: &str) -> bool {
     UNORDERED.iter().any(|end| path.ends_with(end))
 }
 
-/// The same without regard to order: an id that is paired is its partner, one that is neither paired nor hidden is any.
-pub(super) fn same_sets(left: &str, right: &str, pairs: &Pairs, hidden: &BTreeSet<String>) -> bool {
+/// Like [`is_same`], without regard to order. A paired id equals its partner only. Ids that are neither paired nor
+/// hidden all equal each other.
+pub(super) fn is_same_unordered(left: &str, right: &str, pairs: &Pairs, hidden: &BTreeSet<String>) -> bool {
     let read = |text: &str, is_left: bool| {
         let (head, body) = text.split_once("\n\n")?;
         let mut plain = String::new();
@@ -293,31 +296,36 @@ mod tests {
     const B: &str = "22222222-2222-4222-8222-222222222222";
 
     #[test]
-    fn ids_correspond_one_to_one_and_hidden_ones_to_nothing() {
+    fn ids_correspond_one_to_one_and_hidden_ids_to_none() {
         let (mut pairs, nothing) = (Pairs::default(), BTreeSet::new());
-        assert!(same(
+        assert!(is_same(
             &format!("{A} at 2026-11-22T15:45:42.1Z"),
             &format!("{B} at 2026-11-22T15:45:43Z"),
             &mut pairs,
             &nothing
         ));
-        assert!(!same(A, A, &mut pairs, &nothing), "it stands for another already");
-        assert!(!same(B, B, &mut pairs, &nothing));
-        assert!(!same(A, B, &mut pairs, &BTreeSet::from([A.to_owned()])));
-        assert!(!same("a", "b", &mut pairs, &nothing));
+        assert!(
+            !is_same(A, A, &mut pairs, &nothing),
+            "the id is paired with another one"
+        );
+        assert!(!is_same(B, B, &mut pairs, &nothing));
+        assert!(!is_same(A, B, &mut pairs, &BTreeSet::from([A.to_owned()])));
+        assert!(!is_same("a", "b", &mut pairs, &nothing));
         let digest = |byte: &str| format!("0x{}", byte.repeat(32));
         assert!(
-            !same(&digest("aa"), &digest("bb"), &mut pairs, &nothing),
-            "a digest that nobody paired"
+            !is_same(&digest("aa"), &digest("bb"), &mut pairs, &nothing),
+            "an unpaired digest"
         );
-        assert!(pairs.pair(&digest("aa"), &digest("bb")) && same(&digest("aa"), &digest("bb"), &mut pairs, &nothing));
+        assert!(
+            pairs.pair(&digest("aa"), &digest("bb")) && is_same(&digest("aa"), &digest("bb"), &mut pairs, &nothing)
+        );
     }
 
     #[test]
-    fn only_the_values_of_the_named_members_are_taken_out() {
+    fn only_the_values_of_the_named_members_are_removed() {
         let text = r#"{"access_token":"x","note":"n","iat":12,"kyc":true}"#.to_owned();
-        let text = without(text, &SECRETS, |c| c == '"', "\"");
-        let text = without(text, &MOMENTS, |c| !(c.is_ascii_digit() || c == '.'), "");
+        let text = without_values(text, &SECRETS, |c| c == '"', "\"");
+        let text = without_values(text, &MOMENTS, |c| !(c.is_ascii_digit() || c == '.'), "");
         assert_eq!(text, r#"{"access_token":"","note":"n","iat":,"kyc":true}"#);
     }
 }

@@ -1,15 +1,16 @@
-//! Noninterference over the whole HTTP surface (spec/30 I5 and I10, HD30, HD40): two worlds differ in one bank's private
-//! matters, everybody else asks every route and every method about exactly those, and every answer is the same bytes.
+//! Noninterference over the whole HTTP surface (spec/30 I5 and I10, HD30, HD40). Two worlds differ in the private data
+//! of one bank. Every other caller sends requests about this data to every route and method of both worlds, and each
+//! pair of responses must have the same bytes.
 //!
-//! `/rpc` over random worlds is tested in `gw-rpc/tests/it/hidden`; here are the real binary, a real node, and the whole
-//! surface. What is compared, and what is not, stands in [`compare`].
+//! `gw-rpc/tests/it/hidden` tests `/rpc` over random worlds. This test uses the real binary, a real node and all
+//! routes. [`compare`] lists what is compared and what is not.
 
 mod calls;
 mod compare;
 mod routes;
 mod seed;
 
-use crate::harness::{self, Answer};
+use crate::harness::{self, Response};
 use alloy_primitives::B256;
 use bytes::Bytes;
 use compare::Pairs;
@@ -19,22 +20,23 @@ use seed::{Planted, Role, Side, recipient, seed, wallets};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Two worlds, and what was found about them so far.
+/// Two worlds, and the differences found so far.
 struct Worlds {
     left: Side,
     right: Side,
     pairs: Pairs,
-    /// Numbers the questions: their correlation ids are the same in both worlds.
-    asked: usize,
+    /// The number of requests so far. It is part of their correlation ids, which are the same in both worlds.
+    request_count: usize,
+    /// Descriptions of the requests whose responses differ.
     different: Vec<String>,
-    /// One of the gateways was not ready for a moment.
-    late: bool,
-    /// Controls that found nothing.
-    unseen: Vec<String>,
+    /// Whether one of the gateways was unavailable (503) for a moment.
+    had_unavailable: bool,
+    /// Controls whose responses do not differ.
+    failed_controls: Vec<String>,
 }
 
-/// The text with the names replaced by what they stand for in this world.
-fn rendered(text: &str, names: &BTreeMap<&'static str, String>) -> String {
+/// Replaces each `<name>` by its value in this world.
+fn render(text: &str, names: &BTreeMap<&'static str, String>) -> String {
     if !text.contains('<') {
         return text.to_owned();
     }
@@ -43,15 +45,15 @@ fn rendered(text: &str, names: &BTreeMap<&'static str, String>) -> String {
     })
 }
 
-async fn ask(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> Answer {
-    let path = rendered(&question.path, &side.names);
+async fn send(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> Response {
+    let path = render(&question.path, &side.names);
     let mut headers = vec![("x-correlation-id", id)];
     if let Some((name, value)) = &role.header {
         headers.push((name, value));
     }
     let body = question.body.as_ref().map(|body| match body {
         Value::String(text) => text.clone(),
-        body => rendered(&body.to_string(), &side.names),
+        body => render(&body.to_string(), &side.names),
     });
     let mut request = http::Request::builder()
         .method(question.method.as_str())
@@ -71,7 +73,8 @@ async fn ask(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> 
     harness::send(&side.gw.http, request).await
 }
 
-/// `<name>` in place of a value. A quantity is replaced as a whole only: a block's number may begin its hash.
+/// Replaces `value` by `<name>`. A short quantity is replaced only if no hex digit follows, because a block's number
+/// may be a prefix of its hash.
 fn replace_whole(text: &str, value: &str, name: &str) -> String {
     let is_quantity = value.starts_with("0x") && value.len() < 20;
     let mut parts = text.split(value);
@@ -86,22 +89,23 @@ fn replace_whole(text: &str, value: &str, name: &str) -> String {
     replaced
 }
 
-/// Asks until the gateway knows its policy: under load it may miss the moment to confirm it, and says so to everybody.
-async fn ask_when_ready(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> (Answer, bool) {
+/// Sends the request until the response is not 503. Under load the gateway may fail to confirm its policy in time and
+/// refuses every caller. Also returns whether there was a 503.
+async fn send_when_available(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> (Response, bool) {
     for n in 0..50 {
-        let answer = ask(side, role, question, id).await;
+        let answer = send(side, role, question, id).await;
         if answer.status != 503 {
             return (answer, n > 0);
         }
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     }
-    panic!("the gateway does not get ready for {question:?}");
+    panic!("the gateway responds with 503 to {question:?} for ten seconds");
 }
 
 impl Worlds {
     #[expect(
         clippy::disallowed_methods,
-        reason = "both chains begin at one moment, near the gateways' own clock"
+        reason = "both chains start at the same time, near the time of the gateways"
     )]
     async fn start(planted: Planted) -> Self {
         let now = std::time::SystemTime::now()
@@ -116,12 +120,12 @@ impl Worlds {
                 pairs.pair(left, right);
             }
         }
-        for (name, other) in [("tx", "other_tx"), ("acted", "other_acted")] {
-            left.names.insert(other, right.names[name].clone());
-            right.names.insert(other, left.names[name].clone());
+        for (name, other_name) in [("tx", "other_tx"), ("acted", "other_acted")] {
+            left.names.insert(other_name, right.names[name].clone());
+            right.names.insert(other_name, left.names[name].clone());
         }
         if planted == Planted::Wallet {
-            // The bank sees what its member sent, only not from where.
+            // The bank sees the transaction that its member sent, but not its sender address.
             pairs.pair(&left.names["acted"], &right.names["acted"]);
         }
         for name in ["vault", "maybe", "probe", "forwarder", "payer", "block"] {
@@ -131,10 +135,10 @@ impl Worlds {
             left,
             right,
             pairs,
-            asked: 0,
+            request_count: 0,
             different: Vec::new(),
-            unseen: Vec::new(),
-            late: false,
+            failed_controls: Vec::new(),
+            had_unavailable: false,
         }
     }
 
@@ -143,23 +147,23 @@ impl Worlds {
         (find(&self.left), find(&self.right))
     }
 
-    /// Asks one question in both worlds; whether the answers are the same.
-    async fn ask(&mut self, who: &(Role, Role), question: &RequestTemplate) -> Option<(Answer, Answer)> {
-        let id = format!("noninterference-{}", self.asked);
-        self.asked += 1;
+    /// Sends one request in both worlds. Returns the responses if they are the same.
+    async fn compare(&mut self, roles: &(Role, Role), question: &RequestTemplate) -> Option<(Response, Response)> {
+        let id = format!("noninterference-{}", self.request_count);
+        self.request_count += 1;
         let records = question.path.starts_with("/api/v1/admin/logs");
         let ((left, left_late), (right, right_late)) = tokio::join!(
-            ask_when_ready(&self.left, &who.0, question, &id),
-            ask_when_ready(&self.right, &who.1, question, &id)
+            send_when_available(&self.left, &roles.0, question, &id),
+            send_when_available(&self.right, &roles.1, question, &id)
         );
-        let text_of = |answer: &Answer, side: &Side| {
+        let text_of = |answer: &Response, side: &Side| {
             let text = compare::comparable_text(answer, &question.path, &side.gw.url);
             question
-                .named(&side.names)
+                .used_names(&side.names)
                 .fold(text, |text, (name, value)| replace_whole(&text, value, name))
         };
-        let (one, other) = (text_of(&left, &self.left), text_of(&right, &self.right));
-        let hidden = if who.0.insider {
+        let (left_text, right_text) = (text_of(&left, &self.left), text_of(&right, &self.right));
+        let hidden = if roles.0.insider {
             BTreeSet::new()
         } else {
             self.left.hidden.union(&self.right.hidden).cloned().collect()
@@ -167,41 +171,44 @@ impl Worlds {
         for answer in [&left, &right] {
             assert!(answer.status < 500, "{question:?}: {}", answer.body);
         }
-        self.late |= left_late || right_late;
-        if records && self.late {
-            // What was refused stands in the records, of one world only.
+        self.had_unavailable |= left_late || right_late;
+        if records && self.had_unavailable {
+            // The access log has records of the refused requests in one world only.
             return None;
         }
-        let as_sets = compare::is_unordered(&question.path) && compare::same_sets(&one, &other, &self.pairs, &hidden);
-        if as_sets || compare::same(&one, &other, &mut self.pairs, &hidden) {
+        let same_unordered = compare::is_unordered(&question.path)
+            && compare::is_same_unordered(&left_text, &right_text, &self.pairs, &hidden);
+        if same_unordered || compare::is_same(&left_text, &right_text, &mut self.pairs, &hidden) {
             return Some((left, right));
         }
         let body = question.body.as_ref().map(Value::to_string).unwrap_or_default();
         let question = format!("{} {} {body}", question.method, question.path);
         self.different.push(format!(
-            "{} asks {question}\nleft:  {one}\nright: {other}\n",
-            who.0.name
+            "{} sends {question}\nleft:  {left_text}\nright: {right_text}\n",
+            roles.0.name
         ));
         None
     }
 
-    async fn call(&mut self, who: &(Role, Role), method: &str, params: &Value) -> Option<(Answer, Answer)> {
-        if who.0.rpc == who.1.rpc {
-            return self.ask(who, &RequestTemplate::rpc(&who.0.rpc, method, params)).await;
+    async fn call(&mut self, roles: &(Role, Role), method: &str, params: &Value) -> Option<(Response, Response)> {
+        if roles.0.rpc == roles.1.rpc {
+            return self
+                .compare(roles, &RequestTemplate::rpc(&roles.0.rpc, method, params))
+                .await;
         }
         // A personal URL has a secret of its own in each world.
-        self.left.names.insert("rpc", who.0.rpc.clone());
-        self.right.names.insert("rpc", who.1.rpc.clone());
+        self.left.names.insert("rpc", roles.0.rpc.clone());
+        self.right.names.insert("rpc", roles.1.rpc.clone());
         let question = RequestTemplate::rpc("<rpc>", method, params);
-        self.ask(who, &question).await
+        self.compare(roles, &question).await
     }
 
-    /// Every read, and the filters that were made on the way.
-    async fn reads(&mut self, who: &(Role, Role)) {
+    /// Sends every read, and then reads the filters that these calls created.
+    async fn reads(&mut self, roles: &(Role, Role)) {
         let mut filters = Vec::new();
         for (method, params) in calls::reads(&self.left) {
-            let said = self.call(who, method, &params).await;
-            if let (true, Some((left, right))) = (method.starts_with("eth_new"), said)
+            let response = self.call(roles, method, &params).await;
+            if let (true, Some((left, right))) = (method.starts_with("eth_new"), response)
                 && left.status == 200
             {
                 filters.push((left.json()["result"].clone(), right.json()["result"].clone()));
@@ -212,44 +219,44 @@ impl Worlds {
             self.left.names.insert("filter", text(&left));
             self.right.names.insert("filter", text(&right));
             for method in ["eth_getFilterLogs", "eth_getFilterChanges", "eth_uninstallFilter"] {
-                self.call(who, method, &json!(["<filter>"])).await;
+                self.call(roles, method, &json!(["<filter>"])).await;
             }
         }
-        // By the name of an organization.
-        if who.0.rpc == "/rpc" {
+        // Every method, with an organization in the path.
+        if roles.0.rpc == "/rpc" {
             let calls = calls::each_once(&self.left);
             for org in ["/rpc/<meridian>", "/rpc/<volta>"] {
-                let mut named = who.clone();
-                for role in [&mut named.0, &mut named.1] {
+                let mut org_roles = roles.clone();
+                for role in [&mut org_roles.0, &mut org_roles.1] {
                     org.clone_into(&mut role.rpc);
                 }
                 for (method, params) in &calls {
-                    self.call(&named, method, params).await;
+                    self.call(&org_roles, method, params).await;
                 }
             }
         }
     }
 
-    /// What one caller may ask once a second only.
+    /// Sends the calls that a caller may make once a second only.
     async fn slow(&mut self, names: &[&str]) {
         for (method, params) in calls::slow(&self.left) {
             tokio::time::sleep(std::time::Duration::from_millis(1050)).await;
             for name in names {
-                let who = self.role(name);
-                self.call(&who, method, &params).await;
+                let roles = self.role(name);
+                self.call(&roles, method, &params).await;
             }
         }
     }
 
-    async fn routes(&mut self, who: &(Role, Role), questions: &[RequestTemplate]) {
+    async fn routes(&mut self, roles: &(Role, Role), questions: &[RequestTemplate]) {
         for question in questions {
-            self.ask(who, question).await;
+            self.compare(roles, question).await;
         }
     }
 
-    /// The calls so far are in the store.
+    /// Waits until the records of the calls so far are in the store.
     async fn settle(&mut self) {
-        let marker = format!("marker-{}", self.asked);
+        let marker = format!("marker-{}", self.request_count);
         for side in [&self.left, &self.right] {
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []});
             side.gw
@@ -257,12 +264,12 @@ impl Worlds {
                 .await
                 .expect(200);
             for _ in 0..200 {
-                let found = side
+                let logs = side
                     .gw
                     .admin("GET", &format!("/logs?correlation_id={marker}"), None)
                     .await
                     .expect(200);
-                if found.to_string().contains(&marker) {
+                if logs.to_string().contains(&marker) {
                     break;
                 }
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -278,9 +285,9 @@ impl Worlds {
             .expect(200)
     }
 
-    /// Sends what the role can send, and looks at what became of it.
-    async fn sends(&mut self, who: &(Role, Role)) {
-        let Some(key) = who.0.key.clone() else { return };
+    /// Sends transactions as the role, if it has a key, and reads the mined ones.
+    async fn sends(&mut self, roles: &(Role, Role)) {
+        let Some(key) = roles.0.key.clone() else { return };
         for (to, value, input) in calls::sends(&self.left) {
             let nonce = self
                 .left
@@ -290,58 +297,68 @@ impl Worlds {
             let nonce = u64::from_str_radix(nonce.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
             let raw = seed::payment(&key, nonce, to, value, input);
             let hash = alloy_primitives::keccak256(&raw);
-            let Some((left, _)) = self.call(who, "eth_sendRawTransaction", &json!([raw])).await else {
+            let Some((left, _)) = self.call(roles, "eth_sendRawTransaction", &json!([raw])).await else {
                 continue;
             };
             if left.status == 200 && left.json()["result"] == json!(hash) {
-                self.mined(hash).await;
-                for (method, params) in calls::of_sent(&hash.to_string()) {
-                    self.call(who, method, &params).await;
+                self.pair_mined_block(hash).await;
+                for (method, params) in calls::about_sent(&hash.to_string()) {
+                    self.call(roles, method, &params).await;
                 }
             }
         }
     }
 
-    async fn mined(&mut self, hash: B256) {
+    /// Waits until both worlds mined the transaction, and pairs the hashes of its blocks.
+    async fn pair_mined_block(&mut self, hash: B256) {
         let mut hashes = Vec::new();
         for side in [&self.left, &self.right] {
-            side.gw.mined("", hash).await;
+            side.gw.wait_until_mined("", hash).await;
             let receipt = side.gw.node("eth_getTransactionReceipt", json!([hash])).await;
-            hashes.push(seed::drawn(&side.gw, receipt["blockNumber"].as_str().unwrap()).await);
+            hashes.push(seed::block_digests(&side.gw, receipt["blockNumber"].as_str().unwrap()).await);
         }
         for (left, right) in hashes[0].iter().zip(&hashes[1]) {
             self.pairs.pair(left, right);
         }
     }
 
-    /// A question whose answers must differ: what is planted is there, and this finds it.
+    /// Sends a request whose responses must differ: it shows that the planted data exists and that the comparison finds
+    /// it.
     async fn control(&mut self, name: &str, question: RequestTemplate) {
-        let who = self.role(name);
+        let roles = self.role(name);
         let before = self.different.len();
-        let same = self.ask(&who, &question).await;
+        let responses = self.compare(&roles, &question).await;
         self.different.truncate(before);
-        if let Some((answer, _)) = same {
-            self.unseen.push(format!(
-                "{name} sees no difference by {question:?}: {} {}",
+        if let Some((answer, _)) = responses {
+            self.failed_controls.push(format!(
+                "{name} gets the same response to {question:?} in both worlds: {} {}",
                 answer.status, answer.body
             ));
         }
     }
 
-    fn done(self) {
-        assert!(self.unseen.is_empty(), "what is planted is not met: {:#?}", self.unseen);
-        let (count, asked) = (self.different.len(), self.asked);
+    /// Asserts that all controls found a difference and no other request did.
+    fn finish(self) {
+        assert!(
+            self.failed_controls.is_empty(),
+            "controls did not find the planted data: {:#?}",
+            self.failed_controls
+        );
+        let (count, request_count) = (self.different.len(), self.request_count);
         let shown: String = self
             .different
             .iter()
             .take(20)
             .map(|text| text.chars().take(3000).collect::<String>())
             .collect();
-        assert_eq!(count, 0, "{count} of {asked} answers tell the worlds apart:\n{shown}");
+        assert_eq!(
+            count, 0,
+            "{count} of {request_count} responses differ between the worlds:\n{shown}"
+        );
     }
 }
 
-/// Whom the routes of administration answer with more than a refusal.
+/// Whether the role administers an organization, so that admin routes do not refuse every request.
 fn administers(name: &str) -> bool {
     matches!(name, "chief" | "reader" | "boss" | "overseer")
 }
@@ -355,15 +372,15 @@ fn rpc(method: &str, params: Value) -> RequestTemplate {
 }
 
 /// I5, I10, HD5, HD30, HD40: a bank's wallets, balances, contracts, slots, notes, members, marks, groups, links, URLs,
-/// sessions and base fee change no byte of anybody else's answer, by any route or method.
+/// sessions and base fee change no byte of any other caller's responses, on any route or method.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i5_hd5_hd40_another_bank_changes_no_byte_of_any_answer() {
     let mut worlds = Worlds::start(Planted::Bank).await;
-    // What is planted is there to be found.
+    // Controls: the members of the bank find the planted data.
     let vault = worlds.left.names["vault"].clone();
     let slot = format!("0x{:064x}", seed::SLOT);
     let balance = json!([{"to": vault, "data": crate::world::balance_of(recipient())}, "latest"]);
-    for (who, question) in [
+    for (roles, question) in [
         ("owner", rpc("eth_call", balance)),
         ("boss", rpc("eth_getStorageAt", json!([vault, slot, "latest"]))),
         ("owner", rpc("eth_getBalance", json!([wallets()[0], "latest"]))),
@@ -383,19 +400,22 @@ async fn i5_hd5_hd40_another_bank_changes_no_byte_of_any_answer() {
         ("both", get("/me/orgs")),
         ("pawn", get("/me/invitations")),
     ] {
-        worlds.control(who, question).await;
+        worlds.control(roles, question).await;
     }
     let fee = async |side: &Side| {
         side.gw.node("eth_getBlockByNumber", json!(["latest", false])).await["baseFeePerGas"].clone()
     };
     assert_ne!(fee(&worlds.left).await, fee(&worlds.right).await);
 
-    let described = worlds.described().await;
-    let (gets, changes) = (routes::all(&described, true), routes::all(&described, false));
+    let description = worlds.described().await;
+    let (gets, changes) = (
+        routes::requests(&description, true),
+        routes::requests(&description, false),
+    );
     let (few_gets, few_changes) = (routes::thinned(&gets), routes::thinned(&changes));
-    // The guest asks after the administrators: the reason of a guest's denial, which stands in the records of the bank the
-    // call is filed under, tells a contract of the guest's other bank from nobody's (see "What is left" in
-    // `docs/threat-model.md`).
+    // The guest comes after the administrators: the reason of a guest's denial is in the access log of the bank under
+    // which the call is recorded. It distinguishes a contract of the guest's other bank from an unregistered one (see
+    // "What is left" in `docs/threat-model.md`).
     let names = [
         "anonymous",
         "outsider",
@@ -408,21 +428,21 @@ async fn i5_hd5_hd40_another_bank_changes_no_byte_of_any_answer() {
     ];
     let urls = ["url of scope wallet", "url of scope contracts", "url of scope all"];
     for name in names.into_iter().chain(urls) {
-        let who = worlds.role(name);
-        worlds.reads(&who).await;
+        let roles = worlds.role(name);
+        worlds.reads(&roles).await;
         if !urls.contains(&name) {
             worlds.settle().await;
             worlds
-                .routes(&who, if administers(name) { &gets } else { &few_gets })
+                .routes(&roles, if administers(name) { &gets } else { &few_gets })
                 .await;
         }
     }
     worlds.slow(&names).await;
     for name in ["guest", "trader", "chief"] {
-        let who = worlds.role(name);
-        worlds.sends(&who).await;
+        let roles = worlds.role(name);
+        worlds.sends(&roles).await;
     }
-    // What changes something; last whoever may, and what they see of it.
+    // Requests that change something. Callers with the right to do so come last; then a reader compares the result.
     for name in [
         "anonymous",
         "outsider",
@@ -433,22 +453,22 @@ async fn i5_hd5_hd40_another_bank_changes_no_byte_of_any_answer() {
         "reader",
         "chief",
     ] {
-        let who = worlds.role(name);
+        let roles = worlds.role(name);
         worlds
-            .routes(&who, if administers(name) { &changes } else { &few_changes })
+            .routes(&roles, if administers(name) { &changes } else { &few_changes })
             .await;
     }
     worlds.settle().await;
-    let who = worlds.role("reader");
-    let seen: Vec<RequestTemplate> = few_gets
+    let roles = worlds.role("reader");
+    let gets_without_logs: Vec<RequestTemplate> = few_gets
         .into_iter()
         .filter(|question| !question.path.contains("/admin/logs"))
         .collect();
-    worlds.routes(&who, &seen).await;
-    worlds.done();
+    worlds.routes(&roles, &gets_without_logs).await;
+    worlds.finish();
 }
 
-/// HD12, HD30: which wallet a member has is nobody's but theirs, not their own bank's administrators' either.
+/// HD12, HD30: a member's wallet is hidden from every other caller, also from the administrators of their own bank.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd12_hd30_a_members_wallet_changes_no_byte_of_any_answer() {
     let mut worlds = Worlds::start(Planted::Wallet).await;
@@ -460,27 +480,30 @@ async fn hd12_hd30_a_members_wallet_changes_no_byte_of_any_answer() {
         .control("super", get("/admin/users/<owner>/linked-addresses"))
         .await;
 
-    let described = worlds.described().await;
-    let (gets, changes) = (routes::all(&described, true), routes::all(&described, false));
+    let description = worlds.described().await;
+    let (gets, changes) = (
+        routes::requests(&description, true),
+        routes::requests(&description, false),
+    );
     let (few_gets, few_changes) = (routes::thinned(&gets), routes::thinned(&changes));
     let names = ["trader", "colleague", "overseer", "boss"];
     for name in names {
-        let who = worlds.role(name);
-        worlds.reads(&who).await;
+        let roles = worlds.role(name);
+        worlds.reads(&roles).await;
         worlds.settle().await;
         worlds
-            .routes(&who, if administers(name) { &gets } else { &few_gets })
+            .routes(&roles, if administers(name) { &gets } else { &few_gets })
             .await;
     }
     worlds.slow(&names).await;
     for name in names {
-        let who = worlds.role(name);
+        let roles = worlds.role(name);
         worlds
-            .routes(&who, if administers(name) { &changes } else { &few_changes })
+            .routes(&roles, if administers(name) { &changes } else { &few_changes })
             .await;
     }
     worlds.settle().await;
-    let who = worlds.role("overseer");
-    worlds.routes(&who, &few_gets).await;
-    worlds.done();
+    let roles = worlds.role("overseer");
+    worlds.routes(&roles, &few_gets).await;
+    worlds.finish();
 }

@@ -1,15 +1,15 @@
-//! Every route of the API description, with every planted value where it takes one.
+//! Requests to every route of the API description, with each planted value for parameters that accept it.
 
 use super::seed::{BOTH, MARKED, NOBODY, OWNER, PAWN, TRADER, UNKNOWN, WORDS, recipient, third_wallet, wallets};
 use gw_types::B256;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A request; `<name>` in it stands for what has that name in each world.
+/// A request. `<name>` in its path or body is replaced by the value of this name in each world.
 #[derive(Clone, Debug)]
 pub(super) struct RequestTemplate {
     pub(super) method: String,
-    /// As the description has it.
+    /// The path as in the API description.
     pub(super) route: String,
     pub(super) path: String,
     pub(super) body: Option<Value>,
@@ -38,8 +38,8 @@ impl RequestTemplate {
         }
     }
 
-    /// What the question itself names, and may find in its answer.
-    pub(super) fn named<'n>(
+    /// The names that the request uses, with their values. The response may contain these values.
+    pub(super) fn used_names<'n>(
         &self,
         names: &'n BTreeMap<&'static str, String>,
     ) -> impl Iterator<Item = (&'static str, &'n str)> + use<'n> {
@@ -55,16 +55,16 @@ impl RequestTemplate {
     }
 }
 
-/// Of each route of administration one question, and all of the others: for those who administer nothing.
+/// One request for each admin route and all other requests, for roles that administer nothing.
 pub(super) fn thinned(questions: &[RequestTemplate]) -> Vec<RequestTemplate> {
-    let mut seen = BTreeSet::new();
+    let mut covered = BTreeSet::new();
     let first = |question: &&RequestTemplate| {
-        !question.path.starts_with("/api/v1/admin") || seen.insert((question.method.clone(), question.route.clone()))
+        !question.path.starts_with("/api/v1/admin") || covered.insert((question.method.clone(), question.route.clone()))
     };
     questions.iter().filter(first).cloned().collect()
 }
 
-/// Routes that are asked, but not through the description.
+/// Routes that are tested although they are not in the API description.
 pub(super) const UNDESCRIBED: [&str; 7] = [
     "/",
     "/login",
@@ -75,16 +75,16 @@ pub(super) const UNDESCRIBED: [&str; 7] = [
     "/rpc/u/unknown-secret",
 ];
 
-/// Described, and not asked here.
+/// Routes of the API description that are not tested here, and why.
 pub(super) const LEFT_OUT: [(&str, &str); 3] = [
-    ("/rpc", "its methods are asked one by one"),
+    ("/rpc", "its methods are tested one by one"),
     ("/rpc/{org_id}", "likewise"),
     ("/rpc/u/{secret}", "likewise, with the secrets of personal URLs"),
 ];
 
 const DIDS: [&str; 6] = [OWNER, MARKED, BOTH, PAWN, NOBODY, "did:test:never-heard-of"];
 
-/// What a parameter of a path may be.
+/// The values of a path parameter.
 fn parameter(path: &str, name: &str) -> Vec<String> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     match name {
@@ -93,36 +93,36 @@ fn parameter(path: &str, name: &str) -> Vec<String> {
         "group_id" => words(&["<m_ops>", "<m_secret>", "<v_spare>"]),
         "address" => {
             let [left, right] = wallets();
-            let mut all = vec![left.to_string(), right.to_string(), third_wallet().to_string()];
-            all.extend(["<vault>".into(), "<maybe>".into()]);
-            all
+            let mut values = vec![left.to_string(), right.to_string(), third_wallet().to_string()];
+            values.extend(["<vault>".into(), "<maybe>".into()]);
+            values
         }
         "did" => words(&DIDS),
         "membership_id" | "session_id" | "secret" => words(&[UNKNOWN]),
         "id" if path.contains("rpc-urls") => words(&["<owner_url>", "<marked_url>"]),
         "id" => words(&[UNKNOWN]),
         "hash" => vec![B256::ZERO.to_string()],
-        _ => panic!("no question for the parameter `{name}` of {path}"),
+        _ => panic!("no values for the parameter `{name}` of {path}: add them here"),
     }
 }
 
-/// What a member of a query may be.
+/// The values of a query parameter.
 fn query(path: &str, name: &str) -> Vec<String> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     match name {
         "search" => {
             let [left, right] = wallets().map(|wallet| wallet.to_string());
-            let mut all: Vec<String> = words(&DIDS);
-            all.extend([
+            let mut values: Vec<String> = words(&DIDS);
+            values.extend([
                 left[..8].to_owned(),
                 left,
                 right,
                 third_wallet().to_string(),
                 recipient().to_string(),
             ]);
-            all.extend(["<vault>".into(), "<maybe>".into(), "planted".into()]);
-            all.extend(WORDS.map(String::from));
-            all
+            values.extend(["<vault>".into(), "<maybe>".into(), "planted".into()]);
+            values.extend(WORDS.map(String::from));
+            values
         }
         "org_id" => words(&["<meridian>", "<volta>"]),
         "org" => words(&["meridian", "volta"]),
@@ -147,11 +147,11 @@ fn query(path: &str, name: &str) -> Vec<String> {
         "response_type" => words(&["code"]),
         "code_challenge" => words(&["E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"]),
         "code_challenge_method" => words(&["S256"]),
-        _ => panic!("no question for the query `{name}` of {path}"),
+        _ => panic!("no values for the query parameter `{name}` of {path}: add them here"),
     }
 }
 
-/// Bodies for the routes that take one.
+/// The bodies for a route that takes one.
 fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
     let [left, right] = wallets();
     let about = |call: Value| {
@@ -169,10 +169,10 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
         ]
     };
     let hash = format!("0x{}", "11".repeat(32));
-    let all = match (method, path.trim_start_matches("/api/v1")) {
+    let bodies = match (method, path.trim_start_matches("/api/v1")) {
         ("POST", "/admin/access/check") => {
             let call = |method: &str| json!({"method": method, "params": []});
-            let mut all = Vec::new();
+            let mut bodies = Vec::new();
             for slug in ["meridian", "volta"] {
                 for (did, _) in about(call("eth_call")) {
                     for target in [
@@ -184,28 +184,28 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
                     ] {
                         let body = json!({"method": "eth_call", "org_slug": slug, "user_external_id": did,
                             "target_address": target, "function_selector": "0x70a08231"});
-                        all.push(body);
+                        bodies.push(body);
                     }
-                    all.push(
+                    bodies.push(
                         json!({"method": "eth_getBalance", "params": [left, "latest"], "org_slug": slug,
                         "user_external_id": did}),
                     );
                 }
             }
-            all
+            bodies
         }
         ("POST", "/admin/impersonate/{did}/in/{org_id}/rpc") => reads()
             .into_iter()
             .map(|(method, params)| json!({"method": method, "params": params}))
             .collect(),
         ("POST", "/admin/orgs/{org_id}/dry-run") => {
-            let mut all = Vec::new();
+            let mut bodies = Vec::new();
             for (method, params) in reads() {
                 for did in DIDS {
-                    all.push(json!({"user_did": did, "rpc": {"method": method, "params": params}}));
+                    bodies.push(json!({"user_did": did, "rpc": {"method": method, "params": params}}));
                 }
             }
-            all
+            bodies
         }
         ("POST", "/admin/test-request") => vec![json!({"method": "eth_getBalance", "params": [left, "latest"]})],
         ("POST", "/admin/dev/deploy-demo-erc20") => vec![json!({"org_id": "<meridian>"})],
@@ -224,11 +224,11 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
         ("POST", "/admin/orgs/{org_id}/contracts") => {
             let at = |address: Value| json!({"address": address, "name": "mine"});
             let proof = |hash: &str| json!({"address": "<maybe>", "name": "mine", "deployment_tx_hash": hash});
-            let mut all: Vec<_> = [json!(left), json!(right), json!("<vault>"), json!("<maybe>")]
+            let mut bodies: Vec<_> = [json!(left), json!(right), json!("<vault>"), json!("<maybe>")]
                 .map(at)
                 .into();
-            all.extend(["<tx>", "<acted>", hash.as_str()].map(proof));
-            all
+            bodies.extend(["<tx>", "<acted>", hash.as_str()].map(proof));
+            bodies
         }
         ("POST", "/admin/orgs/{org_id}/contracts/claim") => {
             let claim = |address: &str| json!({"address": address, "deployment_tx_hash": "<tx>", "name": "mine"});
@@ -254,11 +254,11 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
                 json!({"group_id": "<v_spare>", "functions": [{"selector": "0x70a08231",
                     "param_rules": [{"index": 0, "must_be": address}]}]})
             };
-            let mut all: Vec<_> = [json!(left), json!(right), json!("<vault>"), json!("<maybe>")]
+            let mut bodies: Vec<_> = [json!(left), json!(right), json!("<vault>"), json!("<maybe>")]
                 .map(rule)
                 .into();
-            all.extend(["<m_ops>", "<m_secret>", "<v_spare>"].map(|group| json!({"group_id": group})));
-            all
+            bodies.extend(["<m_ops>", "<m_secret>", "<v_spare>"].map(|group| json!({"group_id": group})));
+            bodies
         }
         ("PUT", "/admin/orgs/{org_id}/contracts/{address}/grants/{group_id}") => vec![json!({"functions": []})],
         ("POST", "/admin/orgs/{org_id}/groups") => ["planted-group", "ops"]
@@ -272,9 +272,9 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
         ("PUT", "/admin/orgs/{org_id}/groups/{group_id}") => vec![json!({"description": "changed"})],
         ("PUT", "/admin/orgs/{org_id}/groups/{group_id}/access") => vec![json!({"allowed_methods": ["eth_call"]})],
         ("POST" | "DELETE", "/admin/orgs/{org_id}/memberships/by-did") => {
-            let mut all: Vec<Value> = DIDS.map(|did| json!({"did": did, "group_id": "<v_spare>"})).into();
-            all.push(json!({"did": OWNER, "group_id": "<m_secret>"}));
-            all
+            let mut bodies: Vec<Value> = DIDS.map(|did| json!({"did": did, "group_id": "<v_spare>"})).into();
+            bodies.push(json!({"did": OWNER, "group_id": "<m_secret>"}));
+            bodies
         }
         ("POST", "/admin/shared-infrastructure") => vec![json!({"address": "<maybe>", "name": "new"})],
         ("PUT", "/admin/shared-infrastructure/{address}") => vec![json!({"name": "renamed"})],
@@ -323,59 +323,59 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
             "client_secret": "nonsense", "code": "nonsense", "redirect_uri": "https://explorer.example/callback"})],
         _ => return None,
     };
-    Some(all)
+    Some(bodies)
 }
 
-/// The combinations of what the parameters of a path may be.
+/// The path with each combination of values of its parameters.
 fn paths(path: &str) -> Vec<String> {
     let Some((before, after)) = path.split_once('{') else {
         return vec![path.to_owned()];
     };
     let (name, after) = after.split_once('}').unwrap();
-    let mut all = Vec::new();
+    let mut combinations = Vec::new();
     for rest in paths(after) {
         for value in parameter(path, name) {
-            all.push(format!("{before}{value}{rest}"));
+            combinations.push(format!("{before}{value}{rest}"));
         }
     }
-    all
+    combinations
 }
 
-/// The names of an operation's members that stand in the query, and which of them it needs.
-fn queries(operation: &Value) -> (Vec<&str>, Vec<&str>) {
-    let members = operation["parameters"]
+/// The names of an operation's query parameters, and those of the required ones.
+fn query_parameters(operation: &Value) -> (Vec<&str>, Vec<&str>) {
+    let parameters = operation["parameters"]
         .as_array()
         .into_iter()
         .flatten()
-        .filter(|member| member["in"] == "query");
-    let (mut all, mut needed) = (Vec::new(), Vec::new());
-    for member in members {
-        let name = member["name"].as_str().unwrap();
-        all.push(name);
-        if member["required"] == true {
-            needed.push(name);
+        .filter(|parameter| parameter["in"] == "query");
+    let (mut names, mut required) = (Vec::new(), Vec::new());
+    for parameter in parameters {
+        let name = parameter["name"].as_str().unwrap();
+        names.push(name);
+        if parameter["required"] == true {
+            required.push(name);
         }
     }
-    (all, needed)
+    (names, required)
 }
 
-/// What to ask of the described routes: with `reads`, those that change nothing, else the others, deletions last.
+/// The requests for the described routes: with `reads` those that change nothing, otherwise the others, deletions last.
 ///
 /// # Panics
-/// When there is a route, a parameter or a body that this table does not know: a new one needs its questions.
-pub(super) fn all(described: &Value, reads: bool) -> Vec<RequestTemplate> {
-    let mut questions = Vec::new();
+/// If this file has no values for a parameter or no body for a route: a new route needs its requests.
+pub(super) fn requests(description: &Value, reads: bool) -> Vec<RequestTemplate> {
+    let mut requests = Vec::new();
     let methods: &[&str] = if reads {
         &["get"]
     } else {
         &["put", "post", "patch", "delete"]
     };
     for method in methods {
-        for (path, operations) in described["paths"].as_object().unwrap() {
+        for (path, operations) in description["paths"].as_object().unwrap() {
             let Some(operation) = operations.get(method) else {
                 continue;
             };
-            if LEFT_OUT.iter().any(|(out, _)| out == path) {
+            if LEFT_OUT.iter().any(|(excluded, _)| excluded == path) {
                 continue;
             }
             let method = method.to_uppercase();
@@ -385,39 +385,46 @@ pub(super) fn all(described: &Value, reads: bool) -> Vec<RequestTemplate> {
                 None => vec![None],
                 Some(_) => {
                     let bodies = bodies(&method, path);
-                    let bodies = bodies.unwrap_or_else(|| panic!("no question for route {method} {path}"));
+                    let bodies =
+                        bodies.unwrap_or_else(|| panic!("no body for the route {method} {path}: add one here"));
                     bodies
                         .into_iter()
                         .map(|body| Some(body).filter(|body| !body.is_null()))
                         .collect()
                 }
             };
-            let (all, needed) = queries(operation);
+            let (names, required) = query_parameters(operation);
             let value = |name: &str, n: usize| format!("{name}={}", query(path, name)[n]);
-            let needed: Vec<String> = needed.iter().map(|name| value(name, 0)).collect();
-            let mut asked = vec![needed.join("&")];
+            let required: Vec<String> = required.iter().map(|name| value(name, 0)).collect();
+            let mut queries = vec![required.join("&")];
             if reads {
-                for name in all {
+                for name in names {
                     let values = query(path, name);
-                    let with = (0..values.len()).map(|n| {
-                        let others = needed.iter().filter(|other| !other.starts_with(&format!("{name}=")));
-                        others.cloned().chain([value(name, n)]).collect::<Vec<_>>().join("&")
+                    let variants = (0..values.len()).map(|n| {
+                        let other_parameters = required
+                            .iter()
+                            .filter(|parameter| !parameter.starts_with(&format!("{name}=")));
+                        other_parameters
+                            .cloned()
+                            .chain([value(name, n)])
+                            .collect::<Vec<_>>()
+                            .join("&")
                     });
-                    asked.extend(with);
+                    queries.extend(variants);
                 }
             }
             for concrete in paths(path) {
-                for query in &asked {
-                    let asked = if query.is_empty() {
+                for query in &queries {
+                    let path_and_query = if query.is_empty() {
                         concrete.clone()
                     } else {
                         format!("{concrete}?{query}")
                     };
                     for body in &bodies {
-                        questions.push(RequestTemplate {
+                        requests.push(RequestTemplate {
                             method: method.clone(),
                             route: path.clone(),
-                            path: asked.clone(),
+                            path: path_and_query.clone(),
                             body: body.clone(),
                             form,
                         });
@@ -428,16 +435,17 @@ pub(super) fn all(described: &Value, reads: bool) -> Vec<RequestTemplate> {
     }
     if reads {
         let get = RequestTemplate::get;
-        questions.extend(UNDESCRIBED.map(get));
-        questions.push(get(&format!("/api/v1/admin/users?search={TRADER}")));
+        requests.extend(UNDESCRIBED.map(get));
+        requests.push(get(&format!("/api/v1/admin/users?search={TRADER}")));
     }
-    // Who is asked to join is known from then on, so that comes late; what ends the asker's own login, last.
+    // The caller knows the user ids of invited users afterwards, so invitations come late. Requests that end the
+    // caller's own session come last.
     let order = |question: &RequestTemplate| match question.path.as_str() {
         path if path.ends_with("/logout") || path.ends_with("/revoke") => 2,
-        // Its members are named by ids: they are known from the other lists by then.
+        // The member names of this response are ids, which must be paired from other lists before.
         path if path.contains("memberships/by-did") || path.ends_with("/grant-summary") => 1,
         _ => 0,
     };
-    questions.sort_by_key(order);
-    questions
+    requests.sort_by_key(order);
+    requests
 }

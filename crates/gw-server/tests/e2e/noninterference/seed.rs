@@ -1,4 +1,5 @@
-//! One of the two worlds: a gateway of its own in front of a node of its own, seeded as its twin is, but for what is planted.
+//! Creates one of the two worlds: its own gateway in front of its own node, with the same data as the other world
+//! except for the planted data.
 
 use crate::{
     harness::{ADMIN_TOKEN, Engine, Gateway, artifact, init_code, sign_tx, sign_with_nonce},
@@ -12,63 +13,65 @@ use gw_testkit::anvil::{Anvil, AnvilOptions};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// In what two worlds differ.
+/// The planted data: the difference between the two worlds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Planted {
-    /// Everything that a bank and its members have, do, and call each other; and the base fee, which is hidden.
+    /// All private data and transactions of a bank and its members, and the base fee, which is hidden.
     Bank,
-    /// Which wallet a member of the bank has linked, and acts with.
+    /// The wallet that a member of the bank has linked and sends with.
     Wallet,
 }
 
-/// Somebody who asks.
+/// A caller.
 #[derive(Clone, Debug)]
 pub(super) struct Role {
     pub(super) name: &'static str,
-    /// The header that says who asks, unless the path does.
+    /// The header that authenticates the caller. `None`: anonymous, or authenticated by the path.
     pub(super) header: Option<(&'static str, String)>,
-    /// Where its JSON-RPC goes.
+    /// The path for its JSON-RPC calls.
     pub(super) rpc: String,
-    /// Its wallet, to send with.
+    /// The key of its wallet, for sends.
     pub(super) key: Option<PrivateKeySigner>,
-    /// Belongs to the bank: may see its ids.
+    /// Whether the caller may see the ids of the bank, as a member or because [`Planted::Wallet`] hides no ids.
     pub(super) insider: bool,
 }
 
+/// One world, after seeding.
 #[derive(Debug)]
 pub(super) struct Side {
     pub(super) gw: Gateway,
-    /// What stands for `<name>` in a question.
+    /// The values of `<name>` in requests.
     pub(super) names: BTreeMap<&'static str, String>,
     pub(super) roles: Vec<Role>,
-    /// Ids of the bank that nobody outside may meet.
+    /// Ids of the bank that no caller outside of it may see.
     pub(super) hidden: BTreeSet<String>,
-    /// Hashes of the blocks and what the node drew for them, by number.
+    /// Hash and `mixHash` of each block, by number.
     pub(super) blocks: Vec<[String; 2]>,
 }
 
-/// What names nothing.
+/// An id that no object has.
 pub(super) const UNKNOWN: &str = "99999999-9999-4999-8999-999999999999";
 pub(super) const OWNER: &str = "did:test:owner";
 pub(super) const MARKED: &str = "did:test:marked";
 pub(super) const BOTH: &str = "did:test:both";
 pub(super) const PAWN: &str = "did:test:pawn";
 pub(super) const NOBODY: &str = "did:test:nobody-elsewhere";
-/// Whose bank is the other one.
+/// A member of the other bank.
 pub(super) const TRADER: &str = "did:test:trader";
 
-/// The slot of the vault that is planted.
+/// The vault's storage slot with a planted value.
 pub(super) const SLOT: u64 = 0x77;
-/// Notes on the owner, and other words that one world has and the other has not.
+/// Planted notes and names: one for each world.
 pub(super) const WORDS: [&str; 2] = ["planted-note-left", "planted-note-right"];
+/// Planted amounts: one for each world.
 pub(super) const SUMS: [u64; 2] = [0x51_0001, 0x52_0002];
-/// Two base fees that HIDE_BASE_FEE shows alike.
+/// Two base fees, in wei, that give the same responses with HIDE_BASE_FEE.
 const BASE_FEES: [u64; 2] = [600_000_000, 900_000_000];
 
-/// bcrypt of `s3cret +%/=&:é`: a first-party application, so that its routes are there.
+/// A first-party application, so that the OAuth routes exist. The hash is bcrypt of `s3cret +%/=&:é`.
 const CLIENT: &str = "explorer:$2b$10$abcdefghijklmnopqrstuug489rLSurbAawHyNzIxITQr/mPmTwT6";
 
-/// What the bank says of its contract at first.
+/// The ABI with which the bank first registers its contract.
 const BALANCE_OF: &str = r#"{"type":"function","name":"balanceOf","stateMutability":"view",
     "inputs":[{"name":"owner","type":"address"}],"outputs":[{"type":"uint256"}]}"#;
 
@@ -76,43 +79,44 @@ pub(super) fn key_of(n: u8) -> PrivateKeySigner {
     PrivateKeySigner::from_slice(&[n; 32]).unwrap()
 }
 
-/// The wallets that may be the owner's: the left world's, the right world's.
+/// The planted wallets of the owner: that of the left world and that of the right world.
 pub(super) fn wallets() -> [Address; 2] {
     [key_of(0x71).address(), key_of(0x72).address()]
 }
 
-/// A wallet of somebody who is only in the left world.
+/// The wallet of a user who exists in the left world only.
 pub(super) fn third_wallet() -> Address {
     key_of(0x73).address()
 }
 
-/// Where a token keeps somebody's balance.
+/// The storage slot of an owner's balance in the token contract.
 pub(super) fn balance_slot(owner: Address) -> B256 {
     let words = [owner.into_word(), B256::with_last_byte(3)].map(|word| word.0).concat();
     alloy_primitives::keccak256(words)
 }
 
-/// Who is paid; nobody's.
+/// The recipient of payments. No user has linked it.
 pub(super) fn recipient() -> Address {
     key_of(0x5c).address()
 }
 
-/// Makes a world, statement by statement.
+/// A world while it is being created.
 struct Seed {
     gw: Gateway,
     names: BTreeMap<&'static str, String>,
     planted: Planted,
+    /// Whether this is the left world.
     left: bool,
 }
 
 impl Seed {
-    /// Whether what only the left world has is here.
+    /// Whether this world has the data that [`Planted::Bank`] plants in the left world only.
     fn has_planted(&self) -> bool {
         self.left || self.planted == Planted::Wallet
     }
 
-    fn pick<T: Copy>(&self, of: [T; 2]) -> T {
-        of[usize::from(!self.has_planted())]
+    fn pick<T: Copy>(&self, values: [T; 2]) -> T {
+        values[usize::from(!self.has_planted())]
     }
 
     fn wallet(&self) -> PrivateKeySigner {
@@ -123,14 +127,15 @@ impl Seed {
         &self.names[name]
     }
 
-    /// Puts a DID into a group, as super, for good.
+    /// Adds a DID to a group as the platform administrator and confirms the membership. Stores the user's id as `name`
+    /// and returns the id of the membership.
     async fn enrol(&mut self, name: Option<&'static str>, org: &str, group: &str, did: &str) -> String {
-        let joins = format!("/orgs/{}/memberships/by-did", self.id(org));
+        let path = format!("/orgs/{}/memberships/by-did", self.id(org));
         let body = json!({"did": did, "group_id": self.id(group)});
-        let made = self.gw.admin("POST", &joins, Some(body)).await.expect(201);
-        let user = made["user_id"].as_str().unwrap().to_owned();
-        let membership = made["membership"]["id"].as_str().unwrap().to_owned();
-        if made["membership"]["status"] == "pending" {
+        let created = self.gw.admin("POST", &path, Some(body)).await.expect(201);
+        let user = created["user_id"].as_str().unwrap().to_owned();
+        let membership = created["membership"]["id"].as_str().unwrap().to_owned();
+        if created["membership"]["status"] == "pending" {
             self.gw
                 .admin("POST", &format!("/users/{user}/memberships/{membership}/confirm"), None)
                 .await
@@ -142,7 +147,7 @@ impl Seed {
         membership
     }
 
-    /// A user with a token, verified for all, with a wallet and ether.
+    /// Logs a user in, completes their KYC and links the key. Returns the access token.
     async fn person(&self, did: &str, key: Option<&PrivateKeySigner>) -> String {
         let token = self.gw.login(did).await;
         let user = crate::world::user_id(&self.gw, did).await;
@@ -162,8 +167,8 @@ impl Seed {
             .await;
     }
 
-    /// Sends without the gateway.
-    async fn send_past(&self, key: &PrivateKeySigner, to: Option<Address>, input: Bytes) -> String {
+    /// Sends a transaction directly to the node and waits until it is mined. Returns its hash.
+    async fn send_to_node(&self, key: &PrivateKeySigner, to: Option<Address>, input: Bytes) -> String {
         let nonce = self
             .gw
             .node("eth_getTransactionCount", json!([key.address(), "pending"]))
@@ -180,14 +185,15 @@ impl Seed {
         panic!("{hash} was not mined");
     }
 
-    /// Sends through the gateway. Nobody of the banks polls for the block: how often would stand in their records.
+    /// Sends a transaction through the gateway and waits until it is mined. The wait polls as an anonymous caller,
+    /// because the number of polls differs and would be in the banks' access logs.
     async fn send(&self, token: &str, key: &PrivateKeySigner, to: Option<Address>, value: u64, input: Bytes) -> String {
         let (hash, raw) = self.gw.sign(key, to, U256::from(value), input).await;
         assert_eq!(
             self.gw.result(token, "eth_sendRawTransaction", json!([raw])).await,
             json!(hash)
         );
-        self.gw.mined("", hash).await;
+        self.gw.wait_until_mined("", hash).await;
         hash.to_string()
     }
 
@@ -210,19 +216,25 @@ impl Seed {
         panic!("{address} was not registered within five seconds");
     }
 
-    async fn boss(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Value {
-        let said = self
+    /// Calls an admin route with a user's token. The call must succeed.
+    async fn as_admin(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Value {
+        let response = self
             .gw
             .as_user(token, method, &format!("/api/v1/admin{path}"), body)
             .await;
-        assert!(said.status < 300, "{path}: {}", said.body);
-        if said.body.is_empty() { Value::Null } else { said.json() }
+        assert!(response.status < 300, "{path}: {}", response.body);
+        if response.body.is_empty() {
+            Value::Null
+        } else {
+            response.json()
+        }
     }
 
+    /// Creates the organizations and their groups.
     async fn groups(&mut self) {
         for (org_name, slug) in [("meridian", "meridian"), ("volta", "volta")] {
-            let made = org(&self.gw, slug, slug).await;
-            self.names.insert(org_name, made);
+            let created = org(&self.gw, slug, slug).await;
+            self.names.insert(org_name, created);
         }
         let (all, none, deploy) = (json!(["*"]), json!([]), json!(["deploy"]));
         for (name, org, slug, is_admin, claims) in [
@@ -235,14 +247,14 @@ impl Seed {
             ("v_admins", "volta", "admins", true, &none),
             ("v_overseers", "volta", "overseers", false, &none),
         ] {
-            let made = if slug == "overseers" {
+            let created = if slug == "overseers" {
                 let body = json!({"name": slug, "slug": slug, "is_org_readonly_admin": true});
-                let made = self
+                let created = self
                     .gw
                     .admin("POST", &format!("/orgs/{}/groups", self.id(org)), Some(body))
                     .await
                     .expect(201);
-                let id = made["id"].as_str().unwrap().to_owned();
+                let id = created["id"].as_str().unwrap().to_owned();
                 let access = format!("/orgs/{}/groups/{id}/access", self.id(org));
                 self.gw
                     .admin("PUT", &access, Some(json!({"allowed_methods": ["*"]})))
@@ -252,14 +264,14 @@ impl Seed {
             } else {
                 group(&self.gw, self.id(org), slug, is_admin, all.clone(), claims.clone()).await
             };
-            self.names.insert(name, made);
+            self.names.insert(name, created);
         }
     }
 
-    /// Who is there in both worlds, with their tokens.
+    /// Creates the users of both worlds. Returns their tokens and keys.
     async fn people(&mut self) -> BTreeMap<&'static str, (String, PrivateKeySigner)> {
         let mut tokens = BTreeMap::new();
-        for (n, (name, did, places)) in (0x11..).zip([
+        for (n, (name, did, memberships)) in (0x11..).zip([
             ("owner", OWNER, &[("meridian", "m_ops")][..]),
             ("boss", "did:test:boss", &[("meridian", "m_admins")]),
             ("overseer", "did:test:overseer", &[("meridian", "m_overseers")]),
@@ -279,37 +291,41 @@ impl Seed {
         ]) {
             let key = key_of(n);
             self.fund(key.address()).await;
-            for (org, group) in places {
+            for (org, group) in memberships {
                 self.enrol(Some(name), org, group, did).await;
             }
             let token = self.person(did, Some(&key)).await;
             tokens.insert(name, (token, key));
         }
-        // A login makes the stranger a member of the default organization, which is undone: they belong nowhere.
+        // A login makes the outsider a member of the default organization. The memberships of outsider and leaver are
+        // removed.
         let key = key_of(0x21);
         self.fund(key.address()).await;
         let token = self.person("did:test:outsider", Some(&key)).await;
         let user = crate::world::user_id(&self.gw, "did:test:outsider").await;
-        for who in [user, self.id("leaver").to_owned()] {
-            let held = self
+        for user_id in [user, self.id("leaver").to_owned()] {
+            let memberships = self
                 .gw
-                .admin("GET", &format!("/users/{who}/memberships"), None)
+                .admin("GET", &format!("/users/{user_id}/memberships"), None)
                 .await
                 .expect(200);
-            for row in held.as_array().unwrap() {
-                let membership = format!("/users/{who}/memberships/{}", row["membership"]["id"].as_str().unwrap());
+            for row in memberships.as_array().unwrap() {
+                let membership = format!(
+                    "/users/{user_id}/memberships/{}",
+                    row["membership"]["id"].as_str().unwrap()
+                );
                 self.gw.admin("DELETE", &membership, None).await.expect(200);
             }
         }
         tokens.insert("outsider", (token, key));
-        // The other bank's administrator has asked the owner to join, who has not answered.
+        // The other bank's administrator invites the owner, who does not respond.
         let join = format!("/orgs/{}/memberships/by-did", self.id("volta"));
         let body = json!({"did": OWNER, "group_id": self.id("v_spare")});
-        self.boss(&tokens["chief"].0, "POST", &join, Some(body)).await;
+        self.as_admin(&tokens["chief"].0, "POST", &join, Some(body)).await;
         tokens
     }
 
-    /// What the bank has on the chain. Each statement makes as many blocks in both worlds.
+    /// Creates the bank's contracts and transactions. Each statement creates the same number of blocks in both worlds.
     async fn chain(&mut self, token: &str, key: &PrivateKeySigner) {
         let constructor = ("Vault".to_owned(), "VLT".to_owned(), U256::MAX).abi_encode_params();
         let vault = self.deploy(token, key, init_code("DemoERC20", &constructor)).await;
@@ -326,11 +342,11 @@ impl Seed {
             "event_rules": if self.planted == Planted::Bank { json!([]) } else { Value::Null }});
         let grants = format!("/orgs/{}/contracts/{vault}/grants", self.id("meridian"));
         self.gw.admin("POST", &grants, Some(rights)).await.expect(201);
-        // The same code at the same address: the bank's in one world, nobody's in the other.
+        // The same code at the same address: registered for the bank in one world, unregistered in the other.
         let maybe = if self.has_planted() {
             self.deploy(token, key, init_code("Child", &[])).await
         } else {
-            let hash = self.send_past(key, None, init_code("Child", &[])).await;
+            let hash = self.send_to_node(key, None, init_code("Child", &[])).await;
             let receipt = self.gw.node("eth_getTransactionReceipt", json!([hash])).await;
             receipt["contractAddress"].as_str().unwrap().parse().unwrap()
         };
@@ -346,7 +362,7 @@ impl Seed {
                 json!([vault, format!("0x{SLOT:064x}"), format!("0x{sum:064x}")]),
             )
             .await;
-        // The wallet of this world acts: a transfer of nothing, which changes no state.
+        // This world's wallet sends a transfer of zero, which changes no token balance.
         let wallet = self.wallet();
         for address in wallets() {
             self.fund(address).await;
@@ -357,7 +373,8 @@ impl Seed {
             .await;
         self.names.insert("acted", acted);
         for (n, address) in wallets().into_iter().enumerate() {
-            // The node's storage root remembers that a slot was written, with zero too: in both worlds both were.
+            // Writing zero to a slot, too, changes the node's storage root. Therefore both slots are written in both
+            // worlds.
             self.gw
                 .node("anvil_setStorageAt", json!([vault, balance_slot(address), B256::ZERO]))
                 .await;
@@ -370,11 +387,11 @@ impl Seed {
         }
     }
 
-    /// What only one world's bank has, and what they call differently.
+    /// Creates the bank's data that one world only has, and the notes and names that differ.
     async fn bank(&mut self, boss: &str, owner: &str) {
         let words = self.pick(WORDS);
         let owner_page = format!("/users/{}", self.id("owner"));
-        self.boss(
+        self.as_admin(
             boss,
             "PUT",
             &owner_page,
@@ -386,7 +403,7 @@ impl Seed {
             .admin("PUT", &vault, Some(json!({"name": words})))
             .await
             .expect(200);
-        // A login is the person's, not a bank's: both worlds have it.
+        // A session belongs to the user, not to the bank: both worlds have it.
         let marked_token = self.gw.login(MARKED).await;
         for name in ["m_secret", "nobody", "owner_url", "owner_url_secret", "marked_url"] {
             self.names.insert(name, UNKNOWN.into());
@@ -412,7 +429,7 @@ impl Seed {
             .admin("PUT", &format!("{vault}/visibleto-unlock"), Some(unlock))
             .await
             .expect(200);
-        let made = group(
+        let created = group(
             &self.gw,
             self.id("meridian"),
             "planted-group",
@@ -421,17 +438,17 @@ impl Seed {
             json!([]),
         )
         .await;
-        let access = format!("/orgs/{}/groups/{made}/access", self.id("meridian"));
+        let access = format!("/orgs/{}/groups/{created}/access", self.id("meridian"));
         let key = json!({"allowed_methods": ["*"], "rpc_api_key": "planted-key-0123456789abcdef"});
         self.gw.admin("PUT", &access, Some(key)).await.expect(200);
-        self.names.insert("m_secret", made);
-        // A person nobody else knows; persons who are also members, are asked, are marked.
+        self.names.insert("m_secret", created);
+        // A user whom no other bank knows; users of the other bank who are also members, invited, or marked.
         self.enrol(Some("nobody"), "meridian", "m_ops", NOBODY).await;
         self.person(NOBODY, Some(&key_of(0x73))).await;
         self.enrol(None, "meridian", "m_analysts", BOTH).await;
         let join = format!("/orgs/{}/memberships/by-did", self.id("meridian"));
         let body = json!({"did": PAWN, "group_id": self.id("m_analysts")});
-        self.boss(boss, "POST", &join, Some(body)).await;
+        self.as_admin(boss, "POST", &join, Some(body)).await;
         let marked = format!("/users/{}", self.id("marked"));
         let mint = json!({"scope": "all", "org_id": self.id("meridian"), "name": words});
         let url = self
@@ -441,7 +458,7 @@ impl Seed {
             .expect(201);
         self.names.insert("marked_url", url["id"].as_str().unwrap().into());
         let marks = json!({"kyc": false, "banned": true, "note": words});
-        self.boss(boss, "PUT", &marked, Some(marks)).await;
+        self.as_admin(boss, "PUT", &marked, Some(marks)).await;
         let url = self
             .gw
             .as_user(owner, "POST", "/api/v1/me/rpc-urls", Some(mint))
@@ -453,42 +470,46 @@ impl Seed {
         self.gw.login(OWNER).await;
     }
 
-    /// What the other bank has: contracts that look at whatever they are told to.
+    /// Creates the contracts of the other bank, which inspect, call or pay a given address.
     async fn rival(&mut self, token: &str, key: &PrivateKeySigner) {
         for (name, contract) in [("probe", "Probe"), ("forwarder", "Forwarder"), ("payer", "Payer")] {
-            let made = self.deploy(token, key, init_code(contract, &[])).await;
-            self.names.insert(name, made.to_string());
-            grant(&self.gw, self.id("volta"), made, self.id("v_ops"), Value::Null).await;
+            let created = self.deploy(token, key, init_code(contract, &[])).await;
+            self.names.insert(name, created.to_string());
+            grant(&self.gw, self.id("volta"), created, self.id("v_ops"), Value::Null).await;
         }
     }
 
-    /// The id of a contract, or of nothing.
+    /// The id of a registered contract, or [`UNKNOWN`].
     async fn contract_id(&self, name: &str) -> String {
-        let found = self
+        let lookup = self
             .gw
             .admin("GET", &format!("/contracts/by-address/{}", self.id(name)), None)
             .await;
-        if found.status != 200 {
+        if lookup.status != 200 {
             return UNKNOWN.to_owned();
         }
-        let id = found.json()["contract"]["id"].as_str().map(str::to_owned);
-        id.unwrap_or_else(|| panic!("{}", found.body))
+        let id = lookup.json()["contract"]["id"].as_str().map(str::to_owned);
+        id.unwrap_or_else(|| panic!("{}", lookup.body))
     }
 
+    /// Creates a personal URL for the other bank and returns its path.
     async fn url(&self, token: &str, scope: &str) -> String {
         let mut body = json!({"scope": scope, "org_id": self.id("volta")});
         if scope == "contracts" {
             body["contracts"] = json!([self.id("probe"), self.id("forwarder")]);
         }
-        let made = self
+        let created = self
             .gw
             .as_user(token, "POST", "/api/v1/me/rpc-urls", Some(body))
             .await
             .expect(201);
-        format!("/rpc/u/{}", made["url"].as_str().unwrap().rsplit_once('/').unwrap().1)
+        format!(
+            "/rpc/u/{}",
+            created["url"].as_str().unwrap().rsplit_once('/').unwrap().1
+        )
     }
 
-    /// The ids on everything that super is shown of an organization.
+    /// All ids in the responses about an organization that the platform administrator sees.
     async fn ids_of(&self, org: &str) -> BTreeSet<String> {
         let org = self.id(org);
         let mut text = String::new();
@@ -516,7 +537,7 @@ impl Seed {
     }
 }
 
-/// A world. `start` is the time of its first block, the same for both of a pair.
+/// Creates a world. `start` is the time of its first block in seconds since the epoch; it is the same for both worlds.
 pub(super) async fn seed(planted: Planted, left: bool, start: u64) -> Side {
     let arguments = ["--timestamp".to_owned(), start.to_string()];
     let node = Anvil::start(&AnvilOptions {
@@ -535,7 +556,7 @@ pub(super) async fn seed(planted: Planted, left: bool, start: u64) -> Side {
         ("OAUTH_REDIRECT_URIS", "explorer=https://explorer.example/callback"),
     ];
     let url = node.url().to_owned();
-    let gw = Gateway::start_on(Engine::Sqlite, &extra, node, &url, &url).await;
+    let gw = Gateway::start_with_node(Engine::Sqlite, &extra, node, &url, &url).await;
     gw.node("anvil_setBlockTimestampInterval", json!([1])).await;
     let mut seed = Seed {
         gw,
@@ -553,7 +574,7 @@ pub(super) async fn seed(planted: Planted, left: bool, start: u64) -> Side {
         let id = seed.contract_id(contract).await;
         seed.names.insert(name, id);
     }
-    // Everybody begins with the same purse: what they paid before tells the fees.
+    // All users get the same balance, because what they have paid depends on the base fee.
     for (_, key) in people.values() {
         seed.fund(key.address()).await;
     }
@@ -563,7 +584,7 @@ pub(super) async fn seed(planted: Planted, left: bool, start: u64) -> Side {
 
     let mut hidden: BTreeSet<String> = seed.ids_of("meridian").await;
     let known = seed.ids_of("volta").await;
-    // Whoever knows a DID is told the user's id when they ask that person to join.
+    // An administrator who invites a DID gets the user's id: it is not hidden.
     let named = seed.names["nobody"].clone();
     hidden.retain(|id| !known.contains(id) && *id != named && id != seed.id("meridian") && id != UNKNOWN);
 
@@ -599,14 +620,14 @@ pub(super) async fn seed(planted: Planted, left: bool, start: u64) -> Side {
     let head = u64::from_str_radix(head.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
     let mut blocks = Vec::new();
     for number in 0..=head {
-        blocks.push(drawn(&seed.gw, &format!("0x{number:x}")).await);
+        blocks.push(block_digests(&seed.gw, &format!("0x{number:x}")).await);
     }
     let mined = seed.gw.node("eth_getTransactionReceipt", json!([seed.id("tx")])).await;
     seed.names
         .insert("block", mined["blockNumber"].as_str().unwrap().into());
     seed.names
         .insert("block_hash", mined["blockHash"].as_str().unwrap().into());
-    // The gateway has followed the node to its head.
+    // Wait until the gateway has followed the node to its head.
     for _ in 0..500 {
         if seed.gw.result("", "eth_blockNumber", json!([])).await == format!("0x{head:x}") {
             return Side {
@@ -619,11 +640,11 @@ pub(super) async fn seed(planted: Planted, left: bool, start: u64) -> Side {
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    panic!("the gateway does not follow to block {head}");
+    panic!("the gateway did not follow the node to block {head} within ten seconds");
 }
 
-/// Hash and randomness of a block.
-pub(super) async fn drawn(gw: &Gateway, number: &str) -> [String; 2] {
+/// `hash` and `mixHash` of a block. The node generates `mixHash` at random.
+pub(super) async fn block_digests(gw: &Gateway, number: &str) -> [String; 2] {
     let block = gw.node("eth_getBlockByNumber", json!([number, false])).await;
     ["hash", "mixHash"].map(|member| block[member].as_str().unwrap().to_owned())
 }
@@ -638,7 +659,7 @@ impl Seed {
     }
 }
 
-/// A payment that names its fees, so that it costs the same wherever it is signed.
+/// A signed payment with fixed fees, so that it costs the same in both worlds.
 pub(super) fn payment(key: &PrivateKeySigner, nonce: u64, to: Option<Address>, value: u64, input: Bytes) -> Bytes {
     let tx = TxEip1559 {
         chain_id: 31337,

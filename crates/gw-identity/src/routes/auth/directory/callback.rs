@@ -1,9 +1,9 @@
-//! `POST /auth/directory/callback`: the browser is back with a code (DS-3, DS-4, DS-7, DS-8).
+//! `POST /auth/directory/callback`: the browser returns with a code (DS-3, DS-4, DS-7, DS-8).
 
 use super::{SECRET_HEADER, check_redirect};
 use crate::{
-    directory::{Directory, DirectoryError, enter, note_refusal},
-    routes::{Provenance, cookies},
+    directory::{Directory, DirectoryError, log_in, note_refusal},
+    routes::{RequestInfo, cookies},
     state::IdentityState,
     tokens::{AuthResponse, TokenPair},
 };
@@ -12,14 +12,14 @@ use gw_http::{Amr, ApiError, ErrorBody, JsonBody};
 use http::{HeaderMap, header};
 use serde::Deserialize;
 
-/// What the directory sent the browser back with.
+/// The parameters that the directory added to the redirect.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct DirectoryCallbackRequest {
     /// The directory's code.
     code: String,
-    /// The address the login began with.
+    /// The redirect URI that the login began with.
     redirect_uri: String,
-    /// The state the login began with.
+    /// The state that the login began with.
     state: String,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct DirectoryCallbackRequest {
 )]
 pub(crate) async fn callback(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     headers: HeaderMap,
     body: Result<JsonBody<DirectoryCallbackRequest>, ApiError>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -70,7 +70,7 @@ async fn complete(
     directory: &Directory,
     body: &DirectoryCallbackRequest,
     headers: &HeaderMap,
-    provenance: &Provenance,
+    provenance: &RequestInfo,
 ) -> Result<TokenPair, DirectoryError> {
     let refuse = |who, error: DirectoryError| {
         note_refusal(state, who, Amr::Directory, provenance, &error);
@@ -81,7 +81,7 @@ async fn complete(
         .into_iter()
         .flatten()
         .collect();
-    // A page's POST always says where it comes from.
+    // A POST from a page always has one of these headers.
     let page = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
     let pending = directory
         .take(&body.state, &secrets, provenance.client, page)
@@ -99,7 +99,7 @@ async fn complete(
         .await
         .map_err(|error| refuse(None, error))?;
     let who = identity.subject.clone();
-    enter(state, directory, identity, Amr::Directory, provenance)
+    log_in(state, directory, identity, Amr::Directory, provenance)
         .await
         .map_err(|error| refuse(Some(who), error))
 }

@@ -1,17 +1,17 @@
-//! `/auth/directory`: login by the enterprise directory (spec/10 section 6).
+//! `/auth/directory`: login through the enterprise directory (spec/10 section 6).
 
 pub(in crate::routes) mod callback;
 pub(in crate::routes) mod service_principal;
 pub(in crate::routes) mod url;
 
 use crate::directory::DirectoryError;
-use gw_http::{Origin, OwnOrigins};
+use gw_http::{AllowedOrigins, Origin};
 
-/// Carries the browser's secret for pages that fetch without cookies, as with other logins (HD19).
+/// Header with the browser's secret, for pages that fetch without cookies, as with other logins (HD19).
 const SECRET_HEADER: &str = "x-login-secret";
 
-/// Whether the directory may send the browser there: to a page of ours, over https in production (OA-3, DS-2).
-fn check_redirect(text: &str, own: &OwnOrigins, production: bool) -> Result<(), DirectoryError> {
+/// Checks that the directory may send the browser there: to an allowed page, over https in production (OA-3, DS-2).
+fn check_redirect(text: &str, own: &AllowedOrigins, production: bool) -> Result<(), DirectoryError> {
     let strange = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\');
     let origin = Origin::of(text).map_err(|_| DirectoryError::Redirect)?;
     let secure = !production || origin.as_str().starts_with("https://");
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn ds2_redirects_go_to_our_pages_only() {
         let origin = |url| Origin::of(url).unwrap();
-        let own = OwnOrigins {
+        let own = AllowedOrigins {
             base: origin("https://gate.example"),
             frontend: Some(origin("https://app.example")),
             listed: vec![origin("http://explorer.example")],

@@ -1,8 +1,9 @@
-//! `POST /auth/directory/service-principal`: a machine's token of the directory for one of ours (DS-5, DS-7, DS-8).
+//! `POST /auth/directory/service-principal`: exchanges a service principal's directory token for a gateway token (DS-5,
+//! DS-7, DS-8).
 
 use crate::{
-    directory::{DirectoryError, enter, note_refusal},
-    routes::Provenance,
+    directory::{DirectoryError, log_in, note_refusal},
+    routes::RequestInfo,
     state::IdentityState,
     tokens::AuthResponse,
 };
@@ -11,7 +12,7 @@ use gw_http::{Amr, ApiError, ErrorBody, JsonBody};
 use gw_types::Secret;
 use serde::Deserialize;
 
-/// A directory's access token, got by the client-credentials grant.
+/// A directory access token from the client credentials grant.
 #[derive(Deserialize, utoipa::ToSchema)]
 pub(crate) struct DirectoryServicePrincipalRequest {
     /// The token.
@@ -38,7 +39,7 @@ pub(crate) struct DirectoryServicePrincipalRequest {
 )]
 pub(crate) async fn service_principal(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     body: Result<JsonBody<DirectoryServicePrincipalRequest>, ApiError>,
 ) -> Result<Json<AuthResponse>, ApiError> {
     let directory = state.directory.as_deref().ok_or(DirectoryError::NotConfigured)?;
@@ -50,9 +51,12 @@ pub(crate) async fn service_principal(
         note_refusal(&state, who, Amr::Sp, &provenance, &error);
         error
     };
-    let identity = directory.machine(&token).await.map_err(|error| refuse(None, error))?;
+    let identity = directory
+        .verify_service_principal(&token)
+        .await
+        .map_err(|error| refuse(None, error))?;
     let who = identity.subject.clone();
-    let pair = enter(&state, directory, identity, Amr::Sp, &provenance)
+    let pair = log_in(&state, directory, identity, Amr::Sp, &provenance)
         .await
         .map_err(|error| refuse(Some(who), error))?;
     Ok(Json(AuthResponse::new(pair, state.edge.now())))

@@ -1,9 +1,9 @@
-//! `GET /auth/directory/url`: where the browser goes to log in with the directory (DS-2).
+//! `GET /auth/directory/url`: starts a directory login and returns the URL for the browser (DS-2).
 
 use super::{SECRET_HEADER, check_redirect};
 use crate::{
     directory::DirectoryError,
-    routes::{Provenance, cookies},
+    routes::{RequestInfo, cookies},
     state::IdentityState,
 };
 use axum::{
@@ -11,15 +11,15 @@ use axum::{
     extract::{RawQuery, State},
     response::IntoResponse,
 };
-use gw_http::{ApiError, ErrorBody, OwnOrigins};
+use gw_http::{AllowedOrigins, ApiError, ErrorBody};
 use http::{HeaderMap, HeaderValue};
 use serde::Serialize;
 
-/// A login that has begun.
+/// A started login.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = DirectoryURLResponse)]
 pub(crate) struct DirectoryUrlResponse {
-    /// Comes back with the callback; ends after ten minutes.
+    /// Returned with the callback; valid for ten minutes.
     state: String,
     /// The directory's login page.
     url: String,
@@ -27,8 +27,8 @@ pub(crate) struct DirectoryUrlResponse {
 
 /// Start a directory login
 ///
-/// The callback must come from the browser that asked: it shows the `pp_directory` cookie set here, or the
-/// `X-Login-Secret` header of this answer.
+/// The callback must come from the same browser: it shows the `pp_directory` cookie set here, or the `X-Login-Secret`
+/// header of this answer.
 #[utoipa::path(
     get,
     path = "/auth/directory/url",
@@ -45,7 +45,7 @@ pub(crate) struct DirectoryUrlResponse {
 )]
 pub(crate) async fn url(
     State(state): State<IdentityState>,
-    provenance: Provenance,
+    provenance: RequestInfo,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -57,7 +57,7 @@ pub(crate) async fn url(
         .ok_or(DirectoryError::NoRedirect)?;
     check_redirect(&redirect, &state.edge.origins, state.edge.production)?;
     let opened = directory
-        .open(&redirect, provenance.client, OwnOrigins::sent_by_browser(&headers))
+        .open(&redirect, provenance.client, AllowedOrigins::sent_by_browser(&headers))
         .await?;
     let mut answer = cookies::set_directory(&state.edge, &headers, &opened.browser);
     if let Ok(value) = HeaderValue::from_str(&opened.browser) {

@@ -1,4 +1,4 @@
-//! The sealer ends at each of its awaits, as when the process is killed there.
+//! The sealer is dropped at each of its await points, as if the process were killed there.
 
 use super::*;
 use std::{
@@ -10,24 +10,24 @@ use std::{
 
 on_both_engines! {
     rl4_a_sealer_killed_at_any_await_loses_and_repeats_nothing,
-    rl3_mutations_beside_a_sealer_that_begins_anew_raise_no_alarm,
-    rl2_what_an_earlier_process_left_unsigned_is_signed_at_once,
+    rl3_mutations_during_restarts_of_the_sealer_raise_no_alarm,
+    rl2_entries_that_an_earlier_process_left_unsigned_are_signed_at_once,
 }
 
-/// Polls a future so many times, and drops it where it stands then; whether it came to its end.
+/// Polls a future at most `polls` times, then drops it. Returns whether it completed.
 async fn killed_after(polls: usize, work: impl Future) -> bool {
-    let (mut work, mut left) = (pin!(work), polls);
+    let (mut work, mut polls_left) = (pin!(work), polls);
     poll_fn(|context| {
-        if left == 0 {
+        if polls_left == 0 {
             return Poll::Ready(false);
         }
-        left -= 1;
+        polls_left -= 1;
         work.as_mut().poll(context).map(|_| true)
     })
     .await
 }
 
-/// What the security stream tells apart from the logins of the test.
+/// The events of the security stream except the logins of the test.
 async fn events_but_logins(world: &World) -> Vec<String> {
     let events = world.rows(Stream::Security).await.into_iter().filter_map(|row| {
         let entry = StoredEntry::new(row.bytes, row.openings).unwrap();
@@ -56,7 +56,7 @@ async fn rl4_a_sealer_killed_at_any_await_loses_and_repeats_nothing(world: World
             chain.step().await;
             chain.sign().await.unwrap();
         });
-        let ended = killed_after(polls, join_all(work)).await;
+        let completed = killed_after(polls, join_all(work)).await;
         drop(sealer);
 
         let mut next = world.sealer();
@@ -64,33 +64,33 @@ async fn rl4_a_sealer_killed_at_any_await_loses_and_repeats_nothing(world: World
         assert_eq!(events_but_logins(&world).await, [""; 0], "killed after {polls} polls");
         for stream in [Stream::Access, Stream::Security] {
             let seqs: Vec<_> = world.rows(stream).await.iter().map(|row| row.seq).collect();
-            let due: Vec<_> = (0..=u64::try_from(polls).unwrap()).collect();
-            assert_eq!(seqs, due, "{stream}, killed after {polls} polls");
+            let expected: Vec<_> = (0..=u64::try_from(polls).unwrap()).collect();
+            assert_eq!(seqs, expected, "{stream}, killed after {polls} polls");
         }
-        let due: Vec<_> = (1..=i64::try_from(polls).unwrap()).map(|id| (id, None)).collect();
-        assert_eq!(world.listed().await, due, "killed after {polls} polls");
+        let expected: Vec<_> = (1..=i64::try_from(polls).unwrap()).map(|id| (id, None)).collect();
+        assert_eq!(world.listed().await, expected, "killed after {polls} polls");
         assert!(
             world.store.outbox(0, 10).await.unwrap().is_empty(),
             "killed after {polls} polls"
         );
-        if ended {
+        if completed {
             break;
         }
     }
-    assert!(polls > 10, "it waits more often than that");
+    assert!(polls > 10, "the sealer has more than ten await points");
 }
 
-/// RL3: where the policy store stands is compared with what was sealed of it while mutations go on.
-async fn rl3_mutations_beside_a_sealer_that_begins_anew_raise_no_alarm(world: World) {
-    let done = AtomicBool::new(false);
+/// RL3: a new sealer compares the policy store with its sealed entries correctly while mutations continue.
+async fn rl3_mutations_during_restarts_of_the_sealer_raise_no_alarm(world: World) {
+    let finished = AtomicBool::new(false);
     let mutations = async {
         for round in 0..60 {
             world.mutate(&format!("org-{round}")).await;
         }
-        done.store(true, Ordering::Relaxed);
+        finished.store(true, Ordering::Relaxed);
     };
     let sealers = async {
-        while !done.load(Ordering::Relaxed) {
+        while !finished.load(Ordering::Relaxed) {
             let mut sealer = world.sealer();
             join_all(sealer.chains.iter_mut().map(ChainWorker::step)).await;
         }
@@ -102,9 +102,9 @@ async fn rl3_mutations_beside_a_sealer_that_begins_anew_raise_no_alarm(world: Wo
     assert_eq!(world.listed().await, (1..=60).map(|id| (id, None)).collect::<Vec<_>>());
 }
 
-/// RL2: an end that was sealed and not signed when the process was killed would count as never signed, were it left until the
-/// next call and another interval.
-async fn rl2_what_an_earlier_process_left_unsigned_is_signed_at_once(world: World) {
+/// RL2: verification would report entries that a killed process sealed but did not sign, if the next sealer waited for
+/// a new call and another interval before it signed them.
+async fn rl2_entries_that_an_earlier_process_left_unsigned_are_signed_at_once(world: World) {
     let mut killed = world.sealer();
     world.call();
     world.mutate("one").await;
@@ -112,7 +112,8 @@ async fn rl2_what_an_earlier_process_left_unsigned_is_signed_at_once(world: Worl
     drop(killed);
     let chains = world.audit.chains().await.unwrap();
     assert_eq!(chains.len(), 2);
-    // The interval is an hour; the administrative chain is signed with its genesis, which has no time.
+    // The interval is an hour, so the access chain is not signed. The administrative chain is, because its genesis has
+    // time zero.
     let (access, _) = chains.iter().find(|(chain, _)| chain.stream == Stream::Access).unwrap();
     assert_eq!(world.audit.last_checkpoint(*access).await.unwrap(), None);
     let mut sealer = world.sealer();

@@ -1,4 +1,4 @@
-//! RL4: a database that does not keep signatures, or has more than its writer wrote, is told of.
+//! RL4: a database that does not keep signatures, or that has entries that its writer did not write, is reported.
 
 use super::{StallReason, World};
 use crate::workers::{ADMIN_CHAIN, sealer::worker::ChainWorker};
@@ -7,12 +7,12 @@ use gw_audit::Stream;
 use std::time::{Duration, Instant};
 
 on_both_engines! {
-    rl4_a_note_that_the_store_does_not_keep_is_told,
-    rl4_the_end_of_the_chain_is_compared_while_nothing_waits,
+    rl4_a_note_that_the_store_does_not_keep_is_reported,
+    rl4_the_head_of_the_chain_is_compared_while_no_row_waits,
 }
 
-/// A signature that the database swallows is none: its writer says so until the database keeps one.
-async fn rl4_a_note_that_the_store_does_not_keep_is_told(world: World) {
+/// If the database discards a signature, its writer reports a stall until the database keeps one.
+async fn rl4_a_note_that_the_store_does_not_keep_is_reported(world: World) {
     let swallow: &[&str] = if world.audit_url.starts_with("sqlite") {
         &["CREATE TRIGGER lie BEFORE INSERT ON checkpoints BEGIN SELECT RAISE(IGNORE); END"]
     } else {
@@ -23,14 +23,14 @@ async fn rl4_a_note_that_the_store_does_not_keep_is_told(world: World) {
     };
     world.in_audit(swallow).await;
     let mut sealer = world.sealer();
-    // The chain's first entry is of no time, so the first signature is due at once.
+    // The genesis of the chain has time zero, so the first signature is due at once.
     world.mutate("one").await;
     for _ in 0..2 {
         world.seal(&mut sealer).await;
         assert_eq!(
             world.health.stall(Stream::Admin),
             Some(StallReason::Unconfirmed),
-            "what failed stays due"
+            "a failed signature stays due"
         );
     }
     let drop = if world.audit_url.starts_with("sqlite") {
@@ -46,21 +46,21 @@ async fn rl4_a_note_that_the_store_does_not_keep_is_told(world: World) {
     let note = world.audit.last_checkpoint(admin).await.unwrap().unwrap();
     world.audit.insert_checkpoint(admin, 2, &note).await.unwrap();
     world.in_audit(&["UPDATE checkpoints SET note = 'other'"]).await;
-    let refused = world.audit.insert_checkpoint(admin, 2, &note).await;
-    assert!(matches!(refused, Err(gw_store::StoreError::NotKept(_))), "{refused:?}");
+    let result = world.audit.insert_checkpoint(admin, 2, &note).await;
+    assert!(matches!(result, Err(gw_store::StoreError::NotKept(_))), "{result:?}");
 }
 
-/// An entry that somebody appends while nothing waits is told within seconds.
-async fn rl4_the_end_of_the_chain_is_compared_while_nothing_waits(world: World) {
+/// An entry that an attacker appends while no row waits is reported within seconds.
+async fn rl4_the_head_of_the_chain_is_compared_while_no_row_waits(world: World) {
     let mut sealer = world.sealer();
     world.mutate("one").await;
     world.seal(&mut sealer).await;
     world
         .in_audit(&["UPDATE chains SET size = size + 1 WHERE stream = 'admin'"])
         .await;
-    let began = Instant::now();
+    let started = Instant::now();
     while world.health.stall(Stream::Admin) != Some(StallReason::Foreign) {
-        assert!(began.elapsed() < Duration::from_secs(50), "not for a minute");
+        assert!(started.elapsed() < Duration::from_secs(50), "reported too late");
         tokio::time::sleep(Duration::from_millis(100)).await;
         sealer.chains.iter_mut().for_each(ChainWorker::wake);
         join_all(sealer.chains.iter_mut().map(ChainWorker::step)).await;

@@ -1,7 +1,7 @@
-//! Who writes to the policy database alone hides no mutation and invents none (RL3, RL9).
+//! An attacker who can write only to the policy database can neither hide nor forge a mutation (RL3, RL9).
 
 use super::{SEED, TAMPERED, World, clock, mutate, sign};
-use crate::{ambient::SystemEntropy, serve::outbox_mark::OutboxMarkFile};
+use crate::{serve::outbox_mark::OutboxMarkFile, system::SystemEntropy};
 use gw_audit::{CheckpointKey, OutboxFault, SecurityKind};
 use gw_store::{
     Actor, OutboxGuard, OutboxWitness, Store, StoreConfig,
@@ -12,15 +12,16 @@ use gw_types::{Clock, Entropy, Seconds, Timestamp};
 use std::sync::Arc;
 
 on_both_engines! {
-    rl9_another_identity_hides_no_entry_that_waited,
-    rl9_rows_of_an_exchanged_identity_are_sealed_as_what_they_are,
-    rl3_an_empty_policy_store_beside_a_log_is_told,
-    rl9_a_row_of_a_mutation_that_was_undone_is_told,
-    rl13_what_was_pruned_is_neither_lost_nor_missing,
-    rl9_rows_that_wait_outlive_a_change_of_the_key,
-    rl9_a_row_under_a_number_that_is_no_id_is_told,
+    rl9_an_exchanged_identity_does_not_hide_deleted_rows,
+    rl9_genuine_rows_of_an_exchanged_identity_are_sealed_without_a_fault,
+    rl3_an_empty_policy_store_with_an_existing_log_is_reported,
+    rl9_a_row_of_a_rolled_back_mutation_is_reported,
+    rl13_pruned_entries_are_neither_lost_nor_missing,
+    rl9_waiting_rows_survive_a_change_of_the_key,
+    rl9_a_row_with_an_impossible_id_is_reported,
 }
 
+/// The SQL that gives the policy store another identity.
 fn exchange(world: &World) -> String {
     let id = if world.policy_url.starts_with("sqlite") {
         "randomblob(16)"
@@ -30,9 +31,9 @@ fn exchange(world: &World) -> String {
     format!("UPDATE policy_store SET store_id = {id}, last_outbox_id = 0")
 }
 
-/// As of a new process: what the directory has is all it remembers.
+/// Restarts the process: it remembers only the content of its directory.
 async fn restarted(mut world: World, seed: &[u8; 32]) -> World {
-    let mark = Arc::new(OutboxMarkFile::open(world.place.path()).unwrap());
+    let mark = Arc::new(OutboxMarkFile::open(world.dir.path()).unwrap());
     let witness = Some(Arc::clone(&mark) as Arc<dyn OutboxWitness>);
     let config = StoreConfig {
         location: world.policy.clone(),
@@ -49,7 +50,7 @@ async fn restarted(mut world: World, seed: &[u8; 32]) -> World {
     world
 }
 
-async fn rl9_another_identity_hides_no_entry_that_waited(world: World) {
+async fn rl9_an_exchanged_identity_does_not_hide_deleted_rows(world: World) {
     let mut sealer = world.sealer();
     world.mutate("one").await;
     world.seal(&mut sealer).await;
@@ -57,30 +58,34 @@ async fn rl9_another_identity_hides_no_entry_that_waited(world: World) {
     let former = world.store.outbox_mark().await.unwrap().store;
     world.in_policy(&["DELETE FROM audit_outbox", &exchange(&world)]).await;
     let world = restarted(world, &SEED).await;
-    // Even where a mutation comes before the first look.
+    // This also works if a mutation comes before the sealer's first step.
     world.mutate("next").await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
-    let gone = Some(OutboxFault::Missing);
+    let missing = Some(OutboxFault::Missing);
     assert_eq!(
         world.listed().await,
-        [(1, None), (1, None), (2, gone)],
-        "of the store of before and of this one"
+        [(1, None), (1, None), (2, missing)],
+        "entries of the former store and of this one"
     );
-    let told = [
+    let expected = [
         format!("outbox_ids:replaced:{}:2", former.0),
         "outbox_gap:2..3".to_owned(),
     ];
     assert_eq!(
         world.findings(SecurityKind::TamperDetected).await,
-        told,
-        "and no genuine entry is blamed"
+        expected,
+        "no genuine entry is reported"
     );
     let world = restarted(world, &SEED).await;
-    assert_eq!(world.findings(SecurityKind::TamperDetected).await, told, "once");
+    assert_eq!(
+        world.findings(SecurityKind::TamperDetected).await,
+        expected,
+        "reported once"
+    );
 }
 
-async fn rl9_rows_of_an_exchanged_identity_are_sealed_as_what_they_are(world: World) {
+async fn rl9_genuine_rows_of_an_exchanged_identity_are_sealed_without_a_fault(world: World) {
     let mut sealer = world.sealer();
     world.mutate("one").await;
     world.mutate("two").await;
@@ -91,7 +96,7 @@ async fn rl9_rows_of_an_exchanged_identity_are_sealed_as_what_they_are(world: Wo
     world
         .in_policy(&["DELETE FROM audit_outbox WHERE id = 3", &exchange(&world)])
         .await;
-    // Live.
+    // Without a restart.
     world.seal(&mut sealer).await;
     assert_eq!(
         world.listed().await,
@@ -107,14 +112,14 @@ async fn rl9_rows_of_an_exchanged_identity_are_sealed_as_what_they_are(world: Wo
     );
 }
 
-async fn rl3_an_empty_policy_store_beside_a_log_is_told(world: World) {
+async fn rl3_an_empty_policy_store_with_an_existing_log_is_reported(world: World) {
     let mut sealer = world.sealer();
     world.mutate("one").await;
     world.seal(&mut sealer).await;
     let former = world.store.outbox_mark().await.unwrap().store;
     world.in_policy(&["DELETE FROM audit_outbox", &exchange(&world)]).await;
-    // On a machine that knows neither.
-    std::fs::remove_file(world.place.path().join("outbox-mark")).unwrap();
+    // On a machine without the mark file.
+    std::fs::remove_file(world.dir.path().join("outbox-mark")).unwrap();
     let world = restarted(world, &SEED).await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
@@ -122,8 +127,8 @@ async fn rl3_an_empty_policy_store_beside_a_log_is_told(world: World) {
     assert_eq!(findings, [format!("outbox_ids:replaced:{}:1", former.0)]);
 }
 
-/// The code is genuine, and the id the next one.
-async fn rl9_a_row_of_a_mutation_that_was_undone_is_told(world: World) {
+/// The authentication code of the row is genuine, and its id is the next one.
+async fn rl9_a_row_of_a_rolled_back_mutation_is_reported(world: World) {
     world.mutate("one").await;
     let sqlite = world.policy_url.starts_with("sqlite");
     let refuse: &[&str] = if sqlite {
@@ -143,13 +148,18 @@ async fn rl9_a_row_of_a_mutation_that_was_undone_is_told(world: World) {
     })
     .await
     .unwrap();
-    let refused = tx.commit().await.unwrap_err();
-    assert!(refused.is_unavailable(), "{refused:?}");
-    let of = world.store.outbox_mark().await.unwrap().store;
+    let error = tx.commit().await.unwrap_err();
+    assert!(error.is_unavailable(), "{error:?}");
+    let store_id = world.store.outbox_mark().await.unwrap().store;
     assert_eq!(
-        world.mark.undone(of).iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        world
+            .mark
+            .undone(store_id)
+            .iter()
+            .map(|(id, _)| *id)
+            .collect::<Vec<_>>(),
         [2],
-        "its code is remembered"
+        "the code of the rolled-back row is remembered"
     );
     world
         .in_policy(&[if sqlite {
@@ -159,11 +169,11 @@ async fn rl9_a_row_of_a_mutation_that_was_undone_is_told(world: World) {
         }])
         .await;
 
-    // A row whose code this process took back, as a copy made on its way would be.
+    // Insert a row whose code this process revoked, in the way of a copy of the rolled-back row.
     mutate(&world.another_store().await, "invented").await;
     let row = world.store.outbox(2, 1).await.unwrap().remove(0);
     assert_eq!((row.id, row.entry.outbox_fault), (2, None));
-    world.mark.note_undone(of, &[(2, code(&world, 2).await)]);
+    world.mark.note_undone(store_id, &[(2, code(&world, 2).await)]);
     let world = restarted(world, &SEED).await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
@@ -175,6 +185,7 @@ async fn rl9_a_row_of_a_mutation_that_was_undone_is_told(world: World) {
     assert_eq!(findings, ["outbox_row:undone:2", "outbox_fault:unauthenticated:2"]);
 }
 
+/// The authentication code of an outbox row.
 async fn code(world: &World, id: i64) -> [u8; 32] {
     use sea_orm::{ConnectionTrait as _, Database, Statement};
     let db = Database::connect(&world.policy_url).await.unwrap();
@@ -196,8 +207,9 @@ impl Clock for Later {
     }
 }
 
-/// Rows are kept for a day after they were sealed, and a service that stood still may prune their entries first.
-async fn rl13_what_was_pruned_is_neither_lost_nor_missing(world: World) {
+/// Rows are kept for a day after they were sealed. If the sealer did not run for a while, their entries may be pruned
+/// before the rows are deleted.
+async fn rl13_pruned_entries_are_neither_lost_nor_missing(world: World) {
     let mut sealer = world.sealer();
     for slug in ["one", "two", "three"] {
         world.mutate(slug).await;
@@ -224,20 +236,19 @@ async fn rl13_what_was_pruned_is_neither_lost_nor_missing(world: World) {
         key: &key,
     };
     let pruned = audit.prune(super::super::ADMIN_CHAIN, &batch).await.unwrap();
-    assert_eq!(pruned.count, 3, "the newest entry tells how far the outbox got");
+    assert_eq!(
+        pruned.count, 3,
+        "the newest entry is kept, because it has the highest sealed id"
+    );
     let mut sealer = world.sealer();
     world.mutate("four").await;
     world.seal(&mut sealer).await;
-    assert_eq!(
-        world.listed().await,
-        [(3, None), (4, None)],
-        "nothing is sealed a second time"
-    );
+    assert_eq!(world.listed().await, [(3, None), (4, None)], "no entry is sealed again");
     assert_eq!(world.findings(SecurityKind::TamperDetected).await, [""; 0]);
 }
 
-/// A row that was changed meanwhile is no such row.
-async fn rl9_rows_that_wait_outlive_a_change_of_the_key(world: World) {
+/// Genuine waiting rows are accepted after a change of the key; a row that was changed meanwhile is not.
+async fn rl9_waiting_rows_survive_a_change_of_the_key(world: World) {
     world.mutate("one").await;
     world.mutate("two").await;
     world
@@ -252,7 +263,7 @@ async fn rl9_rows_that_wait_outlive_a_change_of_the_key(world: World) {
     );
 }
 
-async fn rl9_a_row_under_a_number_that_is_no_id_is_told(world: World) {
+async fn rl9_a_row_with_an_impossible_id_is_reported(world: World) {
     world.mutate("one").await;
     let row = |id| {
         format!(
@@ -262,7 +273,7 @@ async fn rl9_a_row_under_a_number_that_is_no_id_is_told(world: World) {
     };
     world.in_policy(&[&row(-7), &row(0)]).await;
     for _ in 0..2 {
-        // A restart finds nothing new.
+        // The second sealer, after a restart, finds nothing new.
         let mut sealer = world.sealer();
         world.seal(&mut sealer).await;
     }
@@ -270,7 +281,7 @@ async fn rl9_a_row_under_a_number_that_is_no_id_is_told(world: World) {
     assert_eq!(
         world.listed().await,
         [(TAMPERED, None), (TAMPERED, None), (1, None)],
-        "under no id of their own"
+        "the forged rows get no id"
     );
     let findings = world.findings(SecurityKind::TamperDetected).await;
     assert_eq!(

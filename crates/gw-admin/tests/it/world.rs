@@ -1,0 +1,223 @@
+//! An admin API on a fixture, with a scripted node.
+
+use axum::{Router, body::Body, extract::ConnectInfo};
+use gw_admin::{AdminSettings, AdminState, Answer, InstanceFacts, LoginSession, LoginSessions, router};
+use gw_audit::{AccessRecord, Content, Entry, Record, Stream};
+use gw_http::{
+    AccessClaims, Amr, AuthError,
+    simulation::{
+        CallSimulator, ImpersonatedCall, ImpersonatedResult, SenderRequired, Simulated, TestCall, TestResult,
+    },
+};
+use gw_node::{HealthCheckConfig, Node, NodeConfig};
+use gw_store::record::{NewGroup, NewMembership, NewOrganization, NewUser};
+use gw_testkit::{FakeNode, Fixture, fixture::ADMIN_TOKEN};
+use gw_types::{ExternalId, OrgId, Seconds, SessionId, TokenId};
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+use uuid::Uuid;
+
+pub(crate) struct World {
+    pub(crate) fixture: Fixture,
+    app: Router,
+    _node: FakeNode,
+}
+
+/// A response with its whole body.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) location: Option<String>,
+    pub(crate) text: String,
+}
+
+impl Response {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+}
+
+/// The credentials of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Caller<'a> {
+    Nobody,
+    Super,
+    User(&'a str),
+}
+
+/// A session store without sessions.
+#[derive(Debug)]
+struct NoSessions;
+
+impl LoginSessions for NoSessions {
+    fn list(&self) -> Answer<'_, Vec<LoginSession>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+    fn find(&self, _: Uuid) -> Answer<'_, Option<LoginSession>> {
+        Box::pin(async { Ok(None) })
+    }
+    fn end(&self, _: Uuid) -> Answer<'_, bool> {
+        Box::pin(async { Ok(false) })
+    }
+}
+
+/// No call is made here: no token is valid, and an impersonated call never ends.
+#[derive(Debug)]
+struct NoCalls;
+
+impl CallSimulator for NoCalls {
+    fn test_call(&self, _: TestCall) -> Simulated<'_, Result<TestResult, AuthError>> {
+        Box::pin(async { Err(AuthError::Invalid) })
+    }
+    fn simulate_as(&self, _: ImpersonatedCall) -> Simulated<'_, Result<ImpersonatedResult, SenderRequired>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        let (fixture, fake) = (Fixture::start().await, FakeNode::start().await);
+        let hour = Duration::from_secs(3600);
+        let rare_checks = HealthCheckConfig {
+            head: hour,
+            probe: hour,
+            ..HealthCheckConfig::default()
+        };
+        let node = Node::connect(&NodeConfig::new(fake.url()).unwrap().with_health_checks(rare_checks))
+            .await
+            .unwrap();
+        let app = router(AdminState {
+            edge: Arc::clone(&fixture.http),
+            store: fixture.store.clone(),
+            feed: fixture.feed.clone(),
+            audit: fixture.audit.clone(),
+            journal: Arc::clone(&fixture.journal),
+            node,
+            key_cipher: None,
+            sessions: Arc::new(NoSessions),
+            calls: Arc::new(NoCalls),
+            extras: Arc::default(),
+            knobs: Arc::default(),
+            settings: AdminSettings::default(),
+            facts: InstanceFacts {
+                port: 8080,
+                node_origins: Vec::new(),
+            },
+            clock: Arc::new(fixture.clock.clone()),
+            entropy: Arc::clone(&fixture.entropy),
+            tasks: TaskTracker::new(),
+        });
+        Self {
+            fixture,
+            app,
+            _node: fake,
+        }
+    }
+
+    pub(crate) async fn ask(&self, caller: Caller<'_>, method: Method, path: &str, body: Option<Value>) -> Response {
+        let mut request = Request::builder().method(method).uri(format!("/api/v1/admin{path}"));
+        request = match caller {
+            Caller::Nobody => request,
+            Caller::Super => request.header("x-admin-token", ADMIN_TOKEN),
+            Caller::User(token) => request.header(header::AUTHORIZATION, format!("Bearer {token}")),
+        };
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let mut request = request
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body)
+            .unwrap();
+        request
+            .extensions_mut()
+            .insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 40_000))));
+        let response = self.app.clone().oneshot(request).await.unwrap();
+        let location = response
+            .headers()
+            .get(header::LOCATION)
+            .map(|path| path.to_str().unwrap().to_owned());
+        let status = response.status();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        Response {
+            status,
+            location,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+
+    pub(crate) async fn get(&self, caller: Caller<'_>, path: &str) -> Response {
+        self.ask(caller, Method::GET, path, None).await
+    }
+
+    pub(crate) async fn post(&self, caller: Caller<'_>, path: &str, body: Value) -> Response {
+        self.ask(caller, Method::POST, path, Some(body)).await
+    }
+
+    /// An organization with an administrator, and the administrator's token.
+    pub(crate) async fn org_with_admin(&self, slug: &str) -> (OrgId, String) {
+        let new = NewOrganization {
+            slug: slug.to_owned(),
+            name: slug.to_owned(),
+            settings: Default::default(),
+        };
+        let name = ExternalId::new(&format!("did:test:{slug}-admin")).unwrap();
+        let user = NewUser {
+            external_id: name.clone(),
+            kyc: true,
+            auth_tenant_id: None,
+            groups: Vec::new(),
+        };
+        let org = self
+            .fixture
+            .change(async |tx| {
+                let org = tx.create_organization(new).await.unwrap().id;
+                let group = NewGroup {
+                    is_org_admin: true,
+                    ..NewGroup::plain(org, "admins", "admins")
+                };
+                let group = tx.create_group(group).await.unwrap().id;
+                let user = tx.create_user(user).await.unwrap().id;
+                tx.add_membership(NewMembership {
+                    user,
+                    group,
+                    expires_at: None,
+                })
+                .await
+                .unwrap();
+                org
+            })
+            .await;
+        let now = gw_types::Clock::now(&self.fixture.clock);
+        let claims = AccessClaims {
+            subject: name,
+            token: TokenId(self.fixture.entropy.uuid()),
+            session: SessionId(self.fixture.entropy.uuid()),
+            issued_at: now,
+            expires_at: now.plus(Seconds(3600)),
+            kyc: true,
+            amr: Amr::Zk,
+        };
+        (org, self.fixture.http.tokens.sign_access(&claims).expose().to_owned())
+    }
+
+    /// The access records since the last call.
+    pub(crate) fn records(&self) -> Vec<AccessRecord> {
+        let journal = &self.fixture.journal;
+        journal.sync().unwrap();
+        let entries = journal.unsealed(Stream::Access, usize::MAX).unwrap();
+        if let Some(last) = entries.last() {
+            journal.mark_sealed(Stream::Access, last.seq + 1).unwrap();
+        }
+        let contents = entries
+            .iter()
+            .map(|entry| Entry::decode(&entry.bytes, &entry.openings).unwrap().content);
+        contents
+            .filter_map(|content| match content {
+                Content::Record(Record::Access(record)) => Some(record),
+                _ => None,
+            })
+            .collect()
+    }
+}

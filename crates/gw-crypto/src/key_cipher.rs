@@ -1,0 +1,252 @@
+//! Upstream keys of groups at rest: AES-256-GCM with the group as associated data, marked `encv2:` (spec/20 G1, spec/80
+//! section 6).
+
+use aes_gcm::{
+    Aes256Gcm, Key, KeyInit, Nonce,
+    aead::{Aead, Payload},
+};
+use gw_types::{Entropy, GroupId, Secret};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+const MARK: &str = "encv2:";
+/// Without associated data: such a key would open for any group. It is read, and renewed at the next change of its
+/// group.
+const UNBOUND_MARK: &str = "encv1:";
+const NONCE: usize = 12;
+
+/// Encrypts and decrypts upstream keys.
+pub struct KeyCipher {
+    cipher: Box<Aes256Gcm>,
+    previous: Option<Box<Aes256Gcm>>,
+    digests: Hmac<Sha256>,
+}
+
+/// Why a key cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyCipherError {
+    /// The configured key is not 32 bytes of hex.
+    #[error("the encryption key must be 32 bytes in hex")]
+    Key,
+    /// The stored text was not made with this key, or was changed.
+    #[error("the stored key cannot be decrypted")]
+    Stored,
+}
+
+impl std::fmt::Debug for KeyCipher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyCipher(…)")
+    }
+}
+
+impl KeyCipher {
+    /// From `RPC_API_KEY_ENCRYPTION_KEY`.
+    pub fn new(key: &Secret) -> Result<Self, KeyCipherError> {
+        let bytes = bytes(key)?;
+        // A key of their own for digests, so that the one says nothing of the other.
+        let mut derived = <Hmac<Sha256> as KeyInit>::new_from_slice(&bytes).map_err(|_| KeyCipherError::Key)?;
+        derived.update(b"ledger-gateway parameter digests");
+        let digests = <Hmac<Sha256> as KeyInit>::new_from_slice(&derived.finalize().into_bytes());
+        Ok(Self {
+            cipher: cipher(bytes),
+            previous: None,
+            digests: digests.map_err(|_| KeyCipherError::Key)?,
+        })
+    }
+
+    /// Reads what was made with `RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS` too.
+    pub fn with_previous(self, key: &Secret) -> Result<Self, KeyCipherError> {
+        Ok(Self {
+            previous: Some(cipher(bytes(key)?)),
+            ..self
+        })
+    }
+
+    /// A digest that only who holds the key can compare with a guess (HD12).
+    pub fn digest(&self, bytes: &[u8]) -> String {
+        let mut mac = self.digests.clone();
+        mac.update(bytes);
+        format!("hmac-sha256:{}", hex::encode(mac.finalize().into_bytes()))
+    }
+
+    /// Encrypts a key of `group`.
+    ///
+    /// # Errors
+    /// [`KeyCipherError::Stored`] if the key is too long to encrypt.
+    pub fn seal(&self, group: GroupId, key: &str, entropy: &dyn Entropy) -> Result<Secret, KeyCipherError> {
+        let mut nonce = [0u8; NONCE];
+        entropy.fill(&mut nonce);
+        let payload = Payload {
+            msg: key.as_bytes(),
+            aad: group.0.as_bytes(),
+        };
+        let sealed = self
+            .cipher
+            .encrypt(&Nonce::from(nonce), payload)
+            .map_err(|_| KeyCipherError::Stored)?;
+        Ok(Secret::new(format!(
+            "{MARK}{}{}",
+            hex::encode(nonce),
+            hex::encode(sealed)
+        )))
+    }
+
+    /// Decrypts the stored key of `group`.
+    ///
+    /// # Errors
+    /// [`KeyCipherError::Stored`] if it was encrypted with another key or for another group, or was changed.
+    pub fn open(&self, group: GroupId, stored: &Secret) -> Result<Secret, KeyCipherError> {
+        decrypt(&self.cipher, group, stored).or_else(|error| match &self.previous {
+            Some(previous) => decrypt(previous, group, stored),
+            None => Err(error),
+        })
+    }
+
+    /// Whether the stored key of `group` should be renewed: it needs the previous encryption key, or is not bound to
+    /// its group.
+    pub fn is_outdated(&self, group: GroupId, stored: &Secret) -> bool {
+        let is_current = decrypt(&self.cipher, group, stored).is_ok() && stored.expose().starts_with(MARK);
+        !is_current && self.open(group, stored).is_ok()
+    }
+
+    /// The stored key of `group` encrypted anew, if it [is outdated](Self::is_outdated).
+    ///
+    /// # Errors
+    /// As [`KeyCipher::open`].
+    pub fn renewed(
+        &self,
+        group: GroupId,
+        stored: &Secret,
+        entropy: &dyn Entropy,
+    ) -> Result<Option<Secret>, KeyCipherError> {
+        if !self.is_outdated(group, stored) {
+            return Ok(None);
+        }
+        self.seal(group, self.open(group, stored)?.expose(), entropy).map(Some)
+    }
+
+    /// The last four characters, if the key is long enough that they tell nothing.
+    pub fn hint(&self, group: GroupId, stored: &Secret) -> Option<String> {
+        let key = self.open(group, stored).ok()?;
+        let chars: Vec<char> = key.expose().chars().collect();
+        let tail = chars.len().checked_sub(4)?;
+        (chars.len() >= 16).then(|| chars.into_iter().skip(tail).collect())
+    }
+}
+
+fn bytes(key: &Secret) -> Result<[u8; 32], KeyCipherError> {
+    let mut bytes = [0u8; 32];
+    hex::decode_to_slice(key.expose(), &mut bytes).map_err(|_| KeyCipherError::Key)?;
+    Ok(bytes)
+}
+
+fn cipher(key: [u8; 32]) -> Box<Aes256Gcm> {
+    Box::new(Aes256Gcm::new(&Key::<Aes256Gcm>::from(key)))
+}
+
+fn decrypt(cipher: &Aes256Gcm, group: GroupId, stored: &Secret) -> Result<Secret, KeyCipherError> {
+    let stored = stored.expose();
+    let (stored, aad): (_, &[u8]) = match (stored.strip_prefix(MARK), stored.strip_prefix(UNBOUND_MARK)) {
+        (Some(stored), _) => (stored, group.0.as_bytes()),
+        (None, Some(stored)) => (stored, &[]),
+        (None, None) => return Err(KeyCipherError::Stored),
+    };
+    let bytes = hex::decode(stored).map_err(|_| KeyCipherError::Stored)?;
+    let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(KeyCipherError::Stored)?;
+    let opened = cipher
+        .decrypt(&Nonce::from(*nonce), Payload { msg: sealed, aad })
+        .map_err(|_| KeyCipherError::Stored)?;
+    String::from_utf8(opened)
+        .map(Secret::new)
+        .map_err(|_| KeyCipherError::Stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gw_types::testing::FixedEntropy;
+
+    const GROUP: GroupId = GroupId::fixed(1);
+
+    #[test]
+    fn hd12_digests_are_keyed() {
+        let digest_under = |key: &str| KeyCipher::new(&Secret::new(key.repeat(32))).unwrap().digest(b"[]");
+        assert_eq!(digest_under("11"), digest_under("11"));
+        assert_ne!(digest_under("11"), digest_under("22"));
+        assert!(digest_under("11").starts_with("hmac-sha256:") && digest_under("11").len() == 12 + 64);
+    }
+
+    #[test]
+    fn g1_keys_rest_encrypted_and_come_back() {
+        let cipher = KeyCipher::new(&Secret::new("11".repeat(32))).unwrap();
+        let stored = cipher.seal(GROUP, "sk-upstream-0123456789", &FixedEntropy(7)).unwrap();
+        assert!(stored.expose().starts_with(MARK) && !stored.expose().contains("upstream"));
+        assert_eq!(cipher.open(GROUP, &stored).unwrap().expose(), "sk-upstream-0123456789");
+        assert_eq!(cipher.hint(GROUP, &stored).as_deref(), Some("6789"));
+        assert_eq!(
+            cipher.hint(GROUP, &cipher.seal(GROUP, "short", &FixedEntropy(7)).unwrap()),
+            None
+        );
+        let other = KeyCipher::new(&Secret::new("22".repeat(32))).unwrap();
+        assert_eq!(other.open(GROUP, &stored).unwrap_err(), KeyCipherError::Stored);
+        assert!(KeyCipher::new(&Secret::new("11")).is_err());
+    }
+
+    /// G1: copied to the row of another group, a key does not open.
+    #[test]
+    fn g1_a_key_is_bound_to_its_group() {
+        let cipher = KeyCipher::new(&Secret::new("11".repeat(32))).unwrap();
+        let stored = cipher.seal(GROUP, "sk-upstream-0123456789", &FixedEntropy(7)).unwrap();
+        let other = GroupId::fixed(2);
+        assert_eq!(cipher.open(other, &stored).unwrap_err(), KeyCipherError::Stored);
+        assert!(cipher.hint(other, &stored).is_none() && !cipher.is_outdated(other, &stored));
+        let unbound = Secret::new(stored.expose().replace(MARK, UNBOUND_MARK));
+        assert_eq!(
+            cipher.open(GROUP, &unbound).unwrap_err(),
+            KeyCipherError::Stored,
+            "a mark is no key"
+        );
+    }
+
+    /// A key of before keys were bound is read, and bound when it is renewed.
+    #[test]
+    fn g1_an_unbound_key_is_renewed() {
+        let key = [0x11; 32];
+        let sealed = cipher(key)
+            .encrypt(&Nonce::from([7; NONCE]), b"sk-upstream".as_slice())
+            .unwrap();
+        let stored = Secret::new(format!(
+            "{UNBOUND_MARK}{}{}",
+            hex::encode([7; NONCE]),
+            hex::encode(sealed)
+        ));
+        let cipher = KeyCipher::new(&Secret::new(hex::encode(key))).unwrap();
+        assert_eq!(cipher.open(GROUP, &stored).unwrap().expose(), "sk-upstream");
+        assert!(cipher.is_outdated(GROUP, &stored));
+        let renewed = cipher.renewed(GROUP, &stored, &FixedEntropy(8)).unwrap().unwrap();
+        assert!(renewed.expose().starts_with(MARK) && !cipher.is_outdated(GROUP, &renewed));
+    }
+
+    #[test]
+    fn g1_the_previous_key_reads_and_does_not_write() {
+        let key = |digits: &str| Secret::new(digits.repeat(32));
+        let old = KeyCipher::new(&key("11")).unwrap();
+        let stored = old.seal(GROUP, "sk-upstream-0123456789", &FixedEntropy(7)).unwrap();
+        let new = KeyCipher::new(&key("22")).unwrap().with_previous(&key("11")).unwrap();
+        assert_eq!(new.open(GROUP, &stored).unwrap().expose(), "sk-upstream-0123456789");
+        assert!(new.is_outdated(GROUP, &stored) && !old.is_outdated(GROUP, &stored));
+        let anew = new.seal(GROUP, "sk", &FixedEntropy(7)).unwrap();
+        assert!(!new.is_outdated(GROUP, &anew) && old.open(GROUP, &anew).is_err());
+        assert_eq!(new.renewed(GROUP, &anew, &FixedEntropy(7)).unwrap().map(|_| ()), None);
+        let renewed = new.renewed(GROUP, &stored, &FixedEntropy(7)).unwrap().unwrap();
+        assert!(
+            !new.is_outdated(GROUP, &renewed)
+                && new.open(GROUP, &renewed).unwrap().expose() == "sk-upstream-0123456789"
+        );
+        let third = KeyCipher::new(&key("33")).unwrap().with_previous(&key("22")).unwrap();
+        assert!(
+            third.open(GROUP, &stored).is_err() && !third.is_outdated(GROUP, &stored),
+            "two keys back"
+        );
+    }
+}

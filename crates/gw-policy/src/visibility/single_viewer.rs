@@ -1,0 +1,183 @@
+//! A viewer by the rights of one user, without impersonation.
+
+use super::basis;
+use crate::{
+    Snapshot,
+    access::{self, Principal},
+    settings::{HiddenBalanceMode, KycGate, PolicySettings},
+    snapshot::{Moment, User},
+};
+use gw_types::{Address, B256, Claim, Level, LevelReason, OrgId, Timestamp, UserId};
+use std::sync::Arc;
+
+/// A user, or an anonymous caller, by their own rights.
+#[derive(Debug)]
+pub(crate) struct SingleViewer<'s> {
+    pub(crate) snapshot: &'s Snapshot,
+    pub(super) user: Option<&'s Arc<User>>,
+    pub(super) principal: Option<Principal>,
+    pub(crate) knobs: &'s PolicySettings,
+    pub(super) now: Timestamp,
+    pub(super) own_transactions_only: bool,
+}
+
+impl<'s> SingleViewer<'s> {
+    pub(super) fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s PolicySettings) -> Self {
+        let user = user
+            .and_then(|id| snapshot.user(id))
+            .filter(|user| !snapshot.is_excluded(user));
+        let principal = user.map(|user| {
+            let mut principal = Principal::new(snapshot, user.id, now);
+            // If every call needs KYC, rights in an organization without completed KYC do not count, even if the call
+            // is made through another organization (RT24).
+            if knobs.kyc_gate == KycGate::All {
+                principal.retain_verified(snapshot);
+            }
+            principal
+        });
+        Self {
+            snapshot,
+            user,
+            principal,
+            knobs,
+            now,
+            own_transactions_only: false,
+        }
+    }
+
+    pub(super) fn level(&self, address: Address) -> (Level, LevelReason) {
+        basis::resolve(self, address)
+    }
+
+    pub(crate) fn sees(&self, address: Address) -> bool {
+        self.level(address).0 == Level::Full
+    }
+
+    pub(crate) fn owns(&self, address: Address) -> bool {
+        self.principal
+            .as_ref()
+            .is_some_and(|principal| principal.owns(self.snapshot, address))
+    }
+
+    /// Whether the user owns any address, and so can be a participant of any transaction.
+    pub(super) fn owns_any(&self) -> bool {
+        let links = self.user.map_or(&[][..], |user| self.snapshot.links_of(user.id));
+        links.iter().any(|link| self.owns(link.address))
+    }
+
+    /// Whether any transaction is shared with the user.
+    pub(super) fn has_shares(&self) -> bool {
+        self.user
+            .is_some_and(|user| self.snapshot.shares_with(&user.external_id))
+    }
+
+    pub(super) fn own_addresses(&self) -> Vec<Address> {
+        let links = self.user.map_or(&[][..], |user| self.snapshot.links_of(user.id));
+        let mut links: Vec<_> = links.iter().filter(|link| self.owns(link.address)).collect();
+        links.sort_by_key(|link| (link.verified_at, link.id));
+        let mut own: Vec<Address> = Vec::with_capacity(links.len());
+        for link in links {
+            if !own.contains(&link.address) {
+                own.push(link.address);
+            }
+        }
+        own
+    }
+
+    pub(crate) fn administers(&self, org: OrgId) -> bool {
+        self.principal
+            .as_ref()
+            .and_then(|principal| principal.rights_in(org))
+            .is_some_and(|rights| {
+                let is_admin_by_claim = rights.permissions.is_org_admin && self.knobs.admin_claim_sees_all;
+                rights.permissions.in_admin_group || is_admin_by_claim
+            })
+    }
+
+    pub(crate) fn reaches(&self, address: Address) -> bool {
+        self.principal.as_ref().is_some_and(|principal| {
+            let status = access::target_status(self.snapshot, principal, address, self.knobs);
+            status.access.is_some() || !status.reserved_in.is_empty()
+        })
+    }
+
+    /// Whether the user has access to the contract as it was registered at this moment (HD41).
+    pub(super) fn reaches_at(&self, address: Address, moment: Moment) -> bool {
+        let contract = self.snapshot.contract_at(address, moment);
+        let access = |principal| access::contract_access(self.snapshot, principal, contract?, self.knobs);
+        self.principal.as_ref().and_then(access).is_some()
+    }
+
+    /// Whether the user has access by any registration, current or ended, so that there are blocks of the contract that
+    /// the user may see (HD41).
+    pub(super) fn reaches_any_time(&self, address: Address) -> bool {
+        let first = |principal| access::reached_registrations(self.snapshot, principal, address, self.knobs).next();
+        self.principal.as_ref().and_then(first).is_some()
+    }
+
+    /// Whether the address is Full in events of this moment: a contract by the rights in the organization that owned it
+    /// then (HD41), any other address by the current grounds.
+    pub(crate) fn sees_at(&self, address: Address, moment: Moment) -> bool {
+        let (then, now) = (
+            self.snapshot.contract_at(address, moment),
+            self.snapshot.contract(address),
+        );
+        if then.map(|contract| contract.id) == now.map(|contract| contract.id) {
+            return self.sees(address);
+        }
+        let owned_or_public = || self.owns(address) || basis::is_public(self, address);
+        self.reaches_at(address, moment) || owned_or_public()
+    }
+
+    /// Whether the user has access to the address by a reservation alone.
+    pub(crate) fn only_reserves(&self, address: Address) -> bool {
+        self.principal.as_ref().is_some_and(|principal| {
+            let status = access::target_status(self.snapshot, principal, address, self.knobs);
+            !status.is_full() && !status.reserved_in.is_empty()
+        })
+    }
+
+    pub(super) fn reads_every_slot(&self, address: Address) -> bool {
+        self.principal.as_ref().is_some_and(|principal| {
+            let status = access::target_status(self.snapshot, principal, address, self.knobs);
+            status.access.is_some_and(|access| access.claims.has(Claim::Admin))
+        })
+    }
+
+    /// Whether the address belongs to the organization (F3). Always `false` for an anonymous caller.
+    pub(crate) fn belongs(&self, org: OrgId, address: Address) -> bool {
+        self.principal.is_some() && access::belongs(self.snapshot, org, address, self.now)
+    }
+
+    /// Whether a post-execution violation closed the address to the user (HD28).
+    pub(crate) fn is_closed(&self, address: Address) -> bool {
+        match &self.principal {
+            Some(principal) => principal.is_closed(self.snapshot, address),
+            None => self.snapshot.is_quarantined(address),
+        }
+    }
+
+    /// Whether a post-execution violation withholds the transaction (HD28). It then does not exist for anybody, by any
+    /// method, not even for the users whose accounts it touched: they may cooperate with its sender.
+    pub(crate) fn withholds(&self, tx_hash: B256) -> bool {
+        !self.snapshot.convictions(tx_hash).is_empty()
+    }
+
+    pub(super) fn shows_account(&self, address: Address) -> bool {
+        match self.knobs.address_query {
+            _ if self.is_closed(address) => false,
+            HiddenBalanceMode::Strict => self.sees(address),
+            HiddenBalanceMode::Linked => self.sees(address) || !self.is_linked_elsewhere(address),
+            HiddenBalanceMode::Off => true,
+        }
+    }
+
+    /// Whether another user has a link to the address (K8 `linked`).
+    fn is_linked_elsewhere(&self, address: Address) -> bool {
+        let own = self.user.map(|user| user.id);
+        self.snapshot
+            .links_at(address)
+            .iter()
+            .any(|link| Some(link.user) != own)
+    }
+}

@@ -1,0 +1,176 @@
+//! Visibility of one transaction or receipt, evaluated on a typed row (spec/30 §2.4, §5; K7). JSON results and lists
+//! are both written from it, so that they cannot disagree.
+
+use super::{SingleViewer, Viewer};
+use crate::{settings::AdminTx, snapshot::Moment};
+use gw_types::{Address, B256};
+
+/// The facts that the visibility of a transaction depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionRow {
+    /// Hash of the transaction.
+    pub hash: B256,
+    /// Its sender.
+    pub from: Address,
+    /// Its receiver; `None` for a deployment.
+    pub to: Option<Address>,
+    /// When it was executed.
+    pub moment: Moment,
+}
+
+/// The right by which a viewer sees a transaction, from the weakest to the strongest. The strongest applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TransactionAccess {
+    /// No right: the transaction does not exist for this viewer, but single logs of it may be visible.
+    None,
+    /// The viewer administers the contract that the transaction was sent to. The transaction is masked (K7).
+    OrgAdmin,
+    /// The viewer is listed in `visibleTo`. Both sides are Full.
+    Shared,
+    /// The viewer owns the sender or receiver. Everything is visible.
+    Participant,
+}
+
+/// Which members of a transaction or receipt are shown, besides those that every viewer with access sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionVisibility {
+    /// The right by which the transaction is seen.
+    pub access: TransactionAccess,
+    /// Whether the sender is shown.
+    pub from: bool,
+    /// Whether the receiver is shown.
+    pub to: bool,
+    /// Whether all other members are shown that could identify the sender: payload, value, nonce, signature (K7).
+    pub details: bool,
+}
+
+impl TransactionVisibility {
+    /// The intersection of two visibilities: a member is shown only if both viewers may see it.
+    fn intersect(self, other: Self) -> Self {
+        Self {
+            access: self.access.min(other.access),
+            from: self.from && other.from,
+            to: self.to && other.to,
+            details: self.details && other.details,
+        }
+    }
+}
+
+/// Which viewers see at least one log of a receipt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeesAnyLog {
+    /// The user.
+    pub user: bool,
+    /// The impersonating administrator, if there is one.
+    pub impersonator: bool,
+}
+
+impl Viewer<'_> {
+    /// The visibility of the transaction for this viewer; under impersonation, the intersection of the user's and the
+    /// administrator's (HD7).
+    #[must_use]
+    pub fn transaction(&self, row: &TransactionRow) -> TransactionVisibility {
+        let own = self.user.transaction(row);
+        self.impersonator()
+            .map_or(own, |impersonator| own.intersect(impersonator.transaction(row)))
+    }
+
+    /// The right by which this viewer sees the transaction.
+    #[must_use]
+    pub fn transaction_access(&self, row: &TransactionRow) -> TransactionAccess {
+        let own = self.user.transaction_access(row);
+        self.impersonator()
+            .map_or(own, |impersonator| impersonator.transaction_access(row).min(own))
+    }
+
+    /// Whether a visible log of the transaction makes its receipt visible. It does not for a deployment, and not if
+    /// only own transactions are shown (§5.1, HD17).
+    #[must_use]
+    pub fn log_earns_receipt(&self, row: &TransactionRow) -> bool {
+        row.to.is_some() && !self.is_own_transactions_only()
+    }
+
+    /// Whether the receipt is shown: to a viewer who sees the transaction, or one of its logs if
+    /// [`Self::log_earns_receipt`] is `true`.
+    #[must_use]
+    pub fn shows_receipt(&self, row: &TransactionRow, logs: SeesAnyLog) -> bool {
+        let log_suffices = self.log_earns_receipt(row);
+        let shows = |viewer: &SingleViewer<'_>, any_log: bool| {
+            viewer.transaction_access(row) != TransactionAccess::None || (log_suffices && any_log)
+        };
+        shows(&self.user, logs.user)
+            && self
+                .impersonator()
+                .is_none_or(|impersonator| shows(impersonator, logs.impersonator))
+    }
+}
+
+impl SingleViewer<'_> {
+    /// Participants and recipients see both sides (§2.4). For an administrator everything is masked that names or could
+    /// identify the sender (K7, §5.2), and also for a viewer who sees only a log of the transaction.
+    fn transaction(&self, row: &TransactionRow) -> TransactionVisibility {
+        let access = self.transaction_access(row);
+        let masks = match access {
+            TransactionAccess::Participant | TransactionAccess::Shared => false,
+            TransactionAccess::OrgAdmin => self.knobs.admin_tx == AdminTx::Masked,
+            TransactionAccess::None => true,
+        };
+        TransactionVisibility {
+            access,
+            from: !masks || self.sees(row.from),
+            to: !masks || row.to.is_none_or(|to| self.sees(to) || self.sees_at(to, row.moment)),
+            details: !masks,
+        }
+    }
+
+    /// The right by which the transaction is seen.
+    pub(crate) fn transaction_access(&self, row: &TransactionRow) -> TransactionAccess {
+        if self.withholds(row.hash) {
+            TransactionAccess::None
+        } else if self.is_participant(row.from, row.to) {
+            TransactionAccess::Participant
+        } else if self.own_transactions_only {
+            TransactionAccess::None
+        } else if self.is_recipient(row.hash) {
+            TransactionAccess::Shared
+        } else if row.to.is_some_and(|to| self.administers_contract(to, row.moment)) {
+            TransactionAccess::OrgAdmin
+        } else {
+            TransactionAccess::None
+        }
+    }
+
+    /// Whether the user owns the transaction's sender or receiver (HD10). A contract is not a wallet: an address that
+    /// was linked before it was registered as a contract, or by its own code (ERC-1271), does not make its owner a
+    /// receiver.
+    pub(crate) fn is_participant(&self, from: Address, to: Option<Address>) -> bool {
+        self.owns(from) || to.is_some_and(|to| self.receives_at(to))
+    }
+
+    fn receives_at(&self, to: Address) -> bool {
+        let is_linked_by_code = |user| {
+            self.snapshot
+                .links_at(to)
+                .iter()
+                .any(|link| link.user == user && link.contract_wallet)
+        };
+        self.snapshot.owner(to).is_none() && self.owns(to) && !self.user.is_some_and(|user| is_linked_by_code(user.id))
+    }
+
+    /// Whether the transaction was shared with the user and the node accepted it (R27, W5).
+    pub(crate) fn is_recipient(&self, tx_hash: B256) -> bool {
+        !self.withholds(tx_hash)
+            && self.user.is_some_and(|user| {
+                let rows = self.snapshot.visibility(tx_hash);
+                rows.iter()
+                    .any(|row| row.active && row.recipients.contains(&user.external_id))
+            })
+    }
+
+    /// HD41: whether the user administers the organization that owned the contract at this moment.
+    fn administers_contract(&self, address: Address, moment: Moment) -> bool {
+        self.snapshot
+            .contract_at(address, moment)
+            .is_some_and(|contract| self.administers(contract.org))
+    }
+}
