@@ -1,14 +1,22 @@
-# Two commands to know: `make demo` shows it, `make test` runs everything CI runs.
-.PHONY: demo test bench fmt doc setup
-.DEFAULT_GOAL := demo
+# `make` prints the targets.
+.PHONY: help demo check test bench fmt doc setup
+.DEFAULT_GOAL := help
 
-demo: setup ## a real node, a gateway and three viewers who ask the same question; Ctrl-C stops it
+help: ## prints this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## a real node, a gateway and three viewers who ask the same question; Ctrl-C stops it
+	@scripts/setup.sh demo
+	@test -x target/debug/ledger-gateway-dev || echo "demo: the first build takes about five minutes on two cores"
 	cargo run --locked -p gw-server --features mock-login --bin ledger-gateway-dev -- demo
+
+check: ## formatting, layers, lints and the unit tests of what changed: under a minute once everything is built
+	cargo xtask check
 
 test: setup ## everything CI runs, cheapest first
 	cargo xtask ci
 
-bench: setup ## throughput and latency beside nginx, calls beside the node, logins beside snarkjs, then decisions, tokens and the journal by criterion
+bench: setup ## throughput and latency beside nginx, calls beside the node, logins beside snarkjs, then criterion
 	scripts/bench.sh
 
 fmt: ## format the code
@@ -18,5 +26,5 @@ doc: ## the documentation of all crates, and the configuration reference
 	cargo doc --workspace --no-deps
 	cargo run --locked -p gw-server --bin ledger-gateway -- config doc > docs/configuration.md
 
-setup: ## install or name what is missing
+setup: ## install or name everything that the tests need and this machine lacks
 	@scripts/setup.sh

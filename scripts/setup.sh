@@ -4,8 +4,34 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# `setup.sh demo` installs what `make demo` uses: the node alone.
+purpose=${1:-all}
+
 missing=()
 have() { command -v "$1" >/dev/null 2>&1; }
+
+finish() {
+  if [ "${#missing[@]}" -gt 0 ]; then
+    echo "setup: missing on this machine:" >&2
+    printf '  - %s\n' "${missing[@]}" >&2
+    exit 1
+  fi
+}
+
+if [ "$purpose" = demo ]; then
+  have cargo || missing+=("a Rust toolchain (cargo), https://rustup.rs")
+  packages=(tests/clients/node_modules/@foundry-rs/anvil-*/bin/anvil target/demo/node_modules/@foundry-rs/anvil-*/bin/anvil)
+  if ! have anvil && ! compgen -G "${packages[0]}" >/dev/null && ! compgen -G "${packages[1]}" >/dev/null; then
+    version=$(sed -n 's/.*"@foundry-rs\/anvil": "\(.*\)".*/\1/p' tests/clients/package.json)
+    echo "setup: installing the node (anvil $version)"
+    mkdir -p target/demo
+    if ! have npm || ! npm install --prefix target/demo --no-audit --no-fund --loglevel=error "@foundry-rs/anvil@$version"; then
+      missing+=("anvil, a development node: https://getfoundry.sh, or npm to install it here")
+    fi
+  fi
+  finish
+  exit 0
+fi
 
 have cargo || missing+=("a Rust toolchain (cargo), https://rustup.rs")
 have node || missing+=("Node.js 20 or newer (node)")
@@ -63,8 +89,8 @@ install_npm() {
   fi
 }
 
-# A real node, the client libraries, the wallet that proves logins, and a certified OpenID provider.
-for folder in tests/clients tests/wallet tests/directory; do install_npm "$folder"; done
+# A real node, the client libraries, the wallet that proves logins, a certified OpenID provider, and the tools of the API document.
+for folder in tests/clients tests/wallet tests/directory tests/openapi; do install_npm "$folder"; done
 
 # Hardhat 3 takes Node.js 22.13 and newer, and npm leaves out its parts under an older one: then it gets one of its own.
 system_path=$PATH
@@ -75,11 +101,11 @@ fi
 install_npm tests/nodes
 PATH=$system_path
 
-# web3.py, in an environment of its own.
+# web3.py and a validator of the API document, in an environment of its own.
 list=tests/clients/requirements.txt
 venv=target/venv
 if have python3 && ! is_stamped "$venv/installed" "$list"; then
-  echo "setup: installing the Python client"
+  echo "setup: installing the Python packages"
   mkdir -p target
   if python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$list"; then
     cksum <"$list" >"$venv/installed"
@@ -88,8 +114,4 @@ if have python3 && ! is_stamped "$venv/installed" "$list"; then
   fi
 fi
 
-if [ "${#missing[@]}" -gt 0 ]; then
-  echo "setup: missing on this machine:" >&2
-  printf '  - %s\n' "${missing[@]}" >&2
-  exit 1
-fi
+finish

@@ -1,76 +1,82 @@
-//! Everything CI runs, cheapest first. `make test` and `.ci/run` are this and nothing else.
+//! The steps of CI, cheapest first. `make test` and `.ci/run` run only this.
 //!
-//! The run stops at the first step that fails; its last line is always `N passed, N failed`, where a step that is no
-//! test run counts only when it fails.
+//! The run stops at the first step that fails. Its last line is always `N passed, N failed`; a step that does not run
+//! tests counts only if it fails.
 
-use crate::{layers, release, say};
+use crate::{dependencies, layers, release, rules, say};
 use anyhow::{Context as _, bail};
 use std::{
+    collections::BTreeSet,
     io::{BufRead as _, BufReader},
     path::Path,
     process::{Command, ExitCode, Stdio},
     time::Instant,
 };
 
-/// One step.
+/// A step of CI.
 pub(crate) struct Step {
-    /// Its name on the command line.
+    /// The name of the step on the command line.
     pub(crate) name: &'static str,
-    /// What it makes sure of.
-    pub(crate) what: &'static str,
+    /// The property that the step checks.
+    pub(crate) purpose: &'static str,
     run: fn(&Path) -> anyhow::Result<Tally>,
 }
 
-/// The steps in their order.
+/// All steps in the order they run.
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "fmt",
-        what: "the code is formatted",
+        purpose: "the code is formatted",
         run: fmt,
     },
     Step {
         name: "layers",
-        what: "nobody depends on what is beside or below",
+        purpose: "crates depend only on crates of the layers above them",
         run: layering,
     },
     Step {
+        name: "dependencies",
+        purpose: "licences, sources and versions of dependencies are allowed, and each is used",
+        run: dependencies,
+    },
+    Step {
+        name: "rules",
+        purpose: "docs/rules-index.md has a row for every mentioned rule id",
+        run: rule_ids,
+    },
+    Step {
         name: "clippy",
-        what: "no lint fires, with and without the mock login",
+        purpose: "no lint fires, with and without the mock login",
         run: clippy,
     },
     Step {
         name: "rustdoc",
-        what: "the documentation builds without warnings",
+        purpose: "the documentation builds without warnings",
         run: rustdoc,
     },
     Step {
         name: "generated",
-        what: "generated files are what their sources make",
+        purpose: "generated files match their sources",
         run: generated,
     },
     Step {
-        name: "release",
-        what: "the plain binary of a whole-workspace build holds no mock code (HD19)",
-        run: release,
-    },
-    Step {
         name: "tests",
-        what: "unit, integration and doc tests on SQLite and PostgreSQL",
+        purpose: "unit, integration and doc tests on SQLite and PostgreSQL",
         run: tests,
     },
     Step {
         name: "end-to-end",
-        what: "the dev build: the demo, real clients, everything over HTTP",
+        purpose: "the dev build: the demo, real clients, everything over HTTP",
         run: end_to_end,
     },
     Step {
-        name: "deny",
-        what: "licences, sources and duplicates of dependencies",
-        run: deny,
+        name: "release",
+        purpose: "the plain binary of a whole-workspace build contains no mock code (HD19)",
+        run: release,
     },
 ];
 
-/// What tests said.
+/// The number of passed and failed tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     passed: u64,
@@ -83,9 +89,9 @@ impl Tally {
         self.failed += other.failed;
     }
 
-    /// What one line of output adds: the test runner's result.
-    fn of_line(line: &str) -> Self {
-        let counted = |text: &str, word: &str| {
+    /// The numbers in a result line of the test runner; zero for any other line.
+    fn from_line(line: &str) -> Self {
+        let parse_count = |text: &str, word: &str| {
             text.trim()
                 .strip_suffix(word)
                 .and_then(|number| number.trim().parse().ok())
@@ -96,15 +102,15 @@ impl Tally {
         let numbers = result.and_then(|(_, counts)| {
             let mut counts = counts.split(';');
             Some(Self {
-                passed: counted(counts.next()?, "passed")?,
-                failed: counted(counts.next()?, "failed")?,
+                passed: parse_count(counts.next()?, "passed")?,
+                failed: parse_count(counts.next()?, "failed")?,
             })
         });
         numbers.unwrap_or_default()
     }
 }
 
-/// Runs all steps, or the one named.
+/// Runs all steps, or only the named one.
 pub(crate) fn run(root: &Path, only: Option<&str>) -> anyhow::Result<ExitCode> {
     if let Some(name) = only
         && !STEPS.iter().any(|step| step.name == name)
@@ -114,11 +120,11 @@ pub(crate) fn run(root: &Path, only: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut total = Tally::default();
     let mut code = ExitCode::SUCCESS;
     for step in STEPS.iter().filter(|step| only.is_none_or(|name| name == step.name)) {
-        say::line(format_args!("==> {}: {}", step.name, step.what));
+        say::line(format_args!("==> {}: {}", step.name, step.purpose));
         let start = Instant::now();
-        let said = (step.run)(root);
+        let result = (step.run)(root);
         let seconds = start.elapsed().as_secs();
-        let (tally, fault) = match said {
+        let (tally, fault) = match result {
             Ok(tally) if tally.failed == 0 => (tally, None),
             Ok(tally) => (tally, Some(format!("{} tests failed", tally.failed))),
             Err(error) => (
@@ -141,7 +147,50 @@ pub(crate) fn run(root: &Path, only: Option<&str>) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// `cargo` in the workspace, with the lock file as it is.
+/// Runs the quick checks of a change: formatting, layers, and lints and unit tests of the crates that differ from
+/// `HEAD`. Lints and tests use the same features as `cargo clippy -p`, so that a warm run builds only the changed
+/// crates.
+pub(crate) fn check(root: &Path) -> anyhow::Result<ExitCode> {
+    let output = Command::new("git")
+        .args(["status", "--porcelain", "--", "crates", "xtask"])
+        .current_dir(root)
+        .output();
+    let output = output.context("git did not start")?;
+    let paths = String::from_utf8_lossy(&output.stdout).into_owned();
+    let names = paths.lines().filter_map(|line| {
+        let path = line.get(3..)?;
+        let path = path.rsplit(" -> ").next()?;
+        path.strip_prefix("crates/")
+            .map_or(path.starts_with("xtask/").then_some("xtask"), |path| {
+                path.split('/').next()
+            })
+    });
+    let changed: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
+    fmt(root)?;
+    layering(root)?;
+    if changed.is_empty() {
+        say::line("formatting and layers are fine; no crate differs from HEAD");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let packages: Vec<&str> = changed.iter().flat_map(|name| ["-p", *name]).collect();
+    let cargo_packages = |first: &[&'static str], last: &[&'static str]| {
+        let arguments: Vec<&str> = first.iter().chain(&packages).chain(last).copied().collect();
+        cargo(root, &arguments)
+    };
+    succeed(cargo_packages(
+        &["clippy", "--locked"],
+        &["--all-targets", "--", "-D", "warnings"],
+    ))?;
+    let tally = count(cargo_packages(&["test", "--locked"], &["--lib", "--bins"]))?;
+    say::line(format_args!("{} passed, {} failed", tally.passed, tally.failed));
+    Ok(if tally.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// A `cargo` command in the workspace. Snapshot tests do not update their files.
 pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command
@@ -163,7 +212,7 @@ pub(crate) fn succeed(mut command: Command) -> anyhow::Result<Tally> {
     Ok(Tally::default())
 }
 
-/// Runs a command whose output counts tests, showing that output.
+/// Runs a test command, prints its output and counts the tests in it.
 fn count(command: Command) -> anyhow::Result<Tally> {
     count_to(command, |line| say::line(line))
 }
@@ -179,14 +228,14 @@ fn count_to(mut command: Command, show: impl Fn(&str)) -> anyhow::Result<Tally> 
             let line = line.context("the output cannot be read")?;
             let line = String::from_utf8_lossy(&line);
             show(&line);
-            tally.add(Tally::of_line(&line));
+            tally.add(Tally::from_line(&line));
         }
     }
     let status = child
         .wait()
         .with_context(|| format!("{} cannot be waited for", name(&command)))?;
     if !status.success() && tally.failed == 0 {
-        // A test binary that died says no result line.
+        // A test binary that died prints no result line.
         tally.failed = 1;
     }
     if status.success() && tally.passed == 0 {
@@ -195,7 +244,7 @@ fn count_to(mut command: Command, show: impl Fn(&str)) -> anyhow::Result<Tally> 
     Ok(tally)
 }
 
-/// A command as one would type it.
+/// The command line of a command.
 fn name(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy()];
     words.extend(command.get_args().map(|argument| argument.to_string_lossy()));
@@ -249,7 +298,17 @@ fn rustdoc(root: &Path) -> anyhow::Result<Tally> {
     succeed(command)
 }
 
-/// Contracts here; the configuration reference and the API document are compared by tests of `gw-server`.
+fn rule_ids(root: &Path) -> anyhow::Result<Tally> {
+    let missing = rules::missing(root)?;
+    missing.iter().for_each(say::line);
+    if missing.is_empty() {
+        Ok(Tally::default())
+    } else {
+        bail!("{} rule ids have no row in docs/rules-index.md", missing.len())
+    }
+}
+
+/// Checks the generated contracts. Tests of `gw-server` check the configuration reference and the API document.
 fn generated(root: &Path) -> anyhow::Result<Tally> {
     let mut command = Command::new("node");
     command.args(["contracts/build.mjs", "--check"]).current_dir(root);
@@ -279,23 +338,16 @@ fn end_to_end(root: &Path) -> anyhow::Result<Tally> {
     count(cargo(root, &arguments))
 }
 
-fn deny(root: &Path) -> anyhow::Result<Tally> {
-    let installed = Command::new("cargo-deny")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if !installed.is_ok_and(|status| status.success()) {
-        say::line("cargo-deny is not installed: skipped");
-        return Ok(Tally::default());
+fn dependencies(root: &Path) -> anyhow::Result<Tally> {
+    let faults = dependencies::check(root)?;
+    if faults.is_empty() {
+        Ok(Tally::default())
+    } else {
+        bail!("\n{}", faults.join("\n"))
     }
-    succeed(cargo(
-        root,
-        &["deny", "--offline", "check", "bans", "licenses", "sources"],
-    ))
 }
 
-/// The feature of the build with mock login.
+/// The feature that adds the mock login.
 pub(crate) const MOCK: &str = "gw-server/mock-login";
 
 #[cfg(test)]
@@ -303,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_counted_and_nothing_else() {
+    fn only_result_lines_are_counted() {
         let cases = [
             (
                 "test result: ok. 19 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.03s",
@@ -318,7 +370,7 @@ mod tests {
             ("", (0, 0)),
         ];
         for (line, (passed, failed)) in cases {
-            assert_eq!(Tally::of_line(line), Tally { passed, failed }, "{line}");
+            assert_eq!(Tally::from_line(line), Tally { passed, failed }, "{line}");
         }
     }
 
@@ -327,7 +379,7 @@ mod tests {
         let shell = |script: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
-            // Not shown: the run this test belongs to counts lines, too.
+            // The output is not printed, because the CI run of this test would count its lines.
             count_to(command, |_| ())
         };
         let result = "echo 'test result: ok. 2 passed; 0 failed; 0 ignored'";
@@ -336,6 +388,6 @@ mod tests {
             Some(Tally { passed: 2, failed: 1 })
         );
         assert_eq!(shell(result).ok(), Some(Tally { passed: 2, failed: 0 }));
-        assert!(shell("true").is_err(), "a run without any test proves nothing");
+        assert!(shell("true").is_err(), "a run without tests is an error");
     }
 }

@@ -1,7 +1,7 @@
-//! Who may depend on whom (ARCHITECTURE.md), read from the manifests.
+//! Checks which crates depend on which (ARCHITECTURE.md), according to the manifests.
 //!
-//! Ordinary and build dependencies are judged; tests may use what they like, with one exception: whatever a crate
-//! uses in tests, `gw-testkit` is never an ordinary dependency.
+//! Only ordinary and build dependencies are checked. Tests may use any crate; `gw-testkit` must never be an ordinary
+//! dependency.
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
@@ -10,28 +10,31 @@ use std::{
     path::Path,
 };
 
-/// The spine: each uses those before it that are listed.
+/// The crates of the spine, each with the crates of the spine that it may use.
 const SPINE: &[(&str, &[&str])] = &[
     ("gw-types", &[]),
+    ("gw-crypto", &["gw-types"]),
     ("gw-evm", &["gw-types"]),
     ("gw-audit", &["gw-types"]),
     ("gw-policy", &["gw-types", "gw-evm"]),
     ("gw-zk", &["gw-types"]),
 ];
-/// Adapters use the spine.
+/// The adapters. They may use the spine.
 const ADAPTERS: &[&str] = &["gw-store", "gw-node", "gw-http", "gw-journal", "gw-cache"];
-/// Features use the spine and the adapters, never each other.
+/// The dependencies between adapters: `gw-http` records requests in the journal before it answers them.
+const BETWEEN_ADAPTERS: &[(&str, &str)] = &[("gw-http", "gw-journal")];
+/// The features. They may use the spine and the adapters, but not each other.
 const FEATURES: &[&str] = &["gw-identity", "gw-rpc", "gw-admin"];
-/// The one place where everything meets.
+/// The server, which may use all of these.
 const SERVER: &str = "gw-server";
-/// For tests; may use the spine and the adapters.
+/// Support for tests. It may use the spine and the adapters.
 const TESTKIT: &str = "gw-testkit";
-/// Models of protocols; tests alone.
+/// Models of protocols, only for tests. It uses no crate of the workspace.
 const MODELS: &str = "gw-models";
-/// Uses nothing of ours.
+/// This crate. It uses no crate of the workspace.
 const XTASK: &str = "xtask";
 
-/// What a pure crate must not even reach through others.
+/// Crates that a crate of the spine must not depend on, not even indirectly.
 const IMPURE: &[&str] = &[
     "tokio",
     "async-std",
@@ -61,13 +64,14 @@ struct Package {
     id: String,
     name: String,
     manifest_path: String,
+    description: Option<String>,
     dependencies: Vec<Dependency>,
 }
 
 #[derive(Deserialize)]
 struct Dependency {
     name: String,
-    /// Absent for an ordinary one.
+    /// Absent for an ordinary dependency.
     kind: Option<String>,
 }
 
@@ -93,7 +97,7 @@ struct DependencyKind {
     kind: Option<String>,
 }
 
-/// Every fault, a line each.
+/// All violations, one line each.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let output = std::process::Command::new("cargo")
         .args(["metadata", "--format-version", "1", "--locked"])
@@ -103,21 +107,27 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     if !output.status.success() {
         bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr));
     }
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("`cargo metadata` is not understood")?;
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("the output of `cargo metadata` cannot be parsed")?;
     let mut faults = layering(&metadata);
     faults.extend(purity(&metadata));
     faults.extend(lints(&metadata)?);
+    faults.extend(descriptions(&metadata));
     Ok(faults)
 }
 
-/// What a crate of ours may use of ours; `None` for a crate the map does not know.
-fn may_use(name: &str) -> Option<BTreeSet<&'static str>> {
+/// The crates of the workspace that a crate may use; `None` for a crate without a layer.
+fn allowed_dependencies(name: &str) -> Option<BTreeSet<&'static str>> {
     let spine = SPINE.iter().map(|(name, _)| *name);
-    if let Some((_, above)) = SPINE.iter().find(|(known, _)| *known == name) {
-        return Some(above.iter().copied().collect());
+    if let Some((_, allowed)) = SPINE.iter().find(|(known, _)| *known == name) {
+        return Some(allowed.iter().copied().collect());
     }
     if ADAPTERS.contains(&name) {
-        return Some(spine.collect());
+        let adapters = BETWEEN_ADAPTERS
+            .iter()
+            .filter(|(user, _)| *user == name)
+            .map(|(_, used)| *used);
+        return Some(spine.chain(adapters).collect());
     }
     if FEATURES.contains(&name) || name == TESTKIT {
         return Some(spine.chain(ADAPTERS.iter().copied()).collect());
@@ -141,12 +151,12 @@ fn members(metadata: &Metadata) -> impl Iterator<Item = &Package> {
 }
 
 fn layering(metadata: &Metadata) -> Vec<String> {
-    let ours: BTreeSet<&str> = members(metadata).map(|package| package.name.as_str()).collect();
+    let workspace: BTreeSet<&str> = members(metadata).map(|package| package.name.as_str()).collect();
     let mut faults = Vec::new();
     for package in members(metadata) {
-        let Some(allowed) = may_use(&package.name) else {
+        let Some(allowed) = allowed_dependencies(&package.name) else {
             faults.push(format!(
-                "{}: is in no layer; ARCHITECTURE.md and xtask must say which",
+                "{}: is in no layer; add it to ARCHITECTURE.md and xtask/src/layers.rs",
                 package.name
             ));
             continue;
@@ -155,7 +165,7 @@ fn layering(metadata: &Metadata) -> Vec<String> {
             .dependencies
             .iter()
             .filter(|dependency| dependency.kind.as_deref() != Some("dev"));
-        for dependency in used.filter(|dependency| ours.contains(dependency.name.as_str())) {
+        for dependency in used.filter(|dependency| workspace.contains(dependency.name.as_str())) {
             if !allowed.contains(dependency.name.as_str()) {
                 faults.push(format!("{}: must not depend on {}", package.name, dependency.name));
             }
@@ -164,14 +174,28 @@ fn layering(metadata: &Metadata) -> Vec<String> {
     faults
 }
 
-/// No crate of the spine reaches a runtime, a database or a network client, however far down.
+/// Every crate has a description in its manifest and a README beside it.
+fn descriptions(metadata: &Metadata) -> Vec<String> {
+    let mut faults = Vec::new();
+    for package in members(metadata) {
+        if package.description.is_none() {
+            faults.push(format!("{}: its manifest needs a description", package.name));
+        }
+        if package.name != XTASK && !Path::new(&package.manifest_path).with_file_name("README.md").is_file() {
+            faults.push(format!("{}: needs a README.md of one page", package.name));
+        }
+    }
+    faults
+}
+
+/// Checks that no crate of the spine depends on a runtime, a database or a network client, not even indirectly.
 fn purity(metadata: &Metadata) -> Vec<String> {
     let names: BTreeMap<&str, &str> = metadata
         .packages
         .iter()
         .map(|package| (package.id.as_str(), package.name.as_str()))
         .collect();
-    let below: BTreeMap<&str, &Node> = metadata
+    let nodes: BTreeMap<&str, &Node> = metadata
         .resolve
         .nodes
         .iter()
@@ -180,42 +204,45 @@ fn purity(metadata: &Metadata) -> Vec<String> {
     let mut faults = Vec::new();
     for package in members(metadata).filter(|package| SPINE.iter().any(|(name, _)| *name == package.name)) {
         let mut seen = BTreeSet::from([package.id.as_str()]);
-        let mut open = vec![(package.id.as_str(), package.name.clone())];
-        while let Some((id, path)) = open.pop() {
-            for dependency in below.get(id).map(|node| node.deps.as_slice()).unwrap_or_default() {
-                let ordinary = dependency
+        let mut pending = vec![(package.id.as_str(), package.name.clone())];
+        while let Some((id, path)) = pending.pop() {
+            for dependency in nodes.get(id).map(|node| node.deps.as_slice()).unwrap_or_default() {
+                let is_ordinary = dependency
                     .dep_kinds
                     .iter()
                     .any(|kind| kind.kind.as_deref() != Some("dev"));
-                if !ordinary || !seen.insert(&dependency.pkg) {
+                if !is_ordinary || !seen.insert(&dependency.pkg) {
                     continue;
                 }
                 let name = names.get(dependency.pkg.as_str()).copied().unwrap_or("?");
                 let path = format!("{path} > {name}");
                 if IMPURE.contains(&name) {
-                    faults.push(format!("{}: the spine is pure, but it reaches {path}", package.name));
+                    faults.push(format!("{}: a crate of the spine must not reach {path}", package.name));
                 }
-                open.push((&dependency.pkg, path));
+                pending.push((&dependency.pkg, path));
             }
         }
     }
     faults
 }
 
-/// Every crate takes the workspace's lints.
+/// Checks that every crate inherits the workspace's lints.
 fn lints(metadata: &Metadata) -> anyhow::Result<Vec<String>> {
     let mut faults = Vec::new();
     for package in members(metadata) {
         let manifest: toml::Table = std::fs::read_to_string(&package.manifest_path)
             .with_context(|| format!("{} cannot be read", package.manifest_path))?
             .parse()
-            .with_context(|| format!("{} is no manifest", package.manifest_path))?;
+            .with_context(|| format!("{} cannot be parsed", package.manifest_path))?;
         let inherited = manifest
             .get("lints")
             .and_then(|lints| lints.get("workspace"))
             .and_then(toml::Value::as_bool);
         if inherited != Some(true) {
-            faults.push(format!("{}: must say `[lints] workspace = true`", package.name));
+            faults.push(format!(
+                "{}: the manifest must have `[lints] workspace = true`",
+                package.name
+            ));
         }
     }
     Ok(faults)
@@ -225,8 +252,9 @@ fn lints(metadata: &Metadata) -> anyhow::Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    /// A workspace of two crates of ours and one foreign; `kind` says how the first uses the others.
-    fn world(user: &str, used: &str, kind: Option<&str>) -> Metadata {
+    /// Metadata of two crates, of which the first uses the second with this kind of dependency. The second is in the
+    /// workspace if its name starts with `gw-`.
+    fn metadata(user: &str, used: &str, kind: Option<&str>) -> Metadata {
         let package = |name: &str, dependencies: serde_json::Value| serde_json::json!({"id": name, "name": name, "manifest_path": "", "dependencies": dependencies});
         let edge = serde_json::json!([{"name": used, "kind": kind}]);
         let link = serde_json::json!([{"pkg": used, "dep_kinds": [{"kind": kind}]}]);
@@ -239,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_point_upwards_only() {
+    fn crates_depend_only_on_the_layers_above() {
         for (user, used) in [
             ("gw-types", "gw-evm"),
             ("gw-policy", "gw-store"),
@@ -251,11 +279,11 @@ mod tests {
             ("xtask", "gw-types"),
         ] {
             assert_eq!(
-                layering(&world(user, used, None)),
+                layering(&metadata(user, used, None)),
                 [format!("{user}: must not depend on {used}")]
             );
-            assert_eq!(layering(&world(user, used, Some("build"))).len(), 1);
-            assert_eq!(layering(&world(user, used, Some("dev"))).len(), 0);
+            assert_eq!(layering(&metadata(user, used, Some("build"))).len(), 1);
+            assert_eq!(layering(&metadata(user, used, Some("dev"))).len(), 0);
         }
         for (user, used) in [
             ("gw-policy", "gw-evm"),
@@ -263,23 +291,23 @@ mod tests {
             ("gw-rpc", "gw-node"),
             ("gw-server", "gw-rpc"),
         ] {
-            assert_eq!(layering(&world(user, used, None)).len(), 0, "{user} may use {used}");
+            assert_eq!(layering(&metadata(user, used, None)).len(), 0, "{user} may use {used}");
         }
     }
 
     #[test]
-    fn a_crate_without_a_layer_is_a_fault() {
-        assert_eq!(layering(&world("gw-new", "gw-types", None)).len(), 1);
+    fn a_crate_without_a_layer_is_a_violation() {
+        assert_eq!(layering(&metadata("gw-new", "gw-types", None)).len(), 1);
     }
 
     #[test]
-    fn the_spine_reaches_no_runtime() {
-        assert_eq!(purity(&world("gw-evm", "tokio", None)).len(), 1);
-        assert_eq!(purity(&world("gw-evm", "tokio", Some("dev"))).len(), 0);
-        assert_eq!(purity(&world("gw-node", "tokio", None)).len(), 0);
+    fn the_spine_does_not_depend_on_a_runtime() {
+        assert_eq!(purity(&metadata("gw-evm", "tokio", None)).len(), 1);
+        assert_eq!(purity(&metadata("gw-evm", "tokio", Some("dev"))).len(), 0);
+        assert_eq!(purity(&metadata("gw-node", "tokio", None)).len(), 0);
     }
 
-    /// The check itself, on this workspace.
+    /// Checks the workspace itself.
     #[test]
     fn this_workspace_keeps_its_layers() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a directory");

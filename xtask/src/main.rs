@@ -1,26 +1,32 @@
-//! Chores: `cargo xtask layers` and `cargo xtask ci`.
+//! Development tasks, such as `cargo xtask ci`.
 //!
-//! Kept free of the workspace's own crates, so that a broken crate cannot keep its own check from running.
+//! This crate uses no other crate of the workspace, so that the checks also run if a crate does not build.
 
 mod ci;
+mod dependencies;
+mod glossary;
 mod layers;
 mod release;
+mod rules;
 mod say;
 
 use anyhow::Context as _;
 use std::{path::PathBuf, process::ExitCode};
 
 const USAGE: &str = "\
-usage: cargo xtask layers    who may depend on whom (ARCHITECTURE.md)
-       cargo xtask ci [STEP] everything CI runs, cheapest first; or one step of it
-       cargo xtask steps     the names of those steps
+usage: cargo xtask layers    check which crates depend on which (ARCHITECTURE.md)
+       cargo xtask ci [STEP] run all steps of CI, cheapest first, or only one
+       cargo xtask steps     list the steps of CI
+       cargo xtask check     run the quick checks of the crates that differ from HEAD
+       cargo xtask rules     list the rule ids without a row in docs/rules-index.md
+       cargo xtask glossary  count the retired names that are still in the code
 ";
 
 fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(error) => {
-            say::complain(format_args!("xtask: {error:#}"));
+            say::error_line(format_args!("xtask: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -33,7 +39,7 @@ fn run() -> anyhow::Result<ExitCode> {
         (Some("layers"), None) => {
             let faults = layers::check(&root)?;
             for fault in &faults {
-                say::complain(fault);
+                say::error_line(fault);
             }
             Ok(if faults.is_empty() {
                 ExitCode::SUCCESS
@@ -41,24 +47,42 @@ fn run() -> anyhow::Result<ExitCode> {
                 ExitCode::FAILURE
             })
         }
+        (Some("rules"), None) => {
+            let missing = rules::missing(&root)?;
+            missing.iter().for_each(say::error_line);
+            Ok(if missing.is_empty() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
+        }
+        (Some("check"), None) => ci::check(&root),
         (Some("ci"), step) => ci::run(&root, step.as_deref()),
+        (Some("glossary"), None) => {
+            let counts = glossary::count(&root)?;
+            for ((package, name), count) in &counts {
+                say::line(format_args!("{count:5} {package} {name}"));
+            }
+            say::line(format_args!("{:5} in total", counts.values().sum::<usize>()));
+            Ok(ExitCode::SUCCESS)
+        }
         (Some("steps"), None) => {
             for step in ci::STEPS {
-                say::line(format_args!("{:12} {}", step.name, step.what));
+                say::line(format_args!("{:12} {}", step.name, step.purpose));
             }
             Ok(ExitCode::SUCCESS)
         }
         _ => {
-            say::complain(USAGE);
+            say::error_line(USAGE);
             Ok(ExitCode::from(2))
         }
     }
 }
 
-/// The workspace: the directory above this crate's own.
+/// The directory of the workspace, which is the parent of this crate's directory.
 fn root() -> anyhow::Result<PathBuf> {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .map(PathBuf::from)
-        .context("xtask has no directory above it")
+        .context("the directory of xtask has no parent")
 }

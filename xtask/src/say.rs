@@ -1,13 +1,13 @@
-//! Lines for people. A closed pipe is nobody's failure.
+//! Output lines for people. Errors of writing, such as a closed pipe, are ignored.
 
 use std::io::Write as _;
 
-/// To standard output.
+/// Writes a line to standard output.
 pub(crate) fn line(text: impl core::fmt::Display) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-/// To standard error.
-pub(crate) fn complain(text: impl core::fmt::Display) {
+/// Writes a line to standard error.
+pub(crate) fn error_line(text: impl core::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
