@@ -85,7 +85,7 @@ impl Principal {
             Some(impersonation) => {
                 owns(snapshot, self.user, address)
                     && self.may_hold(snapshot, address)
-                    && impersonation.knows(snapshot, address)
+                    && impersonation.knows(snapshot, address, self.now)
             }
         }
     }

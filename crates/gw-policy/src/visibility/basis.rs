@@ -26,7 +26,7 @@ pub(super) fn resolve(viewer: &SingleViewer<'_>, address: Address) -> (Level, Le
         None if is_public(viewer, address) => return (Level::Full, LevelReason::PublicAddress),
         None => without_access(viewer.snapshot.owner(address).is_some()),
     };
-    with_disclosure(base, disclosure(viewer, address))
+    with_disclosure(base, viewer.disclosed_level(address))
 }
 
 /// The level without a Full basis, raised by a grant of disclosure: a grant never lowers it (R2), and is the reason only
@@ -54,12 +54,6 @@ pub(super) fn is_public(viewer: &SingleViewer<'_>, address: Address) -> bool {
 pub fn is_precompile(address: Address) -> bool {
     let [zeros @ .., high, low] = address.into_array();
     zeros == [0; 18] && matches!((high, low), (0, 0x01..=0x11) | (1, 0))
-}
-
-/// Ground 9. The snapshot has no rows for disclosure grants yet. Once it has, R7 and R7a (HD8) apply to them, and the
-/// block time of the row becomes an argument of this function and of `level`.
-const fn disclosure(_viewer: &SingleViewer<'_>, _address: Address) -> Option<Level> {
-    None
 }
 
 #[cfg(test)]

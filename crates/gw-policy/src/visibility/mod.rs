@@ -12,6 +12,7 @@
 //! (R1).
 
 mod basis;
+mod disclosure;
 mod events;
 mod frame;
 mod log;

@@ -1,6 +1,6 @@
 //! A viewer by the rights of one user, without impersonation.
 
-use super::basis;
+use super::{basis, disclosure::disclosed_level};
 use crate::{
     Snapshot,
     access::{self, Principal},
@@ -47,6 +47,13 @@ impl<'s> SingleViewer<'s> {
 
     pub(super) fn level(&self, address: Address) -> (Level, LevelReason) {
         basis::resolve(self, address)
+    }
+
+    /// The level that grants of disclosure give for the address (ground 9).
+    pub(super) fn disclosed_level(&self, address: Address) -> Option<Level> {
+        let (user, principal) = (self.user?, self.principal.as_ref()?);
+        let is_member = |org| principal.rights_in(org).is_some();
+        disclosed_level(self.snapshot, user, is_member, address, self.now)
     }
 
     pub(crate) fn sees(&self, address: Address) -> bool {
