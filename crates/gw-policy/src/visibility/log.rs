@@ -50,7 +50,7 @@ pub enum LogData<'a> {
 pub struct MalformedData;
 
 impl<'a> LogData<'a> {
-    fn decode(self) -> Result<Cow<'a, [u8]>, MalformedData> {
+    pub(super) fn decode(self) -> Result<Cow<'a, [u8]>, MalformedData> {
         match self {
             Self::Hex(digits) => hex::decode(digits).map(Cow::Owned).map_err(|_| MalformedData),
             Self::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),

@@ -4,7 +4,7 @@
 //! what both the user and the administrator see, each by their own rights (HD7). All results are pure functions of
 //! these inputs (R5).
 //!
-//! The functions take typed rows ([`TransactionRow`], [`LogRow`], `gw_evm::trace::Frame`). The JSON views
+//! The functions take typed rows ([`TransactionRow`], [`LogRow`], [`TransferRow`], [`FrameRow`]). The JSON views
 //! ([`crate::view`]) and every other interface that shows such rows use these functions, so that they cannot disagree.
 //! This module does not write JSON, and does not decide whether a call is allowed ([`crate::access`]).
 //!
@@ -16,19 +16,24 @@ mod disclosure;
 mod events;
 mod frame;
 mod log;
+mod log_query;
 mod owns;
 mod single_viewer;
 mod transaction;
+mod transfer;
 
 pub use basis::is_precompile;
 pub(crate) use events::{AllowedEvents, EventRights};
-pub use frame::{FrameViewer, FrameVisibility};
+pub use frame::{ExecutionRow, FrameRow, FrameViewer, FrameVisibility, TargetCode};
 pub(crate) use log::is_masked;
 pub use log::{LogData, LogRow, LogViewer, LogVisibility, MalformedData, TransactionRole, TransactionRoles};
+pub(crate) use log_query::PartySearch;
+pub use log_query::{LogQuery, TxParties, shows_nothing, upstream_filter};
 pub(crate) use owns::knows;
 pub use owns::owns;
 pub(crate) use single_viewer::SingleViewer;
-pub use transaction::{SeesAnyLog, TransactionAccess, TransactionRow, TransactionVisibility};
+pub use transaction::{GasPricing, SeesAnyLog, TransactionAccess, TransactionRow, TransactionVisibility};
+pub use transfer::{TokenAmount, TransferRow, TransferStandard, TransferVisibility};
 
 use crate::{Snapshot, settings::PolicySettings, snapshot::Moment};
 use gw_types::{Address, B256, Level, LevelReason, OrgId, Timestamp, UserId};
@@ -153,6 +158,13 @@ impl<'s> Viewer<'s> {
     /// method (HD28).
     pub fn withholds(&self, tx_hash: B256) -> bool {
         !self.all(|viewer| !viewer.withholds(tx_hash))
+    }
+
+    /// Number of logs in the block before the transaction at this index that are withheld from the viewer. The index of a
+    /// log in its block is shown lower by this number, as if the withheld logs did not exist (HD28).
+    #[must_use]
+    pub fn logs_withheld_before(&self, block_hash: B256, transaction_index: u64) -> u64 {
+        self.user.snapshot.logs_withheld_before(block_hash, transaction_index)
     }
 
     /// Whether the viewer owns the transaction's sender or receiver (HD10).

@@ -5,8 +5,8 @@ use super::super::{
     shape::{self, Field, Object, Order, Shape, ZERO_WORD},
 };
 use crate::{
-    snapshot::{Moment, Snapshot},
-    visibility::{LogData, LogRow, LogVisibility, is_masked},
+    snapshot::Moment,
+    visibility::{LogData, LogRow, LogVisibility, Viewer, is_masked},
 };
 use alloy_primitives::{Address, B256};
 use std::fmt::Write as _;
@@ -99,20 +99,18 @@ impl<'a> Log<'a> {
         shape::word(self.object.get_at(BLOCK_HASH)?)
     }
 
-    /// The log's index in the block without the logs of withheld transactions before it (HD28). `None` if it equals the
-    /// node's.
-    fn shown_index(&self, snapshot: &Snapshot) -> Result<Option<u64>, Malformed> {
+    /// The log's index in the block as the viewer sees it. `None` if it equals the node's.
+    fn shown_index(&self, viewer: &Viewer<'_>) -> Result<Option<u64>, Malformed> {
         let value = |field| self.object.find_at(field).filter(|value| *value != "null");
         let (Some(block), Some(transaction_index), Some(index)) =
             (value(BLOCK_HASH), value(TRANSACTION_INDEX), value(LOG_INDEX))
         else {
             return Ok(None);
         };
-        let withheld = snapshot.logs_withheld_before(shape::word(block)?, shape::number(transaction_index)?);
-        Ok(if withheld == 0 {
-            None
-        } else {
-            Some(shape::number(index)?.saturating_sub(withheld))
+        let withheld = viewer.logs_withheld_before(shape::word(block)?, shape::number(transaction_index)?);
+        Ok(match withheld {
+            0 => None,
+            withheld => Some(shape::number(index)?.saturating_sub(withheld)),
         })
     }
 
@@ -120,14 +118,14 @@ impl<'a> Log<'a> {
     pub(in crate::view) fn write(
         &self,
         visibility: &LogVisibility,
-        snapshot: &Snapshot,
+        viewer: &Viewer<'_>,
         out: &mut String,
     ) -> Result<(), Malformed> {
         match visibility {
             LogVisibility::Dropped => {}
-            LogVisibility::Whole => self.write_whole(self.shown_index(snapshot)?, out),
+            LogVisibility::Whole => self.write_whole(self.shown_index(viewer)?, out),
             LogVisibility::Masked { topics, data } => {
-                self.write_masked(*topics, data.as_deref(), self.shown_index(snapshot)?, out);
+                self.write_masked(*topics, data.as_deref(), self.shown_index(viewer)?, out);
             }
         }
         Ok(())

@@ -11,6 +11,7 @@ mod masking;
 mod moved;
 mod objects;
 mod properties;
+mod rows;
 mod support;
 mod tree;
 mod uploads;
