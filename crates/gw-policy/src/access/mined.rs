@@ -9,10 +9,10 @@
 use super::{
     late_code::{MinedTransaction, NOBODY, Violation},
     run_digest::run_digest,
-    target::{Principal, contract_access, is_public},
     trace::{TraceEvaluator, TraceVerdict},
 };
 use crate::{
+    principal::{Principal, contract_access, is_public},
     sealed::Sealed,
     settings::PolicySettings,
     snapshot::{AccountChange, Organization, Snapshot},

@@ -1,8 +1,8 @@
 //! The request of a decision and its outcome: a permit that only [`super::decide`] makes, a denial with its reason, or
 //! an error that the caller may see.
 
-use super::{identify::Caller, impersonation::Impersonation, resource::StateAge};
-use crate::{settings::PolicySettings, snapshot::Snapshot, visibility::Viewer};
+use super::{identify::Caller, resource::StateAge};
+use crate::{principal::Impersonation, settings::PolicySettings, snapshot::Snapshot, visibility::Viewer};
 use gw_evm::{
     AllowListMatch, Call, Class, CustomMethod, Method, MethodLookup, ParamError, VisibleTo,
     wire::{self, Pin, UpstreamCall},

@@ -14,9 +14,9 @@ use super::{
     permit::{Permit, Plan},
     resource::Signed,
     run_digest::run_digest,
-    target::{ContractAccess, Principal, contract_access, is_public, target_status},
 };
 use crate::{
+    principal::{ContractAccess, Principal, contract_access, is_public, target_status},
     sealed::Sealed,
     settings::PolicySettings,
     snapshot::{AccountChange, CodePin, Contract, Snapshot, SystemToggle},

@@ -2,7 +2,7 @@
 //! public, rbac, disclosure.
 
 use super::SingleViewer;
-use crate::access;
+use crate::principal::{self, target_status};
 use gw_types::{Address, Level, LevelReason};
 
 /// The level and reason of the strongest ground. All grounds are considered (R3) in the order of R4, so the first Full
@@ -11,7 +11,7 @@ pub(super) fn resolve(viewer: &SingleViewer<'_>, address: Address) -> (Level, Le
     let base = match &viewer.principal {
         Some(principal) => {
             // Grounds 4 to 8 also give access on RPC. One function computes both, so that they agree (I1).
-            let status = access::target_status(viewer.snapshot, principal, address, viewer.knobs);
+            let status = target_status(viewer.snapshot, principal, address, viewer.knobs);
             if status.owned {
                 return (Level::Full, LevelReason::OwnAddress);
             }
@@ -46,14 +46,7 @@ const fn without_access(is_registered: bool) -> Level {
 /// Grounds 1 to 3. The address of shared infrastructure is public: it is shown in a row that is visible for another
 /// reason, but it makes no row visible and has no list of its own (HD9). A tag whose pin is broken does not count.
 pub(super) fn is_public(viewer: &SingleViewer<'_>, address: Address) -> bool {
-    address.is_zero() || is_precompile(address) || viewer.snapshot.shared(address).is_some()
-}
-
-/// Whether the address is a precompile (ground 2): 0x01-0x09, and 0x0a-0x11 and 0x100 of later forks (spec/20 K2). On a
-/// chain whose fork lacks one of them the address has no code and nobody can own it.
-pub fn is_precompile(address: Address) -> bool {
-    let [zeros @ .., high, low] = address.into_array();
-    zeros == [0; 18] && matches!((high, low), (0, 0x01..=0x11) | (1, 0))
+    principal::is_public(address) || viewer.snapshot.shared(address).is_some()
 }
 
 #[cfg(test)]

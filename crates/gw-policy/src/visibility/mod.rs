@@ -6,31 +6,28 @@
 //!
 //! The functions take typed rows ([`TransactionRow`], [`LogRow`], [`TransferRow`], [`FrameRow`]). The JSON views
 //! ([`crate::view`]) and every other interface that shows such rows use these functions, so that they cannot disagree.
-//! This module does not write JSON, and does not decide whether a call is allowed ([`crate::access`]).
+//! This module does not write JSON, and does not decide whether a call is allowed ([`crate::access`], which
+//! imports this module).
 //!
 //! Invariant: an address is Full only by a ground that holds *now*; a ground that cannot be evaluated does not count
 //! (R1).
 
 mod basis;
-mod disclosure;
 mod events;
 mod frame;
 mod log;
 mod log_query;
-mod owns;
 mod single_viewer;
 mod transaction;
 mod transfer;
 
-pub use basis::is_precompile;
+pub use crate::principal::{is_precompile, owns};
 pub(crate) use events::{AllowedEvents, EventRights};
 pub use frame::{ExecutionRow, FrameRow, FrameViewer, FrameVisibility, TargetCode};
 pub(crate) use log::is_masked;
 pub use log::{LogData, LogRow, LogViewer, LogVisibility, MalformedData, TransactionRole, TransactionRoles};
 pub(crate) use log_query::PartySearch;
 pub use log_query::{LogQuery, TxParties, shows_nothing, upstream_filter};
-pub(crate) use owns::knows;
-pub use owns::owns;
 pub(crate) use single_viewer::SingleViewer;
 pub use transaction::{GasPricing, SeesAnyLog, TransactionAccess, TransactionRow, TransactionVisibility};
 pub use transfer::{TokenAmount, TransferRow, TransferStandard, TransferVisibility};

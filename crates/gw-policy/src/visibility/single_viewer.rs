@@ -1,9 +1,9 @@
 //! A viewer by the rights of one user, without impersonation.
 
-use super::{basis, disclosure::disclosed_level};
+use super::basis;
 use crate::{
     Snapshot,
-    access::{self, Principal},
+    principal::{self, Principal, contract_access, disclosed_level, reached_registrations, target_status},
     settings::{HiddenBalanceMode, KycGate, PolicySettings},
     snapshot::{Moment, User},
 };
@@ -103,7 +103,7 @@ impl<'s> SingleViewer<'s> {
 
     pub(crate) fn reaches(&self, address: Address) -> bool {
         self.principal.as_ref().is_some_and(|principal| {
-            let status = access::target_status(self.snapshot, principal, address, self.knobs);
+            let status = target_status(self.snapshot, principal, address, self.knobs);
             status.access.is_some() || !status.reserved_in.is_empty()
         })
     }
@@ -111,14 +111,14 @@ impl<'s> SingleViewer<'s> {
     /// Whether the user has access to the contract as it was registered at this moment (HD41).
     pub(super) fn reaches_at(&self, address: Address, moment: Moment) -> bool {
         let contract = self.snapshot.contract_at(address, moment);
-        let access = |principal| access::contract_access(self.snapshot, principal, contract?, self.knobs);
+        let access = |principal| contract_access(self.snapshot, principal, contract?, self.knobs);
         self.principal.as_ref().and_then(access).is_some()
     }
 
     /// Whether the user has access by any registration, current or ended, so that there are blocks of the contract that
     /// the user may see (HD41).
     pub(super) fn reaches_any_time(&self, address: Address) -> bool {
-        let first = |principal| access::reached_registrations(self.snapshot, principal, address, self.knobs).next();
+        let first = |principal| reached_registrations(self.snapshot, principal, address, self.knobs).next();
         self.principal.as_ref().and_then(first).is_some()
     }
 
@@ -139,21 +139,21 @@ impl<'s> SingleViewer<'s> {
     /// Whether the user has access to the address by a reservation alone.
     pub(crate) fn only_reserves(&self, address: Address) -> bool {
         self.principal.as_ref().is_some_and(|principal| {
-            let status = access::target_status(self.snapshot, principal, address, self.knobs);
+            let status = target_status(self.snapshot, principal, address, self.knobs);
             !status.is_full() && !status.reserved_in.is_empty()
         })
     }
 
     pub(super) fn reads_every_slot(&self, address: Address) -> bool {
         self.principal.as_ref().is_some_and(|principal| {
-            let status = access::target_status(self.snapshot, principal, address, self.knobs);
+            let status = target_status(self.snapshot, principal, address, self.knobs);
             status.access.is_some_and(|access| access.claims.has(Claim::Admin))
         })
     }
 
     /// Whether the address belongs to the organization (F3). Always `false` for an anonymous caller.
     pub(crate) fn belongs(&self, org: OrgId, address: Address) -> bool {
-        self.principal.is_some() && access::belongs(self.snapshot, org, address, self.now)
+        self.principal.is_some() && principal::belongs(self.snapshot, org, address, self.now)
     }
 
     /// Whether a post-execution violation closed the address to the user (HD28).

@@ -6,7 +6,7 @@ use gw_types::{Address, Level, Timestamp, UserId};
 
 /// Whether `user` knows the owner of the wallet `address` (HD7): as the owner, or because the owner disclosed the
 /// address to the user.
-pub(crate) fn knows(snapshot: &Snapshot, user: UserId, address: Address, now: Timestamp) -> bool {
+pub(super) fn knows(snapshot: &Snapshot, user: UserId, address: Address, now: Timestamp) -> bool {
     let is_disclosed = || {
         let is_member = |org| snapshot.is_member(user, org, now);
         let level = snapshot

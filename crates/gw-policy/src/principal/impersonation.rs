@@ -8,11 +8,11 @@
 //! Executions run from an address of the administrator, or from [`Impersonation::NOBODY`], not from the user's: the
 //! called code sees its caller and the caller's balance, and may return both.
 
-use super::permissions::permissions;
-use crate::{
-    snapshot::{Group, Snapshot},
-    visibility::{knows, owns},
+use super::{
+    ownership::{knows, owns},
+    permissions::permissions,
 };
+use crate::snapshot::{Group, Snapshot};
 use gw_evm::{Call, CallRequest};
 use gw_types::{Address, OrgId, Timestamp, UserId, address};
 
@@ -87,7 +87,7 @@ impl Impersonation {
 
     /// Whether the impersonator administers the organization now. The routes decide what a read-only administrator may
     /// ask.
-    pub(super) fn administers(&self, snapshot: &Snapshot, now: Timestamp) -> bool {
+    pub(crate) fn administers(&self, snapshot: &Snapshot, now: Timestamp) -> bool {
         snapshot
             .user(self.impersonator)
             .is_some_and(|impersonator| !snapshot.is_excluded(impersonator))

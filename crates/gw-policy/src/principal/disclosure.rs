@@ -1,8 +1,8 @@
 //! Grants of disclosure as a basis of visibility: ground 9 of spec/30 section 2.2 (R7, HD8; spec/50 rules 27 and 28).
 
+use super::Principal;
 use crate::{
     Snapshot,
-    access::Principal,
     snapshot::{AddressLink, DisclosureGrant, LinkKind, User},
 };
 use gw_types::{Address, Level, OrgId, Timestamp};
@@ -13,7 +13,7 @@ use gw_types::{Address, Level, OrgId, Timestamp};
 /// A grant with dates, counterparties or classes of data covers rows only. Without a row it cannot be evaluated, so it
 /// does not count (R1, HD8). Views of single rows with such grants need the block time and the sides of the row as
 /// further arguments.
-pub(super) fn disclosed_level(
+pub(crate) fn disclosed_level(
     snapshot: &Snapshot,
     grantee: &User,
     is_member: impl Fn(OrgId) -> bool,
