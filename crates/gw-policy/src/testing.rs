@@ -23,7 +23,7 @@ use crate::snapshot::{
     Conviction, DisclosureGrant, DisclosureScope, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind,
     Membership, MembershipState, OrgUserRecord, Organization, ParamRule, PastContract, Quarantine, Reservation,
     RetiredContract, Revocation, SharedInfra, Snapshot, Suspension, SystemToggle, ToggleState, TxVisibility, User,
-    Withheld,
+    WithheldState,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{CustomMethodNames, Method, MethodSet, abi::ContractAbi};
@@ -167,7 +167,7 @@ pub struct World {
     approved_code: BTreeMap<ApprovedCodeId, ApprovedCode>,
     toggles: BTreeMap<ToggleId, ToggleState>,
     suspensions: BTreeMap<SuspensionId, Suspension>,
-    withheld: BTreeMap<WithheldId, Withheld>,
+    withheld: BTreeMap<WithheldId, WithheldState>,
     quarantines: BTreeMap<QuarantineId, Quarantine>,
     convictions: BTreeMap<ConvictionId, Conviction>,
     disclosures: BTreeMap<DisclosureGrantId, DisclosureGrant>,
@@ -960,13 +960,13 @@ impl World {
 
     /// Adds a withheld change to another account by the last withheld transaction.
     #[must_use]
-    pub fn withheld_beside(mut self, address: Address, change: AccountChange) -> Self {
+    pub fn withheld_with_last(mut self, address: Address, change: AccountChange) -> Self {
         let last = self.withheld.values().max_by_key(|row| row.place).cloned();
-        let id = WithheldId(uuid("withheld beside", &address.to_string()));
+        let id = WithheldId(uuid("withheld with last", &address.to_string()));
         self.withheld.extend(last.map(|row| {
             (
                 id,
-                Withheld {
+                WithheldState {
                     id,
                     address,
                     change,
@@ -986,7 +986,7 @@ impl World {
         let side = vec![org_id("bank")];
         self.withheld.insert(
             id,
-            Withheld {
+            WithheldState {
                 id,
                 address,
                 block,

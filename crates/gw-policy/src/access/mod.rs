@@ -42,7 +42,7 @@ pub use explain::{
 pub use history::{ReadBlock, check_historical_ownership};
 pub use identify::{Caller, IdentityError, TokenFacts, identify, identify_url};
 pub use mined::{
-    JudgedRuns, MinedSend, PostExecutionViolation, RecentSend, UnreadableRun, changed_accounts, entered_code,
+    AuthorizedRuns, MinedSend, PostExecutionViolation, RecentSend, UnreadableRun, changed_accounts, entered_code,
     evaluate_mined, unreadable_mined,
 };
 pub use permit::{AccessRequest, Decision, Denial, HeadFacts, Invalid, NamedOrg, Permit, Plan};

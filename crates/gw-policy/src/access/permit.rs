@@ -60,7 +60,8 @@ pub struct HeadFacts {
     pub number: u64,
 }
 
-/// The outcome of a decision.
+/// The outcome of [`decide`](super::decide) for one call. Only [`Decision::Allow`] carries a [`Permit`], without which
+/// nothing is executed or sent upstream.
 #[derive(Clone, Debug)]
 #[must_use]
 #[expect(

@@ -1,4 +1,4 @@
-//! Grants of disclosure as a basis of visibility: ground 9 of spec/30 section 2.2 (R7, HD8; spec/50 rules 27 and 28).
+//! Grants of disclosure as a basis of visibility: basis 9 of spec/30 section 2.2 (R7, HD8; spec/50 rules 27 and 28).
 
 use super::Principal;
 use crate::{

@@ -17,7 +17,7 @@ pub use record::{
     UrlReach, User,
 };
 pub(crate) use withheld::undone_balance;
-pub use withheld::{AccountChange, VisibleState, Withheld};
+pub use withheld::{AccountChange, VisibleState, WithheldState};
 
 use alloy_primitives::{Keccak256, keccak256};
 use gw_evm::code::creates_minimal_proxy;
@@ -72,7 +72,7 @@ pub enum Change {
     /// A withheld transaction.
     Conviction(ConvictionId, Option<Conviction>),
     /// The changes of a withheld transaction to one account.
-    Withheld(WithheldId, Option<Withheld>),
+    Withheld(WithheldId, Option<WithheldState>),
     /// An allowed directory tenant.
     Tenant(AllowedTenantId, Option<AllowedTenant>),
     /// A personal RPC URL.

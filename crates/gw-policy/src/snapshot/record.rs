@@ -300,7 +300,7 @@ pub struct RetiredContract {
     pub retired_at: Timestamp,
 }
 
-/// A grant of disclosure: a user lets another person see the user's addresses (spec/30 §2.2 ground 9, spec/50 §2). A
+/// A grant of disclosure: a user lets another person see the user's addresses (spec/30 §2.2 basis 9, spec/50 §2). A
 /// revoked grant has no row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisclosureGrant {

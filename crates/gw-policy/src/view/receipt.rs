@@ -118,7 +118,7 @@ impl<'a> Receipt<'a> {
             moment: shape::moment(self.0.find("blockNumber"))?,
         };
         let shown = viewer.transaction(&row);
-        let log_suffices = entitlement == Entitlement::AccessOrLog && viewer.log_earns_receipt(&row);
+        let log_suffices = entitlement == Entitlement::AccessOrLog && viewer.log_reveals_receipt(&row);
         if shown.access == TransactionAccess::None && !log_suffices {
             return Ok(false);
         }

@@ -1,16 +1,16 @@
-//! The visibility level of an address: the grounds of spec/30 section 2.2, in the order of their reasons (R4): own,
+//! The visibility level of an address: the bases of spec/30 section 2.2, in the order of their reasons (R4): own,
 //! public, rbac, disclosure.
 
 use super::SingleViewer;
 use crate::principal::{self, target_status};
 use gw_types::{Address, Level, LevelReason};
 
-/// The level and reason of the strongest ground. All grounds are considered (R3) in the order of R4, so the first Full
-/// ground also gives the reason. A weaker ground never lowers the level (R2).
+/// The level and reason of the strongest basis. All bases are considered (R3) in the order of R4, so the first Full
+/// basis also gives the reason. A weaker basis never lowers the level (R2).
 pub(super) fn resolve(viewer: &SingleViewer<'_>, address: Address) -> (Level, LevelReason) {
     let base = match &viewer.principal {
         Some(principal) => {
-            // Grounds 4 to 8 also give access on RPC. One function computes both, so that they agree (I1).
+            // Bases 4 to 8 also give access on RPC. One function computes both, so that they agree (I1).
             let status = target_status(viewer.snapshot, principal, address, viewer.knobs);
             if status.owned {
                 return (Level::Full, LevelReason::OwnAddress);
@@ -38,12 +38,12 @@ fn with_disclosure(base: Level, disclosed: Option<Level>) -> (Level, LevelReason
     }
 }
 
-/// Grounds 10 and 11: the level without access.
+/// Bases 10 and 11: the level without access.
 const fn without_access(is_registered: bool) -> Level {
     if is_registered { Level::Redacted } else { Level::Hidden }
 }
 
-/// Grounds 1 to 3. The address of shared infrastructure is public: it is shown in a row that is visible for another
+/// Bases 1 to 3. The address of shared infrastructure is public: it is shown in a row that is visible for another
 /// reason, but it makes no row visible and has no list of its own (HD9). A tag whose pin is broken does not count.
 pub(super) fn is_public(viewer: &SingleViewer<'_>, address: Address) -> bool {
     principal::is_public(address) || viewer.snapshot.shared(address).is_some()

@@ -9,7 +9,7 @@
 //! This module does not write JSON, and does not decide whether a call is allowed ([`crate::access`], which
 //! imports this module).
 //!
-//! Invariant: an address is Full only by a ground that holds *now*; a ground that cannot be evaluated does not count
+//! Invariant: an address is Full only by a basis that holds *now*; a basis that cannot be evaluated does not count
 //! (R1).
 
 mod basis;
@@ -108,7 +108,7 @@ impl<'s> Viewer<'s> {
         self.user.knobs
     }
 
-    /// The visibility level of an address, and its reason: the strongest ground applies, with equal levels the earlier
+    /// The visibility level of an address, and its reason: the strongest basis applies, with equal levels the earlier
     /// reason (R2, R3, R4). Under impersonation, the lower of both levels (HD7).
     pub fn level(&self, address: Address) -> (Level, LevelReason) {
         let own = self.user.level(address);
@@ -180,7 +180,7 @@ impl<'s> Viewer<'s> {
     }
 
     /// Whether the viewer has access to this contract: as administrator, by a grant, as deployer, or by a reservation
-    /// (spec/20 section 10, column code-touching). These grounds also make it Full in the explorer (I1).
+    /// (spec/20 section 10, column code-touching). These bases also make it Full in the explorer (I1).
     pub fn reaches(&self, address: Address) -> bool {
         self.all(|viewer| viewer.reaches(address))
     }

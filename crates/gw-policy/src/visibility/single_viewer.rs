@@ -49,7 +49,7 @@ impl<'s> SingleViewer<'s> {
         basis::resolve(self, address)
     }
 
-    /// The level that grants of disclosure give for the address (ground 9).
+    /// The level that grants of disclosure give for the address (basis 9).
     pub(super) fn disclosed_level(&self, address: Address) -> Option<Level> {
         let (user, principal) = (self.user?, self.principal.as_ref()?);
         let is_member = |org| principal.rights_in(org).is_some();
@@ -123,7 +123,7 @@ impl<'s> SingleViewer<'s> {
     }
 
     /// Whether the address is Full in events of this moment: a contract by the rights in the organization that owned it
-    /// then (HD41), any other address by the current grounds.
+    /// then (HD41), any other address by the current bases.
     pub(crate) fn sees_at(&self, address: Address, moment: Moment) -> bool {
         let (then, now) = (
             self.snapshot.contract_at(address, moment),

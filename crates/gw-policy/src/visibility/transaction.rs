@@ -111,15 +111,15 @@ impl Viewer<'_> {
     /// Whether a visible log of the transaction makes its receipt visible. It does not for a deployment, and not if
     /// only own transactions are shown (§5.1, HD17).
     #[must_use]
-    pub fn log_earns_receipt(&self, row: &TransactionRow) -> bool {
+    pub fn log_reveals_receipt(&self, row: &TransactionRow) -> bool {
         row.to.is_some() && !self.is_own_transactions_only()
     }
 
     /// Whether the receipt is shown: to a viewer who sees the transaction, or one of its logs if
-    /// [`Self::log_earns_receipt`] is `true`.
+    /// [`Self::log_reveals_receipt`] is `true`.
     #[must_use]
     pub fn shows_receipt(&self, row: &TransactionRow, logs: SeesAnyLog) -> bool {
-        let log_suffices = self.log_earns_receipt(row);
+        let log_suffices = self.log_reveals_receipt(row);
         let shows = |viewer: &SingleViewer<'_>, any_log: bool| {
             viewer.transaction_access(row) != TransactionAccess::None || (log_suffices && any_log)
         };

@@ -2,7 +2,7 @@
 
 use super::{TraceEvaluator, TraceFacts};
 use crate::{
-    access::{mined::judged_changes, permit::Permit, run_digest::run_digest},
+    access::{mined::account_changes, permit::Permit, run_digest::run_digest},
     principal::is_public,
     sealed::Sealed,
     settings::PolicySettings,
@@ -85,7 +85,7 @@ impl TraceVerdict {
     /// Addresses that are not Full and whose existence or balance this execution may reveal: a payment to an account
     /// that does not exist costs more gas, or runs out of gas (RT9), and code that is created at an address with a
     /// balance can read it. The result is taken from an execution in which all of them look new.
-    pub fn tells_existence_of(&self) -> &[Address] {
+    pub fn existence_revealing_addresses(&self) -> &[Address] {
         &self.existence
     }
 
@@ -112,7 +112,7 @@ impl TraceVerdict {
     pub(in crate::access) fn changes(&self, coinbase: Address) -> BTreeMap<Address, AccountChange> {
         let trace = self.trace();
         let sender = trace.frames.first().map(|top| top.from);
-        judged_changes(trace, sender.unwrap_or_default(), coinbase)
+        account_changes(trace, sender.unwrap_or_default(), coinbase)
     }
 
     /// Contracts that the execution created below its top frame and did not revert.

@@ -83,7 +83,7 @@ fn viewer<'s>(snapshot: &'s Snapshot, name: &str) -> Viewer<'s> {
     )
 }
 
-/// Spec/30 sections 2.2 and 2.3: the level of each kind of address for each kind of viewer, grounds 1, 2, 4 to 8, 10,
+/// Spec/30 sections 2.2 and 2.3: the level of each kind of address for each kind of viewer, bases 1, 2, 4 to 8, 10,
 /// 11; R2 to R4, R6.
 #[test]
 fn levels_by_address_and_viewer() {
@@ -262,7 +262,7 @@ fn hd7_an_impersonator_knows_addresses_by_grants_of_disclosure() {
     }
 }
 
-/// R5, A8: a ground ends with its membership or reservation, at the time of the viewer.
+/// R5, A8: a basis ends with its membership or reservation, at the time of the viewer.
 #[test]
 fn grounds_end_with_their_membership_or_reservation() {
     let snapshot = world()
@@ -317,7 +317,7 @@ fn r6_inferred_links_yield_to_proved_ones() {
     assert!(owns(&two_inferred, "forwarder") && owns(&two_inferred, "late"));
 }
 
-/// Spec/30 section 5, HD10: the transaction access of a viewer. Of several grounds, the strongest counts.
+/// Spec/30 section 5, HD10: the transaction access of a viewer. Of several bases, the strongest counts.
 #[test]
 fn hd10_access_by_participation_share_and_administration() {
     let snapshot = everybody()

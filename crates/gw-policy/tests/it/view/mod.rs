@@ -1,10 +1,10 @@
 //! Tests of visibility rules and views (spec/30).
 
-mod beside;
 mod chain;
 mod convictions;
 mod corpus;
 mod golden;
+mod impersonation;
 mod levels;
 mod logs;
 mod masking;
