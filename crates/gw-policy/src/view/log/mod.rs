@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     access::TraceVerdict,
-    sealed::{Disclosed, RawJson, Sealed},
+    sealed::{Disclosed, Parts, RawJson, Sealed},
     snapshot::Moment,
     visibility::{
         LogQuery, LogViewer, LogVisibility, PartySearch, SeesAnyLog, SingleViewer, TransactionRole, TransactionRoles,
@@ -188,7 +188,7 @@ pub(super) fn receipt_logs(
         if shown != LogVisibility::Dropped && out.len() > 1 {
             out.push(',');
         }
-        log.write(&shown, viewer, &mut out)
+        log.write(&shown, viewer, &mut out).map(drop)
     })?;
     out.push(']');
     Ok((out, sees_any))
@@ -208,6 +208,8 @@ pub fn logs(
     let rows = malformed_as(Disclosed::EMPTY_LIST, || {
         let mut out = String::with_capacity(raw.text().map_or(0, str::len));
         out.push('[');
+        // `None` once the node has not reported the block of a log.
+        let mut parts = Some(Vec::new());
         each_log(&raw, |log| {
             if !query.is_candidate(log.address, log.tx_hash, log.topics()) {
                 return Ok(());
@@ -220,10 +222,19 @@ pub fn logs(
                 out.push(',');
             }
             count = count.saturating_add(1);
-            log.write(&visibility, viewer, &mut out)
+            let part = log.write_part(&visibility, viewer, &mut out)?;
+            parts = parts.take().zip(part).map(|(mut parts, part)| {
+                parts.push(part);
+                parts
+            });
+            Ok(())
         })?;
         out.push(']');
-        Ok(Disclosed::text(out))
+        let rows = Disclosed::text(out);
+        Ok(match parts {
+            Some(parts) => rows.with_parts(Parts::Logs(parts)),
+            None => rows,
+        })
     });
     if !query.is_permitted() {
         return LogsAnswer::NotPermitted;

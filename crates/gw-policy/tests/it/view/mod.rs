@@ -6,6 +6,7 @@ mod corpus;
 mod golden;
 mod impersonation;
 mod levels;
+mod live;
 mod logs;
 mod masking;
 mod moved;
