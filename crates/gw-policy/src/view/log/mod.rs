@@ -16,8 +16,8 @@ use crate::{
     sealed::{Disclosed, Parts, RawJson, Sealed},
     snapshot::Moment,
     visibility::{
-        LogQuery, LogViewer, LogVisibility, PartySearch, SeesAnyLog, SingleViewer, TransactionRole, TransactionRoles,
-        TransactionRow, TxParties, Viewer,
+        LogQuery, LogViewer, LogVisibility, PartySearch, SeesAnyLog, SimulatedLog, TransactionRoles, TransactionRow,
+        TxParties, Viewer,
     },
 };
 use alloy_primitives::{Address, B256};
@@ -94,14 +94,7 @@ pub struct RunLog {
 pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
     let trace = verdict.trace();
     let sender = trace.frames.first().map(|top| top.from);
-    let sees_sender = |viewer: &SingleViewer<'_>| sender.is_some_and(|sender| viewer.sees(sender));
-    let role = |viewer: &SingleViewer<'_>| TransactionRole {
-        is_participant: sees_sender(viewer),
-        is_recipient: false,
-    };
-    let mut roles = TransactionRoles::from_fn(viewer, role);
-    // The execution is the user's own, regardless of the sender that it runs from.
-    roles.user.is_participant = true;
+    let roles = TransactionRoles::for_run(viewer, sender);
     let mut log_viewer = LogViewer::new(viewer);
     let mut logs = Vec::new();
     for log in trace.frames.iter().flat_map(|frame| &frame.logs) {
@@ -124,41 +117,30 @@ pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
     logs
 }
 
-/// A log of a simulated execution, if both viewers see it. If only the administrator sees it, the result is a
-/// placeholder, and only for contracts that the administrator administers: otherwise it would reveal the user's rights
-/// elsewhere (HD40).
+/// A log of a simulated execution, if it is shown.
 fn simulated_log(
     log_viewer: &mut LogViewer<'_, '_>,
     log: &Log<'_>,
     roles: TransactionRoles,
 ) -> Result<Option<RunLog>, Malformed> {
-    let (own, impersonator) = log_viewer.log_for_each(&log.row_at(Moment::Now), roles)?;
-    let viewer = log_viewer.viewer();
-    let write = |visibility: &LogVisibility| -> Result<Disclosed, Malformed> {
-        let mut out = String::new();
-        log.write(visibility, viewer, &mut out)?;
-        // A simulated log has no transaction, so the placeholder hash is removed.
-        Ok(Disclosed::text(
-            out.replace(&format!(",\"transactionHash\":\"{:#x}\"", B256::ZERO), ""),
-        ))
-    };
-    let administers_emitter = |impersonator: &SingleViewer<'_>| {
-        impersonator
-            .snapshot
-            .contract(log.address)
-            .is_some_and(|contract| impersonator.administers(contract.org))
-    };
-    let to_person = own != LogVisibility::Dropped;
-    let shown = match (to_person, impersonator) {
-        (true, None) => write(&own)?,
-        (true, Some(LogVisibility::Dropped)) | (false, None | Some(LogVisibility::Dropped)) => return Ok(None),
-        (true, Some(impersonator)) => write(&own.intersect(impersonator))?,
-        (false, Some(_)) if viewer.impersonator().is_some_and(administers_emitter) => {
-            Disclosed::constant(HIDDEN_FROM_TARGET)
+    let shown = match log_viewer.simulated_log(&log.row_at(Moment::Now), roles)? {
+        SimulatedLog::Dropped => return Ok(None),
+        SimulatedLog::HiddenFromUser => {
+            return Ok(Some(RunLog {
+                shown: Disclosed::constant(HIDDEN_FROM_TARGET),
+                to_person: false,
+            }));
         }
-        (false, Some(_)) => return Ok(None),
+        SimulatedLog::Shown(visibility) => visibility,
     };
-    Ok(Some(RunLog { shown, to_person }))
+    let mut out = String::new();
+    log.write(&shown, log_viewer.viewer(), &mut out)?;
+    // A simulated log has no transaction, so the placeholder hash is removed.
+    let text = out.replace(&format!(",\"transactionHash\":\"{:#x}\"", B256::ZERO), "");
+    Ok(Some(RunLog {
+        shown: Disclosed::text(text),
+        to_person: true,
+    }))
 }
 
 /// The logs of a receipt that the viewer sees, as a JSON list, and which viewers see at least one.
@@ -176,15 +158,7 @@ pub(super) fn receipt_logs(
         if log.tx_hash != transaction.hash {
             return Err(Malformed);
         }
-        let (own, impersonator) = log_viewer.log_for_each(&log.row()?, roles)?;
-        sees_any.user |= own != LogVisibility::Dropped;
-        sees_any.impersonator |= impersonator
-            .as_ref()
-            .is_some_and(|visibility| *visibility != LogVisibility::Dropped);
-        let shown = match impersonator {
-            None => own,
-            Some(impersonator) => own.intersect(impersonator),
-        };
+        let shown = log_viewer.receipt_log(&log.row()?, roles, &mut sees_any)?;
         if shown != LogVisibility::Dropped && out.len() > 1 {
             out.push(',');
         }
