@@ -5,6 +5,7 @@
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod access;
+mod principal;
 pub mod sealed;
 pub mod settings;
 pub mod snapshot;

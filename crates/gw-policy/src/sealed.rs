@@ -7,9 +7,10 @@
 //! Invariant: no public function turns the content of a `Sealed` into a `Disclosed`, and `Sealed` can be neither read,
 //! printed nor serialized outside this crate.
 
+use alloy_primitives::B256;
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 /// Upstream data that no view has filtered yet. It has no getter and no `Serialize`, and its `Debug` prints the type
 /// only.
@@ -117,6 +118,31 @@ impl core::fmt::Debug for RawError {
 pub struct Disclosed {
     text: Text,
     malformed: bool,
+    parts: Option<Arc<Parts>>,
+}
+
+/// The parts of a result, as the view that wrote it knows them. Positions are in bytes.
+#[derive(Debug)]
+pub(crate) enum Parts {
+    /// The logs of a list, in its order.
+    Logs(Vec<LogPart>),
+    /// The members of a block that its header has, each with its name.
+    Header(Vec<Range<usize>>),
+}
+
+/// A log in a list of logs.
+#[derive(Clone, Debug)]
+pub(crate) struct LogPart {
+    /// Hash of its block.
+    pub(crate) block_hash: B256,
+    /// Number of its block.
+    pub(crate) block_number: u64,
+    /// Its index in the block, as shown.
+    pub(crate) log_index: u64,
+    /// Its position in the list.
+    pub(crate) position: Range<usize>,
+    /// The position of its flag `removed` in the log, if it has one.
+    pub(crate) flag: Option<Range<usize>>,
 }
 
 #[derive(Clone, Debug)]
@@ -153,6 +179,7 @@ impl Disclosed {
         Self {
             text: Text::Built(Cow::Borrowed(text)),
             malformed: false,
+            parts: None,
         }
     }
 
@@ -161,7 +188,21 @@ impl Disclosed {
         Self {
             text: Text::Built(Cow::Owned(text)),
             malformed: false,
+            parts: None,
         }
+    }
+
+    /// Adds the parts of the text.
+    pub(crate) fn with_parts(self, parts: Parts) -> Self {
+        Self {
+            parts: Some(Arc::new(parts)),
+            ..self
+        }
+    }
+
+    /// The parts of the text, if its view reported them.
+    pub(crate) fn parts(&self) -> Option<&Parts> {
+        self.parts.as_deref()
     }
 
     /// The unchanged upstream text, for results that need no filtering; `None` if it is not UTF-8.
@@ -170,6 +211,7 @@ impl Disclosed {
         Some(Self {
             text: Text::Upstream(raw.into_bytes()),
             malformed: false,
+            parts: None,
         })
     }
 

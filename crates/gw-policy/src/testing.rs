@@ -20,16 +20,17 @@ pub mod corpus;
 
 use crate::snapshot::{
     AccountChange, AddressLink, ApprovedCode, Change, ClosedTo, CodePin, Constraint, Contract, ContractGrant,
-    Conviction, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState,
-    OrgUserRecord, Organization, ParamRule, PastContract, Quarantine, Reservation, RetiredContract, Revocation,
-    SharedInfra, Snapshot, Suspension, SystemToggle, ToggleState, TxVisibility, User, Withheld,
+    Conviction, DisclosureGrant, DisclosureScope, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind,
+    Membership, MembershipState, OrgUserRecord, Organization, ParamRule, PastContract, Quarantine, Reservation,
+    RetiredContract, Revocation, SharedInfra, Snapshot, Suspension, SystemToggle, ToggleState, TxVisibility, User,
+    WithheldState,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{CustomMethodNames, Method, MethodSet, abi::ContractAbi};
 use gw_types::{
-    Address, ApprovedCodeId, B256, Claim, Claims, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId,
-    LinkId, MembershipId, OrgId, OrgUserRecordId, QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId,
-    Timestamp, ToggleId, TokenId, UserId, VisibilityId, WithheldId,
+    Address, ApprovedCodeId, B256, Claim, Claims, ContractId, ConvictionId, DisclosureGrantId, Epoch, ExternalId,
+    GrantId, GroupId, Level, LinkId, MembershipId, OrgId, OrgUserRecordId, QuarantineId, ReservationId, Seconds,
+    SharedInfraId, SuspensionId, Timestamp, ToggleId, TokenId, UserId, VisibilityId, WithheldId,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use uuid::Uuid;
@@ -166,9 +167,10 @@ pub struct World {
     approved_code: BTreeMap<ApprovedCodeId, ApprovedCode>,
     toggles: BTreeMap<ToggleId, ToggleState>,
     suspensions: BTreeMap<SuspensionId, Suspension>,
-    withheld: BTreeMap<WithheldId, Withheld>,
+    withheld: BTreeMap<WithheldId, WithheldState>,
     quarantines: BTreeMap<QuarantineId, Quarantine>,
     convictions: BTreeMap<ConvictionId, Conviction>,
+    disclosures: BTreeMap<DisclosureGrantId, DisclosureGrant>,
     org: String,
     group: Option<GroupId>,
     user: Option<UserId>,
@@ -839,6 +841,38 @@ impl World {
         self
     }
 
+    /// Adds a grant of disclosure of all current addresses of the user, for the current organization, from [`NOW`] to
+    /// [`FUTURE`].
+    #[must_use]
+    pub fn disclosed_to(mut self, grantee: &str, level: Level) -> Self {
+        let owner = self.current_user();
+        let id = DisclosureGrantId(uuid("disclosure", &format!("{owner}{grantee}{level:?}")));
+        let new_row = DisclosureGrant {
+            id,
+            owner,
+            grantee: did(grantee),
+            org: org_id(&self.org),
+            granted_at: NOW,
+            expires_at: FUTURE,
+            include_future_addresses: false,
+            scope: DisclosureScope {
+                level,
+                dates: None,
+                addresses: None,
+                methods: None,
+            },
+        };
+        self.disclosures.insert(id, new_row);
+        self
+    }
+
+    /// Changes every grant of disclosure.
+    #[must_use]
+    pub fn with_disclosures(mut self, change: impl Fn(&mut DisclosureGrant)) -> Self {
+        self.disclosures.values_mut().for_each(change);
+        self
+    }
+
     /// Suspends the user's right to send (HD2).
     #[must_use]
     pub fn suspended(mut self) -> Self {
@@ -926,13 +960,13 @@ impl World {
 
     /// Adds a withheld change to another account by the last withheld transaction.
     #[must_use]
-    pub fn withheld_beside(mut self, address: Address, change: AccountChange) -> Self {
+    pub fn withheld_with_last(mut self, address: Address, change: AccountChange) -> Self {
         let last = self.withheld.values().max_by_key(|row| row.place).cloned();
-        let id = WithheldId(uuid("withheld beside", &address.to_string()));
+        let id = WithheldId(uuid("withheld with last", &address.to_string()));
         self.withheld.extend(last.map(|row| {
             (
                 id,
-                Withheld {
+                WithheldState {
                     id,
                     address,
                     change,
@@ -952,7 +986,7 @@ impl World {
         let side = vec![org_id("bank")];
         self.withheld.insert(
             id,
-            Withheld {
+            WithheldState {
                 id,
                 address,
                 block,
@@ -1010,6 +1044,8 @@ impl World {
 
     /// The snapshot of this world, at epoch 1.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::default().apply(Epoch(1), self.changes())
+        Snapshot::default()
+            .apply(Epoch(1), self.changes())
+            .with_disclosures(self.disclosures.values().cloned())
     }
 }

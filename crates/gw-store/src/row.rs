@@ -15,7 +15,7 @@ use crate::{
     },
 };
 use gw_policy::{
-    access::JudgedRuns,
+    access::AuthorizedRuns,
     snapshot::{LinkKind, MembershipState, SystemToggle, UrlReach},
 };
 use gw_types::{Address, Claims, Secret, Timestamp};
@@ -442,7 +442,7 @@ impl TryFrom<watched_sends::Model> for Watched {
             is_named: row.is_named,
             block_number: row.block_number.map(|number| u64::try_from(number).unwrap_or_default()),
             judged: match (row.judged_block, row.judged_number, row.judged_runs) {
-                (Some(block), Some(number), Some(digests)) => Some(JudgedRuns {
+                (Some(block), Some(number), Some(digests)) => Some(AuthorizedRuns {
                     block: place.parse("judged_block", &block)?,
                     number: u64::try_from(number).unwrap_or_default(),
                     digests: place.json("judged_runs", digests)?,

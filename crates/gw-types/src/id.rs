@@ -87,6 +87,8 @@ ids! {
     LegalHoldId;
     /// A personal RPC URL.
     PersonalUrlId;
+    /// A grant of disclosure of a user's addresses (spec/50).
+    DisclosureGrantId;
 }
 
 /// The version of all policy: every mutation that changes policy raises it by one (design.md section 2).

@@ -18,8 +18,8 @@ pub use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
 pub use claim::{Claim, Claims, UnknownClaim};
 pub use external_id::{ExternalId, ExternalIdError};
 pub use id::{
-    AllowedTenantId, ApprovedCodeId, ContractId, ConvictionId, Epoch, GrantId, GroupId, LegalHoldId, LinkId,
-    MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SessionId, SharedInfraId,
+    AllowedTenantId, ApprovedCodeId, ContractId, ConvictionId, DisclosureGrantId, Epoch, GrantId, GroupId, LegalHoldId,
+    LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SessionId, SharedInfraId,
     SuspensionId, TenantId, ToggleId, TokenId, UserId, VisibilityId, WatchId, WithheldId,
 };
 pub use level::{Level, LevelReason};

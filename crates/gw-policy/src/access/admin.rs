@@ -1,7 +1,6 @@
 //! Which organizations a user administers (spec/80 §2), for `me/admin-status` and the authorization of the admin API.
 
-use super::permissions::rights;
-use crate::snapshot::Snapshot;
+use crate::{principal::rights, snapshot::Snapshot};
 use gw_types::{OrgId, Timestamp, UserId};
 
 /// The organizations a user administers.

@@ -3,13 +3,12 @@
 use super::{
     extras::match_in,
     orgs::OrgScope,
-    permissions::OrgRights,
     permit::{AccessRequest, CheckError, Plan, plan_without_target},
     resource::{Resource, Signed, StateAge, StorageSlot},
     send::{check_sender, invalid_sender, names_recipients},
-    target::{Principal, TargetStatus, is_public, reached_registrations},
 };
 use crate::{
+    principal::{OrgRights, Principal, TargetStatus, is_public, reached_registrations, target_status},
     settings::{HiddenBalanceMode, TransactionLogs},
     snapshot::{Snapshot, SystemToggle},
 };
@@ -292,7 +291,7 @@ impl CallChecks<'_> {
     /// registered or not, so that listing an address reveals nothing about it.
     fn access_list(&self, request: &CallRequest) -> Result<(), DenyReason> {
         for item in request.access_list.iter().flat_map(|list| list.0.iter()) {
-            let status = super::target::target_status(self.snapshot, self.principal, item.address, self.request.knobs);
+            let status = target_status(self.snapshot, self.principal, item.address, self.request.knobs);
             let is_permitted = match status.contract {
                 _ if status.shared.is_some() => true,
                 Some(_) => status.access.is_some(),
@@ -319,8 +318,7 @@ impl CallChecks<'_> {
             if authorization.address.is_zero() {
                 continue;
             }
-            let delegate =
-                super::target::target_status(self.snapshot, self.principal, authorization.address, self.request.knobs);
+            let delegate = target_status(self.snapshot, self.principal, authorization.address, self.request.knobs);
             if delegate.access.is_none() && delegate.shared.is_none_or(|shared| shared.pin.is_none()) {
                 return Err(DenyReason::ContractNotPermitted);
             }

@@ -6,16 +6,15 @@ use super::{
     checks::CallChecks,
     extras::allow_list_match,
     identify::Caller,
-    impersonation::Impersonation,
     orgs, passthrough,
     permit::{
         AccessRequest, CheckError, Decision, Denial, Invalid, NamedOrg, Permit, Plan, Restrictions, plan_without_target,
     },
     resource::{Resource, normalize_block},
-    target::Principal,
     url::{apply_url_scope, check_url_scope, check_url_sender},
 };
 use crate::{
+    principal::{Impersonation, Principal},
     settings::KycGate,
     snapshot::{Group, Snapshot, User},
 };

@@ -1,11 +1,7 @@
 //! The effective rights of a user in one organization, as one record for administrators (spec/80 §7).
 
-use super::{
-    functions::Functions,
-    permissions::Permissions,
-    target::{Principal, contract_access},
-};
 use crate::{
+    principal::{Functions, Permissions, Principal, contract_access},
     settings::PolicySettings,
     snapshot::{Contract, EventRule, FunctionRule, Snapshot},
     visibility::{AllowedEvents, EventRights, Viewer},

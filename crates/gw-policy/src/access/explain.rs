@@ -4,12 +4,13 @@
 //! what belongs to an organization other than the one that the decision was made in.
 
 use super::{
-    functions::Functions,
     permit::{AccessRequest, Decision, Permit, Plan},
     resource::Signed,
-    target::{Principal, TargetStatus, target_status},
 };
-use crate::snapshot::{Contract, ContractGrant, Group, GroupAccess, Membership, Snapshot};
+use crate::{
+    principal::{Functions, Principal, TargetStatus, held_grants, target_status},
+    snapshot::{Contract, ContractGrant, Group, GroupAccess, Membership, Snapshot},
+};
 use gw_evm::{Call, Class, Method, MethodLookup};
 use gw_types::{Address, Claim, Claims, DenyReason, OrgId};
 use std::sync::Arc;
@@ -354,7 +355,7 @@ fn grants<'s>(
     contract: &'s Arc<Contract>,
 ) -> Vec<GrantExplanation<'s>> {
     let selector = request.call.ok().and_then(selector);
-    let held: Vec<_> = super::held_grants(snapshot, principal, contract)
+    let held: Vec<_> = held_grants(snapshot, principal, contract)
         .map(|(grant, _)| grant.id)
         .collect();
     let explain_grant = |grant: &'s Arc<ContractGrant>| {

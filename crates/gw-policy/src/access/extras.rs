@@ -1,7 +1,7 @@
 //! Matching of custom methods, which are not in the method registry, against allow lists (spec/20 G3, G4).
 
-use super::{orgs::OrgScope, target::Principal};
-use crate::snapshot::Snapshot;
+use super::orgs::OrgScope;
+use crate::{principal::Principal, snapshot::Snapshot};
 use gw_evm::{AllowListMatch, CustomMethod};
 use gw_types::OrgId;
 

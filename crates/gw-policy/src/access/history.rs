@@ -8,9 +8,11 @@
 use super::{
     permit::{Permit, Plan},
     resource::StateAge,
-    target::Principal,
 };
-use crate::snapshot::{Contract, Moment, Snapshot};
+use crate::{
+    principal::Principal,
+    snapshot::{Contract, Moment, Snapshot},
+};
 use gw_evm::Call;
 use gw_types::{Address, DenyReason, Timestamp};
 

@@ -2,8 +2,10 @@
 //!
 //! Signature, expiry and audience of the token have been checked before.
 
-use super::impersonation::Impersonation;
-use crate::snapshot::{PersonalUrl, Snapshot, User};
+use crate::{
+    principal::Impersonation,
+    snapshot::{PersonalUrl, Snapshot, User},
+};
 use gw_types::{B256, ExternalId, Timestamp, TokenId};
 use std::sync::Arc;
 

@@ -6,10 +6,9 @@
 
 use super::{
     mined::MinedSend,
-    target::Principal,
     trace::{AddressClass, TraceEvaluator},
 };
-use crate::{settings::PolicySettings, snapshot::Snapshot};
+use crate::{principal::Principal, settings::PolicySettings, snapshot::Snapshot};
 use gw_evm::{
     code::delegation,
     trace::{Change, Frame, Trace},

@@ -9,10 +9,10 @@
 use super::{
     late_code::{MinedTransaction, NOBODY, Violation},
     run_digest::run_digest,
-    target::{Principal, contract_access, is_public},
     trace::{TraceEvaluator, TraceVerdict},
 };
 use crate::{
+    principal::{Principal, contract_access, is_public},
     sealed::Sealed,
     settings::PolicySettings,
     snapshot::{AccountChange, Organization, Snapshot},
@@ -51,7 +51,7 @@ pub struct MinedSend<'a> {
     /// The other known sends that were mined after it was authorized and before it.
     pub recent_sends: &'a [&'a RecentSend],
     /// The traces that authorized it; `None` for a send from before they were stored.
-    pub judged: Option<&'a JudgedRuns>,
+    pub authorized_runs: Option<&'a AuthorizedRuns>,
 }
 
 /// Another mined send, with the accounts that it changed.
@@ -70,14 +70,14 @@ pub struct RecentSend {
 pub fn changed_accounts(sealed: &Sealed<Trace>, coinbase: Address) -> BTreeSet<Address> {
     let trace = sealed.peek();
     let sender = trace.frames.first().map(|top| top.from);
-    judged_changes(trace, sender.unwrap_or_default(), coinbase)
+    account_changes(trace, sender.unwrap_or_default(), coinbase)
         .into_keys()
         .collect()
 }
 
 /// The traces that authorized a send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JudgedRuns {
+pub struct AuthorizedRuns {
     /// Hash of the block on whose state they ran.
     pub block: B256,
     /// Number of that block.
@@ -92,7 +92,7 @@ pub struct JudgedRuns {
     pub changes: Option<BTreeMap<Address, AccountChange>>,
 }
 
-impl JudgedRuns {
+impl AuthorizedRuns {
     /// Number of blocks for which the authorizing traces count. A send that is mined later is evaluated by the newest
     /// policy alone (HD13).
     const BLOCKS: u64 = 64;
@@ -130,8 +130,8 @@ impl JudgedRuns {
     /// Whether the mined changes contain every authorized change with equal amounts. Absolute values may differ, since
     /// a balance or a counter may have moved in between.
     fn are_in(&self, mined: &BTreeMap<Address, AccountChange>) -> bool {
-        let is_in_mined = |(address, judged): (&Address, &AccountChange)| {
-            mined.get(address).is_some_and(|mined| mined.is_as_much_as(judged))
+        let is_in_mined = |(address, authorized): (&Address, &AccountChange)| {
+            mined.get(address).is_some_and(|mined| mined.is_as_much_as(authorized))
         };
         self.changes
             .as_ref()
@@ -140,7 +140,7 @@ impl JudgedRuns {
 }
 
 /// The changes of an execution, except those of its sender and the block's beneficiary.
-pub(super) fn judged_changes(trace: &Trace, sender: Address, coinbase: Address) -> BTreeMap<Address, AccountChange> {
+pub(super) fn account_changes(trace: &Trace, sender: Address, coinbase: Address) -> BTreeMap<Address, AccountChange> {
     let created: HashSet<Address> = trace.created().collect();
     let changes = trace.changes.iter().flatten().filter(|(_, change)| !change.is_none());
     let mut account_changes: BTreeMap<Address, AccountChange> = changes
@@ -159,8 +159,9 @@ pub(super) fn judged_changes(trace: &Trace, sender: Address, coinbase: Address) 
 impl MinedSend<'_> {
     /// Whether the mined execution equals an authorized trace. Then it is no violation, even if the sender's rights
     /// have ended since (HD38).
-    pub(super) fn ran_as_judged(&self, trace: &Sealed<Trace>) -> bool {
-        self.judged.is_some_and(|judged| judged.covers(self, trace))
+    pub(super) fn ran_as_authorized(&self, trace: &Sealed<Trace>) -> bool {
+        self.authorized_runs
+            .is_some_and(|authorized| authorized.covers(self, trace))
     }
 
     /// Whether a send of another organization changed an account that this one touched, and no send of the sender's own
@@ -168,8 +169,8 @@ impl MinedSend<'_> {
     /// count as the sender's own.
     fn is_changed_by_others(&self, trace: &Trace, side: &BTreeSet<OrgId>) -> bool {
         if self
-            .judged
-            .is_none_or(|judged| judged.may_vary || !judged.is_recent(self))
+            .authorized_runs
+            .is_none_or(|authorized| authorized.may_vary || !authorized.is_recent(self))
         {
             return false;
         }
@@ -229,7 +230,7 @@ pub fn evaluate_mined(
 ) -> Option<PostExecutionViolation> {
     let trace = sealed.peek();
     let principal = sender_principal(snapshot, send, now);
-    let result = if send.ran_as_judged(sealed) {
+    let result = if send.ran_as_authorized(sealed) {
         Ok(())
     } else {
         MinedTransaction {
@@ -277,14 +278,14 @@ pub fn evaluate_mined(
     let mut changes = mined_case.changes(trace.changes.as_ref(), &created, |address| Some(run.code(address)));
     if !suspends && !depends {
         // Changes as authorized reveal nothing, and later transactions build on them, so they are not withheld.
-        let mined = judged_changes(trace, send.sender, send.coinbase);
-        let judged = send
-            .judged
-            .filter(|judged| judged.is_recent(send) && judged.are_in(&mined));
-        let as_judged = judged.and_then(|judged| judged.changes.as_ref());
-        // `as_judged` excludes the sender and the beneficiary, whose changes stay withheld: fees reveal the gas used,
-        // and payments to them would be shown.
-        changes.retain(|(address, _)| as_judged.is_none_or(|judged| !judged.contains_key(address)));
+        let mined = account_changes(trace, send.sender, send.coinbase);
+        let authorized = send
+            .authorized_runs
+            .filter(|authorized| authorized.is_recent(send) && authorized.are_in(&mined));
+        let authorized_changes = authorized.and_then(|authorized| authorized.changes.as_ref());
+        // `authorized_changes` excludes the sender and the beneficiary, whose changes stay withheld: fees reveal the gas
+        // used, and payments to them would be shown.
+        changes.retain(|(address, _)| authorized_changes.is_none_or(|authorized| !authorized.contains_key(address)));
     }
     Some(PostExecutionViolation {
         changes,

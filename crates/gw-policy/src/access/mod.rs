@@ -12,47 +12,41 @@ mod decide;
 mod effective;
 mod explain;
 mod extras;
-mod functions;
 mod history;
 mod identify;
-mod impersonation;
 mod late_code;
 mod mined;
 mod orgs;
 mod passthrough;
-mod permissions;
 mod permit;
 mod pin;
 mod resource;
 mod run_code;
 mod run_digest;
 pub mod send;
-mod target;
 mod trace;
 mod upgrades;
 mod url;
 mod wallet;
 mod withheld_dependency;
 
-pub use crate::visibility::owns;
+pub use crate::principal::{
+    ContractAccess, Functions, Impersonation, OrgRights, Permissions, Principal, TargetStatus, active_orgs, belongs,
+    contract_access, owns, permissions, rights, target_status, upstream_key,
+};
 pub use decide::decide;
 pub use effective::{ContractRights, Effective, effective};
 pub use explain::{
     AccessPath, DecidingCheck, Explanation, GrantExplanation, GroupExplanation, TargetExplanation, explain,
 };
-pub use functions::{Functions, belongs};
 pub use history::{ReadBlock, check_historical_ownership};
 pub use identify::{Caller, IdentityError, TokenFacts, identify, identify_url};
-pub use impersonation::Impersonation;
 pub use mined::{
-    JudgedRuns, MinedSend, PostExecutionViolation, RecentSend, UnreadableRun, changed_accounts, entered_code,
+    AuthorizedRuns, MinedSend, PostExecutionViolation, RecentSend, UnreadableRun, changed_accounts, entered_code,
     evaluate_mined, unreadable_mined,
 };
-pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights, upstream_key};
 pub use permit::{AccessRequest, Decision, Denial, HeadFacts, Invalid, NamedOrg, Permit, Plan};
 pub use pin::{BrokenPin, broken_pins, check_pin};
 pub use run_digest::run_digest;
-pub use target::{ContractAccess, Principal, TargetStatus, contract_access, target_status};
-pub(crate) use target::{held_grants, reached_registrations};
 pub use trace::{DeniedFrame, TraceFacts, TraceVerdict, denied_frame, evaluate_trace};
 pub use wallet::{WalletAnswer, WalletQuestion, WalletTrace, evaluate_wallet_signature};

@@ -1,11 +1,10 @@
 //! Resolves the organization whose rights apply to a call (spec/20 §8, decision 40).
 
-use super::{
-    permissions::{OrgRights, Permissions},
-    permit::NamedOrg,
-    target::Principal,
+use super::permit::NamedOrg;
+use crate::{
+    principal::{OrgRights, Permissions, Principal},
+    snapshot::Organization,
 };
-use crate::snapshot::Organization;
 use gw_evm::Method;
 use gw_types::{Claim, DenyReason, OrgId};
 

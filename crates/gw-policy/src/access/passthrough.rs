@@ -12,9 +12,11 @@ use super::{
     identify::Caller,
     orgs::{self, OrgRequirement},
     permit::{AccessRequest, CheckError, NamedOrg, Permit, Plan},
-    target::{Principal, target_status},
 };
-use crate::snapshot::{Snapshot, User};
+use crate::{
+    principal::{Principal, target_status},
+    snapshot::{Snapshot, User},
+};
 use gw_evm::{Call, CustomMethod, Passthrough, call::AddressInParams};
 use gw_types::{Address, DenyReason, OrgId};
 use std::{collections::BTreeSet, sync::Arc};

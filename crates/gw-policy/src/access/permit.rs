@@ -1,8 +1,8 @@
 //! The request of a decision and its outcome: a permit that only [`super::decide`] makes, a denial with its reason, or
 //! an error that the caller may see.
 
-use super::{identify::Caller, impersonation::Impersonation, resource::StateAge};
-use crate::{settings::PolicySettings, snapshot::Snapshot, visibility::Viewer};
+use super::{identify::Caller, resource::StateAge};
+use crate::{principal::Impersonation, settings::PolicySettings, snapshot::Snapshot, visibility::Viewer};
 use gw_evm::{
     AllowListMatch, Call, Class, CustomMethod, Method, MethodLookup, ParamError, VisibleTo,
     wire::{self, Pin, UpstreamCall},
@@ -60,7 +60,8 @@ pub struct HeadFacts {
     pub number: u64,
 }
 
-/// The outcome of a decision.
+/// The outcome of [`decide`](super::decide) for one call. Only [`Decision::Allow`] carries a [`Permit`], without which
+/// nothing is executed or sent upstream.
 #[derive(Clone, Debug)]
 #[must_use]
 #[expect(

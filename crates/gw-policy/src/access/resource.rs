@@ -1,11 +1,11 @@
 //! The resource that a call addresses, looked up once for one caller.
 
-use super::{
-    orgs::OrgRequirement,
-    permit::NamedOrg,
-    target::{Principal, TargetStatus, target_status},
+use super::{orgs::OrgRequirement, permit::NamedOrg};
+use crate::{
+    principal::{Principal, TargetStatus, target_status},
+    settings::PolicySettings,
+    snapshot::Snapshot,
 };
-use crate::{settings::PolicySettings, snapshot::Snapshot};
 use gw_evm::{BlockId, BlockTag, Call, CallRequest, LogFilter, Simulation, TransactionRef};
 use gw_types::{Address, B256, OrgId};
 

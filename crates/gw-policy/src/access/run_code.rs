@@ -1,8 +1,8 @@
 //! Checks on the code of an execution: what the code can query, what it creates, and what hidden facts the execution
 //! may reveal by that (HD2, HD6, RT9, K8).
 
-use super::{target::target_status, trace::TraceEvaluator};
-use crate::settings::Deployments;
+use super::trace::TraceEvaluator;
+use crate::{principal::target_status, settings::Deployments};
 use gw_evm::{
     code::{asks_for_beneficiary, probes_accounts, reads_block},
     trace::{Frame, FrameKind},

@@ -7,9 +7,9 @@ use super::{
     trace::TraceVerdict,
 };
 use crate::{
+    principal::owns,
     settings::{PolicySettings, RawSenderPolicy},
     snapshot::{AddressLink, LinkKind, Snapshot, User},
-    visibility::owns,
 };
 use gw_evm::{CallRequest, ParamError, VisibleTo};
 use gw_types::{Address, DenyReason, ExternalId, OrgId, UserId};

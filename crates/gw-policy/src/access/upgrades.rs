@@ -3,8 +3,8 @@
 //! Replacing the code that a contract of an organization runs needs the `upgrade` claim on that contract and an
 //! implementation of that organization, in any frame and by any function.
 
-use super::{target::contract_access, trace::TraceEvaluator};
-use crate::snapshot::Contract;
+use super::trace::TraceEvaluator;
+use crate::{principal::contract_access, snapshot::Contract};
 use gw_evm::{
     abi::clean_address,
     code::{

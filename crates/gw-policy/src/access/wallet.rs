@@ -4,11 +4,9 @@
 //! runs from the zero address and by the user's access rights. The user learns one bit, which may depend only on the
 //! wallet and on addresses that the user has access to anyway.
 
-use super::{
-    target::{Principal, contract_access, is_public},
-    trace::TraceFacts,
-};
+use super::trace::TraceFacts;
 use crate::{
+    principal::{Principal, contract_access, is_public},
     sealed::Sealed,
     settings::PolicySettings,
     snapshot::{CodePin, Snapshot},

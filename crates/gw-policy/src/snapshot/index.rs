@@ -3,13 +3,13 @@
 use super::{
     map::Map,
     record::{
-        AddressLink, ContractGrant, Conviction, Membership, OrgUserRecord, PastContract, Quarantine, Reservation,
-        RetiredContract, Suspension, TxVisibility,
+        AddressLink, ContractGrant, Conviction, DisclosureGrant, Membership, OrgUserRecord, PastContract, Quarantine,
+        Reservation, RetiredContract, Suspension, TxVisibility,
     },
 };
 use gw_types::{
-    Address, ContractId, ConvictionId, GrantId, LinkId, MembershipId, OrgUserRecordId, QuarantineId, ReservationId,
-    SuspensionId, UserId, VisibilityId,
+    Address, ContractId, ConvictionId, DisclosureGrantId, GrantId, LinkId, MembershipId, OrgUserRecordId, QuarantineId,
+    ReservationId, SuspensionId, UserId, VisibilityId,
 };
 use std::{borrow::Borrow, hash::Hash, sync::Arc};
 
@@ -43,6 +43,7 @@ rows! {
     Arc<Suspension> => SuspensionId,
     Arc<Quarantine> => QuarantineId,
     Arc<Conviction> => ConvictionId,
+    Arc<DisclosureGrant> => DisclosureGrantId,
     RetiredContract => ContractId,
 }
 

@@ -11,12 +11,13 @@ mod withheld;
 
 pub use record::{
     AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Comparison, Constraint, Contract, ContractGrant,
-    Conviction, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, Moment,
-    OrgUserRecord, Organization, ParamRule, PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract,
-    Revocation, SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
+    Conviction, DisclosureGrant, DisclosureScope, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind,
+    Membership, MembershipState, Moment, OrgUserRecord, Organization, ParamRule, PastContract, PersonalUrl, Quarantine,
+    Reservation, RetiredContract, Revocation, SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility,
+    UrlReach, User,
 };
 pub(crate) use withheld::undone_balance;
-pub use withheld::{AccountChange, VisibleState, Withheld};
+pub use withheld::{AccountChange, VisibleState, WithheldState};
 
 use alloy_primitives::{Keccak256, keccak256};
 use gw_evm::code::creates_minimal_proxy;
@@ -71,7 +72,7 @@ pub enum Change {
     /// A withheld transaction.
     Conviction(ConvictionId, Option<Conviction>),
     /// The changes of a withheld transaction to one account.
-    Withheld(WithheldId, Option<Withheld>),
+    Withheld(WithheldId, Option<WithheldState>),
     /// An allowed directory tenant.
     Tenant(AllowedTenantId, Option<AllowedTenant>),
     /// A personal RPC URL.
@@ -123,6 +124,9 @@ pub struct Snapshot {
     /// Size and hash of each approved code, in the order in which `approves_creation` compares prefixes.
     approved_by_size: Arc<BTreeMap<(u32, B256), ApprovedCodeId>>,
     toggles: Map<ToggleId, ToggleState>,
+    /// Grants of disclosure by the user whose addresses they disclose. No [`Change`] fills it yet, so it is empty outside
+    /// of tests.
+    disclosures: Index<UserId, Arc<DisclosureGrant>>,
 }
 
 impl Snapshot {
@@ -292,6 +296,22 @@ impl Snapshot {
     /// The personal URL whose secret has this hash, expired or not.
     pub fn personal_url(&self, secret: B256) -> Option<&Arc<PersonalUrl>> {
         self.urls_by_secret.get(&secret)
+    }
+
+    /// The snapshot with these grants of disclosure instead of its own. For tests, until a [`Change`] fills them.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn with_disclosures(mut self, grants: impl IntoIterator<Item = DisclosureGrant>) -> Self {
+        self.disclosures = Index::default();
+        for grant in grants {
+            self.disclosures.put(grant.id, Some((grant.owner, Arc::new(grant))));
+        }
+        self
+    }
+
+    /// The grants that disclose addresses of this user, expired ones included.
+    pub fn disclosures_by(&self, owner: UserId) -> &[Arc<DisclosureGrant>] {
+        self.disclosures.get(owner)
     }
 
     /// The epoch of these rows.
@@ -670,6 +690,7 @@ impl Snapshot {
             && self.approved_code == other.approved_code
             && self.approved_by_size == other.approved_by_size
             && self.toggles == other.toggles
+            && self.disclosures == other.disclosures
     }
 }
 

@@ -6,9 +6,9 @@ use gw_evm::{
     abi::{ContractAbi, WordKind},
 };
 use gw_types::{
-    Address, AllowedTenantId, ApprovedCodeId, B256, Claims, ContractId, ConvictionId, ExternalId, GrantId, GroupId,
-    LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, Secret, SharedInfraId,
-    SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    Address, AllowedTenantId, ApprovedCodeId, B256, Claims, ContractId, ConvictionId, DisclosureGrantId, ExternalId,
+    GrantId, GroupId, Level, LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId,
+    Secret, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use std::sync::Arc;
 
@@ -298,6 +298,49 @@ pub struct RetiredContract {
     pub since: Timestamp,
     /// When the registration was deleted.
     pub retired_at: Timestamp,
+}
+
+/// A grant of disclosure: a user lets another person see the user's addresses (spec/30 §2.2 basis 9, spec/50 §2). A
+/// revoked grant has no row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DisclosureGrant {
+    /// Row id.
+    pub id: DisclosureGrantId,
+    /// The user whose addresses are disclosed.
+    pub owner: UserId,
+    /// The person who may see them. A user has to be signed in as this person.
+    pub grantee: ExternalId,
+    /// The organization that requested the disclosure. The grant counts only for its current members (R7).
+    pub org: OrgId,
+    /// When the owner approved it.
+    pub granted_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// Whether it covers addresses that the owner proved after the approval (HD8).
+    pub include_future_addresses: bool,
+    /// What it discloses.
+    pub scope: DisclosureScope,
+}
+
+/// What a grant of disclosure covers. `None` does not restrict it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DisclosureScope {
+    /// The level that the grant gives to the owner's addresses.
+    pub level: Level,
+    /// First and last block time of the rows that it covers.
+    pub dates: Option<(Timestamp, Timestamp)>,
+    /// Sender or receiver of the transactions that it covers.
+    pub addresses: Option<Vec<Address>>,
+    /// Classes of data and names of methods that it covers.
+    pub methods: Option<Vec<String>>,
+}
+
+impl DisclosureScope {
+    /// Whether the grant covers an address itself, not only some rows or classes of data. Only then it gives a level
+    /// outside of a row, and opens state and balances (HD8, R7a).
+    pub const fn is_unrestricted(&self) -> bool {
+        self.dates.is_none() && self.addresses.is_none() && self.methods.is_none()
+    }
 }
 
 /// A contract that every organization may call (X6, spec/80 section 9).

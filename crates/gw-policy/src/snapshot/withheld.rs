@@ -88,7 +88,7 @@ impl AccountChange {
 
 /// The withheld changes of a convicted transaction to one account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Withheld {
+pub struct WithheldState {
     /// Row id.
     pub id: WithheldId,
     /// The account.
@@ -107,11 +107,11 @@ pub struct Withheld {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct WithheldRows {
     addresses: Arc<BTreeMap<WithheldId, Address>>,
-    rows: Arc<BTreeMap<Address, Vec<Arc<Withheld>>>>,
+    rows: Arc<BTreeMap<Address, Vec<Arc<WithheldState>>>>,
 }
 
 impl WithheldRows {
-    pub(super) fn put(&mut self, id: WithheldId, row: Option<Withheld>) {
+    pub(super) fn put(&mut self, id: WithheldId, row: Option<WithheldState>) {
         if let Some(old) = Arc::make_mut(&mut self.addresses).remove(&id) {
             let rows = Arc::make_mut(&mut self.rows);
             let is_empty = rows.get_mut(&old).is_none_or(|rows| {
@@ -125,7 +125,7 @@ impl WithheldRows {
         if let Some(row) = row {
             Arc::make_mut(&mut self.addresses).insert(id, row.address);
             let rows = Arc::make_mut(&mut self.rows).entry(row.address).or_default();
-            let key = |row: &Withheld| (row.block, row.place, row.id);
+            let key = |row: &WithheldState| (row.block, row.place, row.id);
             rows.insert(rows.partition_point(|other| key(other) < key(&row)), Arc::new(row));
         }
     }
@@ -194,7 +194,7 @@ impl Snapshot {
         orgs: &'s BTreeSet<OrgId>,
     ) -> impl Iterator<Item = &'s AccountChange> {
         let rows = self.withheld.rows.get(&address).map_or(&[][..], Vec::as_slice);
-        let is_of_orgs = move |row: &&Arc<Withheld>| row.side.iter().any(|org| orgs.contains(org));
+        let is_of_orgs = move |row: &&Arc<WithheldState>| row.side.iter().any(|org| orgs.contains(org));
         rows.iter()
             .filter(move |row| (row.block, row.place) < at)
             .filter(is_of_orgs)

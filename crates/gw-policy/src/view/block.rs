@@ -8,7 +8,7 @@ use super::{
     transaction::Transaction,
 };
 use crate::{
-    sealed::{Disclosed, RawJson, Sealed},
+    sealed::{Disclosed, Parts, RawJson, Sealed},
     visibility::{TransactionAccess, TransactionRow, Viewer},
 };
 use alloy_primitives::U256;
@@ -86,8 +86,8 @@ pub fn block(
         let fee = published_fee.map(local::quantity);
         let fee = fee.as_ref().map_or("null", Disclosed::as_str);
         let mut out = String::with_capacity(list.len().saturating_add(2048));
-        block.write(&mut out, |name| match name {
-            "transactions" => Some(&list),
+        let render = |name| match name {
+            "transactions" => Some(list.as_str()),
             "logsBloom" => Some(ZERO_BLOOM),
             "gasUsed" | "blobGasUsed" | "excessBlobGas" | "size" => Some("\"0x0\""),
             "withdrawals" | "uncles" => Some("[]"),
@@ -96,9 +96,31 @@ pub fn block(
             }
             "baseFeePerGas" => viewer.knobs().hide_base_fee.then_some(fee),
             _ => None,
+        };
+        // The start of each member, and whether the header has it.
+        let mut members: Vec<(usize, bool)> = Vec::with_capacity(BLOCK.len());
+        block.write_with(&mut out, |name, out| {
+            // The name is written already, in quotes and with a colon.
+            members.push((
+                out.len().saturating_sub(name.len().saturating_add(3)),
+                is_in_header(name),
+            ));
+            render(name).inspect(|text| out.push_str(text)).is_some()
         });
-        Ok(Disclosed::text(out))
+        // A comma or the closing brace follows each member.
+        let ends = members.iter().skip(1).map(|(start, _)| *start).chain([out.len()]);
+        let header = members.iter().zip(ends).filter(|((_, is_in_header), _)| *is_in_header);
+        let header = header.map(|((start, _), end)| *start..end.saturating_sub(1)).collect();
+        Ok(Disclosed::text(out).with_parts(Parts::Header(header)))
     })
+}
+
+/// Whether the header of a block, as `newHeads` shows it, has this member of the block.
+fn is_in_header(name: &str) -> bool {
+    !matches!(
+        name,
+        "transactions" | "uncles" | "withdrawals" | "size" | "totalDifficulty"
+    )
 }
 
 /// The result of `eth_getBlockTransactionCountBy…`, from a block with full transactions: the number of those that the

@@ -71,7 +71,7 @@ impl DisclosedError {
 
     /// Whether the message is a known reason for the failure of an execution. Other messages say nothing about the
     /// execution.
-    pub fn tells_outcome(&self) -> bool {
+    pub fn is_execution_failure(&self) -> bool {
         ![UNKNOWN, UNSUPPORTED].contains(&self.message())
     }
 

@@ -5,7 +5,7 @@ use super::{
     malformed_as,
     scan::{Malformed, Scan},
     shape::{self, Field, Object, Shape},
-    transaction::{NOBODY, is_of_fixed_price},
+    transaction::{NOBODY, gas_pricing},
 };
 use crate::{
     sealed::{Disclosed, RawJson, Sealed},
@@ -118,7 +118,7 @@ impl<'a> Receipt<'a> {
             moment: shape::moment(self.0.find("blockNumber"))?,
         };
         let shown = viewer.transaction(&row);
-        let log_suffices = entitlement == Entitlement::AccessOrLog && viewer.log_earns_receipt(&row);
+        let log_suffices = entitlement == Entitlement::AccessOrLog && viewer.log_reveals_receipt(&row);
         if shown.access == TransactionAccess::None && !log_suffices {
             return Ok(false);
         }
@@ -127,8 +127,7 @@ impl<'a> Receipt<'a> {
             return Ok(false);
         }
         let gas_used = self.0.get("gasUsed")?;
-        let hides_fee = viewer.knobs().hide_base_fee;
-        let hides_price = hides_fee && !self.0.find("type").is_some_and(is_of_fixed_price);
+        let shows_price = viewer.shows_gas_price(gas_pricing(self.0.find("type")));
         self.0.write(out, |name| match name {
             "from" => (!shown.from).then_some(NOBODY),
             "to" => (!shown.to).then_some(NOBODY),
@@ -136,8 +135,8 @@ impl<'a> Receipt<'a> {
             "contractAddress" => (!shown.details).then_some("null"),
             // The cumulative gas would include that of earlier, hidden transactions (section 8).
             "cumulativeGasUsed" => Some(gas_used),
-            "effectiveGasPrice" => hides_price.then_some("\"0x0\""),
-            "blobGasPrice" => hides_fee.then_some("\"0x1\""),
+            "effectiveGasPrice" => (!shows_price).then_some("\"0x0\""),
+            "blobGasPrice" => (!viewer.shows_blob_price()).then_some("\"0x1\""),
             "logsBloom" => Some(ZERO_BLOOM),
             "logs" => Some(&logs),
             _ => None,

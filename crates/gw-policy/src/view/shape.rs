@@ -6,6 +6,7 @@
 use super::scan::{Malformed, Scan};
 use crate::snapshot::Moment;
 use alloy_primitives::{Address, B256, U256, hex};
+use std::ops::Range;
 
 /// 32 zero bytes.
 pub(super) const ZERO_WORD: &str = "\"0x0000000000000000000000000000000000000000000000000000000000000000\"";
@@ -251,6 +252,14 @@ impl<'a, 't, const N: usize> Object<'a, 't, N> {
     /// The value of the member at this index of the table, if the node sent it.
     pub(super) fn find_at(&self, index: usize) -> Option<&'a str> {
         self.values.get(index).copied().flatten()
+    }
+
+    /// The position in the object's text of the member at this index of the table, if the node sent it.
+    pub(super) fn position_at(&self, index: usize) -> Option<Range<usize>> {
+        let value = self.find_at(index)?;
+        // Every value is a slice of the object's text.
+        let start = value.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
+        Some(start..start.checked_add(value.len())?)
     }
 
     /// The value of a member, if the node sent it.

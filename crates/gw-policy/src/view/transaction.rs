@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     sealed::{Disclosed, RawJson, Sealed},
-    visibility::{TransactionAccess, TransactionRow, Viewer},
+    visibility::{GasPricing, TransactionAccess, TransactionRow, Viewer},
 };
 
 /// The zero address as a placeholder for a hidden one, since clients require an address (section 5.2).
@@ -61,9 +61,12 @@ pub fn transaction(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
     })
 }
 
-/// Whether the price that a transaction of this type pays does not depend on the base fee.
-pub(super) fn is_of_fixed_price(kind: &str) -> bool {
-    matches!(kind, "\"0x0\"" | "\"0x1\"")
+/// The pricing of a transaction with this `type` member.
+pub(super) fn gas_pricing(kind: Option<&str>) -> GasPricing {
+    match kind {
+        Some("\"0x0\"" | "\"0x1\"") => GasPricing::Fixed,
+        Some(_) | None => GasPricing::BaseFee,
+    }
 }
 
 /// A transaction object, inside a block or alone.
@@ -111,12 +114,12 @@ impl<'a> Transaction<'a> {
         // The `gasPrice` of a mined EIP-1559 transaction is the price paid: base fee and tip. While it is pending,
         // `gasPrice` is its `maxFeePerGas`, which replaces the price paid if the base fee is hidden.
         let limit = self.0.find("maxFeePerGas").unwrap_or("\"0x0\"");
-        let hides_price = viewer.knobs().hide_base_fee && !self.0.find("type").is_some_and(is_of_fixed_price);
+        let shows_price = viewer.shows_gas_price(gas_pricing(self.0.find("type")));
         self.0.write(out, |name| match name {
             "from" => unless(shown.from, NOBODY),
             "to" => unless(shown.to, NOBODY),
             "value" | "nonce" | "v" | "r" | "s" | "yParity" => unless(shown.details, "\"0x0\""),
-            "gasPrice" => hides_price.then_some(limit),
+            "gasPrice" => unless(shows_price, limit),
             "input" => unless(shown.details, "\"0x\""),
             "accessList" | "authorizationList" => unless(shown.details, "[]"),
             _ => None,

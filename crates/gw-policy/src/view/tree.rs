@@ -10,7 +10,7 @@ use super::{
 use crate::{
     access::TraceVerdict,
     sealed::{Disclosed, RawJson, Sealed},
-    visibility::{FrameViewer, FrameVisibility, TransactionRow, Viewer},
+    visibility::{ExecutionRow, FrameRow, FrameViewer, FrameVisibility, TransactionRow, Viewer},
 };
 use alloy_primitives::hex;
 use gw_evm::trace::{FrameKind, Trace};
@@ -20,7 +20,8 @@ use std::fmt::Write as _;
 /// The result of `debug_traceCall`: the tree of an evaluated execution.
 pub fn call_tree(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Disclosed {
     let trace = verdict.trace();
-    Tree::new(trace, FrameViewer::for_run(viewer, trace)).disclosed()
+    let execution = ExecutionRow::of(trace);
+    Tree::new(trace, FrameViewer::for_run(viewer, &execution)).disclosed()
 }
 
 /// The block number of a transaction whose execution the viewer may see. `None` if the viewer may not, or the
@@ -37,7 +38,8 @@ pub fn mined_call_tree(viewer: &Viewer<'_>, transaction: &Sealed<RawJson>, trace
     let (row, _) = traceable_row(viewer, transaction).ok()?;
     Some(malformed_as(Disclosed::NULL, || {
         let trace = trace.open();
-        Ok(Tree::new(&trace, FrameViewer::for_transaction(viewer, &trace, &row)).disclosed())
+        let execution = ExecutionRow::of(&trace);
+        Ok(Tree::new(&trace, FrameViewer::for_transaction(viewer, &execution, &row)).disclosed())
     }))
 }
 
@@ -75,12 +77,10 @@ impl<'a, 's> Tree<'a, 's> {
 
     fn disclosed(&self) -> Disclosed {
         let mut out = String::new();
-        // The top frame is the transaction itself, so at least its entry is shown.
-        let visibility = match self.trace.frames.first() {
-            Some(top) if self.viewer.frame(top) == FrameVisibility::Open => FrameVisibility::Open,
-            Some(_) | None => FrameVisibility::Entry,
-        };
-        self.write(0, visibility, &mut out);
+        if let Some(top) = self.trace.frames.first() {
+            let row = FrameRow::of(self.trace, top);
+            self.write(0, &row, self.viewer.top(&row), &mut out);
+        }
         if out.is_empty() {
             Disclosed::NULL
         } else {
@@ -88,11 +88,11 @@ impl<'a, 's> Tree<'a, 's> {
         }
     }
 
-    fn write(&self, index: usize, visibility: FrameVisibility, out: &mut String) {
+    fn write(&self, index: usize, row: &FrameRow, visibility: FrameVisibility, out: &mut String) {
         let Some(frame) = self.trace.frames.get(index) else {
             return;
         };
-        let shows_payload = self.viewer.shows_payload(frame);
+        let shows_payload = self.viewer.shows_payload(row);
         let text =
             |is_shown: bool, text: &dyn Fn() -> String, hidden: &str| if is_shown { text() } else { hidden.to_owned() };
         let address_text = |address: Address| text(self.viewer.names(address), &|| format!("\"{address:#x}\""), NOBODY);
@@ -109,7 +109,7 @@ impl<'a, 's> Tree<'a, 's> {
             "\"0x\"",
         );
         let _ = write!(out, ",\"input\":{input}");
-        if visibility == FrameVisibility::Open && shows_payload {
+        if self.viewer.shows_outcome(visibility, row) {
             if !frame.output.is_empty() {
                 let _ = write!(out, ",\"output\":\"{}\"", hex::encode_prefixed(&frame.output));
             }
@@ -118,9 +118,7 @@ impl<'a, 's> Tree<'a, 's> {
                 let _ = write!(out, ",\"error\":\"{}\"", error.plain());
             }
         }
-        if visibility == FrameVisibility::Open {
-            self.write_calls(index, out);
-        }
+        self.write_calls(index, visibility, out);
         if !matches!(frame.kind, FrameKind::StaticCall) {
             let value = text(shows_payload, &|| format!("\"{:#x}\"", frame.value), "\"0x0\"");
             let _ = write!(out, ",\"value\":{value}");
@@ -128,19 +126,20 @@ impl<'a, 's> Tree<'a, 's> {
         let _ = write!(out, ",\"type\":\"{}\"}}", type_name(frame.kind));
     }
 
-    fn write_calls(&self, index: usize, out: &mut String) {
+    fn write_calls(&self, index: usize, parent: FrameVisibility, out: &mut String) {
         let mut has_calls = false;
         for call in self.calls.get(index).into_iter().flatten() {
             let Some(frame) = self.trace.frames.get(*call) else {
                 continue;
             };
-            let visibility = self.viewer.frame(frame);
+            let row = FrameRow::of(self.trace, frame);
+            let visibility = self.viewer.frame_below(parent, &row);
             if visibility == FrameVisibility::Cut {
                 continue;
             }
             out.push_str(if has_calls { "," } else { ",\"calls\":[" });
             has_calls = true;
-            self.write(*call, visibility, out);
+            self.write(*call, &row, visibility, out);
         }
         if has_calls {
             out.push(']');

@@ -2,7 +2,7 @@
 
 use super::SingleViewer;
 use crate::{
-    access,
+    principal::{contract_access, held_grants},
     snapshot::{Contract, ContractGrant, EventRule, EventRules, Group},
 };
 use gw_types::Claim;
@@ -45,13 +45,13 @@ impl<'s> EventRights<'s> {
         };
         let principal = viewer.principal.as_ref();
         let access =
-            principal.and_then(|principal| access::contract_access(viewer.snapshot, principal, contract, viewer.knobs));
+            principal.and_then(|principal| contract_access(viewer.snapshot, principal, contract, viewer.knobs));
         let (Some(principal), Some(access)) = (principal, access) else {
             return rights;
         };
         rights.is_granted = true;
         let grants: Vec<(&Arc<ContractGrant>, &Arc<Group>)> =
-            access::held_grants(viewer.snapshot, principal, contract).collect();
+            held_grants(viewer.snapshot, principal, contract).collect();
         rights.is_insider = grants.iter().any(|(_, group)| !group.is_system);
         let sees_all = access.claims.has(Claim::Admin)
             || contract.deployer == Some(principal.user)

@@ -11,6 +11,76 @@ use gw_evm::{
     trace::{Frame, Trace},
 };
 use gw_types::Address;
+use std::collections::HashSet;
+
+/// The facts about a whole execution that the visibility of its frames depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionRow {
+    /// Sender and receiver of the top frame; `None` for an empty trace. The receiver of a deployment is the created
+    /// contract.
+    pub sides: Option<(Address, Option<Address>)>,
+    /// Addresses that its frames create.
+    pub created: HashSet<Address>,
+}
+
+impl ExecutionRow {
+    /// The facts about the execution of a trace.
+    #[must_use]
+    pub fn of(trace: &Trace) -> Self {
+        let creations = trace.frames.iter().filter(|frame| frame.is_creation());
+        Self {
+            sides: trace.frames.first().map(|top| (top.from, top.to)),
+            created: creations.filter_map(|frame| frame.to).collect(),
+        }
+    }
+}
+
+/// The facts about one frame that its visibility depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameRow {
+    /// The caller.
+    pub from: Address,
+    /// The account whose code runs, or the created contract; `None` if a creation failed before it had an address.
+    pub to: Option<Address>,
+    /// The code of `to` before the execution.
+    pub code: TargetCode,
+}
+
+/// The code of an account, as far as visibility depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetCode {
+    /// None.
+    Empty,
+    /// The code of a contract.
+    Contract,
+    /// An EIP-7702 delegation.
+    Delegation {
+        /// The account whose code runs.
+        delegate: Address,
+        /// Whether that account has code.
+        has_code: bool,
+    },
+}
+
+impl FrameRow {
+    /// The facts about a frame of a trace.
+    #[must_use]
+    pub fn of(trace: &Trace, frame: &Frame) -> Self {
+        let code = |address| trace.touched.get(&address).map_or(&[][..], |account| &account.code);
+        let code = match frame.to.map_or(&[][..], code) {
+            [] => TargetCode::Empty,
+            bytes => delegation(bytes).map_or(TargetCode::Contract, |delegate| TargetCode::Delegation {
+                delegate,
+                has_code: !code(delegate).is_empty(),
+            }),
+        };
+        Self {
+            from: frame.from,
+            to: frame.to,
+            code,
+        }
+    }
+}
 
 /// How much of a frame is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +103,7 @@ pub struct FrameViewer<'a, 's> {
 #[derive(Debug)]
 struct SingleFrameViewer<'a, 's> {
     viewer: &'a SingleViewer<'s>,
-    trace: &'a Trace,
+    execution: &'a ExecutionRow,
     role: ExecutionRole,
 }
 
@@ -63,14 +133,14 @@ impl Viewer<'_> {
 impl<'a, 's> FrameViewer<'a, 's> {
     /// The visibility of a simulated execution of the user.
     #[must_use]
-    pub fn for_run(viewer: &'a Viewer<'s>, trace: &'a Trace) -> Self {
-        let sender = trace.frames.first().map(|top| top.from);
+    pub fn for_run(viewer: &'a Viewer<'s>, execution: &'a ExecutionRow) -> Self {
+        let sender = execution.sides.map(|(from, _)| from);
         let user = ExecutionRole {
             is_party: true,
             hides_payload: false,
             moment: Moment::Now,
         };
-        Self::new(viewer, trace, user, |impersonator| {
+        Self::new(viewer, execution, user, |impersonator| {
             // K7: the payload of another user's execution may name the sender.
             let is_party = sender.is_none_or(|sender| impersonator.sees(sender));
             let hides_payload = !is_party && impersonator.knobs.admin_tx == AdminTx::Masked;
@@ -84,7 +154,7 @@ impl<'a, 's> FrameViewer<'a, 's> {
 
     /// The visibility of the execution of a mined transaction that the viewer [may trace](Viewer::may_trace).
     #[must_use]
-    pub fn for_transaction(viewer: &'a Viewer<'s>, trace: &'a Trace, row: &TransactionRow) -> Self {
+    pub fn for_transaction(viewer: &'a Viewer<'s>, execution: &'a ExecutionRow, row: &TransactionRow) -> Self {
         let role = |single: &SingleViewer<'_>| {
             let is_party = single.transaction_access(row) == TransactionAccess::Participant;
             // K7: the payload may name the sender.
@@ -95,25 +165,23 @@ impl<'a, 's> FrameViewer<'a, 's> {
                 moment: row.moment,
             }
         };
-        Self::new(viewer, trace, role(viewer.user()), role)
+        Self::new(viewer, execution, role(viewer.user()), role)
     }
 
     fn new(
         viewer: &'a Viewer<'s>,
-        trace: &'a Trace,
+        execution: &'a ExecutionRow,
         user: ExecutionRole,
         impersonator: impl Fn(&SingleViewer<'s>) -> ExecutionRole,
     ) -> Self {
+        let single = |viewer, role| SingleFrameViewer {
+            viewer,
+            execution,
+            role,
+        };
         Self {
-            user: SingleFrameViewer {
-                viewer: viewer.user(),
-                trace,
-                role: user,
-            },
-            impersonator: viewer.impersonator().map(|viewer| {
-                let role = impersonator(viewer);
-                SingleFrameViewer { viewer, trace, role }
-            }),
+            user: single(viewer.user(), user),
+            impersonator: viewer.impersonator().map(|viewer| single(viewer, impersonator(viewer))),
         }
     }
 
@@ -121,9 +189,22 @@ impl<'a, 's> FrameViewer<'a, 's> {
         holds(&self.user) && self.impersonator.as_ref().is_none_or(holds)
     }
 
-    /// How much of a frame is shown.
+    /// How much of the top frame is shown. It is the transaction itself, so at least its entry is.
     #[must_use]
-    pub fn frame(&self, frame: &Frame) -> FrameVisibility {
+    pub fn top(&self, frame: &FrameRow) -> FrameVisibility {
+        self.frame(frame).max(FrameVisibility::Entry)
+    }
+
+    /// How much of a frame is shown that was called by a frame of this visibility.
+    #[must_use]
+    pub fn frame_below(&self, parent: FrameVisibility, frame: &FrameRow) -> FrameVisibility {
+        match parent {
+            FrameVisibility::Open => self.frame(frame),
+            FrameVisibility::Cut | FrameVisibility::Entry => FrameVisibility::Cut,
+        }
+    }
+
+    fn frame(&self, frame: &FrameRow) -> FrameVisibility {
         let own = self.user.frame(frame);
         self.impersonator
             .as_ref()
@@ -136,25 +217,27 @@ impl<'a, 's> FrameViewer<'a, 's> {
         self.all(|viewer| viewer.names(address))
     }
 
-    /// Whether the value, calldata and output of a frame are shown.
+    /// Whether the value and calldata of a frame are shown.
     #[must_use]
-    pub fn shows_payload(&self, frame: &Frame) -> bool {
+    pub fn shows_payload(&self, frame: &FrameRow) -> bool {
         self.all(|viewer| viewer.shows_payload(frame))
+    }
+
+    /// Whether the output and the error of a frame of this visibility are shown.
+    #[must_use]
+    pub fn shows_outcome(&self, visibility: FrameVisibility, frame: &FrameRow) -> bool {
+        visibility == FrameVisibility::Open && self.shows_payload(frame)
     }
 }
 
 impl SingleFrameViewer<'_, '_> {
-    fn code(&self, address: Address) -> &[u8] {
-        self.trace.touched.get(&address).map_or(&[], |account| &account.code)
-    }
-
     fn is_registered(&self, address: Address) -> bool {
         self.viewer.snapshot.owner(address).is_some()
     }
 
     fn is_side_of_top(&self, address: Address) -> bool {
-        let sides = self.trace.frames.first().map(|top| [Some(top.from), top.to]);
-        self.role.is_party && sides.is_some_and(|sides| sides.contains(&Some(address)))
+        let is_side = |(from, to): (Address, Option<Address>)| from == address || to == Some(address);
+        self.role.is_party && self.execution.sides.is_some_and(is_side)
     }
 
     fn names(&self, address: Address) -> bool {
@@ -162,36 +245,36 @@ impl SingleFrameViewer<'_, '_> {
         is_known || self.is_side_of_top(address) || self.is_new(address)
     }
 
-    fn shows_payload(&self, frame: &Frame) -> bool {
+    fn shows_payload(&self, frame: &FrameRow) -> bool {
         self.names(frame.from) && frame.to.is_none_or(|to| self.names(to)) && !self.role.hides_payload
     }
 
     /// Whether the address is an unregistered contract that the viewer's own execution creates.
     fn is_new(&self, address: Address) -> bool {
-        let creates = |frame: &Frame| frame.is_creation() && frame.to == Some(address);
-        self.role.is_party && !self.is_registered(address) && self.trace.frames.iter().any(creates)
+        self.role.is_party && !self.is_registered(address) && self.execution.created.contains(&address)
     }
 
-    fn frame(&self, frame: &Frame) -> FrameVisibility {
+    fn has_access(&self, address: Address, has_code: bool) -> bool {
+        // RT18: a reservation gives no access to code that exists already.
+        let by_reservation_only = has_code && self.viewer.only_reserves(address);
+        (self.viewer.sees_at(address, self.role.moment) && !by_reservation_only) || self.is_new(address)
+    }
+
+    fn frame(&self, frame: &FrameRow) -> FrameVisibility {
         let Some(to) = frame.to else {
             return FrameVisibility::Open;
         };
-        let delegate = delegation(self.code(to));
-        let has_access = |address| {
-            // RT18: a reservation gives no access to code that exists already.
-            let by_reservation_only = !self.code(address).is_empty() && self.viewer.only_reserves(address);
-            (self.viewer.sees_at(address, self.role.moment) && !by_reservation_only) || self.is_new(address)
-        };
-        if has_access(to) {
+        if self.has_access(to, frame.code != TargetCode::Empty) {
             // A delegated wallet runs its delegate's code.
-            return if delegate.is_none_or(has_access) {
-                FrameVisibility::Open
-            } else {
-                FrameVisibility::Entry
+            return match frame.code {
+                TargetCode::Delegation { delegate, has_code } if !self.has_access(delegate, has_code) => {
+                    FrameVisibility::Entry
+                }
+                TargetCode::Empty | TargetCode::Contract | TargetCode::Delegation { .. } => FrameVisibility::Open,
             };
         }
-        let is_wallet = !self.is_registered(to) && (self.code(to).is_empty() || delegate.is_some());
-        if is_wallet {
+        if !self.is_registered(to) && frame.code != TargetCode::Contract {
+            // A wallet.
             FrameVisibility::Entry
         } else {
             FrameVisibility::Cut

@@ -2,7 +2,7 @@
 //! whole, masked, or not at all. JSON results and lists are both written from it, so that a log shows the same
 //! addresses everywhere (I8, R24).
 
-use super::{AllowedEvents, EventRights, SingleViewer, Viewer};
+use super::{AllowedEvents, EventRights, SeesAnyLog, SingleViewer, Viewer};
 use crate::{
     settings::{DynamicFields, MissingAbiMode, TransactionLogs},
     snapshot::{Constraint, EventRule, Moment, ParamRule},
@@ -50,7 +50,7 @@ pub enum LogData<'a> {
 pub struct MalformedData;
 
 impl<'a> LogData<'a> {
-    fn decode(self) -> Result<Cow<'a, [u8]>, MalformedData> {
+    pub(super) fn decode(self) -> Result<Cow<'a, [u8]>, MalformedData> {
         match self {
             Self::Hex(digits) => hex::decode(digits).map(Cow::Owned).map_err(|_| MalformedData),
             Self::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
@@ -86,7 +86,20 @@ impl TransactionRoles {
         })
     }
 
-    pub(crate) fn from_fn<'s>(viewer: &Viewer<'s>, role: impl Fn(&SingleViewer<'s>) -> TransactionRole) -> Self {
+    /// The roles in a simulated execution from `sender`. It is the user's own, regardless of the sender; an
+    /// impersonating administrator is a participant if the sender is Full.
+    #[must_use]
+    pub fn for_run(viewer: &Viewer<'_>, sender: Option<Address>) -> Self {
+        let role = |single: &SingleViewer<'_>| TransactionRole {
+            is_participant: sender.is_some_and(|sender| single.sees(sender)),
+            is_recipient: false,
+        };
+        let mut roles = Self::from_fn(viewer, role);
+        roles.user.is_participant = true;
+        roles
+    }
+
+    fn from_fn<'s>(viewer: &Viewer<'s>, role: impl Fn(&SingleViewer<'s>) -> TransactionRole) -> Self {
         Self {
             user: role(viewer.user()),
             impersonator: viewer.impersonator().map(role).unwrap_or_default(),
@@ -139,7 +152,7 @@ impl LogVisibility {
 
     /// The intersection of two visibilities: a part is shown only if both viewers may see it. The result does not
     /// reveal from which viewer a part is hidden (HD40).
-    pub(crate) fn intersect(self, other: Self) -> Self {
+    fn intersect(self, other: Self) -> Self {
         match (self, other) {
             (Self::Dropped, _) | (_, Self::Dropped) => Self::Dropped,
             (Self::Whole, masked) | (masked, Self::Whole) => masked,
@@ -163,6 +176,17 @@ impl LogVisibility {
             }
         }
     }
+}
+
+/// How a log of a simulated execution is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SimulatedLog {
+    /// Not shown.
+    Dropped,
+    /// A placeholder is shown to the impersonating administrator: the user would not see the log.
+    HiddenFromUser,
+    /// Shown, to the user and to an impersonating administrator.
+    Shown(LogVisibility),
 }
 
 /// Whether the bit of this topic position is set.
@@ -237,8 +261,52 @@ impl<'v, 's> LogViewer<'v, 's> {
         })
     }
 
+    /// The visibility of a log of a receipt. Adds to `sees_any` who sees the log.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    pub fn receipt_log(
+        &mut self,
+        row: &LogRow<'_>,
+        roles: TransactionRoles,
+        sees_any: &mut SeesAnyLog,
+    ) -> Result<LogVisibility, MalformedData> {
+        let (own, impersonator) = self.log_for_each(row, roles)?;
+        sees_any.user |= own != LogVisibility::Dropped;
+        Ok(match impersonator {
+            None => own,
+            Some(impersonator) => {
+                sees_any.impersonator |= impersonator != LogVisibility::Dropped;
+                own.intersect(impersonator)
+            }
+        })
+    }
+
+    /// The visibility of a log of a simulated execution (V1). If only the administrator sees it, it has a placeholder,
+    /// and only for contracts that the administrator administers: otherwise it would reveal the user's rights elsewhere
+    /// (HD40).
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    pub fn simulated_log(&mut self, row: &LogRow<'_>, roles: TransactionRoles) -> Result<SimulatedLog, MalformedData> {
+        let (own, impersonator) = self.log_for_each(row, roles)?;
+        let administers_emitter = |impersonator: &SingleViewer<'_>| {
+            let contract = impersonator.snapshot.contract(row.emitter);
+            contract.is_some_and(|contract| impersonator.administers(contract.org))
+        };
+        Ok(match (own, impersonator) {
+            (LogVisibility::Dropped, None) | (_, Some(LogVisibility::Dropped)) => SimulatedLog::Dropped,
+            (LogVisibility::Dropped, Some(_)) if self.viewer.impersonator().is_some_and(administers_emitter) => {
+                SimulatedLog::HiddenFromUser
+            }
+            (LogVisibility::Dropped, Some(_)) => SimulatedLog::Dropped,
+            (own, None) => SimulatedLog::Shown(own),
+            (own, Some(impersonator)) => SimulatedLog::Shown(own.intersect(impersonator)),
+        })
+    }
+
     /// The visibility of a log for the user and, under impersonation, for the administrator.
-    pub(crate) fn log_for_each(
+    fn log_for_each(
         &mut self,
         row: &LogRow<'_>,
         roles: TransactionRoles,

@@ -4,30 +4,35 @@
 //! what both the user and the administrator see, each by their own rights (HD7). All results are pure functions of
 //! these inputs (R5).
 //!
-//! The functions take typed rows ([`TransactionRow`], [`LogRow`], `gw_evm::trace::Frame`). The JSON views
+//! The functions take typed rows ([`TransactionRow`], [`LogRow`], [`TransferRow`], [`FrameRow`]). The JSON views
 //! ([`crate::view`]) and every other interface that shows such rows use these functions, so that they cannot disagree.
-//! This module does not write JSON, and does not decide whether a call is allowed ([`crate::access`]).
+//! This module does not write JSON, and does not decide whether a call is allowed ([`crate::access`], which
+//! imports this module).
 //!
-//! Invariant: an address is Full only by a ground that holds *now*; a ground that cannot be evaluated does not count
+//! Invariant: an address is Full only by a basis that holds *now*; a basis that cannot be evaluated does not count
 //! (R1).
 
 mod basis;
 mod events;
 mod frame;
 mod log;
-mod owns;
+mod log_query;
 mod single_viewer;
 mod transaction;
+mod transfer;
 
-pub use basis::is_precompile;
+pub use crate::principal::{is_precompile, owns};
 pub(crate) use events::{AllowedEvents, EventRights};
-pub use frame::{FrameViewer, FrameVisibility};
+pub use frame::{ExecutionRow, FrameRow, FrameViewer, FrameVisibility, TargetCode};
 pub(crate) use log::is_masked;
-pub use log::{LogData, LogRow, LogViewer, LogVisibility, MalformedData, TransactionRole, TransactionRoles};
-pub(crate) use owns::knows;
-pub use owns::owns;
+pub use log::{
+    LogData, LogRow, LogViewer, LogVisibility, MalformedData, SimulatedLog, TransactionRole, TransactionRoles,
+};
+pub(crate) use log_query::PartySearch;
+pub use log_query::{LogQuery, TxParties, shows_nothing, upstream_filter};
 pub(crate) use single_viewer::SingleViewer;
-pub use transaction::{SeesAnyLog, TransactionAccess, TransactionRow, TransactionVisibility};
+pub use transaction::{GasPricing, SeesAnyLog, TransactionAccess, TransactionRow, TransactionVisibility};
+pub use transfer::{TokenAmount, TransferRow, TransferStandard, TransferVisibility};
 
 use crate::{Snapshot, settings::PolicySettings, snapshot::Moment};
 use gw_types::{Address, B256, Level, LevelReason, OrgId, Timestamp, UserId};
@@ -105,7 +110,7 @@ impl<'s> Viewer<'s> {
         self.user.knobs
     }
 
-    /// The visibility level of an address, and its reason: the strongest ground applies, with equal levels the earlier
+    /// The visibility level of an address, and its reason: the strongest basis applies, with equal levels the earlier
     /// reason (R2, R3, R4). Under impersonation, the lower of both levels (HD7).
     pub fn level(&self, address: Address) -> (Level, LevelReason) {
         let own = self.user.level(address);
@@ -154,6 +159,13 @@ impl<'s> Viewer<'s> {
         !self.all(|viewer| !viewer.withholds(tx_hash))
     }
 
+    /// Number of logs in the block before the transaction at this index that are withheld from the viewer. The index of a
+    /// log in its block is shown lower by this number, as if the withheld logs did not exist (HD28).
+    #[must_use]
+    pub fn logs_withheld_before(&self, block_hash: B256, transaction_index: u64) -> u64 {
+        self.user.snapshot.logs_withheld_before(block_hash, transaction_index)
+    }
+
     /// Whether the viewer owns the transaction's sender or receiver (HD10).
     pub fn is_participant(&self, from: Address, to: Option<Address>) -> bool {
         self.all(|viewer| viewer.is_participant(from, to))
@@ -170,7 +182,7 @@ impl<'s> Viewer<'s> {
     }
 
     /// Whether the viewer has access to this contract: as administrator, by a grant, as deployer, or by a reservation
-    /// (spec/20 section 10, column code-touching). These grounds also make it Full in the explorer (I1).
+    /// (spec/20 section 10, column code-touching). These bases also make it Full in the explorer (I1).
     pub fn reaches(&self, address: Address) -> bool {
         self.all(|viewer| viewer.reaches(address))
     }

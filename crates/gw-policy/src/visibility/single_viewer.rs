@@ -3,7 +3,7 @@
 use super::basis;
 use crate::{
     Snapshot,
-    access::{self, Principal},
+    principal::{self, Principal, contract_access, disclosed_level, reached_registrations, target_status},
     settings::{HiddenBalanceMode, KycGate, PolicySettings},
     snapshot::{Moment, User},
 };
@@ -47,6 +47,13 @@ impl<'s> SingleViewer<'s> {
 
     pub(super) fn level(&self, address: Address) -> (Level, LevelReason) {
         basis::resolve(self, address)
+    }
+
+    /// The level that grants of disclosure give for the address (basis 9).
+    pub(super) fn disclosed_level(&self, address: Address) -> Option<Level> {
+        let (user, principal) = (self.user?, self.principal.as_ref()?);
+        let is_member = |org| principal.rights_in(org).is_some();
+        disclosed_level(self.snapshot, user, is_member, address, self.now)
     }
 
     pub(crate) fn sees(&self, address: Address) -> bool {
@@ -96,7 +103,7 @@ impl<'s> SingleViewer<'s> {
 
     pub(crate) fn reaches(&self, address: Address) -> bool {
         self.principal.as_ref().is_some_and(|principal| {
-            let status = access::target_status(self.snapshot, principal, address, self.knobs);
+            let status = target_status(self.snapshot, principal, address, self.knobs);
             status.access.is_some() || !status.reserved_in.is_empty()
         })
     }
@@ -104,19 +111,19 @@ impl<'s> SingleViewer<'s> {
     /// Whether the user has access to the contract as it was registered at this moment (HD41).
     pub(super) fn reaches_at(&self, address: Address, moment: Moment) -> bool {
         let contract = self.snapshot.contract_at(address, moment);
-        let access = |principal| access::contract_access(self.snapshot, principal, contract?, self.knobs);
+        let access = |principal| contract_access(self.snapshot, principal, contract?, self.knobs);
         self.principal.as_ref().and_then(access).is_some()
     }
 
     /// Whether the user has access by any registration, current or ended, so that there are blocks of the contract that
     /// the user may see (HD41).
     pub(super) fn reaches_any_time(&self, address: Address) -> bool {
-        let first = |principal| access::reached_registrations(self.snapshot, principal, address, self.knobs).next();
+        let first = |principal| reached_registrations(self.snapshot, principal, address, self.knobs).next();
         self.principal.as_ref().and_then(first).is_some()
     }
 
     /// Whether the address is Full in events of this moment: a contract by the rights in the organization that owned it
-    /// then (HD41), any other address by the current grounds.
+    /// then (HD41), any other address by the current bases.
     pub(crate) fn sees_at(&self, address: Address, moment: Moment) -> bool {
         let (then, now) = (
             self.snapshot.contract_at(address, moment),
@@ -132,21 +139,21 @@ impl<'s> SingleViewer<'s> {
     /// Whether the user has access to the address by a reservation alone.
     pub(crate) fn only_reserves(&self, address: Address) -> bool {
         self.principal.as_ref().is_some_and(|principal| {
-            let status = access::target_status(self.snapshot, principal, address, self.knobs);
+            let status = target_status(self.snapshot, principal, address, self.knobs);
             !status.is_full() && !status.reserved_in.is_empty()
         })
     }
 
     pub(super) fn reads_every_slot(&self, address: Address) -> bool {
         self.principal.as_ref().is_some_and(|principal| {
-            let status = access::target_status(self.snapshot, principal, address, self.knobs);
+            let status = target_status(self.snapshot, principal, address, self.knobs);
             status.access.is_some_and(|access| access.claims.has(Claim::Admin))
         })
     }
 
     /// Whether the address belongs to the organization (F3). Always `false` for an anonymous caller.
     pub(crate) fn belongs(&self, org: OrgId, address: Address) -> bool {
-        self.principal.is_some() && access::belongs(self.snapshot, org, address, self.now)
+        self.principal.is_some() && principal::belongs(self.snapshot, org, address, self.now)
     }
 
     /// Whether a post-execution violation closed the address to the user (HD28).

@@ -56,6 +56,15 @@ impl TransactionVisibility {
     }
 }
 
+/// How the price of a transaction's gas is determined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GasPricing {
+    /// By the transaction alone: types 0 and 1.
+    Fixed,
+    /// By the base fee of its block, too: all other types, and an unknown one.
+    BaseFee,
+}
+
 /// Which viewers see at least one log of a receipt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeesAnyLog {
@@ -83,18 +92,34 @@ impl Viewer<'_> {
             .map_or(own, |impersonator| impersonator.transaction_access(row).min(own))
     }
 
+    /// Whether the price that a mined transaction pays for its gas is shown. `HIDE_BASE_FEE` hides a price that follows
+    /// the base fee.
+    #[must_use]
+    pub fn shows_gas_price(&self, pricing: GasPricing) -> bool {
+        match pricing {
+            GasPricing::Fixed => true,
+            GasPricing::BaseFee => !self.knobs().hide_base_fee,
+        }
+    }
+
+    /// Whether the price that a mined transaction pays for its blobs is shown.
+    #[must_use]
+    pub fn shows_blob_price(&self) -> bool {
+        !self.knobs().hide_base_fee
+    }
+
     /// Whether a visible log of the transaction makes its receipt visible. It does not for a deployment, and not if
     /// only own transactions are shown (§5.1, HD17).
     #[must_use]
-    pub fn log_earns_receipt(&self, row: &TransactionRow) -> bool {
+    pub fn log_reveals_receipt(&self, row: &TransactionRow) -> bool {
         row.to.is_some() && !self.is_own_transactions_only()
     }
 
     /// Whether the receipt is shown: to a viewer who sees the transaction, or one of its logs if
-    /// [`Self::log_earns_receipt`] is `true`.
+    /// [`Self::log_reveals_receipt`] is `true`.
     #[must_use]
     pub fn shows_receipt(&self, row: &TransactionRow, logs: SeesAnyLog) -> bool {
-        let log_suffices = self.log_earns_receipt(row);
+        let log_suffices = self.log_reveals_receipt(row);
         let shows = |viewer: &SingleViewer<'_>, any_log: bool| {
             viewer.transaction_access(row) != TransactionAccess::None || (log_suffices && any_log)
         };

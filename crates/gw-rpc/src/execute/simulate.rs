@@ -122,7 +122,7 @@ pub(super) async fn run_traced(
             break;
         }
         let count_before = new_accounts.len();
-        new_accounts.extend(verdict.tells_existence_of());
+        new_accounts.extend(verdict.existence_revealing_addresses());
         if new_accounts.len() == count_before {
             return Ok(Run { authorized, verdict });
         }
@@ -218,7 +218,7 @@ fn trace_facts(block: &Block) -> TraceFacts {
 /// [`RpcOutcome::TracingUnavailable`].
 pub(crate) fn execution_rejected(error: Sealed<RawError>) -> RpcOutcome {
     let shown_error = node_error(ErrorContext::Other, error);
-    if shown_error.tells_outcome() {
+    if shown_error.is_execution_failure() {
         RpcOutcome::NodeError(shown_error)
     } else {
         RpcOutcome::TracingUnavailable(DenyReason::TracingUnavailable)

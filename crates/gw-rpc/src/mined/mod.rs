@@ -503,7 +503,7 @@ fn mined_send<'a>(
         at: (block.number, 0),
         came: new_code,
         recent_sends: &[],
-        judged: watched.judged.as_ref(),
+        authorized_runs: watched.judged.as_ref(),
     }
 }
 

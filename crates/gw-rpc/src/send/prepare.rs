@@ -11,7 +11,7 @@ use gw_node::{Block, Node, Traced};
 use gw_policy::{
     Sealed,
     access::{
-        JudgedRuns, TraceVerdict, permissions,
+        AuthorizedRuns, TraceVerdict, permissions,
         send::{check_nonce, created_addresses, recipients},
     },
     view,
@@ -50,7 +50,7 @@ pub(super) struct SendDetails {
     pub(super) creates_at_top: bool,
     pub(super) claims: Claims,
     /// The simulated runs by which the send was authorized.
-    pub(super) judged: JudgedRuns,
+    pub(super) judged: AuthorizedRuns,
 }
 
 /// The most addresses that one send reserves: each is a row, and other writes wait while it is written.
@@ -151,7 +151,7 @@ pub(super) async fn prepare(
         creates_at_top: request.to.is_none(),
         claims: permissions(&authorized.snapshot, user, org, authorized.now).claims,
         // The node chooses the gas of a transaction that names none.
-        judged: JudgedRuns::of(
+        judged: AuthorizedRuns::of(
             (block.number, block.hash),
             block.coinbase,
             [&verdict, &next_verdict],

@@ -1,7 +1,7 @@
 //! Post-execution results of sends (spec/02 HD2, HD28). People are stored by external id, so that the protection of
 //! others outlives the user and the organization (HD37).
 
-use gw_policy::{access::JudgedRuns, snapshot::AccountChange};
+use gw_policy::{access::AuthorizedRuns, snapshot::AccountChange};
 use gw_types::{
     Address, B256, ConvictionId, ExternalId, OrgId, QuarantineId, SuspensionId, Timestamp, WatchId, WithheldId,
 };
@@ -20,7 +20,7 @@ pub struct NewWatch {
     /// Whether the request named its organization, and so has no rights in others (HD39).
     pub is_named: bool,
     /// The simulated runs by which it is authorized.
-    pub judged: Option<JudgedRuns>,
+    pub judged: Option<AuthorizedRuns>,
 }
 
 /// A watched send: pending, or found in a block recently.
@@ -45,7 +45,7 @@ pub struct Watched {
     /// The number of the block where it was found; `None` while it is pending.
     pub block_number: Option<u64>,
     /// The simulated runs by which it was authorized; `None` for sends older than this field.
-    pub judged: Option<JudgedRuns>,
+    pub judged: Option<AuthorizedRuns>,
 }
 
 /// A violation by a mined transaction: what it did that would have been denied, and the consequences.

@@ -20,7 +20,7 @@ use gw_policy::{
         AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Constraint, Contract, ContractGrant, Conviction,
         EventRule, EventRules, FunctionRule, Group, GroupAccess, Membership, OrgUserRecord, Organization, ParamRule,
         PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension,
-        ToggleState, TxVisibility, User, Withheld,
+        ToggleState, TxVisibility, User, WithheldState,
     },
 };
 use gw_types::Timestamp;
@@ -700,7 +700,7 @@ impl SnapshotTable for withheld_changes::Entity {
         } = row.try_into()?;
         Ok(Change::Withheld(
             id,
-            Some(Withheld {
+            Some(WithheldState {
                 id,
                 address,
                 block,

@@ -2,7 +2,7 @@
 
 use crate::world::{World, did, on_both_engines};
 use gw_audit::{Action, ResourceType};
-use gw_policy::{Snapshot, access::JudgedRuns, snapshot::AccountChange};
+use gw_policy::{Snapshot, access::AuthorizedRuns, snapshot::AccountChange};
 use gw_store::{
     Missing, StoreError,
     record::{NewContract, NewOrganization, NewUser, NewWatch, SendAccepted, SendRows, SendStart, Violation},
@@ -93,8 +93,8 @@ async fn start(world: &World, (org, user): (OrgId, UserId), tx_hash: Option<B256
     rows
 }
 
-fn judged_runs() -> JudgedRuns {
-    JudgedRuns {
+fn judged_runs() -> AuthorizedRuns {
+    AuthorizedRuns {
         block: BLOCK,
         number: 7,
         digests: vec![TX, BLOCK],

@@ -1,7 +1,6 @@
 //! Event logs as JSON (spec/30 section 6; HD1): `eth_getLogs`, the logs of a receipt, and the logs of a simulation.
 //!
-//! `record` reads and writes one log of an upstream response; [`LogViewer`](crate::visibility::LogViewer) evaluates its
-//! visibility.
+//! `record` reads and writes one log of an upstream response; [`LogViewer`] and [`LogQuery`] evaluate its visibility.
 //!
 //! Invariant: topic criteria are matched against the log as rendered for this viewer; a masked slot matches only the
 //! wildcard (HD1, I10).
@@ -14,32 +13,16 @@ use super::{
 };
 use crate::{
     access::TraceVerdict,
-    sealed::{Disclosed, RawJson, Sealed},
+    sealed::{Disclosed, Parts, RawJson, Sealed},
     snapshot::Moment,
     visibility::{
-        LogViewer, LogVisibility, SeesAnyLog, SingleViewer, TransactionRole, TransactionRoles, TransactionRow, Viewer,
-        is_precompile,
+        LogQuery, LogViewer, LogVisibility, PartySearch, SeesAnyLog, SimulatedLog, TransactionRoles, TransactionRow,
+        TxParties, Viewer,
     },
 };
 use alloy_primitives::{Address, B256};
-use gw_evm::{LogFilter, TopicFilter, abi::clean_address};
+use gw_evm::LogFilter;
 use record::{Log, LogOrder};
-use std::collections::{HashMap, HashSet};
-
-/// The log filter to send upstream (HD1): a topic position with an address-shaped word that is not Full becomes the
-/// wildcard. [`logs`] then applies the caller's own criteria.
-#[must_use]
-pub fn upstream_filter(viewer: &Viewer<'_>, filter: &LogFilter) -> LogFilter {
-    let may_disclose = |word: &B256| clean_address(word).is_none_or(|address| viewer.sees(address));
-    let topics = filter.topics.iter().map(|position| match position {
-        TopicFilter::OneOf(words) if words.iter().all(may_disclose) => position.clone(),
-        TopicFilter::OneOf(_) | TopicFilter::Any => TopicFilter::Any,
-    });
-    LogFilter {
-        topics: topics.collect(),
-        ..filter.clone()
-    }
-}
 
 /// A transaction whose sender and receiver [`logs`] needs, because the viewer might be one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,13 +31,6 @@ pub struct PartiesNeeded {
     pub block_hash: B256,
     /// Hash of the transaction.
     pub tx_hash: B256,
-}
-
-/// Senders and receivers of transactions, read from the node, for [`logs`]. The viewer counts as no participant of a
-/// transaction that is missing here.
-#[derive(Debug, Default)]
-pub struct TxParties {
-    known: HashMap<B256, TransactionRow>,
 }
 
 impl TxParties {
@@ -67,32 +43,21 @@ impl TxParties {
             .text()
             .map(|text| block::transaction_rows(text, |row| rows.push(row)));
         if read == Some(Ok(())) {
-            self.known.extend(rows.into_iter().map(|row| (row.hash, row)));
+            self.extend(rows);
         }
     }
 }
 
-/// The transactions whose parties must be known before [`logs`] can run, each once, in the order of the logs.
-///
-/// Empty for a viewer who owns no address. A log is skipped if being a participant would change nothing: it is shown
-/// whole anyway, or it does not match the upstream filter. The caller's own criteria are not used here, since the
-/// number of upstream requests must not reveal whether a hidden address occurs (HD1). Shares (`visibleTo`) are known
-/// without the node.
+/// The transactions whose parties must be known before [`logs`] can run, each once, in the order of the logs. Empty for
+/// a viewer who owns no address.
 #[must_use]
 pub fn parties_needed(viewer: &Viewer<'_>, filter: &LogFilter, answer: &Sealed<RawJson>) -> Vec<PartiesNeeded> {
-    if !viewer.owns_any() {
+    let Some(mut search) = PartySearch::new(viewer, filter) else {
         return Vec::new();
-    }
-    let upstream = upstream_filter(viewer, filter);
-    let mut log_viewer = LogViewer::new(viewer);
-    let (mut needed, mut seen) = (Vec::new(), HashSet::new());
+    };
+    let mut needed = Vec::new();
     let read = each_log(answer.peek(), |log| {
-        if seen.contains(&log.tx_hash) || viewer.withholds(log.tx_hash) || !could_match(&upstream, log) {
-            return Ok(());
-        }
-        let roles = TransactionRoles::new(viewer, log.tx_hash, None);
-        if !log_viewer.log(&log.row()?, roles)?.is_whole() {
-            seen.insert(log.tx_hash);
+        if search.is_candidate(log.address, log.tx_hash, log.topics()) && search.needs_parties(&log.row()?)? {
             needed.push(PartiesNeeded {
                 block_hash: log.block_hash()?,
                 tx_hash: log.tx_hash,
@@ -129,14 +94,7 @@ pub struct RunLog {
 pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
     let trace = verdict.trace();
     let sender = trace.frames.first().map(|top| top.from);
-    let sees_sender = |viewer: &SingleViewer<'_>| sender.is_some_and(|sender| viewer.sees(sender));
-    let role = |viewer: &SingleViewer<'_>| TransactionRole {
-        is_participant: sees_sender(viewer),
-        is_recipient: false,
-    };
-    let mut roles = TransactionRoles::from_fn(viewer, role);
-    // The execution is the user's own, regardless of the sender that it runs from.
-    roles.user.is_participant = true;
+    let roles = TransactionRoles::for_run(viewer, sender);
     let mut log_viewer = LogViewer::new(viewer);
     let mut logs = Vec::new();
     for log in trace.frames.iter().flat_map(|frame| &frame.logs) {
@@ -159,41 +117,30 @@ pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
     logs
 }
 
-/// A log of a simulated execution, if both viewers see it. If only the administrator sees it, the result is a
-/// placeholder, and only for contracts that the administrator administers: otherwise it would reveal the user's rights
-/// elsewhere (HD40).
+/// A log of a simulated execution, if it is shown.
 fn simulated_log(
     log_viewer: &mut LogViewer<'_, '_>,
     log: &Log<'_>,
     roles: TransactionRoles,
 ) -> Result<Option<RunLog>, Malformed> {
-    let (own, impersonator) = log_viewer.log_for_each(&log.row_at(Moment::Now), roles)?;
-    let viewer = log_viewer.viewer();
-    let write = |visibility: &LogVisibility| -> Result<Disclosed, Malformed> {
-        let mut out = String::new();
-        log.write(visibility, viewer.user().snapshot, &mut out)?;
-        // A simulated log has no transaction, so the placeholder hash is removed.
-        Ok(Disclosed::text(
-            out.replace(&format!(",\"transactionHash\":\"{:#x}\"", B256::ZERO), ""),
-        ))
-    };
-    let administers_emitter = |impersonator: &SingleViewer<'_>| {
-        impersonator
-            .snapshot
-            .contract(log.address)
-            .is_some_and(|contract| impersonator.administers(contract.org))
-    };
-    let to_person = own != LogVisibility::Dropped;
-    let shown = match (to_person, impersonator) {
-        (true, None) => write(&own)?,
-        (true, Some(LogVisibility::Dropped)) | (false, None | Some(LogVisibility::Dropped)) => return Ok(None),
-        (true, Some(impersonator)) => write(&own.intersect(impersonator))?,
-        (false, Some(_)) if viewer.impersonator().is_some_and(administers_emitter) => {
-            Disclosed::constant(HIDDEN_FROM_TARGET)
+    let shown = match log_viewer.simulated_log(&log.row_at(Moment::Now), roles)? {
+        SimulatedLog::Dropped => return Ok(None),
+        SimulatedLog::HiddenFromUser => {
+            return Ok(Some(RunLog {
+                shown: Disclosed::constant(HIDDEN_FROM_TARGET),
+                to_person: false,
+            }));
         }
-        (false, Some(_)) => return Ok(None),
+        SimulatedLog::Shown(visibility) => visibility,
     };
-    Ok(Some(RunLog { shown, to_person }))
+    let mut out = String::new();
+    log.write(&shown, log_viewer.viewer(), &mut out)?;
+    // A simulated log has no transaction, so the placeholder hash is removed.
+    let text = out.replace(&format!(",\"transactionHash\":\"{:#x}\"", B256::ZERO), "");
+    Ok(Some(RunLog {
+        shown: Disclosed::text(text),
+        to_person: true,
+    }))
 }
 
 /// The logs of a receipt that the viewer sees, as a JSON list, and which viewers see at least one.
@@ -211,44 +158,17 @@ pub(super) fn receipt_logs(
         if log.tx_hash != transaction.hash {
             return Err(Malformed);
         }
-        let (own, impersonator) = log_viewer.log_for_each(&log.row()?, roles)?;
-        sees_any.user |= own != LogVisibility::Dropped;
-        sees_any.impersonator |= impersonator
-            .as_ref()
-            .is_some_and(|visibility| *visibility != LogVisibility::Dropped);
-        let shown = match impersonator {
-            None => own,
-            Some(impersonator) => own.intersect(impersonator),
-        };
+        let shown = log_viewer.receipt_log(&log.row()?, roles, &mut sees_any)?;
         if shown != LogVisibility::Dropped && out.len() > 1 {
             out.push(',');
         }
-        log.write(&shown, viewer.user().snapshot, &mut out)
+        log.write(&shown, viewer, &mut out).map(drop)
     })?;
     out.push(']');
     Ok((out, sees_any))
 }
 
-/// The emitters of a filter that the viewer has no access to, by the current registration or one that ended (HD41).
-fn ungranted(viewer: &Viewer<'_>, filter: &LogFilter, shared_only: &[Address]) -> Vec<Address> {
-    let mut ungranted: Vec<Address> = filter.addresses.clone();
-    ungranted
-        .retain(|address| shared_only.contains(address) || !(viewer.reaches_ever(*address) || is_precompile(*address)));
-    ungranted
-}
-
-/// Whether [`logs`] returns [`LogsAnswer::NotPermitted`] for every upstream response. The request is then not sent, so
-/// that the response time does not reveal hidden logs.
-#[must_use]
-pub fn shows_nothing(viewer: &Viewer<'_>, filter: &LogFilter, shared_only: &[Address]) -> bool {
-    filter.addresses.is_empty()
-        || (!viewer.owns_or_was_shared_any() && !ungranted(viewer, filter, shared_only).is_empty())
-}
-
-/// Opens a result of `eth_getLogs`. `filter` is the caller's own; it is matched against the logs as rendered (HD1). Of
-/// the emitters in `shared_only` ([`Permit::shared_logs_only`](crate::access::Permit::shared_logs_only)) only rows of
-/// own and shared transactions are shown, even if the viewer has access to the contract, because the owner's groups
-/// must list the method (decision 40).
+/// Opens a result of `eth_getLogs`. [`LogQuery`] determines which logs the viewer sees.
 pub fn logs(
     viewer: &Viewer<'_>,
     filter: &LogFilter,
@@ -257,47 +177,40 @@ pub fn logs(
     answer: Sealed<RawJson>,
 ) -> LogsAnswer {
     let raw = answer.open();
-    // The emitters without access of which no row was shown yet.
-    let mut ungranted = ungranted(viewer, filter, shared_only);
+    let mut query = LogQuery::new(viewer, filter, shared_only, parties);
     let mut count = 0_usize;
     let rows = malformed_as(Disclosed::EMPTY_LIST, || {
-        let mut log_viewer = LogViewer::new(viewer);
         let mut out = String::with_capacity(raw.text().map_or(0, str::len));
         out.push('[');
-        let mut last_roles: Option<(B256, TransactionRoles)> = None;
+        // `None` once the node has not reported the block of a log.
+        let mut parts = Some(Vec::new());
         each_log(&raw, |log| {
-            if viewer.withholds(log.tx_hash) || !could_match(filter, log) {
+            if !query.is_candidate(log.address, log.tx_hash, log.topics()) {
                 return Ok(());
             }
-            let roles = match last_roles {
-                Some((hash, roles)) if hash == log.tx_hash => roles,
-                Some(_) | None => {
-                    let row = parties.known.get(&log.tx_hash);
-                    TransactionRoles::new(viewer, log.tx_hash, row.map(|row| (row.from, row.to)))
-                }
-            };
-            last_roles = Some((log.tx_hash, roles));
-            if !(roles.user.is_participant || roles.user.is_recipient) && shared_only.contains(&log.address) {
-                return Ok(());
-            }
-            let visibility = log_viewer.log(&log.row()?, roles)?;
-            if !visibility.matches(log.topics(), &filter.topics) {
+            let visibility = query.log(&log.row()?)?;
+            if visibility == LogVisibility::Dropped {
                 return Ok(());
             }
             if out.len() > 1 {
                 out.push(',');
             }
             count = count.saturating_add(1);
-            log.write(&visibility, viewer.user().snapshot, &mut out)?;
-            if !ungranted.is_empty() {
-                ungranted.retain(|address| *address != log.address);
-            }
+            let part = log.write_part(&visibility, viewer, &mut out)?;
+            parts = parts.take().zip(part).map(|(mut parts, part)| {
+                parts.push(part);
+                parts
+            });
             Ok(())
         })?;
         out.push(']');
-        Ok(Disclosed::text(out))
+        let rows = Disclosed::text(out);
+        Ok(match parts {
+            Some(parts) => rows.with_parts(Parts::Logs(parts)),
+            None => rows,
+        })
     });
-    if filter.addresses.is_empty() || !ungranted.is_empty() {
+    if !query.is_permitted() {
         return LogsAnswer::NotPermitted;
     }
     let count = if rows.is_malformed() { 0 } else { count };
@@ -309,10 +222,4 @@ fn each_log(raw: &RawJson, mut each: impl FnMut(&Log<'_>) -> Result<(), Malforme
     let mut order = LogOrder::default();
     scan.list(|scan| each(&Log::read(scan, &mut order)?))?;
     scan.end()
-}
-
-/// Whether the log matches the filter if it is shown whole. The check does not rely on the node having applied the
-/// upstream filter.
-fn could_match(filter: &LogFilter, log: &Log<'_>) -> bool {
-    filter.addresses.contains(&log.address) && LogVisibility::Whole.matches(log.topics(), &filter.topics)
 }

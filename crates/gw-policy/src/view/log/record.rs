@@ -5,11 +5,12 @@ use super::super::{
     shape::{self, Field, Object, Order, Shape, ZERO_WORD},
 };
 use crate::{
-    snapshot::{Moment, Snapshot},
-    visibility::{LogData, LogRow, LogVisibility, is_masked},
+    sealed::LogPart,
+    snapshot::Moment,
+    visibility::{LogData, LogRow, LogVisibility, Viewer, is_masked},
 };
 use alloy_primitives::{Address, B256};
-use std::fmt::Write as _;
+use std::{fmt::Write as _, ops::Range};
 
 /// HD11: the members of a log that may be disclosed. The topics are checked by decoding them.
 const LOG: [Field; 10] = [
@@ -34,6 +35,7 @@ const TRANSACTION_HASH: usize = 4;
 const TRANSACTION_INDEX: usize = 5;
 const BLOCK_HASH: usize = 6;
 const LOG_INDEX: usize = 8;
+const REMOVED: usize = 9;
 
 /// The order in which the node writes the members of logs.
 pub(in crate::view) type LogOrder = Order<{ LOG.len() }>;
@@ -99,53 +101,100 @@ impl<'a> Log<'a> {
         shape::word(self.object.get_at(BLOCK_HASH)?)
     }
 
-    /// The log's index in the block without the logs of withheld transactions before it (HD28). `None` if it equals the
-    /// node's.
-    fn shown_index(&self, snapshot: &Snapshot) -> Result<Option<u64>, Malformed> {
+    /// The log's index in the block as the viewer sees it. `None` if it equals the node's.
+    fn shown_index(&self, viewer: &Viewer<'_>) -> Result<Option<u64>, Malformed> {
         let value = |field| self.object.find_at(field).filter(|value| *value != "null");
         let (Some(block), Some(transaction_index), Some(index)) =
             (value(BLOCK_HASH), value(TRANSACTION_INDEX), value(LOG_INDEX))
         else {
             return Ok(None);
         };
-        let withheld = snapshot.logs_withheld_before(shape::word(block)?, shape::number(transaction_index)?);
-        Ok(if withheld == 0 {
-            None
-        } else {
-            Some(shape::number(index)?.saturating_sub(withheld))
+        let withheld = viewer.logs_withheld_before(shape::word(block)?, shape::number(transaction_index)?);
+        Ok(match withheld {
+            0 => None,
+            withheld => Some(shape::number(index)?.saturating_sub(withheld)),
         })
     }
 
-    /// Writes the log as far as it is visible.
+    /// Writes the log as far as it is visible. Returns the position in `out` of its flag `removed`, if it has one.
     pub(in crate::view) fn write(
         &self,
         visibility: &LogVisibility,
-        snapshot: &Snapshot,
+        viewer: &Viewer<'_>,
         out: &mut String,
-    ) -> Result<(), Malformed> {
-        match visibility {
-            LogVisibility::Dropped => {}
-            LogVisibility::Whole => self.write_whole(self.shown_index(snapshot)?, out),
+    ) -> Result<Option<Range<usize>>, Malformed> {
+        Ok(match visibility {
+            LogVisibility::Dropped => None,
+            LogVisibility::Whole => self.write_whole(self.shown_index(viewer)?, out),
             LogVisibility::Masked { topics, data } => {
-                self.write_masked(*topics, data.as_deref(), self.shown_index(snapshot)?, out);
+                self.write_masked(*topics, data.as_deref(), self.shown_index(viewer)?, out)
             }
-        }
-        Ok(())
+        })
+    }
+
+    /// Writes the log of a list, as [`Self::write`]. `None` if the node does not report its block and its index.
+    pub(super) fn write_part(
+        &self,
+        visibility: &LogVisibility,
+        viewer: &Viewer<'_>,
+        out: &mut String,
+    ) -> Result<Option<LogPart>, Malformed> {
+        let start = out.len();
+        let flag = self.write(visibility, viewer, out)?;
+        let in_log = |position: usize| position.saturating_sub(start);
+        let part = || {
+            let value = |field| self.object.find_at(field).filter(|value| *value != "null");
+            let node_index = shape::number(value(LOG_INDEX)?).ok()?;
+            Some(LogPart {
+                block_hash: shape::word(value(BLOCK_HASH)?).ok()?,
+                block_number: shape::number(value(BLOCK_NUMBER)?).ok()?,
+                log_index: self.shown_index(viewer).ok()?.unwrap_or(node_index),
+                position: start..out.len(),
+                flag: flag.map(|flag| in_log(flag.start)..in_log(flag.end)),
+            })
+        };
+        Ok(part())
     }
 
     /// Writes the unchanged log, with another index in the block if one is given.
-    fn write_whole(&self, index: Option<u64>, out: &mut String) {
+    fn write_whole(&self, index: Option<u64>, out: &mut String) -> Option<Range<usize>> {
         if self.object.is_exact && index.is_none() {
+            let start = out.len();
             out.push_str(self.object.text);
+            let flag = self.object.position_at(REMOVED)?;
+            Some(start.saturating_add(flag.start)..start.saturating_add(flag.end))
         } else {
-            self.object.write_with(out, |name, out| write_index(name, index, out));
+            self.write_members(out, |name, out| write_index(name, index, out))
         }
+    }
+
+    /// Writes the members of the log. `render` may write another value.
+    fn write_members(
+        &self,
+        out: &mut String,
+        mut render: impl FnMut(&'static str, &mut String) -> bool,
+    ) -> Option<Range<usize>> {
+        let mut flag = None;
+        self.object.write_with(out, |name, out| {
+            if name == "removed" {
+                let value = self.object.find_at(REMOVED).unwrap_or_default();
+                flag = Some(out.len()..out.len().saturating_add(value.len()));
+            }
+            render(name, out)
+        });
+        flag
     }
 
     /// Writes the log with zero words for the topics in `masked` (one bit per position), and with other data and
     /// another index in the block if they are given.
-    fn write_masked(&self, masked: u8, data: Option<&[u8]>, index: Option<u64>, out: &mut String) {
-        self.object.write_with(out, |name, out| match (name, data) {
+    fn write_masked(
+        &self,
+        masked: u8,
+        data: Option<&[u8]>,
+        index: Option<u64>,
+        out: &mut String,
+    ) -> Option<Range<usize>> {
+        self.write_members(out, |name, out| match (name, data) {
             ("topics", _) => {
                 let mut separator = '[';
                 for (position, text) in self.topic_texts.iter().take(self.topic_count).enumerate() {
@@ -164,7 +213,7 @@ impl<'a> Log<'a> {
                 true
             }
             _ => write_index(name, index, out),
-        });
+        })
     }
 }
 

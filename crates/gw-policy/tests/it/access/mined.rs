@@ -8,7 +8,7 @@ use gw_evm::{
 use gw_policy::{
     Change as GwChange, PolicySettings, Sealed, Snapshot,
     access::{
-        JudgedRuns, MinedSend, PostExecutionViolation, RecentSend, UnreadableRun, evaluate_mined, run_digest,
+        AuthorizedRuns, MinedSend, PostExecutionViolation, RecentSend, UnreadableRun, evaluate_mined, run_digest,
         unreadable_mined,
     },
     settings::HiddenBalanceMode,
@@ -135,7 +135,7 @@ fn mined_send<'a>(
         at: (100, 1),
         came,
         recent_sends: &[],
-        judged: None,
+        authorized_runs: None,
     }
 }
 
@@ -856,7 +856,7 @@ fn hd38_an_execution_that_ran_as_evaluated_is_not_a_violation() {
     let (deleted_user, lately, came) = (did("gone"), HashMap::new(), HashSet::new());
     let honest = || raw_run(&["vault"], &[], BTreeMap::from([(address_of("latch"), slot_write())]));
     let validator = address_of("then-validator");
-    let judged_runs = |number| JudgedRuns {
+    let authorized_runs = |number| AuthorizedRuns {
         block: B256::ZERO,
         number,
         digests: vec![B256::ZERO, run_digest(&Sealed::new(honest()), validator)],
@@ -864,9 +864,9 @@ fn hd38_an_execution_that_ran_as_evaluated_is_not_a_violation() {
         changes: None,
     };
     let is_violation = |number, mined: Trace| {
-        let judged = judged_runs(number);
+        let authorized = authorized_runs(number);
         let send = MinedSend {
-            judged: Some(&judged),
+            authorized_runs: Some(&authorized),
             ..mined_send(&deleted_user, &lately, &came)
         };
         evaluate_mined(&snapshot, &send, &Sealed::new(mined), NOW, &PolicySettings::default()).is_some()
@@ -937,21 +937,21 @@ fn hd38_a_sender_is_not_suspended_for_state_changes_of_others() {
         slots: [(B256::ZERO, (B256::ZERO, B256::with_last_byte(1)))].into(),
         ..AccountChange::default()
     };
-    let judged_runs = |number, may_vary| JudgedRuns {
+    let authorized_runs = |number, may_vary| AuthorizedRuns {
         block: B256::ZERO,
         number,
         digests: vec![B256::ZERO],
         may_vary,
         changes: Some([(address_of("latch"), amount.clone())].into()),
     };
-    let effect = |judged: &JudgedRuns, changes: &[(&str, Change)]| {
+    let effect = |authorized: &AuthorizedRuns, changes: &[(&str, Change)]| {
         let changes = changes
             .iter()
             .map(|(name, change)| (address_of(name), change.clone()))
             .collect();
         let framer = recent_send("framer", "rival", "latch");
         let send = MinedSend {
-            judged: Some(judged),
+            authorized_runs: Some(authorized),
             recent_sends: &[&framer],
             ..mined_send(&thief, &lately, &came)
         };
@@ -975,7 +975,7 @@ fn hd38_a_sender_is_not_suspended_for_state_changes_of_others() {
     };
     let theirs = ("theirs", slot_change_by(0, 9));
     let both_accounts = addresses(&["latch", "theirs"]);
-    let honest = judged_runs(100, false);
+    let honest = authorized_runs(100, false);
     assert_eq!(
         effect(&honest, &[("latch", slot_change_by(0, 1)), theirs.clone()]),
         (false, addresses(&["theirs"]))
@@ -1003,7 +1003,7 @@ fn hd38_a_sender_is_not_suspended_for_state_changes_of_others() {
     }
     assert_eq!(
         effect(
-            &judged_runs(100, true),
+            &authorized_runs(100, true),
             &[("latch", slot_change_by(0, 1)), theirs.clone()]
         ),
         (true, both_accounts.clone())
@@ -1013,7 +1013,7 @@ fn hd38_a_sender_is_not_suspended_for_state_changes_of_others() {
     let suspends = |recent: &[RecentSend]| {
         let recent_sends: Vec<&RecentSend> = recent.iter().collect();
         let send = MinedSend {
-            judged: Some(&honest),
+            authorized_runs: Some(&honest),
             recent_sends: &recent_sends,
             ..mined_send(&thief, &lately, &came)
         };
@@ -1035,7 +1035,7 @@ fn hd38_a_sender_is_not_suspended_for_state_changes_of_others() {
         recent_send("pal", "bank", "theirs")
     ]));
     assert_eq!(
-        effect(&judged_runs(35, false), &[("latch", slot_change_by(0, 1)), theirs]),
+        effect(&authorized_runs(35, false), &[("latch", slot_change_by(0, 1)), theirs]),
         (true, both_accounts)
     );
 }

@@ -1,11 +1,11 @@
 //! Tests of the access rules (spec/20).
 
-mod beside;
 mod decide;
 mod differential;
 mod execution;
 mod extras;
 mod identify;
+mod impersonation;
 mod membership;
 mod mined;
 mod narrowing;

@@ -101,7 +101,7 @@ fn x6_reads_without_a_trace_require_the_code_pin() {
     );
 }
 
-/// Ground 3, HD9: the address itself is public, but belongs to no organization.
+/// Basis 3, HD9: the address itself is public, but belongs to no organization.
 #[test]
 fn hd9_the_address_of_a_utility_is_public() {
     let snapshot = bank().shared("utility").shared_broken("gone").snapshot();

@@ -338,7 +338,7 @@ fn k8_a_simulated_creation_does_not_read_an_earlier_balance() {
         let mut builder = builder.frame(1, FrameKind::Call, "new").wallet("new");
         builder.touched.get_mut(&address_of("new")).unwrap().balance = U256::from(balance);
         let verdict = builder.verdict(snapshot, &PolicySettings::default()).unwrap();
-        verdict.tells_existence_of().to_vec()
+        verdict.existence_revealing_addresses().to_vec()
     };
     assert_eq!(builder(&bank().snapshot(), 5), [address_of("new")]);
     assert!(builder(&bank().snapshot(), 0).is_empty());

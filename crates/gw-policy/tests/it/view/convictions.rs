@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const SPEC: &PolicySettings = &PolicySettings::SPEC;
 
-/// The thief of the bank calls the contract `latch`, which steals from the rival's token. Each ground for transaction
+/// The thief of the bank calls the contract `latch`, which steals from the rival's token. Each basis for transaction
 /// access applies to one user.
 fn scenario() -> World {
     world()
@@ -222,7 +222,7 @@ fn empty_answers(viewer: &Viewer<'_>) -> Vec<(&'static str, String)> {
 }
 
 /// RT2a, RT2c, RT21: a transaction with a violation does not exist for its sender and receiver, for recipients of a
-/// share, colleagues, administrators of its target and strangers, by every method. Each user has a ground that would
+/// share, colleagues, administrators of its target and strangers, by every method. Each user has a basis that would
 /// otherwise show part of it.
 #[test]
 fn rt21_no_method_shows_a_convicted_transaction() {
@@ -239,11 +239,7 @@ fn rt21_no_method_shows_a_convicted_transaction() {
         ("head", "token"),
     ] {
         let shown = all_answers(&viewer(&before, user, SPEC), to);
-        assert_ne!(
-            shown,
-            empty_answers(&viewer(&before, user, SPEC)),
-            "{user} has a ground"
-        );
+        assert_ne!(shown, empty_answers(&viewer(&before, user, SPEC)), "{user} has a basis");
         assert_eq!(
             all_answers(&viewer(&after, user, SPEC), to),
             empty_answers(&viewer(&after, user, SPEC)),
@@ -532,7 +528,7 @@ fn hd40_overrides_do_not_reveal_how_much_is_withheld() {
     let mut world = world().withheld(books, 7, written);
     // Changed by the same transaction.
     world = world
-        .withheld_beside(child, created.clone())
+        .withheld_with_last(child, created.clone())
         .withheld(address_of("elsewhere"), 8, created);
     let state = world.snapshot().visible_state(9);
     let touched_account = Account {

@@ -3,12 +3,13 @@
 use alloy_primitives::{Address, address};
 use gw_policy::{
     PolicySettings, Snapshot, Viewer,
+    access::{Impersonation, Principal},
     settings::HiddenBalanceMode,
-    snapshot::Moment,
-    testing::{FUTURE, NOW, PAST, World, address_of, hash_of, user_id, world},
+    snapshot::{DisclosureGrant, Moment},
+    testing::{FUTURE, NOW, PAST, World, address_of, did, hash_of, org_id, user_id, world},
     visibility::{TransactionAccess, TransactionRow},
 };
-use gw_types::{Claim, Level, LevelReason};
+use gw_types::{Claim, Level, LevelReason, Timestamp};
 use std::fmt::Write as _;
 
 fn everybody() -> World {
@@ -82,7 +83,7 @@ fn viewer<'s>(snapshot: &'s Snapshot, name: &str) -> Viewer<'s> {
     )
 }
 
-/// Spec/30 sections 2.2 and 2.3: the level of each kind of address for each kind of viewer, grounds 1, 2, 4 to 8, 10,
+/// Spec/30 sections 2.2 and 2.3: the level of each kind of address for each kind of viewer, bases 1, 2, 4 to 8, 10,
 /// 11; R2 to R4, R6.
 #[test]
 fn levels_by_address_and_viewer() {
@@ -123,7 +124,145 @@ fn levels_by_address_and_viewer() {
     insta::assert_snapshot!(table.join("\n"));
 }
 
-/// R5, A8: a ground ends with its membership or reservation, at the time of the viewer.
+/// R2 to R4: own, public, rbac, disclosure, in this order. A grant of disclosure raises a level, never lowers it, and
+/// is the reason only where it raises it.
+#[test]
+fn r2_r4_a_grant_of_disclosure_is_the_last_basis() {
+    let precompile = address!("0000000000000000000000000000000000000001");
+    let base = everybody()
+        .shared("foreign")
+        .user("holder")
+        .link_address(precompile)
+        .link("granted")
+        .user("owner")
+        .link("holder-wallet")
+        .link_address(precompile)
+        .link_address(Address::ZERO)
+        .link("granted")
+        .link("foreign")
+        .link("quiet")
+        .link("ungranted")
+        .link("plain")
+        .org("alpha");
+    for disclosed in [Level::Redacted, Level::Pseudonymous, Level::Full] {
+        let snapshot = base.clone().disclosed_to("holder", disclosed).snapshot();
+        let level = |address| viewer(&snapshot, "holder").level(address);
+        let full = |reason| (Level::Full, reason);
+        assert_eq!(level(address_of("holder-wallet")), full(LevelReason::OwnAddress));
+        assert_eq!(level(precompile), full(LevelReason::OwnAddress), "own before public");
+        assert_eq!(
+            level(address_of("granted")),
+            full(LevelReason::OwnAddress),
+            "own before rbac"
+        );
+        assert_eq!(level(Address::ZERO), full(LevelReason::PublicAddress));
+        assert_eq!(level(address_of("foreign")), full(LevelReason::PublicAddress));
+        assert_eq!(level(address_of("quiet")), full(LevelReason::RbacGroupMember));
+        // Registered, without access: redacted.
+        let expected = if disclosed > Level::Redacted {
+            (disclosed, LevelReason::DisclosureGrant)
+        } else {
+            (Level::Redacted, LevelReason::NoAccess)
+        };
+        assert_eq!(level(address_of("ungranted")), expected);
+        assert_eq!(level(address_of("plain")), (disclosed, LevelReason::DisclosureGrant));
+        assert_eq!(level(address_of("wallet")), (Level::Hidden, LevelReason::NoAccess));
+        for name in ["nobody", "member", "outcast"] {
+            assert_eq!(
+                viewer(&snapshot, name).level(address_of("plain")).0,
+                Level::Hidden,
+                "{name}"
+            );
+        }
+    }
+    let shared_and_granted = everybody().shared("quiet").snapshot();
+    assert_eq!(
+        viewer(&shared_and_granted, "holder").level(address_of("quiet")).1,
+        LevelReason::PublicAddress,
+        "public before rbac"
+    );
+}
+
+/// R7, HD8, HD39, spec/50 rules 27 and 28: the conditions of a grant of disclosure.
+#[test]
+fn r7_hd8_a_grant_of_disclosure_counts_only_while_its_conditions_hold() {
+    let base = everybody()
+        .user("owner")
+        .link("plain")
+        .system_link("relayed")
+        .unlinked("former-wallet")
+        .org("alpha")
+        .disclosed_to("holder", Level::Redacted)
+        .disclosed_to("holder", Level::Full);
+    let seen = |world: &World, name: &str| viewer(&world.snapshot(), "holder").sees(address_of(name));
+    assert!(seen(&base, "plain"), "of several grants the highest counts");
+    assert!(!seen(&base, "relayed"), "an inferred link");
+    assert!(!seen(&base, "former-wallet"), "a link that ended");
+    let is_seen_if = |change: &dyn Fn(&mut DisclosureGrant)| seen(&base.clone().with_disclosures(change), "plain");
+    assert!(is_seen_if(&|_| {}));
+    assert!(!is_seen_if(&|grant| grant.expires_at = NOW), "expired");
+    assert!(!is_seen_if(&|grant| grant.grantee = did("admin")), "of another grantee");
+    assert!(
+        !is_seen_if(&|grant| grant.owner = user_id("deployer")),
+        "of another owner"
+    );
+    assert!(!is_seen_if(&|grant| grant.org = org_id("beta")), "not a member there");
+    assert!(!is_seen_if(&|grant| grant.scope.dates = Some((PAST, FUTURE))));
+    assert!(!is_seen_if(
+        &|grant| grant.scope.addresses = Some(vec![address_of("plain")])
+    ));
+    assert!(!is_seen_if(
+        &|grant| grant.scope.methods = Some(vec!["full_disclosure".into()])
+    ));
+    let before_the_link = Timestamp::from_secs(0);
+    assert!(!is_seen_if(&|grant| grant.granted_at = before_the_link), "a later link");
+    assert!(is_seen_if(&|grant| {
+        grant.granted_at = before_the_link;
+        grant.include_future_addresses = true;
+    }));
+    let snapshot = base.snapshot();
+    let scoped = |org: &str| viewer(&snapshot, "holder").scoped_to_org(Some(org_id(org)));
+    assert!(scoped("alpha").sees(address_of("plain")));
+    assert!(!scoped("beta").sees(address_of("plain")), "HD39");
+    assert!(viewer(&snapshot, "holder").shows_account(address_of("plain")));
+    // HD10: a contract that its own code linked is not the owner's any more without membership.
+    let contract = everybody().user("owner").contract_link("granted").org("alpha");
+    let disclosed = |world: World| {
+        let snapshot = world.disclosed_to("claimant", Level::Full).snapshot();
+        let settings = PolicySettings {
+            admin_claim_sees_all: false,
+            ..PolicySettings::SPEC
+        };
+        Viewer::new(&snapshot, Some(user_id("claimant")), NOW, &settings).sees(address_of("granted"))
+    };
+    assert!(!disclosed(contract.clone()) && disclosed(contract.member("alpha/rest")));
+}
+
+/// HD7: an address that its owner disclosed to the impersonating administrator is known to the administrator, but only
+/// at level Full.
+#[test]
+fn hd7_an_impersonator_knows_addresses_by_grants_of_disclosure() {
+    for disclosed in [None, Some(Level::Pseudonymous), Some(Level::Full)] {
+        let world = everybody().user("holder").org("alpha");
+        let world = match disclosed {
+            None => world,
+            Some(level) => world.disclosed_to("admin", level),
+        };
+        let snapshot = world.snapshot();
+        let wallet = address_of("holder-wallet");
+        let impersonation = |now| {
+            let impersonation = Impersonation::new(user_id("admin"), org_id("alpha"));
+            Principal::impersonated(&snapshot, user_id("holder"), now, Some(impersonation)).owns(&snapshot, wallet)
+        };
+        let is_known = disclosed == Some(Level::Full);
+        assert_eq!(impersonation(NOW), is_known);
+        assert!(!impersonation(FUTURE), "expired");
+        let restricted = viewer(&snapshot, "holder").restricted_to(user_id("admin"));
+        assert_eq!(restricted.level(wallet).0, disclosed.unwrap_or(Level::Hidden));
+    }
+}
+
+/// R5, A8: a basis ends with its membership or reservation, at the time of the viewer.
 #[test]
 fn grounds_end_with_their_membership_or_reservation() {
     let snapshot = world()
@@ -178,7 +317,7 @@ fn r6_inferred_links_yield_to_proved_ones() {
     assert!(owns(&two_inferred, "forwarder") && owns(&two_inferred, "late"));
 }
 
-/// Spec/30 section 5, HD10: the transaction access of a viewer. Of several grounds, the strongest counts.
+/// Spec/30 section 5, HD10: the transaction access of a viewer. Of several bases, the strongest counts.
 #[test]
 fn hd10_access_by_participation_share_and_administration() {
     let snapshot = everybody()

@@ -16,24 +16,24 @@ use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-const USERS: [&str; 5] = ["u0", "u1", "u2", "u3", "u4"];
-const WALLETS: [&str; 7] = ["w0", "w1", "w2", "w3", "w4", "s0", "s1"];
+pub(super) const USERS: [&str; 5] = ["u0", "u1", "u2", "u3", "u4"];
+pub(super) const WALLETS: [&str; 7] = ["w0", "w1", "w2", "w3", "w4", "s0", "s1"];
 const GROUPS: [&str; 5] = ["a/admins", "a/staff", "a/own", "b/staff", "b/rest"];
-const CONTRACTS: [&str; 5] = ["a-token", "a-plain", "b-token", "b-multi", "nobody's"];
+pub(super) const CONTRACTS: [&str; 5] = ["a-token", "a-plain", "b-token", "b-multi", "nobody's"];
 
 /// The random part of a world: memberships, owners of wallets, and the transactions of one block.
 #[derive(Clone, Debug)]
-struct Scenario {
+pub(super) struct Scenario {
     members: Vec<Vec<&'static str>>,
     owners: Vec<Option<usize>>,
-    transactions: Vec<Tx>,
+    pub(super) transactions: Vec<Tx>,
 }
 
 #[derive(Clone, Debug)]
-struct Tx {
-    name: String,
-    from: &'static str,
-    to: Option<&'static str>,
+pub(super) struct Tx {
+    pub(super) name: String,
+    pub(super) from: &'static str,
+    pub(super) to: Option<&'static str>,
     mentions: &'static str,
     shared_with: Vec<usize>,
     logs: Vec<(&'static str, [&'static str; 3])>,
@@ -71,7 +71,7 @@ fn with_names(prefix: &str, mut transactions: Vec<Tx>) -> Vec<Tx> {
     transactions
 }
 
-fn scenario() -> impl Strategy<Value = Scenario> {
+pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
     (
         prop::collection::vec(prop::collection::vec(select(GROUPS.to_vec()), 0..3), USERS.len()),
         prop::collection::vec(prop::option::of(0..USERS.len()), 5),
@@ -92,7 +92,7 @@ const MULTI: &str = r#"[{"type":"event","name":"Paid","anonymous":false,"inputs"
     {"name":"who","type":"address","indexed":true},{"name":"pair","type":"address[2]","indexed":false}]}]"#;
 
 impl Scenario {
-    fn world(&self) -> World {
+    pub(super) fn world(&self) -> World {
         let own = |index| EventRule {
             topic0: transfer(),
             params: vec![ParamRule {
@@ -202,7 +202,7 @@ impl Scenario {
 }
 
 impl Tx {
-    fn logs(&self) -> Vec<Value> {
+    pub(super) fn logs(&self) -> Vec<Value> {
         let entry = |(emitter, [first, second, third]): &(&str, [&str; 3])| match *emitter {
             // Data without an ABI is not modified [S]. It contains no address here.
             "a-plain" | "nobody's" => log(
@@ -230,7 +230,7 @@ impl Tx {
         self.logs.iter().map(entry).collect()
     }
 
-    fn transaction(&self) -> Value {
+    pub(super) fn transaction(&self) -> Value {
         let mut shown = transaction(&self.name, address_of(self.from), self.to.map(address_of));
         shown["input"] = json!(format!("0xa9059cbb{:x}", word(self.mentions)));
         shown["accessList"] = json!([{ "address": address_of(self.mentions), "storageKeys": [] }]);
@@ -238,7 +238,7 @@ impl Tx {
         shown
     }
 
-    fn receipt(&self) -> Value {
+    pub(super) fn receipt(&self) -> Value {
         json!({
             "blockHash": hash_of("block"), "blockNumber": "0x64", "contractAddress": null, "cumulativeGasUsed": "0xffff",
             "effectiveGasPrice": "0x7", "from": address_of(self.from), "gasUsed": "0x5208", "logs": self.logs(),

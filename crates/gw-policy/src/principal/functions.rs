@@ -1,7 +1,7 @@
 //! Function and parameter rules: which functions of a contract may be called, and with which parameters (spec/20 §5
 //! F1-F3, G7).
 
-use super::target::Principal;
+use super::Principal;
 use crate::snapshot::{Constraint, Contract, FunctionRule, ParamRule, Snapshot};
 use gw_evm::abi::Arguments;
 use gw_types::{Address, DenyReason, OrgId, Timestamp};

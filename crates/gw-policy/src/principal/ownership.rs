@@ -1,12 +1,21 @@
 //! Ownership of addresses: the one predicate of HD13, used for senders, `self`, participation and visibility.
 
+use super::disclosure::disclosed_level;
 use crate::{Snapshot, snapshot::LinkKind};
-use gw_types::{Address, UserId};
+use gw_types::{Address, Level, Timestamp, UserId};
 
-/// Whether `user` knows the owner of the wallet `address` (HD7). Currently only the owner does, since there are no
-/// disclosure grants yet.
-pub(crate) fn knows(snapshot: &Snapshot, user: UserId, address: Address) -> bool {
-    owns(snapshot, user, address)
+/// Whether `user` knows the owner of the wallet `address` (HD7): as the owner, or because the owner disclosed the
+/// address to the user.
+pub(super) fn knows(snapshot: &Snapshot, user: UserId, address: Address, now: Timestamp) -> bool {
+    let is_disclosed = || {
+        let is_member = |org| snapshot.is_member(user, org, now);
+        let level = snapshot
+            .user(user)
+            .filter(|user| !snapshot.is_excluded(user))
+            .and_then(|user| disclosed_level(snapshot, user, is_member, address, now));
+        level == Some(Level::Full)
+    };
+    owns(snapshot, user, address) || is_disclosed()
 }
 
 /// Whether `user` owns `address` (R6).

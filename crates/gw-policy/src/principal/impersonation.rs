@@ -8,11 +8,11 @@
 //! Executions run from an address of the administrator, or from [`Impersonation::NOBODY`], not from the user's: the
 //! called code sees its caller and the caller's balance, and may return both.
 
-use super::permissions::permissions;
-use crate::{
-    snapshot::{Group, Snapshot},
-    visibility::knows,
+use super::{
+    ownership::{knows, owns},
+    permissions::permissions,
 };
+use crate::snapshot::{Group, Snapshot};
 use gw_evm::{Call, CallRequest};
 use gw_types::{Address, OrgId, Timestamp, UserId, address};
 
@@ -50,10 +50,11 @@ impl Impersonation {
     }
 
     /// Replaces the signer of a signed transaction by [`Self::NOBODY`], with nonce 0 and without a gas price, unless
-    /// the administrator knows the signer's owner. Returns whether it replaced the signer.
+    /// the administrator owns the signer's address. Returns whether it replaced the signer. A grant of disclosure does not
+    /// keep the signer: whether it is active cannot be evaluated without a time.
     pub fn hide_signer(&self, snapshot: &Snapshot, call: &mut Call) -> bool {
         let Call::SendRaw(signed) = call else { return false };
-        if knows(snapshot, self.impersonator, signed.sender) {
+        if owns(snapshot, self.impersonator, signed.sender) {
             return false;
         }
         (signed.sender, signed.nonce) = (Self::NOBODY, 0);
@@ -86,7 +87,7 @@ impl Impersonation {
 
     /// Whether the impersonator administers the organization now. The routes decide what a read-only administrator may
     /// ask.
-    pub(super) fn administers(&self, snapshot: &Snapshot, now: Timestamp) -> bool {
+    pub(crate) fn administers(&self, snapshot: &Snapshot, now: Timestamp) -> bool {
         snapshot
             .user(self.impersonator)
             .is_some_and(|impersonator| !snapshot.is_excluded(impersonator))
@@ -108,7 +109,7 @@ impl Impersonation {
     }
 
     /// Whether the administrator knows the owner of the address, or it is the assumed sender.
-    pub(super) fn knows(&self, snapshot: &Snapshot, address: Address) -> bool {
-        self.sender == Some(address) || knows(snapshot, self.impersonator, address)
+    pub(super) fn knows(&self, snapshot: &Snapshot, address: Address, now: Timestamp) -> bool {
+        self.sender == Some(address) || knows(snapshot, self.impersonator, address, now)
     }
 }

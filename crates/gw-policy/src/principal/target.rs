@@ -1,142 +1,13 @@
 //! The status of a target address for one caller (spec/20 §10): public, owned, a contract that the caller has access
 //! to, a reservation, or none of these.
 
-use super::{
-    functions::Functions,
-    impersonation::Impersonation,
-    permissions::{OrgRights, rights_by},
-};
+use super::{Functions, Principal, is_public};
 use crate::{
     settings::PolicySettings,
     snapshot::{Contract, ContractGrant, Group, RetiredContract, SharedInfra, Snapshot},
-    visibility::{is_precompile, owns},
 };
-use gw_types::{Address, Claim, Claims, OrgId, Timestamp, UserId};
+use gw_types::{Address, Claim, Claims, OrgId};
 use std::sync::Arc;
-
-/// The caller of a decision: the user, and the rights in each organization.
-#[derive(Clone, Debug)]
-pub struct Principal {
-    /// The user.
-    pub user: UserId,
-    /// The rights in each organization, ordered by id with the default one last ([`super::rights`]); only those of the
-    /// named organization, if the request names one (HD39).
-    pub rights: Vec<OrgRights>,
-    /// The user's other organizations, whose rights do not count because the request names one (HD39).
-    elsewhere: Vec<OrgId>,
-    /// Whether several organizations have invited the user and the request names none of them (HD32).
-    pub(super) is_undecided: bool,
-    /// The time at which expiry is checked.
-    pub now: Timestamp,
-    /// The impersonation that the call is part of (HD7).
-    impersonation: Option<Impersonation>,
-}
-
-impl Principal {
-    /// The user with all rights at `now`.
-    pub fn new(snapshot: &Snapshot, user: UserId, now: Timestamp) -> Self {
-        Self::impersonated(snapshot, user, now, None)
-    }
-
-    /// The user with the rights that count for an impersonating administrator, too (HD7).
-    pub fn impersonated(
-        snapshot: &Snapshot,
-        user: UserId,
-        now: Timestamp,
-        impersonation: Option<Impersonation>,
-    ) -> Self {
-        let counts =
-            |group: &Group| impersonation.is_none_or(|impersonation| impersonation.counts(snapshot, group, now));
-        let is_undecided = snapshot.is_undecided(user, now);
-        Self {
-            user,
-            rights: rights_by(snapshot, user, now, counts),
-            elsewhere: Vec::new(),
-            is_undecided,
-            now,
-            impersonation,
-        }
-    }
-
-    /// The principal with the rights in the named organization alone (HD39), as if it were the user's only one. `None`
-    /// changes nothing. Own addresses stay own.
-    #[must_use]
-    pub fn restricted_to(mut self, named: Option<OrgId>) -> Self {
-        if let Some(named) = named {
-            let others = self.rights.iter().map(|rights| rights.org).filter(|org| *org != named);
-            self.elsewhere.extend(others);
-            self.rights.retain(|rights| rights.org == named);
-            self.is_undecided = false;
-        }
-        self
-    }
-
-    /// Whether the user is in this organization while the request names another one.
-    pub(super) fn is_elsewhere(&self, org: OrgId) -> bool {
-        self.elsewhere.contains(&org)
-    }
-
-    /// Whether the address is the user's own, as far as an impersonating administrator may know (R6, HD7).
-    pub fn owns(&self, snapshot: &Snapshot, address: Address) -> bool {
-        match self.impersonation {
-            None => owns(snapshot, self.user, address) && self.may_hold(snapshot, address),
-            // The assumed sender counts as the user's own, regardless of its owner.
-            Some(impersonation) if impersonation.sender() == Some(address) => true,
-            Some(impersonation) => {
-                owns(snapshot, self.user, address)
-                    && self.may_hold(snapshot, address)
-                    && impersonation.knows(snapshot, address)
-            }
-        }
-    }
-
-    /// Whether the user may own the address: a contract of an organization that was linked by its own code (ERC-1271)
-    /// belongs to the user only while the user is an active member of that organization (HD10).
-    fn may_hold(&self, snapshot: &Snapshot, address: Address) -> bool {
-        let is_linked_by_key = || {
-            snapshot
-                .links_at(address)
-                .iter()
-                .any(|link| link.user == self.user && !link.contract_wallet)
-        };
-        snapshot
-            .contract(address)
-            .is_none_or(|contract| self.rights_in(contract.org).is_some() || is_linked_by_key())
-    }
-
-    /// Whether the address is the assumed sender of an impersonated send.
-    pub(super) fn assumes(&self, sender: Address) -> bool {
-        self.impersonation
-            .is_some_and(|impersonation| impersonation.sender() == Some(sender))
-    }
-
-    /// Whether an administrator impersonates the user.
-    pub(super) fn is_impersonated(&self) -> bool {
-        self.impersonation.is_some()
-    }
-
-    /// Whether a post-execution violation closed the address to the user (HD28). Own addresses, public ones and grants
-    /// are no exception.
-    pub fn is_closed(&self, snapshot: &Snapshot, address: Address) -> bool {
-        snapshot.is_closed_to(address, Some(self.user), |org| self.rights_in(org).is_some())
-    }
-
-    /// Whether the user administers any organization.
-    pub(super) fn administers_any(&self) -> bool {
-        self.rights.iter().any(|rights| rights.permissions.is_org_admin)
-    }
-
-    /// Keeps the rights in organizations where KYC is completed, which are all of them if the platform completed it.
-    pub(crate) fn retain_verified(&mut self, snapshot: &Snapshot) {
-        let user = self.user;
-        self.rights.retain(|rights| snapshot.is_verified_in(user, rights.org));
-    }
-
-    /// The rights in one organization; `None` without an active membership.
-    pub fn rights_in(&self, org: OrgId) -> Option<&OrgRights> {
-        self.rights.iter().find(|rights| rights.org == org)
-    }
-}
 
 /// The access of a caller to a contract.
 #[derive(Clone, Debug)]
@@ -236,12 +107,7 @@ pub(crate) fn held_grants<'s>(
             let (_, group) = snapshot
                 .active_memberships(principal.user, now)
                 .find(|(membership, _)| membership.group == grant.group)?;
-            let counts = |group: &Arc<Group>| {
-                principal
-                    .impersonation
-                    .is_none_or(|impersonation| impersonation.counts(snapshot, group, now))
-            };
-            (group.org == org && counts(group)).then_some((grant, group))
+            (group.org == org && principal.counts(snapshot, group)).then_some((grant, group))
         })
 }
 
@@ -252,10 +118,10 @@ pub struct TargetStatus<'s> {
     pub closed: bool,
     /// Whether the address is the zero address or a precompile, and not closed.
     pub public: bool,
-    /// Whether the caller owns the address ([`owns`]). The owner of a closed address does not read its state.
+    /// Whether the caller owns the address ([`owns`](super::owns)). The owner of a closed address does not read its state.
     pub owned: bool,
     /// The shared infrastructure at the address. Everybody has access to it, except to its logs, while its code is the
-    /// pinned one. The user of this field has to check the code ([`super::check_pin`], [`super::evaluate_trace`]).
+    /// pinned one. The user of this field has to check the code (`access::check_pin`, `access::evaluate_trace`).
     pub shared: Option<&'s SharedInfra>,
     /// The contract that is registered at the address, by any organization.
     pub contract: Option<&'s Arc<Contract>>,
@@ -317,10 +183,4 @@ pub fn target_status<'s>(
         access: contract.and_then(|contract| contract_access(snapshot, principal, contract, knobs)),
         reserved_in,
     }
-}
-
-/// Whether the address is the zero address or a precompile, which are public to everybody ([S], K2, spec/30 §2.2
-/// grounds 1 and 2).
-pub(super) fn is_public(address: Address) -> bool {
-    address.is_zero() || is_precompile(address)
 }
