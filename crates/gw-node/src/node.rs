@@ -428,19 +428,21 @@ impl Node {
 
     /// Makes a permitted call, or a narrower one; `None` if the gateway answers it without the node. An execution needs
     /// a permit to run untraced ([`NodeError::Unjudged`]).
-    pub async fn permitted(
-        &self,
+    pub fn permitted(
+        self,
         permit: &Permit,
         call: &Call,
         pin: wire::Pin,
         budget: RequestBudget,
-    ) -> Result<Option<SealedAnswer>, NodeError> {
-        if matches!(call, Call::Simulate(_)) && permit.plan() != Plan::Untraced {
-            return Err(NodeError::Unjudged);
-        }
-        match permit.body(call, pin) {
-            Some(body) => self.exchange_one(&body, budget).await.map(Some),
-            None => Ok(None),
+    ) -> impl Future<Output = Result<Option<SealedAnswer>, NodeError>> + Send + use<> {
+        let is_unjudged = matches!(call, Call::Simulate(_)) && permit.plan() != Plan::Untraced;
+        let body = permit.body(call, pin);
+        async move {
+            match body {
+                _ if is_unjudged => Err(NodeError::Unjudged),
+                Some(body) => self.exchange_one(&body, budget).await.map(Some),
+                None => Ok(None),
+            }
         }
     }
 

@@ -29,9 +29,11 @@ mod state;
 mod subscriptions;
 mod telemetry;
 mod test_call;
+mod upstream;
 
 pub use api::api;
 pub use http::router;
 pub use mined::BlockValidator;
 pub use outcome::{DENIAL_CODE, DENIAL_MESSAGE};
 pub use state::{RpcSettings, RpcState};
+pub use upstream::{Authorization, NodeCaller, QueryFailure, Upstream};

@@ -6,12 +6,12 @@ use crate::{
     send::SendContext,
     subscriptions::{ConnectionLimiter, Filters},
     telemetry::RpcMetrics,
+    upstream::Upstream,
 };
 use ::http::StatusCode;
 use gw_evm::CustomMethods;
 use gw_http::HttpContext;
 use gw_journal::Journal;
-use gw_node::Node;
 use gw_policy::PolicySettings;
 use gw_store::Feed;
 use gw_types::Clock;
@@ -117,7 +117,7 @@ impl RpcState {
 }
 
 impl RpcContext {
-    pub(crate) fn node(&self) -> &Arc<Node> {
+    pub(crate) fn upstream(&self) -> &Upstream {
         &self.sends.node
     }
 

@@ -4,7 +4,6 @@ use super::{advance_head_to, block_time, head, logs, resolve_block, trace};
 use crate::{
     call::{AuthorizedCall, CallContext, result_of},
     outcome::RpcOutcome,
-    state::RpcContext,
 };
 use bytes::Bytes;
 use gw_evm::{
@@ -20,29 +19,26 @@ use gw_policy::{
 use gw_types::{Address, DenyReason, U256};
 
 /// Queries the node, and opens its answer under the newest policy (HD20).
-pub(crate) async fn forward(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-) -> Result<Disclosed, RpcOutcome> {
+pub(crate) async fn forward(context: &mut CallContext<'_>) -> Result<Disclosed, RpcOutcome> {
     let state = context.state();
-    if let Call::Logs(filter) = authorized.permit.call() {
+    if let Call::Logs(filter) = context.permit().call() {
         let filter = filter.clone();
-        return logs::logs(context, authorized, &filter).await;
+        return logs::logs(context, &filter).await;
     }
-    if let Call::TraceTransaction(hash) = authorized.permit.call() {
+    if let Call::TraceTransaction(hash) = context.permit().call() {
         let hash = *hash;
-        return trace::trace_transaction(context, authorized, hash).await;
+        return trace::trace_transaction(context, hash).await;
     }
     let head = head(state)?;
     let mut read_block = None;
-    let (pin, authorized) = match block_target(authorized.permit.call()) {
+    let pin = match block_target(context.permit().call()) {
         BlockTarget::State(block) => {
-            let (block, authorized) = resolve_block(context, authorized, block).await?;
+            let block = resolve_block(context, block).await?;
             read_block = Some(ReadBlock {
                 number: block.number,
                 time: block_time(&block),
             });
-            (block.pin(), authorized)
+            block.pin()
         }
         // For callers, no block above the followed head exists. A higher number makes the gateway check for a new head
         // once (decision 41).
@@ -50,38 +46,36 @@ pub(crate) async fn forward(
             advance_head_to(context, number).await?;
             let head = super::head(state)?;
             if number > head.number {
-                context.reauthorize(authorized)?;
                 return Ok(Disclosed::NULL);
             }
-            (head.pin(), authorized)
+            head.pin()
         }
-        BlockTarget::Block(_) | BlockTarget::Head => (head.pin(), authorized),
+        BlockTarget::Block(_) | BlockTarget::Head => head.pin(),
     };
-    let authorized = context.reauthorize(authorized)?;
+    context.renew()?;
     if let Some(block) = read_block {
-        check_historical_ownership(&authorized.snapshot, &authorized.permit, block, authorized.now)
-            .map_err(|reason| authorized.denied(reason))?;
+        check_historical_ownership(context.snapshot(), context.permit(), block, context.now())
+            .map_err(|reason| context.denied(reason))?;
     }
-    let (sealed, authorized) = match authorized.permit.requires_code_pin() {
+    let sealed = match context.permit().requires_code_pin() {
         None => {
-            let call = authorized.permit.call().clone();
-            let (answer, authorized) = ask_about_followed_blocks(context, authorized, &call, pin).await?;
-            (answer.unwrap_or_else(null_answer), authorized)
+            let call = context.permit().call().clone();
+            let answer = ask_about_followed_blocks(context, &call, pin).await?;
+            answer.unwrap_or_else(null_answer)
         }
         Some(address) => {
-            let (code, sealed, authorized) = ask_with_code(context, authorized, address, pin).await?;
-            if let Err(broken) = check_pin(&authorized.snapshot, address, &code) {
+            let (code, sealed) = ask_with_code(context, address, pin).await?;
+            if let Err(broken) = check_pin(context.snapshot(), address, &code) {
                 if head.hash == pin.hash {
                     state.code_pins.report(state, broken.into_iter().collect());
                 }
-                return without_shared_tag(&authorized, code);
+                return without_shared_tag(context, code);
             }
-            (sealed, authorized)
+            sealed
         }
     };
     open_answer(
-        state,
-        &authorized,
+        context,
         &head,
         read_block.map_or(head.number, |block| block.number),
         sealed,
@@ -138,16 +132,11 @@ fn budget(call: &Call) -> RequestBudget {
 }
 
 /// Queries the node for one call. The body is written from the typed call.
-async fn ask_node(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-    call: &Call,
-    pin: Pin,
-) -> Result<(Sealed<RawJson>, AuthorizedCall), RpcOutcome> {
+async fn ask_node(context: &mut CallContext<'_>, call: &Call, pin: Pin) -> Result<Sealed<RawJson>, RpcOutcome> {
     if let Call::Nonce(address, BlockId::Tag(BlockTag::Pending)) = call {
-        return pending_nonce(context, authorized, *address, pin).await;
+        return pending_nonce(context, *address, pin).await;
     }
-    context.query_permitted(authorized, call, pin, budget(call)).await
+    context.query_permitted(call, pin, budget(call)).await
 }
 
 /// The nonce for the next transaction of the account's owner. Code that runs as a wallet uses nonces as well, for the
@@ -155,23 +144,22 @@ async fn ask_node(
 /// that runs code gets the nonce of the validated block.
 async fn pending_nonce(
     context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
     address: Address,
     pin: Pin,
-) -> Result<(Sealed<RawJson>, AuthorizedCall), RpcOutcome> {
+) -> Result<Sealed<RawJson>, RpcOutcome> {
     let nonce = |block| {
-        authorized
-            .permit
+        context
+            .permit()
             .body(&Call::Nonce(address, block), pin)
             .ok_or(RpcOutcome::Internal)
     };
     let pending = BlockId::Tag(BlockTag::Pending);
     let calls = [wire::pending_code(address), nonce(pending)?, nonce(BlockId::LATEST)?];
     let query = |node: Node, _: &AuthorizedCall| async move { node.batch(&calls, RequestBudget::Lookup).await };
-    let (answers, authorized) = context.query(authorized, query).await?;
+    let answers = context.query(query).await?;
     let results = answers.into_iter().map(result_of).collect::<Result<Vec<_>, _>>()?;
     let [code, pending, validated] = <[_; 3]>::try_from(results).map_err(|_| RpcOutcome::Internal)?;
-    Ok((if view::runs_no_code(&code) { pending } else { validated }, authorized))
+    Ok(if view::runs_no_code(&code) { pending } else { validated })
 }
 
 /// The most queries to the node while its answer names blocks that the gateway does not follow.
@@ -182,19 +170,16 @@ const MAX_ATTEMPTS: u32 = 2;
 /// `None` if the second answer names such a block, too: for callers it does not exist.
 pub(super) async fn ask_about_followed_blocks(
     context: &mut CallContext<'_>,
-    mut authorized: AuthorizedCall,
     call: &Call,
     pin: Pin,
-) -> Result<(Option<Sealed<RawJson>>, AuthorizedCall), RpcOutcome> {
+) -> Result<Option<Sealed<RawJson>>, RpcOutcome> {
     for _ in 0..MAX_ATTEMPTS {
-        let (answer, renewed) = ask_node(context, authorized, call, pin).await?;
-        let is_followed = names_followed_blocks(context, &answer).await?;
-        authorized = context.reauthorize(renewed)?;
-        if is_followed {
-            return Ok((Some(answer), authorized));
+        let answer = ask_node(context, call, pin).await?;
+        if names_followed_blocks(context, &answer).await? {
+            return Ok(Some(answer));
         }
     }
-    Ok((None, authorized))
+    Ok(None)
 }
 
 /// Whether every block in the answer is the followed head or an ancestor of it. If one is not, the head is renewed and
@@ -203,7 +188,7 @@ async fn names_followed_blocks(context: &mut CallContext<'_>, answer: &Sealed<Ra
     let Some(blocks) = view::referenced_blocks(answer) else {
         return Ok(false);
     };
-    let node = context.state().node();
+    let node = context.state().upstream();
     let follows_all = async || {
         for (number, hash) in &blocks {
             if !node.follows(*number, *hash).await? {
@@ -230,49 +215,47 @@ pub(super) fn null_answer() -> Sealed<RawJson> {
 /// Queries the node about a shared contract and for its code, in one batch and at one block (X6).
 async fn ask_with_code(
     context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
     address: Address,
     pin: Pin,
-) -> Result<(Sealed<RawJson>, Sealed<RawJson>, AuthorizedCall), RpcOutcome> {
+) -> Result<(Sealed<RawJson>, Sealed<RawJson>), RpcOutcome> {
     let code = wire::body(&Call::Code(address, BlockId::LATEST), pin).ok_or(RpcOutcome::Internal)?;
-    let call = authorized.permit.call();
+    let call = context.permit().call();
     let (body, budget) = (
-        authorized.permit.body(call, pin).ok_or(RpcOutcome::Internal)?,
+        context.permit().body(call, pin).ok_or(RpcOutcome::Internal)?,
         budget(call),
     );
     let query = |node: Node, _: &AuthorizedCall| async move { node.batch(&[code, body], budget).await };
-    let (answers, authorized) = context.query(authorized, query).await?;
+    let answers = context.query(query).await?;
     let mut answers = answers.into_iter();
     let (Some(code), Some(answer), None) = (answers.next(), answers.next(), answers.next()) else {
         return Err(RpcOutcome::Internal);
     };
     let answer = result_of(answer)?;
-    Ok((result_of(code)?, answer, authorized))
+    Ok((result_of(code)?, answer))
 }
 
 /// D3: the answer for an unregistered contract, as if the address had no shared tag.
-fn without_shared_tag(authorized: &AuthorizedCall, code: Sealed<RawJson>) -> Result<Disclosed, RpcOutcome> {
-    match authorized.permit.call() {
+fn without_shared_tag(context: &CallContext<'_>, code: Sealed<RawJson>) -> Result<Disclosed, RpcOutcome> {
+    match context.permit().call() {
         Call::Balance(..) | Call::Nonce(..) => Ok(Disclosed::ZERO),
         Call::Code(..) if view::is_no_code(&code) => Ok(Disclosed::NO_BYTES),
-        _ => Err(authorized.denied(DenyReason::CodehashMismatch)),
+        _ => Err(context.denied(DenyReason::CodehashMismatch)),
     }
 }
 
 /// Opens an answer about the state at block `block_number`.
 fn open_answer(
-    state: &RpcContext,
-    authorized: &AuthorizedCall,
+    context: &CallContext<'_>,
     head: &Head,
     block_number: u64,
     sealed: Sealed<RawJson>,
 ) -> Result<Disclosed, RpcOutcome> {
-    let viewer = authorized.viewer(state);
+    let viewer = context.viewer();
     let published = viewer
         .knobs()
         .hide_base_fee
         .then(|| view::published_price(head.gas_price));
-    Ok(match authorized.permit.call() {
+    Ok(match context.permit().call() {
         Call::Plain(Method::Syncing) => view::syncing(sealed),
         Call::Plain(Method::ProtocolVersion) => view::text(sealed),
         // HIDE_BASE_FEE: the price minus the tip is the base fee.
@@ -294,7 +277,7 @@ fn open_answer(
         Call::Balance(address, _) => view::balance(&viewer, *address, block_number, sealed),
         Call::Nonce(address, _) => view::nonce(&viewer, *address, block_number, sealed),
         Call::Code(address, _) => view::code(&viewer, *address, block_number, sealed)
-            .ok_or_else(|| authorized.denied(DenyReason::ContractNotPermitted))?,
+            .ok_or_else(|| context.denied(DenyReason::ContractNotPermitted))?,
         Call::Simulate(_) => view::untraced_call_result(sealed),
         Call::Storage { address, slot, .. } => view::storage(&viewer, *address, *slot, block_number, sealed),
         Call::Proof { address, .. } => view::proof(&viewer, *address, block_number, sealed),
@@ -305,7 +288,7 @@ fn open_answer(
         Call::BlockTransactionCount(_) => view::block_transaction_count(&viewer, sealed),
         Call::BlockReceipts(_) => view::block_receipts(&viewer, sealed),
         // Answered by another module, or not at all.
-        _ => return Err(authorized.denied(DenyReason::MethodNotAllowed)),
+        _ => return Err(context.denied(DenyReason::MethodNotAllowed)),
     })
 }
 

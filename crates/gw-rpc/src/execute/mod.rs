@@ -13,11 +13,7 @@ pub(crate) use local::{local, metadata};
 pub(crate) use passthrough::passthrough;
 pub(crate) use simulate::{evaluate_run, execution_rejected, reevaluate_run, simulate, trace_failure};
 
-use crate::{
-    call::{AuthorizedCall, CallContext},
-    outcome::RpcOutcome,
-    state::RpcContext,
-};
+use crate::{call::CallContext, outcome::RpcOutcome, state::RpcContext};
 use gw_evm::BlockId;
 use gw_node::{Block, Head, NodeError};
 use gw_policy::{
@@ -29,41 +25,32 @@ use std::sync::Arc;
 
 /// The followed head: what `latest` means for this call (X3, decision 41).
 pub(crate) fn head(state: &RpcContext) -> Result<Arc<Head>, RpcOutcome> {
-    state.node().head().ok_or(RpcOutcome::NodeUnreachable)
+    state.upstream().head().ok_or(RpcOutcome::NodeUnreachable)
 }
 
 /// The block at which the call reads state. Numbers and hashes have passed the history check (H1).
 ///
 /// # Errors
 /// An error like the node's own, if there is no such block.
-async fn resolve_block(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-    block: BlockId,
-) -> Result<(Block, AuthorizedCall), RpcOutcome> {
+async fn resolve_block(context: &mut CallContext<'_>, block: BlockId) -> Result<Block, RpcOutcome> {
     if let BlockId::Tag(gw_evm::BlockTag::Latest | gw_evm::BlockTag::Pending) = block {
-        return Ok((head(context.state())?.block, authorized));
+        return Ok(head(context.state())?.block);
     }
-    let (resolved, authorized) = context
-        .query(authorized, |node, _| async move { node.block(block).await })
-        .await?;
-    let resolved = resolved.ok_or_else(|| {
+    let resolved = context.query(|node, _| async move { node.block(block).await }).await?;
+    resolved.ok_or_else(|| {
         let error = RawError {
             code: -32000,
             message: String::new(),
             data: None,
         };
         RpcOutcome::NodeError(node_error(ErrorContext::Other, Sealed::new(error)))
-    })?;
-    Ok((resolved, authorized))
+    })
 }
 
 /// Follows the chain up to this block, if the node has it (decision 41).
 async fn advance_head_to(context: &mut CallContext<'_>, number: u64) -> Result<(), RpcOutcome> {
-    let node = Arc::clone(context.state().node());
-    context
-        .follow_chain(async move { node.advance_head_to(number).await })
-        .await
+    let upstream = context.state().upstream();
+    context.follow_chain(upstream.advance_head_to(number)).await
 }
 
 fn block_time(block: &Block) -> Timestamp {

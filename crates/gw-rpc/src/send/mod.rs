@@ -17,12 +17,8 @@ mod rows;
 pub use compliance::{ComplianceCheck, NoComplianceRules, PermittedSend};
 pub use recover::resolve_intents;
 
-use crate::{
-    call::{AuthorizedCall, CallContext},
-    outcome::RpcOutcome,
-};
+use crate::{call::CallContext, outcome::RpcOutcome, upstream::Upstream};
 use gw_journal::Journal;
-use gw_node::Node;
 use gw_policy::{
     Disclosed, PolicySettings,
     view::{self, RunLog},
@@ -36,7 +32,7 @@ use tokio_util::task::TaskTracker;
 #[derive(Clone, Debug)]
 pub struct SendContext {
     /// The node.
-    pub node: Arc<Node>,
+    pub node: Upstream,
     /// The policy store, which holds reservations, visibility and links.
     pub store: Store,
     /// The feed of the newest policy.
@@ -64,10 +60,9 @@ pub(crate) struct Effects {
 ///
 /// # Errors
 /// The outcome that the send would have.
-pub(crate) async fn simulate(context: &mut CallContext<'_>, authorized: AuthorizedCall) -> Result<Effects, RpcOutcome> {
-    let prepared = prepare::prepare(context, authorized).await?;
-    let (authorized, verdict) = prepared.run();
-    let viewer = authorized.viewer(context.state());
+pub(crate) async fn simulate(context: &mut CallContext<'_>) -> Result<Effects, RpcOutcome> {
+    let prepared = prepare::prepare(context).await?;
+    let (viewer, verdict) = (context.viewer(), prepared.run());
     Ok(Effects {
         trace: view::call_tree(&viewer, verdict),
         logs: view::run_logs(&viewer, verdict),
@@ -75,9 +70,9 @@ pub(crate) async fn simulate(context: &mut CallContext<'_>, authorized: Authoriz
 }
 
 /// Executes a permitted send. The outcome is the transaction hash, or a rejection.
-pub(crate) async fn send(context: &mut CallContext<'_>, authorized: AuthorizedCall) -> RpcOutcome {
+pub(crate) async fn send(context: &mut CallContext<'_>) -> RpcOutcome {
     let steps = async {
-        let prepared = prepare::prepare(context, authorized).await?;
+        let prepared = prepare::prepare(context).await?;
         forward::submit_recorded(context, prepared).await
     };
     match steps.await {

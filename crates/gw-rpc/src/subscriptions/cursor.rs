@@ -1,7 +1,7 @@
 //! The position of a filter or a subscription in the chain, and the updates since then, as its owner may see them.
 
 use crate::{
-    call::{CallContext, RpcCall},
+    call::{ReadContext, RpcCall},
     execute,
     outcome::RpcOutcome,
     request::RequestContext,
@@ -58,8 +58,8 @@ impl LogCursor {
     ///
     /// # Errors
     /// The outcome for a node that does not answer.
-    pub(crate) async fn begin(context: &mut CallContext<'_>, topic: Topic) -> Result<Self, RpcOutcome> {
-        let recent_blocks = recent_blocks(context).await?;
+    pub(crate) async fn begin(context: &mut ReadContext<'_>, topic: Topic) -> Result<Self, RpcOutcome> {
+        let recent_blocks = context.recent_blocks().await?;
         let next = recent_blocks.end();
         Ok(Self {
             topic,
@@ -83,8 +83,8 @@ impl LogCursor {
     ///
     /// # Errors
     /// The denial of the read, or the outcome for a node that does not answer.
-    pub(crate) async fn poll(&mut self, context: &mut CallContext<'_>) -> Result<Updates, RpcOutcome> {
-        let recent_blocks = recent_blocks(context).await?;
+    pub(crate) async fn poll(&mut self, context: &mut ReadContext<'_>) -> Result<Updates, RpcOutcome> {
+        let recent_blocks = context.recent_blocks().await?;
         let from = recent_blocks.resume(&self.recent_blocks, self.next);
         let updates = match self.topic.clone() {
             Topic::Heads => {
@@ -156,14 +156,10 @@ impl LogCursor {
     }
 }
 
-async fn recent_blocks(context: &mut CallContext<'_>) -> Result<Arc<RecentBlocks>, RpcOutcome> {
-    context.follow_chain(context.state().node().recent_blocks()).await
-}
-
 /// Reads the owner's `eth_getLogs` for these blocks. If one answer cannot hold the rows, the read covers fewer blocks,
 /// and the next poll reads the rest.
 async fn read_logs(
-    context: &mut CallContext<'_>,
+    context: &mut ReadContext<'_>,
     filter: &LogFilter,
     blocks: std::ops::Range<u64>,
 ) -> Result<LogRead, RpcOutcome> {
@@ -198,8 +194,7 @@ async fn read_logs(
             ..filter.clone()
         };
         let read = RpcCall::for_read(state, request, Method::GetLogs, Call::Logs(filter));
-        let authorized = read.authorize()?;
-        match execute::forward(&mut context.for_call(&read), authorized).await {
+        match execute::forward(&mut context.authorize(&read)?).await {
             Ok(answer) => {
                 return Ok(LogRead {
                     rows: Ok(view::log_rows(&answer)),
@@ -247,14 +242,11 @@ fn block_read(state: &Arc<RpcContext>, request: &Arc<RequestContext>, block: Blo
 ///
 /// # Errors
 /// The denial of the read, or the outcome for a node that does not answer.
-pub(crate) async fn header(context: &mut CallContext<'_>, hash: B256) -> Result<Option<Disclosed>, RpcOutcome> {
+pub(crate) async fn header(context: &mut ReadContext<'_>, hash: B256) -> Result<Option<Disclosed>, RpcOutcome> {
     let block = BlockId::Hash {
         hash,
         require_canonical: false,
     };
     let read = block_read(context.state(), context.request(), block);
-    let authorized = read.authorize()?;
-    Ok(view::header(
-        &execute::forward(&mut context.for_call(&read), authorized).await?,
-    ))
+    Ok(view::header(&execute::forward(&mut context.authorize(&read)?).await?))
 }

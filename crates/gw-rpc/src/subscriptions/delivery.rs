@@ -6,7 +6,7 @@ use super::{
     send_queue::CloseReason,
 };
 use crate::{
-    call::CallContext,
+    call::ReadContext,
     outcome::{RpcOutcome, SubscriptionError},
     record::{CallRecord, CallRecorder},
 };
@@ -111,7 +111,7 @@ impl Subscriptions {
 /// Delivers to all subscriptions of a connection until it ends.
 pub(crate) async fn deliver(connection: &Arc<Connection>) {
     let state = connection.state();
-    let mut moves = state.node().head_moves();
+    let mut moves = state.upstream().head_moves();
     loop {
         let mut is_paused = false;
         for subscription in connection.subscriptions().active() {
@@ -135,7 +135,7 @@ async fn deliver_one(connection: &Arc<Connection>, subscription: &Subscription) 
         return true;
     };
     // Without a head there are no updates; the next head wakes this task.
-    if state.node().head().is_none() {
+    if state.upstream().head().is_none() {
         return true;
     }
     let mut record = CallRecord::default();
@@ -147,12 +147,12 @@ async fn deliver_one(connection: &Arc<Connection>, subscription: &Subscription) 
         && let Ok(authorized) = read.authorize()
         && authorized
             .key_id(state)
-            .is_ok_and(|key| state.breakers.is_open(key, authorized.now))
+            .is_ok_and(|key| state.breakers.is_open(key, authorized.now()))
     {
         return false;
     }
     let next = cursor.next();
-    let context = &mut CallContext::new(&read, &mut record);
+    let context = &mut ReadContext::new(state, &request, &mut record);
     let notifications = match cursor.poll(context).await {
         Ok(updates) => notifications(context, subscription.id, updates).await,
         Err(outcome) => Err(outcome),
@@ -199,7 +199,7 @@ const DELIVERY: &str = "eth_subscription";
 
 /// One notification per row or block.
 async fn notifications(
-    context: &mut CallContext<'_>,
+    context: &mut ReadContext<'_>,
     id: SubscriptionId,
     updates: Updates,
 ) -> Result<Vec<String>, RpcOutcome> {

@@ -41,12 +41,12 @@ impl Owner {
     /// The denial of anonymous callers.
     pub(crate) fn for_call(authorized: &AuthorizedCall) -> Result<Self, RpcOutcome> {
         let user = authorized
-            .permit
+            .permit()
             .user()
             .ok_or_else(|| authorized.denied(DenyReason::AuthRequired))?;
         Ok(Self {
             user,
-            org: authorized.permit.org(),
+            org: authorized.permit().org(),
         })
     }
 }
@@ -76,8 +76,8 @@ impl Filters {
         cursor: LogCursor,
         authorized: &AuthorizedCall,
     ) -> Result<(), SubscriptionError> {
-        let now = authorized.now;
-        let basis = MembershipBasis::current(&authorized.snapshot, owner.user, owner.org, now);
+        let now = authorized.now();
+        let basis = MembershipBasis::current(authorized.snapshot(), owner.user, owner.org, now);
         let mut filters = self.filters();
         filters.retain(|_, filter| !filter.is_idle(now));
         let own_count = filters
@@ -115,7 +115,7 @@ impl Filters {
             .and_then(|id| filters.get_mut(&id))
             .filter(|filter| filter.is_available_to(owner, authorized));
         let filter = filter.ok_or(SubscriptionError::NoFilter)?;
-        filter.used = authorized.now;
+        filter.used = authorized.now();
         Ok(Arc::clone(&filter.cursor))
     }
 
@@ -132,8 +132,8 @@ impl Filters {
 impl Filter {
     fn is_available_to(&self, owner: Owner, authorized: &AuthorizedCall) -> bool {
         self.owner == owner
-            && !self.is_idle(authorized.now)
-            && self.basis.holds(&authorized.snapshot, owner.user, authorized.now)
+            && !self.is_idle(authorized.now())
+            && self.basis.holds(authorized.snapshot(), owner.user, authorized.now())
     }
 
     fn is_idle(&self, now: Timestamp) -> bool {
@@ -143,14 +143,16 @@ impl Filter {
 
 /// Answers a permitted call about filters and subscriptions. A filter belongs to its owner, a subscription to its
 /// connection.
-pub(crate) async fn answer(
-    context: &mut CallContext<'_>,
-    authorized: &AuthorizedCall,
-) -> Result<Disclosed, RpcOutcome> {
-    let Call::Subscription(call) = authorized.permit.call() else {
+pub(crate) async fn answer(context: &mut CallContext<'_>) -> Result<Disclosed, RpcOutcome> {
+    let Call::Subscription(call) = context.permit().call() else {
         return Err(RpcOutcome::Internal);
     };
-    let (state, request, owner) = (context.state(), context.request(), Owner::for_call(authorized)?);
+    let call = call.clone();
+    let (state, request, owner) = (
+        context.state(),
+        context.request(),
+        Owner::for_call(context.authorized())?,
+    );
     let message = || {
         request
             .message
@@ -158,15 +160,15 @@ pub(crate) async fn answer(
             .ok_or(RpcOutcome::Subscription(SubscriptionError::NoConnection))
     };
     match call {
-        SubscriptionCall::NewFilter(filter) => create(context, authorized, owner, Topic::Logs(filter.clone())).await,
-        SubscriptionCall::NewBlockFilter => create(context, authorized, owner, Topic::Heads).await,
+        SubscriptionCall::NewFilter(filter) => create(context, owner, Topic::Logs(filter)).await,
+        SubscriptionCall::NewBlockFilter => create(context, owner, Topic::Heads).await,
         SubscriptionCall::Changes(id) => {
             let cursor = state
                 .filters
-                .find(*id, owner, authorized)
+                .find(id, owner, context.authorized())
                 .map_err(RpcOutcome::Subscription)?;
             let mut cursor = cursor.lock().await;
-            Ok(match cursor.poll(context).await? {
+            Ok(match cursor.poll(&mut context.reads()).await? {
                 Updates::Logs(rows) => view::log_array(&rows),
                 Updates::Blocks(hashes) => view::local::hashes(&hashes),
             })
@@ -174,31 +176,30 @@ pub(crate) async fn answer(
         SubscriptionCall::Logs(id) => {
             let cursor = state
                 .filters
-                .find(*id, owner, authorized)
+                .find(id, owner, context.authorized())
                 .map_err(RpcOutcome::Subscription)?;
             let topic = cursor.lock().await.topic.clone();
             let Topic::Logs(filter) = topic else {
                 return Err(RpcOutcome::Subscription(SubscriptionError::NoFilter));
             };
             let read = RpcCall::for_read(state, request, Method::GetLogs, Call::Logs(filter));
-            let authorized = read.authorize()?;
-            execute::forward(&mut context.for_call(&read), authorized).await
+            execute::forward(&mut context.reads().authorize(&read)?).await
         }
         SubscriptionCall::Uninstall(id) => {
-            let removed = state.filters.remove(*id, owner, authorized);
+            let removed = state.filters.remove(id, owner, context.authorized());
             Ok(if removed { Disclosed::TRUE } else { Disclosed::FALSE })
         }
         SubscriptionCall::Subscribe(topic) => {
             let message = message()?;
             // A caller who may not read the topic gets the denial of that read now.
-            LogCursor::underlying_read(state, request, topic).authorize()?;
-            let cursor = LogCursor::begin(context, topic.clone()).await?;
+            LogCursor::underlying_read(state, request, &topic).authorize()?;
+            let cursor = LogCursor::begin(&mut context.reads(), topic).await?;
             let id = fresh_id(state);
             message.subscribe(id, cursor).map_err(RpcOutcome::Subscription)?;
             Ok(view::local::live_id(id))
         }
         SubscriptionCall::Unsubscribe(id) => {
-            if message()?.unsubscribe(*id) {
+            if message()?.unsubscribe(id) {
                 Ok(Disclosed::TRUE)
             } else {
                 Err(RpcOutcome::Subscription(SubscriptionError::NoSubscription))
@@ -207,20 +208,15 @@ pub(crate) async fn answer(
     }
 }
 
-async fn create(
-    context: &mut CallContext<'_>,
-    authorized: &AuthorizedCall,
-    owner: Owner,
-    topic: Topic,
-) -> Result<Disclosed, RpcOutcome> {
+async fn create(context: &mut CallContext<'_>, owner: Owner, topic: Topic) -> Result<Disclosed, RpcOutcome> {
     let state = context.state();
     // A caller who may not read the topic gets the denial of that read now.
     LogCursor::underlying_read(state, context.request(), &topic).authorize()?;
-    let cursor = LogCursor::begin(context, topic).await?;
+    let cursor = LogCursor::begin(&mut context.reads(), topic).await?;
     let id = fresh_id(state);
     state
         .filters
-        .insert(id, owner, cursor, authorized)
+        .insert(id, owner, cursor, context.authorized())
         .map_err(RpcOutcome::Subscription)?;
     Ok(view::local::live_id(id))
 }
