@@ -11,12 +11,13 @@
 //! any new block does, before the node is used. A node of another chain is never used.
 
 use crate::{
-    Block, Head, Node, NodeError, RequestBudget,
     endpoint::Endpoint,
-    head::{self, CHAIN_ID_QUERY, HEAD_QUERY},
+    error::NodeError,
+    head::{self, Block, CHAIN_ID_QUERY, HEAD_QUERY, Head},
     message::Answer,
-    node::Shared,
+    node::{Node, Shared},
     probe,
+    transport::RequestBudget,
 };
 use bytes::Bytes;
 use std::{

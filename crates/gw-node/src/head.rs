@@ -3,7 +3,7 @@
 //! Invariant: a head that could not be confirmed is not published. The follower publishes its failure, so that readers
 //! need no clock.
 
-use crate::{NodeError, message::Answer};
+use crate::{error::NodeError, message::Answer};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use gw_evm::wire::Pin;

@@ -4,7 +4,7 @@
 //! Invariant: a result that leaves this module is one complete JSON text; anything else is [`NodeError::Unparsable`]
 //! and never reaches a client (spec/20 B20).
 
-use crate::NodeError;
+use crate::error::NodeError;
 use bytes::Bytes;
 use gw_policy::sealed::{RawError, RawJson, Sealed};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};

@@ -6,10 +6,13 @@
 //! node answers other queries, is [`Unreadable`]; a node that does not answer is an error.
 
 use crate::{
-    Answer, Block, NoTrace, Node, NodeError, RequestBudget,
-    head::{self, HEAD_QUERY, parse, read_block, to_u64},
-    message::read_batch,
+    error::NodeError,
+    head::{self, Block, HEAD_QUERY, parse, read_block, to_u64},
+    message::{Answer, read_batch},
+    node::Node,
     probe,
+    trace::NoTrace,
+    transport::RequestBudget,
 };
 use gw_evm::{
     trace::{Change, Trace, TraceError, changed, emitters, made, touched},

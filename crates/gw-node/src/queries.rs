@@ -2,8 +2,11 @@
 //! caller.
 
 use crate::{
-    Answer, Block, Node, NodeError, RequestBudget,
-    head::{parse, read_block, to_u64},
+    error::NodeError,
+    head::{Block, parse, read_block, to_u64},
+    message::Answer,
+    node::Node,
+    transport::RequestBudget,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{

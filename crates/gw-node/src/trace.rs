@@ -2,11 +2,12 @@
 //! supports.
 
 use crate::{
-    Answer, Node, NodeError, RequestBudget,
+    error::{Failure, NodeError},
     head::{parse, to_u64},
-    message::read_batch,
-    node::Failure,
+    message::{Answer, read_batch},
+    node::Node,
     probe,
+    transport::RequestBudget,
 };
 use gw_evm::{
     CallRequest,
