@@ -4,12 +4,11 @@ use crate::{
     config::NodeConfig,
     endpoint::Endpoint,
     error::NodeError,
-    failover,
-    head::{self, CHAIN_ID_QUERY},
-    message,
+    failover, head, message,
     node::{Node, Shared},
     transport::RequestBudget,
 };
+use gw_evm::wire;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -97,10 +96,9 @@ const fn position(index: usize) -> usize {
 }
 
 async fn chain_id(endpoint: &Endpoint) -> Result<u64, NodeError> {
-    let (method, params) = CHAIN_ID_QUERY;
     let body = endpoint
         .transport
-        .exchange(message::single(method, params), RequestBudget::Fact, None, None)
+        .exchange(message::single(&wire::chain_id()), RequestBudget::Fact, None, None)
         .await?;
     head::read_chain_id(Some(&message::read_single(&body)?))
 }

@@ -289,7 +289,7 @@ impl Node {
     }
 
     async fn exchange_one(&self, call: &UpstreamCall, budget: RequestBudget) -> Result<SealedAnswer, NodeError> {
-        let body = self.read(message::single(&call.method, &call.params), budget).await?;
+        let body = self.read(message::single(call), budget).await?;
         message::read_single(&body).map(Answer::sealed)
     }
 
@@ -298,7 +298,7 @@ impl Node {
     pub async fn send(&self, call: &UpstreamCall, resend: RetryPolicy) -> Result<SealedAnswer, NodeError> {
         require_no_execution(call)?;
         let node = self.pinned_to(self.index());
-        let body = message::single(&call.method, &call.params);
+        let body = message::single(call);
         let answer = match node.post(body.clone(), RequestBudget::Forward).await {
             Err(error)
                 if resend == RetryPolicy::IfUnheard
@@ -324,20 +324,16 @@ impl Node {
 
     /// Makes several calls in one exchange; returns the whole body of the answers, for [`message::read_batch`].
     pub(crate) async fn exchange(&self, calls: &[UpstreamCall], budget: RequestBudget) -> Result<Bytes, NodeError> {
-        self.read(
-            message::batch(calls.iter().map(|call| (&*call.method, call.params.as_str()))),
-            budget,
-        )
-        .await
+        self.read(message::batch(calls), budget).await
     }
 
-    /// Makes the gateway's own queries, with fixed or typed parameters.
+    /// Makes the gateway's own queries.
     pub(crate) async fn ask(
         &self,
-        calls: &[(&str, &str)],
+        calls: &[UpstreamCall],
         budget: RequestBudget,
     ) -> Result<Vec<Answer<Bytes>>, NodeError> {
-        let body = self.read(message::batch(calls.iter().copied()), budget).await?;
+        let body = self.exchange(calls, budget).await?;
         Ok(message::read_batch(&body, calls.len())?
             .into_iter()
             .map(|answer| answer.slice_from(&body))
