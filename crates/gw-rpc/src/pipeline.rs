@@ -29,8 +29,8 @@ pub(crate) struct CallAdmission {
 
 /// Answers one call and records it. Each step may reject the call; the later steps are skipped then.
 ///
-/// The steps that run once per HTTP request come before, in `http`: size, encoding, token, depth, duplicates, envelope,
-/// batch.
+/// The steps that run once per request come before, in `http` and `dispatch`: size, encoding, token, depth, duplicates,
+/// envelope, batch.
 pub(crate) async fn answer(
     state: &Arc<RpcContext>,
     request: &Arc<RequestContext>,
@@ -104,7 +104,7 @@ pub(crate) async fn answer(
         // Filters and subscriptions: the owner is checked, then the underlying read is authorized as if the caller made
         // it.
         Plan::Subscription => {
-            let answer = subscriptions::filters::answer(&mut context).await;
+            let answer = subscriptions::answer(&mut context).await;
             recorder.finish(into_outcome(answer), false).await
         }
         Plan::Simulate | Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Local | Plan::ZeroQuantity => {

@@ -5,9 +5,11 @@
 //! authorization, a query borrows the context mutably and renews the authorization in place, so no viewer from before
 //! a query can open its answer (`crate::upstream` has the proof).
 
-use super::{AuthorizedCall, RpcCall};
+use super::{
+    AuthorizedCall, RpcCall,
+    failure::{trace_failure, upstream_failure},
+};
 use crate::{
-    execute::{trace_failure, upstream_failure},
     outcome::RpcOutcome,
     record::CallRecord,
     request::RequestContext,

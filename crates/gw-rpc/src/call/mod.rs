@@ -1,8 +1,10 @@
 //! One JSON-RPC call and its authorization, which is renewed whenever the policy has changed (HD20).
 
 mod context;
+mod failure;
 
 pub(crate) use context::{CallContext, ReadContext, result_of};
+pub(crate) use failure::upstream_failure;
 
 use crate::{
     limits::{Execution, LimitKey},

@@ -67,7 +67,7 @@ pub(crate) async fn forward(context: &mut CallContext<'_>) -> Result<Disclosed, 
             let (code, sealed) = ask_with_code(context, address, pin).await?;
             if let Err(broken) = check_pin(context.snapshot(), address, &code) {
                 if head.hash == pin.hash {
-                    state.code_pins.report(state, broken.into_iter().collect());
+                    state.report_broken_pins(broken.into_iter().collect());
                 }
                 return without_shared_tag(context, code);
             }

@@ -11,16 +11,16 @@ mod trace;
 pub(crate) use forward::forward;
 pub(crate) use local::{local, metadata};
 pub(crate) use passthrough::passthrough;
-pub(crate) use simulate::{evaluate_run, execution_rejected, reevaluate_run, simulate, trace_failure};
+pub(crate) use simulate::{evaluate_run, execution_rejected, reevaluate_run, simulate};
 
 use crate::{call::CallContext, outcome::RpcOutcome, state::RpcContext};
 use gw_evm::BlockId;
-use gw_node::{Block, Head, NodeError};
+use gw_node::{Block, Head};
 use gw_policy::{
     sealed::{RawError, Sealed},
     view::{ErrorContext, node_error},
 };
-use gw_types::{DenyReason, Timestamp};
+use gw_types::Timestamp;
 use std::sync::Arc;
 
 /// The followed head: what `latest` means for this call (X3, decision 41).
@@ -55,24 +55,4 @@ async fn advance_head_to(context: &mut CallContext<'_>, number: u64) -> Result<(
 
 fn block_time(block: &Block) -> Timestamp {
     Timestamp::from_secs(i64::try_from(block.timestamp).unwrap_or(i64::MAX))
-}
-
-/// The outcome when the node does not answer: one constant text for the caller; the log has the reason. HTTP 429 opens
-/// the circuit breaker of the key (J8). An answer that exceeds the caller's memory budget counts as too many concurrent
-/// calls.
-pub(crate) fn upstream_failure(state: &RpcContext, error: &NodeError) -> RpcOutcome {
-    if let NodeError::RateLimited(key) = error {
-        state.metrics.upstream_rate_limited();
-        state.breakers.open(*key, state.clock().now());
-        return RpcOutcome::Busy(DenyReason::RateLimited);
-    }
-    if let NodeError::NoRoom(_) = error {
-        state.metrics.concurrency_rejected();
-        return RpcOutcome::Busy(DenyReason::ConcurrencyLimited);
-    }
-    tracing::warn!(
-        error = error as &dyn std::error::Error,
-        "the node did not answer a call"
-    );
-    RpcOutcome::NodeUnreachable
 }

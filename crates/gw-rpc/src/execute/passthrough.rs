@@ -1,7 +1,10 @@
 //! Calls of custom methods that are passed through (spec/20 N3).
 
-use super::{head, upstream_failure};
-use crate::{call::CallContext, outcome::RpcOutcome};
+use super::head;
+use crate::{
+    call::{CallContext, upstream_failure},
+    outcome::RpcOutcome,
+};
 use gw_policy::{Disclosed, view};
 
 /// Sends the node the caller's own body, and returns the node's answer if the newest policy still permits it. The call

@@ -1,18 +1,14 @@
 //! `eth_call` and the other simulations: one trace at one block is evaluated, and the answer comes from that trace (X3,
 //! X4).
 
-use super::{block_time, estimate, resolve_block, upstream_failure};
+use super::{block_time, estimate, resolve_block};
 use crate::{
     call::{AuthorizedCall, CallContext},
     outcome::RpcOutcome,
     state::RpcContext,
 };
-use gw_evm::{
-    Call, CallRequest, Simulation, SimulationKind,
-    trace::{Trace, TraceError},
-    wire::TraceScope,
-};
-use gw_node::{Block, NoTrace, Node, NodeError, Traced};
+use gw_evm::{Call, CallRequest, Simulation, SimulationKind, trace::Trace, wire::TraceScope};
+use gw_node::{Block, Node, Traced};
 use gw_policy::{
     Disclosed, Sealed,
     access::{TraceFacts, TraceVerdict, broken_pins, denied_frame, evaluate_trace},
@@ -155,7 +151,7 @@ pub(crate) fn evaluate_run(
     let broken = broken_pins(snapshot, &trace);
     // Only code at the head is reported: code at an older block may have been replaced since.
     if !broken.is_empty() && state.upstream().head().is_some_and(|head| head.hash == block.hash) {
-        state.code_pins.report(state, broken);
+        state.report_broken_pins(broken);
     }
     let facts = trace_facts(block);
     let denied_frame = permit
@@ -204,34 +200,4 @@ pub(crate) fn execution_rejected(error: Sealed<RawError>) -> RpcOutcome {
     } else {
         RpcOutcome::TracingUnavailable(DenyReason::TracingUnavailable)
     }
-}
-
-/// The outcome when there is no trace (X11): the call is neither answered nor forwarded. A frame of an unknown kind is
-/// a denial (decision 58). Timeouts and oversized traces pause the caller's executions (HD36).
-pub(crate) fn trace_failure(state: &RpcContext, authorized: &AuthorizedCall, error: NoTrace) -> RpcOutcome {
-    match &error {
-        NoTrace::Node(NodeError::Timeout) => {
-            state
-                .pauses
-                .record_timeout(authorized.limit_key(), authorized.execution(), authorized.now())
-        }
-        NoTrace::Node(NodeError::TooLarge) | NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => {
-            state
-                .pauses
-                .record_oversized_trace(authorized.limit_key(), authorized.execution(), authorized.now());
-        }
-        NoTrace::Unsupported | NoTrace::Node(_) | NoTrace::Unusable(_) => {}
-    }
-    let reason = match &error {
-        NoTrace::Unusable(TraceError::UnknownFrame) => return authorized.denied(DenyReason::TraceMismatch),
-        NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => DenyReason::TraceDepthExceeded,
-        NoTrace::Unsupported
-        | NoTrace::Unusable(TraceError::Malformed)
-        | NoTrace::Node(NodeError::Timeout | NodeError::TooLarge | NodeError::Unparsable | NodeError::NoAnswer) => {
-            DenyReason::TracingUnavailable
-        }
-        NoTrace::Node(error) => return upstream_failure(state, error),
-    };
-    tracing::warn!(error = &error as &dyn std::error::Error, "a call could not be traced");
-    RpcOutcome::TracingUnavailable(reason)
 }

@@ -6,8 +6,8 @@ use super::{
     recover, rows,
 };
 use crate::{
-    call::CallContext,
-    execute::{head, upstream_failure},
+    call::{CallContext, upstream_failure},
+    execute::head,
     outcome::RpcOutcome,
     send::SendContext,
     upstream::SubmissionAnswer,

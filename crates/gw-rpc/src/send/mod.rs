@@ -8,46 +8,22 @@
 //! (HD22). A send runs in a task of its own, including its access record, so that it does not end with its connection
 //! (HD21).
 
-mod compliance;
 mod forward;
 mod prepare;
 mod recover;
 mod rows;
 
-pub use compliance::{ComplianceCheck, NoComplianceRules, PermittedSend};
+pub use crate::{
+    compliance::{ComplianceCheck, NoComplianceRules, PermittedSend},
+    send_context::SendContext,
+};
 pub use recover::resolve_intents;
 
-use crate::{call::CallContext, outcome::RpcOutcome, upstream::Upstream};
-use gw_journal::Journal;
+use crate::{call::CallContext, outcome::RpcOutcome};
 use gw_policy::{
-    Disclosed, PolicySettings,
+    Disclosed,
     view::{self, RunLog},
 };
-use gw_store::{Feed, Store};
-use gw_types::Clock;
-use std::sync::Arc;
-use tokio_util::task::TaskTracker;
-
-/// The shared context of sends; cheap to clone.
-#[derive(Clone, Debug)]
-pub struct SendContext {
-    /// The node.
-    pub node: Upstream,
-    /// The policy store, which holds reservations, visibility and links.
-    pub store: Store,
-    /// The feed of the newest policy.
-    pub feed: Feed,
-    /// The journal, which holds intents and outcomes.
-    pub journal: Arc<Journal>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// The policy settings.
-    pub knobs: Arc<PolicySettings>,
-    /// The compliance rules.
-    pub compliance: Arc<dyn ComplianceCheck>,
-    /// Tasks that shutdown waits for.
-    pub tasks: TaskTracker,
-}
 
 /// The effects of a simulated send, as far as the user and the impersonating administrator both see them (V1).
 #[derive(Debug)]
