@@ -1,7 +1,7 @@
 //! `eth_getLogs`: narrows the filter to what the viewer may query, reads the parties of the transactions, and returns
 //! the rows that the viewer may see (HD1, J9).
 
-use super::{advance_head_to, forward::ask_about_followed_blocks, head, resolve_block};
+use super::{advance_head_to, followed_blocks::ask_about_followed_blocks, head, resolve_block};
 use crate::{
     call::{AuthorizedCall, CallContext},
     outcome::RpcOutcome,

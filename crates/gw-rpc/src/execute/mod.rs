@@ -1,9 +1,12 @@
 //! Executes each kind of permitted call, except sends ([`crate::send`]).
 
+mod block_target;
 mod estimate;
+mod followed_blocks;
 mod forward;
 mod local;
 mod logs;
+mod open_answer;
 mod passthrough;
 mod simulate;
 mod trace;

@@ -1,7 +1,7 @@
 //! `debug_traceTransaction`: what a mined transaction did, for its parties and the administrators of its target.
 
 use super::{
-    forward::{ask_about_followed_blocks, null_answer},
+    followed_blocks::{ask_about_followed_blocks, null_answer},
     head,
 };
 use crate::{call::CallContext, outcome::RpcOutcome};
