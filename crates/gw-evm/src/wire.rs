@@ -122,12 +122,58 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
 /// The request for the code of an account in the pending state of the node, which includes blocks that are not
 /// validated yet. The result is for decisions only.
 pub fn pending_code(address: Address) -> UpstreamCall {
-    upstream("eth_getCode", &[hex(address), tag("pending")])
+    code(address, BlockId::Tag(BlockTag::Pending))
 }
 
 /// The request for the chain id of the node.
 pub fn chain_id() -> UpstreamCall {
     upstream(Method::ChainId.as_str(), &[])
+}
+
+/// The request for the gas price that the node suggests.
+pub fn gas_price() -> UpstreamCall {
+    upstream(Method::GasPrice.as_str(), &[])
+}
+
+/// The request for a block without its transactions.
+pub fn header(block: BlockId) -> UpstreamCall {
+    let (method, block) = match block {
+        BlockId::Hash { hash, .. } => ("eth_getBlockByHash", hex(hash)),
+        BlockId::Number(number) => ("eth_getBlockByNumber", hex(number)),
+        BlockId::Tag(BlockTag::Earliest) => ("eth_getBlockByNumber", hex(0)),
+        BlockId::Tag(named) => ("eth_getBlockByNumber", tag(tag_name(named))),
+    };
+    upstream(method, &[block, "false".to_owned()])
+}
+
+/// The request for the balance of an account at this block.
+pub fn balance(address: Address, block: BlockId) -> UpstreamCall {
+    upstream("eth_getBalance", &[hex(address), state_block(block)])
+}
+
+/// The request for the number of nonces that an account has used at this block.
+pub fn nonce(address: Address, block: BlockId) -> UpstreamCall {
+    upstream("eth_getTransactionCount", &[hex(address), state_block(block)])
+}
+
+/// The request for the code of an account at this block.
+pub fn code(address: Address, block: BlockId) -> UpstreamCall {
+    upstream("eth_getCode", &[hex(address), state_block(block)])
+}
+
+/// The request for one storage slot of an account at this block.
+pub fn storage(address: Address, slot: B256, block: BlockId) -> UpstreamCall {
+    upstream("eth_getStorageAt", &[hex(address), hex(slot), state_block(block)])
+}
+
+/// The request for a transaction, pending or mined.
+pub fn transaction_by_hash(hash: B256) -> UpstreamCall {
+    upstream("eth_getTransactionByHash", &[hex(hash)])
+}
+
+/// The request for the receipt of a transaction.
+pub fn receipt(hash: B256) -> UpstreamCall {
+    upstream("eth_getTransactionReceipt", &[hex(hash)])
 }
 
 /// Encodes `call` under `name`, a custom method that is an alias of `row` (N2). If the gateway derives the answer of
@@ -435,6 +481,23 @@ fn nonce_block(block: BlockId, pin: Pin) -> String {
     }
 }
 
+/// The block of a query that the gateway makes for itself. A node answers a query at a hash that need not be canonical
+/// even if the block has left the chain.
+fn state_block(block: BlockId) -> String {
+    match block {
+        BlockId::Hash {
+            hash,
+            require_canonical: true,
+        } => hash_param(hash),
+        BlockId::Hash {
+            hash,
+            require_canonical: false,
+        } => Members::new().json("blockHash", hex(hash)).end(),
+        BlockId::Number(number) => hex(number),
+        BlockId::Tag(named) => tag(tag_name(named)),
+    }
+}
+
 /// An EIP-1898 block parameter. The node returns an error if the block has left the chain.
 fn hash_param(hash: B256) -> String {
     Members::new()
@@ -494,6 +557,16 @@ fn authorization(signed: &SignedAuthorization) -> String {
 /// A quantity, an address, a word or bytes as a JSON string.
 fn hex(value: impl LowerHex) -> String {
     format!("\"{value:#x}\"")
+}
+
+const fn tag_name(named: BlockTag) -> &'static str {
+    match named {
+        BlockTag::Latest => "latest",
+        BlockTag::Pending => "pending",
+        BlockTag::Safe => "safe",
+        BlockTag::Finalized => "finalized",
+        BlockTag::Earliest => "earliest",
+    }
 }
 
 fn tag(name: &str) -> String {

@@ -140,7 +140,7 @@ impl NodeConfig {
 
     /// Sets the gateway's own key (`RPC_API_KEY`).
     pub fn with_api_key(mut self, key: &Secret) -> Result<Self, NodeConfigError> {
-        self.api_key = Some(UpstreamKey::new(key)?);
+        self.api_key = Some(UpstreamKey::new(key).map_err(|_| NodeConfigError::ApiKey)?);
         Ok(self)
     }
 

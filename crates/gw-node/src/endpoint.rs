@@ -1,8 +1,9 @@
 //! One upstream node: its transport, its tracing support and its health.
 
 use crate::{
-    Block, NodeConfig,
-    probe::{Overriding, Tracing},
+    config::NodeConfig,
+    head::Block,
+    tracing_support::{Overriding, Tracing},
     transport::Transport,
 };
 use gw_evm::wire::TraceForm;

@@ -11,14 +11,16 @@
 //! any new block does, before the node is used. A node of another chain is never used.
 
 use crate::{
-    Block, Head, Node, NodeError, RequestBudget,
     endpoint::Endpoint,
-    head::{self, CHAIN_ID_QUERY, HEAD_QUERY},
+    error::NodeError,
+    head::{self, Block, Head},
     message::Answer,
-    node::Shared,
+    node::{Node, Shared},
     probe,
+    transport::RequestBudget,
 };
 use bytes::Bytes;
+use gw_evm::wire;
 use std::{
     sync::{Arc, Weak},
     time::Duration,
@@ -97,7 +99,7 @@ impl Node {
     async fn query_head(&self) -> Result<Vec<Answer<Bytes>>, NodeError> {
         let endpoint = self.endpoint().ok_or(NodeError::NoHead)?;
         endpoint.mark_head_requested();
-        let answers = self.ask(&HEAD_QUERY, self.head_budget()).await;
+        let answers = self.ask(&head::head_query(), self.head_budget()).await;
         if !answers.as_ref().is_err_and(NodeError::is_of_transport) {
             endpoint.mark_head_answered();
         }
@@ -127,8 +129,8 @@ impl Node {
         let Some(endpoint) = self.endpoint() else {
             return Err(NodeError::NoHead);
         };
-        let [block, price] = HEAD_QUERY;
-        let answers = self.ask(&[block, price, CHAIN_ID_QUERY], RequestBudget::Look).await;
+        let [block, price] = head::head_query();
+        let answers = self.ask(&[block, price, wire::chain_id()], RequestBudget::Look).await;
         let result = answers.and_then(|answers| Ok((head::read(&answers)?, head::read_chain_id(answers.get(2))?)));
         match result {
             Ok((head, chain)) if chain == self.chain_id() => {
@@ -225,7 +227,7 @@ impl Node {
     pub(crate) async fn probe(&self) {
         let Some(endpoint) = self.endpoint() else { return };
         let chain = self
-            .ask(&[CHAIN_ID_QUERY], RequestBudget::Fact)
+            .ask(&[wire::chain_id()], RequestBudget::Fact)
             .await
             .and_then(|answers| head::read_chain_id(answers.first()));
         let form = match (chain, endpoint.head()) {

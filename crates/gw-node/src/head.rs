@@ -3,10 +3,13 @@
 //! Invariant: a head that could not be confirmed is not published. The follower publishes its failure, so that readers
 //! need no clock.
 
-use crate::{NodeError, message::Answer};
+use crate::{error::NodeError, message::Answer};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use gw_evm::wire::Pin;
+use gw_evm::{
+    BlockId,
+    wire::{self, Pin, UpstreamCall},
+};
 use gw_types::{Address, B256, U256};
 use serde::Deserialize;
 use std::sync::{
@@ -76,13 +79,19 @@ impl core::ops::Deref for Head {
 }
 
 /// The calls of one poll of the head, in the order that [`read`] expects.
-pub(crate) const HEAD_QUERY: [(&str, &str); 2] =
-    [("eth_getBlockByNumber", r#"["latest",false]"#), ("eth_gasPrice", "[]")];
+pub(crate) fn head_query() -> [UpstreamCall; 2] {
+    [wire::header(BlockId::LATEST), wire::gas_price()]
+}
 
-/// The query for the chain id, sent along with [`HEAD_QUERY`] to a node that is not in use.
-pub(crate) const CHAIN_ID_QUERY: (&str, &str) = ("eth_chainId", "[]");
+/// The block with this hash, for queries of the gateway itself. It may have left the chain.
+pub(crate) const fn at_hash(hash: B256) -> BlockId {
+    BlockId::Hash {
+        hash,
+        require_canonical: false,
+    }
+}
 
-/// Reads the answers to [`HEAD_QUERY`].
+/// Reads the answers to [`head_query`].
 pub(crate) fn read(answers: &[Answer<Bytes>]) -> Result<Head, NodeError> {
     let [Answer::Result(block), Answer::Result(price), ..] = answers else {
         return Err(NodeError::Unparsable);
@@ -93,7 +102,7 @@ pub(crate) fn read(answers: &[Answer<Bytes>]) -> Result<Head, NodeError> {
     })
 }
 
-/// Reads the answer to [`CHAIN_ID_QUERY`].
+/// Reads the answer to a query for the chain id.
 pub(crate) fn read_chain_id(answer: Option<&Answer<Bytes>>) -> Result<u64, NodeError> {
     match answer {
         Some(Answer::Result(id)) => to_u64(parse::<U256>(id)?),

@@ -1,10 +1,9 @@
 //! The key sent to the node: the gateway's own, or the one of the caller's group (spec/20 G1).
 
-use crate::NodeConfigError;
 use alloy_primitives::keccak256;
 use gw_crypto::{KeyCipher, KeyCipherError};
 use gw_types::{GroupId, Secret};
-use http::HeaderValue;
+use http::{HeaderValue, header::InvalidHeaderValue};
 
 /// A key as it is sent in the header. Never printed.
 #[derive(Clone)]
@@ -55,8 +54,8 @@ impl core::fmt::Debug for UpstreamKey {
 }
 
 impl UpstreamKey {
-    pub(crate) fn new(key: &Secret) -> Result<Self, NodeConfigError> {
-        let mut value: HeaderValue = key.expose().parse().map_err(|_| NodeConfigError::ApiKey)?;
+    pub(crate) fn new(key: &Secret) -> Result<Self, InvalidHeaderValue> {
+        let mut value: HeaderValue = key.expose().parse()?;
         value.set_sensitive(true);
         Ok(Self {
             value,

@@ -14,7 +14,9 @@
 
 pub mod answers;
 mod config;
+mod connect;
 mod endpoint;
+mod error;
 mod failover;
 mod head;
 mod key;
@@ -25,17 +27,19 @@ mod probe;
 mod queries;
 mod recent_blocks;
 mod trace;
+mod tracing_support;
 mod transport;
 
 pub use answers::{AnswerBudget, AnswerHold, AnswerLimits, NoRoom, Payer};
 pub use config::{Connections, HealthCheckConfig, NodeConfig, NodeConfigError, Timeouts};
 pub use endpoint::{NodeState, NodeStatus};
+pub use error::NodeError;
 pub use gw_evm::wire::TraceForm;
 pub use head::{Block, Head};
 pub use key::{GroupKeyError, KeyId};
 pub use message::Answer;
 pub use mined::{BlockListing, MinedExecution, MinedRun, Sent, Unreadable};
-pub use node::{BlockGate, BlockValidation, Node, NodeError, RetryPolicy, SealedAnswer};
+pub use node::{BlockGate, BlockValidation, Node, RetryPolicy, SealedAnswer};
 pub use queries::{CodePair, Mined};
 pub use recent_blocks::RecentBlocks;
 pub use trace::{NoTrace, SendTrace, Traced};

@@ -4,8 +4,9 @@
 //! Invariant: a result that leaves this module is one complete JSON text; anything else is [`NodeError::Unparsable`]
 //! and never reaches a client (spec/20 B20).
 
-use crate::NodeError;
+use crate::error::NodeError;
 use bytes::Bytes;
+use gw_evm::wire::UpstreamCall;
 use gw_policy::sealed::{RawError, RawJson, Sealed};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
@@ -40,27 +41,28 @@ impl Answer<Bytes> {
     }
 }
 
-/// The body of one call. `params` is JSON text built from typed values.
-pub(crate) fn single(method: &str, params: &str) -> Bytes {
-    let mut body = Vec::with_capacity(64 + method.len() + params.len());
-    push(&mut body, 0, method, params);
+/// The body of one call.
+pub(crate) fn single(call: &UpstreamCall) -> Bytes {
+    let mut body = Vec::with_capacity(64 + call.method.len() + call.params.len());
+    push(&mut body, 0, call);
     body.into()
 }
 
 /// The body of several calls in one exchange; their ids are their positions.
-pub(crate) fn batch<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str)>) -> Bytes {
+pub(crate) fn batch(calls: &[UpstreamCall]) -> Bytes {
     let mut body = vec![b'['];
-    for (id, (method, params)) in calls.into_iter().enumerate() {
+    for (id, call) in calls.iter().enumerate() {
         if id > 0 {
             body.push(b',');
         }
-        push(&mut body, id, method, params);
+        push(&mut body, id, call);
     }
     body.push(b']');
     body.into()
 }
 
-fn push(body: &mut Vec<u8>, id: usize, method: &str, params: &str) {
+fn push(body: &mut Vec<u8>, id: usize, call: &UpstreamCall) {
+    let UpstreamCall { method, params } = call;
     // Writing to a `Vec` cannot fail; method names are registry constants and need no escaping.
     let _ = write!(
         body,
@@ -145,6 +147,7 @@ pub(crate) fn read_batch(body: &Bytes, count: usize) -> Result<Vec<Answer<&RawVa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gw_evm::wire;
 
     fn text(answer: Answer<Bytes>) -> String {
         match answer {
@@ -156,7 +159,7 @@ mod tests {
     #[test]
     fn bodies_carry_our_ids() {
         assert_eq!(
-            &batch([("eth_chainId", "[]"), ("eth_gasPrice", "[]")])[..],
+            &batch(&[wire::chain_id(), wire::gas_price()])[..],
             br#"[{"jsonrpc":"2.0","id":0,"method":"eth_chainId","params":[]},{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}]"#
         );
     }

@@ -6,10 +6,13 @@
 //! node answers other queries, is [`Unreadable`]; a node that does not answer is an error.
 
 use crate::{
-    Answer, Block, NoTrace, Node, NodeError, RequestBudget,
-    head::{self, HEAD_QUERY, parse, read_block, to_u64},
-    message::read_batch,
+    error::NodeError,
+    head::{self, Block, at_hash, parse, read_block, to_u64},
+    message::{Answer, read_batch},
+    node::Node,
     probe,
+    trace::NoTrace,
+    transport::RequestBudget,
 };
 use gw_evm::{
     trace::{Change, Trace, TraceError, changed, emitters, made, touched},
@@ -206,11 +209,7 @@ impl Node {
     /// Reads a block by its hash, with the hashes of its transactions.
     pub async fn listing(&self, hash: B256) -> Result<BlockListing, NodeError> {
         let text = self
-            .query_within(
-                "eth_getBlockByHash",
-                &format!(r#"["{hash:#x}",false]"#),
-                RequestBudget::Block,
-            )
+            .query_within(wire::header(at_hash(hash)), RequestBudget::Block)
             .await?;
         let block = read_block(&text)?
             .filter(|block| block.hash == hash)
@@ -225,13 +224,9 @@ impl Node {
     pub async fn nonces_at(&self, senders: &[Address], block: B256) -> Result<Vec<u64>, NodeError> {
         let mut nonces = Vec::with_capacity(senders.len());
         for senders in senders.chunks(FACTS_PER_REQUEST) {
-            let params: Vec<_> = senders
+            let calls: Vec<_> = senders
                 .iter()
-                .map(|sender| format!(r#"["{sender:#x}",{{"blockHash":"{block:#x}"}}]"#))
-                .collect();
-            let calls: Vec<_> = params
-                .iter()
-                .map(|params| ("eth_getTransactionCount", params.as_str()))
+                .map(|sender| wire::nonce(*sender, at_hash(block)))
                 .collect();
             for answer in self.ask(&calls, RequestBudget::Fact).await? {
                 let Answer::Result(nonce) = answer else {
@@ -246,11 +241,7 @@ impl Node {
     /// The hash of the block that a transaction is in; `None` if it is not mined.
     pub async fn block_of(&self, hash: B256) -> Result<Option<B256>, NodeError> {
         let text = self
-            .query_within(
-                "eth_getTransactionByHash",
-                &format!(r#"["{hash:#x}"]"#),
-                RequestBudget::Block,
-            )
+            .query_within(wire::transaction_by_hash(hash), RequestBudget::Block)
             .await?;
         Ok(parse::<Option<WireBlockHash>>(&text)?.and_then(|transaction| transaction.block_hash))
     }
@@ -315,11 +306,7 @@ impl Node {
     async fn gas_used(&self, hashes: &[B256]) -> Result<Vec<u64>, NodeError> {
         let mut gas = Vec::with_capacity(hashes.len());
         for hashes in hashes.chunks(TRANSACTIONS_PER_REQUEST) {
-            let params: Vec<_> = hashes.iter().map(|hash| format!(r#"["{hash:#x}"]"#)).collect();
-            let calls: Vec<_> = params
-                .iter()
-                .map(|params| ("eth_getTransactionReceipt", params.as_str()))
-                .collect();
+            let calls: Vec<_> = hashes.iter().map(|hash| wire::receipt(*hash)).collect();
             for answer in self.ask(&calls, RequestBudget::Block).await? {
                 gas.push(match answer {
                     Answer::Result(receipt) => {
@@ -335,11 +322,7 @@ impl Node {
     /// The number of events of a mined transaction. `u64::MAX` if the node cannot tell: then the logs of later
     /// transactions in its block cannot be told apart.
     pub async fn log_count(&self, hash: B256) -> Result<u64, NodeError> {
-        let receipt = UpstreamCall {
-            method: "eth_getTransactionReceipt".into(),
-            params: format!(r#"["{hash:#x}"]"#),
-        };
-        let receipt = self.result(&receipt).await?;
+        let receipt = self.result(&wire::receipt(hash)).await?;
         let count = receipt
             .and_then(|receipt| serde_json::from_str::<WireLogs>(receipt.get()).ok())
             .map(|receipt| receipt.logs.len());
@@ -377,7 +360,7 @@ impl Node {
         let mut calls = Vec::new();
         let (hashes, gas): (Vec<B256>, Vec<u64>) = chunk.iter().copied().unzip();
         for hash in &hashes {
-            calls.push(transaction(*hash));
+            calls.push(wire::transaction_by_hash(*hash));
             calls.extend(wire::trace_transaction(*hash, TraceScope::Mined, form));
         }
         let body = self
@@ -427,7 +410,7 @@ impl Node {
             }
         }
         // An unreachable node, a node that traces nothing, and a reorganization are no fault of the transaction.
-        let head = head::read(&self.ask(&HEAD_QUERY, RequestBudget::Block).await?)?;
+        let head = head::read(&self.ask(&head::head_query(), RequestBudget::Block).await?)?;
         if probe::probe(self, head.pin()).await.is_none() {
             return Err(NoTrace::Unsupported);
         }
@@ -454,11 +437,7 @@ impl Node {
                 .filter(|sent| sent.to.is_none())
                 .map(|sent| sent.sender.create(sent.nonce)),
         );
-        let receipt = UpstreamCall {
-            method: "eth_getTransactionReceipt".into(),
-            params: format!(r#"["{hash:#x}"]"#),
-        };
-        if let Some(receipt) = self.result(&receipt).await? {
+        if let Some(receipt) = self.result(&wire::receipt(hash)).await? {
             let (emitters, created) = emitters(&receipt);
             log_emitters = emitters;
             candidates.extend(created);
@@ -526,11 +505,10 @@ impl Node {
     pub async fn code_at(&self, addresses: &[Address], block: B256) -> Result<Vec<bool>, NodeError> {
         let mut has_code = Vec::with_capacity(addresses.len());
         for addresses in addresses.chunks(FACTS_PER_REQUEST) {
-            let params: Vec<_> = addresses
+            let calls: Vec<_> = addresses
                 .iter()
-                .map(|address| format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#))
+                .map(|address| wire::code(*address, at_hash(block)))
                 .collect();
-            let calls: Vec<_> = params.iter().map(|params| ("eth_getCode", params.as_str())).collect();
             for answer in self.ask(&calls, RequestBudget::Block).await? {
                 has_code.push(match answer {
                     Answer::Result(code) => {
@@ -546,7 +524,7 @@ impl Node {
 
     /// Transactions of this block; `None` for one that cannot be read or is not in this block.
     async fn sent(&self, block: B256, hashes: &[B256]) -> Result<Vec<Option<Sent>>, NodeError> {
-        let calls: Vec<_> = hashes.iter().map(|hash| transaction(*hash)).collect();
+        let calls: Vec<_> = hashes.iter().map(|hash| wire::transaction_by_hash(*hash)).collect();
         let read = |body: &bytes::Bytes, hashes: &[B256]| {
             let answers = read_batch(body, hashes.len())?;
             let transactions = answers.into_iter().zip(hashes).map(|(answer, hash)| match answer {
@@ -576,13 +554,6 @@ impl Node {
             }
             Err(error) => Err(error),
         }
-    }
-}
-
-fn transaction(hash: B256) -> UpstreamCall {
-    UpstreamCall {
-        method: "eth_getTransactionByHash".into(),
-        params: format!(r#"["{hash:#x}"]"#),
     }
 }
 

@@ -2,14 +2,15 @@
 //! (`crate::failover`).
 
 use crate::{
-    AnswerBudget, AnswerHold, Block, GroupKeyError, Head, HealthCheckConfig, KeyId, NoRoom, NodeConfig, NodeStatus,
-    Payer, RequestBudget,
-    endpoint::Endpoint,
-    failover,
-    head::{self, CHAIN_ID_QUERY, HeadCell},
-    key::UpstreamKey,
+    answers::{AnswerBudget, AnswerHold, Payer},
+    config::{HealthCheckConfig, NodeConfig},
+    endpoint::{Endpoint, NodeStatus},
+    error::{Failure, NodeError},
+    head::{Block, Head, HeadCell},
+    key::{GroupKeyError, KeyId, UpstreamKey},
     message::{self, Answer},
     recent_blocks::RecentBlocks,
+    transport::RequestBudget,
 };
 use bytes::Bytes;
 use gw_crypto::KeyCipher;
@@ -29,133 +30,10 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tokio::{
-    sync::{Mutex, watch},
-    task::JoinSet,
-};
+use tokio::sync::{Mutex, watch};
 
 /// The sealed answer to a forwarded call.
 pub type SealedAnswer = Answer<Sealed<RawJson>>;
-
-/// Why there is no answer. A JSON-RPC error of the node is an answer, not a `NodeError`.
-#[derive(Debug, thiserror::Error)]
-pub enum NodeError {
-    /// No connection, no TLS, or the connection broke before the answer began.
-    #[error("the node is not reachable")]
-    Unreachable(#[source] hyper_util::client::legacy::Error),
-    /// The connection broke during the answer.
-    #[error("the connection to the node broke during its answer")]
-    Broken(#[source] hyper::Error),
-    /// No answer within the deadline.
-    #[error("the node did not answer in time")]
-    Timeout,
-    /// A proxy in front of the node cannot reach it (HTTP 502, 503 or 504 without JSON).
-    #[error("the proxy in front of the node cannot reach it")]
-    Unavailable,
-    /// Another node replaced this one while the request waited.
-    #[error("the node was replaced by another one while the request waited")]
-    GivenUp,
-    /// The answer has more bytes than the request's budget allows.
-    #[error("the node's answer exceeds the size limit")]
-    TooLarge,
-    /// The caller, or all callers together, hold as many bytes of answers as they may.
-    #[error("the node's answer was not read: the memory budget for answers is used up")]
-    NoRoom(#[from] NoRoom),
-    /// The answer is no JSON-RPC answer to the request.
-    #[error("the node's answer is not a valid JSON-RPC answer to the request")]
-    Unparsable,
-    /// A JSON-RPC error in place of a fact: the node does not have it, or keeps no state that old.
-    #[error("the node answered a query with a JSON-RPC error")]
-    NoAnswer,
-    /// HTTP 429 to a request with this key (J8).
-    #[error("the node rate-limits the gateway (HTTP 429)")]
-    RateLimited(KeyId),
-    /// TLS could not be set up.
-    #[error("TLS for the node could not be set up")]
-    Tls(#[source] std::io::Error),
-    /// The call would run code at the node without authorization (HD26).
-    #[error("an execution without a permit or a trace was refused before sending")]
-    Unjudged,
-    /// No head is confirmed.
-    #[error("no node has confirmed the head")]
-    NoHead,
-    /// The newest block of the node is older than the followed head that clients were shown.
-    #[error("the node is behind the followed head")]
-    Behind,
-    /// The node serves another chain than the gateway.
-    #[error("the node serves another chain")]
-    OtherChain,
-    /// The configured nodes serve different chains; the text names them by their positions.
-    #[error("the nodes serve different chains: number {one} chain {chain}, number {other} chain {other_chain}")]
-    ChainsDiffer {
-        /// The position of one node in the list, from one.
-        one: usize,
-        /// The chain id of that node.
-        chain: u64,
-        /// The position of another node.
-        other: usize,
-        /// The chain id of that other node.
-        other_chain: u64,
-    },
-    /// A new block could not be validated; no reads at it before that (HD2).
-    #[error("a new block could not be validated")]
-    NotValidated(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
-impl NodeError {
-    /// Whether the node certainly did not act on the request: it never received it, or rejected it unread.
-    pub fn is_before_sending(&self) -> bool {
-        match self {
-            Self::Unreachable(error) => error.is_connect(),
-            Self::RateLimited(_)
-            | Self::Unjudged
-            | Self::NoHead
-            | Self::Behind
-            | Self::OtherChain
-            | Self::ChainsDiffer { .. }
-            | Self::NotValidated(_)
-            | Self::Tls(_) => true,
-            Self::Broken(_)
-            | Self::Timeout
-            | Self::Unavailable
-            | Self::GivenUp
-            | Self::TooLarge
-            | Self::NoRoom(_)
-            | Self::Unparsable
-            | Self::NoAnswer => false,
-        }
-    }
-
-    /// Whether the transport to the node failed, rather than the node's answer.
-    pub(crate) const fn is_of_transport(&self) -> bool {
-        match self {
-            Self::Unreachable(_) | Self::Broken(_) | Self::Timeout | Self::Unavailable | Self::GivenUp => true,
-            Self::TooLarge
-            | Self::NoRoom(_)
-            | Self::Unparsable
-            | Self::NoAnswer
-            | Self::RateLimited(_)
-            | Self::Tls(_)
-            | Self::Unjudged
-            | Self::NoHead
-            | Self::Behind
-            | Self::OtherChain
-            | Self::ChainsDiffer { .. }
-            | Self::NotValidated(_) => false,
-        }
-    }
-}
-
-/// An error that may be a transport failure, for retries on another node.
-pub(crate) trait Failure: From<NodeError> {
-    fn is_of_transport(&self) -> bool;
-}
-
-impl Failure for NodeError {
-    fn is_of_transport(&self) -> bool {
-        self.is_of_transport()
-    }
-}
 
 /// Whether a send may be repeated on another node after the first one failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,6 +81,21 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The state of a gateway that follows the endpoint with the index `active`.
+    pub(crate) fn new(config: &NodeConfig, endpoints: Vec<Endpoint>, chain_id: u64, active: usize) -> Self {
+        Self {
+            endpoints,
+            active: AtomicUsize::new(active),
+            chain_id,
+            head: HeadCell::default(),
+            recent_blocks: Mutex::default(),
+            gate: OnceLock::new(),
+            health_checks: config.health_checks(),
+            group_keys: config.group_keys(),
+            answers: Arc::clone(config.answers()),
+        }
+    }
+
     pub(crate) fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
@@ -229,57 +122,6 @@ impl Shared {
 }
 
 impl Node {
-    /// Queries the chain ids of the nodes and starts to follow one of them. The background tasks end when the last
-    /// handle is dropped.
-    ///
-    /// One node that answers is enough; the nodes that answer must agree on their chain.
-    ///
-    /// # Errors
-    /// [`NodeError::ChainsDiffer`] if the nodes serve different chains. The error of the first node if none answers,
-    /// and the error of the first poll of the head.
-    pub async fn connect(config: &NodeConfig) -> Result<Arc<Self>, NodeError> {
-        let endpoints = config.uris().iter().map(|uri| Endpoint::new(config, uri));
-        let endpoints = endpoints.collect::<Result<Vec<_>, _>>().map_err(NodeError::Tls)?;
-        let has_standbys = endpoints.len() > 1;
-        let (chain_id, first, endpoints) = agreed_chain(endpoints).await?;
-        let node = Self::unpinned(Arc::new(Shared {
-            endpoints,
-            active: AtomicUsize::new(first),
-            chain_id,
-            head: HeadCell::default(),
-            recent_blocks: Mutex::default(),
-            gate: OnceLock::new(),
-            health_checks: config.health_checks(),
-            group_keys: config.group_keys(),
-            answers: Arc::clone(config.answers()),
-        }));
-        node.refresh_head().await?;
-        // The record of followed blocks begins here.
-        node.recent_blocks().await?;
-        node.pinned_to(node.shared.active()).probe().await;
-        if has_standbys {
-            node.check_standbys().await;
-            node.switch_to_better().await;
-            tokio::spawn(failover::keep_checking_standbys(
-                Arc::downgrade(&node.shared),
-                config.health_checks().standby,
-            ));
-        }
-        if !has_standbys {
-            tokio::spawn(failover::watch_silence(Arc::downgrade(&node.shared)));
-        }
-        node.shared.show_active();
-        tokio::spawn(failover::follow(
-            Arc::downgrade(&node.shared),
-            config.health_checks().head,
-        ));
-        tokio::spawn(failover::keep_probing(
-            Arc::downgrade(&node.shared),
-            config.health_checks().probe,
-        ));
-        Ok(Arc::new(node))
-    }
-
     /// A view that uses whichever node is in use.
     pub(crate) const fn unpinned(shared: Arc<Shared>) -> Self {
         Self {
@@ -428,24 +270,26 @@ impl Node {
 
     /// Makes a permitted call, or a narrower one; `None` if the gateway answers it without the node. An execution needs
     /// a permit to run untraced ([`NodeError::Unjudged`]).
-    pub async fn permitted(
-        &self,
+    pub fn permitted(
+        self,
         permit: &Permit,
         call: &Call,
         pin: wire::Pin,
         budget: RequestBudget,
-    ) -> Result<Option<SealedAnswer>, NodeError> {
-        if matches!(call, Call::Simulate(_)) && permit.plan() != Plan::Untraced {
-            return Err(NodeError::Unjudged);
-        }
-        match permit.body(call, pin) {
-            Some(body) => self.exchange_one(&body, budget).await.map(Some),
-            None => Ok(None),
+    ) -> impl Future<Output = Result<Option<SealedAnswer>, NodeError>> + Send + use<> {
+        let is_unjudged = matches!(call, Call::Simulate(_)) && permit.plan() != Plan::Untraced;
+        let body = permit.body(call, pin);
+        async move {
+            match body {
+                _ if is_unjudged => Err(NodeError::Unjudged),
+                Some(body) => self.exchange_one(&body, budget).await.map(Some),
+                None => Ok(None),
+            }
         }
     }
 
     async fn exchange_one(&self, call: &UpstreamCall, budget: RequestBudget) -> Result<SealedAnswer, NodeError> {
-        let body = self.read(message::single(&call.method, &call.params), budget).await?;
+        let body = self.read(message::single(call), budget).await?;
         message::read_single(&body).map(Answer::sealed)
     }
 
@@ -454,7 +298,7 @@ impl Node {
     pub async fn send(&self, call: &UpstreamCall, resend: RetryPolicy) -> Result<SealedAnswer, NodeError> {
         require_no_execution(call)?;
         let node = self.pinned_to(self.index());
-        let body = message::single(&call.method, &call.params);
+        let body = message::single(call);
         let answer = match node.post(body.clone(), RequestBudget::Forward).await {
             Err(error)
                 if resend == RetryPolicy::IfUnheard
@@ -480,20 +324,16 @@ impl Node {
 
     /// Makes several calls in one exchange; returns the whole body of the answers, for [`message::read_batch`].
     pub(crate) async fn exchange(&self, calls: &[UpstreamCall], budget: RequestBudget) -> Result<Bytes, NodeError> {
-        self.read(
-            message::batch(calls.iter().map(|call| (&*call.method, call.params.as_str()))),
-            budget,
-        )
-        .await
+        self.read(message::batch(calls), budget).await
     }
 
-    /// Makes the gateway's own queries, with fixed or typed parameters.
+    /// Makes the gateway's own queries.
     pub(crate) async fn ask(
         &self,
-        calls: &[(&str, &str)],
+        calls: &[UpstreamCall],
         budget: RequestBudget,
     ) -> Result<Vec<Answer<Bytes>>, NodeError> {
-        let body = self.read(message::batch(calls.iter().copied()), budget).await?;
+        let body = self.exchange(calls, budget).await?;
         Ok(message::read_batch(&body, calls.len())?
             .into_iter()
             .map(|answer| answer.slice_from(&body))
@@ -571,53 +411,4 @@ fn require_no_execution(call: &UpstreamCall) -> Result<(), NodeError> {
     } else {
         Ok(())
     }
-}
-
-/// The chain id that the answering nodes agree on, the index of the first of them, and all endpoints.
-async fn agreed_chain(endpoints: Vec<Endpoint>) -> Result<(u64, usize, Vec<Endpoint>), NodeError> {
-    let mut queries = JoinSet::new();
-    for (index, endpoint) in endpoints.into_iter().enumerate() {
-        queries.spawn(async move {
-            let chain = chain_id(&endpoint).await;
-            (index, endpoint, chain)
-        });
-    }
-    let mut results = queries.join_all().await;
-    results.sort_by_key(|(index, ..)| *index);
-    let (mut agreed, mut first_error, mut endpoints) = (None, None, Vec::new());
-    for (index, endpoint, chain) in results {
-        match (chain, agreed) {
-            (Ok(chain), None) => agreed = Some((chain, index)),
-            (Ok(other_chain), Some((chain, first))) if chain != other_chain => {
-                let (one, other) = (position(first), position(index));
-                return Err(NodeError::ChainsDiffer {
-                    one,
-                    chain,
-                    other,
-                    other_chain,
-                });
-            }
-            (Ok(_), Some(_)) => {}
-            (Err(error), _) => first_error = first_error.or(Some(error)),
-        }
-        endpoints.push(endpoint);
-    }
-    match agreed {
-        Some((chain, first)) => Ok((chain, first, endpoints)),
-        None => Err(first_error.unwrap_or(NodeError::NoHead)),
-    }
-}
-
-/// The position of a node in the list, from one.
-const fn position(index: usize) -> usize {
-    index.saturating_add(1)
-}
-
-async fn chain_id(endpoint: &Endpoint) -> Result<u64, NodeError> {
-    let (method, params) = CHAIN_ID_QUERY;
-    let body = endpoint
-        .transport
-        .exchange(message::single(method, params), RequestBudget::Fact, None, None)
-        .await?;
-    head::read_chain_id(Some(&message::read_single(&body)?))
 }

@@ -2,14 +2,18 @@
 //! caller.
 
 use crate::{
-    Answer, Block, Node, NodeError, RequestBudget,
-    head::{parse, read_block, to_u64},
+    error::NodeError,
+    head::{Block, at_hash, parse, read_block, to_u64},
+    message::Answer,
+    node::Node,
+    transport::RequestBudget,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{
     BlockId, BlockTag,
     abi::clean_address,
     code::{IMPLEMENTATION_SLOT, minimal_proxy},
+    wire::{self, UpstreamCall},
 };
 use gw_types::{Address, B256, Bytes, U256};
 use serde::Deserialize;
@@ -57,12 +61,12 @@ struct Exists {}
 impl Node {
     /// The nonce of the sender's next transaction, pending ones counted.
     pub async fn pending_nonce(&self, sender: Address) -> Result<u64, NodeError> {
-        self.nonce(sender, "pending").await
+        self.nonce(sender, BlockId::Tag(BlockTag::Pending)).await
     }
 
     /// The nonce of `sender` in the newest block: all nonces below it are used.
     pub async fn mined_nonce(&self, sender: Address) -> Result<u64, NodeError> {
-        self.nonce(sender, "latest").await
+        self.nonce(sender, BlockId::LATEST).await
     }
 
     /// The hash of the block, up to number `head`, in which the sender used this nonce; `None` if the nonce is unused.
@@ -72,7 +76,7 @@ impl Node {
     /// [`NodeError::NoAnswer`] if the node keeps no state that old.
     pub async fn block_of_nonce(&self, sender: Address, nonce: u64, head: u64) -> Result<Option<B256>, NodeError> {
         let is_used_at =
-            async |block: u64| Ok::<_, NodeError>(self.nonce(sender, &format!("{block:#x}")).await? > nonce);
+            async |block: u64| Ok::<_, NodeError>(self.nonce(sender, BlockId::Number(block)).await? > nonce);
         if !is_used_at(head).await? {
             return Ok(None);
         }
@@ -96,30 +100,23 @@ impl Node {
             }
         }
         let block = self
-            .query_within(
-                "eth_getBlockByNumber",
-                &format!(r#"["{used_by:#x}",false]"#),
-                RequestBudget::Block,
-            )
+            .query_within(wire::header(BlockId::Number(used_by)), RequestBudget::Block)
             .await?;
         Ok(read_block(&block)?.map(|block| block.hash))
     }
 
-    async fn nonce(&self, sender: Address, block: &str) -> Result<u64, NodeError> {
-        let params = format!(r#"["{sender:#x}","{block}"]"#);
-        to_u64(parse::<U256>(&self.query("eth_getTransactionCount", &params).await?)?)
+    async fn nonce(&self, sender: Address, block: BlockId) -> Result<u64, NodeError> {
+        to_u64(parse::<U256>(&self.query(wire::nonce(sender, block)).await?)?)
     }
 
     /// The balance of an address in wei, at the block with this hash.
     pub async fn balance(&self, address: Address, block: B256) -> Result<U256, NodeError> {
-        let params = format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#);
-        parse(&self.query("eth_getBalance", &params).await?)
+        parse(&self.query(wire::balance(address, at_hash(block))).await?)
     }
 
     /// Whether there is code at `address` in the block with this hash.
     pub async fn has_code(&self, address: Address, block: B256) -> Result<bool, NodeError> {
-        let params = format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#);
-        let code: &str = &parse::<String>(&self.query("eth_getCode", &params).await?)?;
+        let code: &str = &parse::<String>(&self.query(wire::code(address, at_hash(block))).await?)?;
         Ok(code.len() > 2)
     }
 
@@ -127,11 +124,10 @@ impl Node {
     /// error.
     pub async fn have_code(&self, addresses: &[Address]) -> Result<Vec<Option<bool>>, NodeError> {
         let block = self.head().ok_or(NodeError::NoHead)?.hash;
-        let params: Vec<String> = addresses
+        let calls: Vec<_> = addresses
             .iter()
-            .map(|address| format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#))
+            .map(|address| wire::code(*address, at_hash(block)))
             .collect();
-        let calls: Vec<(&str, &str)> = params.iter().map(|params| ("eth_getCode", params.as_str())).collect();
         let answers = self.ask(&calls, RequestBudget::Fact).await?;
         let has_code = |answer: Answer<bytes::Bytes>| match answer {
             Answer::Result(code) => parse::<Bytes>(&code).ok().map(|code| !code.is_empty()),
@@ -143,13 +139,10 @@ impl Node {
     /// The code hash of `address` at the head and, for a proxy (ERC-1967 or ERC-1167), of its implementation; `None`
     /// without code.
     pub async fn code_pair(&self, address: Address) -> Result<Option<CodePair>, NodeError> {
-        let block = self.head().ok_or(NodeError::NoHead)?.hash;
-        let block_param = format!(r#"{{"blockHash":"{block:#x}"}}"#);
-        let code_params = format!(r#"["{address:#x}",{block_param}]"#);
-        let slot_params = format!(r#"["{address:#x}","{IMPLEMENTATION_SLOT:#x}",{block_param}]"#);
+        let block = at_hash(self.head().ok_or(NodeError::NoHead)?.hash);
         let calls = [
-            ("eth_getCode", code_params.as_str()),
-            ("eth_getStorageAt", slot_params.as_str()),
+            wire::code(address, block),
+            wire::storage(address, IMPLEMENTATION_SLOT, block),
         ];
         let (code, slot) = match self.ask(&calls, RequestBudget::Fact).await?.as_slice() {
             [Answer::Result(code), Answer::Result(slot)] => (parse::<Bytes>(code)?, parse::<B256>(slot)?),
@@ -163,12 +156,7 @@ impl Node {
         let implementation = match implementation_address {
             None => None,
             Some(implementation_address) => {
-                let code = self
-                    .query(
-                        "eth_getCode",
-                        &format!(r#"["{implementation_address:#x}",{block_param}]"#),
-                    )
-                    .await?;
+                let code = self.query(wire::code(implementation_address, block)).await?;
                 Some(parse::<Bytes>(&code)?)
                     .filter(|code| !code.is_empty())
                     .map(keccak256)
@@ -182,13 +170,7 @@ impl Node {
 
     /// The transaction with this hash, if it is mined.
     pub async fn mined(&self, hash: B256) -> Result<Option<Mined>, NodeError> {
-        let receipt = self
-            .query_within(
-                "eth_getTransactionReceipt",
-                &format!(r#"["{hash:#x}"]"#),
-                RequestBudget::Block,
-            )
-            .await?;
+        let receipt = self.query_within(wire::receipt(hash), RequestBudget::Block).await?;
         let Some(receipt) = parse::<Option<WireReceipt>>(&receipt)? else {
             return Ok(None);
         };
@@ -204,11 +186,7 @@ impl Node {
     /// Whether the node has the transaction, pending or mined.
     pub async fn has_transaction(&self, hash: B256) -> Result<bool, NodeError> {
         let answer = self
-            .query_within(
-                "eth_getTransactionByHash",
-                &format!(r#"["{hash:#x}"]"#),
-                RequestBudget::Block,
-            )
+            .query_within(wire::transaction_by_hash(hash), RequestBudget::Block)
             .await?;
         Ok(parse::<Option<Exists>>(&answer)?.is_some())
     }
@@ -217,7 +195,7 @@ impl Node {
     /// the head once (decision 41, HD28). `None` if there is no such block.
     pub async fn block(&self, id: BlockId) -> Result<Option<Block>, NodeError> {
         let head = || self.head().map(|head| head.block).ok_or(NodeError::NoHead);
-        let (method, block_name) = match id {
+        match id {
             BlockId::Tag(BlockTag::Latest | BlockTag::Pending) => return head().map(Some),
             BlockId::Number(number) if head()?.number == number => return head().map(Some),
             BlockId::Number(number) => {
@@ -225,19 +203,14 @@ impl Node {
                 if number > head()?.number {
                     return Ok(None);
                 }
-                ("eth_getBlockByNumber", format!("{number:#x}"))
             }
-            BlockId::Hash { hash, .. } => ("eth_getBlockByHash", format!("{hash:#x}")),
-            BlockId::Tag(BlockTag::Safe) => ("eth_getBlockByNumber", "safe".to_owned()),
-            BlockId::Tag(BlockTag::Finalized) => ("eth_getBlockByNumber", "finalized".to_owned()),
-            BlockId::Tag(BlockTag::Earliest) => ("eth_getBlockByNumber", "0x0".to_owned()),
-        };
-        let params = format!(r#"["{block_name}",false]"#);
+            BlockId::Hash { .. } | BlockId::Tag(BlockTag::Safe | BlockTag::Finalized | BlockTag::Earliest) => {}
+        }
         for is_second_attempt in [false, true] {
             if is_second_attempt {
                 self.refresh_head().await?;
             }
-            let Some(block) = read_block(&self.query_within(method, &params, RequestBudget::Block).await?)? else {
+            let Some(block) = read_block(&self.query_within(wire::header(id), RequestBudget::Block).await?)? else {
                 return Ok(None);
             };
             if self.follows(block.number, block.hash).await? {
@@ -249,17 +222,13 @@ impl Node {
 
     /// Blocks by number, in one exchange; all of them or none.
     pub(crate) async fn blocks(&self, numbers: Range<u64>) -> Result<Vec<Block>, NodeError> {
-        let params: Vec<_> = numbers.map(|number| format!(r#"["{number:#x}",false]"#)).collect();
-        let calls: Vec<_> = params
-            .iter()
-            .map(|params| ("eth_getBlockByNumber", params.as_str()))
-            .collect();
+        let calls: Vec<_> = numbers.map(|number| wire::header(BlockId::Number(number))).collect();
         let answers = match self.ask(&calls, RequestBudget::Block).await {
             // The answer is too large: query each block separately.
             Err(NodeError::TooLarge) if calls.len() > 1 => {
                 let mut separate = Vec::with_capacity(calls.len());
-                for call in calls {
-                    separate.extend(self.ask(&[call], RequestBudget::Block).await?);
+                for call in &calls {
+                    separate.extend(self.ask(std::slice::from_ref(call), RequestBudget::Block).await?);
                 }
                 separate
             }
@@ -284,18 +253,17 @@ impl Node {
     }
 
     /// Makes one query with the budget of a fact; a JSON-RPC error becomes [`NodeError::NoAnswer`].
-    async fn query(&self, method: &str, params: &str) -> Result<bytes::Bytes, NodeError> {
-        self.query_within(method, params, RequestBudget::Fact).await
+    async fn query(&self, call: UpstreamCall) -> Result<bytes::Bytes, NodeError> {
+        self.query_within(call, RequestBudget::Fact).await
     }
 
     /// As `query`, with a budget for data whose size others determine (HD36).
     pub(crate) async fn query_within(
         &self,
-        method: &str,
-        params: &str,
+        call: UpstreamCall,
         budget: RequestBudget,
     ) -> Result<bytes::Bytes, NodeError> {
-        match self.ask(&[(method, params)], budget).await?.pop() {
+        match self.ask(&[call], budget).await?.pop() {
             Some(Answer::Result(fact)) => Ok(fact),
             Some(Answer::Error(_)) => Err(NodeError::NoAnswer),
             None => Err(NodeError::Unparsable),

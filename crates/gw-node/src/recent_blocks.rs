@@ -2,7 +2,7 @@
 //!
 //! Invariant: each block is the parent of the next, and the last one is the head that the record was made for.
 
-use crate::{Block, NodeError};
+use crate::{error::NodeError, head::Block};
 use gw_types::B256;
 use std::{collections::VecDeque, ops::Range};
 

@@ -2,14 +2,15 @@
 //! supports.
 
 use crate::{
-    Answer, Node, NodeError, RequestBudget,
-    head::{parse, to_u64},
-    message::read_batch,
-    node::Failure,
+    error::{Failure, NodeError},
+    head::{at_hash, parse, to_u64},
+    message::{Answer, read_batch},
+    node::Node,
     probe,
+    transport::RequestBudget,
 };
 use gw_evm::{
-    CallRequest,
+    BlockId, BlockTag, CallRequest,
     trace::{Account, Trace, TraceError},
     wire::{self, NextBlock, Pin, StateOverrides, TraceForm, TraceScope, UpstreamCall},
 };
@@ -116,11 +117,7 @@ impl Node {
                 let mut calls = wire::trace_batch(request, pin, scope, form, None, applied);
                 let calls_per_trace = calls.len();
                 calls.extend(wire::trace_batch(request, pin, scope, form, Some(next), applied));
-                let params = format!(r#"["{sender:#x}","pending"]"#);
-                calls.push(UpstreamCall {
-                    method: "eth_getTransactionCount".into(),
-                    params,
-                });
+                calls.push(wire::nonce(sender, BlockId::Tag(BlockTag::Pending)));
                 let body = node.exchange(&calls, RequestBudget::SendTrace).await?;
                 let mut now_answers = read_batch(&body, calls.len())?;
                 let mut next_answers = now_answers.split_off(calls_per_trace);
@@ -181,11 +178,8 @@ impl Node {
 
     /// Balance and nonce of an account on the chain's own state, without overrides.
     async fn account_at(&self, address: Address, pin: Pin) -> Result<Account, NodeError> {
-        let params = format!(r#"["{address:#x}",{{"blockHash":"{:#x}"}}]"#, pin.hash);
-        let calls = [
-            ("eth_getBalance", params.as_str()),
-            ("eth_getTransactionCount", params.as_str()),
-        ];
+        let block = at_hash(pin.hash);
+        let calls = [wire::balance(address, block), wire::nonce(address, block)];
         let answers = self.ask(&calls, RequestBudget::Fact).await?;
         let [Answer::Result(balance), Answer::Result(nonce)] = answers.as_slice() else {
             return Err(NodeError::NoAnswer);

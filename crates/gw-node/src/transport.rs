@@ -3,9 +3,10 @@
 //! It does not interpret the bytes: JSON-RPC is in `message`.
 
 use crate::{
-    KeyId, NodeConfig, NodeError, Payer, Timeouts,
-    answers::{AnswerBudget, AnswerHold, ByteLease, Leased, SMALL},
-    key::UpstreamKey,
+    answers::{AnswerBudget, AnswerHold, ByteLease, Leased, Payer, SMALL},
+    config::{NodeConfig, Timeouts},
+    error::NodeError,
+    key::{KeyId, UpstreamKey},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};

@@ -1,7 +1,7 @@
 //! Reports shared contracts whose code differs from the pinned code. Each one is counted, and its shared tag becomes
 //! void in the policy store, on every instance, until an administrator confirms the contract (spec/80 section 9).
 
-use crate::state::RpcContext;
+use crate::{send_context::SendContext, telemetry::RpcMetrics};
 use gw_policy::access::BrokenPin;
 use gw_store::{Actor, Store, StoreError};
 use std::{
@@ -19,14 +19,14 @@ const AUDIT_ACTOR: &str = "system:code-pins";
 impl CodePinReporter {
     /// Reports pins that are broken at the head of the chain, each in a task of its own: the call that reports them
     /// does not wait for the policy store.
-    pub(crate) fn report(&self, state: &RpcContext, broken: Vec<BrokenPin>) {
+    pub(crate) fn report(&self, metrics: &RpcMetrics, sends: &SendContext, broken: Vec<BrokenPin>) {
         for pin in broken {
-            state.metrics.pin_broken();
+            metrics.pin_broken();
             if !self.lock().insert(pin) {
                 continue;
             }
-            let (reporter, store) = (self.clone(), state.sends.store.clone());
-            state.sends.tasks.spawn(async move {
+            let (reporter, store) = (self.clone(), sends.store.clone());
+            sends.tasks.spawn(async move {
                 if let Err(error) = void_tag(&store, pin).await {
                     tracing::error!(
                         error = &error as &dyn std::error::Error,

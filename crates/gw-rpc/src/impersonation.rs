@@ -1,13 +1,7 @@
 //! Impersonation (V1, V2, HD7): an administrator sees how a call of a user is answered, or what a send of the user
 //! does. The call runs through the same pipeline as the user's own call, and changes nothing.
 
-use crate::{
-    call::{CallContext, RpcCall},
-    pipeline,
-    record::CallRecord,
-    request::RequestContext,
-    state::RpcContext,
-};
+use crate::{call::RpcCall, pipeline, record::CallRecord, request::RequestContext, state::RpcContext};
 use gw_evm::{
     Class, Method, VisibleTo,
     envelope::{Request, RequestId},
@@ -65,7 +59,7 @@ pub(crate) async fn simulate_as(
     let mut rpc_call = RpcCall::new(state, &Arc::new(request), lookup, wire);
     rpc_call.hide_signer(impersonation)?;
     let mut record = CallRecord::default();
-    let (outcome, effects) = pipeline::simulate_as(&mut CallContext::new(&rpc_call, &mut record)).await;
+    let (outcome, effects) = pipeline::simulate_as(&rpc_call, &mut record).await;
     let mut out = Vec::new();
     outcome.write("1", &mut out);
     let value = |shown: &Disclosed| serde_json::from_str::<Value>(shown.as_str()).unwrap_or_default();

@@ -5,7 +5,7 @@ use crate::{
     consent, execute,
     limits::ConcurrencyPermit,
     outcome::RpcOutcome,
-    record::CallRecorder,
+    record::{CallRecord, CallRecorder},
     redact,
     request::RequestContext,
     send,
@@ -13,7 +13,7 @@ use crate::{
     subscriptions,
 };
 use gw_audit::TraceKind;
-use gw_evm::{Class, envelope::Request};
+use gw_evm::{Class, Method, envelope::Request};
 use gw_policy::{Disclosed, access::Plan};
 use gw_types::DenyReason;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(crate) struct CallAdmission {
 
 /// Answers one call and records it. Each step may reject the call; the later steps are skipped then.
 ///
-/// The steps that run once per HTTP request come before, in `http`: size, encoding, token, depth, duplicates, envelope,
-/// batch.
+/// The steps that run once per request come before, in `http` and `dispatch`: size, encoding, token, depth, duplicates,
+/// envelope, batch.
 pub(crate) async fn answer(
     state: &Arc<RpcContext>,
     request: &Arc<RequestContext>,
@@ -62,34 +62,29 @@ pub(crate) async fn answer(
         Ok(authorized) => authorized,
         Err(rejection) => return recorder.finish(rejection, false).await,
     };
-    recorder.record.org = authorized.permit.org();
-    recorder.record.epoch = Some(authorized.permit.epoch());
-    recorder.record.allow_list_match = authorized.permit.allow_list_match();
-    if let Some(answer) = answer_locally(state, &rpc_call, &authorized) {
+    recorder.record.org = authorized.permit().org();
+    recorder.record.epoch = Some(authorized.permit().epoch());
+    recorder.record.allow_list_match = authorized.permit().allow_list_match();
+    let mut context = CallContext::new(&rpc_call, &mut recorder.record, authorized);
+    if let Some(answer) = answer_locally(&context) {
         return recorder.finish(into_outcome(answer), false).await;
     }
-    // Check the circuit breaker, the pauses and the concurrent calls.
-    if let Err(busy) = admission.acquire(state, &authorized) {
+    // Check the circuit breaker, the pauses and the concurrent calls; count methods that show a trace.
+    if let Err(busy) = admission
+        .acquire(state, context.authorized())
+        .and_then(|()| count_trace(state, context.authorized()))
+    {
         return recorder.finish(busy, false).await;
     }
-    // Count methods that show a trace before the node is queried (J8).
-    if authorized
-        .permit
-        .method()
-        .is_some_and(|method| method.class() == Class::Trace)
-        && state.traces.try_acquire(authorized.limit_key, authorized.now).is_err()
-    {
-        return recorder.finish(RpcOutcome::Busy(DenyReason::RateLimited), false).await;
-    }
-    match authorized.permit.plan() {
+    match context.permit().plan() {
         // Traces, frames and touches, nonce, recipients, intent, reservations, visibility row; reauthorized; submitted;
         // accepted or released; outcome. A task of its own runs all of it, including the access record, so that it does
         // not end with the connection (HD21).
         Plan::Send => {
-            recorder.record.trace = Some(TraceKind::Send);
-            let admission = admission.clone();
+            context.record.trace = Some(TraceKind::Send);
+            let (authorized, admission) = (context.into_authorized(), admission.clone());
             let task = state.sends.tasks.spawn(async move {
-                let outcome = send::send(&mut CallContext::new(&rpc_call, &mut recorder.record), authorized).await;
+                let outcome = send::send(&mut CallContext::new(&rpc_call, &mut recorder.record, authorized)).await;
                 drop(admission);
                 recorder.finish(outcome, true).await
             });
@@ -97,10 +92,10 @@ pub(crate) async fn answer(
         }
         // A task of its own, which does not end with the connection: the call may be a send (HD21).
         Plan::Passthrough => {
-            let admission = admission.clone();
+            let (authorized, admission) = (context.into_authorized(), admission.clone());
             let task = state.sends.tasks.spawn(async move {
-                let context = &mut CallContext::new(&rpc_call, &mut recorder.record);
-                let answer = execute::passthrough(context, authorized).await;
+                let context = &mut CallContext::new(&rpc_call, &mut recorder.record, authorized);
+                let answer = execute::passthrough(context).await;
                 drop(admission);
                 recorder.finish(into_outcome(answer), true).await
             });
@@ -109,56 +104,48 @@ pub(crate) async fn answer(
         // Filters and subscriptions: the owner is checked, then the underlying read is authorized as if the caller made
         // it.
         Plan::Subscription => {
-            let context = &mut CallContext::new(&rpc_call, &mut recorder.record);
-            let answer = subscriptions::filters::answer(context, &authorized).await;
+            let answer = subscriptions::answer(&mut context).await;
             recorder.finish(into_outcome(answer), false).await
         }
         Plan::Simulate | Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Local | Plan::ZeroQuantity => {
-            let answer = read(&mut CallContext::new(&rpc_call, &mut recorder.record), authorized).await;
+            let answer = read(&mut context).await;
             recorder.finish(into_outcome(answer), false).await
         }
     }
 }
 
 /// Answers a permitted call that changes nothing.
-async fn read(context: &mut CallContext<'_>, authorized: AuthorizedCall) -> Result<Disclosed, RpcOutcome> {
-    if authorized.permit.plan() == Plan::Simulate {
+async fn read(context: &mut CallContext<'_>) -> Result<Disclosed, RpcOutcome> {
+    if context.permit().plan() == Plan::Simulate {
         // Block, trace, frames and touches are checked; the answer comes from that trace.
         context.record.trace = Some(TraceKind::Simulation);
-        execute::simulate(context, authorized).await
+        execute::simulate(context).await
     } else {
         // The body is written from the typed call; the answer is opened under the newest policy.
-        execute::forward(context, authorized).await
+        execute::forward(context).await
     }
 }
 
 /// Answers a call of a user for an impersonating administrator (V1, V2). It takes the same steps as the user's own
 /// call, except that it writes no record for the user: the administrator's request has one already. A send is checked
 /// and not sent.
-pub(crate) async fn simulate_as(context: &mut CallContext<'_>) -> (RpcOutcome, Option<send::Effects>) {
+pub(crate) async fn simulate_as(rpc_call: &RpcCall, record: &mut CallRecord) -> (RpcOutcome, Option<send::Effects>) {
     let steps = async {
-        let authorized = context.authorize()?;
+        let context = &mut CallContext::new(rpc_call, record, rpc_call.authorize()?);
         let state = context.state();
-        if let Some(answer) = answer_locally(state, context.call(), &authorized) {
+        if let Some(answer) = answer_locally(context) {
             return Ok((answer?, None));
         }
-        CallAdmission::default().acquire(state, &authorized)?;
-        if authorized
-            .permit
-            .method()
-            .is_some_and(|method| method.class() == Class::Trace)
-            && state.traces.try_acquire(authorized.limit_key, authorized.now).is_err()
-        {
-            return Err(RpcOutcome::Busy(DenyReason::RateLimited));
-        }
-        match authorized.permit.plan() {
-            Plan::Send => send::simulate(context, authorized)
+        CallAdmission::default().acquire(state, context.authorized())?;
+        count_trace(state, context.authorized())?;
+        match context.permit().plan() {
+            Plan::Send => send::simulate(context)
                 .await
                 .map(|effects| (Disclosed::NULL, Some(effects))),
             // Subscriptions and passthrough methods cannot be impersonated.
-            Plan::Subscription | Plan::Passthrough => Err(authorized.denied(DenyReason::MethodNotAllowed)),
+            Plan::Subscription | Plan::Passthrough => Err(context.denied(DenyReason::MethodNotAllowed)),
             Plan::Simulate | Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Local | Plan::ZeroQuantity => {
-                read(context, authorized).await.map(|answer| (answer, None))
+                read(context).await.map(|answer| (answer, None))
             }
         }
     };
@@ -169,20 +156,12 @@ pub(crate) async fn simulate_as(context: &mut CallContext<'_>) -> (RpcOutcome, O
 }
 
 /// Answers the call if that needs no node.
-fn answer_locally(
-    state: &RpcContext,
-    call: &RpcCall,
-    authorized: &AuthorizedCall,
-) -> Option<Result<Disclosed, RpcOutcome>> {
-    if let Some(method) = authorized
-        .permit
-        .method()
-        .filter(|method| method.class() == Class::Meta)
-    {
-        return Some(execute::metadata(state, method));
+fn answer_locally(context: &CallContext<'_>) -> Option<Result<Disclosed, RpcOutcome>> {
+    if let Some(method) = context.permit().method().filter(|method| method.class() == Class::Meta) {
+        return Some(execute::metadata(context.state(), method));
     }
-    match authorized.permit.plan() {
-        Plan::Local => Some(execute::local(call, authorized)),
+    match context.permit().plan() {
+        Plan::Local => Some(execute::local(context)),
         Plan::ZeroQuantity => Some(Ok(Disclosed::ZERO)),
         Plan::Subscription
         | Plan::Forward
@@ -192,6 +171,23 @@ fn answer_locally(
         | Plan::Send
         | Plan::Passthrough => None,
     }
+}
+
+/// Counts a method that shows a trace, before the node is queried (J8).
+///
+/// # Errors
+/// [`RpcOutcome::Busy`] while the caller has used up its quota.
+fn count_trace(state: &RpcContext, authorized: &AuthorizedCall) -> Result<(), RpcOutcome> {
+    let shows_trace = |method: Method| method.class() == Class::Trace;
+    if authorized.permit().method().is_some_and(shows_trace)
+        && state
+            .traces
+            .try_acquire(authorized.limit_key(), authorized.now())
+            .is_err()
+    {
+        return Err(RpcOutcome::Busy(DenyReason::RateLimited));
+    }
+    Ok(())
 }
 
 fn into_outcome(answer: Result<Disclosed, RpcOutcome>) -> RpcOutcome {
@@ -210,14 +206,14 @@ impl CallAdmission {
     /// [`RpcOutcome::Busy`] while the circuit breaker of the key is open, while the caller's executions are paused, or
     /// while the caller has the most concurrent calls.
     fn acquire(&mut self, state: &RpcContext, authorized: &AuthorizedCall) -> Result<(), RpcOutcome> {
-        let now = authorized.now;
+        let now = authorized.now();
         if state.breakers.any_open(now) && state.breakers.is_open(authorized.key_id(state)?, now) {
             return Err(RpcOutcome::Busy(DenyReason::RateLimited));
         }
-        if matches!(authorized.permit.plan(), Plan::Simulate | Plan::Send)
+        if matches!(authorized.permit().plan(), Plan::Simulate | Plan::Send)
             && state
                 .pauses
-                .is_paused(authorized.limit_key, authorized.execution(), now)
+                .is_paused(authorized.limit_key(), authorized.execution(), now)
         {
             return Err(RpcOutcome::Busy(DenyReason::RateLimited));
         }
@@ -226,7 +222,7 @@ impl CallAdmission {
             return Err(RpcOutcome::Busy(DenyReason::ConcurrencyLimited));
         }
         if self.permit.is_none() {
-            let Some(permit) = state.in_flight.try_acquire(authorized.limit_key) else {
+            let Some(permit) = state.in_flight.try_acquire(authorized.limit_key()) else {
                 state.metrics.concurrency_rejected();
                 return Err(RpcOutcome::Busy(DenyReason::ConcurrencyLimited));
             };

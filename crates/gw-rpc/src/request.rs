@@ -1,6 +1,10 @@
 //! The context of a request apart from its body: client address, correlation id, caller, named organization.
 
-use crate::{limits::LimitKey, outcome::BodyError, outcome::RpcOutcome, subscriptions::Message};
+use crate::{
+    limits::LimitKey,
+    outcome::{BodyError, RpcOutcome},
+    registry::Message,
+};
 use ::http::{HeaderMap, HeaderName, header};
 use gw_audit::AuthMethod;
 use gw_http::{AddressKey, AuthError, ClientAddress, CorrelationId, Credentials, HttpContext, token::SKEW};

@@ -3,16 +3,16 @@
 use crate::{
     code_pins::CodePinReporter,
     limits::{CircuitBreakers, ConcurrencyLimiter, ExecutionPauses, RateLimits, TraceQuota},
-    send::SendContext,
-    subscriptions::{ConnectionLimiter, Filters},
+    registry::{ConnectionLimiter, Filters},
+    send_context::SendContext,
     telemetry::RpcMetrics,
+    upstream::Upstream,
 };
 use ::http::StatusCode;
 use gw_evm::CustomMethods;
 use gw_http::HttpContext;
 use gw_journal::Journal;
-use gw_node::Node;
-use gw_policy::PolicySettings;
+use gw_policy::{PolicySettings, access::BrokenPin};
 use gw_store::Feed;
 use gw_types::Clock;
 use std::{num::NonZeroU32, sync::Arc};
@@ -35,7 +35,7 @@ pub(crate) struct RpcContext {
     pub(crate) filters: Filters,
     pub(crate) sockets: ConnectionLimiter,
     pub(crate) metrics: RpcMetrics,
-    pub(crate) code_pins: CodePinReporter,
+    code_pins: CodePinReporter,
 }
 
 /// Settings of the RPC surface.
@@ -117,7 +117,12 @@ impl RpcState {
 }
 
 impl RpcContext {
-    pub(crate) fn node(&self) -> &Arc<Node> {
+    /// Reports shared contracts whose code at the head differs from the pinned code.
+    pub(crate) fn report_broken_pins(&self, broken: Vec<BrokenPin>) {
+        self.code_pins.report(&self.metrics, &self.sends, broken);
+    }
+
+    pub(crate) fn upstream(&self) -> &Upstream {
         &self.sends.node
     }
 

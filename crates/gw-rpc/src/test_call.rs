@@ -2,7 +2,7 @@
 //! call runs through the same pipeline as any other call.
 
 use crate::{
-    http::{RpcResponse, handle_body},
+    dispatch::{RpcResponse, handle_body},
     request::RequestContext,
     state::RpcContext,
 };

@@ -7,7 +7,7 @@ use gw_evm::{
     BlockId, BlockTag, Call, CallRequest, ChainRules, LogFilter, LogRange, Method, SendRequest, SignedTransaction,
     Simulation, SimulationKind, TopicFilter, TransactionRef, call,
     wire::{
-        AccountOverride, NextBlock, Pin, StateOverrides, TraceForm, TraceScope, UpstreamCall, body, body_as,
+        self, AccountOverride, NextBlock, Pin, StateOverrides, TraceForm, TraceScope, UpstreamCall, body, body_as,
         trace_batch, trace_block, trace_transaction,
     },
 };
@@ -564,4 +564,100 @@ fn hd36_existing_overrides_are_not_replaced() {
     );
     assert!(overrides.extend(overrides_of(&[(1, 7), (2, 8)])));
     assert_eq!(overrides, overrides_of(&[(1, 5), (2, 8)]));
+}
+
+/// The bytes of the queries that the gateway makes for itself.
+#[test]
+fn queries_of_the_gateway_name_their_block() {
+    let at_hash = BlockId::Hash {
+        hash: H,
+        require_canonical: false,
+    };
+    let at_canonical_hash = BlockId::Hash {
+        hash: H,
+        require_canonical: true,
+    };
+    let slot = B256::with_last_byte(3);
+    for (call, method, params) in [
+        (
+            wire::balance(A, at_hash),
+            "eth_getBalance",
+            format!(r#"["{A:#x}",{{"blockHash":"{H:#x}"}}]"#),
+        ),
+        (
+            wire::nonce(A, at_hash),
+            "eth_getTransactionCount",
+            format!(r#"["{A:#x}",{{"blockHash":"{H:#x}"}}]"#),
+        ),
+        (
+            wire::nonce(A, BlockId::Number(255)),
+            "eth_getTransactionCount",
+            format!(r#"["{A:#x}","0xff"]"#),
+        ),
+        (
+            wire::nonce(A, LATEST),
+            "eth_getTransactionCount",
+            format!(r#"["{A:#x}","latest"]"#),
+        ),
+        (
+            wire::nonce(A, PENDING),
+            "eth_getTransactionCount",
+            format!(r#"["{A:#x}","pending"]"#),
+        ),
+        (
+            wire::code(A, at_hash),
+            "eth_getCode",
+            format!(r#"["{A:#x}",{{"blockHash":"{H:#x}"}}]"#),
+        ),
+        (
+            wire::code(A, at_canonical_hash),
+            "eth_getCode",
+            format!(r#"["{A:#x}",{{"blockHash":"{H:#x}","requireCanonical":true}}]"#),
+        ),
+        (
+            wire::storage(A, slot, at_hash),
+            "eth_getStorageAt",
+            format!(r#"["{A:#x}","{slot:#x}",{{"blockHash":"{H:#x}"}}]"#),
+        ),
+        (
+            wire::header(at_hash),
+            "eth_getBlockByHash",
+            format!(r#"["{H:#x}",false]"#),
+        ),
+        (
+            wire::header(BlockId::Number(16)),
+            "eth_getBlockByNumber",
+            r#"["0x10",false]"#.to_owned(),
+        ),
+        (
+            wire::header(LATEST),
+            "eth_getBlockByNumber",
+            r#"["latest",false]"#.to_owned(),
+        ),
+        (
+            wire::header(BlockId::Tag(BlockTag::Safe)),
+            "eth_getBlockByNumber",
+            r#"["safe",false]"#.to_owned(),
+        ),
+        (
+            wire::header(BlockId::Tag(BlockTag::Finalized)),
+            "eth_getBlockByNumber",
+            r#"["finalized",false]"#.to_owned(),
+        ),
+        (
+            wire::header(BlockId::Tag(BlockTag::Earliest)),
+            "eth_getBlockByNumber",
+            r#"["0x0",false]"#.to_owned(),
+        ),
+        (
+            wire::transaction_by_hash(H),
+            "eth_getTransactionByHash",
+            format!(r#"["{H:#x}"]"#),
+        ),
+        (wire::receipt(H), "eth_getTransactionReceipt", format!(r#"["{H:#x}"]"#)),
+        (wire::gas_price(), "eth_gasPrice", "[]".to_owned()),
+        (wire::chain_id(), "eth_chainId", "[]".to_owned()),
+    ] {
+        assert_eq!((&*call.method, call.params), (method, params));
+    }
 }

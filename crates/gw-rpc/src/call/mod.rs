@@ -1,14 +1,17 @@
 //! One JSON-RPC call and its authorization, which is renewed whenever the policy has changed (HD20).
 
 mod context;
+mod failure;
 
-pub(crate) use context::{CallContext, result_of};
+pub(crate) use context::{CallContext, ReadContext, result_of};
+pub(crate) use failure::upstream_failure;
 
 use crate::{
     limits::{Execution, LimitKey},
     outcome::RpcOutcome,
     request::RequestContext,
     state::RpcContext,
+    upstream::NodeCaller,
 };
 use gw_evm::{
     Call, Class, Method, MethodLookup, ParamError, ParsedCall, VisibleTo,
@@ -18,7 +21,7 @@ use gw_evm::{
 use gw_http::simulation::SenderRequired;
 use gw_node::{AnswerHold, KeyId, Node, Payer};
 use gw_policy::{
-    Snapshot, Viewer,
+    Snapshot,
     access::{AccessRequest, Decision, HeadFacts, Impersonation, Permit, decide, upstream_key},
 };
 use gw_types::{DenyReason, Timestamp};
@@ -36,43 +39,33 @@ pub(crate) struct RpcCall {
 
 /// A permitted call, the policy snapshot that permits it, and the time of the decision.
 ///
-/// Only [`CallContext`] queries the node for it, and returns each answer with a renewed authorization.
+/// It cannot be copied, and opens no answers: [`CallContext`] queries the node for it, renews it whenever the node has
+/// answered, and makes the viewer of the answers.
 #[derive(Debug)]
 pub(crate) struct AuthorizedCall {
-    pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) permit: Permit,
-    pub(crate) limit_key: LimitKey,
-    pub(crate) now: Timestamp,
+    snapshot: Arc<Snapshot>,
+    permit: Permit,
+    limit_key: LimitKey,
+    now: Timestamp,
     /// The memory that is charged to the request for the node's answers.
-    pub(crate) hold: Arc<AnswerHold>,
+    hold: Arc<AnswerHold>,
 }
 
-impl AuthorizedCall {
-    /// The caller as the viewer of answers.
-    pub(crate) fn viewer<'a>(&'a self, state: &'a RpcContext) -> Viewer<'a> {
-        self.permit.viewer(&self.snapshot, self.now, state.knobs())
-    }
+/// The node, with the upstream key of the caller's group in the organization if there is one (G1). An unusable key is
+/// not replaced by another one.
+impl NodeCaller for AuthorizedCall {
+    type Denial = RpcOutcome;
 
-    /// The upstream key of requests to the node for this caller.
-    ///
-    /// # Errors
-    /// [`RpcOutcome::NodeUnreachable`] if the upstream key of the caller's group cannot be used.
-    pub(crate) fn key_id(&self, state: &RpcContext) -> Result<KeyId, RpcOutcome> {
-        Ok(self.node(state)?.key_id())
-    }
-
-    /// The node, with the upstream key of the caller's group in the organization if there is one (G1). An unusable key
-    /// is not replaced by another one.
-    fn node(&self, state: &RpcContext) -> Result<Node, RpcOutcome> {
+    fn view_of(&self, node: &Node) -> Result<Node, RpcOutcome> {
         let key = match (self.permit.user(), self.permit.org()) {
             (Some(user), Some(org)) => upstream_key(&self.snapshot, user, org, self.now),
             (Some(_) | None, _) => None,
         };
         let charge = |node: Node| node.charged_to(self.payer(), &self.hold);
         let Some((group, stored)) = key else {
-            return Ok(charge(Node::clone(state.node())));
+            return Ok(charge(node.clone()));
         };
-        state.node().for_group(group, stored).map(charge).map_err(|error| {
+        node.for_group(group, stored).map(charge).map_err(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::error!(
                 error,
@@ -81,6 +74,34 @@ impl AuthorizedCall {
             );
             RpcOutcome::NodeUnreachable
         })
+    }
+}
+
+impl AuthorizedCall {
+    pub(crate) const fn permit(&self) -> &Permit {
+        &self.permit
+    }
+
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The time of the decision.
+    pub(crate) const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The key under which the limits of the caller are counted.
+    pub(crate) const fn limit_key(&self) -> LimitKey {
+        self.limit_key
+    }
+
+    /// The upstream key of requests to the node for this caller.
+    ///
+    /// # Errors
+    /// [`RpcOutcome::NodeUnreachable`] if the upstream key of the caller's group cannot be used.
+    pub(crate) fn key_id(&self, state: &RpcContext) -> Result<KeyId, RpcOutcome> {
+        state.upstream().key_id(self)
     }
 
     /// The payer for the bytes of answers: the user, also when a personal URL makes the call.
@@ -110,10 +131,6 @@ impl AuthorizedCall {
     pub(crate) fn denied(&self, reason: DenyReason) -> RpcOutcome {
         RpcOutcome::denied(reason, self.permit.org())
     }
-
-    pub(crate) fn invalid(&self, error: ParamError) -> RpcOutcome {
-        RpcOutcome::invalid(error, self.permit.org())
-    }
 }
 
 impl RpcCall {
@@ -124,7 +141,7 @@ impl RpcCall {
         wire: envelope::Request<'_>,
     ) -> Self {
         let chain = ChainRules {
-            chain_id: state.node().chain_id(),
+            chain_id: state.upstream().chain_id(),
         };
         let parsed = match (&lookup, lookup.method()) {
             (_, Some(method)) => call::parse(method, wire.params, chain),
@@ -225,7 +242,7 @@ impl RpcCall {
             now,
             // Without a head, calls that read the chain are not answered anyway.
             head: HeadFacts {
-                number: self.state.node().head().map_or(0, |head| head.number),
+                number: self.state.upstream().head().map_or(0, |head| head.number),
             },
             knobs: self.state.knobs(),
         };
@@ -251,14 +268,31 @@ impl RpcCall {
     ///
     /// # Errors
     /// The denial by the newest policy, or another outcome for the caller.
-    pub(crate) fn reauthorize(&self, authorized: AuthorizedCall) -> Result<AuthorizedCall, RpcOutcome> {
+    fn reauthorize(&self, authorized: &mut AuthorizedCall) -> Result<(), RpcOutcome> {
         let pinned = self.state.feed().pin();
         if pinned.fresh && pinned.snapshot.epoch() == authorized.permit.epoch() {
-            return Ok(AuthorizedCall {
-                now: self.state.clock().now(),
-                ..authorized
-            });
+            authorized.now = self.state.clock().now();
+        } else {
+            *authorized = self.authorize()?;
         }
-        self.authorize()
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HD20: a type that is `Clone` makes the call below ambiguous, so that it does not compile.
+    #[test]
+    fn hd20_no_copy_of_an_authorization_outlives_a_query() {
+        trait Copyable<Marker> {
+            fn is_not_clone() {}
+        }
+        struct Cloneable;
+        impl<T: ?Sized> Copyable<()> for T {}
+        impl<T: Clone> Copyable<Cloneable> for T {}
+        <AuthorizedCall as Copyable<_>>::is_not_clone();
+        <CallContext<'_> as Copyable<_>>::is_not_clone();
     }
 }

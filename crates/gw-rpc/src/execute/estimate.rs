@@ -2,12 +2,9 @@
 //! trace of every probe (HD3). Code therefore cannot behave differently at an amount of gas that no trace covers.
 
 use super::simulate::{MAX_SIMULATED_GAS, run_traced};
-use crate::{
-    call::{AuthorizedCall, CallContext},
-    outcome::RpcOutcome,
-};
+use crate::{call::CallContext, outcome::RpcOutcome};
 use gw_evm::{CallRequest, wire::TraceScope};
-use gw_node::{Block, Node};
+use gw_node::Block;
 use gw_policy::{Disclosed, view};
 use gw_types::U256;
 
@@ -20,33 +17,30 @@ const PLAIN_PAYMENT: u64 = 21_000;
 
 pub(super) async fn estimate(
     context: &mut CallContext<'_>,
-    mut authorized: AuthorizedCall,
     mut request: CallRequest,
     block: &Block,
 ) -> Result<Disclosed, RpcOutcome> {
-    let (mut cap, renewed) = gas_cap(context, authorized, &request, block).await?;
-    authorized = renewed;
+    let mut cap = gas_cap(context, &request, block).await?;
     let mut search: Option<Search> = None;
     for _ in 0..MAX_PROBES {
         let Some(gas) = search.as_mut().map_or(Some(cap), Search::next) else {
             break;
         };
         request.gas = Some(gas);
-        let run = match run_traced(context, authorized, &request, block, TraceScope::Read).await {
+        let verdict = match run_traced(context, &request, block, TraceScope::Read).await {
             // On a chain with EIP-7825 the node does not run a transaction with more gas, even if a block holds more.
             Err(RpcOutcome::TracingUnavailable(_)) if search.is_none() && cap > MAX_TRANSACTION_GAS => {
-                (cap, authorized) = (MAX_TRANSACTION_GAS, context.authorize()?);
+                cap = MAX_TRANSACTION_GAS;
                 continue;
             }
-            run => run?,
+            verdict => verdict?,
         };
-        authorized = run.authorized;
-        let used = view::gas_used(&run.verdict);
+        let used = view::gas_used(&verdict);
         match &mut search {
             Some(search) => search.learn(gas, used.is_ok()),
             // A run that fails with the most gas fails with any amount: the caller gets its error.
             None => {
-                let hides_revert_data = authorized.permit.no_revert_data();
+                let hides_revert_data = context.permit().no_revert_data();
                 let used = used.map_err(|error| {
                     RpcOutcome::NodeError(if hides_revert_data { error.without_data() } else { error })
                 })?;
@@ -64,12 +58,7 @@ pub(super) async fn estimate(
 
 /// The most gas to try: the least of what the caller allows, what a block holds, and what the named sender can pay for
 /// at the named price. The sender is the caller's own address (X10), so the use of its balance reveals nothing.
-async fn gas_cap(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-    request: &CallRequest,
-    block: &Block,
-) -> Result<(u64, AuthorizedCall), RpcOutcome> {
+async fn gas_cap(context: &mut CallContext<'_>, request: &CallRequest, block: &Block) -> Result<u64, RpcOutcome> {
     let cap = request
         .gas
         .unwrap_or(block.gas_limit)
@@ -77,13 +66,14 @@ async fn gas_cap(
         .min(MAX_SIMULATED_GAS);
     let price = request.gas_price.or(request.max_fee_per_gas).unwrap_or(0);
     let (Some(sender), 1..) = (request.from, price) else {
-        return Ok((cap, authorized));
+        return Ok(cap);
     };
-    let query = |node: Node, _: &AuthorizedCall| async move { node.balance(sender, block.hash).await };
-    let (balance, authorized) = context.query(authorized, query).await?;
-    let balance = authorized.snapshot.shown_balance(sender, block.number, balance);
+    let balance = context
+        .query(|node, _| async move { node.balance(sender, block.hash).await })
+        .await?;
+    let balance = context.snapshot().shown_balance(sender, block.number, balance);
     let affordable = balance.saturating_sub(request.value.unwrap_or_default()) / U256::from(price);
-    Ok((cap.min(affordable.try_into().unwrap_or(u64::MAX)), authorized))
+    Ok(cap.min(affordable.try_into().unwrap_or(u64::MAX)))
 }
 
 /// The search for the least gas that suffices: `low` is too little, `high` is enough.

@@ -1,11 +1,7 @@
 //! Calls that the gateway answers by itself: constants, the followed head, hashes, the caller's own addresses.
 
 use super::head;
-use crate::{
-    call::{AuthorizedCall, RpcCall},
-    outcome::RpcOutcome,
-    state::RpcContext,
-};
+use crate::{call::CallContext, outcome::RpcOutcome, state::RpcContext};
 use alloy_primitives::keccak256;
 use gw_evm::{Call, Method};
 use gw_policy::{Disclosed, view};
@@ -15,7 +11,7 @@ use gw_types::{DenyReason, U256};
 pub(crate) fn metadata(state: &RpcContext, method: Method) -> Result<Disclosed, RpcOutcome> {
     match method {
         Method::BlockNumber => Ok(view::local::quantity(U256::from(head(state)?.number))),
-        Method::ChainId => Ok(view::local::quantity(U256::from(state.node().chain_id()))),
+        Method::ChainId => Ok(view::local::quantity(U256::from(state.upstream().chain_id()))),
         Method::GasPrice => {
             let price = head(state)?.gas_price;
             let hides = state.knobs().hide_base_fee;
@@ -25,8 +21,8 @@ pub(crate) fn metadata(state: &RpcContext, method: Method) -> Result<Disclosed, 
                 price
             }))
         }
-        Method::NetVersion => Ok(view::local::net_version(state.node().chain_id())),
-        Method::NetListening => Ok(if state.node().head().is_some() {
+        Method::NetVersion => Ok(view::local::net_version(state.upstream().chain_id())),
+        Method::NetListening => Ok(if state.upstream().head().is_some() {
             Disclosed::TRUE
         } else {
             Disclosed::FALSE
@@ -37,13 +33,13 @@ pub(crate) fn metadata(state: &RpcContext, method: Method) -> Result<Disclosed, 
 }
 
 /// Answers a call whose plan is [`Plan::Local`](gw_policy::access::Plan::Local).
-pub(crate) fn local(call: &RpcCall, authorized: &AuthorizedCall) -> Result<Disclosed, RpcOutcome> {
-    match authorized.permit.call() {
-        Call::Plain(Method::Accounts) => Ok(view::local::accounts(&authorized.viewer(call.state()))),
-        Call::Plain(Method::Coinbase) => Ok(view::local::coinbase(&authorized.viewer(call.state()))),
+pub(crate) fn local(context: &CallContext<'_>) -> Result<Disclosed, RpcOutcome> {
+    match context.permit().call() {
+        Call::Plain(Method::Accounts) => Ok(view::local::accounts(&context.viewer())),
+        Call::Plain(Method::Coinbase) => Ok(view::local::coinbase(&context.viewer())),
         Call::Sha3(bytes) => Ok(view::local::hash(keccak256(bytes))),
         Call::UncleCount => Ok(Disclosed::ZERO),
         Call::Uncle => Ok(Disclosed::NULL),
-        _ => Err(authorized.denied(DenyReason::MethodNotAllowed)),
+        _ => Err(context.denied(DenyReason::MethodNotAllowed)),
     }
 }

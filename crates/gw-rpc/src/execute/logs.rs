@@ -1,7 +1,7 @@
 //! `eth_getLogs`: narrows the filter to what the viewer may query, reads the parties of the transactions, and returns
 //! the rows that the viewer may see (HD1, J9).
 
-use super::{advance_head_to, forward::ask_about_followed_blocks, head, resolve_block};
+use super::{advance_head_to, followed_blocks::ask_about_followed_blocks, head, resolve_block};
 use crate::{
     call::{AuthorizedCall, CallContext},
     outcome::RpcOutcome,
@@ -27,36 +27,31 @@ const WHOLE_BLOCK: usize = 4;
 /// The most transactions of one batch, when the answer with whole blocks is too large.
 const MAX_TRANSACTIONS_PER_BATCH: usize = 64;
 
-pub(super) async fn logs(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-    filter: &LogFilter,
-) -> Result<Disclosed, RpcOutcome> {
-    let state = context.state();
-    if view::shows_nothing(&authorized.viewer(state), filter, authorized.permit.shared_logs_only()) {
-        return Err(authorized.denied(DenyReason::ContractNotPermitted));
+pub(super) async fn logs(context: &mut CallContext<'_>, filter: &LogFilter) -> Result<Disclosed, RpcOutcome> {
+    if view::shows_nothing(&context.viewer(), filter, context.permit().shared_logs_only()) {
+        return Err(context.denied(DenyReason::ContractNotPermitted));
     }
-    let (bounded, authorized) = bound_range(context, authorized, filter).await?;
-    let mut authorized = context.reauthorize(authorized)?;
+    let bounded = bound_range(context, filter).await?;
+    context.renew()?;
     let mut answer = None;
     if let Some((bounded, pin)) = bounded {
-        let upstream = Call::Logs(view::upstream_filter(&authorized.viewer(state), &bounded));
-        (answer, authorized) = ask_about_followed_blocks(context, authorized, &upstream, pin).await?;
+        let upstream = Call::Logs(view::upstream_filter(&context.viewer(), &bounded));
+        answer = ask_about_followed_blocks(context, &upstream, pin).await?;
     }
     // Blocks above the head have no logs. Whether the caller may query them is checked all the same.
     let sealed = answer.unwrap_or_else(|| Sealed::new(RawJson::new(Bytes::from_static(b"[]"))));
-    let needed = view::parties_needed(&authorized.viewer(state), filter, &sealed);
-    let (parties, authorized) = parties(context, authorized, &needed).await?;
+    let needed = view::parties_needed(&context.viewer(), filter, &sealed);
+    let parties = parties(context, &needed).await?;
     match view::logs(
-        &authorized.viewer(state),
+        &context.viewer(),
         filter,
-        authorized.permit.shared_logs_only(),
+        context.permit().shared_logs_only(),
         &parties,
         sealed,
     ) {
-        LogsAnswer::NotPermitted => Err(authorized.denied(DenyReason::ContractNotPermitted)),
+        LogsAnswer::NotPermitted => Err(context.denied(DenyReason::ContractNotPermitted)),
         LogsAnswer::Rows(_, count) if count > MAX_ROWS => {
-            Err(authorized.invalid(ParamError::limit("too many results: 10000 at most")))
+            Err(context.invalid(ParamError::limit("too many results: 10000 at most")))
         }
         LogsAnswer::Rows(rows, _) => Ok(rows),
     }
@@ -66,22 +61,18 @@ pub(super) async fn logs(
 type BoundFilter = (LogFilter, Pin);
 
 /// Bounds the range of a filter by the head; `None` if the whole range is above the head.
-async fn bound_range(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-    filter: &LogFilter,
-) -> Result<(Option<BoundFilter>, AuthorizedCall), RpcOutcome> {
+async fn bound_range(context: &mut CallContext<'_>, filter: &LogFilter) -> Result<Option<BoundFilter>, RpcOutcome> {
     let state = context.state();
     let LogRange::Range { from, to } = filter.range else {
-        return Ok((Some((filter.clone(), head(state)?.pin())), authorized));
+        return Ok(Some((filter.clone(), head(state)?.pin())));
     };
-    let (from, authorized) = block_number(context, authorized, from).await?;
-    let (to, authorized) = block_number(context, authorized, to).await?;
+    let from = block_number(context, from).await?;
+    let to = block_number(context, to).await?;
     if from > to {
-        return Err(authorized.invalid(ParamError::invalid("fromBlock is above toBlock")));
+        return Err(context.invalid(ParamError::invalid("fromBlock is above toBlock")));
     }
     if to - from >= MAX_BLOCKS {
-        return Err(authorized.invalid(ParamError::limit("block range too wide: 10000 blocks at most")));
+        return Err(context.invalid(ParamError::limit("block range too wide: 10000 blocks at most")));
     }
     if to > head(state)?.number {
         advance_head_to(context, to).await?;
@@ -91,7 +82,7 @@ async fn bound_range(
         from: BlockId::Number(from),
         to: BlockId::Number(to.min(head.number)),
     };
-    let bounded = (from <= head.number).then(|| {
+    Ok((from <= head.number).then(|| {
         (
             LogFilter {
                 range,
@@ -99,34 +90,22 @@ async fn bound_range(
             },
             head,
         )
-    });
-    Ok((bounded, authorized))
+    }))
 }
 
-async fn block_number(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-    block: BlockId,
-) -> Result<(u64, AuthorizedCall), RpcOutcome> {
+async fn block_number(context: &mut CallContext<'_>, block: BlockId) -> Result<u64, RpcOutcome> {
     match block {
-        BlockId::Number(number) => Ok((number, authorized)),
-        BlockId::Tag(BlockTag::Earliest) => Ok((0, authorized)),
-        BlockId::Tag(_) | BlockId::Hash { .. } => {
-            let (block, authorized) = resolve_block(context, authorized, block).await?;
-            Ok((block.number, authorized))
-        }
+        BlockId::Number(number) => Ok(number),
+        BlockId::Tag(BlockTag::Earliest) => Ok(0),
+        BlockId::Tag(_) | BlockId::Hash { .. } => Ok(resolve_block(context, block).await?.number),
     }
 }
 
 /// Reads senders and receivers of the transactions that the viewer might be a party of, in one batch.
-async fn parties(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-    needed: &[PartiesNeeded],
-) -> Result<(TxParties, AuthorizedCall), RpcOutcome> {
+async fn parties(context: &mut CallContext<'_>, needed: &[PartiesNeeded]) -> Result<TxParties, RpcOutcome> {
     let mut parties = TxParties::default();
     if needed.is_empty() {
-        return Ok((parties, authorized));
+        return Ok(parties);
     }
     let pin = head(context.state())?.pin();
     let transaction = |row: &PartiesNeeded| wire::body(&Call::Transaction(TransactionRef::Hash(row.tx_hash)), pin);
@@ -157,12 +136,12 @@ async fn parties(
             answers => answers,
         }
     };
-    let (answers, authorized) = context.query(authorized, query).await?;
+    let answers = context.query(query).await?;
     for answer in answers {
         // A transaction that the node does not return has no known parties.
         if let Answer::Result(sealed) = answer {
             parties.learn(&sealed);
         }
     }
-    Ok((parties, authorized))
+    Ok(parties)
 }

@@ -1,9 +1,12 @@
 //! Executes each kind of permitted call, except sends ([`crate::send`]).
 
+mod block_target;
 mod estimate;
+mod followed_blocks;
 mod forward;
 mod local;
 mod logs;
+mod open_answer;
 mod passthrough;
 mod simulate;
 mod trace;
@@ -11,81 +14,48 @@ mod trace;
 pub(crate) use forward::forward;
 pub(crate) use local::{local, metadata};
 pub(crate) use passthrough::passthrough;
-pub(crate) use simulate::{evaluate_run, execution_rejected, reevaluate_run, simulate, trace_failure};
+pub(crate) use simulate::{evaluate_run, execution_rejected, reevaluate_run, simulate};
 
-use crate::{
-    call::{AuthorizedCall, CallContext},
-    outcome::RpcOutcome,
-    state::RpcContext,
-};
+use crate::{call::CallContext, outcome::RpcOutcome, state::RpcContext};
 use gw_evm::BlockId;
-use gw_node::{Block, Head, NodeError};
+use gw_node::{Block, Head};
 use gw_policy::{
     sealed::{RawError, Sealed},
     view::{ErrorContext, node_error},
 };
-use gw_types::{DenyReason, Timestamp};
+use gw_types::Timestamp;
 use std::sync::Arc;
 
 /// The followed head: what `latest` means for this call (X3, decision 41).
 pub(crate) fn head(state: &RpcContext) -> Result<Arc<Head>, RpcOutcome> {
-    state.node().head().ok_or(RpcOutcome::NodeUnreachable)
+    state.upstream().head().ok_or(RpcOutcome::NodeUnreachable)
 }
 
 /// The block at which the call reads state. Numbers and hashes have passed the history check (H1).
 ///
 /// # Errors
 /// An error like the node's own, if there is no such block.
-async fn resolve_block(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-    block: BlockId,
-) -> Result<(Block, AuthorizedCall), RpcOutcome> {
+async fn resolve_block(context: &mut CallContext<'_>, block: BlockId) -> Result<Block, RpcOutcome> {
     if let BlockId::Tag(gw_evm::BlockTag::Latest | gw_evm::BlockTag::Pending) = block {
-        return Ok((head(context.state())?.block, authorized));
+        return Ok(head(context.state())?.block);
     }
-    let (resolved, authorized) = context
-        .query(authorized, |node, _| async move { node.block(block).await })
-        .await?;
-    let resolved = resolved.ok_or_else(|| {
+    let resolved = context.query(|node, _| async move { node.block(block).await }).await?;
+    resolved.ok_or_else(|| {
         let error = RawError {
             code: -32000,
             message: String::new(),
             data: None,
         };
         RpcOutcome::NodeError(node_error(ErrorContext::Other, Sealed::new(error)))
-    })?;
-    Ok((resolved, authorized))
+    })
 }
 
 /// Follows the chain up to this block, if the node has it (decision 41).
 async fn advance_head_to(context: &mut CallContext<'_>, number: u64) -> Result<(), RpcOutcome> {
-    let node = Arc::clone(context.state().node());
-    context
-        .follow_chain(async move { node.advance_head_to(number).await })
-        .await
+    let upstream = context.state().upstream();
+    context.follow_chain(upstream.advance_head_to(number)).await
 }
 
 fn block_time(block: &Block) -> Timestamp {
     Timestamp::from_secs(i64::try_from(block.timestamp).unwrap_or(i64::MAX))
-}
-
-/// The outcome when the node does not answer: one constant text for the caller; the log has the reason. HTTP 429 opens
-/// the circuit breaker of the key (J8). An answer that exceeds the caller's memory budget counts as too many concurrent
-/// calls.
-pub(crate) fn upstream_failure(state: &RpcContext, error: &NodeError) -> RpcOutcome {
-    if let NodeError::RateLimited(key) = error {
-        state.metrics.upstream_rate_limited();
-        state.breakers.open(*key, state.clock().now());
-        return RpcOutcome::Busy(DenyReason::RateLimited);
-    }
-    if let NodeError::NoRoom(_) = error {
-        state.metrics.concurrency_rejected();
-        return RpcOutcome::Busy(DenyReason::ConcurrencyLimited);
-    }
-    tracing::warn!(
-        error = error as &dyn std::error::Error,
-        "the node did not answer a call"
-    );
-    RpcOutcome::NodeUnreachable
 }

@@ -1,18 +1,14 @@
 //! `eth_call` and the other simulations: one trace at one block is evaluated, and the answer comes from that trace (X3,
 //! X4).
 
-use super::{block_time, estimate, resolve_block, upstream_failure};
+use super::{block_time, estimate, resolve_block};
 use crate::{
     call::{AuthorizedCall, CallContext},
     outcome::RpcOutcome,
     state::RpcContext,
 };
-use gw_evm::{
-    Call, CallRequest, Simulation, SimulationKind,
-    trace::{Trace, TraceError},
-    wire::TraceScope,
-};
-use gw_node::{Block, NoTrace, Node, NodeError, Traced};
+use gw_evm::{Call, CallRequest, Simulation, SimulationKind, trace::Trace, wire::TraceScope};
+use gw_node::{Block, Node, Traced};
 use gw_policy::{
     Disclosed, Sealed,
     access::{TraceFacts, TraceVerdict, broken_pins, denied_frame, evaluate_trace},
@@ -22,25 +18,22 @@ use gw_policy::{
 use gw_types::{Address, DenyReason};
 use std::{borrow::Cow, collections::BTreeSet};
 
-pub(crate) async fn simulate(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-) -> Result<Disclosed, RpcOutcome> {
-    let Call::Simulate(simulation) = authorized.permit.call() else {
+pub(crate) async fn simulate(context: &mut CallContext<'_>) -> Result<Disclosed, RpcOutcome> {
+    let Call::Simulate(simulation) = context.permit().call() else {
         return Err(RpcOutcome::Internal);
     };
     let Simulation { kind, request, block } = Simulation::clone(simulation);
-    let (block, authorized) = resolve_block(context, authorized, block).await?;
+    let block = resolve_block(context, block).await?;
     match kind {
         SimulationKind::Call => {
-            let run = run_traced(context, authorized, &request, &block, TraceScope::Read).await?;
-            view::call_result(&run.verdict).map_err(RpcOutcome::NodeError)
+            let verdict = run_traced(context, &request, &block, TraceScope::Read).await?;
+            view::call_result(&verdict).map_err(RpcOutcome::NodeError)
         }
-        SimulationKind::EstimateGas => estimate::estimate(context, authorized, request, &block).await,
-        SimulationKind::CreateAccessList => access_list(context, authorized, request, &block).await,
+        SimulationKind::EstimateGas => estimate::estimate(context, request, &block).await,
+        SimulationKind::CreateAccessList => access_list(context, request, &block).await,
         SimulationKind::TraceCall => {
-            let run = run_traced(context, authorized, &request, &block, TraceScope::Read).await?;
-            Ok(view::call_tree(&run.authorized.viewer(context.state()), &run.verdict))
+            let verdict = run_traced(context, &request, &block, TraceScope::Read).await?;
+            Ok(view::call_tree(&context.viewer(), &verdict))
         }
     }
 }
@@ -51,29 +44,19 @@ const MAX_ACCESS_LISTS: u32 = 4;
 /// HD3: the access list comes from what permitted runs read and wrote, never from the node's own method.
 async fn access_list(
     context: &mut CallContext<'_>,
-    mut authorized: AuthorizedCall,
     mut request: CallRequest,
     block: &Block,
 ) -> Result<Disclosed, RpcOutcome> {
     let mut attempts = 0;
     loop {
-        let run = run_traced(context, authorized, &request, block, TraceScope::AccessList).await?;
+        let verdict = run_traced(context, &request, block, TraceScope::AccessList).await?;
         attempts += 1;
-        let list = run
-            .verdict
-            .access_list(&run.authorized.viewer(context.state()), &request, block.coinbase);
+        let list = verdict.access_list(&context.viewer(), &request, block.coinbase);
         if attempts == MAX_ACCESS_LISTS || list == request.access_list.clone().unwrap_or_default() {
-            return Ok(view::access_list(&run.verdict, &list));
+            return Ok(view::access_list(&verdict, &list));
         }
-        (authorized, request.access_list) = (run.authorized, Some(list));
+        request.access_list = Some(list);
     }
-}
-
-/// A permitted execution.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) authorized: AuthorizedCall,
-    pub(super) verdict: TraceVerdict,
 }
 
 /// The most rounds until the gas of a run reveals nothing: each round may reach wallets for which the previous round
@@ -90,30 +73,26 @@ const MAX_ROUNDS: u32 = 4;
 /// The denial of the trace, the node's error as one of the known texts, or [`RpcOutcome::TracingUnavailable`].
 pub(super) async fn run_traced(
     context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
     request: &CallRequest,
     block: &Block,
     scope: TraceScope,
-) -> Result<Run, RpcOutcome> {
+) -> Result<TraceVerdict, RpcOutcome> {
     let state = context.state();
-    let mut authorized = context.reauthorize(authorized)?;
     let mut new_accounts: BTreeSet<Address> = BTreeSet::new();
     let request = bound_gas(&without_prices(state, request), block);
     for _ in 0..MAX_ROUNDS {
         let (accounts, request) = (&new_accounts, &request);
         let query = |node: Node, authorized: &AuthorizedCall| {
-            let visible_state = authorized.snapshot.visible_state(block.number).with_new(accounts);
+            let visible_state = authorized.snapshot().visible_state(block.number).with_new(accounts);
             async move { node.trace(request, block.pin(), scope, &visible_state).await }
         };
-        let (answer, renewed) = context.query_trace(authorized, query).await?;
-        authorized = renewed;
-        let trace = match answer {
+        let trace = match context.query_trace(query).await? {
             Traced::Refused(error) => return Err(execution_rejected(error)),
             Traced::Trace(trace) => trace,
         };
-        let verdict = evaluate_run(context, &authorized, trace, block)?;
+        let verdict = evaluate_run(context, trace, block)?;
         if state.knobs().hide_base_fee && view::reads_base_fee(&verdict) {
-            return Err(authorized.denied(DenyReason::ContractNotPermitted));
+            return Err(context.denied(DenyReason::ContractNotPermitted));
         }
         if !verdict.looked_new(&new_accounts) {
             tracing::error!(
@@ -124,7 +103,7 @@ pub(super) async fn run_traced(
         let count_before = new_accounts.len();
         new_accounts.extend(verdict.existence_revealing_addresses());
         if new_accounts.len() == count_before {
-            return Ok(Run { authorized, verdict });
+            return Ok(verdict);
         }
     }
     Err(RpcOutcome::TracingUnavailable(DenyReason::TracingUnavailable))
@@ -164,25 +143,24 @@ fn without_prices<'r>(state: &RpcContext, request: &'r CallRequest) -> Cow<'r, C
 /// The denial.
 pub(crate) fn evaluate_run(
     context: &mut CallContext<'_>,
-    authorized: &AuthorizedCall,
     trace: Sealed<Trace>,
     block: &Block,
 ) -> Result<TraceVerdict, RpcOutcome> {
     let state = context.state();
-    let AuthorizedCall {
-        snapshot, permit, now, ..
-    } = authorized;
+    let (snapshot, permit, now) = (context.snapshot(), context.permit(), context.now());
     let broken = broken_pins(snapshot, &trace);
     // Only code at the head is reported: code at an older block may have been replaced since.
-    if !broken.is_empty() && state.node().head().is_some_and(|head| head.hash == block.hash) {
-        state.code_pins.report(state, broken);
+    if !broken.is_empty() && state.upstream().head().is_some_and(|head| head.hash == block.hash) {
+        state.report_broken_pins(broken);
     }
     let facts = trace_facts(block);
-    if permit.impersonation().is_some() {
-        let denied = denied_frame(snapshot, permit, &trace, &facts, *now, state.knobs());
-        context.record.denied_frame = denied.or(context.record.denied_frame);
-    }
-    evaluate_trace(snapshot, permit, trace, &facts, *now, state.knobs()).map_err(|reason| authorized.denied(reason))
+    let denied_frame = permit
+        .impersonation()
+        .and_then(|_| denied_frame(snapshot, permit, &trace, &facts, now, state.knobs()));
+    let verdict =
+        evaluate_trace(snapshot, permit, trace, &facts, now, state.knobs()).map_err(|reason| context.denied(reason));
+    context.record.denied_frame = denied_frame.or(context.record.denied_frame);
+    verdict
 }
 
 /// Evaluates the trace of a run again, under a newer policy (HD20).
@@ -190,20 +168,19 @@ pub(crate) fn evaluate_run(
 /// # Errors
 /// The denial.
 pub(crate) fn reevaluate_run(
-    state: &RpcContext,
-    authorized: &AuthorizedCall,
+    context: &CallContext<'_>,
     verdict: TraceVerdict,
     block: &Block,
 ) -> Result<TraceVerdict, RpcOutcome> {
     verdict
         .reevaluate(
-            &authorized.snapshot,
-            &authorized.permit,
+            context.snapshot(),
+            context.permit(),
             &trace_facts(block),
-            authorized.now,
-            state.knobs(),
+            context.now(),
+            context.state().knobs(),
         )
-        .map_err(|reason| authorized.denied(reason))
+        .map_err(|reason| context.denied(reason))
 }
 
 fn trace_facts(block: &Block) -> TraceFacts {
@@ -223,34 +200,4 @@ pub(crate) fn execution_rejected(error: Sealed<RawError>) -> RpcOutcome {
     } else {
         RpcOutcome::TracingUnavailable(DenyReason::TracingUnavailable)
     }
-}
-
-/// The outcome when there is no trace (X11): the call is neither answered nor forwarded. A frame of an unknown kind is
-/// a denial (decision 58). Timeouts and oversized traces pause the caller's executions (HD36).
-pub(crate) fn trace_failure(state: &RpcContext, authorized: &AuthorizedCall, error: NoTrace) -> RpcOutcome {
-    match &error {
-        NoTrace::Node(NodeError::Timeout) => {
-            state
-                .pauses
-                .record_timeout(authorized.limit_key, authorized.execution(), authorized.now)
-        }
-        NoTrace::Node(NodeError::TooLarge) | NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => {
-            state
-                .pauses
-                .record_oversized_trace(authorized.limit_key, authorized.execution(), authorized.now);
-        }
-        NoTrace::Unsupported | NoTrace::Node(_) | NoTrace::Unusable(_) => {}
-    }
-    let reason = match &error {
-        NoTrace::Unusable(TraceError::UnknownFrame) => return authorized.denied(DenyReason::TraceMismatch),
-        NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => DenyReason::TraceDepthExceeded,
-        NoTrace::Unsupported
-        | NoTrace::Unusable(TraceError::Malformed)
-        | NoTrace::Node(NodeError::Timeout | NodeError::TooLarge | NodeError::Unparsable | NodeError::NoAnswer) => {
-            DenyReason::TracingUnavailable
-        }
-        NoTrace::Node(error) => return upstream_failure(state, error),
-    };
-    tracing::warn!(error = &error as &dyn std::error::Error, "a call could not be traced");
-    RpcOutcome::TracingUnavailable(reason)
 }

@@ -13,7 +13,7 @@
 
 mod watched_sends;
 
-use crate::send::SendContext;
+use crate::send_context::SendContext;
 use gw_audit::{SecurityEvent, SecurityKind};
 use gw_journal::Journal;
 use gw_node::{Block, BlockGate, BlockListing, BlockValidation, MinedExecution, NoTrace, Node, NodeError};

@@ -6,18 +6,16 @@ use super::{
     recover, rows,
 };
 use crate::{
-    call::CallContext,
-    execute::{head, upstream_failure},
+    call::{CallContext, upstream_failure},
+    execute::head,
     outcome::RpcOutcome,
     send::SendContext,
+    upstream::SubmissionAnswer,
 };
 use gw_audit::{Outcome, Record, SendIntent, SendOutcome};
 use gw_journal::{JournalError, Reservation};
-use gw_node::{Answer, Node, NodeError, RetryPolicy};
-use gw_policy::{
-    sealed::{RawError, Sealed},
-    view::{ErrorContext, node_error, sent_hash},
-};
+use gw_node::{NodeError, RetryPolicy};
+use gw_policy::view::DisclosedError;
 use gw_types::{Address, B256};
 
 /// Writes the intent, submits the transaction to the node, and writes the outcome.
@@ -104,12 +102,11 @@ enum SubmitOutcome {
 
 async fn submit(context: &mut CallContext<'_>, details: &SendDetails, prepared: &PreparedSend) -> SubmitOutcome {
     let state = context.state();
-    let authorized = &prepared.authorized;
     let pin = match head(state) {
         Ok(head) => head.pin(),
         Err(outcome) => return SubmitOutcome::Rejected(outcome, None),
     };
-    let Some(body) = authorized.permit.body(&prepared.call, pin) else {
+    let Some(body) = context.permit().body(&prepared.call, pin) else {
         return SubmitOutcome::Rejected(RpcOutcome::Internal, None);
     };
     // A raw transaction keeps its hash when it is sent twice; a transaction that the node signs would become a second
@@ -119,30 +116,27 @@ async fn submit(context: &mut CallContext<'_>, details: &SendDetails, prepared: 
     } else {
         RetryPolicy::Never
     };
-    let submission = |node: Node| async move { node.send(&body, retry).await };
-    let answer = match context.submit(authorized, submission).await {
-        Ok(answer) => answer,
-        Err(outcome) => return SubmitOutcome::Rejected(outcome, None),
-    };
-    match answer {
-        Ok(Answer::Result(result)) => match (details.hash, sent_hash(&result)) {
+    match context.submit(&body, retry).await {
+        Ok(SubmissionAnswer::Hash(returned)) => match (details.hash, returned) {
             // W6: a raw transaction is accepted if the node returns its hash; for a transaction that the node signs,
             // any returned hash counts.
             (Some(expected), Some(returned)) if expected == returned => SubmitOutcome::Accepted(expected),
             (None, Some(returned)) => SubmitOutcome::Accepted(returned),
             (Some(_) | None, _) => SubmitOutcome::Unknown(upstream_failure(state, &NodeError::Unparsable)),
         },
-        Ok(Answer::Error(error)) => rejected_by_node(error),
-        Err(error) if error.is_before_sending() => SubmitOutcome::Rejected(upstream_failure(state, &error), None),
-        Err(error) => SubmitOutcome::Unknown(upstream_failure(state, &error)),
+        Ok(SubmissionAnswer::Error(error)) => rejected_by_node(error),
+        Ok(SubmissionAnswer::Failed(error)) if error.is_before_sending() => {
+            SubmitOutcome::Rejected(upstream_failure(state, &error), None)
+        }
+        Ok(SubmissionAnswer::Failed(error)) => SubmitOutcome::Unknown(upstream_failure(state, &error)),
+        Err(outcome) => SubmitOutcome::Rejected(outcome, None),
     }
 }
 
 /// The node rejected the transaction; the caller gets its error as one of the known texts (W7).
-fn rejected_by_node(error: Sealed<RawError>) -> SubmitOutcome {
-    let shown = node_error(ErrorContext::TracePassed, error);
-    let code = i64::from(shown.code());
-    SubmitOutcome::Rejected(RpcOutcome::NodeError(shown), Some(code))
+fn rejected_by_node(error: DisclosedError) -> SubmitOutcome {
+    let code = i64::from(error.code());
+    SubmitOutcome::Rejected(RpcOutcome::NodeError(error), Some(code))
 }
 
 /// The journal records of one send: intent and outcome. Without an outcome the intent stays open, and is resolved by

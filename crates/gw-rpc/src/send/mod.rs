@@ -8,50 +8,22 @@
 //! (HD22). A send runs in a task of its own, including its access record, so that it does not end with its connection
 //! (HD21).
 
-mod compliance;
 mod forward;
 mod prepare;
 mod recover;
 mod rows;
 
-pub use compliance::{ComplianceCheck, NoComplianceRules, PermittedSend};
+pub use crate::{
+    compliance::{ComplianceCheck, NoComplianceRules, PermittedSend},
+    send_context::SendContext,
+};
 pub use recover::resolve_intents;
 
-use crate::{
-    call::{AuthorizedCall, CallContext},
-    outcome::RpcOutcome,
-};
-use gw_journal::Journal;
-use gw_node::Node;
+use crate::{call::CallContext, outcome::RpcOutcome};
 use gw_policy::{
-    Disclosed, PolicySettings,
+    Disclosed,
     view::{self, RunLog},
 };
-use gw_store::{Feed, Store};
-use gw_types::Clock;
-use std::sync::Arc;
-use tokio_util::task::TaskTracker;
-
-/// The shared context of sends; cheap to clone.
-#[derive(Clone, Debug)]
-pub struct SendContext {
-    /// The node.
-    pub node: Arc<Node>,
-    /// The policy store, which holds reservations, visibility and links.
-    pub store: Store,
-    /// The feed of the newest policy.
-    pub feed: Feed,
-    /// The journal, which holds intents and outcomes.
-    pub journal: Arc<Journal>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// The policy settings.
-    pub knobs: Arc<PolicySettings>,
-    /// The compliance rules.
-    pub compliance: Arc<dyn ComplianceCheck>,
-    /// Tasks that shutdown waits for.
-    pub tasks: TaskTracker,
-}
 
 /// The effects of a simulated send, as far as the user and the impersonating administrator both see them (V1).
 #[derive(Debug)]
@@ -64,10 +36,9 @@ pub(crate) struct Effects {
 ///
 /// # Errors
 /// The outcome that the send would have.
-pub(crate) async fn simulate(context: &mut CallContext<'_>, authorized: AuthorizedCall) -> Result<Effects, RpcOutcome> {
-    let prepared = prepare::prepare(context, authorized).await?;
-    let (authorized, verdict) = prepared.run();
-    let viewer = authorized.viewer(context.state());
+pub(crate) async fn simulate(context: &mut CallContext<'_>) -> Result<Effects, RpcOutcome> {
+    let prepared = prepare::prepare(context).await?;
+    let (viewer, verdict) = (context.viewer(), prepared.run());
     Ok(Effects {
         trace: view::call_tree(&viewer, verdict),
         logs: view::run_logs(&viewer, verdict),
@@ -75,9 +46,9 @@ pub(crate) async fn simulate(context: &mut CallContext<'_>, authorized: Authoriz
 }
 
 /// Executes a permitted send. The outcome is the transaction hash, or a rejection.
-pub(crate) async fn send(context: &mut CallContext<'_>, authorized: AuthorizedCall) -> RpcOutcome {
+pub(crate) async fn send(context: &mut CallContext<'_>) -> RpcOutcome {
     let steps = async {
-        let prepared = prepare::prepare(context, authorized).await?;
+        let prepared = prepare::prepare(context).await?;
         forward::submit_recorded(context, prepared).await
     };
     match steps.await {

@@ -17,16 +17,17 @@ use gw_policy::{
     view,
 };
 use gw_store::Actor;
-use gw_types::{Address, B256, Claims, DenyReason, ExternalId, OrgId, U256, UserId};
+use gw_types::{Address, B256, Claims, DenyReason, Epoch, ExternalId, OrgId, U256, UserId};
 
 /// A send that passed all checks.
 #[derive(Debug)]
 pub(super) struct PreparedSend {
-    pub(super) authorized: AuthorizedCall,
     /// The call that goes to the node.
     pub(super) call: Call,
     pub(super) details: SendDetails,
     verdicts: [TraceVerdict; 2],
+    /// The policy epoch of the checks.
+    epoch: Epoch,
     block: Block,
 }
 
@@ -60,16 +61,13 @@ const MAX_RESERVATIONS: usize = 32;
 ///
 /// # Errors
 /// The outcome for a send that may not go out.
-pub(super) async fn prepare(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-) -> Result<PreparedSend, RpcOutcome> {
+pub(super) async fn prepare(context: &mut CallContext<'_>) -> Result<PreparedSend, RpcOutcome> {
     let state = context.state();
     let head = head(state)?;
     let block = head.block;
     // The newest policy contains the withheld changes of this block, so the call is authorized by it.
-    let authorized = context.reauthorize(authorized)?;
-    let call = authorized.permit.call().clone();
+    context.renew()?;
+    let call = context.permit().call().clone();
     let Transaction {
         sender,
         request,
@@ -82,7 +80,7 @@ pub(super) async fn prepare(
     };
     // A transaction with more gas fits in no block, but the node would still run it for a trace.
     if request.gas.is_some_and(|gas| gas > block.gas_limit) {
-        return Err(authorized.invalid(ParamError::invalid("the gas limit is above the block's")));
+        return Err(context.invalid(ParamError::invalid("the gas limit is above the block's")));
     }
     // HIDE_BASE_FEE: the node rejects a price below the base fee, which would reveal it. So every price below the
     // published price is rejected here.
@@ -90,7 +88,7 @@ pub(super) async fn prepare(
     if state.knobs().hide_base_fee
         && price.is_some_and(|price| U256::from(price) < view::published_price(head.gas_price))
     {
-        return Err(authorized.invalid(ParamError::invalid("max fee per gas less than eth_gasPrice")));
+        return Err(context.invalid(ParamError::invalid("max fee per gas less than eth_gasPrice")));
     }
     // HD2: the send is traced on the current state, and in the block in which it would run.
     let next = NextBlock {
@@ -99,27 +97,24 @@ pub(super) async fn prepare(
     };
     let (request, pin) = (&request, block.pin());
     let query = |node: Node, authorized: &AuthorizedCall| {
-        let visible_state = authorized.snapshot.visible_state(block.number);
+        let visible_state = authorized.snapshot().visible_state(block.number);
         async move { node.trace_send(request, pin, next, &visible_state).await }
     };
-    let (traces, authorized) = context.query_trace(authorized, query).await?;
+    let traces = context.query_trace(query).await?;
     let (now, next) = (require_trace(traces.now)?, require_trace(traces.next)?);
-    let verdict = evaluate_run(context, &authorized, now, &block)?;
-    let next_verdict = evaluate_run(context, &authorized, next, &block)?;
+    let verdict = evaluate_run(context, now, &block)?;
+    let next_verdict = evaluate_run(context, next, &block)?;
     let pending = traces.pending_nonce;
-    check_nonce(&authorized.permit, &verdict, pending, state.knobs()).map_err(|error| authorized.invalid(error))?;
-    check_compliance(context, &authorized, [&verdict, &next_verdict])?;
+    check_nonce(context.permit(), &verdict, pending, state.knobs()).map_err(|error| context.invalid(error))?;
+    check_compliance(context, [&verdict, &next_verdict])?;
     let recipients =
-        recipients(&authorized.snapshot, &authorized.permit, &verdict).map_err(|error| authorized.invalid(error))?;
-    let (recipients, authorized) = match signed {
-        Some((hash, _)) if !recipients.is_empty() => {
-            let (was_sent, authorized) = was_sent_before(context, authorized, hash).await?;
-            (if was_sent { Vec::new() } else { recipients }, authorized)
-        }
-        Some(_) | None => (recipients, authorized),
+        recipients(context.snapshot(), context.permit(), &verdict).map_err(|error| context.invalid(error))?;
+    let recipients = match signed {
+        Some((hash, _)) if !recipients.is_empty() && was_sent_before(context, hash).await? => Vec::new(),
+        Some(_) | None => recipients,
     };
-    let mut creates = created_addresses(&authorized.permit, &verdict, pending);
-    for address in created_addresses(&authorized.permit, &next_verdict, pending) {
+    let mut creates = created_addresses(context.permit(), &verdict, pending);
+    for address in created_addresses(context.permit(), &next_verdict, pending) {
         if !creates.contains(&address) {
             creates.push(address);
         }
@@ -127,13 +122,13 @@ pub(super) async fn prepare(
     // Further contracts are registered for the organization once they are mined (HD27); until then no caller reaches
     // them.
     creates.truncate(MAX_RESERVATIONS);
-    let (Some(user), Some(org)) = (authorized.permit.user(), authorized.permit.org()) else {
-        return Err(authorized.denied(DenyReason::OrgAmbiguous));
+    let (Some(user), Some(org)) = (context.permit().user(), context.permit().org()) else {
+        return Err(context.denied(DenyReason::OrgAmbiguous));
     };
-    let user_row = authorized
-        .snapshot
+    let user_row = context
+        .snapshot()
         .user(user)
-        .ok_or_else(|| authorized.denied(DenyReason::UnknownUser))?;
+        .ok_or_else(|| context.denied(DenyReason::UnknownUser))?;
     let nonce = signed.map_or(pending, |(_, nonce)| nonce);
     let request_context = context.request();
     let correlation_id = request_context.correlation_id.as_ref().map(|id| id.as_str().to_owned());
@@ -142,14 +137,14 @@ pub(super) async fn prepare(
         user,
         subject: user_row.external_id.clone(),
         org,
-        is_named: authorized.permit.named_org().is_some(),
+        is_named: context.permit().named_org().is_some(),
         sender,
         nonce,
         hash: signed.map(|(hash, _)| hash),
         recipients,
         creates,
         creates_at_top: request.to.is_none(),
-        claims: permissions(&authorized.snapshot, user, org, authorized.now).claims,
+        claims: permissions(context.snapshot(), user, org, context.now()).claims,
         // The node chooses the gas of a transaction that names none.
         judged: AuthorizedRuns::of(
             (block.number, block.hash),
@@ -159,59 +154,49 @@ pub(super) async fn prepare(
         ),
     };
     Ok(PreparedSend {
-        authorized,
         call: with_nonce(call, nonce),
         details,
         verdicts: [verdict, next_verdict],
+        epoch: context.permit().epoch(),
         block,
     })
 }
 
 impl PreparedSend {
-    /// The run on the state of the head, and the authorization under which it was evaluated.
-    pub(super) fn run(&self) -> (&AuthorizedCall, &TraceVerdict) {
+    /// The run on the state of the head.
+    pub(super) fn run(&self) -> &TraceVerdict {
         let [now, _] = &self.verdicts;
-        (&self.authorized, now)
+        now
     }
 
     /// Authorizes the send again directly before it goes out (HD20): the call, and the traces of its runs.
     ///
     /// # Errors
     /// The denial by the newest policy.
-    pub(super) fn reauthorize(self, context: &CallContext<'_>) -> Result<Self, RpcOutcome> {
-        let Self {
-            authorized,
-            verdicts,
-            block,
-            ..
-        } = self;
-        let epoch = authorized.permit.epoch();
-        let authorized = context.reauthorize(authorized)?;
-        let verdicts = if authorized.permit.epoch() == epoch {
-            verdicts
+    pub(super) fn reauthorize(self, context: &mut CallContext<'_>) -> Result<Self, RpcOutcome> {
+        context.renew()?;
+        let epoch = context.permit().epoch();
+        let verdicts = if epoch == self.epoch {
+            self.verdicts
         } else {
-            let [now, next] = verdicts;
-            let reevaluate = |verdict| reevaluate_run(context.state(), &authorized, verdict, &block);
+            let [now, next] = self.verdicts;
+            let reevaluate = |verdict| reevaluate_run(context, verdict, &self.block);
             [reevaluate(now)?, reevaluate(next)?]
         };
         let [now, next] = &verdicts;
-        check_compliance(context, &authorized, [now, next])?;
+        check_compliance(context, [now, next])?;
         Ok(Self {
-            authorized,
             verdicts,
+            epoch,
             ..self
         })
     }
 }
 
-fn check_compliance(
-    context: &CallContext<'_>,
-    authorized: &AuthorizedCall,
-    runs: [&TraceVerdict; 2],
-) -> Result<(), RpcOutcome> {
+fn check_compliance(context: &CallContext<'_>, runs: [&TraceVerdict; 2]) -> Result<(), RpcOutcome> {
     let send = PermittedSend {
-        snapshot: &authorized.snapshot,
-        permit: &authorized.permit,
+        snapshot: context.snapshot(),
+        permit: context.permit(),
         runs,
     };
     context
@@ -219,21 +204,18 @@ fn check_compliance(
         .sends
         .compliance
         .check(&send)
-        .map_err(|reason| authorized.denied(reason))
+        .map_err(|reason| context.denied(reason))
 }
 
 /// Whether the same transaction was sent before (decision 59). Its recipients were settled then, and a second send does
 /// not change them, whatever the node answers.
-async fn was_sent_before(
-    context: &mut CallContext<'_>,
-    authorized: AuthorizedCall,
-    hash: B256,
-) -> Result<(bool, AuthorizedCall), RpcOutcome> {
-    if !authorized.snapshot.visibility(hash).is_empty() {
-        return Ok((true, authorized));
+async fn was_sent_before(context: &mut CallContext<'_>, hash: B256) -> Result<bool, RpcOutcome> {
+    if !context.snapshot().visibility(hash).is_empty() {
+        return Ok(true);
     }
-    let query = |node: Node, _: &AuthorizedCall| async move { node.has_transaction(hash).await };
-    context.query(authorized, query).await
+    context
+        .query(|node, _| async move { node.has_transaction(hash).await })
+        .await
 }
 
 /// The transaction of a send, signed by the caller or by the node.

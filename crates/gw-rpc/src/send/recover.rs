@@ -110,7 +110,7 @@ async fn resolve_attempt(
     sender: Address,
     is_last: bool,
 ) -> Result<Option<Outcome>, Unresolved> {
-    let is_known = context.node.has_transaction(hash).await?;
+    let is_known = context.node.has_submitted(hash).await?;
     if !is_known && !is_last {
         return Ok(None);
     }

@@ -17,7 +17,7 @@ use gw_journal::{Journal, JournalConfig};
 use gw_node::{AnswerLimits, HealthCheckConfig, Node, NodeConfig};
 use gw_policy::PolicySettings;
 use gw_rpc::{
-    RpcSettings, RpcState, router,
+    RpcSettings, RpcState, Upstream, router,
     send::{ComplianceCheck, NoComplianceRules, SendContext},
 };
 use gw_store::{
@@ -207,7 +207,7 @@ impl World {
         let end = CancellationToken::new();
         let http_context = http_context(&feed, &clock, Arc::clone(&storage.entropy));
         let sends = SendContext {
-            node: Arc::clone(&node),
+            node: Upstream::new(Arc::clone(&node)),
             store: store.clone(),
             feed: feed.clone(),
             journal: Arc::clone(&journal),

@@ -27,7 +27,7 @@ use gw_policy::{
     settings::MinedTrace,
 };
 use gw_rpc::{
-    BlockValidator, RpcSettings, RpcState,
+    BlockValidator, RpcSettings, RpcState, Upstream,
     send::{NoComplianceRules, SendContext},
 };
 use gw_store::{Feed, Store, audit::AuditStore};
@@ -207,7 +207,7 @@ fn install_block_gate(deps: &AppDeps<'_>) {
 /// The context for sending transactions; reads need it, too.
 fn send_context(deps: &AppDeps<'_>) -> SendContext {
     SendContext {
-        node: Arc::clone(&deps.node),
+        node: Upstream::new(Arc::clone(&deps.node)),
         store: deps.store.clone(),
         feed: deps.feed.clone(),
         journal: Arc::clone(&deps.journal),

@@ -1,117 +1,24 @@
-//! The subscriptions of one connection, and the delivery of their updates.
+//! Delivers the updates of a connection's subscriptions.
 
-use super::{
-    connection::Connection,
-    cursor::{self, LogCursor, Updates},
-    send_queue::CloseReason,
-};
+use super::{connection::Connection, send_queue::CloseReason};
 use crate::{
-    call::CallContext,
-    outcome::{RpcOutcome, SubscriptionError},
+    call::ReadContext,
+    outcome::RpcOutcome,
     record::{CallRecord, CallRecorder},
+    registry::{Subscription, Updates},
+    subscriptions,
 };
 use gw_evm::SubscriptionId;
 use gw_policy::Disclosed;
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
-use tokio::sync::{Mutex as AsyncMutex, Notify};
+use std::{sync::Arc, time::Duration};
 
-/// The most subscriptions of one connection (WS-5); the error message contains this number.
-const PER_CONNECTION: usize = 16;
 /// The wait before the next attempt while the node asks for a pause or the policy is stale.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// The subscriptions of one connection.
-#[derive(Debug, Default)]
-pub(crate) struct Subscriptions {
-    subscriptions: Mutex<Vec<Subscription>>,
-    /// Notified when a subscription becomes active, so that earlier updates are delivered at once.
-    activated: Notify,
-}
-
-#[derive(Clone, Debug)]
-struct Subscription {
-    id: SubscriptionId,
-    /// Whether updates may be delivered; false until the client has got the id.
-    is_active: bool,
-    cursor: Arc<AsyncMutex<LogCursor>>,
-}
-
-/// One message of a connection, and the subscriptions that it created.
-#[derive(Debug, Default)]
-pub(crate) struct Message {
-    connection: Arc<Subscriptions>,
-    created: Mutex<Vec<SubscriptionId>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Message {
-    pub(crate) fn new(connection: &Arc<Subscriptions>) -> Self {
-        Self {
-            connection: Arc::clone(connection),
-            created: Mutex::default(),
-        }
-    }
-
-    pub(crate) fn subscribe(&self, id: SubscriptionId, cursor: LogCursor) -> Result<(), SubscriptionError> {
-        let mut subscriptions = lock(&self.connection.subscriptions);
-        if subscriptions.len() >= PER_CONNECTION {
-            return Err(SubscriptionError::TooManySubscriptions);
-        }
-        subscriptions.push(Subscription {
-            id,
-            is_active: false,
-            cursor: Arc::new(AsyncMutex::new(cursor)),
-        });
-        lock(&self.created).push(id);
-        Ok(())
-    }
-
-    pub(crate) fn unsubscribe(&self, id: Option<SubscriptionId>) -> bool {
-        let mut subscriptions = lock(&self.connection.subscriptions);
-        let count_before = subscriptions.len();
-        subscriptions.retain(|subscription| Some(subscription.id) != id);
-        subscriptions.len() < count_before
-    }
-
-    /// Activates the subscriptions that the message created, once its answer is queued.
-    pub(crate) fn answered(&self) {
-        let created = std::mem::take(&mut *lock(&self.created));
-        if created.is_empty() {
-            return;
-        }
-        for subscription in &mut *lock(&self.connection.subscriptions) {
-            subscription.is_active |= created.contains(&subscription.id);
-        }
-        self.connection.activated.notify_one();
-    }
-}
-
-impl Subscriptions {
-    fn active(&self) -> Vec<Subscription> {
-        lock(&self.subscriptions)
-            .iter()
-            .filter(|subscription| subscription.is_active)
-            .cloned()
-            .collect()
-    }
-
-    fn contains(&self, id: SubscriptionId) -> bool {
-        lock(&self.subscriptions)
-            .iter()
-            .any(|subscription| subscription.id == id)
-    }
-}
 
 /// Delivers to all subscriptions of a connection until it ends.
 pub(crate) async fn deliver(connection: &Arc<Connection>) {
     let state = connection.state();
-    let mut moves = state.node().head_moves();
+    let mut moves = state.upstream().head_moves();
     loop {
         let mut is_paused = false;
         for subscription in connection.subscriptions().active() {
@@ -119,7 +26,7 @@ pub(crate) async fn deliver(connection: &Arc<Connection>) {
         }
         tokio::select! {
             moved = moves.changed() => if moved.is_err() { return },
-            () = connection.subscriptions().activated.notified() => {}
+            () = connection.subscriptions().activated() => {}
             () = tokio::time::sleep(PAUSE), if is_paused => {}
         }
     }
@@ -135,25 +42,25 @@ async fn deliver_one(connection: &Arc<Connection>, subscription: &Subscription) 
         return true;
     };
     // Without a head there are no updates; the next head wakes this task.
-    if state.node().head().is_none() {
+    if state.upstream().head().is_none() {
         return true;
     }
     let mut record = CallRecord::default();
     let mut cursor = subscription.cursor.lock().await;
-    let read = LogCursor::underlying_read(state, &request, &cursor.topic);
+    let read = subscriptions::underlying_read(state, &request, cursor.topic());
     // Wait while the circuit breaker of the caller's upstream key is open. Whether the caller may read at all is
     // checked below.
     if state.breakers.any_open(state.clock().now())
         && let Ok(authorized) = read.authorize()
         && authorized
             .key_id(state)
-            .is_ok_and(|key| state.breakers.is_open(key, authorized.now))
+            .is_ok_and(|key| state.breakers.is_open(key, authorized.now()))
     {
         return false;
     }
     let next = cursor.next();
-    let context = &mut CallContext::new(&read, &mut record);
-    let notifications = match cursor.poll(context).await {
+    let context = &mut ReadContext::new(state, &request, &mut record);
+    let notifications = match subscriptions::poll(&mut cursor, context).await {
         Ok(updates) => notifications(context, subscription.id, updates).await,
         Err(outcome) => Err(outcome),
     };
@@ -199,7 +106,7 @@ const DELIVERY: &str = "eth_subscription";
 
 /// One notification per row or block.
 async fn notifications(
-    context: &mut CallContext<'_>,
+    context: &mut ReadContext<'_>,
     id: SubscriptionId,
     updates: Updates,
 ) -> Result<Vec<String>, RpcOutcome> {
@@ -214,7 +121,7 @@ async fn notifications(
         Updates::Blocks(hashes) => {
             let mut texts = Vec::new();
             for hash in hashes {
-                let header = cursor::header(context, hash).await?;
+                let header = subscriptions::header(context, hash).await?;
                 texts.extend(header.as_ref().map(notification));
             }
             Ok(texts)

@@ -1,13 +1,7 @@
 //! Opens WebSocket connections, and authenticates them before the first message (WS-1).
 
 use super::connection::{self, Connection};
-use crate::{
-    http::reject,
-    limits::{ConcurrencyLimiter, ConcurrencyPermit, LimitKey},
-    outcome::RpcOutcome,
-    request::RequestContext,
-    state::RpcState,
-};
+use crate::{dispatch::reject, limits::LimitKey, outcome::RpcOutcome, request::RequestContext, state::RpcState};
 use ::http::{HeaderMap, HeaderValue, header};
 use axum::{
     extract::{FromRequestParts as _, Request, State, ws::WebSocketUpgrade},
@@ -17,59 +11,11 @@ use gw_http::{AddressKey, ApiError, CorrelationId};
 use gw_policy::access::Caller;
 use gw_types::DenyReason;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
 
-/// The most connections of one user, and of one address before its clients have authenticated.
-const PER_USER: usize = 16;
-const PER_ADDRESS: usize = 64;
-/// The most connections of this instance.
-const PER_INSTANCE: usize = 4096;
 /// The most bytes of a message, as of a request body.
 const MESSAGE_LIMIT: usize = 1 << 20;
 /// The subprotocol that carries a token.
 const BEARER: &str = "bearer.";
-
-/// Limits the open connections.
-#[derive(Debug)]
-pub(crate) struct ConnectionLimiter {
-    open: Arc<ConcurrencyLimiter>,
-    room: Arc<Semaphore>,
-    pub(crate) end: CancellationToken,
-}
-
-/// The permit of one connection.
-#[derive(Debug)]
-pub(crate) struct ConnectionPermit {
-    _owner_permit: ConcurrencyPermit,
-    _instance_permit: Arc<OwnedSemaphorePermit>,
-}
-
-impl ConnectionLimiter {
-    pub(crate) fn new(end: CancellationToken) -> Self {
-        Self {
-            open: ConcurrencyLimiter::new(PER_USER, PER_ADDRESS),
-            room: Arc::new(Semaphore::new(PER_INSTANCE)),
-            end,
-        }
-    }
-
-    fn try_acquire(&self, limit_key: LimitKey) -> Option<ConnectionPermit> {
-        let room = Arc::clone(&self.room).try_acquire_owned().ok()?;
-        Some(ConnectionPermit {
-            _owner_permit: self.open.try_acquire(limit_key)?,
-            _instance_permit: Arc::new(room),
-        })
-    }
-
-    /// The permit of the user that a connection has authenticated as; it replaces the permit of the address.
-    pub(crate) fn transfer(&self, permit: &ConnectionPermit, limit_key: LimitKey) -> Option<ConnectionPermit> {
-        Some(ConnectionPermit {
-            _owner_permit: self.open.try_acquire(limit_key)?,
-            _instance_permit: Arc::clone(&permit._instance_permit),
-        })
-    }
-}
 
 /// `GET /rpc/ws`.
 pub(crate) async fn open(State(state): State<RpcState>, request: Request) -> Response {

@@ -2,17 +2,16 @@
 //! when the caller loses the right to it.
 
 use super::{
-    delivery::{self, Message as ConnectionMessage, Subscriptions},
-    membership_basis::MembershipBasis,
+    delivery,
     send_queue::{CloseReason, OutgoingMessage, SendQueue},
-    socket::ConnectionPermit,
 };
 use crate::{
-    http::{RpcResponse, handle_body},
+    dispatch::{RpcResponse, handle_body},
     limits::LimitKey,
     outcome::RpcOutcome,
     output::Output,
     record::CallRecorder,
+    registry::{ConnectionPermit, MembershipBasis, Message as ConnectionMessage, Subscriptions},
     request::RequestContext,
     state::RpcContext,
 };
