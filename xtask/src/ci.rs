@@ -3,7 +3,10 @@
 //! The run stops at the first step that fails. Its last line is always `N passed, N failed`; a step that does not run
 //! tests counts only if it fails.
 
-use crate::{dependencies, layers, release, rules, say};
+use crate::{
+    command::{MOCK, cargo, name, succeed},
+    dependencies, layers, release, rules, say,
+};
 use anyhow::{Context as _, bail};
 use std::{
     collections::BTreeSet,
@@ -31,7 +34,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "layers",
-        purpose: "crates depend only on crates of the layers above them",
+        purpose: "crates depend only on crates of the layers above them, and no modules form a new circle",
         run: layering,
     },
     Step {
@@ -190,28 +193,6 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A `cargo` command in the workspace. Snapshot tests do not update their files.
-pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command
-        .args(arguments)
-        .current_dir(root)
-        .env("INSTA_UPDATE", "no")
-        .env("CI", "true");
-    command
-}
-
-/// Runs a command that must succeed.
-pub(crate) fn succeed(mut command: Command) -> anyhow::Result<Tally> {
-    let status = command
-        .status()
-        .with_context(|| format!("{} did not start", name(&command)))?;
-    if !status.success() {
-        bail!("`{}` failed", name(&command));
-    }
-    Ok(Tally::default())
-}
-
 /// Runs a test command, prints its output and counts the tests in it.
 fn count(command: Command) -> anyhow::Result<Tally> {
     count_to(command, |line| say::line(line))
@@ -244,15 +225,9 @@ fn count_to(mut command: Command, show: impl Fn(&str)) -> anyhow::Result<Tally> 
     Ok(tally)
 }
 
-/// The command line of a command.
-fn name(command: &Command) -> String {
-    let mut words = vec![command.get_program().to_string_lossy()];
-    words.extend(command.get_args().map(|argument| argument.to_string_lossy()));
-    words.join(" ")
-}
-
 fn fmt(root: &Path) -> anyhow::Result<Tally> {
-    succeed(cargo(root, &["fmt", "--all", "--check"]))
+    succeed(cargo(root, &["fmt", "--all", "--check"]))?;
+    Ok(Tally::default())
 }
 
 fn layering(root: &Path) -> anyhow::Result<Tally> {
@@ -289,13 +264,15 @@ fn clippy(root: &Path) -> anyhow::Result<Tally> {
     ];
     let mut command = cargo(root, &mock);
     command.args(["--", "-D", "warnings"]);
-    succeed(command)
+    succeed(command)?;
+    Ok(Tally::default())
 }
 
 fn rustdoc(root: &Path) -> anyhow::Result<Tally> {
     let mut command = cargo(root, &["doc", "--workspace", "--no-deps", "--locked"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
-    succeed(command)
+    succeed(command)?;
+    Ok(Tally::default())
 }
 
 fn rule_ids(root: &Path) -> anyhow::Result<Tally> {
@@ -312,7 +289,8 @@ fn rule_ids(root: &Path) -> anyhow::Result<Tally> {
 fn generated(root: &Path) -> anyhow::Result<Tally> {
     let mut command = Command::new("node");
     command.args(["contracts/build.mjs", "--check"]).current_dir(root);
-    succeed(command)
+    succeed(command)?;
+    Ok(Tally::default())
 }
 
 fn release(root: &Path) -> anyhow::Result<Tally> {
@@ -346,9 +324,6 @@ fn dependencies(root: &Path) -> anyhow::Result<Tally> {
         bail!("\n{}", faults.join("\n"))
     }
 }
-
-/// The feature that adds the mock login.
-pub(crate) const MOCK: &str = "gw-server/mock-login";
 
 #[cfg(test)]
 mod tests {

@@ -4,11 +4,9 @@
 //! Only identifiers count, not comments and texts. A name after a dot does not count either: it is a method or a field,
 //! perhaps of another crate's type.
 
+use crate::source;
 use anyhow::Context as _;
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 /// Names that are retired in all crates.
 const EVERYWHERE: &[&str] = &["said", "told", "beside", "Beside", "shoulder", "judged_again"];
@@ -230,9 +228,7 @@ pub(crate) fn count(root: &Path) -> anyhow::Result<BTreeMap<(String, String), us
             .iter()
             .find(|(known, _)| *known == name)
             .map_or(&[][..], |(_, names)| *names);
-        let mut files = Vec::new();
-        sources(&folder, &mut files)?;
-        for file in files {
+        for file in source::rust_files(&folder)? {
             let text = std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
             for word in identifiers(&text) {
                 if EVERYWHERE.contains(&word) || own.contains(&word) {
@@ -244,101 +240,15 @@ pub(crate) fn count(root: &Path) -> anyhow::Result<BTreeMap<(String, String), us
     Ok(counts)
 }
 
-fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    for entry in std::fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
-        let path = entry?.path();
-        if path.is_dir() {
-            sources(&path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    Ok(())
-}
-
 /// The identifiers in Rust code, except those that follow a dot.
 fn identifiers(text: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    let mut rest = text;
-    let mut dots = 0;
-    while let Some(first) = rest.chars().next() {
-        let skipped = skipped(rest);
-        let length = skipped.unwrap_or_else(|| {
-            let word = rest
-                .find(|c: char| !(c.is_alphanumeric() || c == '_'))
-                .unwrap_or(rest.len());
-            word.max(first.len_utf8())
-        });
-        let (token, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
-        if skipped.is_none() {
-            let is_word = first.is_alphabetic() || first == '_';
-            // Two dots are a range operator, so an identifier behind them counts.
-            if is_word && dots != 1 {
-                words.push(token);
-            }
-            if !first.is_whitespace() {
-                dots = if first == '.' { dots + 1 } else { 0 };
-            }
-        }
-        rest = behind;
-    }
+    let tokens = source::tokens(text);
+    let after_dot = |at: usize| at.checked_sub(1).and_then(|previous| tokens.get(previous)) == Some(&".");
+    let words = tokens.iter().enumerate();
     words
-}
-
-/// The length of the comment, string, character or lifetime at the start of the code; `None` if there is none.
-fn skipped(code: &str) -> Option<usize> {
-    let end_of = |start: usize, end: &str| {
-        code.get(start..)
-            .and_then(|rest| rest.find(end))
-            .map(|at| start + at + end.len())
-    };
-    if code.starts_with("//") {
-        return Some(code.find('\n').unwrap_or(code.len()));
-    }
-    if code.starts_with("/*") {
-        return Some(end_of(2, "*/").unwrap_or(code.len()));
-    }
-    let raw = code.strip_prefix("br").or_else(|| code.strip_prefix('r'));
-    if let Some(raw) = raw {
-        let hashes = raw.len() - raw.trim_start_matches('#').len();
-        if raw.trim_start_matches('#').starts_with('"') {
-            let start = code.len() - raw.len() + hashes + 1;
-            return Some(end_of(start, &format!("\"{}", "#".repeat(hashes))).unwrap_or(code.len()));
-        }
-    }
-    let quoted = if code.starts_with("b\"") {
-        Some(2)
-    } else {
-        code.starts_with('"').then_some(1)
-    };
-    if let Some(start) = quoted {
-        let mut is_escaped = false;
-        let inner = code.get(start..)?;
-        for (at, c) in inner.char_indices() {
-            match c {
-                _ if is_escaped => is_escaped = false,
-                '\\' => is_escaped = true,
-                '"' => return Some(start + at + 1),
-                _ => {}
-            }
-        }
-        return Some(code.len());
-    }
-    if code.starts_with('\'') {
-        let inner = code.get(1..)?;
-        let mut chars = inner.char_indices();
-        return match (chars.next(), chars.next()) {
-            (Some((_, '\\')), Some(_)) => inner.get(2..)?.find('\'').map(|at| at + 4),
-            (Some(_), Some((at, '\''))) => Some(at + 2),
-            // A lifetime.
-            _ => Some(
-                1 + inner
-                    .find(|c: char| !(c.is_alphanumeric() || c == '_'))
-                    .unwrap_or(inner.len()),
-            ),
-        };
-    }
-    None
+        .filter(|(at, token)| source::is_word(token) && !after_dot(*at))
+        .map(|(_, token)| *token)
+        .collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Only ordinary and build dependencies are checked. Tests may use any crate; `gw-testkit` must never be an ordinary
 //! dependency.
 
+use crate::modules;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use std::{
@@ -113,6 +114,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     faults.extend(purity(&metadata));
     faults.extend(lints(&metadata)?);
     faults.extend(descriptions(&metadata));
+    faults.extend(modules::check(root)?);
     Ok(faults)
 }
 

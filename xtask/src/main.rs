@@ -3,18 +3,23 @@
 //! This crate uses no other crate of the workspace, so that the checks also run if a crate does not build.
 
 mod ci;
+mod command;
 mod dependencies;
 mod glossary;
 mod layers;
+mod modules;
 mod release;
 mod rules;
 mod say;
+mod source;
 
 use anyhow::Context as _;
 use std::{path::PathBuf, process::ExitCode};
 
 const USAGE: &str = "\
-usage: cargo xtask layers    check which crates depend on which (ARCHITECTURE.md)
+usage: cargo xtask layers    check which crates depend on which (ARCHITECTURE.md), and that modules form no circle
+       cargo xtask circles CRATE
+                             list the modules of a crate that use each other
        cargo xtask ci [STEP] run all steps of CI, cheapest first, or only one
        cargo xtask steps     list the steps of CI
        cargo xtask check     run the quick checks of the crates that differ from HEAD
@@ -46,6 +51,10 @@ fn run() -> anyhow::Result<ExitCode> {
             } else {
                 ExitCode::FAILURE
             })
+        }
+        (Some("circles"), Some(package)) => {
+            modules::describe(&root, &package)?.iter().for_each(say::line);
+            Ok(ExitCode::SUCCESS)
         }
         (Some("rules"), None) => {
             let missing = rules::missing(&root)?;
