@@ -5,7 +5,7 @@
 
 use crate::{
     command::{MOCK, cargo, name, succeed},
-    dependencies, layers, release, rules, say,
+    dependencies, layers, release, rules, say, width,
 };
 use anyhow::{Context as _, bail};
 use std::{
@@ -29,7 +29,7 @@ pub(crate) struct Step {
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "fmt",
-        purpose: "the code is formatted",
+        purpose: "the code is formatted, and no line is wider than rustfmt.toml allows",
         run: fmt,
     },
     Step {
@@ -227,7 +227,11 @@ fn count_to(mut command: Command, show: impl Fn(&str)) -> anyhow::Result<Tally> 
 
 fn fmt(root: &Path) -> anyhow::Result<Tally> {
     succeed(cargo(root, &["fmt", "--all", "--check"]))?;
-    Ok(Tally::default())
+    let wide = width::check(root)?;
+    if wide.is_empty() {
+        return Ok(Tally::default());
+    }
+    bail!("\n{}", wide.join("\n"))
 }
 
 fn layering(root: &Path) -> anyhow::Result<Tally> {

@@ -257,7 +257,8 @@ mod tests {
 
     #[test]
     fn only_identifiers_in_code_count() {
-        let code = "fn said(b: &'said str) { /* told */ let x = \"told \\\" told\"; x.told(); r#\"told\"#; 'a'; '\\''; y..said } // told";
+        let code = "fn said(b: &'said str) { /* told */ let x = \"told \\\" told\"; x.told(); r#\"told\"#; 'a'; '\\''; \
+                    y..said } // told";
         assert_eq!(
             identifiers(code),
             ["fn", "said", "b", "str", "let", "x", "x", "y", "said"]

@@ -12,6 +12,7 @@ mod release;
 mod rules;
 mod say;
 mod source;
+mod width;
 
 use anyhow::Context as _;
 use std::{path::PathBuf, process::ExitCode};

@@ -446,7 +446,8 @@ mod tests {
         let files = [
             (
                 "lib.rs",
-                "pub use a::{One, inner::Two as Three}; pub use self::b::*; use std::fmt; mod a; mod b; mod c; mod d {\n\
+                "pub use a::{One, inner::Two as Three}; pub use self::b::*; use std::fmt; mod a; mod b; mod c; mod d \
+                 {\n\
                  use crate::One; } pub struct Own;",
             ),
             ("a.rs", "pub struct One;"),

@@ -36,7 +36,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub(super) struct Erase {
     /// The DID of the user whose personal values are erased.
-    #[arg(long, value_name = "DID", value_parser = |text: &str| ExternalId::new(text).map_err(|error| error.to_string()))]
+    #[arg(long, value_name = "DID",
+        value_parser = |text: &str| ExternalId::new(text).map_err(|error| error.to_string()))]
     external_id: ExternalId,
     /// The person who runs the command; recorded in the audit log.
     #[arg(long, value_name = "NAME", value_parser = parse_label)]

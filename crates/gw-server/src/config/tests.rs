@@ -671,7 +671,8 @@ fn oa8_wrong_oauth_clients_are_all_named() {
         [
             "OAUTH_FIRST_PARTY_CLIENTS: entry 1 is a bare client id: write `<client_id>:<bcrypt_hash>`",
             "OAUTH_FIRST_PARTY_CLIENTS: client `reports` has a secret that is no bcrypt hash",
-            "OAUTH_FIRST_PARTY_CLIENTS: client `audit` has a hash of cost 9: from 10 to 16 is needed, 12 is recommended",
+            "OAUTH_FIRST_PARTY_CLIENTS: client `audit` has a hash of cost 9: from 10 to 16 is needed, 12 is \
+             recommended",
             "OAUTH_REDIRECT_URIS: entry 1 is not `<client_id>=<uri>|<uri>`",
         ]
     );

@@ -97,7 +97,8 @@ words_of!(MinedTrace, MINED_TRACE_KIND, "`quarantine`, `alert` or `off`" {
 words_of!(PartialRowMode, ONE_SIDED_KIND, "`mask` or `drop`" { Mask = "mask", Drop = "drop" });
 words_of!(TransactionLogs, LOGS_KIND, "`all` or `granted`" { All = "all", Granted = "granted" });
 words_of!(MissingAbiMode, NO_ABI_KIND, "`pass` or `drop`" { Pass = "pass", Drop = "drop" });
-words_of!(DynamicFields, DYNAMIC_FIELDS_KIND, "`pass`, `zero` or `drop`" { Pass = "pass", Zero = "zero", Drop = "drop" });
+words_of!(DynamicFields, DYNAMIC_FIELDS_KIND,
+    "`pass`, `zero` or `drop`" { Pass = "pass", Zero = "zero", Drop = "drop" });
 words_of!(AdminTx, ADMIN_TX_KIND, "`masked` or `full`" { Masked = "masked", Full = "full" });
 words_of!(HiddenBalanceMode, ADDRESS_QUERY_KIND, "`strict`, `linked` or `off`" {
     Strict = "strict", Linked = "linked", Off = "off"
