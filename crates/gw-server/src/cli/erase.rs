@@ -141,7 +141,8 @@ async fn load_holds(audit: &AuditStore, store: &Store) -> anyhow::Result<Holds> 
     for hold in &known_holds.changed {
         eprint_line(format_args!(
             "legal hold {hold} is active in the audit log, but missing or different in table `legal_holds` of the \
-             policy database: somebody changed the table; the entries under the hold are kept"
+             policy database: the table was changed outside the gateway or restored from an older copy; the entries \
+             under the hold are kept; restore the row from the audit entry of its placement"
         ));
     }
     Ok(known_holds.holds)

@@ -167,8 +167,8 @@ impl Retention {
             if self.reported_holds.insert(*hold) {
                 tracing::error!(
                     hold = %hold,
-                    "a legal hold was placed and not lifted, but its row in `legal_holds` of the policy database is \
-                     missing or changed: somebody changed the table or restored an older one; the held entries are \
+                    "the row of an active legal hold in `legal_holds` of the policy database is missing or changed: \
+                     the table was changed outside the gateway or restored from an older copy; the held entries are \
                      kept; restore the row from the audit entry of its placement, and lift the hold by the API if it \
                      is over"
                 );

@@ -469,7 +469,7 @@ impl Outbox {
             });
         }
         self.mark_file.adopt(store);
-        for OutboxMark { store: former, last_id } in self.mark_file.untold() {
+        for OutboxMark { store: former, last_id } in self.mark_file.unreported() {
             let reason = format!("{IDS_ALARM}replaced:{}:{last_id}", former.0);
             self.trust.alarm.raise_outbox(reason, None);
             tracing::error!(
@@ -480,7 +480,7 @@ impl Outbox {
                  changed `policy_store`; unsealed mutations of the former store are reported next; if you replaced the \
                  store, accept it with `ledger-gateway audit re-anchor` of this instance's security chain"
             );
-            self.mark_file.note_told(former);
+            self.mark_file.mark_reported(former);
         }
         Ok(())
     }
