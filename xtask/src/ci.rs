@@ -5,7 +5,7 @@
 
 use crate::{
     command::{MOCK, cargo, name, succeed},
-    dependencies, layers, release, rules, say, width,
+    dependencies, glossary, layers, release, rules, say, width,
 };
 use anyhow::{Context as _, bail};
 use std::{
@@ -46,6 +46,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "rules",
         purpose: "docs/rules-index.md has a row for every mentioned rule id",
         run: rule_ids,
+    },
+    Step {
+        name: "glossary",
+        purpose: "retired names occur no more often than xtask/glossary.toml allows",
+        run: retired_names,
     },
     Step {
         name: "clippy",
@@ -286,6 +291,15 @@ fn rule_ids(root: &Path) -> anyhow::Result<Tally> {
         Ok(Tally::default())
     } else {
         bail!("{} rule ids have no row in docs/rules-index.md", missing.len())
+    }
+}
+
+fn retired_names(root: &Path) -> anyhow::Result<Tally> {
+    let faults = glossary::check(root)?;
+    if faults.is_empty() {
+        Ok(Tally::default())
+    } else {
+        bail!("\n{}", faults.join("\n"))
     }
 }
 

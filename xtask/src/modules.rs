@@ -129,15 +129,15 @@ fn uses_in(files: &[(Vec<String>, String)]) -> Uses {
         }
         globs.iter().find(|module| definitions(module, first)).cloned()
     };
-    let mut found: Vec<(String, String)> = Vec::new();
+    let mut pairs: Vec<(String, String)> = Vec::new();
     for scan in &scans {
         for import in &scan.imports {
             if let (Some(user), Some(used)) = (import.module.first(), resolve(&import.path)) {
-                found.push((user.clone(), used));
+                pairs.push((user.clone(), used));
             }
         }
     }
-    for (user, used) in found.into_iter().filter(|(user, used)| user != used) {
+    for (user, used) in pairs.into_iter().filter(|(user, used)| user != used) {
         modules.entry(user).or_default().insert(used);
     }
     modules
