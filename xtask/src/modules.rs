@@ -61,13 +61,43 @@ fn compare(name: &str, circles: &[BTreeSet<String>], allowed: &[(&str, usize)]) 
 
 /// The modules that each top-level module of a crate uses, according to the code in the crate's `src` folder.
 fn uses(folder: &Path) -> anyhow::Result<Uses> {
+    Ok(uses_in(&read(folder)?))
+}
+
+/// The files in a folder with their module paths.
+fn read(folder: &Path) -> anyhow::Result<Vec<(Vec<String>, String)>> {
     let mut files = Vec::new();
     for path in source::rust_files(folder)? {
         let module = module_of(path.strip_prefix(folder).unwrap_or(&path));
         let text = std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
         files.push((module, text));
     }
-    Ok(uses_in(&files))
+    Ok(files)
+}
+
+/// The words of the code in a crate's `src` folder that is no test.
+pub(crate) fn words_outside_tests(folder: &Path) -> anyhow::Result<BTreeSet<String>> {
+    let files = read(folder)?;
+    let scans: Vec<Scan> = files
+        .iter()
+        .map(|(module, text)| Scan::new(module, &source::tokens(text)))
+        .collect();
+    let mut words = BTreeSet::new();
+    for ((_, text), _) in files.iter().zip(&scans).filter(|(_, scan)| !scan.is_test(&scans)) {
+        let tokens = source::tokens(text);
+        let mut at = 0;
+        while let Some(token) = tokens.get(at) {
+            if *token == "#" && is_test_attribute(&tokens, at) {
+                at = skip_item(&tokens, at).0;
+                continue;
+            }
+            if source::is_word(token) {
+                words.insert((*token).to_owned());
+            }
+            at += 1;
+        }
+    }
+    Ok(words)
 }
 
 /// The path of the module in a file, such as `["a", "b"]` for `a/b.rs`; empty for a crate root.
@@ -87,11 +117,7 @@ fn uses_in(files: &[(Vec<String>, String)]) -> Uses {
         .iter()
         .map(|(module, text)| Scan::new(module, &source::tokens(text)))
         .collect();
-    let tests: BTreeSet<&Vec<String>> = scans.iter().flat_map(|scan| &scan.test_modules).collect();
-    let is_test = |module: &[String]| {
-        (1..=module.len()).any(|length| module.get(..length).is_some_and(|part| tests.contains(&part.to_vec())))
-    };
-    let scans: Vec<&Scan> = scans.iter().filter(|scan| !is_test(&scan.module)).collect();
+    let scans: Vec<&Scan> = scans.iter().filter(|scan| !scan.is_test(&scans)).collect();
 
     let mut modules = BTreeMap::new();
     let mut names = BTreeMap::new();
@@ -233,6 +259,12 @@ impl Scan {
             at += 1;
         }
         scan
+    }
+
+    /// Whether the file belongs to a module that exists only in tests.
+    fn is_test(&self, all: &[Self]) -> bool {
+        let mut tests = all.iter().flat_map(|scan| &scan.test_modules);
+        tests.any(|test| self.module.starts_with(test))
     }
 
     /// Reads the tree of a `use` item that starts at a token, and returns the position of the token behind it.
