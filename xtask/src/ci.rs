@@ -39,7 +39,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "dependencies",
-        purpose: "licences, sources and versions of dependencies are allowed, and each is used",
+        purpose: "licences, sources and versions of dependencies are allowed; each is used, and not only by tests",
         run: dependencies,
     },
     Step {
@@ -365,6 +365,18 @@ mod tests {
         for (line, (passed, failed)) in cases {
             assert_eq!(Tally::from_line(line), Tally { passed, failed }, "{line}");
         }
+    }
+
+    #[test]
+    fn contributing_lists_the_steps_in_order() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a directory");
+        let text = std::fs::read_to_string(root.join("CONTRIBUTING.md")).expect("CONTRIBUTING.md");
+        let (_, section) = text.split_once("## What CI does").expect("the section");
+        let rows = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let steps = STEPS.iter().map(|step| step.name);
+        assert_eq!(rows.collect::<Vec<_>>(), steps.collect::<Vec<_>>());
     }
 
     #[test]
