@@ -4,7 +4,8 @@ use libfuzzer_sys::fuzz_target;
 
 const URL: &str = "https://schemas.example/kyc";
 
-// Whatever the document says, reading it ends, and reads the same again. Paths come from the document's own first words.
+// Whatever the document says, reading it ends, and reads the same again. Paths come from the document's own first
+// words.
 fuzz_target!(|document: &[u8]| {
     let mut documents = Documents::default();
     documents.insert(URL, document);

@@ -3,7 +3,10 @@
 //! The run stops at the first step that fails. Its last line is always `N passed, N failed`; a step that does not run
 //! tests counts only if it fails.
 
-use crate::{dependencies, layers, release, rules, say};
+use crate::{
+    command::{MOCK, cargo, name, succeed},
+    dependencies, glossary, layers, release, rules, say, width,
+};
 use anyhow::{Context as _, bail};
 use std::{
     collections::BTreeSet,
@@ -26,23 +29,28 @@ pub(crate) struct Step {
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "fmt",
-        purpose: "the code is formatted",
+        purpose: "the code is formatted, and no line is wider than rustfmt.toml allows",
         run: fmt,
     },
     Step {
         name: "layers",
-        purpose: "crates depend only on crates of the layers above them",
+        purpose: "crates depend only on crates of the layers above them, and no modules form a new circle",
         run: layering,
     },
     Step {
         name: "dependencies",
-        purpose: "licences, sources and versions of dependencies are allowed, and each is used",
+        purpose: "licences, sources and versions of dependencies are allowed; each is used, and not only by tests",
         run: dependencies,
     },
     Step {
         name: "rules",
         purpose: "docs/rules-index.md has a row for every mentioned rule id",
         run: rule_ids,
+    },
+    Step {
+        name: "glossary",
+        purpose: "retired names occur no more often than xtask/glossary.toml allows",
+        run: retired_names,
     },
     Step {
         name: "clippy",
@@ -190,28 +198,6 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A `cargo` command in the workspace. Snapshot tests do not update their files.
-pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command
-        .args(arguments)
-        .current_dir(root)
-        .env("INSTA_UPDATE", "no")
-        .env("CI", "true");
-    command
-}
-
-/// Runs a command that must succeed.
-pub(crate) fn succeed(mut command: Command) -> anyhow::Result<Tally> {
-    let status = command
-        .status()
-        .with_context(|| format!("{} did not start", name(&command)))?;
-    if !status.success() {
-        bail!("`{}` failed", name(&command));
-    }
-    Ok(Tally::default())
-}
-
 /// Runs a test command, prints its output and counts the tests in it.
 fn count(command: Command) -> anyhow::Result<Tally> {
     count_to(command, |line| say::line(line))
@@ -244,15 +230,13 @@ fn count_to(mut command: Command, show: impl Fn(&str)) -> anyhow::Result<Tally> 
     Ok(tally)
 }
 
-/// The command line of a command.
-fn name(command: &Command) -> String {
-    let mut words = vec![command.get_program().to_string_lossy()];
-    words.extend(command.get_args().map(|argument| argument.to_string_lossy()));
-    words.join(" ")
-}
-
 fn fmt(root: &Path) -> anyhow::Result<Tally> {
-    succeed(cargo(root, &["fmt", "--all", "--check"]))
+    succeed(cargo(root, &["fmt", "--all", "--check"]))?;
+    let wide = width::check(root)?;
+    if wide.is_empty() {
+        return Ok(Tally::default());
+    }
+    bail!("\n{}", wide.join("\n"))
 }
 
 fn layering(root: &Path) -> anyhow::Result<Tally> {
@@ -289,13 +273,15 @@ fn clippy(root: &Path) -> anyhow::Result<Tally> {
     ];
     let mut command = cargo(root, &mock);
     command.args(["--", "-D", "warnings"]);
-    succeed(command)
+    succeed(command)?;
+    Ok(Tally::default())
 }
 
 fn rustdoc(root: &Path) -> anyhow::Result<Tally> {
     let mut command = cargo(root, &["doc", "--workspace", "--no-deps", "--locked"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
-    succeed(command)
+    succeed(command)?;
+    Ok(Tally::default())
 }
 
 fn rule_ids(root: &Path) -> anyhow::Result<Tally> {
@@ -308,11 +294,21 @@ fn rule_ids(root: &Path) -> anyhow::Result<Tally> {
     }
 }
 
+fn retired_names(root: &Path) -> anyhow::Result<Tally> {
+    let faults = glossary::check(root)?;
+    if faults.is_empty() {
+        Ok(Tally::default())
+    } else {
+        bail!("\n{}", faults.join("\n"))
+    }
+}
+
 /// Checks the generated contracts. Tests of `gw-server` check the configuration reference and the API document.
 fn generated(root: &Path) -> anyhow::Result<Tally> {
     let mut command = Command::new("node");
     command.args(["contracts/build.mjs", "--check"]).current_dir(root);
-    succeed(command)
+    succeed(command)?;
+    Ok(Tally::default())
 }
 
 fn release(root: &Path) -> anyhow::Result<Tally> {
@@ -347,9 +343,6 @@ fn dependencies(root: &Path) -> anyhow::Result<Tally> {
     }
 }
 
-/// The feature that adds the mock login.
-pub(crate) const MOCK: &str = "gw-server/mock-login";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -372,6 +365,18 @@ mod tests {
         for (line, (passed, failed)) in cases {
             assert_eq!(Tally::from_line(line), Tally { passed, failed }, "{line}");
         }
+    }
+
+    #[test]
+    fn contributing_lists_the_steps_in_order() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a directory");
+        let text = std::fs::read_to_string(root.join("CONTRIBUTING.md")).expect("CONTRIBUTING.md");
+        let (_, section) = text.split_once("## What CI does").expect("the section");
+        let rows = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let steps = STEPS.iter().map(|step| step.name);
+        assert_eq!(rows.collect::<Vec<_>>(), steps.collect::<Vec<_>>());
     }
 
     #[test]

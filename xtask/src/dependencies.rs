@@ -1,8 +1,12 @@
 //! Checks the dependencies against `deny.toml`: licences, sources, banned crates, and crates that must have only one
-//! version. Also checks that every dependency of a manifest is used.
+//! version. Also checks that every dependency of a manifest is used, and an ordinary one by
+//! code that is no test.
 //!
-//! `cargo deny check bans licenses sources`, where it is installed, reads the same file and makes the same checks.
+//! `cargo deny` reads the same file. This check covers less: it reads the licences in the manifests, not the licence
+//! texts, so `confidence-threshold` does not matter here, and it knows no security advisories. A setting that it does
+//! not know is an error.
 
+use crate::{modules, say, source};
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use std::{
@@ -11,23 +15,76 @@ use std::{
 };
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Rules {
+    graph: Graph,
     licenses: Licenses,
     bans: Bans,
+    #[serde(rename = "sources")]
+    _sources: Sources,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Graph {
+    all_features: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Licenses {
+    /// The version of the settings, which is 2 in `cargo deny` since 0.16.
+    version: u8,
+    #[serde(rename = "confidence-threshold")]
+    _confidence_threshold: f64,
     allow: Vec<String>,
+    private: PrivateLicenses,
+}
+
+/// Whether the crates of the workspace, which are not published, need no licence.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PrivateLicenses {
+    ignore: bool,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Bans {
+    multiple_versions: Severity,
+    wildcards: Severity,
+    /// Whether a dependency on a path needs no version.
+    allow_wildcard_paths: bool,
     deny: Vec<Ban>,
 }
 
+/// What to do about a violation.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum Severity {
+    Allow,
+    Warn,
+    Deny,
+}
+
+/// The only supported answer to a source that is not listed.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
+enum Denied {
+    Deny,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Sources {
+    #[serde(rename = "unknown-registry")]
+    _unknown_registry: Denied,
+    #[serde(rename = "unknown-git")]
+    _unknown_git: Denied,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Ban {
     #[serde(rename = "crate")]
     name: String,
@@ -57,6 +114,11 @@ struct Package {
 struct Dependency {
     name: String,
     rename: Option<String>,
+    /// Absent for an ordinary dependency.
+    kind: Option<String>,
+    /// The required version.
+    req: String,
+    path: Option<String>,
 }
 
 /// The only allowed source of crates.
@@ -66,8 +128,13 @@ const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let text = std::fs::read_to_string(root.join("deny.toml")).context("deny.toml cannot be read")?;
     let rules: Rules = toml::from_str(&text).context("deny.toml cannot be parsed")?;
+    if rules.licenses.version != 2 {
+        bail!("deny.toml: only version 2 of the licence settings is supported");
+    }
+    let mut arguments = vec!["metadata", "--format-version", "1", "--locked"];
+    arguments.extend(rules.graph.all_features.then_some("--all-features"));
     let output = std::process::Command::new("cargo")
-        .args(["metadata", "--format-version", "1", "--locked", "--all-features"])
+        .args(arguments)
         .current_dir(root)
         .output()
         .context("`cargo metadata` did not start")?;
@@ -83,6 +150,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
         .filter(|package| metadata.workspace_members.contains(&package.id))
     {
         faults.extend(unused(package)?);
+        faults.extend(used_only_in_tests(package)?);
     }
     Ok(faults)
 }
@@ -90,14 +158,17 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
 fn violations(rules: &Rules, metadata: &Metadata) -> Vec<String> {
     let mut faults = Vec::new();
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for package in metadata
-        .packages
-        .iter()
-        .filter(|package| !metadata.workspace_members.contains(&package.id))
-    {
+    for package in &metadata.packages {
+        let is_member = metadata.workspace_members.contains(&package.id);
+        if is_member {
+            faults.extend(wildcards(rules, package));
+            if rules.licenses.private.ignore {
+                continue;
+            }
+        }
         versions.entry(&package.name).or_default().insert(&package.version);
         let name = format!("{} {}", package.name, package.version);
-        if package.source.as_deref() != Some(REGISTRY) {
+        if !is_member && package.source.as_deref() != Some(REGISTRY) {
             faults.push(format!(
                 "{name}: comes from {}",
                 package.source.as_deref().unwrap_or("a path")
@@ -106,6 +177,16 @@ fn violations(rules: &Rules, metadata: &Metadata) -> Vec<String> {
         let license = package.license.as_deref().unwrap_or_default();
         if !is_licensed(license, &rules.licenses.allow) {
             faults.push(format!("{name}: the licence `{license}` is not allowed"));
+        }
+    }
+    let several = versions.iter().filter(|(_, versions)| versions.len() > 1);
+    match rules.bans.multiple_versions {
+        Severity::Allow => {}
+        Severity::Warn => say::line(format_args!("{} dependencies have several versions", several.count())),
+        Severity::Deny => {
+            faults.extend(
+                several.map(|(name, versions)| format!("{name}: has {} versions, may have one", versions.len())),
+            );
         }
     }
     for ban in &rules.bans.deny {
@@ -117,6 +198,26 @@ fn violations(rules: &Rules, metadata: &Metadata) -> Vec<String> {
         }
     }
     faults
+}
+
+/// The dependencies of a crate that accept every version.
+fn wildcards(rules: &Rules, package: &Package) -> Vec<String> {
+    let is_accepted = |dependency: &&Dependency| {
+        dependency.req != "*" || (rules.bans.allow_wildcard_paths && dependency.path.is_some())
+    };
+    let names = package
+        .dependencies
+        .iter()
+        .filter(|dependency| !is_accepted(dependency));
+    let lines = names.map(|dependency| format!("{}: accepts every version of {}", package.name, dependency.name));
+    match rules.bans.wildcards {
+        Severity::Allow => Vec::new(),
+        Severity::Warn => {
+            lines.for_each(say::line);
+            Vec::new()
+        }
+        Severity::Deny => lines.collect(),
+    }
 }
 
 /// Whether the allowed licences satisfy an SPDX expression.
@@ -154,6 +255,42 @@ fn unused(package: &Package) -> anyhow::Result<Vec<String>> {
     let unnamed = names.into_iter().filter(|name| !is_named(name));
     Ok(unnamed
         .map(|name| format!("{}: does not use {name}", package.name))
+        .collect())
+}
+
+/// The ordinary dependencies of a crate that only its tests name.
+fn used_only_in_tests(package: &Package) -> anyhow::Result<Vec<String>> {
+    let manifest = Path::new(&package.manifest_path);
+    let folder = manifest.parent().context("the manifest has no folder")?.join("src");
+    let words = modules::words_outside_tests(&folder)?;
+    let mut text = String::new();
+    for file in source::rust_files(&folder)? {
+        text.push_str(&std::fs::read_to_string(&file).with_context(|| format!("`{}` cannot be read", file.display()))?);
+    }
+    let manifest = std::fs::read_to_string(manifest)
+        .with_context(|| format!("the manifest of {} cannot be read", package.name))?;
+    let is_used = |name: &str| {
+        let ident = name.replace('-', "_");
+        // An attribute may name a path in a string. A feature may enable a dependency or one of its features.
+        words.contains(&ident)
+            || text.contains(&format!("\"{ident}::"))
+            || [format!("\"{name}/"), format!("\"dep:{name}\""), format!("\"{name}?/")]
+                .iter()
+                .any(|name| manifest.contains(name))
+    };
+    let ordinary = package
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.kind.is_none());
+    Ok(ordinary
+        .map(|dependency| dependency.rename.as_deref().unwrap_or(&dependency.name))
+        .filter(|name| !is_used(name))
+        .map(|name| {
+            format!(
+                "{}: only tests use {name}, so it must be a dev-dependency",
+                package.name
+            )
+        })
         .collect())
 }
 
@@ -215,7 +352,10 @@ mod tests {
     #[test]
     fn licences_sources_bans_and_versions_are_checked() {
         let rules: Rules = toml::from_str(
-            "[licenses]\nallow = [\"MIT\", \"Apache-2.0 WITH LLVM-exception\"]\n[bans]\ndeny = [{ crate = \"bad\" }, \
+            "[graph]\nall-features = true\n[sources]\nunknown-registry = \"deny\"\nunknown-git = \"deny\"\n\
+             [licenses]\nversion = 2\nconfidence-threshold = 0.9\nprivate.ignore = true\n\
+             allow = [\"MIT\", \"Apache-2.0 WITH LLVM-exception\"]\n[bans]\nmultiple-versions = \"allow\"\n\
+             wildcards = \"deny\"\nallow-wildcard-paths = true\ndeny = [{ crate = \"bad\" }, \
              { crate = \"one\", deny-multiple-versions = true }]",
         )
         .unwrap();
@@ -246,6 +386,40 @@ mod tests {
             "one: has 2 versions, may have one",
         ];
         assert_eq!(faults, expected);
+    }
+
+    #[test]
+    fn wildcards_are_checked_and_unknown_settings_are_errors() {
+        let dependency = |name: &str, req: &str, path: Option<&str>| Dependency {
+            name: name.to_owned(),
+            rename: None,
+            kind: None,
+            req: req.to_owned(),
+            path: path.map(str::to_owned),
+        };
+        let mut member = package("m", "1.0.0", "", None);
+        member.dependencies = vec![
+            dependency("a", "^1", None),
+            dependency("b", "*", None),
+            dependency("c", "*", Some("/c")),
+        ];
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../deny.toml")).unwrap();
+        let rules: Rules = toml::from_str(&text).unwrap();
+        let metadata = Metadata {
+            workspace_members: BTreeSet::from([member.id.clone()]),
+            packages: vec![member],
+        };
+        assert_eq!(violations(&rules, &metadata), ["m: accepts every version of b"]);
+        for (known, unknown) in [
+            ("[bans]", "[bans]\nskip = []"),
+            ("unknown-git = \"deny\"", "unknown-git = \"warn\""),
+            ("[graph]", "[graph]\ntargets = []"),
+        ] {
+            assert!(
+                toml::from_str::<Rules>(&text.replace(known, unknown)).is_err(),
+                "{unknown}"
+            );
+        }
     }
 
     #[test]

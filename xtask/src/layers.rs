@@ -3,6 +3,7 @@
 //! Only ordinary and build dependencies are checked. Tests may use any crate; `gw-testkit` must never be an ordinary
 //! dependency.
 
+use crate::modules;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use std::{
@@ -113,6 +114,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     faults.extend(purity(&metadata));
     faults.extend(lints(&metadata)?);
     faults.extend(descriptions(&metadata));
+    faults.extend(modules::check(root)?);
     Ok(faults)
 }
 
@@ -255,7 +257,10 @@ mod tests {
     /// Metadata of two crates, of which the first uses the second with this kind of dependency. The second is in the
     /// workspace if its name starts with `gw-`.
     fn metadata(user: &str, used: &str, kind: Option<&str>) -> Metadata {
-        let package = |name: &str, dependencies: serde_json::Value| serde_json::json!({"id": name, "name": name, "manifest_path": "", "dependencies": dependencies});
+        let package = |name: &str, dependencies: serde_json::Value| {
+            serde_json::json!({"id": name, "name": name,
+            "manifest_path": "", "dependencies": dependencies})
+        };
         let edge = serde_json::json!([{"name": used, "kind": kind}]);
         let link = serde_json::json!([{"pkg": used, "dep_kinds": [{"kind": kind}]}]);
         serde_json::from_value(serde_json::json!({

@@ -3,7 +3,7 @@
 //! The same texts are first searched in the build with the mock login: if a text is not even there, its absence in the
 //! plain binary proves nothing.
 
-use crate::ci::{MOCK, cargo, succeed};
+use crate::command::{MOCK, cargo, succeed};
 use anyhow::{Context as _, bail};
 use std::path::{Path, PathBuf};
 

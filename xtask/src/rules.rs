@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn ids_are_found_in_comments_and_names() {
-        let code = "/// Grants (F1-F4, HD20; ZK-43 and decisions 17 to 20).\nfn hd23_e1_a_name(v: u256) {} // IpAddr::V4, B256, P-256\n\
+        let code = "/// Grants (F1-F4, HD20; ZK-43 and decisions 17 to 20).\nfn hd23_e1_a_name(v: u256) {} // \
+                    IpAddr::V4, B256, P-256\n\
                     fn d40_of_a_test() {}\nfn u8_of(x: u8) {}\nlet k9 = 1;";
         let expected = [
             "D40 or decision 40",

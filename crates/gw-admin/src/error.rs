@@ -118,7 +118,8 @@ fn store_error(error: &StoreError) -> ApiError {
         StoreError::Unconfirmed(_) => {
             tracing::error!(
                 error = error as &dyn std::error::Error,
-                "the commit of an administrative change is not confirmed: it may have been applied; check the audit log for its entry"
+                "the commit of an administrative change is not confirmed: it may have been applied; check the audit \
+                 log for its entry"
             );
             ApiError::unavailable("the change is not confirmed and may stand: read it back before repeating it")
         }

@@ -268,7 +268,8 @@ mod tests {
         0\n\
         47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\
         \n\
-        \u{2014} test/access/00000000-0000-0000-0000-000000000007 TCGqeNGJdprKvfLfX3MFdOZiQx930Oyg7ps9V0w4t6/jWC3RO30NvW7Obxtlqo7AZCW9kKcO53Ile3y1DorXNNH75Qs=\n";
+        \u{2014} test/access/00000000-0000-0000-0000-000000000007 \
+        TCGqeNGJdprKvfLfX3MFdOZiQx930Oyg7ps9V0w4t6/jWC3RO30NvW7Obxtlqo7AZCW9kKcO53Ile3y1DorXNNH75Qs=\n";
 
     fn key() -> CheckpointKey {
         CheckpointKey::from_seed(&hex::decode(SEED).unwrap().try_into().unwrap())

@@ -333,7 +333,8 @@ mod tests {
     proptest! {
         /// Rule 18: a rewritten beginning is not consistent with the root signed before.
         #[test]
-        fn rule_18_a_rewritten_history_has_no_consistency_proof(size in 2_usize..200, old in 1_usize..200, at in 0_usize..200) {
+        fn rule_18_a_rewritten_history_has_no_consistency_proof(size in 2_usize..200, old in 1_usize..200,
+            at in 0_usize..200) {
             let (old, at) = (1 + old % (size - 1), at % size);
             let honest = many(size);
             let mut forged = honest.clone();

@@ -32,7 +32,8 @@
 //!
 //! // Count failures in a window; ask how often somebody may come.
 //! let failures = cache.hit(CounterKind::ClientFailures, "client").await?.count;
-//! cache.check_rate(Rate::per_minute("links", 10.try_into()?), "did:test:alice").await.map_err(|wait| format!("{wait:?}"))?;
+//! let rate = Rate::per_minute("links", 10.try_into()?);
+//! cache.check_rate(rate, "did:test:alice").await.map_err(|wait| format!("{wait:?}"))?;
 //! # Ok(()) }
 //! ```
 //!

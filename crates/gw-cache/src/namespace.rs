@@ -4,7 +4,9 @@ use gw_types::Seconds;
 use std::time::Duration;
 
 macro_rules! kinds {
-    ($(#[$doc:meta])* $kind:ident: $($(#[$line:meta])* $name:ident = $text:literal, $ttl:literal s, $capacity:literal;)*) => {
+    ($(#[$doc:meta])* $kind:ident:
+        $($(#[$line:meta])* $name:ident = $text:literal, $ttl:literal s, $capacity:literal;)*
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $kind {

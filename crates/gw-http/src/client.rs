@@ -78,8 +78,8 @@ impl TrustedProxies {
         if self.is_first_of_unlisted(peer, headers) {
             tracing::warn!(
                 peer = %peer,
-                "a request was forwarded by a proxy that TRUSTED_PROXIES does not list: all clients behind it count as one \
-                 address; list the proxy there, or have it send no X-Forwarded-For"
+                "a request was forwarded by a proxy that TRUSTED_PROXIES does not list: all clients behind it count as \
+                 one address; list the proxy there, or have it send no X-Forwarded-For"
             );
         }
         ClientAddress(self.forwarded(peer, headers).unwrap_or(peer))

@@ -105,7 +105,7 @@ pub struct SimulatedLog {
 /// The call carries value or fees, and its sender is replaced by an address that holds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a send runs from an address of nobody's, unless you own its sender as well: neither value nor fees can be given, what \
-     the user's wallet holds is not told"
+    "a send runs from an address of nobody's, unless you own its sender as well: neither value nor fees can be given, \
+     what the user's wallet holds is not told"
 )]
 pub struct SenderRequired;

@@ -334,7 +334,8 @@ pub(crate) async fn follow(shared: Weak<Shared>, interval: Duration) {
             Ok(()) => confirmed_at = started_at,
             Err(error) if confirmed_at.elapsed() > node.shared.health_checks().grace => {
                 if node.head().is_some() {
-                    tracing::warn!(error = %error, "no node confirmed the head in time: reads are refused until one does");
+                    tracing::warn!(error = %error, "no node confirmed the head in time: reads are refused until one \
+                         does");
                     node.shared.head.publish(None);
                 }
             }

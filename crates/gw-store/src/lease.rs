@@ -41,8 +41,8 @@ impl Store {
             tracing::warn!(
                 instance = row.name,
                 expires_at = row.expires_at,
-                "an instance's lease in the policy database lasts longer than any instance takes one for: somebody wrote it by \
-                 hand, or a clock was far ahead; it is removed"
+                "an instance's lease in the policy database lasts longer than any instance takes one for: somebody \
+                 wrote it by hand, or a clock was far ahead; it is removed"
             );
         }
         let ended = Condition::any()

@@ -26,7 +26,8 @@ impl SigningKey {
         let pair = RsaKeyPair::from_der(der.as_bytes()).unwrap_or_else(|error| panic!("no RSA key: {error}"));
         let number = |bytes: Vec<u8>| URL_SAFE_NO_PAD.encode(bytes);
         let public = json!({
-            "kty": "RSA", "use": "sig", "kid": id, "n": number(private.n().to_bytes_be()), "e": number(private.e().to_bytes_be()),
+            "kty": "RSA", "use": "sig", "kid": id, "n": number(private.n().to_bytes_be()),
+            "e": number(private.e().to_bytes_be()),
         });
         Self {
             id: id.to_owned(),

@@ -28,7 +28,8 @@ use std::sync::Arc;
 /// Administrators of an organization name it, and ask about its members. Everything outside of it gets one and the same
 /// 403.
 #[utoipa::path(post, path = "/api/v1/admin/access/check", tag = "diagnostics", request_body = AccessCheckRequest,
-    responses((status = 200, body = AccessCheckResult), (status = 400), (status = 401), (status = 403), (status = 404)))]
+    responses((status = 200, body = AccessCheckResult), (status = 400), (status = 401), (status = 403),
+        (status = 404)))]
 pub(crate) async fn check_access(
     admin: Admin,
     State(state): State<AdminState>,

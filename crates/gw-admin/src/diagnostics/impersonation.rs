@@ -69,8 +69,8 @@ impl Impersonator {
         Ok(Self { user, org })
     }
 
-    /// The impersonation of the user with this DID, and the snapshot that it was judged on. A user who is not a member is
-    /// not found, whether the gateway knows them or not.
+    /// The impersonation of the user with this DID, and the snapshot that it was judged on. A user who is not a member
+    /// is not found, whether the gateway knows them or not.
     pub(super) fn impersonate(
         self,
         state: &AdminState,

@@ -22,7 +22,8 @@ const BAD_TOKEN: &str = "jwt_token is not valid";
 /// super token.
 #[utoipa::path(post, path = "/api/v1/admin/test-request", tag = "diagnostics", request_body = TestRequestInput,
     responses((status = 200, body = TestRequestResponse), (status = 400), (status = 401),
-        (status = 403, body = TestRequestResponse, description = "Denied, or outside the administrator's organizations"),
+        (status = 403, body = TestRequestResponse, description = "Denied, or outside the administrator's \
+             organizations"),
         (status = 502, body = TestRequestResponse), (status = 503, body = TestRequestResponse)))]
 pub(crate) async fn test_request(
     admin: Admin,

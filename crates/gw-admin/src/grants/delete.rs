@@ -4,7 +4,8 @@ use gw_http::Message;
 
 /// Deletes a group's grant on a contract.
 #[utoipa::path(delete, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/grants/{group_id}", tag = "grants",
-    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path), ("group_id" = String, Path, format = Uuid)),
+    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path),
+        ("group_id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
 pub(crate) async fn delete_grant(
     admin: Admin,

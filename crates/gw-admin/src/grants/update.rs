@@ -16,7 +16,8 @@ use gw_store::record::{EventRules, GrantPatch};
 /// Changes a grant. An absent member keeps its value; `null` removes a restriction, and for `claims` it removes all
 /// claims (F1, C3, decision 19).
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/grants/{group_id}", tag = "grants",
-    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path), ("group_id" = String, Path, format = Uuid)),
+    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path),
+        ("group_id" = String, Path, format = Uuid)),
     request_body = ContractGrantUpdateRequest,
     responses((status = 200, body = ContractGrant), (status = 400), (status = 401), (status = 403), (status = 404)))]
 pub(crate) async fn update_grant(

@@ -54,7 +54,8 @@ impl StateFilter {
 /// An administrator of an organization sees the sessions of its users. The user of a session without a proof is not
 /// known.
 #[utoipa::path(get, path = "/api/v1/admin/sessions", tag = "sessions", params(Filter, PageQuery),
-    responses((status = 200, body = SessionListResponse), (status = 400), (status = 401), (status = 403), (status = 503)))]
+    responses((status = 200, body = SessionListResponse), (status = 400), (status = 401), (status = 403),
+        (status = 503)))]
 pub(crate) async fn list_sessions(
     admin: Admin,
     State(state): State<AdminState>,

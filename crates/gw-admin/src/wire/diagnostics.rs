@@ -204,7 +204,8 @@ pub(crate) const fn words(rule: access::DecidingCheck) -> &'static str {
         DecidingCheck::Grant => "no active group of the user holds a grant on the contract",
         DecidingCheck::Function => "no grant of the user opens the function",
         DecidingCheck::ParamRule => {
-            "a parameter is not what the grants demand (an address of the user counts only where it is known to you), or the storage slot is not a standard one"
+            "a parameter is not what the grants demand (an address of the user counts only where it is known to you), \
+             or the storage slot is not a standard one"
         }
         DecidingCheck::Claim => "the user lacks the claim",
         DecidingCheck::Sender => "the sender is not linked to the user, or not known to you as the user's",

@@ -96,7 +96,8 @@ proptest! {
     }
 
     #[test]
-    fn rule_5_every_changed_byte_of_an_opening_is_noticed(record in any_record(), at in any::<prop::sample::Index>(), bit in 0..8) {
+    fn rule_5_every_changed_byte_of_an_opening_is_noticed(record in any_record(), at in any::<prop::sample::Index>(),
+        bit in 0..8) {
         let entries = chain(record.stream(), [9; 32], &[record]);
         let mut openings = entries[1].openings.clone();
         prop_assume!(!openings.is_empty());

@@ -170,7 +170,8 @@ proptest! {
     #[test]
     fn f3_calldata_is_accepted_exactly_if_it_is_its_own_re_encoding(
         (types, values) in types_and_values(),
-        changes in vec((any::<prop::sample::Index>(), prop_oneof![Just(0_u8), Just(1), Just(32), Just(64), any::<u8>()]), 0..3),
+        changes in vec((any::<prop::sample::Index>(),
+            prop_oneof![Just(0_u8), Just(1), Just(32), Just(64), any::<u8>()]), 0..3),
         cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
         tail in vec(Just(0_u8), 0..2),
     ) {

@@ -148,7 +148,8 @@ fn j5_every_member_of_a_call_object_is_read() {
         "from": A, "to": B, "value": "0x01", "input": "0x1234abcd05", "data": "0x1234ABCD05", "gas": "0x5208",
         "maxFeePerGas": "0x2", "maxPriorityFeePerGas": "0x1", "nonce": "0x9", "chainId": "0x7a69", "type": "0x4",
         "accessList": [{"address": B, "storageKeys": [key]}, {"address": A}],
-        "authorizationList": [{"chainId": "0x7a69", "address": B, "nonce": "0x1", "yParity": "0x1", "r": "0x2", "s": "0x3"}],
+        "authorizationList": [{"chainId": "0x7a69", "address": B, "nonce": "0x1", "yParity": "0x1", "r": "0x2",
+        "s": "0x3"}],
     }, {"blockNumber": "0x2"}]));
     let request = simulation.request;
     assert_eq!(

@@ -283,7 +283,11 @@ proptest! {
         value in json(6), name in "[a-z]{1,6}", depth in 0..70_usize, duplicate in any::<bool>(),
     ) {
         let upper = name.to_ascii_uppercase();
-        let last = if duplicate { format!(r#"{{"{name}":1,"b c":{value},"{upper}":2}}"#) } else { format!(r#"{{"{name}":{value}}}"#) };
+        let last = if duplicate {
+            format!(r#"{{"{name}":1,"b c":{value},"{upper}":2}}"#)
+        } else {
+            format!(r#"{{"{name}":{value}}}"#)
+        };
         let body = format!(
             r#"{{"jsonrpc":"2.0","method":"m","params":[{value},{}{last}{}]}}"#, "[".repeat(depth), "]".repeat(depth),
         );

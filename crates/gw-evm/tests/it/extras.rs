@@ -191,7 +191,8 @@ fn n1_an_invalid_file_is_rejected_with_all_its_errors() {
         ),
         (
             entry("linea x", "eth_call"),
-            "namespace `linea`, method `linea x`: a method is a namespace, `_`, and letters, digits or `_`, at most 128 in all",
+            "namespace `linea`, method `linea x`: a method is a namespace, `_`, and letters, digits or `_`, at most \
+             128 in all",
         ),
         (
             explicit_file(
@@ -237,11 +238,13 @@ fn n1_an_invalid_file_is_rejected_with_all_its_errors() {
         ),
         (
             wildcard_file("linea_", json!(["other_x"])),
-            "namespace `x`, wildcard `linea_`: deny `other_x` is neither a name under the prefix nor the start of one with `*`",
+            "namespace `x`, wildcard `linea_`: deny `other_x` is neither a name under the prefix nor the start of one \
+             with `*`",
         ),
         (
             wildcard_file("linea_", json!(["linea_*x"])),
-            "namespace `x`, wildcard `linea_`: deny `linea_*x` is neither a name under the prefix nor the start of one with `*`",
+            "namespace `x`, wildcard `linea_`: deny `linea_*x` is neither a name under the prefix nor the start of one \
+             with `*`",
         ),
         (
             wildcard_file("linea_", json!([5])),
@@ -256,7 +259,8 @@ fn n1_an_invalid_file_is_rejected_with_all_its_errors() {
             "namespace `x`, wildcard: `prefix` is missing",
         ),
         (
-            json!({"version": 2, "namespaces": {"a": {"wildcard": {"prefix": "linea_"}}, "b": {"wildcard": {"prefix": "LINEA_get"}}}}),
+            json!({"version": 2, "namespaces": {"a": {"wildcard": {"prefix": "linea_"}},
+                "b": {"wildcard": {"prefix": "LINEA_get"}}}}),
             "namespace `b`, wildcard `LINEA_get`: overlaps wildcard `linea_`",
         ),
         (
@@ -282,7 +286,8 @@ fn n1_an_invalid_file_is_rejected_with_all_its_errors() {
 #[test]
 fn n3_a_prefix_requires_allow_unfiltered() {
     let text = linea().to_string();
-    let error = "namespace `linea`, wildcard `linea_`: its calls pass unexamined, which requires ALLOW_UNFILTERED_WILDCARDS=true";
+    let error = "namespace `linea`, wildcard `linea_`: its calls pass unexamined, which requires \
+                 ALLOW_UNFILTERED_WILDCARDS=true";
     assert_eq!(errors_of_text(&text, false), [error]);
     assert!(CustomMethods::parse(&explicit_file(json!([])).to_string(), false).is_ok());
 }

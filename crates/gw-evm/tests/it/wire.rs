@@ -463,7 +463,10 @@ fn sends_contain_their_nonce_and_raw_bytes_are_unchanged() {
 fn j5_client_bytes_are_never_forwarded() {
     // The typed form does not preserve spelling, padding, order or unknown members.
     let text = format!(
-        r#"[{{"zzz":"SMUGGLED","data":"0xABCD","value":"0x00ff", "to":"{}","\u0067as":"0x0005208","visibleTo":["SMUGGLED"]}}, "latest"]"#,
+        concat!(
+            r#"[{{"zzz":"SMUGGLED","data":"0xABCD","value":"0x00ff", "#,
+            r#""to":"{}","\u0067as":"0x0005208","visibleTo":["SMUGGLED"]}}, "latest"]"#
+        ),
         B.to_checksum(None)
     );
     let raw = serde_json::value::RawValue::from_string(text).unwrap();

@@ -244,7 +244,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn hd25_any_damage_behind_the_last_fsync_loses_only_the_damaged_records(at in any::<prop::sample::Index>(), len in 1_usize..900, flip in 1_u8..) {
+    fn hd25_any_damage_behind_the_last_fsync_loses_only_the_damaged_records(at in any::<prop::sample::Index>(),
+        len in 1_usize..900, flip in 1_u8..) {
         let dir = tempfile::tempdir().unwrap();
         let offsets = cut_off(dir.path());
         let copy = after_power_cut(dir.path());
@@ -266,7 +267,8 @@ proptest! {
     }
 
     #[test]
-    fn hd25_any_damage_to_durable_records_stops_the_shard(at in any::<prop::sample::Index>(), len in 1_usize..900, flip in 1_u8.., in_head in any::<bool>()) {
+    fn hd25_any_damage_to_durable_records_stops_the_shard(at in any::<prop::sample::Index>(), len in 1_usize..900,
+        flip in 1_u8.., in_head in any::<bool>()) {
         let dir = tempfile::tempdir().unwrap();
         let offsets = cut_off(dir.path());
         let copy = after_power_cut(dir.path());

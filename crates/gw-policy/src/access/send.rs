@@ -127,8 +127,8 @@ pub fn check_nonce(
         .as_ref()
         .is_some_and(|to| !request.input.is_empty() || has_code(to));
     if calls_code || !request.authorization_list.is_empty() {
-        let text = "nonce ahead of the pending transactions: a contract is called in its turn only, send what comes before it \
-                    first";
+        let text = "nonce ahead of the pending transactions: a contract is called in its turn only, send what comes \
+                    before it first";
         return Err(ParamError::invalid(text));
     }
     Ok(())

@@ -29,8 +29,8 @@ pub(super) fn resolve(viewer: &SingleViewer<'_>, address: Address) -> (Level, Le
     with_disclosure(base, viewer.disclosed_level(address))
 }
 
-/// The level without a Full basis, raised by a grant of disclosure: a grant never lowers it (R2), and is the reason only
-/// where it raises it (R4).
+/// The level without a Full basis, raised by a grant of disclosure: a grant never lowers it (R2), and is the reason
+/// only where it raises it (R4).
 fn with_disclosure(base: Level, disclosed: Option<Level>) -> (Level, LevelReason) {
     match disclosed {
         Some(level) if level > base => (level, LevelReason::DisclosureGrant),

@@ -33,8 +33,10 @@ async fn j7_elements_are_authorized_one_by_one_in_order_and_answered_with_200() 
                 r#"[{"jsonrpc":"2.0","id":1,"result":"0x7a69"},"#,
                 r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"method not found"}},"#,
                 r#"{"jsonrpc":"2.0","id":3,"result":"0x0"},"#,
-                r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"method must be a string of at most 128 bytes"}},"#,
-                r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"address must be an address of 20 bytes"}},"#,
+                r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"#,
+                r#""message":"method must be a string of at most 128 bytes"}},"#,
+                r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32602,"#,
+                r#""message":"address must be an address of 20 bytes"}},"#,
                 r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a request is an object"}}]"#,
             )
         )

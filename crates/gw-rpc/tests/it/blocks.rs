@@ -379,10 +379,10 @@ async fn rt2b_hd28_nothing_of_a_block_leaves_before_its_validation() {
             "eth_getLogs",
             |_, _, latch| json!([{"address": latch, "fromBlock": "0x0", "toBlock": "latest"}]),
         ),
-        (
-            "eth_getLogs",
-            |_, number, latch| json!([{"address": latch, "fromBlock": format!("{number:#x}"), "toBlock": format!("{number:#x}")}]),
-        ),
+        ("eth_getLogs", |_, number, latch| {
+            json!([{"address": latch, "fromBlock": format!("{number:#x}"),
+                "toBlock": format!("{number:#x}")}])
+        }),
         ("eth_getBlockReceipts", |_, number, _| json!([format!("{number:#x}")])),
     ];
     for (method, params) in reads {

@@ -125,7 +125,8 @@ impl PipelineFuzz {
             {"type": "function", "name": "balanceOf", "inputs": [{"name": "a", "type": "address"}],
              "outputs": [{"name": "", "type": "uint256"}], "stateMutability": "view"},
             {"type": "event", "name": "Transfer", "anonymous": false, "inputs": [
-                {"name": "from", "type": "address", "indexed": true}, {"name": "to", "type": "address", "indexed": true},
+                {"name": "from", "type": "address", "indexed": true},
+                    {"name": "to", "type": "address", "indexed": true},
                 {"name": "value", "type": "uint256", "indexed": false}]}
         ]);
         world
@@ -391,13 +392,15 @@ fn canary(call: &Received) -> Option<Value> {
     let (address, word) = (format!("0x{CANARY}"), format!("0x{}{CANARY}", "0".repeat(24)));
     let hash = format!("0x{CANARY}{}", "5".repeat(24));
     let transaction = json!({
-        "blockHash": FakeNode::HEAD_HASH, "blockNumber": "0x64", "transactionIndex": "0x0", "hash": hash, "from": address,
+        "blockHash": FakeNode::HEAD_HASH, "blockNumber": "0x64", "transactionIndex": "0x0", "hash": hash,
+        "from": address,
         "to": FOREIGN, "input": word, "value": word, "nonce": "0x1", "gas": "0x5208", "gasPrice": "0x1", "type": "0x2",
         "maxFeePerGas": "0x1", "maxPriorityFeePerGas": "0x1", "chainId": "0x7a69", "v": "0x0", "r": word, "s": word,
         "yParity": "0x0", "accessList": [{"address": address, "storageKeys": [word]}], "unheard": address
     });
     let log = json!({
-        "address": FOREIGN, "topics": [word, word, word], "data": word, "blockNumber": "0x64", "blockHash": FakeNode::HEAD_HASH,
+        "address": FOREIGN, "topics": [word, word, word], "data": word, "blockNumber": "0x64",
+        "blockHash": FakeNode::HEAD_HASH,
         "transactionHash": hash, "transactionIndex": "0x0", "logIndex": "0x0", "removed": false, "unheard": address
     });
     let receipt = json!({
@@ -434,14 +437,16 @@ fn canary(call: &Received) -> Option<Value> {
         "eth_getStorageAt" | "eth_getCode" if !public() => json!(word),
         "eth_getProof" => {
             json!({"address": address, "balance": word, "codeHash": hash, "nonce": "0x1", "storageHash": hash,
-            "accountProof": [word], "storageProof": [{"key": word, "value": word, "proof": [word]}], "unheard": address})
+            "accountProof": [word], "storageProof": [{"key": word, "value": word, "proof": [word]}],
+            "unheard": address})
         }
         "debug_traceCall" => {
             let Reply::Result(mut tree) = trace(&call.params) else {
                 return None;
             };
             if tree.get("type").is_some() {
-                tree["calls"] = json!([{"type": "STATICCALL", "from": tree["to"], "to": FOREIGN, "gas": "0x10", "gasUsed": "0x1",
+                tree["calls"] = json!([{"type": "STATICCALL", "from": tree["to"], "to": FOREIGN, "gas": "0x10",
+                    "gasUsed": "0x1",
                     "input": word, "output": word}]);
             }
             tree

@@ -393,7 +393,8 @@ async fn b5_a_call_is_one_pinned_exchange_with_every_field() {
             FakeNode::HEAD_HASH,
             "HD11: pending means latest"
         );
-        let expected = json!({"from": WALLET, "to": OTHER, "input": "0x12345678", "gas": "0x5000", "maxFeePerGas": "0x9",
+        let expected = json!({"from": WALLET, "to": OTHER, "input": "0x12345678", "gas": "0x5000",
+            "maxFeePerGas": "0x9",
             "accessList": [{"address": OTHER, "storageKeys": []}]});
         assert_eq!(traced_call["params"][0], expected);
     }

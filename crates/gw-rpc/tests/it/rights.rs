@@ -324,7 +324,8 @@ fn strangers() -> (Value, Value) {
     let hash = B256::repeat_byte(9);
     let from = Address::repeat_byte(0xbb);
     let log = json!({"address": TOKEN, "topics": [B256::repeat_byte(1)], "data": "0x", "blockHash": FakeNode::HEAD_HASH,
-        "blockNumber": "0x64", "transactionHash": hash, "transactionIndex": "0x0", "logIndex": "0x0", "removed": false});
+        "blockNumber": "0x64", "transactionHash": hash, "transactionIndex": "0x0", "logIndex": "0x0",
+        "removed": false});
     let receipt = json!({"blockHash": FakeNode::HEAD_HASH, "blockNumber": "0x64", "contractAddress": null,
         "cumulativeGasUsed": "0x1", "effectiveGasPrice": "0x1", "from": from, "gasUsed": "0x1", "logs": [log],
         "logsBloom": format!("0x{}", "0".repeat(512)), "status": "0x1", "to": TOKEN, "transactionHash": hash,

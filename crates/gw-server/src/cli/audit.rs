@@ -58,7 +58,8 @@ pub(super) struct Verify {
     #[arg(long, value_name = "URL", value_parser = database)]
     database_url: Option<Secret>,
     /// Stop after this time.
-    #[arg(long, default_value = "5m", value_parser = |text: &str| span(text, 1, 86_400).ok_or("not a duration such as `5m`"))]
+    #[arg(long, default_value = "5m", value_parser = |text: &str| span(text, 1, 86_400).ok_or("not a duration such as \
+         `5m`"))]
     timeout: Duration,
     /// A file with signed notes from another place: plain notes, log lines that contain them, or a copy of
     /// `trusted-heads`. May be repeated.
@@ -315,7 +316,8 @@ fn print_report(chain_report: &ChainReport, format: Format) {
             say("\n");
             for discontinuity in &report.discontinuities {
                 say(format_args!(
-                    "  authorized: re-anchored {} from {} to {} entries, intact up to {}, by {} because: {}; {} findings in it\n",
+                    "  authorized: re-anchored {} from {} to {} entries, intact up to {}, by {} because: {}; {} \
+                     findings in it\n",
                     discontinuity.time.to_rfc3339(),
                     discontinuity.from.0,
                     discontinuity.to.0,

@@ -36,7 +36,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub(super) struct Erase {
     /// The DID of the user whose personal values are erased.
-    #[arg(long, value_name = "DID", value_parser = |text: &str| ExternalId::new(text).map_err(|error| error.to_string()))]
+    #[arg(long, value_name = "DID",
+        value_parser = |text: &str| ExternalId::new(text).map_err(|error| error.to_string()))]
     external_id: ExternalId,
     /// The person who runs the command; recorded in the audit log.
     #[arg(long, value_name = "NAME", value_parser = parse_label)]
@@ -140,7 +141,8 @@ async fn load_holds(audit: &AuditStore, store: &Store) -> anyhow::Result<Holds> 
     for hold in &known_holds.changed {
         eprint_line(format_args!(
             "legal hold {hold} is active in the audit log, but missing or different in table `legal_holds` of the \
-             policy database: somebody changed the table; the entries under the hold are kept"
+             policy database: the table was changed outside the gateway or restored from an older copy; the entries \
+             under the hold are kept; restore the row from the audit entry of its placement"
         ));
     }
     Ok(known_holds.holds)

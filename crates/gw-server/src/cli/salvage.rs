@@ -137,7 +137,7 @@ fn describe(findings: &Findings) -> String {
     }
     if !findings.header {
         line(format_args!(
-            "the header cannot be read: sealed records cannot be told from unsealed ones, so some are sealed twice"
+            "the header cannot be read: sealed and unsealed records cannot be distinguished, and some are sealed twice"
         ));
     }
     if !findings.base {

@@ -31,7 +31,9 @@ pub trait ConfigEnum: Copy + 'static {
 
 /// Declares an enum of configuration words together with its kind.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $kind:ident, $rule:literal { $($(#[$vdoc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident, $kind:ident, $rule:literal {
+        $($(#[$vdoc:meta])* $variant:ident = $word:literal),* $(,)?
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[$vdoc])* $variant),* }
@@ -69,6 +71,12 @@ pub static BOOL: Kind<bool> = Kind {
 pub static PORT: Kind<u16> = Kind {
     rule: "a port from 1 to 65535",
     parse: |text| number(text, 1, u16::MAX),
+};
+
+/// A name of printable ASCII characters without blanks.
+pub static NAME: Kind<String> = Kind {
+    rule: "a name",
+    parse: |text| (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())).then(|| text.to_owned()),
 };
 
 /// An IP address to listen on.

@@ -299,9 +299,9 @@ impl Rules<'_> {
     }
 
     fn required(&mut self) {
-        for entry in var::ALL {
-            if entry.is_required() && !self.settings.is_set(*entry) && !self.report.names(entry.name()) {
-                self.broken(*entry, "is required in production");
+        for entry in var::all() {
+            if entry.is_required() && !self.settings.is_set(entry) && !self.report.names(entry.name()) {
+                self.broken(entry, "is required in production");
             }
         }
     }

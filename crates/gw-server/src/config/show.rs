@@ -1,8 +1,7 @@
 //! `config print` and the reference `docs/configuration.md`.
 
 use super::{
-    Settings, Source,
-    registry::ALL,
+    Settings, Source, registry,
     variable::{DefaultValue, Entry, Redaction, Section},
 };
 use std::fmt::Write as _;
@@ -11,15 +10,18 @@ use url::Url;
 /// One line per variable: name, value (secrets: `set` or `unset`), source.
 pub fn print(settings: &Settings) -> String {
     let mut out = String::new();
-    let width = ALL.iter().map(|entry| entry.name().len()).max().unwrap_or_default();
-    for entry in ALL {
-        let source = settings.source(*entry).map_or("default", Source::as_str);
+    let width = registry::all()
+        .map(|entry| entry.name().len())
+        .max()
+        .unwrap_or_default();
+    for entry in registry::all() {
+        let source = settings.source(entry).map_or("default", Source::as_str);
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "{:width$}  {}  ({source})",
             entry.name(),
-            displayed_value(*entry, settings)
+            displayed_value(entry, settings)
         );
     }
     out
@@ -52,14 +54,14 @@ pub fn reference() -> String {
             "\n## {}\n\n| Variable | Value | Default | Meaning and rules |\n|---|---|---|---|\n",
             section.title()
         );
-        for entry in ALL.iter().filter(|entry| entry.section() == section) {
+        for entry in registry::all().filter(|entry| entry.section() == section) {
             let _ = writeln!(
                 out,
                 "| `{}` | {} | {} | {} |",
                 entry.name(),
                 entry.kind(),
-                default_cell(*entry),
-                meaning_cell(*entry)
+                default_cell(entry),
+                meaning_cell(entry)
             );
         }
     }

@@ -4,7 +4,7 @@
 
 use super::{
     Environment,
-    registry::{ALL, ENVIRONMENT},
+    registry::{self, ENVIRONMENT},
     report::{Problem, Report},
     variable::{Entry, Redaction, Variable},
 };
@@ -106,12 +106,12 @@ impl Settings {
             None => BTreeMap::new(),
         };
         let mut values = BTreeMap::new();
-        for entry in ALL {
-            if let Some(setting) = setting(*entry, env, &mut file, report) {
+        for entry in registry::all() {
+            if let Some(setting) = setting(entry, env, &mut file, report) {
                 if entry.accepts(&setting.text) {
                     values.insert(entry.name(), setting);
                 } else {
-                    report.add(Problem::malformed(*entry, &setting.text));
+                    report.add(Problem::malformed(entry, &setting.text));
                 }
             }
         }

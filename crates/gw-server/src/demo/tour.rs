@@ -25,7 +25,8 @@ pub(super) async fn print(running: &Running, scene: &Scene) -> anyhow::Result<()
     print_balances(running, scene).await?;
     print_commands(running, scene)?;
     say(format_args!(
-        "\nGateway {}   node behind it {}   token contract {:#x}\nA fresh token: {} demo token <{}>\nCtrl-C stops everything.\n",
+        "\nGateway {}   node behind it {}   token contract {:#x}\nA fresh token: {} demo token <{}>\nCtrl-C stops \
+         everything.\n",
         running.gateway,
         running.node,
         scene.token,
@@ -107,7 +108,8 @@ fn print_commands(running: &Running, scene: &Scene) -> anyhow::Result<()> {
             "curl -s {rpc} -H \"Authorization: Bearer ${bearer}\" -H 'Content-Type: application/json' -d '{body}'\n"
         ));
         say(format_args!(
-            "cast call --rpc-url {rpc} --rpc-headers \"Authorization: Bearer ${bearer}\" {token} 'balanceOf(address)(uint256)' {owner}\n"
+            "cast call --rpc-url {rpc} --rpc-headers \"Authorization: Bearer ${bearer}\" {token} \
+             'balanceOf(address)(uint256)' {owner}\n"
         ));
     }
     let viewer = variable(Persona::Analyst);
@@ -116,12 +118,15 @@ fn print_commands(running: &Running, scene: &Scene) -> anyhow::Result<()> {
          import {{ Contract, FetchRequest, JsonRpcProvider }} from \"ethers\";\n\
          const request = new FetchRequest(\"{rpc}\");\n\
          request.setHeader(\"Authorization\", `Bearer ${{process.env.{viewer}}}`);\n\
-         const token = new Contract(\"{token}\", [\"function balanceOf(address) view returns (uint256)\"], new JsonRpcProvider(request));\n\
+         const token = new Contract(\"{token}\", [\"function balanceOf(address) view returns (uint256)\"], new \
+         JsonRpcProvider(request));\n\
          console.log(await token.balanceOf(\"{owner}\"));\n\
          \n// viem, the same\n\
          import {{ createPublicClient, http, parseAbi }} from \"viem\";\n\
-         const client = createPublicClient({{ transport: http(\"{rpc}\", {{ fetchOptions: {{ headers: {{ Authorization: `Bearer ${{process.env.{viewer}}}` }} }} }}) }});\n\
-         console.log(await client.readContract({{ address: \"{token}\", abi: parseAbi([\"function balanceOf(address) view returns (uint256)\"]), functionName: \"balanceOf\", args: [\"{owner}\"] }}));\n",
+         const client = createPublicClient({{ transport: http(\"{rpc}\", {{ fetchOptions: {{ headers: {{ \
+         Authorization: `Bearer ${{process.env.{viewer}}}` }} }} }}) }});\n\
+         console.log(await client.readContract({{ address: \"{token}\", abi: parseAbi([\"function balanceOf(address) \
+         view returns (uint256)\"]), functionName: \"balanceOf\", args: [\"{owner}\"] }}));\n",
     ));
     Ok(())
 }

@@ -38,9 +38,9 @@ fn info() -> Info {
 }
 
 const DESCRIPTION: &str = "Privacy-governed gateway in front of an EVM node.\n\n\
-     Errors of the REST routes are `{error, code, correlation_id}` as `application/json`, and problem details of RFC 9457 for \
-     clients that accept `application/problem+json`. Errors of `/rpc` are JSON-RPC errors, those of `/oauth/token` are of \
-     RFC 6749.";
+     Errors of the REST routes are `{error, code, correlation_id}` as `application/json`, and problem details of RFC \
+     9457 for clients that accept `application/problem+json`. Errors of `/rpc` are JSON-RPC errors, those of \
+     `/oauth/token` are of RFC 6749.";
 
 /// Error statuses: the status, the name of the shared response, and its description.
 const ERRORS: &[(&str, &str, &str)] = &[

@@ -186,7 +186,9 @@ pub(super) async fn reconcile(
             Standing::Moved => {
                 tracing::warn!(
                     %stream,
-                    "the end of the audit store has moved since the last run; sealing goes on where it ends"
+                    "the audit store has more or fewer entries of this stream than the journal recorded: another \
+                     instance sealed some, or the audit database was restored from a backup; sealing continues at \
+                     the end of the store; if nobody restored it, run `ledger-gateway audit verify`"
                 );
             }
             Standing::Missing { .. } => abandoned.push((stream, standing)),

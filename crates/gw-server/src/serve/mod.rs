@@ -303,7 +303,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
         // Samples pile up until /metrics is read or this upkeep runs, and /metrics may never be read.
         loop {
             sleep(METRICS_UPKEEP).await;
-            metrics.tidy();
+            metrics.run_upkeep();
         }
     };
     let lease_lost = async {

@@ -165,7 +165,7 @@ impl OutboxMarkFile {
     }
 
     /// The former policy stores whose replacement was not reported yet.
-    pub(crate) fn untold(&self) -> Vec<OutboxMark> {
+    pub(crate) fn unreported(&self) -> Vec<OutboxMark> {
         self.lock()
             .former
             .iter()
@@ -185,7 +185,7 @@ impl OutboxMarkFile {
     }
 
     /// Records that the replacement of a former store was reported.
-    pub(crate) fn note_told(&self, store: StoreId) {
+    pub(crate) fn mark_reported(&self, store: StoreId) {
         self.update_former(store, |former| former.is_reported = true);
     }
 
@@ -454,14 +454,14 @@ mod tests {
         );
         open().note(first, &[(7, [7; 32])]);
         open().note(second, &[(1, [1; 32])]);
-        assert_eq!((open().untold(), open().uncompared()), (vec![first], vec![first]));
+        assert_eq!((open().unreported(), open().uncompared()), (vec![first], vec![first]));
         assert_eq!((open().last_id(first.store), open().last_id(second.store)), (7, 1));
-        open().note_told(first.store);
-        assert_eq!((open().untold(), open().uncompared()), (vec![], vec![first]));
+        open().mark_reported(first.store);
+        assert_eq!((open().unreported(), open().uncompared()), (vec![], vec![first]));
         open().note_compared(first.store);
         assert_eq!((open().uncompared(), open().former()), (vec![], vec![first]));
         // If the first store returns, the second one is a former store to report, and the ids of the first continue.
         open().adopt(first.store);
-        assert_eq!((open().untold(), open().last_id(first.store)), (vec![second], 7));
+        assert_eq!((open().unreported(), open().last_id(first.store)), (vec![second], 7));
     }
 }

@@ -21,27 +21,27 @@ enum LogMessage {
 
 /// Makes one writer per line.
 #[derive(Clone, Debug)]
-pub(super) struct Lines {
+pub(super) struct LogLineWriter {
     sender: SyncSender<LogMessage>,
 }
 
 /// Guard of the writing thread: dropping it waits until all queued lines are written, then ends the thread.
 #[derive(Debug)]
-pub struct Flush {
+pub struct FlushGuard {
     sender: SyncSender<LogMessage>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Lines {
+impl LogLineWriter {
     /// Starts the thread that writes to `out`.
-    pub(super) fn start(out: impl Write + Send + 'static) -> (Self, Flush) {
+    pub(super) fn start(out: impl Write + Send + 'static) -> (Self, FlushGuard) {
         let (sender, receiver) = sync_channel(QUEUE);
         // If the thread cannot start, the service still runs without log lines.
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
             .spawn(move || write_all(&receiver, out))
             .ok();
-        (Self { sender: sender.clone() }, Flush { sender, thread })
+        (Self { sender: sender.clone() }, FlushGuard { sender, thread })
     }
 }
 
@@ -72,7 +72,7 @@ fn write_all(receiver: &Receiver<LogMessage>, out: impl Write) {
     }
 }
 
-impl Drop for Flush {
+impl Drop for FlushGuard {
     fn drop(&mut self) {
         if self.sender.send(LogMessage::End).is_ok()
             && let Some(thread) = self.thread.take()
@@ -89,7 +89,7 @@ pub(super) struct Line {
     sender: SyncSender<LogMessage>,
 }
 
-impl<'a> MakeWriter<'a> for Lines {
+impl<'a> MakeWriter<'a> for LogLineWriter {
     type Writer = Line;
 
     fn make_writer(&'a self) -> Line {
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn every_line_is_written_whole_and_in_order_before_the_end() {
         let captured = Captured::default();
-        let (lines, flush) = Lines::start(captured.clone());
+        let (lines, flush) = LogLineWriter::start(captured.clone());
         for number in 0..1000 {
             let mut line = lines.make_writer();
             write!(line, "line ").expect("taken");
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_stalled_reader_does_not_block_writers() {
         let (release, blocked) = std::sync::mpsc::channel();
-        let (lines, flush) = Lines::start(Stuck(blocked));
+        let (lines, flush) = LogLineWriter::start(Stuck(blocked));
         for _ in 0..QUEUE * 2 {
             writeln!(lines.make_writer(), "line").expect("taken");
         }

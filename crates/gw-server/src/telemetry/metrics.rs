@@ -45,7 +45,7 @@ impl Metrics {
 
     /// Moves pending measurements into the histograms. Call it regularly, otherwise the measurements accumulate in
     /// memory when nobody reads the metrics.
-    pub fn tidy(&self) {
+    pub fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }
 }

@@ -7,12 +7,12 @@ mod lines;
 mod metrics;
 mod request;
 
-pub use lines::Flush;
+pub use lines::FlushGuard;
 pub use metrics::Metrics;
 pub use request::Observe;
 
 use crate::config::{Operation, registry::LogFormat, registry::LogLevel};
-use lines::Lines;
+use lines::LogLineWriter;
 use tracing_subscriber::{
     Layer as _,
     filter::{LevelFilter, Targets},
@@ -25,8 +25,8 @@ use tracing_subscriber::{
 /// # Errors
 ///
 /// If a global subscriber is already set.
-pub fn start_log(operation: &Operation) -> Result<Flush, TryInitError> {
-    let (lines, flush) = Lines::start(std::io::stdout());
+pub fn start_log(operation: &Operation) -> Result<FlushGuard, TryInitError> {
+    let (lines, flush) = LogLineWriter::start(std::io::stdout());
     let level = level(operation.log_level);
     // Libraries log warnings and errors only, except at level `trace`.
     let library_level = if level == LevelFilter::TRACE {

@@ -547,7 +547,8 @@ impl World {
         match tamper {
             Tamper::Sql(["INSERT"]) => {
                 let sql = format!(
-                    "INSERT INTO entries (seq, {ENTRY}) SELECT {ROWS}, {ENTRY} FROM entries WHERE kind = 'access' AND seq = 7"
+                    "INSERT INTO entries (seq, {ENTRY}) SELECT {ROWS}, {ENTRY} FROM entries WHERE kind = 'access' AND \
+                     seq = 7"
                 );
                 self.sql(&sql).await;
             }
@@ -560,7 +561,8 @@ impl World {
                 let kept = *SIGNED.get(notes.wrapping_sub(1)).unwrap_or(&0);
                 for sql in [
                     &format!(
-                        "DELETE FROM checkpoints WHERE size > {kept} AND chain_id = (SELECT id FROM chains WHERE stream = 'access')"
+                        "DELETE FROM checkpoints WHERE size > {kept} AND chain_id = (SELECT id FROM chains WHERE \
+                         stream = 'access')"
                     ),
                     "DELETE FROM entries WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access')",
                     "UPDATE chains SET size = 0, leased_until = 0 WHERE stream = 'access'",
@@ -778,7 +780,8 @@ async fn check_table(engine: &str) {
     for (change, kind) in COLUMNS {
         let sql: &'static str = Box::leak(
             format!(
-                "UPDATE entries SET {change} WHERE seq = 5 AND chain_id = (SELECT id FROM chains WHERE stream = 'access')"
+                "UPDATE entries SET {change} WHERE seq = 5 AND chain_id = (SELECT id FROM chains WHERE stream = \
+                 'access')"
             )
             .into_boxed_str(),
         );

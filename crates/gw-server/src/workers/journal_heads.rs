@@ -103,8 +103,8 @@ pub(crate) async fn report_lost_journals(
                 shard = %chain.shard,
                 from = lost.start,
                 until = lost.end,
-                "journal_lost: a writer is gone and these records of its journal were never sealed; start an instance on its \
-                 journal directory, or run `ledger-gateway audit salvage` on the directory"
+                "journal_lost: a writer is gone and these records of its journal were never sealed; start an instance \
+                 on its journal directory, or run `ledger-gateway audit salvage` on the directory"
             );
             let mut event = SecurityEvent::new(SecurityKind::JournalLost);
             event.count = Some(lost.end - lost.start);

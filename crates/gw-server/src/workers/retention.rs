@@ -167,9 +167,10 @@ impl Retention {
             if self.reported_holds.insert(*hold) {
                 tracing::error!(
                     hold = %hold,
-                    "a legal hold was placed and not lifted, but its row in `legal_holds` of the policy database is missing or \
-                     changed: somebody changed the table or restored an older one; the held entries are kept; restore the row \
-                     from the audit entry of its placement, and lift the hold by the API if it is over"
+                    "the row of an active legal hold in `legal_holds` of the policy database is missing or changed: \
+                     the table was changed outside the gateway or restored from an older copy; the held entries are \
+                     kept; restore the row from the audit entry of its placement, and lift the hold by the API if it \
+                     is over"
                 );
                 raise_alarm(&self.journal, Alarm::of_admin(format!("legal_hold_changed:{hold}")));
             }
@@ -305,7 +306,8 @@ impl Retention {
             ),
             Some(StopReason::Tampered { seq }) => tracing::error!(
                 chain.stream = %chain.stream, chain.shard = %chain.shard, seq,
-                "entries differ from what was signed: they and all later entries are not pruned; run `ledger-gateway audit verify`"
+                "entries differ from what was signed: they and all later entries are not pruned; run `ledger-gateway \
+                 audit verify`"
             ),
         }
         Ok(pruned)
@@ -746,7 +748,8 @@ mod tests {
         assert!(known.holds.keep(Stream::Access, None) && known.changed == [id]);
         // After the row is restored, the hold can be lifted like any other, and its entries are pruned.
         let restore = format!(
-            "INSERT INTO legal_holds (id, stream, reason, placed_by, created_at) VALUES (x'{}', 'access', 'case', 'x', 1)",
+            "INSERT INTO legal_holds (id, stream, reason, placed_by, created_at) VALUES (x'{}', 'access', 'case', 'x', \
+             1)",
             id.0.simple()
         );
         policy.execute_unprepared(&restore).await.unwrap();

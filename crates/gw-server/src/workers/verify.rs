@@ -99,8 +99,8 @@ pub(crate) async fn is_changed(store: &Store) -> anyhow::Result<bool> {
     for object in &objects {
         tracing::error!(
             object,
-            "the policy database has an object that no migration created, or that replaces a table: it can hide or change rows; \
-             find out who created it, and remove it"
+            "the policy database has an object that no migration created, or that replaces a table: it can hide or \
+             change rows; find out who created it, and remove it"
         );
     }
     Ok(!objects.is_empty())

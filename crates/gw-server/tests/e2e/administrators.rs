@@ -162,7 +162,8 @@ async fn rto5_an_access_check_recognizes_every_wallet() {
     let wallets = [w.admin.address(), key(4).address()];
     for method in ["eth_getBalance", "eth_getTransactionCount"] {
         for wallet in wallets {
-            let body = json!({"user_external_id": w.admin.did, "org_id": w.meridian, "method": method, "target_address": wallet});
+            let body = json!({"user_external_id": w.admin.did, "org_id": w.meridian, "method": method,
+                "target_address": wallet});
             let to_platform =
                 w.gw.admin("POST", "/access/check", Some(body.clone()))
                     .await
@@ -196,7 +197,10 @@ async fn rt13_collisions_name_no_wallet() {
     w.gw.link(&w.outsider.token, &w.unverified.key).await;
     w.gw.link(&w.analyst.token, &w.admin.key).await;
     let visible = w.as_admin("GET", "/eth-addresses/collisions", None).await.expect(200);
-    let row = |address: String, dids: [&str; 2]| json!({"eth_address": address, "dids": dids, "link_types": ["user", "user"]});
+    let row = |address: String, dids: [&str; 2]| {
+        json!({"eth_address": address, "dids": dids,
+        "link_types": ["user", "user"]})
+    };
     let private = || "[PRIVATE]".to_owned();
     let expected = json!([
         row(private(), ["[PRIVATE]", w.unverified.did]),

@@ -153,7 +153,8 @@ async fn batches(engine: Engine) {
         call(2, "eth_getBalance", json!([w.analyst.address(), "latest"])),
         call(3, "eth_sendRawTransaction", json!(["0x00"])),
         {"jsonrpc": "2.0"},
-        call(5, "eth_call", json!([{"from": w.analyst.address(), "to": w.erc20, "data": crate::world::balance_of(w.ops.address())}, "latest"])),
+        call(5, "eth_call", json!([{"from": w.analyst.address(), "to": w.erc20,
+            "data": crate::world::balance_of(w.ops.address())}, "latest"])),
     ]);
     let responses = w.gw.rpc_body(&w.analyst.token, &batch).await.expect(200);
     let responses = responses.as_array().unwrap();

@@ -52,7 +52,8 @@ async fn rts13_hd21_a_change_is_recorded_although_the_client_disconnects() {
     for run in 0..RUNS {
         let body = json!({ "name": format!("Left {run}"), "slug": format!("left-{run}") }).to_string();
         let request = format!(
-            "POST /api/v1/admin/orgs HTTP/1.1\r\nhost: {address}\r\nx-admin-token: {}\r\ncontent-type: application/json\r\n\
+            "POST /api/v1/admin/orgs HTTP/1.1\r\nhost: {address}\r\nx-admin-token: {}\r\ncontent-type: \
+             application/json\r\n\
              content-length: {}\r\n\r\n{body}",
             crate::harness::ADMIN_TOKEN,
             body.len(),

@@ -112,7 +112,8 @@ async fn token_balances(engine: Engine) {
     let response = w.gw.rpc(&w.analyst.token, "eth_call", forged).await.expect(400);
     assert_eq!(response["error"]["code"], json!(-32602));
     // B4: state overrides are refused.
-    let overridden = json!([{"to": w.erc20, "data": balance_of(w.analyst.address())}, "latest", {w.erc20.to_string(): {"balance": "0x1"}}]);
+    let overridden = json!([{"to": w.erc20, "data": balance_of(w.analyst.address())}, "latest",
+        {w.erc20.to_string(): {"balance": "0x1"}}]);
     assert_eq!(w.gw.rpc(&w.ops.token, "eth_call", overridden).await.status, 400);
     // B1: a call without a target, which runs init code, is denied.
     let creation = json!([{"data": "0x6001600055"}, "latest"]);

@@ -98,8 +98,8 @@ fn rl2_au22_a_truncated_chain_is_refused_found_and_re_anchored() {
     deployment.sql(
         "DELETE FROM entries WHERE kind = 'access' AND seq > 2; \
          DELETE FROM checkpoints WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access'); \
-         UPDATE chains SET issued = -1, size = 3, head_hash = (SELECT hash FROM entries WHERE kind = 'access' AND seq = 2) \
-         WHERE stream = 'access'",
+         UPDATE chains SET issued = -1, size = 3, head_hash = (SELECT hash FROM entries WHERE kind = 'access' AND seq \
+         = 2) WHERE stream = 'access'",
     );
     let verification = deployment.run(&["audit", "verify", "--format", "json", "--chain", "access"]);
     assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
@@ -227,8 +227,8 @@ fn rl2_au19_the_running_service_finds_a_truncated_chain_by_itself() {
     assert!(!has(&findings, "tamper_detected"), "an unchanged log has no finding");
     deployment.sql(
         "PRAGMA busy_timeout = 10000; DELETE FROM entries WHERE kind = 'access' AND seq > 0; DELETE FROM checkpoints; \
-         UPDATE chains SET size = 1, head_hash = (SELECT hash FROM entries e WHERE e.chain_id = chains.id AND e.seq = 0) \
-         WHERE stream = 'access'",
+         UPDATE chains SET size = 1, head_hash = (SELECT hash FROM entries e WHERE e.chain_id = chains.id AND e.seq = \
+         0) WHERE stream = 'access'",
     );
     gateway.wait("found the truncation", |_| has(&findings, "chain_truncated"));
     for member in [
@@ -264,7 +264,8 @@ const FORGE: &str = r#"
 import hashlib, sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
 chain, size = db.execute("SELECT id, size FROM chains WHERE stream = 'access'").fetchone()
-row, data, openings = db.execute("SELECT id, bytes, openings FROM entries WHERE chain_id = ? AND seq = ?", (chain, size - 1)).fetchone()
+row, data, openings = db.execute("SELECT id, bytes, openings FROM entries WHERE chain_id = ? AND seq = ?",
+                                 (chain, size - 1)).fetchone()
 assert data.count(b"eth_chainId") == 1
 if sys.argv[2] == "rewrite":
     data = data.replace(b"eth_chainId", b"eth_chainXX")
@@ -273,7 +274,8 @@ if sys.argv[2] == "rewrite":
 else:
     digest = hashlib.sha256(b"\0" + data).digest()
     db.execute("INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at) "
-               "SELECT chain_id, seq + 1, ?, bytes, openings, kind, created_at FROM entries WHERE id = ?", (digest, row))
+               "SELECT chain_id, seq + 1, ?, bytes, openings, kind, created_at FROM entries WHERE id = ?",
+               (digest, row))
     db.execute("UPDATE chains SET size = size + 1 WHERE id = ?", (chain,))
 db.execute("UPDATE chains SET head_hash = ? WHERE id = ?", (digest, chain))
 db.commit()
@@ -286,12 +288,14 @@ db = sqlite3.connect(sys.argv[1], timeout=20)
 of = db.execute("SELECT id, shard FROM chains WHERE stream = ? ORDER BY id", (sys.argv[2],)).fetchone()
 shard = uuid.UUID("11111111-1111-4111-8111-111111111111").bytes
 db.execute("INSERT INTO chains (stream, shard, fence, holder, leased_until, issued, size, head_hash, head_time) "
-           "SELECT stream, ?, fence, holder, leased_until + 31536000000000, size, size, head_hash, head_time + 31536000000000 "
+           "SELECT stream, ?, fence, holder, leased_until + 31536000000000, size, size, head_hash, "
+           "head_time + 31536000000000 "
            "FROM chains WHERE id = ?", (shard, of[0]))
 made = db.execute("SELECT max(id) FROM chains").fetchone()[0]
 prev = bytes(32)
 for seq in (0, 1):
-    found = db.execute("SELECT id, bytes, created_at FROM entries WHERE chain_id = ? AND seq = ?", (of[0], seq)).fetchone()
+    found = db.execute("SELECT id, bytes, created_at FROM entries WHERE chain_id = ? AND seq = ?",
+                       (of[0], seq)).fetchone()
     if found is None:
         break
     row, data, time = found
@@ -304,10 +308,12 @@ for seq in (0, 1):
         data = data.replace((time).to_bytes(8, "big"), (time + 31536000000000).to_bytes(8, "big"))
         time += 31536000000000
     prev = hashlib.sha256(b"\0" + data).digest()
-    db.execute("INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at, method, outbox_id, store_id) "
+    db.execute("INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at, method, outbox_id, "
+               "store_id) "
                "SELECT ?, seq, ?, ?, openings, kind, ?, method, outbox_id, store_id FROM entries WHERE id = ?",
                (made, prev, data, time, row))
-db.execute("UPDATE chains SET head_hash = ?, size = (SELECT count(*) FROM entries WHERE chain_id = chains.id) WHERE id = ?", (prev, made))
+db.execute("UPDATE chains SET head_hash = ?, size = (SELECT count(*) FROM entries WHERE chain_id = chains.id) "
+           "WHERE id = ?", (prev, made))
 db.commit()
 "#;
 

@@ -140,7 +140,8 @@ fn rl5_records_that_a_salvage_saved_are_not_reported_as_lost() {
     (0..5).for_each(|_| call(&gateway));
     gateway.wait("signed the calls", |_| sealed() == 5 && signed() == 6);
     // Another process locks the audit database during further calls.
-    let hold = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=30); db.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.read()";
+    let hold = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=30); db.execute('BEGIN IMMEDIATE'); \
+                print('held', flush=True); sys.stdin.read()";
     let mut holder = Command::new("python3")
         .args(["-c", hold, &path("data/audit.db")])
         .stdin(Stdio::piped())
@@ -210,8 +211,8 @@ fn rl2_removal_of_sealed_entries_of_a_salvaged_journal_is_detected() {
     };
     let sql = |script: &str| {
         let python = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=30); \
-                   rows = [row for part in sys.argv[2].split(';') for row in db.execute(part).fetchall()]; db.commit(); \
-                   print(rows[-1][0] if rows else '')";
+                   rows = [row for part in sys.argv[2].split(';') for row in db.execute(part).fetchall()]; \
+                   db.commit(); print(rows[-1][0] if rows else '')";
         let salvage = Command::new("python3")
             .args(["-c", python, &path("data/audit.db"), script])
             .output()

@@ -33,8 +33,8 @@ impl AuditStore {
                 table,
                 sequence = ids.given,
                 highest = ids.highest,
-                "the ids of a table of the audit database are used up: somebody changed it. Rows get the lowest free ids \
-                 meanwhile; run `ledger-gateway audit verify`, which names what to put back"
+                "the ids of a table of the audit database are used up: somebody changed it. Rows get the lowest free \
+                 ids meanwhile; run `ledger-gateway audit verify`, which names what to put back"
             );
         }
         // Ids of pruned entries are not reused.

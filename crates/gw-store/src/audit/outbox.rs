@@ -135,24 +135,25 @@ impl OutboxAlarms {
         match alarm {
             OutboxAlarm::Altered(id) => tracing::error!(
                 id,
-                "an audit outbox row is changed on its way into the policy database: its mutation was refused, and others \
-                 will be; look for triggers and rules on `audit_outbox` and `policy_store`"
+                "an audit outbox row is changed on its way into the policy database: its mutation was refused, and \
+                 others will be; look for triggers and rules on `audit_outbox` and `policy_store`"
             ),
             OutboxAlarm::Lost(id) => tracing::error!(
                 id,
-                "the audit outbox row of a committed mutation was changed or removed: the mutation stands without its entry; \
-                 look for triggers on `audit_outbox` and for who wrote to the policy database"
+                "the audit outbox row of a committed mutation was changed or removed: the mutation stands without its \
+                 entry; look for triggers on `audit_outbox` and for who wrote to the policy database"
             ),
             OutboxAlarm::Undone(id) => tracing::error!(
                 id,
-                "an audit outbox row tells of a mutation that was undone: somebody copied it on its way and put it there; it is \
-                 no change that took place; look for triggers on `audit_outbox` and for who wrote to the policy database"
+                "an audit outbox row tells of a mutation that was undone: somebody copied it on its way and put it \
+                 there; it is no change that took place; look for triggers on `audit_outbox` and for who wrote to the \
+                 policy database"
             ),
             OutboxAlarm::Lowered { stored, known } => tracing::error!(
                 store.last_id = stored,
                 known.last_id = known,
-                "the counter of the audit outbox stands below ids that were given out: somebody changed `policy_store` or put \
-                 an older database in its place; ids go on above"
+                "the counter of the audit outbox stands below ids that were given out: somebody changed `policy_store` \
+                 or put an older database in its place; ids go on above"
             ),
         }
     }

@@ -129,8 +129,8 @@ impl AuditStore {
                 work,
                 holder = held.holder,
                 leased_until = held.leased_until,
-                "a lease in the audit database lasts longer than any instance takes one for: somebody wrote it by hand; it is \
-                 taken over"
+                "a lease in the audit database lasts longer than any instance takes one for: somebody wrote it by \
+                 hand; it is taken over"
             );
         }
         let taken = leases::Entity::update_many()

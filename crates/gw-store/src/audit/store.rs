@@ -305,8 +305,8 @@ impl AuditStore {
                     tracing::error!(
                         row = id,
                         entry = seq,
-                        "a row of `entries` in the audit database is malformed: somebody changed it; `ledger-gateway audit \
-                         verify` tells its chain"
+                        "a row of `entries` in the audit database is malformed: somebody changed it; `ledger-gateway \
+                         audit verify` tells its chain"
                     );
                     let hash = Hash::try_from(hash.as_slice()).ok();
                     SealedRow {
@@ -362,8 +362,8 @@ impl AuditStore {
         for object in objects.iter().filter(|object| self.watch.is_first_report_of(object)) {
             tracing::error!(
                 object,
-                "somebody attached this to the audit database, or put it in the place of a table: it can hide entries or keep \
-                 them from being stored; find out who did, and remove it"
+                "somebody attached this to the audit database, or put it in the place of a table: it can hide entries \
+                 or keep them from being stored; find out who did, and remove it"
             );
         }
         Ok(objects)

@@ -407,7 +407,8 @@ pub(crate) async fn ids(conn: &impl ConnectionTrait, table: &str) -> Result<Ids,
     let given = match engine {
         Engine::Sqlite => format!("SELECT CAST(seq AS integer) FROM sqlite_sequence WHERE name = '{table}'"),
         Engine::Postgres => format!(
-            "SELECT last_value FROM pg_sequences WHERE schemaname = current_schema() AND sequencename = '{table}_id_seq'"
+            "SELECT last_value FROM pg_sequences WHERE schemaname = current_schema() AND sequencename = \
+             '{table}_id_seq'"
         ),
     };
     let sql = format!(

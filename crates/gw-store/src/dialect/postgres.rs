@@ -170,17 +170,17 @@ pub(super) fn foreign_objects(tables: &str, tracked: &str) -> String {
            SELECT c.oid, c.relname::TEXT AS relname, c.relkind, n.nspname::TEXT AS nspname, \
              c.relrowsecurity OR c.relforcerowsecurity AS secured \
            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
-           WHERE c.relname IN {tables} AND c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname = ANY (current_schemas(TRUE)) \
-         ) \
-           SELECT CASE relkind WHEN 'v' THEN 'view ' WHEN 'm' THEN 'view ' WHEN 'f' THEN 'foreign table ' \
+           WHERE c.relname IN {tables} AND c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname = ANY \
+             (current_schemas(TRUE)) ) \
+         SELECT CASE relkind WHEN 'v' THEN 'view ' WHEN 'm' THEN 'view ' WHEN 'f' THEN 'foreign table ' \
              ELSE 'partitioned table ' END || relname AS object FROM ours WHERE relkind <> 'r' \
          UNION ALL SELECT 'table ' || nspname || '.' || relname FROM ours \
            WHERE relname IN (SELECT relname FROM ours GROUP BY relname HAVING count(*) > 1) \
          UNION ALL SELECT 'row security of ' || relname FROM ours WHERE secured \
-         UNION ALL SELECT 'rule ' || r.rulename || ' on ' || relname FROM ours JOIN pg_rewrite r ON r.ev_class = ours.oid \
-           WHERE relkind NOT IN ('v', 'm') \
-         UNION ALL SELECT 'trigger ' || t.tgname || ' on ' || relname FROM ours JOIN pg_trigger t ON t.tgrelid = ours.oid \
-           WHERE NOT t.tgisinternal AND NOT (relname IN {tracked} AND t.tgname = relname || '_changed') \
+         UNION ALL SELECT 'rule ' || r.rulename || ' on ' || relname FROM ours JOIN pg_rewrite r ON r.ev_class = \
+           ours.oid WHERE relkind NOT IN ('v', 'm') \
+         UNION ALL SELECT 'trigger ' || t.tgname || ' on ' || relname FROM ours JOIN pg_trigger t ON t.tgrelid = \
+           ours.oid WHERE NOT t.tgisinternal AND NOT (relname IN {tracked} AND t.tgname = relname || '_changed') \
          UNION ALL SELECT DISTINCT 'inheritance of ' || relname FROM ours \
            JOIN pg_inherits i ON ours.oid IN (i.inhrelid, i.inhparent) \
          ORDER BY object"

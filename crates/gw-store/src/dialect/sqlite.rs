@@ -134,8 +134,8 @@ impl OpenedFile {
         if !self.is_loss_logged.swap(true, Ordering::Relaxed) {
             tracing::error!(
                 file = %self.path.display(),
-                "the database file was removed or replaced while it is in use: nothing is written any more; put the file \
-                 back, or stop the service before you restore another"
+                "the database file was removed or replaced while it is in use: nothing is written any more; put the \
+                 file back, or stop the service before you restore another"
             );
         }
         Err(lost_file(io::Error::new(

@@ -245,8 +245,8 @@ impl Shared {
                 tracing::error!(
                     ours_ahead,
                     seconds,
-                    "policy is stale: our clock and the database's are too far apart; set the wrong one, nothing but metadata \
-                     is served until they agree"
+                    "policy is stale: our clock and the database's are too far apart; set the wrong one, nothing but \
+                     metadata is served until they agree"
                 );
                 self.tell(ClockJump::Apart {
                     ahead: skew.ahead,

@@ -92,7 +92,8 @@ impl Outage {
         {
             self.last_logged = Some(now);
             let seconds = now.duration_since(since).as_secs();
-            tracing::warn!(error = ?cause, seconds, "the head of policy is not confirmed: the policy database does not answer");
+            tracing::warn!(error = ?cause, seconds, "the head of policy is not confirmed: the policy database does not \
+                 answer");
         }
     }
 

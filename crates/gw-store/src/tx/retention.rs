@@ -103,7 +103,8 @@ impl Audited for HoldChange<'_> {
             HoldScope::Organization(org) => (Some(org), None),
             HoldScope::Stream(stream) => (None, Some(stream)),
         };
-        json!({ "held_org_id": org, "held_stream": stream, "reason": self.hold.reason, "lifted_because": self.lifted_because })
+        json!({ "held_org_id": org, "held_stream": stream, "reason": self.hold.reason,
+            "lifted_because": self.lifted_because })
     }
 }
 

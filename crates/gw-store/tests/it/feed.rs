@@ -146,7 +146,8 @@ async fn hd23_e1_a_missing_epoch_is_healed_by_a_full_load(world: &World) {
 async fn hd23_e1_an_unknown_entity_is_healed_by_a_full_load(world: &World) {
     let feed = feed(&world.store).await;
     let change = "INSERT INTO policy_changes (epoch, entity, row_id) \
-                  SELECT epoch + 1, 'mystery', organizations.id FROM policy_epoch, organizations WHERE slug = 'default'";
+                  SELECT epoch + 1, 'mystery', organizations.id FROM policy_epoch, organizations WHERE slug = \
+                  'default'";
     world.tamper(&[change]).await;
     let slug = rename_past_the_store(world, "UPDATE policy_epoch SET epoch = epoch + 1").await;
     heals(&feed, world, &slug).await;

@@ -366,7 +366,8 @@ async fn rl9_a_changed_or_forged_row_is_told(world: &World) {
             "UPDATE audit_outbox SET created_at = created_at + 1 WHERE id = 2",
             // A forged row with a future id and the code of another row.
             "INSERT INTO audit_outbox (id, action, actor_external_id, created_at, resource_type, salt_seed, mac) \
-             SELECT 6, action, actor_external_id, created_at, resource_type, salt_seed, mac FROM audit_outbox WHERE id = 3",
+             SELECT 6, action, actor_external_id, created_at, resource_type, salt_seed, mac FROM audit_outbox WHERE id \
+             = 3",
             "UPDATE audit_outbox SET mac = NULL WHERE id = 4",
         ])
         .await;

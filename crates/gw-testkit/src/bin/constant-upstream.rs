@@ -20,7 +20,8 @@ fn block() -> Value {
     let word = |n: u8| format!("0x{}", format!("{n:02x}").repeat(32));
     json!({
         "number": "0x10", "hash": word(0x11), "parentHash": word(0x22), "timestamp": "0x65000000",
-        "baseFeePerGas": "0x3b9aca00", "gasLimit": "0x1c9c380", "gasUsed": "0x0", "miner": format!("0x{}", "00".repeat(20)),
+        "baseFeePerGas": "0x3b9aca00", "gasLimit": "0x1c9c380", "gasUsed": "0x0",
+        "miner": format!("0x{}", "00".repeat(20)),
         "transactions": [], "uncles": [], "logsBloom": format!("0x{}", "00".repeat(256)), "size": "0x200",
         "difficulty": "0x0", "extraData": "0x", "mixHash": word(0), "nonce": "0x0000000000000000",
         "receiptsRoot": word(0), "sha3Uncles": word(0), "stateRoot": word(0), "transactionsRoot": word(0),

@@ -79,7 +79,8 @@ impl Maker {
         let proof = Groth16::<Bn254>::create_random_proof_with_reduction(circuit, &self.proving, &mut chance).unwrap();
         let mut signed = json!({
             "proof": {
-                "pi_a": g1(&proof.a), "pi_b": g2(&proof.b), "pi_c": g1(&proof.c), "protocol": "groth16", "curve": "bn128",
+                "pi_a": g1(&proof.a), "pi_b": g2(&proof.b), "pi_c": g1(&proof.c), "protocol": "groth16",
+                "curve": "bn128",
             },
             "pub_signals": signals.map(|signal| signal.into_bigint().to_string()),
         });

@@ -232,7 +232,8 @@ fn zk73_linked_queries_need_the_credential_they_are_linked_to() {
     let Some(documents) = schema() else { return };
     let entry = |id: u64, circuit: &str, group: u64| {
         json!({ "id": id, "circuitId": circuit, "query": {
-            "context": CONTEXT, "type": "KYCEmployee", "groupId": group, "credentialSubject": { "documentType": { "$eq": 1 } } } })
+            "context": CONTEXT, "type": "KYCEmployee", "groupId": group,
+            "credentialSubject": { "documentType": { "$eq": 1 } } } })
     };
     let compute = |scope: &[Value]| query::compute(scope, VERIFIER, &documents).map(|all| all.len());
     let anchor = entry(1, "credentialAtomicQueryV3", 1);

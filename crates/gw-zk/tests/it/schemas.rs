@@ -27,7 +27,8 @@ fn zk76_nested_fields_lists_and_vocabularies_resolve() {
         "@vocab": "https://v.example#",
         "xsd": "http://www.w3.org/2001/XMLSchema#",
         "Person": { "@id": "https://v.example/Person", "@context": {
-            "home": { "@id": "https://v.example/home", "@context": { "zip": { "@id": "https://v.example/zip", "@type": "xsd:integer" } } },
+            "home": { "@id": "https://v.example/home",
+            "@context": { "zip": { "@id": "https://v.example/zip", "@type": "xsd:integer" } } },
             "name": {},
             "old": null
         }}

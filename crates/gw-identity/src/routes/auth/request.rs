@@ -46,7 +46,8 @@ pub(crate) struct AuthRequestResponse {
         (status = 403, body = ErrorBody, description = "A page of somebody else asks"),
         (status = 429, body = ErrorBody),
         (status = 500, body = ErrorBody, description = "VERIFIER_ID not configured"),
-        (status = 503, body = ErrorBody, description = "too many open sessions, or the credential schema is not at hand"),
+        (status = 503, body = ErrorBody, description = "too many open sessions, or the credential schema is not at \
+             hand"),
     ),
 )]
 pub(crate) async fn request(

@@ -85,7 +85,8 @@ impl IntoResponse for IntrospectError {
     responses(
         (status = 200, body = IntrospectResponse),
         (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody, description = "INTROSPECT_REQUIRE_CLIENT is set and the client did not authenticate"),
+        (status = 401, body = ErrorBody, description = "INTROSPECT_REQUIRE_CLIENT is set and the client did not \
+             authenticate"),
         (status = 429, body = ErrorBody),
         (status = 503, body = ErrorBody),
     ),

@@ -236,7 +236,8 @@ proptest! {
         // By rule R6, an inferred address stops being the caller's when somebody else proves it.
         prop_assume!(alone.links_at(address).is_empty());
         for (name, params) in
-            [("eth_getBalance", json!([address])), ("eth_getTransactionCount", json!([address])), ("eth_getCode", json!([address]))]
+            [("eth_getBalance", json!([address])), ("eth_getTransactionCount", json!([address])),
+                ("eth_getCode", json!([address]))]
         {
             let before = request_as(&alone, "person").rpc(name, params.clone());
             let after = request_as(&together, "person").rpc(name, params);

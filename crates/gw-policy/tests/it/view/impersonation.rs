@@ -143,7 +143,8 @@ fn receipt() -> Value {
     json!({
         "blockHash": hash_of("block"), "blockNumber": "0x64", "contractAddress": null, "cumulativeGasUsed": "0xffff",
         "effectiveGasPrice": "0x7", "from": address_of("bob-wallet"), "gasUsed": "0x5208",
-        "logs": [transfer_log("token", "t", "bob-wallet", "stranger"), transfer_log("foreign", "t", "bob-wallet", "bob-wallet")],
+        "logs": [transfer_log("token", "t", "bob-wallet", "stranger"),
+        transfer_log("foreign", "t", "bob-wallet", "bob-wallet")],
         "logsBloom": format!("0x{}", "a5".repeat(256)), "status": "0x1", "to": address_of("token"),
         "transactionHash": hash_of("t"), "transactionIndex": "0x0", "type": "0x2",
     })

@@ -240,7 +240,8 @@ impl Tx {
 
     pub(super) fn receipt(&self) -> Value {
         json!({
-            "blockHash": hash_of("block"), "blockNumber": "0x64", "contractAddress": null, "cumulativeGasUsed": "0xffff",
+            "blockHash": hash_of("block"), "blockNumber": "0x64", "contractAddress": null,
+            "cumulativeGasUsed": "0xffff",
             "effectiveGasPrice": "0x7", "from": address_of(self.from), "gasUsed": "0x5208", "logs": self.logs(),
             "logsBloom": format!("0x{}", "a5".repeat(256)), "status": "0x1", "to": self.to.map(address_of),
             "transactionHash": hash_of(&self.name), "transactionIndex": "0x0", "type": "0x2",
@@ -373,7 +374,8 @@ proptest! {
         let impersonated = restricted_viewer(&snapshot, USERS[user], USERS[impersonator], &settings);
         for name in WALLETS.iter().chain(&CONTRACTS) {
             let address = address_of(name);
-            prop_assert_eq!(impersonated.level(address).0, own.level(address).0.min(admin.level(address).0), "{}", name);
+            prop_assert_eq!(impersonated.level(address).0, own.level(address).0.min(admin.level(address).0), "{}",
+                name);
         }
         let answers = |viewer| all_answers_to(viewer, &scenario.transactions, &scenario.transactions);
         let value = |text: &str| {
@@ -381,17 +383,22 @@ proptest! {
             let text = if text == DENIED { "null" } else { text };
             serde_json::from_str::<Value>(text).unwrap_or_else(|error| panic!("{error}: {text}"))
         };
-        for (index, ((impersonated, own), admin)) in answers(&impersonated).iter().zip(answers(&own)).zip(answers(&admin)).enumerate() {
+        let impersonated_answers = answers(&impersonated);
+        let answers_of_all = impersonated_answers.iter().zip(answers(&own)).zip(answers(&admin));
+        for (index, ((impersonated, own), admin)) in answers_of_all.enumerate() {
             // The count of a block.
             if index == 2 {
                 continue;
             }
-            prop_assert!(is_contained_in(&value(impersonated), &value(&own)), "{impersonated}\nis not contained in the view of the user\n{own}");
+            prop_assert!(is_contained_in(&value(impersonated), &value(&own)), "{impersonated}\nis not contained in the \
+                 view of the user\n{own}");
             // HD40: the answer must not reveal the existence of objects that the administrator may not see.
-            prop_assert!(is_contained_in(&value(impersonated), &value(&admin)), "{impersonated}\nis not contained in the view of the administrator\n{admin}");
+            prop_assert!(is_contained_in(&value(impersonated), &value(&admin)), "{impersonated}\nis not contained in \
+                 the view of the administrator\n{admin}");
         }
         let (user_readable, admin_readable) = (scenario.readable(user), scenario.readable(impersonator));
-        for name in WALLETS.iter().chain(&CONTRACTS).filter(|name| !(user_readable.contains(*name) && admin_readable.contains(*name))) {
+        let is_readable = |name: &&&str| user_readable.contains(*name) && admin_readable.contains(*name);
+        for name in WALLETS.iter().chain(&CONTRACTS).filter(|name| !is_readable(name)) {
             let canary = format!("{:x}", address_of(name));
             prop_assert!(!answers(&impersonated).join("").to_lowercase().contains(&canary), "{name}");
         }
@@ -418,7 +425,8 @@ proptest! {
                 extended.transactions.insert(position.index(extended.transactions.len() + 1), tx);
             }
         }
-        let after = extended.world().org("c").group("c").contract("s0").user("newcomer").member("c").link("s1").snapshot();
+        let after = extended.world().org("c").group("c").contract("s0").user("newcomer").member("c").link("s1");
+        let after = after.snapshot();
         let shown = all_answers(&after, USERS[user], &extended.transactions, &scenario.transactions);
         prop_assert_eq!(before, shown);
     }
@@ -483,7 +491,8 @@ proptest! {
         }
         for contract in CONTRACTS {
             prop_assert_eq!(viewer.sees(address_of(contract)), scenario.sees_contract(user, contract), "{}", contract);
-            prop_assert_eq!(viewer.reaches(address_of(contract)), scenario.sees_contract(user, contract), "{}", contract);
+            prop_assert_eq!(viewer.reaches(address_of(contract)), scenario.sees_contract(user, contract), "{}",
+                contract);
         }
         prop_assert!(viewer.sees(Address::ZERO));
     }
@@ -495,7 +504,8 @@ proptest! {
         let viewer = viewer(&snapshot, USERS[user], &PolicySettings::SPEC);
         let full_block = block(&scenario.transactions);
         let block_view: Value =
-            serde_json::from_str(view::block(&viewer, BlockTransactions::Full, None, sealed(&full_block)).as_str()).unwrap();
+            serde_json::from_str(view::block(&viewer, BlockTransactions::Full, None,
+                sealed(&full_block)).as_str()).unwrap();
         let by_hash: Vec<Value> = scenario
             .transactions
             .iter()

@@ -71,7 +71,8 @@ impl Chain {
             let branch = keccak256(format!("{:?}", chain.iter().map(|tx| &tx.name).collect::<Vec<_>>()));
             let entry = |key: &Value| json!({"key": key, "value": "0x0", "proof": [keccak256(key.to_string())]});
             let slots: Vec<_> = params[1].as_array().into_iter().flatten().map(entry).collect();
-            json!({"address": params[0], "accountProof": [branch], "balance": "0x5", "codeHash": B256::ZERO, "nonce": "0x1",
+            json!({"address": params[0], "accountProof": [branch], "balance": "0x5", "codeHash": B256::ZERO,
+                "nonce": "0x1",
                 "storageHash": keccak256(params[0].to_string()), "storageProof": slots})
         });
         serve("eth_getTransactionBySenderAndNonce", |chain, params| {
@@ -165,9 +166,11 @@ fn logs_of(chain: &[Tx], index: usize) -> Vec<Value> {
             ),
         };
         json!({
-            "address": address_of(emitter), "topics": topics, "data": format!("0x{}", data.iter().map(|word| format!("{word:x}")).collect::<String>()),
+            "address": address_of(emitter), "topics": topics,
+            "data": format!("0x{}", data.iter().map(|word| format!("{word:x}")).collect::<String>()),
             "blockNumber": "0x64", "blockHash": FakeNode::HEAD_HASH, "transactionHash": hash_of(&tx.name),
-            "transactionIndex": format!("0x{index:x}"), "logIndex": format!("0x{:x}", before + position), "removed": false,
+            "transactionIndex": format!("0x{index:x}"), "logIndex": format!("0x{:x}", before + position),
+            "removed": false,
         })
     };
     tx.logs.iter().enumerate().map(entry).collect()

@@ -304,8 +304,8 @@ impl SealedChain {
             chain = %self.id,
             reason = finding.kind.as_str(),
             entry = finding.seq,
-            "the chain in the audit store does not continue its signed head: it is not signed until it is re-anchored with \
-             `ledger-gateway audit re-anchor`"
+            "the chain in the audit store does not continue its signed head: it is not signed until it is re-anchored \
+             with `ledger-gateway audit re-anchor`"
         );
         self.contradiction = Some(finding);
     }

@@ -358,9 +358,9 @@ impl Outbox {
                     self.trust.alarm.raise_outbox(reason, Some(1));
                     tracing::error!(
                         entry = row.seq,
-                        "the administrative chain has an entry without a matching row of the outbox: somebody changed the \
-                         audit database, or removed sealed rows of `audit_outbox`; the chain is not signed until it is \
-                         re-anchored with `ledger-gateway audit re-anchor`"
+                        "the administrative chain has an entry without a matching row of the outbox: somebody changed \
+                         the audit database, or removed sealed rows of `audit_outbox`; the chain is not signed until \
+                         it is re-anchored with `ledger-gateway audit re-anchor`"
                     );
                     let finding = Finding {
                         stored: Some(row.hash),
@@ -436,8 +436,8 @@ impl Outbox {
         self.trust.alarm.raise_outbox(reason, Some(1));
         tracing::error!(
             id,
-            "the audit store's entry of an outbox row differs from the row: somebody changed the audit database; the row is \
-             sealed again, marked with this fault"
+            "the audit store's entry of an outbox row differs from the row: somebody changed the audit database; the \
+             row is sealed again, marked with this fault"
         );
     }
 
@@ -469,18 +469,18 @@ impl Outbox {
             });
         }
         self.mark_file.adopt(store);
-        for OutboxMark { store: former, last_id } in self.mark_file.untold() {
+        for OutboxMark { store: former, last_id } in self.mark_file.unreported() {
             let reason = format!("{IDS_ALARM}replaced:{}:{last_id}", former.0);
             self.trust.alarm.raise_outbox(reason, None);
             tracing::error!(
                 store = %store.0,
                 former.store = %former.0,
                 former.last_id = last_id,
-                "the policy store has another identity than before: another database was put in its place, or somebody changed \
-                 `policy_store`; unsealed mutations of the former store are reported next; if you replaced the store, accept it \
-                 with `ledger-gateway audit re-anchor` of this instance's security chain"
+                "the policy store has another identity than before: another database was put in its place, or somebody \
+                 changed `policy_store`; unsealed mutations of the former store are reported next; if you replaced the \
+                 store, accept it with `ledger-gateway audit re-anchor` of this instance's security chain"
             );
-            self.mark_file.note_told(former);
+            self.mark_file.mark_reported(former);
         }
         Ok(())
     }
@@ -523,7 +523,8 @@ impl Outbox {
     fn report_fault(&self, id: i64, fault: OutboxFault) {
         let reason = format!("outbox_fault:{fault}:{id}");
         self.trust.alarm.raise_outbox(reason, None);
-        tracing::error!(id, %fault, "an audit outbox row differs from what a mutation wrote; it is sealed, marked with this fault");
+        tracing::error!(id, %fault, "an audit outbox row differs from what a mutation wrote; it is sealed, marked with \
+                                     this fault");
     }
 
     /// Seals the genesis of the chain.
@@ -633,8 +634,8 @@ pub(crate) async fn raise_ids(
     tracing::error!(
         store.last_id = mark.last_id,
         known.last_id = last,
-        "the policy store is older than its sealed entries: it was restored from a backup, and later mutations are lost; their \
-         audit entries are kept, and new entries follow them"
+        "the policy store is older than its sealed entries: it was restored from a backup, and later mutations are \
+         lost; their audit entries are kept, and new entries follow them"
     );
     store.raise_outbox_ids(last).await?;
     let reason = format!(

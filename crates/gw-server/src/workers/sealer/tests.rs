@@ -535,7 +535,8 @@ async fn rl2_an_entry_that_no_mutation_wrote_is_reported_and_never_signed(world:
     );
     let insert = format!(
         "INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at, outbox_id, store_id) \
-         SELECT chain_id, seq + 1, {hash}, {bytes}, {openings}, kind, created_at, 2, store_id FROM entries WHERE id = {}",
+         SELECT chain_id, seq + 1, {hash}, {bytes}, {openings}, kind, created_at, 2, store_id FROM entries WHERE id = \
+         {}",
         last.id
     );
     let end = format!("UPDATE chains SET size = size + 1, head_hash = {hash} WHERE stream = 'admin'");
@@ -825,7 +826,8 @@ async fn rl1_records_stay_in_the_backlog_until_the_store_has_them(world: World) 
         ]
     } else {
         &[
-            "CREATE FUNCTION lie() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN NEW.size = OLD.size; RETURN NEW; END $$",
+            "CREATE FUNCTION lie() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN NEW.size = OLD.size; RETURN NEW; END \
+             $$",
             "CREATE TRIGGER lie BEFORE UPDATE OF size ON chains FOR EACH ROW EXECUTE FUNCTION lie()",
         ]
     };

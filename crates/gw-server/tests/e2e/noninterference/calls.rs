@@ -116,7 +116,8 @@ fn executions(a: &Addresses) -> Vec<Value> {
             json!({"to": address, "value": "0x1"}),
             json!({"to": a.probe, "data": balance_of(address)}),
             json!({"to": a.probe, "data": hex::encode_prefixed(word)}),
-            json!({"to": a.payer, "value": "0x5", "data": Bytes::from(payCall { to: address, value: U256::from(1) }.abi_encode())}),
+            json!({"to": a.payer, "value": "0x5",
+                "data": Bytes::from(payCall { to: address, value: U256::from(1) }.abi_encode())}),
         ]);
         for opcode in [0x31, 0x3b, 0x3f] {
             calls.push(json!({"data": apply_opcode(opcode, address)}));
@@ -225,7 +226,8 @@ fn params(method: Method, a: &Addresses) -> Vec<Value> {
             let history = ["<block>", "pending", "finalized"]
                 .into_iter()
                 .flat_map(|tag| [a.vault, a.maybe].map(|to| json!([{"to": to, "data": balance_of(recipient())}, tag])));
-            let overrides = json!([{"to": a.vault, "data": balance_of(recipient())}, "latest", {(a.vault.to_string()): {"code": "0x"}}]);
+            let overrides = json!([{"to": a.vault, "data": balance_of(recipient())}, "latest",
+                {(a.vault.to_string()): {"code": "0x"}}]);
             let as_wallet =
                 wallets().map(|from| json!([{"from": from, "to": a.probe, "data": balance_of(from)}, "latest"]));
             let latest = executions(a).into_iter().map(|call| json!([call, "latest"]));

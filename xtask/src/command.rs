@@ -1,0 +1,36 @@
+//! Commands that the checks run.
+
+use anyhow::{Context as _, bail};
+use std::{path::Path, process::Command};
+
+/// The feature that adds the mock login.
+pub(crate) const MOCK: &str = "gw-server/mock-login";
+
+/// A `cargo` command in the workspace. Snapshot tests do not update their files.
+pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .args(arguments)
+        .current_dir(root)
+        .env("INSTA_UPDATE", "no")
+        .env("CI", "true");
+    command
+}
+
+/// Runs a command that must succeed.
+pub(crate) fn succeed(mut command: Command) -> anyhow::Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("{} did not start", name(&command)))?;
+    if !status.success() {
+        bail!("`{}` failed", name(&command));
+    }
+    Ok(())
+}
+
+/// The command line of a command.
+pub(crate) fn name(command: &Command) -> String {
+    let mut words = vec![command.get_program().to_string_lossy()];
+    words.extend(command.get_args().map(|argument| argument.to_string_lossy()));
+    words.join(" ")
+}
