@@ -11,8 +11,8 @@ use gw_policy::{
     testing::{address_of, hash_of},
     view::{self, LogsAnswer, TxParties},
     visibility::{
-        GasPricing, LogData, LogQuery, LogRow, LogViewer, LogVisibility, SeesAnyLog, TokenAmount, TransactionAccess,
-        TransactionRoles, TransactionRow, TransferRow, TransferStandard,
+        GasPricing, LogData, LogQuery, LogRow, LogViewer, LogVisibility, SeesAnyLog, SimulatedLog, TokenAmount,
+        TransactionAccess, TransactionRoles, TransactionRow, TransferRow, TransferStandard,
     },
 };
 use proptest::{prelude::*, sample::select};
@@ -148,9 +148,19 @@ fn transaction_json(viewer: &Viewer<'_>, tx: &Tx) -> Value {
     shown
 }
 
-/// The JSON of a receipt as far as its row and the rows of its logs are visible.
-fn receipt_json(viewer: &Viewer<'_>, tx: &Tx) -> Value {
+/// Whether a viewer without impersonation sees a log of the transaction.
+fn sees_any_log(viewer: &Viewer<'_>, tx: &Tx) -> bool {
     let row = row(tx);
+    let roles = TransactionRoles::new(viewer, row.hash, Some((row.from, row.to)));
+    let mut log_viewer = LogViewer::new(viewer);
+    tx.logs()
+        .iter()
+        .any(|log| log_viewer.log(&Log::of_json(log).bytes_row(), roles).unwrap() != LogVisibility::Dropped)
+}
+
+/// The JSON of a receipt as far as its row and the rows of its logs are visible.
+fn receipt_json(snapshot: &Snapshot, settings: &PolicySettings, case: Case, tx: &Tx) -> Value {
+    let (viewer, row) = (&case.viewer(snapshot, settings), row(tx));
     let roles = TransactionRoles::new(viewer, row.hash, Some((row.from, row.to)));
     let (mut log_viewer, mut sees_any) = (LogViewer::new(viewer), SeesAnyLog::default());
     let mut logs = Vec::new();
@@ -162,6 +172,12 @@ fn receipt_json(viewer: &Viewer<'_>, tx: &Tx) -> Value {
         assert_eq!(shown, log_viewer.log(&typed.bytes_row(), roles).unwrap());
         logs.extend(rendered(&log, &shown));
     }
+    let sees_any_of = |name| sees_any_log(&super::support::viewer(snapshot, name, settings), tx);
+    let expected = SeesAnyLog {
+        user: sees_any_of(case.user),
+        impersonator: case.impersonator.is_some_and(sees_any_of),
+    };
+    assert_eq!(sees_any, expected);
     if !viewer.shows_receipt(&row, sees_any) {
         return Value::Null;
     }
@@ -320,6 +336,43 @@ proptest! {
         }
     }
 
+    /// HD40: a log of a simulation is shown if both viewers see it. One that only the administrator sees has a
+    /// placeholder, if the administrator administers its emitter.
+    #[test]
+    fn hd40_a_log_of_a_simulation_that_only_the_administrator_sees_has_a_placeholder(
+        scenario in scenario(),
+        case in case(),
+        settings in settings(),
+        sender in select(WALLETS.to_vec()),
+        logs in prop::collection::vec(any_log(), 1..20),
+    ) {
+        let snapshot = scenario.world().snapshot();
+        let (viewer, sender) = (case.viewer(&snapshot, &settings), address_of(sender));
+        let roles = TransactionRoles::for_run(&viewer, Some(sender));
+        let mut run = LogViewer::new(&viewer);
+        let shown_alone = |name: &str, is_participant: bool, log: &Log| {
+            let alone = super::support::viewer(&snapshot, name, &settings);
+            let mut roles = TransactionRoles::default();
+            roles.user.is_participant = is_participant;
+            LogViewer::new(&alone).log(&log.bytes_row(), roles).unwrap() != LogVisibility::Dropped
+        };
+        for log in &logs {
+            let is_shown_to_user = shown_alone(case.user, true, log);
+            let (is_shown_to_admin, is_administered) = case.impersonator.map_or((true, false), |name| {
+                let admin = super::support::viewer(&snapshot, name, &settings);
+                let contract = snapshot.contract(log.emitter);
+                let is_administered = contract.is_some_and(|contract| admin.administers(contract.org));
+                (shown_alone(name, admin.sees(sender), log), is_administered)
+            });
+            let expected = match (is_shown_to_user, is_shown_to_admin) {
+                (true, true) => SimulatedLog::Shown(run.log(&log.bytes_row(), roles).unwrap()),
+                (false, true) if is_administered => SimulatedLog::HiddenFromUser,
+                (true | false, true | false) => SimulatedLog::Dropped,
+            };
+            prop_assert_eq!(run.simulated_log(&log.bytes_row(), roles).unwrap(), expected, "{:?}", log);
+        }
+    }
+
     /// A transfer shows what its log shows, and a log is a transfer only in the encoding of its standard.
     #[test]
     fn i8_a_transfer_shows_what_its_log_shows(
@@ -372,7 +425,7 @@ proptest! {
             let shown = value(&view::transaction(&viewer, sealed(&tx.transaction())));
             prop_assert_eq!(shown, transaction_json(&viewer, tx));
             let shown = value(&view::receipt(&viewer, sealed(&tx.receipt())));
-            prop_assert_eq!(shown, receipt_json(&viewer, tx));
+            prop_assert_eq!(shown, receipt_json(&snapshot, &settings, case, tx));
         }
     }
 
