@@ -179,15 +179,16 @@ impl Tx {
             .await?
         {
             let is_created = created.contains(&row.address);
-            self.settle(
-                row,
-                if is_created {
-                    ReservationState::Mined
-                } else {
-                    ReservationState::Reverted
-                },
-            )
-            .await?;
+            let state = if is_created {
+                ReservationState::Mined
+            } else {
+                ReservationState::Reverted
+            };
+            // Several users may have sent the transaction. One whose contracts are withheld passes none, and does not
+            // take back the registration for another; only `undo_mined` does.
+            if is_created || row.state != ReservationState::Mined.as_str() {
+                self.settle(row, state).await?;
+            }
         }
         let registered = contracts::Entity::find().filter(contracts::Column::Address.is_in(created.iter()));
         let registered: HashSet<String> = registered
@@ -253,6 +254,28 @@ impl Tx {
         Ok(contracts)
     }
 
+    /// Like [`Self::settle_mined`], but changes nothing if the reservation was settled since it was read. Whoever settled
+    /// it has decided about the contracts: they are registered, or withheld.
+    ///
+    /// # Errors
+    /// The errors of [`Self::settle_mined`].
+    pub async fn settle_mined_reservation(
+        &mut self,
+        reservation: ReservationId,
+        mined: Mined,
+    ) -> Result<Vec<ContractId>, StoreError> {
+        let row = reservations::Entity::find_by_id(reservation.0).one(&self.db).await?;
+        let is_open = match row {
+            Some(row) => OpenReservation::try_from(row)?.state.is_open(),
+            None => false,
+        };
+        if is_open {
+            self.settle_mined(mined).await
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
     /// Undoes the effects of a mined transaction that a reorganization dropped: deletes its registrations and reopens
     /// its reservations (HD14).
     pub async fn undo_mined(&mut self, org: OrgId, tx_hash: B256) -> Result<(), StoreError> {
@@ -277,13 +300,26 @@ impl Tx {
     }
 
     /// Settles reservations whose transaction failed or was replaced.
+    ///
+    /// A reservation that was settled, or got another transaction, since it was read stays unchanged: the decision was
+    /// about an earlier state of it.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored reservation is malformed; any database error.
     pub async fn settle_reservations(
         &mut self,
-        ids: &[ReservationId],
+        decided: &[OpenReservation],
         state: ReservationState,
     ) -> Result<(), StoreError> {
-        for row in reservations::Entity::find().filter(by_ids(ids)).all(&self.db).await? {
-            self.settle(row, state).await?;
+        let ids: Vec<ReservationId> = decided.iter().map(|reservation| reservation.id).collect();
+        for row in reservations::Entity::find().filter(by_ids(&ids)).all(&self.db).await? {
+            let current = OpenReservation::try_from(row.clone())?;
+            let is_unchanged = decided
+                .iter()
+                .any(|read| read.id == current.id && read.tx_hash == current.tx_hash);
+            if current.state.is_open() && is_unchanged {
+                self.settle(row, state).await?;
+            }
         }
         Ok(())
     }
