@@ -143,6 +143,9 @@ impl Chain {
     }
 
     /// Makes a record the next entry of the chain and returns the entry with its openings.
+    ///
+    /// # Errors
+    /// [`EntryError`] if the encoded bytes cannot be read back, which no [`EncodedRecord`] causes.
     pub fn entry(&mut self, record: EncodedRecord, now: Timestamp) -> Result<StoredEntry, EntryError> {
         let mut bytes = Vec::with_capacity(record.size_bound());
         self.link(&record, now, &mut bytes);

@@ -54,6 +54,9 @@ impl CheckpointKey {
     }
 
     /// A key from PKCS #8 PEM.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the text is no such key.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         SigningKey::from_pkcs8_pem(pem).map(Self).map_err(|_| KeyError)
     }
@@ -66,11 +69,17 @@ impl CheckpointKey {
 
 impl CheckpointPublicKey {
     /// A key from its 32 bytes.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the bytes are no point of the curve.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
         VerifyingKey::from_bytes(bytes).map(Self).map_err(|_| KeyError)
     }
 
     /// A key from SubjectPublicKeyInfo PEM.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the text is no such key.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         VerifyingKey::from_public_key_pem(pem).map(Self).map_err(|_| KeyError)
     }

@@ -10,7 +10,7 @@
 //!
 //! Invariant: a record has exactly one encoding, the encoding contains every stored field, and every personal value
 //! can be erased without changing a hash.
-#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+#![warn(missing_docs, clippy::missing_errors_doc, clippy::wildcard_enum_match_arm)]
 
 mod anchor;
 pub mod cbor;

@@ -10,7 +10,7 @@
 //! Start reading at [`Journal`]; the file layout is described in `open`, `segment` and `frame`.
 //!
 //! Invariant: a record that was once durable is present when the journal is opened again, or the journal does not open.
-#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+#![warn(missing_docs, clippy::missing_errors_doc, clippy::wildcard_enum_match_arm)]
 
 mod access;
 mod cursor;

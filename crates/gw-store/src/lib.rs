@@ -11,6 +11,8 @@
 //!
 //! [`Snapshot`]: gw_policy::Snapshot
 
+#![warn(clippy::missing_errors_doc)]
+
 pub mod audit;
 mod config;
 mod dialect;

@@ -305,6 +305,9 @@ async fn mark(conn: &impl ConnectionTrait, sql: impl Into<String>) -> Result<Out
 
 impl Store {
     /// Returns the id of this policy store and the last id that its outbox issued.
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; any database error.
     pub async fn outbox_mark(&self) -> Result<OutboxMark, StoreError> {
         mark(
             &self.inner.pools.reader,
@@ -315,6 +318,10 @@ impl Store {
 
     /// Makes the next rows get ids above `last`. Needed after a restore from an older backup: entries with higher ids
     /// than this store knows were sealed.
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn raise_outbox_ids(&self, last: i64) -> Result<(), StoreError> {
         let tx = self.inner.pools.begin_write().await?;
         dialect::lock_epoch(&tx).await?;
@@ -325,6 +332,10 @@ impl Store {
 
     /// Returns the oldest waiting rows from an id on. Unreadable rows and rows with an invalid id are included, as
     /// entries that say so.
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn outbox(&self, from: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let waiting = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_null());
         self.outbox_rows(waiting.filter(audit_outbox::Column::Id.gte(from)).limit(limit))
@@ -332,6 +343,10 @@ impl Store {
     }
 
     /// Returns the oldest sealed rows that are still kept, with ids above `after` (at least 0).
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn kept_outbox(&self, after: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let kept = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_not_null());
         self.outbox_rows(kept.filter(audit_outbox::Column::Id.gt(after.max(0))).limit(limit))
@@ -358,6 +373,10 @@ impl Store {
 
     /// Checks the rows that this process committed until any instance has sealed them as written: a row that is missing
     /// or has another code raises an alarm.
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn look_after_outbox(&self) -> Result<(), StoreError> {
         self.look_for_undone().await?;
         let unsealed = self.inner.unsealed.rows().clone();
@@ -479,6 +498,9 @@ impl Store {
     }
 
     /// Marks rows as sealed in the audit store. Rows with invalid ids are reported by then and are deleted.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn mark_outbox_sealed(&self, ids: &[i64]) -> Result<(), StoreError> {
         let (ids, nobodys): (Vec<i64>, Vec<i64>) = ids.iter().partition(|id| **id > 0);
         if !nobodys.is_empty() {
@@ -489,6 +511,9 @@ impl Store {
     }
 
     /// Marks rows as waiting again because the audit store lost their entries.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn reopen_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {
         self.set_sealed(ids, None).await
     }
@@ -505,6 +530,9 @@ impl Store {
     }
 
     /// Deletes rows that were sealed before `sealed_before` and returns their number.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn forget_outbox(&self, sealed_before: Timestamp) -> Result<u64, StoreError> {
         let sealed_before_limit = audit_outbox::Column::SealedAt.lt(sealed_before.micros());
         Ok(audit_outbox::Entity::delete_many()

@@ -117,6 +117,10 @@ pub(crate) struct Shared {
 
 impl Feed {
     /// Loads all policy and keeps it current from then on.
+    ///
+    /// # Errors
+    /// [`StoreError::NotPrimary`] if the database is a replica; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn start(store: &Store, timing: FeedTiming, uptime: Arc<dyn Uptime>) -> Result<Self, StoreError> {
         let clock = FeedClock::new(Arc::clone(&store.inner.config.clock));
         let sent = uptime.now();

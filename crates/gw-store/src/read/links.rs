@@ -16,6 +16,9 @@ use uuid::Uuid;
 
 impl Queries<'_> {
     /// Lists a user's live links, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_links(&self, user: UserId) -> Result<Vec<Link>, StoreError> {
         let live = Condition::all()
             .add(address_links::Column::UserId.eq(user.0))
@@ -24,12 +27,18 @@ impl Queries<'_> {
     }
 
     /// Lists a user's links, including ended ones, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_all_links(&self, user: UserId) -> Result<Vec<Link>, StoreError> {
         self.links(Condition::all().add(address_links::Column::UserId.eq(user.0)))
             .await
     }
 
     /// Returns the link row of a user and an address, live or ended.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_link(&self, user: UserId, address: Address) -> Result<Option<Link>, StoreError> {
         let query = address_links::Entity::find()
             .filter(address_links::Column::UserId.eq(user.0))
@@ -38,6 +47,9 @@ impl Queries<'_> {
     }
 
     /// Lists addresses with live links of several users, of whom at least one is in scope; all holders are listed.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_collisions(&self, scope: &Scope) -> Result<Vec<Collision>, StoreError> {
         let shared = live_addresses()
             .group_by(address_links::Column::Address)
@@ -89,6 +101,9 @@ impl Queries<'_> {
     }
 
     /// Lists at most `limit` live links of contract wallets last queried before `before`, least recently queried first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_unconfirmed_wallets(&self, before: Timestamp, limit: u64) -> Result<Vec<WalletLink>, StoreError> {
         let query = contract_wallet_proofs::Entity::find()
             .join(

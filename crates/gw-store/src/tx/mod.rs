@@ -167,6 +167,9 @@ impl Tx {
     }
 
     /// Rolls back now, rather than on drop.
+    ///
+    /// # Errors
+    /// If the database fails; the transaction is rolled back when its connection is closed.
     pub async fn rollback(self) -> Result<(), StoreError> {
         Ok(self.db.rollback().await?)
     }

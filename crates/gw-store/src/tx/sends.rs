@@ -26,6 +26,10 @@ use std::collections::HashSet;
 impl Tx {
     /// Writes the rows of a send before forwarding: reservations, the watched send and the inactive visibility row. The
     /// first visibility row of a hash stays: a later send of the same bytes writes none (R27, decision 59).
+    ///
+    /// # Errors
+    /// [`StoreError::Rule`] if the send is to be visible to others and its hash is unknown, or the user or the
+    /// organization does not exist; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn start_send(&mut self, start: SendStart) -> Result<SendRows, StoreError> {
         let mut rows = SendRows::default();
         let tx_hash = if start.visible_to.is_empty() {
@@ -109,6 +113,10 @@ impl Tx {
 
     /// Records that the node accepted a send: activates the visibility row, marks the reservations as sent, and links
     /// the sender unless a rule forbids it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user to link does not exist; [`StoreError::Row`] if a stored row is malformed;
+    /// any database error.
     pub async fn accept_send(&mut self, accepted: SendAccepted) -> Result<SenderLink, StoreError> {
         let SendAccepted { rows, tx_hash, link } = accepted;
         if let Some(id) = rows.visibility {
@@ -145,6 +153,9 @@ impl Tx {
     }
 
     /// Records that the node rejected a send: deletes the send's own rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn refuse_send(&mut self, rows: SendRows) -> Result<(), StoreError> {
         if let Some(id) = rows.visibility {
             tx_visibility::Entity::delete_many()
@@ -170,6 +181,10 @@ impl Tx {
 
     /// Records that a transaction was mined: registers the contracts it created, with a grant to the deployer's group
     /// (R3), and settles its reservations. Returns the contracts registered now.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the deployer was deleted meanwhile; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn settle_mined(&mut self, mined: Mined) -> Result<Vec<ContractId>, StoreError> {
         let created: HashSet<String> = mined.created.iter().map(|new| row::address_text(new.address)).collect();
         let of_transaction = reservations::Column::TxHash.eq(mined.tx_hash.to_string());
@@ -278,6 +293,9 @@ impl Tx {
 
     /// Undoes the effects of a mined transaction that a reorganization dropped: deletes its registrations and reopens
     /// its reservations (HD14).
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn undo_mined(&mut self, org: OrgId, tx_hash: B256) -> Result<(), StoreError> {
         let own = reservations::Entity::find().filter(reservations::Column::TxHash.eq(tx_hash.to_string()));
         for row in own.all(&self.db).await? {
