@@ -135,24 +135,27 @@ impl OutboxAlarms {
         match alarm {
             OutboxAlarm::Altered(id) => tracing::error!(
                 id,
-                "an audit outbox row is changed on its way into the policy database: its mutation was refused, and others \
-                 will be; look for triggers and rules on `audit_outbox` and `policy_store`"
+                "the policy database alters rows of `audit_outbox` while they are written: the change was undone and answered \
+                 503; the likely cause is a trigger or rule: find and remove triggers and rules on `audit_outbox` and \
+                 `policy_store`"
             ),
             OutboxAlarm::Lost(id) => tracing::error!(
                 id,
-                "the audit outbox row of a committed mutation was changed or removed: the mutation stands without its entry; \
-                 look for triggers on `audit_outbox` and for who wrote to the policy database"
+                "a row of `audit_outbox` was altered or deleted after its change was committed: the change is in force without \
+                 its audit entry; the likely cause is a trigger or manual SQL: remove triggers on `audit_outbox` and find who \
+                 wrote to the policy database"
             ),
             OutboxAlarm::Undone(id) => tracing::error!(
                 id,
-                "an audit outbox row tells of a mutation that was undone: somebody copied it on its way and put it there; it is \
-                 no change that took place; look for triggers on `audit_outbox` and for who wrote to the policy database"
+                "a row of `audit_outbox` belongs to a change that was rolled back and never took effect: the likely cause is a \
+                 trigger or manual SQL that copied the row: remove triggers on `audit_outbox` and find who wrote to the policy \
+                 database"
             ),
             OutboxAlarm::Lowered { stored, known } => tracing::error!(
                 store.last_id = stored,
                 known.last_id = known,
-                "the counter of the audit outbox stands below ids that were given out: somebody changed `policy_store` or put \
-                 an older database in its place; ids go on above"
+                "`last_outbox_id` in `policy_store` is lower than ids that are in use: the likely cause is manual SQL or a restored \
+                 older database; new ids continue above the highest known one; find who changed the policy database"
             ),
         }
     }
@@ -365,7 +368,10 @@ impl Store {
         match row {
             Ok(row) => self.outbox_entry(store, row),
             Err(id) => {
-                tracing::error!(id, "an audit outbox row cannot be read: it is told as unauthenticated");
+                tracing::error!(
+                    id,
+                    "a row of `audit_outbox` is malformed: it is sealed as an entry marked `unauthenticated`; the likely cause is manual SQL: find who wrote to the policy database"
+                );
                 unreadable(store, id)
             }
         }

@@ -348,8 +348,8 @@ impl AuditStore {
                     tracing::error!(
                         row = id,
                         entry = seq,
-                        "a row of `entries` in the audit database is malformed: somebody changed it; `ledger-gateway audit \
-                         verify` tells its chain"
+                        "a row of `entries` in the audit database is malformed: the likely cause is manual SQL; run \
+                         `ledger-gateway audit verify` to find its chain, and restore the row from a backup"
                     );
                     let hash = Hash::try_from(hash.as_slice()).ok();
                     SealedRow {
@@ -405,8 +405,8 @@ impl AuditStore {
         for object in objects.iter().filter(|object| self.watch.is_first_report_of(object)) {
             tracing::error!(
                 object,
-                "somebody attached this to the audit database, or put it in the place of a table: it can hide entries or keep \
-                 them from being stored; find out who did, and remove it"
+                "the audit database has an object that no migration created: it can hide entries or prevent them from being \
+                 stored; find out who created it, and remove it"
             );
         }
         Ok(objects)
@@ -659,7 +659,8 @@ pub(super) fn intact<T>(row: &chains::Model, read: Result<T, StoreError>) -> Opt
                 row = row.id,
                 shard = %row.shard,
                 error = &error as &dyn core::error::Error,
-                "a row of `chains` in the audit database is malformed: somebody changed it; the other chains go on"
+                "a row of `chains` in the audit database is malformed, so this chain is not sealed; the other chains are: the \
+                 likely cause is manual SQL; run `ledger-gateway audit verify`, and restore the row from a backup"
             );
             None
         }

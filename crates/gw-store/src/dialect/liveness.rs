@@ -92,7 +92,8 @@ impl Liveness {
         {
             tracing::error!(
                 %error,
-                "the database takes no writes: this instance is not ready until it does; look for room on its disk"
+                "the database rejects writes: this instance is not ready until they succeed; the likely cause is a full disk: free \
+                 space on the database's disk"
             );
         }
         result
@@ -106,7 +107,7 @@ impl Liveness {
     /// Records that a write that needed new space succeeded.
     pub(crate) fn note_room(&self) {
         if self.lacks_room.swap(false, Ordering::Relaxed) {
-            tracing::info!("the database takes writes again");
+            tracing::info!("the database accepts writes again");
         }
     }
 
@@ -156,7 +157,9 @@ impl Liveness {
         let probed_at = Instant::now();
         let alive = matches!(timeout(PROBE, ask(server)).await, Ok(true)) || answered_recently();
         if !alive {
-            tracing::warn!("the database does not answer: what waits for it is given up");
+            tracing::warn!(
+                "the database does not answer: waiting requests are answered 503; check the database server and the network"
+            );
         }
         *last = Some((probed_at, alive));
         alive

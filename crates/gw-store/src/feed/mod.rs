@@ -249,8 +249,8 @@ impl Shared {
                 tracing::error!(
                     ours_ahead,
                     seconds,
-                    "policy is stale: our clock and the database's are too far apart; set the wrong one, nothing but metadata \
-                     is served until they agree"
+                    "the clocks of this machine and of the policy database differ too much: only metadata is served until they \
+                     agree; correct the wrong clock"
                 );
                 self.tell(ClockJump::Apart {
                     ahead: skew.ahead,
@@ -263,7 +263,7 @@ impl Shared {
         if were_apart || !skew.taken_back.is_zero() {
             tracing::warn!(
                 taken_back_seconds = skew.taken_back.as_secs(),
-                "our clock and the database's agree again; decisions go by them"
+                "the clocks of this machine and of the policy database agree again; all requests are served"
             );
             self.tell(ClockJump::Confirmed {
                 taken_back: skew.taken_back,
