@@ -1,6 +1,7 @@
 //! The hash chain: numbers, links and times of entries (spec/70 rules 3 to 6).
 
-use crate::entry::{ChainId, EncodedRecord, EntryError, Genesis, Hash, Header, OrgLink, StoredEntry};
+use crate::entry::{ChainId, EncodedRecord, EntryError, Genesis, Header, OrgLink, StoredEntry};
+use crate::hash::Hash;
 use crate::record::Kind;
 use crate::tree;
 use gw_types::{OrgId, Timestamp};

@@ -3,7 +3,8 @@
 //! The key name is the origin, as tlog-checkpoint recommends. Therefore one private key can sign for every chain of a
 //! cluster, and a signature cannot be moved from one chain to another.
 
-use crate::entry::{ChainId, Hash};
+use crate::entry::ChainId;
+use crate::hash::Hash;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use core::fmt::Write as _;

@@ -14,7 +14,7 @@ use gw_audit::{
     ChainEdge, ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, ShardId, StoredChain, Stream,
     TrustedHead, TrustedHeads, verify::FindingKind,
 };
-use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, Standing, StoredHead};
+use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, StoredHead, StreamComparison};
 use gw_store::{ClockJump, Store, audit::AuditStore};
 use gw_types::{Seconds, Secret};
 use std::{ops::Range, path::Path, sync::Arc};
@@ -182,15 +182,15 @@ pub(super) async fn reconcile(
     let mut abandoned = Vec::new();
     for (stream, standing) in standings.context("the journal cannot be compared with the audit store")? {
         match standing {
-            Standing::InStep => {}
-            Standing::Moved => {
+            StreamComparison::InStep => {}
+            StreamComparison::Moved => {
                 tracing::warn!(
                     %stream,
                     "the end of the audit store has moved since the last run; sealing goes on where it ends"
                 );
             }
-            Standing::Missing { .. } => abandoned.push((stream, standing)),
-            Standing::Foreign => {
+            StreamComparison::Missing { .. } => abandoned.push((stream, standing)),
+            StreamComparison::Foreign => {
                 tracing::error!(
                     %stream,
                     "the audit store has entries of this shard that this journal did not write: find out which \
@@ -232,7 +232,7 @@ pub(super) async fn reconcile(
     let mut foreign_chains = Vec::new();
     for (stream, standing) in abandoned {
         match standing {
-            Standing::Missing { from, until } => {
+            StreamComparison::Missing { from, until } => {
                 record_lost(
                     &journal,
                     stream,
@@ -240,11 +240,11 @@ pub(super) async fn reconcile(
                     "the audit store lost entries that the journal no longer has",
                 )?;
             }
-            Standing::Foreign => {
+            StreamComparison::Foreign => {
                 foreign_chains.push(ChainId { stream, shard });
                 record_event(&journal, SecurityKind::ShardFenced, 0, Some(stream.as_str().to_owned()))?;
             }
-            Standing::InStep | Standing::Moved => {}
+            StreamComparison::InStep | StreamComparison::Moved => {}
         }
     }
     settle_abandoned(dir, journal.shard(), audit, store).await?;

@@ -89,7 +89,7 @@ impl Store {
         };
         Ok(stored
             .into_iter()
-            .filter_map(|row| row.as_ref().and_then(head).or_else(|| tell(row.as_ref())))
+            .filter_map(|row| row.as_ref().and_then(head).or_else(|| report_malformed(row.as_ref())))
             .collect())
     }
 
@@ -172,7 +172,7 @@ fn head(row: &journal_heads::Model) -> Option<JournalHead> {
     })
 }
 
-fn tell(row: Option<&journal_heads::Model>) -> Option<JournalHead> {
+fn report_malformed(row: Option<&journal_heads::Model>) -> Option<JournalHead> {
     tracing::error!(
         shard = row.map(|row| row.shard.to_string()),
         stream = row.map(|row| row.stream.as_str()),

@@ -12,7 +12,7 @@ use crate::{
 };
 use gw_audit::{
     AdminEntry, OutboxFault, StoreId,
-    outbox::{gap_entry, nobodys_entry},
+    outbox::{gap_entry, invalid_id_entry},
 };
 use gw_types::{Entropy, Timestamp};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -383,8 +383,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
-    pub async fn look_after_outbox(&self) -> Result<(), StoreError> {
-        self.look_for_undone().await?;
+    pub async fn check_committed_rows(&self) -> Result<(), StoreError> {
+        self.check_rolled_back_rows().await?;
         let unsealed = self.inner.unsealed.rows().clone();
         let ids: Vec<i64> = unsealed.keys().copied().collect();
         for ids in ids.chunks(1000) {
@@ -422,7 +422,7 @@ impl Store {
     }
 
     /// Raises an alarm if a row exists that this process wrote and rolled back.
-    async fn look_for_undone(&self) -> Result<(), StoreError> {
+    async fn check_rolled_back_rows(&self) -> Result<(), StoreError> {
         let Some(witness) = &self.inner.config.outbox.witness else {
             return Ok(());
         };
@@ -637,7 +637,7 @@ fn unreadable(store: StoreId, id: i64) -> OutboxEntry {
     let id_given = u64::try_from(id).ok().filter(|id| *id > 0);
     let entry = AdminEntry {
         outbox_id: id_given,
-        ..nobodys_entry(store)
+        ..invalid_id_entry(store)
     };
     let salts = OutboxSalts {
         seed: Vec::new(),

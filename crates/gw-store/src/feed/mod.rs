@@ -74,7 +74,7 @@ pub struct Feed {
 
 /// A snapshot taken for one call (HD20: never held longer), and whether it may be trusted now.
 #[derive(Clone, Debug)]
-pub struct Pinned {
+pub struct CallSnapshot {
     /// The snapshot.
     pub snapshot: Arc<Snapshot>,
     /// Whether data other than metadata may be served from it.
@@ -153,12 +153,12 @@ impl Feed {
     }
 
     /// The newest snapshot.
-    pub fn pin(&self) -> Pinned {
+    pub fn pin(&self) -> CallSnapshot {
         // The order matters: a snapshot may be newer than what was confirmed, never older.
         let confirmed = self.shared.confirmed.load(Ordering::Acquire);
         let snapshot = self.shared.current.load_full();
         let (now, stale_after) = (nanos(self.shared.uptime.now()), nanos(self.shared.timing.stale_after));
-        Pinned {
+        CallSnapshot {
             snapshot,
             fresh: rules::is_fresh(confirmed, now, stale_after),
         }
@@ -252,7 +252,7 @@ impl Shared {
                     "the clocks of this machine and of the policy database differ too much: only metadata is served until they \
                      agree; correct the wrong clock"
                 );
-                self.tell(ClockJump::Apart {
+                self.notify_clock_jump(ClockJump::Apart {
                     ahead: skew.ahead,
                     by: skew.by,
                 });
@@ -265,13 +265,13 @@ impl Shared {
                 taken_back_seconds = skew.taken_back.as_secs(),
                 "the clocks of this machine and of the policy database agree again; all requests are served"
             );
-            self.tell(ClockJump::Confirmed {
+            self.notify_clock_jump(ClockJump::Confirmed {
                 taken_back: skew.taken_back,
             });
         }
     }
 
-    fn tell(&self, jump: ClockJump) {
+    fn notify_clock_jump(&self, jump: ClockJump) {
         if let Some(listener) = self.on_clock_jump.0.get() {
             listener(jump);
         }

@@ -5,7 +5,7 @@ use crate::{
     StoreError,
     entity::{contract_grants, contracts, group_access, groups, memberships, org_user_records, users},
     record::{Group, GroupAccess},
-    row::{self, Place},
+    row::{self, RowRef},
 };
 use gw_policy::snapshot::MembershipState;
 use gw_types::{Address, GroupId, OrgId, Timestamp};
@@ -147,7 +147,7 @@ impl Queries<'_> {
                 .await?;
             let contracts = contracts
                 .into_iter()
-                .map(|(id, address)| Place::new("contracts", id).parse("address", &address))
+                .map(|(id, address)| RowRef::new("contracts", id).parse("address", &address))
                 .collect::<Result<_, _>>()?;
             impacts.push(GroupImpact {
                 group,

@@ -5,7 +5,7 @@ use crate::{
     StoreError,
     entity::{address_links, contract_wallet_proofs, groups, users},
     record::{Collision, Link, WalletLink, WalletProof},
-    row::{self, Place},
+    row::{self, RowRef},
 };
 use gw_types::{Address, Timestamp, UserId};
 use sea_orm::{
@@ -81,12 +81,12 @@ impl Queries<'_> {
             .await?;
         let mut collisions: Vec<Collision> = Vec::new();
         for (link, address, user, name, kind) in rows {
-            let place = Place::new("address_links", link);
+            let place = RowRef::new("address_links", link);
             let address = place.parse("address", &address)?;
-            let kind = row::link_kind(&kind).ok_or_else(|| place.bad("link_type"))?;
+            let kind = row::link_kind(&kind).ok_or_else(|| place.invalid_column("link_type"))?;
             let holder = (
                 user.into(),
-                Place::new("users", user).parse("external_id", &name)?,
+                RowRef::new("users", user).parse("external_id", &name)?,
                 kind,
             );
             match collisions.last_mut() {
@@ -127,14 +127,14 @@ impl Queries<'_> {
             .limit(limit);
         let rows: Vec<(Uuid, Uuid, String, String, String, String)> = query.into_tuple().all(&self.conn).await?;
         let parse_row = |(link, user, name, address, hash, signature): (Uuid, Uuid, String, String, String, String)| {
-            let place = Place::new("contract_wallet_proofs", link);
+            let place = RowRef::new("contract_wallet_proofs", link);
             Ok(WalletLink {
                 user: user.into(),
-                external_id: Place::new("users", user).parse("external_id", &name)?,
-                address: Place::new("address_links", link).parse("address", &address)?,
+                external_id: RowRef::new("users", user).parse("external_id", &name)?,
+                address: RowRef::new("address_links", link).parse("address", &address)?,
                 proof: WalletProof {
                     hash: place.parse("hash", &hash)?,
-                    signature: hex::decode(&signature).map_err(|_| place.bad("signature"))?,
+                    signature: hex::decode(&signature).map_err(|_| place.invalid_column("signature"))?,
                 },
             })
         };

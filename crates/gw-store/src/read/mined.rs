@@ -4,7 +4,7 @@ use super::{Queries, all};
 use crate::{
     StoreError,
     entity::{convictions, quarantines, suspensions, watched_sends, withheld_changes},
-    record::{Conviction, Quarantine, Suspension, Watched, WithheldChange},
+    record::{Conviction, Quarantine, Suspension, WatchedSend, WithheldChange},
 };
 use gw_types::{ConvictionId, QuarantineId, SuspensionId, WithheldId};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder};
@@ -14,7 +14,7 @@ impl Queries<'_> {
     ///
     /// # Errors
     /// [`StoreError::Row`] if a stored row is malformed; any database error.
-    pub async fn watched_sends(&self, number: u64) -> Result<Vec<Watched>, StoreError> {
+    pub async fn watched_sends(&self, number: u64) -> Result<Vec<WatchedSend>, StoreError> {
         let block = watched_sends::Column::BlockNumber;
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let query = watched_sends::Entity::find().filter(Condition::any().add(block.is_null()).add(block.gt(number)));

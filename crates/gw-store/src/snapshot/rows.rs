@@ -11,7 +11,7 @@ use crate::{
         tx_visibility, users, withheld_changes,
     },
     record::{self, ReservationState},
-    row::{self, Place},
+    row::{self, RowRef},
 };
 use gw_evm::{CustomMethodNames, Method, MethodSet, abi::ContractAbi};
 use gw_policy::{
@@ -74,7 +74,7 @@ impl SnapshotTable for users::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let id = row.id.into();
-        let place = Place::new("users", row.id);
+        let place = RowRef::new("users", row.id);
         let external_id = place.parse("external_id", &row.external_id)?;
         let tenant = row
             .auth_tenant_id
@@ -208,7 +208,8 @@ impl SnapshotTable for memberships::Entity {
             user: row.user_id.into(),
             group: row.group_id.into(),
             expires_at: row.expires_at.map(Timestamp::from_micros),
-            state: row::membership_state(&row.state).ok_or_else(|| Place::new("memberships", row.id).bad("state"))?,
+            state: row::membership_state(&row.state)
+                .ok_or_else(|| RowRef::new("memberships", row.id).invalid_column("state"))?,
             since: Timestamp::from_micros(row.accepted_at.unwrap_or(row.created_at)),
         };
         Ok(Change::Membership(membership.id, Some(membership)))
@@ -229,7 +230,7 @@ impl SnapshotTable for org_user_records::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let (id, org) = (row.id.into(), row.org_id.into());
-        let external_id = Place::new("org_user_records", row.id).parse("external_id", &row.external_id)?;
+        let external_id = RowRef::new("org_user_records", row.id).parse("external_id", &row.external_id)?;
         let (kyc, banned) = (row.kyc, row.banned);
         Ok(Change::OrgUserRecord(
             id,
@@ -302,7 +303,7 @@ impl SnapshotTable for retired_contracts::Entity {
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let retired = RetiredContract {
             id: row.id.into(),
-            address: Place::new("retired_contracts", row.id).parse("address", &row.address)?,
+            address: RowRef::new("retired_contracts", row.id).parse("address", &row.address)?,
             org: row.org_id.into(),
             since: Timestamp::from_micros(row.since),
             retired_at: Timestamp::from_micros(row.retired_at),
@@ -324,7 +325,7 @@ impl SnapshotTable for past_contracts::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let place = Place::new("past_contracts", row.id);
+        let place = RowRef::new("past_contracts", row.id);
         let id = row.id.into();
         let grants: Vec<record::PastGrant> = place.json("grants", row.grants)?;
         let grant = |grant: record::PastGrant| {
@@ -450,12 +451,12 @@ impl SnapshotTable for address_links::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let place = Place::new("address_links", row.id);
+        let place = RowRef::new("address_links", row.id);
         let link = AddressLink {
             id: row.id.into(),
             user: row.user_id.into(),
             address: place.parse("address", &row.address)?,
-            kind: row::link_kind(&row.link_type).ok_or_else(|| place.bad("link_type"))?,
+            kind: row::link_kind(&row.link_type).ok_or_else(|| place.invalid_column("link_type"))?,
             contract_wallet: row.contract_wallet,
             verified_at: Timestamp::from_micros(row.verified_at),
         };
@@ -480,7 +481,7 @@ impl SnapshotTable for former_links::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let address = Place::new("former_links", row.id).parse("address", &row.address)?;
+        let address = RowRef::new("former_links", row.id).parse("address", &row.address)?;
         Ok(Change::LinkEnded(row.id.into(), address))
     }
     fn removal(key: Uuid) -> Change {
@@ -498,7 +499,7 @@ impl SnapshotTable for directory_tenants::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let tenant = Place::new("directory_tenants", row.id).parse("tenant_id", &row.tenant_id)?;
+        let tenant = RowRef::new("directory_tenants", row.id).parse("tenant_id", &row.tenant_id)?;
         let tenant = AllowedTenant {
             id: row.id.into(),
             tenant,
@@ -557,8 +558,8 @@ impl SnapshotTable for reservations::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let place = Place::new("reservations", row.id);
-        let state = ReservationState::parse(&row.state).ok_or_else(|| place.bad("state"))?;
+        let place = RowRef::new("reservations", row.id);
+        let state = ReservationState::parse(&row.state).ok_or_else(|| place.invalid_column("state"))?;
         let reservation = Reservation {
             id: row.id.into(),
             address: place.parse("address", &row.address)?,
@@ -586,7 +587,7 @@ impl SnapshotTable for tx_visibility::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let place = Place::new("tx_visibility", row.id);
+        let place = RowRef::new("tx_visibility", row.id);
         let visibility = TxVisibility {
             id: row.id.into(),
             tx_hash: place.parse("tx_hash", &row.tx_hash)?,
@@ -611,7 +612,7 @@ impl SnapshotTable for suspensions::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let external_id = Place::new("suspensions", row.id).parse("external_id", &row.external_id)?;
+        let external_id = RowRef::new("suspensions", row.id).parse("external_id", &row.external_id)?;
         let suspension = Suspension {
             id: row.id.into(),
             external_id,

@@ -364,7 +364,7 @@ impl Tx {
     /// Returns the deployer's own group in the organization; creates it on first use (R3, decision 48).
     async fn deployer_group(&mut self, user: UserId, org: OrgId) -> Result<GroupId, StoreError> {
         let name: ExternalId =
-            row::Place::new("users", user.0).parse("external_id", &self.user_row(user).await?.external_id)?;
+            row::RowRef::new("users", user.0).parse("external_id", &self.user_row(user).await?.external_id)?;
         let mut digest = hex::encode(Sha256::digest(name.as_str()));
         digest.truncate(12);
         let slug = format!("deployer-{digest}");

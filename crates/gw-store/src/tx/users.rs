@@ -13,7 +13,7 @@ use crate::{
     record::{
         Impersonation, Link, Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch,
     },
-    row::{self, Place},
+    row::{self, RowRef},
 };
 use gw_policy::snapshot::{MembershipState, Organization};
 use gw_types::{ExternalId, GroupId, MembershipId, OrgId, TenantId, UserId};
@@ -116,7 +116,7 @@ impl Tx {
             .one(&self.db)
             .await?;
         if let Some(row) = stored {
-            return Place::new("login_nullifiers", row.id).parse("external_id", &row.external_id);
+            return RowRef::new("login_nullifiers", row.id).parse("external_id", &row.external_id);
         }
         let row = login_nullifiers::ActiveModel {
             id: Set(self.new_id()),

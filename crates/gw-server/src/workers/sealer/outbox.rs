@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use gw_audit::{
     Chain, ChainId, Content, EncodedRecord, Genesis, Head, OutboxFault, Record, ShardId, StoreId, StoredEntry, Stream,
     outbox::{
-        FOREIGN_ALARM, IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, is_nobodys_entry, row_state,
+        FOREIGN_ALARM, IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, is_invalid_id_entry, row_state,
     },
     verify::{Finding, FindingKind},
 };
@@ -126,7 +126,7 @@ impl Outbox {
         if self.last_poll.is_some_and(|time| time.elapsed() < POLL_INTERVAL) {
             return Ok(false);
         }
-        self.store.look_after_outbox().await?;
+        self.store.check_committed_rows().await?;
         self.report_row_alarms();
         self.report_identity_change(audit).await?;
         let result = self.batch(audit, frontiers, limit).await;
@@ -556,7 +556,7 @@ fn is_accounted_for(
         return false;
     }
     // These entries record that a row is missing or forged. They have no row, and every verification reports them.
-    if is_gap_entry(&entry) || is_nobodys_entry(&entry) {
+    if is_gap_entry(&entry) || is_invalid_id_entry(&entry) {
         return true;
     }
     let Some(id) = entry.outbox_id.and_then(|id| i64::try_from(id).ok()) else {
