@@ -196,11 +196,19 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an unsigned integer.
+    ///
+    /// # Errors
+    /// [`CborError::Type`] if it is another item; [`CborError::Truncated`] or [`CborError::NotDeterministic`] if it is
+    /// malformed.
     pub fn uint(&mut self) -> Result<u64, CborError> {
         self.expect_head(UINT)
     }
 
     /// Reads a signed integer.
+    ///
+    /// # Errors
+    /// [`CborError::Type`] if it is another item; [`CborError::Truncated`] or [`CborError::NotDeterministic`] if it is
+    /// malformed.
     pub fn int(&mut self) -> Result<i64, CborError> {
         match self.head()? {
             (UINT, value) => i64::try_from(value).map_err(|_| CborError::Type),
@@ -212,23 +220,36 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a byte string.
+    ///
+    /// # Errors
+    /// [`CborError::Type`] if it is another item; [`CborError::Truncated`] or [`CborError::NotDeterministic`] if it is
+    /// malformed.
     pub fn bytes(&mut self) -> Result<&'a [u8], CborError> {
         let len = self.expect_head(BYTES)?;
         self.take(len)
     }
 
     /// Reads a byte string of exactly `N` bytes.
+    ///
+    /// # Errors
+    /// [`CborError::Type`] if it is another item or has another length; otherwise as [`Reader::bytes`].
     pub fn array_of<const N: usize>(&mut self) -> Result<[u8; N], CborError> {
         self.bytes()?.try_into().map_err(|_| CborError::Type)
     }
 
     /// Reads a text string.
+    ///
+    /// # Errors
+    /// [`CborError::Type`] if it is another item or not UTF-8; otherwise as [`Reader::bytes`].
     pub fn text(&mut self) -> Result<&'a str, CborError> {
         let len = self.expect_head(TEXT)?;
         core::str::from_utf8(self.take(len)?).map_err(|_| CborError::Type)
     }
 
     /// Reads a boolean.
+    ///
+    /// # Errors
+    /// [`CborError::Type`] if it is another item; [`CborError::Truncated`] if there is none.
     pub fn bool(&mut self) -> Result<bool, CborError> {
         match self.byte()? {
             FALSE => Ok(false),
@@ -249,11 +270,19 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the head of an array and returns the number of its items.
+    ///
+    /// # Errors
+    /// [`CborError::Type`] if it is another item; [`CborError::Truncated`] or [`CborError::NotDeterministic`] if it is
+    /// malformed.
     pub fn array(&mut self) -> Result<u64, CborError> {
         self.expect_head(ARRAY)
     }
 
     /// Reads the head of a map; its fields are read through the returned value, in encoded order.
+    ///
+    /// # Errors
+    /// [`CborError::Type`] if it is another item; [`CborError::Truncated`] or [`CborError::NotDeterministic`] if it is
+    /// malformed.
     pub fn map(&mut self) -> Result<MapReader<'_, 'a>, CborError> {
         let remaining = self.expect_head(MAP)?;
         Ok(MapReader {
@@ -263,6 +292,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips one item and returns its bytes.
+    ///
+    /// # Errors
+    /// [`CborError::Depth`] if it is nested too deeply; any other [`CborError`] if it is malformed.
     pub fn skip(&mut self) -> Result<&'a [u8], CborError> {
         let input = self.rest;
         self.skip_item(0)?;
@@ -345,6 +377,9 @@ pub struct MapReader<'r, 'a> {
 
 impl<'a> MapReader<'_, 'a> {
     /// The value of the field `key`, if it comes next.
+    ///
+    /// # Errors
+    /// Any [`CborError`] if the next key is malformed.
     pub fn find(&mut self, key: &'static str) -> Result<Option<&mut Reader<'a>>, CborError> {
         if self.remaining == 0 {
             return Ok(None);

@@ -1,6 +1,7 @@
 //! The hash chain: numbers, links and times of entries (spec/70 rules 3 to 6).
 
-use crate::entry::{ChainId, EncodedRecord, EntryError, Genesis, Hash, Header, OrgLink, StoredEntry};
+use crate::entry::{ChainId, EncodedRecord, EntryError, Genesis, Header, OrgLink, StoredEntry};
+use crate::hash::Hash;
 use crate::record::Kind;
 use crate::tree;
 use gw_types::{OrgId, Timestamp};
@@ -143,6 +144,9 @@ impl Chain {
     }
 
     /// Makes a record the next entry of the chain and returns the entry with its openings.
+    ///
+    /// # Errors
+    /// [`EntryError`] if the encoded bytes cannot be read back, which no [`EncodedRecord`] causes.
     pub fn entry(&mut self, record: EncodedRecord, now: Timestamp) -> Result<StoredEntry, EntryError> {
         let mut bytes = Vec::with_capacity(record.size_bound());
         self.link(&record, now, &mut bytes);

@@ -3,7 +3,8 @@
 //! The key name is the origin, as tlog-checkpoint recommends. Therefore one private key can sign for every chain of a
 //! cluster, and a signature cannot be moved from one chain to another.
 
-use crate::entry::{ChainId, Hash};
+use crate::entry::ChainId;
+use crate::hash::Hash;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use core::fmt::Write as _;
@@ -54,6 +55,9 @@ impl CheckpointKey {
     }
 
     /// A key from PKCS #8 PEM.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the text is no such key.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         SigningKey::from_pkcs8_pem(pem).map(Self).map_err(|_| KeyError)
     }
@@ -66,11 +70,17 @@ impl CheckpointKey {
 
 impl CheckpointPublicKey {
     /// A key from its 32 bytes.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the bytes are no point of the curve.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
         VerifyingKey::from_bytes(bytes).map(Self).map_err(|_| KeyError)
     }
 
     /// A key from SubjectPublicKeyInfo PEM.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the text is no such key.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         VerifyingKey::from_public_key_pem(pem).map(Self).map_err(|_| KeyError)
     }

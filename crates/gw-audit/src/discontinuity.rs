@@ -4,7 +4,8 @@
 //! as authorized.
 
 use crate::checkpoint::{Checkpoint, CheckpointError, CheckpointKey, CheckpointPublicKey, decode_hash, encode_hash};
-use crate::entry::{ChainId, Hash};
+use crate::entry::ChainId;
+use crate::hash::Hash;
 use crate::tree::Frontier;
 use gw_types::Timestamp;
 

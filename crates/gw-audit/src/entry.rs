@@ -2,13 +2,11 @@
 
 use crate::cbor::{CborError, MapReader, Reader, Writer};
 use crate::fields::{FieldReader, FieldWriter, Fields, Openings};
+use crate::hash::Hash;
 use crate::record::{Kind, Record, Stream};
 use crate::tree;
 use gw_types::{B256, Entropy, OrgId, Timestamp};
 use uuid::Uuid;
-
-/// A SHA-256 hash.
-pub type Hash = B256;
 
 /// The schema version of the entries that this crate writes.
 pub const ENTRY_VERSION: u64 = 1;
@@ -140,7 +138,7 @@ impl EncodedRecord {
     ///
     /// # Errors
     /// The bytes are not an entry.
-    pub fn again(bytes: &[u8], openings: Vec<u8>) -> Result<Self, EntryError> {
+    pub fn reencode(bytes: &[u8], openings: Vec<u8>) -> Result<Self, EntryError> {
         let (header, body) = Header::read(bytes)?;
         let org = header.org.map(|org| org.id);
         Ok(Self {

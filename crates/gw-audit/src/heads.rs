@@ -9,7 +9,8 @@
 use crate::chain::Head;
 use crate::checkpoint::{Checkpoint, CheckpointKey, CheckpointPublicKey};
 use crate::discontinuity::Discontinuity;
-use crate::entry::{ChainId, Hash, Header, ShardId};
+use crate::entry::{ChainId, Header, ShardId};
+use crate::hash::Hash;
 use crate::tree::{self, Frontier};
 use crate::verify::{Finding, FindingKind};
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@
 //!
 //! Invariant: a record has exactly one encoding, the encoding contains every stored field, and every personal value
 //! can be erased without changing a hash.
-#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+#![warn(missing_docs, clippy::missing_errors_doc, clippy::wildcard_enum_match_arm)]
 
 mod anchor;
 pub mod cbor;
@@ -21,6 +21,7 @@ mod discontinuity;
 mod entry;
 mod erasure;
 mod fields;
+mod hash;
 mod heads;
 pub mod outbox;
 mod record;
@@ -33,10 +34,11 @@ pub use checkpoint::{Checkpoint, CheckpointError, CheckpointKey, CheckpointPubli
 pub use code::UnknownCode;
 pub use discontinuity::{Discontinuity, TextError};
 pub use entry::{
-    ChainId, Content, ENTRY_FORMAT, ENTRY_VERSION, EncodedRecord, Entry, EntryError, Genesis, Hash, Header, OrgLink,
-    ShardId, StoreId, StoredEntry, erased,
+    ChainId, Content, ENTRY_FORMAT, ENTRY_VERSION, EncodedRecord, Entry, EntryError, Genesis, Header, OrgLink, ShardId,
+    StoreId, StoredEntry, erased,
 };
 pub use erasure::{Erased, ErasureRecord, Erasures, erased_where, erasures, names};
+pub use hash::Hash;
 pub use heads::{ChainEdge, ChainList, ChainNameError, SigningGuard, StoredChain, TrustedHead, TrustedHeads};
 pub use record::{
     AccessRecord, Action, AdminEntry, AuthMethod, Kind, MatchedVia, OutboxFault, Outcome, Record, ResourceType,

@@ -116,7 +116,7 @@ pub fn is_gap_entry(entry: &AdminEntry) -> bool {
 
 /// The entry for an outbox row whose number is not a valid id. The gateway did not write such a row, so the entry holds
 /// none of the row's content.
-pub fn nobodys_entry(store: StoreId) -> AdminEntry {
+pub fn invalid_id_entry(store: StoreId) -> AdminEntry {
     AdminEntry {
         store_id: Some(store),
         outbox_fault: Some(OutboxFault::Unauthenticated),
@@ -124,9 +124,9 @@ pub fn nobodys_entry(store: StoreId) -> AdminEntry {
     }
 }
 
-/// Whether an entry only records a row without a valid id, as [`nobodys_entry`] makes it.
-pub fn is_nobodys_entry(entry: &AdminEntry) -> bool {
-    entry.store_id.is_some_and(|store| *entry == nobodys_entry(store))
+/// Whether an entry only records a row without a valid id, as [`invalid_id_entry`] makes it.
+pub fn is_invalid_id_entry(entry: &AdminEntry) -> bool {
+    entry.store_id.is_some_and(|store| *entry == invalid_id_entry(store))
 }
 
 /// Prefix of the reason of a security event about a row that was changed or removed on its way into the database.

@@ -3,7 +3,7 @@
 //! A proof is a list of subtree hashes. The ranges of leaves of these subtrees are computed separately
 //! ([`inclusion_ranges`], [`consistency_ranges`]), so that a store can use the subtree hashes it holds.
 
-use crate::entry::Hash;
+use crate::hash::Hash;
 use core::ops::Range;
 use sha2::{Digest, Sha256};
 

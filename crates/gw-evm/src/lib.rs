@@ -8,7 +8,7 @@
 //! name ([`custom_methods`] looks up the names of the operator's file), [`call`] types the parameters ([`tx`] decodes
 //! signed transactions), [`wire`] encodes the upstream request, and [`trace`], [`mod@code`] and [`abi`] interpret the
 //! response.
-#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+#![warn(missing_docs, clippy::missing_errors_doc, clippy::wildcard_enum_match_arm)]
 
 pub mod abi;
 pub mod call;

@@ -6,6 +6,7 @@ use crate::flush::{self, Signal};
 use crate::header::{Header, Progress};
 use crate::lock::DirLock;
 use crate::open;
+use crate::position::Position;
 use crate::reader::{Reader, RetainedSegment, Unsealed};
 use crate::writer::{Catalog, Durable, Writer};
 use gw_audit::{ChainId, EncodedRecord, Head, Record, SendIntent, ShardId, Stream};
@@ -34,17 +35,6 @@ pub struct JournalConfig {
     pub retain_bytes: u64,
     /// How long sealed segments are retained.
     pub retain_for: Seconds,
-}
-
-/// The position of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
-    /// The record's stream.
-    pub stream: Stream,
-    /// The record's number in its chain.
-    pub seq: u64,
-    /// The record's number in the journal, over all streams.
-    pub lsn: u64,
 }
 
 /// The state found when the journal was opened.
@@ -344,7 +334,7 @@ impl Journal {
             .map(|(stream, size)| {
                 let sealed = writer.sealed_sizes.get(stream);
                 let records = size.saturating_sub(sealed);
-                let oldest = writer.waiting.since(stream).filter(|_| records > 0);
+                let oldest = writer.waiting.oldest_unsealed(stream).filter(|_| records > 0);
                 StreamBacklog {
                     stream,
                     records,

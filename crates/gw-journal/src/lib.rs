@@ -10,7 +10,7 @@
 //! Start reading at [`Journal`]; the file layout is described in `open`, `segment` and `frame`.
 //!
 //! Invariant: a record that was once durable is present when the journal is opened again, or the journal does not open.
-#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+#![warn(missing_docs, clippy::missing_errors_doc, clippy::wildcard_enum_match_arm)]
 
 mod access;
 mod cursor;
@@ -24,6 +24,7 @@ mod heads;
 mod journal;
 mod lock;
 mod open;
+mod position;
 mod reader;
 mod reconcile;
 mod replay;
@@ -38,8 +39,9 @@ mod writer;
 pub use access::{AccessRecorder, WhenFull};
 pub use error::{JournalError, OpenError, ReadError};
 pub use given_up::{forget_given_up, given_up};
-pub use journal::{Backlog, Journal, JournalConfig, Position, Recovery, Reservation, StreamBacklog};
+pub use journal::{Backlog, Journal, JournalConfig, Recovery, Reservation, StreamBacklog};
 pub use open::shard_of;
+pub use position::Position;
 pub use reader::Unsealed;
-pub use reconcile::{Standing, StoredHead};
+pub use reconcile::{StoredHead, StreamComparison};
 pub use salvage::{Findings, Salvage, Salvaged, SegmentState, StreamState};

@@ -34,7 +34,7 @@ impl StoredHead {
 
 /// The result of comparing journal and store for one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum StreamComparison {
     /// The store has the entries that the journal expects, and the last hash matches.
     InStep,
     /// The store has more or fewer entries than expected; sealing of the stream continues where the store ends.
@@ -69,7 +69,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`ReadError`] if a file cannot be used or is damaged.
-    pub fn reconcile(&self, stored: &[StoredHead]) -> Result<Vec<(Stream, Standing)>, ReadError> {
+    pub fn reconcile(&self, stored: &[StoredHead]) -> Result<Vec<(Stream, StreamComparison)>, ReadError> {
         let mut reader = self.shared.reader()?;
         let (durable, segments) = self.shared.readable();
         let (start, end) = (reader.start(), durable.end);
@@ -114,31 +114,31 @@ impl Journal {
         for (StoredHead { stream, size, hash }, point) in points {
             let until = start.size(stream);
             let standing = match point {
-                Some(point) if size > 0 && point.prev != hash => Standing::Foreign,
-                Some(_) if reader.cursors.size(stream) == size => Standing::InStep,
+                Some(point) if size > 0 && point.prev != hash => StreamComparison::Foreign,
+                Some(_) if reader.cursors.size(stream) == size => StreamComparison::InStep,
                 Some(point) => {
                     reader.cursors.move_to(stream, size, point.end);
                     moved.extend(point.time.map(|time| (stream, size, time)));
-                    Standing::Moved
+                    StreamComparison::Moved
                 }
                 None if size < until => {
                     // The store has none of the retained entries, so they count as unsealed. They are moved when the
                     // caller moves to a new shard.
                     reader.cursors.move_to(stream, until, start);
-                    Standing::Missing { from: size, until }
+                    StreamComparison::Missing { from: size, until }
                 }
-                None => Standing::Foreign,
+                None => StreamComparison::Foreign,
             };
             standings.push((stream, standing));
         }
         if standings
             .iter()
-            .any(|(_, standing)| matches!(standing, Standing::Moved | Standing::Missing { .. }))
+            .any(|(_, standing)| matches!(standing, StreamComparison::Moved | StreamComparison::Missing { .. }))
         {
             let mut writer = self.shared.writer().map_err(|_| ReadError::Stopped)?;
             moved
                 .into_iter()
-                .for_each(|(stream, size, time)| writer.waiting.returned(stream, size, time));
+                .for_each(|(stream, size, time)| writer.waiting.restore_unsealed(stream, size, time));
             drop(writer);
             let slowest = reader.slowest(&end);
             self.shared.note_sealed(&reader, slowest)?;
@@ -212,7 +212,7 @@ impl Journal {
             // The new chains have their own genesis.
             if record.header.kind != Kind::Genesis && !is_sealed(record) {
                 let encoded =
-                    EncodedRecord::again(record.entry, record.openings.to_vec()).map_err(|_| record.damaged())?;
+                    EncodedRecord::reencode(record.entry, record.openings.to_vec()).map_err(|_| record.damaged())?;
                 failed |= next.import(&encoded, record.header.time).is_err();
             }
             Ok(!failed)

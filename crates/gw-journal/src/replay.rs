@@ -294,7 +294,7 @@ impl ChainReplay {
     fn salvage(&mut self, entry: &[u8], openings: Vec<u8>) -> Option<(EncodedRecord, Timestamp)> {
         let header = gw_audit::Header::read(entry).ok()?.0;
         self.intents.fold(header.kind, entry, &openings).ok()?;
-        let record = EncodedRecord::again(entry, openings).ok()?;
+        let record = EncodedRecord::reencode(entry, openings).ok()?;
         (header.kind != Kind::Genesis).then_some((record, header.time))
     }
 }

@@ -44,7 +44,7 @@ impl Waiting {
     }
 
     /// Removes the entries before `size`, which are sealed. `is_complete` means that all entries of the stream are.
-    pub(crate) fn sealed(&mut self, stream: Stream, size: u64, is_complete: bool) {
+    pub(crate) fn remove_sealed(&mut self, stream: Stream, size: u64, is_complete: bool) {
         let Some(samples) = self.samples_mut(stream) else {
             return;
         };
@@ -57,7 +57,7 @@ impl Waiting {
     }
 
     /// Adds the entries from `size` on again, which are no longer sealed; `time` is the time of the first one.
-    pub(crate) fn returned(&mut self, stream: Stream, size: u64, time: Timestamp) {
+    pub(crate) fn restore_unsealed(&mut self, stream: Stream, size: u64, time: Timestamp) {
         if let Some(samples) = self
             .samples_mut(stream)
             .filter(|samples| samples.front().is_none_or(|(seq, _)| *seq > size))
@@ -67,7 +67,7 @@ impl Waiting {
     }
 
     /// The time of a stream's oldest unsealed entry.
-    pub(crate) fn since(&self, stream: Stream) -> Option<Timestamp> {
+    pub(crate) fn oldest_unsealed(&self, stream: Stream) -> Option<Timestamp> {
         self.0.get(stream as usize)?.front().map(|(_, time)| *time)
     }
 }
@@ -82,25 +82,29 @@ mod tests {
     fn rl4_the_oldest_entry_is_known_to_the_second() {
         let at = |seconds: i64| Timestamp::from_secs(seconds);
         let mut waiting = Waiting::default();
-        assert_eq!(waiting.since(S), None);
+        assert_eq!(waiting.oldest_unsealed(S), None);
         for seq in 0..10_000_u64 {
             waiting.note(S, seq, at(seq.cast_signed() / 10));
         }
-        assert_eq!(waiting.since(S), Some(at(0)));
+        assert_eq!(waiting.oldest_unsealed(S), Some(at(0)));
         for size in [11, 500, 501, 9_990] {
-            waiting.sealed(S, size, false);
-            let since = waiting.since(S).unwrap();
+            waiting.remove_sealed(S, size, false);
+            let since = waiting.oldest_unsealed(S).unwrap();
             let (first, distance) = (at(size.cast_signed() / 10), 4);
             assert!(
                 since <= first && at(since.secs() + distance) >= first,
                 "{size}: {since:?}"
             );
         }
-        waiting.sealed(S, 10_000, true);
-        assert_eq!(waiting.since(S), None);
+        waiting.remove_sealed(S, 10_000, true);
+        assert_eq!(waiting.oldest_unsealed(S), None);
         waiting.note(S, 10_000, at(5000));
-        assert_eq!(waiting.since(S), Some(at(5000)), "exact after any time without entries");
-        waiting.returned(S, 400, at(40));
-        assert_eq!(waiting.since(S), Some(at(40)));
+        assert_eq!(
+            waiting.oldest_unsealed(S),
+            Some(at(5000)),
+            "exact after any time without entries"
+        );
+        waiting.restore_unsealed(S, 400, at(40));
+        assert_eq!(waiting.oldest_unsealed(S), Some(at(40)));
     }
 }

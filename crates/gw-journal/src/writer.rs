@@ -9,7 +9,7 @@ use crate::error::JournalError;
 use crate::frame::{self, MARKER, MAX_PAYLOAD};
 use crate::header::ChainSizes;
 use crate::heads::{Hashes, Heads};
-use crate::journal::Position;
+use crate::position::Position;
 use crate::reader::RetainedSegment;
 use crate::rescue::Rescue;
 use crate::segment::{FIRST_FRAME, Segment};
@@ -117,7 +117,7 @@ impl Writer {
         (self.sealed_sizes, self.sealed) = (sizes, bytes);
         for (stream, chain) in &self.heads.chains {
             let size = sizes.get(*stream);
-            self.waiting.sealed(*stream, size, size >= chain.head().size);
+            self.waiting.remove_sealed(*stream, size, size >= chain.head().size);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`snapshot`], then [`access::decide`] and [`view`]. Nothing in this crate waits, reads a clock or
 //! accesses a database.
-#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+#![warn(missing_docs, clippy::missing_errors_doc, clippy::wildcard_enum_match_arm)]
 
 pub mod access;
 mod principal;

@@ -54,17 +54,17 @@ pub enum StoreError {
     Unconfirmed(&'static str),
     /// The mutation's audit entry in the database differs from what was written: something alters rows on their way.
     /// The mutation was rolled back.
-    #[error("the audit entry of the change is not what was written: nothing was changed")]
+    #[error("the database altered the audit entry of the change: the change was rolled back")]
     EntryAltered,
     /// The database accepted a row, but does not return it: something prevents rows from being stored.
-    #[error("the database did not keep what was written to `{0}`")]
+    #[error("the database accepted a row of `{0}` and does not return it")]
     NotKept(&'static str),
     /// The database rejected a mutation's last statements or its audit entry for a reason that the caller did not
     /// cause: a foreign trigger or rule. The mutation was rolled back.
-    #[error("the database refused the audit entry of the change: nothing was changed")]
+    #[error("the database rejected the audit entry of the change: the change was rolled back")]
     EntryRefused,
     /// The policy epoch has a value that no mutation wrote, and cannot be raised.
-    #[error("the epoch of policy stands at {0}, where no mutation put it")]
+    #[error("the policy epoch is {0}, which no change can have set")]
     EpochExhausted(u64),
     /// The detached task that commits and publishes ended without a result.
     #[error("the committing task ended without an answer")]

@@ -28,6 +28,10 @@ impl InstanceLease {
 impl Store {
     /// Takes a lease for this process; other instances show `name`. Fails with [`StoreError::OtherInstance`] while
     /// another instance is alive and either of the two has no shared cache.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherInstance`] if another live instance holds the lease; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn take_lease(&self, name: &str, shared_cache: bool, life: Seconds) -> Result<InstanceLease, StoreError> {
         let tx = self.inner.pools.begin_write().await?;
         // The lock on the epoch row keeps two starting instances from both finding no other.
@@ -41,8 +45,8 @@ impl Store {
             tracing::warn!(
                 instance = row.name,
                 expires_at = row.expires_at,
-                "an instance's lease in the policy database lasts longer than any instance takes one for: somebody \
-                 wrote it by hand, or a clock was far ahead; it is removed"
+                "a row of `instances` in the policy database expires later than any instance sets: the likely cause is manual \
+                 SQL or a clock that was far ahead; the row is deleted; check the clocks of all instances"
             );
         }
         let ended = Condition::any()
@@ -74,6 +78,10 @@ impl Store {
     }
 
     /// Renews a lease; fails with [`StoreError::OtherInstance`] if it had expired and was removed.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherInstance`] if another instance took the lease; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn renew_lease(&self, lease: InstanceLease, life: Seconds) -> Result<(), StoreError> {
         let end = dialect::lease_time(&self.inner.pools.writer, self.inner.now())
             .await?
@@ -90,6 +98,9 @@ impl Store {
     }
 
     /// Releases a lease.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn release_lease(&self, lease: InstanceLease) -> Result<(), StoreError> {
         instances::Entity::delete_by_id(lease.id)
             .exec(&self.inner.pools.writer)

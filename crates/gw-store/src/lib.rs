@@ -11,6 +11,8 @@
 //!
 //! [`Snapshot`]: gw_policy::Snapshot
 
+#![warn(clippy::missing_errors_doc)]
+
 pub mod audit;
 mod config;
 mod dialect;
@@ -33,7 +35,7 @@ pub use audit::AuditStore;
 pub use config::{Actor, Location, OutboxGuard, OutboxWitness, StoreConfig};
 pub use error::{Conflict, Missing, StoreError};
 pub use feed::rules as feed_rules;
-pub use feed::{BootClock, ClockJump, Feed, FeedClock, FeedTiming, Pinned, Uptime};
+pub use feed::{BootClock, CallSnapshot, ClockJump, Feed, FeedClock, FeedTiming, Uptime};
 pub use lease::InstanceLease;
 pub use lock::{DirectoryLock, LockError};
 pub use read::Queries;

@@ -47,6 +47,10 @@ impl DirectoryLock {
     pub const FILE: &str = "lock";
 
     /// Creates the directory if needed and locks it.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] if another process holds the lock; [`LockError::Io`] if the directory or its lock file
+    /// cannot be created or written.
     pub fn acquire(directory: impl AsRef<Path>) -> Result<Self, LockError> {
         let directory = directory.as_ref().to_owned();
         match hold(&directory) {

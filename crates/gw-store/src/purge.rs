@@ -21,6 +21,9 @@ const KEPT_AWAITED: Seconds = Seconds(30 * 86_400);
 impl Store {
     /// Removes expired tokens and personal URLs, spent revocations, old settled reservations, old watched sends and old
     /// change rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn purge_expired(&self) -> Result<(), StoreError> {
         let tx = self.begin(&Actor::named(gw_audit::SYSTEM_RETENTION)).await?;
         let now = tx.now();

@@ -11,7 +11,7 @@ use crate::{
         AllowedTenant, ApprovedCode, Contract, Conviction, CreationKind, EventRules, Grant, Group, GroupAccess,
         HoldScope, JsonObject, LegalHold, Link, Membership, MembershipSource, OpenReservation, OrgUserRecord,
         Organization, PersonalUrl, Quarantine, RefreshToken, ReservationState, SharedInfra, Suspension, ToggleUpdate,
-        TokenHash, User, Watched, WithheldChange,
+        TokenHash, User, WatchedSend, WithheldChange,
     },
 };
 use gw_policy::{
@@ -24,17 +24,17 @@ use serde_json::Value;
 
 /// Table and key of a row, for errors.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RowRef {
     table: &'static str,
     id: uuid::Uuid,
 }
 
-impl Place {
+impl RowRef {
     pub(crate) const fn new(table: &'static str, id: uuid::Uuid) -> Self {
         Self { table, id }
     }
 
-    pub(crate) fn bad(self, column: &'static str) -> StoreError {
+    pub(crate) fn invalid_column(self, column: &'static str) -> StoreError {
         StoreError::Row {
             table: self.table,
             column,
@@ -43,17 +43,17 @@ impl Place {
     }
 
     pub(crate) fn parse<T: core::str::FromStr>(self, column: &'static str, text: &str) -> Result<T, StoreError> {
-        text.parse().map_err(|_| self.bad(column))
+        text.parse().map_err(|_| self.invalid_column(column))
     }
 
     pub(crate) fn json<T: DeserializeOwned>(self, column: &'static str, value: Value) -> Result<T, StoreError> {
-        serde_json::from_value(value).map_err(|_| self.bad(column))
+        serde_json::from_value(value).map_err(|_| self.invalid_column(column))
     }
 
     pub(crate) fn object(self, column: &'static str, value: Value) -> Result<JsonObject, StoreError> {
         match value {
             Value::Object(object) => Ok(object),
-            _ => Err(self.bad(column)),
+            _ => Err(self.invalid_column(column)),
         }
     }
 
@@ -98,7 +98,7 @@ const fn at(micros: i64) -> Timestamp {
 impl TryFrom<organizations::Model> for Organization {
     type Error = StoreError;
     fn try_from(row: organizations::Model) -> Result<Self, StoreError> {
-        let place = Place::new("organizations", row.id);
+        let place = RowRef::new("organizations", row.id);
         Ok(Self {
             id: row.id.into(),
             slug: row.slug,
@@ -134,7 +134,7 @@ impl TryFrom<groups::Model> for Group {
 impl TryFrom<group_access::Model> for GroupAccess {
     type Error = StoreError;
     fn try_from(row: group_access::Model) -> Result<Self, StoreError> {
-        let place = Place::new("group_access", row.group_id);
+        let place = RowRef::new("group_access", row.group_id);
         Ok(Self {
             group: row.group_id.into(),
             allowed_methods: place.json("allowed_methods", row.allowed_methods)?,
@@ -152,7 +152,7 @@ impl TryFrom<group_access::Model> for GroupAccess {
 impl TryFrom<users::Model> for User {
     type Error = StoreError;
     fn try_from(row: users::Model) -> Result<Self, StoreError> {
-        let place = Place::new("users", row.id);
+        let place = RowRef::new("users", row.id);
         Ok(Self {
             id: row.id.into(),
             external_id: place.parse("external_id", &row.external_id)?,
@@ -176,7 +176,7 @@ impl TryFrom<directory_tenants::Model> for AllowedTenant {
     fn try_from(row: directory_tenants::Model) -> Result<Self, StoreError> {
         Ok(Self {
             id: row.id.into(),
-            tenant: Place::new("directory_tenants", row.id).parse("tenant_id", &row.tenant_id)?,
+            tenant: RowRef::new("directory_tenants", row.id).parse("tenant_id", &row.tenant_id)?,
             label: row.label,
             auto_provision: row.auto_provision,
             disabled: row.disabled,
@@ -191,7 +191,7 @@ impl TryFrom<directory_tenants::Model> for AllowedTenant {
 impl TryFrom<shared_infrastructure::Model> for SharedInfra {
     type Error = StoreError;
     fn try_from(row: shared_infrastructure::Model) -> Result<Self, StoreError> {
-        let place = Place::new("shared_infrastructure", row.id);
+        let place = RowRef::new("shared_infrastructure", row.id);
         let hash = |column, text: Option<String>| text.map(|text| place.parse(column, &text)).transpose();
         Ok(Self {
             id: row.id.into(),
@@ -210,11 +210,11 @@ impl TryFrom<shared_infrastructure::Model> for SharedInfra {
 impl TryFrom<approved_code::Model> for ApprovedCode {
     type Error = StoreError;
     fn try_from(row: approved_code::Model) -> Result<Self, StoreError> {
-        let place = Place::new("approved_code", row.id);
+        let place = RowRef::new("approved_code", row.id);
         Ok(Self {
             id: row.id.into(),
             hash: place.parse("code_hash", &row.code_hash)?,
-            size: u32::try_from(row.code_size).map_err(|_| place.bad("code_size"))?,
+            size: u32::try_from(row.code_size).map_err(|_| place.invalid_column("code_size"))?,
             name: row.name,
             approved_by: row.approved_by,
             created_at: at(row.created_at),
@@ -225,11 +225,11 @@ impl TryFrom<approved_code::Model> for ApprovedCode {
 impl TryFrom<legal_holds::Model> for LegalHold {
     type Error = StoreError;
     fn try_from(row: legal_holds::Model) -> Result<Self, StoreError> {
-        let place = Place::new("legal_holds", row.id);
+        let place = RowRef::new("legal_holds", row.id);
         let scope = match (row.org_id, &row.stream) {
             (Some(org), None) => HoldScope::Organization(org.into()),
             (None, Some(stream)) => HoldScope::Stream(place.parse("stream", stream)?),
-            (Some(_), Some(_)) | (None, None) => return Err(place.bad("stream")),
+            (Some(_), Some(_)) | (None, None) => return Err(place.invalid_column("stream")),
         };
         Ok(Self {
             id: row.id.into(),
@@ -246,7 +246,7 @@ impl TryFrom<system_toggles::Model> for ToggleUpdate {
     fn try_from(row: system_toggles::Model) -> Result<Self, StoreError> {
         let known = SystemToggle::ALL.into_iter().find(|toggle| toggle.id().0 == row.id);
         Ok(Self {
-            toggle: known.ok_or_else(|| Place::new("system_toggles", row.id).bad("id"))?,
+            toggle: known.ok_or_else(|| RowRef::new("system_toggles", row.id).invalid_column("id"))?,
             enabled: row.enabled,
             reason: row.reason,
             changed_by: row.changed_by,
@@ -259,7 +259,7 @@ impl TryFrom<system_toggles::Model> for ToggleUpdate {
 impl TryFrom<personal_urls::Model> for PersonalUrl {
     type Error = StoreError;
     fn try_from(row: personal_urls::Model) -> Result<Self, StoreError> {
-        let place = Place::new("personal_urls", row.id);
+        let place = RowRef::new("personal_urls", row.id);
         let contracts: Vec<Address> = place.json("contracts", row.contracts)?;
         Ok(Self {
             id: row.id.into(),
@@ -271,7 +271,7 @@ impl TryFrom<personal_urls::Model> for PersonalUrl {
                 "wallet" => UrlReach::Wallet,
                 "contracts" => UrlReach::Contracts(contracts.into()),
                 "all" => UrlReach::All,
-                _ => return Err(place.bad("scope")),
+                _ => return Err(place.invalid_column("scope")),
             },
             created_at: at(row.created_at),
             expires_at: at(row.expires_at),
@@ -283,15 +283,15 @@ impl TryFrom<personal_urls::Model> for PersonalUrl {
 impl TryFrom<memberships::Model> for Membership {
     type Error = StoreError;
     fn try_from(row: memberships::Model) -> Result<Self, StoreError> {
-        let place = Place::new("memberships", row.id);
+        let place = RowRef::new("memberships", row.id);
         Ok(Self {
             id: row.id.into(),
             user: row.user_id.into(),
             group: row.group_id.into(),
-            source: MembershipSource::parse(&row.source).ok_or_else(|| place.bad("source"))?,
+            source: MembershipSource::parse(&row.source).ok_or_else(|| place.invalid_column("source"))?,
             zk_credential_ref: row.zk_credential_ref,
             expires_at: row.expires_at.map(at),
-            state: membership_state(&row.state).ok_or_else(|| place.bad("state"))?,
+            state: membership_state(&row.state).ok_or_else(|| place.invalid_column("state"))?,
             accepted_at: row.accepted_at.map(at),
             created_at: at(row.created_at),
             updated_at: at(row.updated_at),
@@ -330,7 +330,7 @@ pub(crate) fn membership_state(text: &str) -> Option<MembershipState> {
 impl TryFrom<org_user_records::Model> for OrgUserRecord {
     type Error = StoreError;
     fn try_from(row: org_user_records::Model) -> Result<Self, StoreError> {
-        let place = Place::new("org_user_records", row.id);
+        let place = RowRef::new("org_user_records", row.id);
         Ok(Self {
             id: row.id.into(),
             org: row.org_id.into(),
@@ -348,7 +348,7 @@ impl TryFrom<org_user_records::Model> for OrgUserRecord {
 impl TryFrom<contracts::Model> for Contract {
     type Error = StoreError;
     fn try_from(row: contracts::Model) -> Result<Self, StoreError> {
-        let place = Place::new("contracts", row.id);
+        let place = RowRef::new("contracts", row.id);
         Ok(Self {
             id: row.id.into(),
             org: row.org_id.into(),
@@ -371,7 +371,7 @@ impl TryFrom<contracts::Model> for Contract {
 impl TryFrom<contract_grants::Model> for Grant {
     type Error = StoreError;
     fn try_from(row: contract_grants::Model) -> Result<Self, StoreError> {
-        let place = Place::new("contract_grants", row.id);
+        let place = RowRef::new("contract_grants", row.id);
         Ok(Self {
             id: row.id.into(),
             contract: row.contract_id.into(),
@@ -391,12 +391,12 @@ impl TryFrom<contract_grants::Model> for Grant {
 impl TryFrom<address_links::Model> for Link {
     type Error = StoreError;
     fn try_from(row: address_links::Model) -> Result<Self, StoreError> {
-        let place = Place::new("address_links", row.id);
+        let place = RowRef::new("address_links", row.id);
         Ok(Self {
             id: row.id.into(),
             user: row.user_id.into(),
             address: place.parse("address", &row.address)?,
-            kind: link_kind(&row.link_type).ok_or_else(|| place.bad("link_type"))?,
+            kind: link_kind(&row.link_type).ok_or_else(|| place.invalid_column("link_type"))?,
             contract_wallet: row.contract_wallet,
             verified_at: at(row.verified_at),
             ens_name: row.ens_name,
@@ -411,9 +411,9 @@ impl TryFrom<address_links::Model> for Link {
 impl TryFrom<refresh_tokens::Model> for RefreshToken {
     type Error = StoreError;
     fn try_from(row: refresh_tokens::Model) -> Result<Self, StoreError> {
-        let place = Place::new("refresh_tokens", row.id);
+        let place = RowRef::new("refresh_tokens", row.id);
         Ok(Self {
-            hash: TokenHash(row.hash.try_into().map_err(|_| place.bad("hash"))?),
+            hash: TokenHash(row.hash.try_into().map_err(|_| place.invalid_column("hash"))?),
             id: row.id.into(),
             family: row.family.into(),
             login: row.login.unwrap_or(row.family).into(),
@@ -427,10 +427,10 @@ impl TryFrom<refresh_tokens::Model> for RefreshToken {
     }
 }
 
-impl TryFrom<watched_sends::Model> for Watched {
+impl TryFrom<watched_sends::Model> for WatchedSend {
     type Error = StoreError;
     fn try_from(row: watched_sends::Model) -> Result<Self, StoreError> {
-        let place = Place::new("watched_sends", row.id);
+        let place = RowRef::new("watched_sends", row.id);
         Ok(Self {
             id: row.id.into(),
             tx_hash: row.tx_hash.map(|hash| place.parse("tx_hash", &hash)).transpose()?,
@@ -461,7 +461,7 @@ impl TryFrom<watched_sends::Model> for Watched {
 impl TryFrom<convictions::Model> for Conviction {
     type Error = StoreError;
     fn try_from(row: convictions::Model) -> Result<Self, StoreError> {
-        let place = Place::new("convictions", row.id);
+        let place = RowRef::new("convictions", row.id);
         Ok(Self {
             id: row.id.into(),
             tx_hash: place.parse("tx_hash", &row.tx_hash)?,
@@ -483,7 +483,7 @@ impl TryFrom<convictions::Model> for Conviction {
 impl TryFrom<suspensions::Model> for Suspension {
     type Error = StoreError;
     fn try_from(row: suspensions::Model) -> Result<Self, StoreError> {
-        let place = Place::new("suspensions", row.id);
+        let place = RowRef::new("suspensions", row.id);
         Ok(Self {
             id: row.id.into(),
             external_id: place.parse("external_id", &row.external_id)?,
@@ -500,7 +500,7 @@ impl TryFrom<suspensions::Model> for Suspension {
 impl TryFrom<quarantines::Model> for Quarantine {
     type Error = StoreError;
     fn try_from(row: quarantines::Model) -> Result<Self, StoreError> {
-        let place = Place::new("quarantines", row.id);
+        let place = RowRef::new("quarantines", row.id);
         let orgs = place.json("side_org_ids", row.side_org_ids)?;
         let sender = row
             .side_external_id
@@ -523,16 +523,16 @@ impl TryFrom<quarantines::Model> for Quarantine {
 impl TryFrom<withheld_changes::Model> for WithheldChange {
     type Error = StoreError;
     fn try_from(row: withheld_changes::Model) -> Result<Self, StoreError> {
-        let place = Place::new("withheld_changes", row.id);
+        let place = RowRef::new("withheld_changes", row.id);
         Ok(Self {
             id: row.id.into(),
             conviction: row.conviction_id.into(),
             address: place.parse("address", &row.address)?,
             org: row.org_id.map(Into::into),
             side: place.json("side_org_ids", row.side_org_ids)?,
-            block: u64::try_from(row.block_number).map_err(|_| place.bad("block_number"))?,
+            block: u64::try_from(row.block_number).map_err(|_| place.invalid_column("block_number"))?,
             block_time: at(row.block_time),
-            place: u64::try_from(row.place).map_err(|_| place.bad("place"))?,
+            place: u64::try_from(row.place).map_err(|_| place.invalid_column("place"))?,
             change: place.json("change", row.change)?,
             created_at: at(row.created_at),
         })
@@ -542,17 +542,17 @@ impl TryFrom<withheld_changes::Model> for WithheldChange {
 impl TryFrom<reservations::Model> for OpenReservation {
     type Error = StoreError;
     fn try_from(row: reservations::Model) -> Result<Self, StoreError> {
-        let place = Place::new("reservations", row.id);
+        let place = RowRef::new("reservations", row.id);
         Ok(Self {
             id: row.id.into(),
             address: place.parse("address", &row.address)?,
             org: row.org_id.into(),
             user: row.user_id.into(),
-            kind: CreationKind::parse(&row.kind).ok_or_else(|| place.bad("kind"))?,
+            kind: CreationKind::parse(&row.kind).ok_or_else(|| place.invalid_column("kind"))?,
             sender: place.parse("sender", &row.sender)?,
             nonce: place.parse("nonce", &row.nonce)?,
             tx_hash: row.tx_hash.map(|hash| place.parse("tx_hash", &hash)).transpose()?,
-            state: ReservationState::parse(&row.state).ok_or_else(|| place.bad("state"))?,
+            state: ReservationState::parse(&row.state).ok_or_else(|| place.invalid_column("state"))?,
             expires_at: at(row.expires_at),
         })
     }

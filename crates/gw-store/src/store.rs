@@ -35,6 +35,9 @@ pub(crate) struct Inner {
 
 impl Store {
     /// Connects. The schema may still be missing or old; see [`Store::migrate`].
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
         let pools = Pools::open(&config.location, config.connections).await?;
         Ok(Self {
@@ -51,6 +54,9 @@ impl Store {
 
     /// Migrates the schema to the version of this build, under a lock of the database, and seeds the fixed rows (A2,
     /// A3, A6).
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let tx = self.inner.pools.begin_migration().await?;
         migration::run::<Migrator>(&tx).await?;
@@ -63,11 +69,17 @@ impl Store {
     }
 
     /// Returns the schema as text, object by object.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn schema(&self) -> Result<String, StoreError> {
         Ok(self.inner.pools.engine.describe(&self.inner.pools.reader).await?)
     }
 
     /// Fails unless the schema is exactly that of this build (`MIGRATE=off`).
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the schema is older or newer than this build; any database error.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         migration::check::<Migrator>(&self.inner.pools.reader).await
     }
@@ -95,6 +107,10 @@ impl Store {
     }
 
     /// Starts a mutation. Waits until no other mutation is in progress on any instance.
+    ///
+    /// # Errors
+    /// [`StoreError::NotPrimary`] if the database is a replica; [`StoreError::EpochExhausted`] if the epoch cannot be
+    /// raised; any database error.
     pub async fn begin(&self, actor: &Actor) -> Result<Tx, StoreError> {
         Tx::begin(Arc::clone(&self.inner), actor.clone()).await
     }
@@ -105,6 +121,10 @@ impl Store {
     }
 
     /// Loads all current policy in one transaction (HD23 E-3).
+    ///
+    /// # Errors
+    /// [`StoreError::NotPrimary`] if the database is a replica; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn load(&self) -> Result<Snapshot, StoreError> {
         snapshot::load(&self.inner.pools).await.map(|(snapshot, _)| snapshot)
     }
@@ -123,6 +143,9 @@ impl Store {
     }
 
     /// Checks that the database answers.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.inner.pools.reader.ping().await?)
     }

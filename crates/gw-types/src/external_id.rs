@@ -26,6 +26,10 @@ impl ExternalId {
     pub const MAX_LEN: usize = 255;
 
     /// Checks the syntax of a text and wraps it.
+    ///
+    /// # Errors
+    /// [`ExternalIdError::TooLong`] above [`Self::MAX_LEN`] bytes; [`ExternalIdError::Shape`] if it is neither a DID
+    /// nor a directory id.
     pub fn new(text: &str) -> Result<Self, ExternalIdError> {
         if text.len() > Self::MAX_LEN {
             return Err(ExternalIdError::TooLong);

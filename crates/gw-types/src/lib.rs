@@ -2,7 +2,7 @@
 //!
 //! This crate makes no decisions and has no side effects: time and randomness are traits ([`Clock`], [`Entropy`]) whose
 //! real implementations are in `gw-server`.
-#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+#![warn(missing_docs, clippy::missing_errors_doc, clippy::wildcard_enum_match_arm)]
 
 mod claim;
 mod external_id;

@@ -51,6 +51,9 @@ impl Timestamp {
     }
 
     /// Parses an RFC 3339 text.
+    ///
+    /// # Errors
+    /// [`TimestampError`] if the text is no such time, or out of range.
     pub fn parse(text: &str) -> Result<Self, TimestampError> {
         let at = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| TimestampError)?;
         i64::try_from(at.unix_timestamp_nanos() / 1000)

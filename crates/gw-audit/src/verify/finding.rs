@@ -1,7 +1,7 @@
 //! Findings of a verification (spec/70 section 5).
 
 use crate::code::codes;
-use crate::entry::Hash;
+use crate::hash::Hash;
 use gw_types::Timestamp;
 
 codes! {

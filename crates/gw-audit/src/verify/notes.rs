@@ -5,7 +5,7 @@ use super::{ChainVerifier, Finding, FindingKind};
 use crate::anchor::Anchor;
 use crate::checkpoint::Checkpoint;
 use crate::discontinuity::Discontinuity;
-use crate::entry::Hash;
+use crate::hash::Hash;
 use crate::heads::ChainEdge;
 use std::collections::BTreeMap;
 

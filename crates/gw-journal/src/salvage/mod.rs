@@ -263,7 +263,7 @@ impl Salvage {
             if header.kind == Kind::Genesis || header.seq < sealed.get(header.chain.stream) {
                 return Ok(());
             }
-            let Ok(encoded) = EncodedRecord::again(record.entry, record.openings.to_vec()) else {
+            let Ok(encoded) = EncodedRecord::reencode(record.entry, record.openings.to_vec()) else {
                 return Ok(());
             };
             records += 1;

@@ -157,7 +157,10 @@ impl Run {
         let heads = [Stream::Access, Stream::Security].map(|stream| self.store.head(journal, stream));
         for (stream, standing) in journal.reconcile(&heads).unwrap() {
             assert!(
-                matches!(standing, crate::Standing::InStep | crate::Standing::Moved),
+                matches!(
+                    standing,
+                    crate::StreamComparison::InStep | crate::StreamComparison::Moved
+                ),
                 "{case}: {stream} {standing:?}"
             );
         }

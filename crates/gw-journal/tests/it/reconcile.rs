@@ -2,7 +2,7 @@
 
 use crate::support::{open, open_with, options, record};
 use gw_audit::{Hash, Stream, tree};
-use gw_journal::{Journal, Standing, StoredHead, Unsealed};
+use gw_journal::{Journal, StoredHead, StreamComparison, Unsealed};
 
 /// A journal with forty records and the genesis, of which the store has the first `sealed` entries; also entries
 /// entries.
@@ -25,7 +25,7 @@ fn head(entries: &[Unsealed], size: usize) -> StoredHead {
     }
 }
 
-fn standing(journal: &Journal, head: StoredHead) -> Standing {
+fn standing(journal: &Journal, head: StoredHead) -> StreamComparison {
     let standings = journal.reconcile(&[head]).unwrap();
     assert_eq!(standings[0].0, head.stream);
     standings[0].1
@@ -35,7 +35,7 @@ fn standing(journal: &Journal, head: StoredHead) -> Standing {
 fn hd25_a_store_in_step_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, entries) = sealed_to(dir.path(), 25);
-    assert_eq!(standing(&journal, head(&entries, 25)), Standing::InStep);
+    assert_eq!(standing(&journal, head(&entries, 25)), StreamComparison::InStep);
     assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), entries[25..]);
 }
 
@@ -44,7 +44,7 @@ fn hd25_a_store_in_step_changes_nothing() {
 fn hd25_a_store_in_an_older_state_is_sealed_again() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, entries) = sealed_to(dir.path(), 25);
-    assert_eq!(standing(&journal, head(&entries, 10)), Standing::Moved);
+    assert_eq!(standing(&journal, head(&entries, 10)), StreamComparison::Moved);
     assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), entries[10..]);
     assert_eq!(journal.backlog().records, 31);
     drop(journal);
@@ -54,7 +54,10 @@ fn hd25_a_store_in_an_older_state_is_sealed_again() {
         entries[10..],
         "the next start has the same state"
     );
-    assert_eq!(standing(&journal, StoredHead::empty(Stream::Access)), Standing::Moved);
+    assert_eq!(
+        standing(&journal, StoredHead::empty(Stream::Access)),
+        StreamComparison::Moved
+    );
     assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), entries);
 }
 
@@ -63,7 +66,7 @@ fn hd25_a_store_in_an_older_state_is_sealed_again() {
 fn rule_13_a_store_ahead_of_the_sealed_size_gets_no_entry_twice() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, entries) = sealed_to(dir.path(), 10);
-    assert_eq!(standing(&journal, head(&entries, 33)), Standing::Moved);
+    assert_eq!(standing(&journal, head(&entries, 33)), StreamComparison::Moved);
     assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), entries[33..]);
     assert_eq!(journal.backlog().records, 8);
 }
@@ -81,7 +84,7 @@ fn hd25_entries_lost_by_a_store_in_a_much_older_state_are_reported() {
     journal.sync().unwrap();
     let entries = journal.unsealed(Stream::Access, 3000).unwrap();
     journal.mark_sealed(Stream::Access, entries.len() as u64).unwrap();
-    let Standing::Missing { from, until } = standing(&journal, head(&entries, 2)) else {
+    let StreamComparison::Missing { from, until } = standing(&journal, head(&entries, 2)) else {
         panic!()
     };
     assert_eq!(from, 2);
@@ -93,7 +96,7 @@ fn hd25_entries_lost_by_a_store_in_a_much_older_state_are_reported() {
 fn hd24_a_store_with_entries_of_another_writer_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, entries) = sealed_to(dir.path(), 25);
-    let foreign = Standing::Foreign;
+    let foreign = StreamComparison::Foreign;
     let ahead = StoredHead {
         size: 60,
         ..head(&entries, 41)

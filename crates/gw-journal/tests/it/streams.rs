@@ -2,7 +2,7 @@
 
 use crate::support::{open, open_with, options, record};
 use gw_audit::{Hash, SecurityEvent, SecurityKind, Stream, tree};
-use gw_journal::{Journal, JournalConfig, ReadError, Standing, StoredHead, Unsealed};
+use gw_journal::{Journal, JournalConfig, ReadError, StoredHead, StreamComparison, Unsealed};
 use std::path::Path;
 
 fn login() -> SecurityEvent {
@@ -162,8 +162,8 @@ fn rl4_a_suffix_of_equal_size_with_other_hashes_is_foreign() {
     assert_eq!(
         standings,
         [
-            (Stream::Access, Standing::Foreign),
-            (Stream::Security, Standing::InStep)
+            (Stream::Access, StreamComparison::Foreign),
+            (Stream::Security, StreamComparison::InStep)
         ]
     );
     let standings = journal
@@ -172,8 +172,8 @@ fn rl4_a_suffix_of_equal_size_with_other_hashes_is_foreign() {
     assert_eq!(
         standings,
         [
-            (Stream::Access, Standing::InStep),
-            (Stream::Security, Standing::Foreign)
+            (Stream::Access, StreamComparison::InStep),
+            (Stream::Security, StreamComparison::Foreign)
         ],
         "at the end of the chain"
     );
@@ -191,9 +191,9 @@ fn rl4_reconciling_a_running_journal_moves_one_stream() {
         scope.spawn(|| (0..500).for_each(|n| assert!(journal.append(record(n)).is_ok())));
         for size in [3, 20, 1, 15, 15] {
             let expected = if seqs(&journal, Stream::Access)[0] == size as u64 {
-                Standing::InStep
+                StreamComparison::InStep
             } else {
-                Standing::Moved
+                StreamComparison::Moved
             };
             let standings = journal.reconcile(&[head(&access, size)]).unwrap();
             assert_eq!(standings, [(Stream::Access, expected)]);
@@ -210,7 +210,10 @@ fn rl4_reconciling_a_running_journal_moves_one_stream() {
         .unwrap();
     assert_eq!(
         standings,
-        [(Stream::Access, Standing::Moved), (Stream::Security, Standing::Moved)]
+        [
+            (Stream::Access, StreamComparison::Moved),
+            (Stream::Security, StreamComparison::Moved)
+        ]
     );
     assert_eq!(
         (seqs(&journal, Stream::Access)[0], seqs(&journal, Stream::Security)[0]),
@@ -223,7 +226,7 @@ fn rl4_reconciling_a_running_journal_moves_one_stream() {
     };
     assert_eq!(
         journal.reconcile(&[foreign]).unwrap(),
-        [(Stream::Access, Standing::Foreign)]
+        [(Stream::Access, StreamComparison::Foreign)]
     );
 }
 

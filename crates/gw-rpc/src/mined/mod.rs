@@ -27,7 +27,7 @@ use gw_policy::{
 };
 use gw_store::{
     Actor, Feed, Store, StoreError,
-    record::{CreationKind, JsonObject, Mined, MinedContract, Violation, Watched},
+    record::{CreationKind, JsonObject, Mined, MinedContract, Violation, WatchedSend},
 };
 use gw_types::{Address, B256, Clock, OrgId, Timestamp, WatchId};
 use std::{
@@ -73,7 +73,7 @@ struct MinedChange {
 }
 
 impl RecentSends {
-    fn add(&mut self, watched: &Watched, position: (u64, u64), coinbase: Address, execution: &MinedExecution) {
+    fn add(&mut self, watched: &WatchedSend, position: (u64, u64), coinbase: Address, execution: &MinedExecution) {
         let (block, _) = position;
         self.0
             .retain(|change| change.watch != watched.id && change.position.0.saturating_add(DEPTH) > block);
@@ -93,7 +93,7 @@ impl RecentSends {
     }
 
     /// The other sends that were mined after this send was authorized, and before it in the chain.
-    fn before(&self, watched: &Watched, position: (u64, u64)) -> Vec<&RecentSend> {
+    fn before(&self, watched: &WatchedSend, position: (u64, u64)) -> Vec<&RecentSend> {
         let authorized_at = watched.judged.as_ref().map_or(u64::MAX, |runs| runs.number);
         let is_before = |change: &&MinedChange| {
             change.position.0 > authorized_at && change.position < position && change.watch != watched.id
@@ -460,7 +460,7 @@ impl BlockValidator {
         Ok(())
     }
 
-    fn report(&self, snapshot: &Snapshot, violation: &PostExecutionViolation, watched: &Watched, tx_hash: B256) {
+    fn report(&self, snapshot: &Snapshot, violation: &PostExecutionViolation, watched: &WatchedSend, tx_hash: B256) {
         metrics::counter!("ledger_gateway_mined_trace_violations_total").increment(1);
         tracing::error!(
             tx.hash = %tx_hash,
@@ -486,7 +486,7 @@ impl BlockValidator {
 
 /// A watched send, as input of its evaluation in this block.
 fn mined_send<'a>(
-    watched: &'a Watched,
+    watched: &'a WatchedSend,
     block: &Block,
     pending_contracts: &'a HashMap<Address, OrgId>,
     new_code: &'a HashSet<Address>,

@@ -2,7 +2,7 @@
 
 use super::{DEPTH, ValidationError};
 use gw_node::{Block, BlockListing, Node, NodeError};
-use gw_store::record::Watched;
+use gw_store::record::WatchedSend;
 use gw_types::{Address, B256, WatchId};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -17,9 +17,9 @@ pub(super) struct WatchedSends<'a> {
     /// Sends whose nonce another transaction used: they can never be mined.
     pub(super) replaced: Vec<WatchId>,
     /// Sends whose nonce is used, but whose transaction the node cannot find any more.
-    pub(super) lost: Vec<&'a Watched>,
+    pub(super) lost: Vec<&'a WatchedSend>,
     /// Sends that were found in blocks that have left the chain.
-    pub(super) dropped: Vec<&'a Watched>,
+    pub(super) dropped: Vec<&'a WatchedSend>,
     /// The number of the block above which the branch differs from the one followed before, if it does.
     pub(super) forked_above: Option<u64>,
 }
@@ -27,14 +27,14 @@ pub(super) struct WatchedSends<'a> {
 /// A watched send and the hash of its transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinedWatch<'a> {
-    pub(super) watched: &'a Watched,
+    pub(super) watched: &'a WatchedSend,
     pub(super) hash: B256,
 }
 
 /// Locates every watched send that was mined up to `head`.
 pub(super) async fn locate_watched_sends<'a>(
     node: &Node,
-    watched: &'a [Watched],
+    watched: &'a [WatchedSend],
     chain: &ValidatedBlocks,
     last: Option<Block>,
     head: Block,
@@ -51,7 +51,7 @@ pub(super) async fn locate_watched_sends<'a>(
     }
     let by_block = group_by_block(watched, blocks.values());
     let located_ids: HashSet<WatchId> = by_block.values().flatten().map(|watch| watch.watched.id).collect();
-    let is_dropped = |watched: &&Watched| {
+    let is_dropped = |watched: &&WatchedSend| {
         let number = watched.block_number.zip(located.forked_above);
         number.is_some_and(|(number, above)| number > above) && !located_ids.contains(&watched.id)
     };
@@ -96,10 +96,10 @@ pub(super) async fn locate_watched_sends<'a>(
 
 /// The watched sends with a known hash that are in these blocks, by block hash.
 fn group_by_block<'a, 'b>(
-    watched: &'a [Watched],
+    watched: &'a [WatchedSend],
     blocks: impl Iterator<Item = &'b BlockListing>,
 ) -> HashMap<B256, Vec<MinedWatch<'a>>> {
-    let mut by_hash: HashMap<B256, Vec<&Watched>> = HashMap::new();
+    let mut by_hash: HashMap<B256, Vec<&WatchedSend>> = HashMap::new();
     for send in watched {
         if let Some(hash) = send.tx_hash {
             by_hash.entry(hash).or_default().push(send);
@@ -137,12 +137,16 @@ fn in_execution_order<'a>(listing: &BlockListing, mut watches: Vec<MinedWatch<'a
 }
 
 /// The watched sends whose nonce was used at the end of this block.
-async fn with_used_nonce<'a>(node: &Node, watched: &[&'a Watched], block: B256) -> Result<Vec<&'a Watched>, NodeError> {
+async fn with_used_nonce<'a>(
+    node: &Node,
+    watched: &[&'a WatchedSend],
+    block: B256,
+) -> Result<Vec<&'a WatchedSend>, NodeError> {
     let senders: BTreeSet<Address> = watched.iter().map(|watched| watched.sender).collect();
     let senders: Vec<Address> = senders.into_iter().collect();
     let nonces = node.nonces_at(&senders, block).await?;
     let next: HashMap<Address, u64> = senders.into_iter().zip(nonces).collect();
-    let is_used = |watched: &&&Watched| next.get(&watched.sender).is_some_and(|next| watched.nonce < *next);
+    let is_used = |watched: &&&WatchedSend| next.get(&watched.sender).is_some_and(|next| watched.nonce < *next);
     Ok(watched.iter().filter(is_used).copied().collect())
 }
 
@@ -158,7 +162,7 @@ enum SendLocation {
     Lost,
 }
 
-async fn locate_send(node: &Node, watched: &Watched, head: Block) -> Result<SendLocation, NodeError> {
+async fn locate_send(node: &Node, watched: &WatchedSend, head: Block) -> Result<SendLocation, NodeError> {
     if let Some(hash) = watched.tx_hash {
         return Ok(node
             .block_of(hash)

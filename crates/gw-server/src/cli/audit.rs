@@ -22,7 +22,7 @@ use crate::{
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 use gw_audit::{CheckpointPublicKey, Hash, Stream, verify::Finding};
-use gw_store::{Location, Store, audit::AuditStore};
+use gw_store::{Store, audit::AuditStore};
 use gw_types::{Secret, Timestamp};
 use serde_json::{Value, json};
 use std::{
@@ -119,11 +119,13 @@ pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Se
 async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeError> {
     let platform = Platform::read_only(config);
     let mut known = load_known(options, config).map_err(ServeError::Unreadable)?;
-    let mut store = platform.audit_store(config).map_err(ServeError::Unreadable)?;
-    if let Some(url) = &options.database_url {
-        store.location = Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime);
-    }
-    let audit = open(store).await.map_err(ServeError::Unreadable)?;
+    let store = match &options.database_url {
+        Some(url) => platform.audit_store_at(config, url),
+        None => platform.audit_store(config),
+    };
+    let audit = open(store.map_err(ServeError::Unreadable)?)
+        .await
+        .map_err(ServeError::Unreadable)?;
     let pass = Pass {
         cluster: CLUSTER,
         interval: config.audit.checkpoint_interval,

@@ -14,7 +14,7 @@ use gw_audit::{
     ChainEdge, ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, ShardId, StoredChain, Stream,
     TrustedHead, TrustedHeads, verify::FindingKind,
 };
-use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, Standing, StoredHead};
+use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, StoredHead, StreamComparison};
 use gw_store::{ClockJump, Store, audit::AuditStore};
 use gw_types::{Seconds, Secret};
 use std::{ops::Range, path::Path, sync::Arc};
@@ -182,8 +182,8 @@ pub(super) async fn reconcile(
     let mut abandoned = Vec::new();
     for (stream, standing) in standings.context("the journal cannot be compared with the audit store")? {
         match standing {
-            Standing::InStep => {}
-            Standing::Moved => {
+            StreamComparison::InStep => {}
+            StreamComparison::Moved => {
                 tracing::warn!(
                     %stream,
                     "the audit store has more or fewer entries of this stream than the journal recorded: another \
@@ -191,8 +191,8 @@ pub(super) async fn reconcile(
                      the end of the store; if nobody restored it, run `ledger-gateway audit verify`"
                 );
             }
-            Standing::Missing { .. } => abandoned.push((stream, standing)),
-            Standing::Foreign => {
+            StreamComparison::Missing { .. } => abandoned.push((stream, standing)),
+            StreamComparison::Foreign => {
                 tracing::error!(
                     %stream,
                     "the audit store has entries of this shard that this journal did not write: find out which \
@@ -234,7 +234,7 @@ pub(super) async fn reconcile(
     let mut foreign_chains = Vec::new();
     for (stream, standing) in abandoned {
         match standing {
-            Standing::Missing { from, until } => {
+            StreamComparison::Missing { from, until } => {
                 record_lost(
                     &journal,
                     stream,
@@ -242,11 +242,11 @@ pub(super) async fn reconcile(
                     "the audit store lost entries that the journal no longer has",
                 )?;
             }
-            Standing::Foreign => {
+            StreamComparison::Foreign => {
                 foreign_chains.push(ChainId { stream, shard });
                 record_event(&journal, SecurityKind::ShardFenced, 0, Some(stream.as_str().to_owned()))?;
             }
-            Standing::InStep | Standing::Moved => {}
+            StreamComparison::InStep | StreamComparison::Moved => {}
         }
     }
     settle_abandoned(dir, journal.shard(), audit, store).await?;

@@ -124,6 +124,11 @@ impl Platform {
         self.store_config(config, self.location(config, config.audit.url.as_ref(), AUDIT_FILE)?)
     }
 
+    /// The audit store at this address, instead of that of the configuration.
+    pub(crate) fn audit_store_at(&self, config: &Config, url: &Secret) -> anyhow::Result<StoreConfig> {
+        self.store_config(config, self.location(config, Some(url), AUDIT_FILE)?)
+    }
+
     fn store_config(&self, config: &Config, location: Location) -> anyhow::Result<StoreConfig> {
         Ok(StoreConfig {
             location,

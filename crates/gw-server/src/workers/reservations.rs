@@ -16,7 +16,7 @@ use gw_store::{
     Actor, Store,
     record::{self, CreationKind, MinedContract, OpenReservation, ReservationState},
 };
-use gw_types::{Address, B256, Clock, OrgId, ReservationId, Timestamp};
+use gw_types::{Address, B256, Clock, OrgId, Timestamp};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
@@ -154,8 +154,8 @@ impl Watcher {
             return Ok(());
         };
         let status = query_status(&self.node, hash, first.sender, self.clock.now()).await?;
-        let mut reverted: Vec<ReservationId> = Vec::new();
-        let mut dropped: Vec<ReservationId> = Vec::new();
+        let mut reverted: Vec<OpenReservation> = Vec::new();
+        let mut dropped: Vec<OpenReservation> = Vec::new();
         for reservation in reservations {
             match outcome(reservation, &status) {
                 ReservationOutcome::Pending => {}
@@ -163,17 +163,17 @@ impl Watcher {
                     let hash = hash.context("a mined transaction has a hash")?;
                     return self.register(hash, mined, reservation).await;
                 }
-                ReservationOutcome::Reverted => reverted.push(reservation.id),
-                ReservationOutcome::Dropped => dropped.push(reservation.id),
+                ReservationOutcome::Reverted => reverted.push(reservation.clone()),
+                ReservationOutcome::Dropped => dropped.push(reservation.clone()),
             }
         }
-        for (ids, state) in [
+        for (decided, state) in [
             (reverted, ReservationState::Reverted),
             (dropped, ReservationState::Replaced),
         ] {
-            if !ids.is_empty() {
+            if !decided.is_empty() {
                 let mut tx = self.store.begin(&Actor::system()).await?;
-                tx.settle_reservations(&ids, state).await?;
+                tx.settle_reservations(&decided, state).await?;
                 tx.commit().await?;
             }
         }
@@ -190,7 +190,7 @@ impl Watcher {
         let block_time =
             i64::try_from(self.node.block_time(mined.block_hash).await?).context("the block's time is out of range")?;
         let mut tx = self.store.begin(&Actor::system()).await?;
-        tx.settle_mined(record::Mined {
+        let record = record::Mined {
             tx_hash: hash,
             block_hash: mined.block_hash,
             block_number: mined.block_number,
@@ -199,8 +199,8 @@ impl Watcher {
             grant: true,
             org: reservation.org,
             created: created.into_iter().map(|address| contract(address, &mined)).collect(),
-        })
-        .await?;
+        };
+        tx.settle_mined_reservation(reservation.id, record).await?;
         tx.commit().await?;
         if !self.gated {
             self.recent.push((hash, (reservation.org, mined)));
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
     use gw_node::NodeConfig;
     use gw_testkit::fake_node::{FakeNode, Reply};
-    use gw_types::UserId;
+    use gw_types::{ReservationId, UserId};
     use serde_json::{Value, json};
 
     const NOW: Timestamp = Timestamp::from_secs(1000);

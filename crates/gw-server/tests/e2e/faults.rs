@@ -43,11 +43,12 @@ const KEPT: &str = "what was acknowledged is there after a restart";
 const REFUSED: &str = "what is not done is 5xx";
 const RECOVERS: &str = "the service recovers without a restart";
 const READS_CLOSE: &str = "reads are 503 once policy cannot be confirmed";
-const SOON: &str = "admin writes are answered soon, not after the pool's wait of 30 s";
+const SOON: &str = "admin writes are answered within about a second, not after the pool's wait of 30 s";
 const GOES_ON: &str = "calls go on";
 const NOTHING_FORWARDED: &str = "a send that was refused is not forwarded";
 
-/// Far above the promised second, and far below the waits for a pool connection that were observed (RL14).
+/// Far above the promised second, and far below the waits for a pool connection that were observed (RL14). A limit of a
+/// second would depend on the load of the machine; `gw_store::dialect::liveness` asserts it on a paused clock.
 const SOON_LIMIT: Duration = Duration::from_secs(12);
 
 /// Sends a request that may fail. Returns status and body; status 0 means no response within 50 s.

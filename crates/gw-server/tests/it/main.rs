@@ -3,6 +3,7 @@
 
 mod audit;
 mod audit_tamper;
+mod audit_verify;
 mod commands;
 mod config;
 #[cfg(feature = "mock-login")]

@@ -69,18 +69,18 @@ impl AuditStore {
         {
             match Anchor::decode(&row.bytes) {
                 Ok(anchor) => return Ok(anchor.orgs),
-                Err(_) => self.tell_malformed(&row),
+                Err(_) => self.report_malformed(&row),
             }
         }
         Ok(Vec::new())
     }
 
-    fn tell_malformed(&self, row: &anchors::Model) {
+    fn report_malformed(&self, row: &anchors::Model) {
         if self.watch.is_first_report_of("anchors") {
             tracing::error!(
                 row = row.id,
-                "a row of `anchors` in the audit database is malformed: somebody changed it; run `ledger-gateway audit \
-                 verify` and put the row back from a backup"
+                "a row of `anchors` in the audit database is malformed: the likely cause is manual SQL; run `ledger-gateway \
+                 audit verify`, and restore the row from a backup"
             );
         }
     }
@@ -121,7 +121,7 @@ impl AuditStore {
             let columns_agree =
                 ids && is_bound(&row) && row.first_seq == size && row.checkpoint_size >= row.size && covered.is_some();
             let entry = prunes.iter().find(|entry| is_about(entry, &row));
-            let entry_agrees = entry.map(|entry| prune_record(&row).is_ok_and(|record| record.is_told_by(entry)));
+            let entry_agrees = entry.map(|entry| prune_record(&row).is_ok_and(|record| record.matches_image(entry)));
             (size, highest) = (row.size, row.highest_id);
             anchor_rows.push(AnchorRow {
                 columns_agree,
@@ -185,7 +185,7 @@ impl AuditStore {
             .order_by_asc(anchors::Column::Id)
             .all(&self.pools.reader)
             .await?;
-        let record = |row: &anchors::Model| prune_record(row).inspect_err(|_| self.tell_malformed(row)).ok();
+        let record = |row: &anchors::Model| prune_record(row).inspect_err(|_| self.report_malformed(row)).ok();
         Ok(rows.iter().filter_map(record).collect())
     }
 

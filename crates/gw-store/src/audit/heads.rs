@@ -28,6 +28,9 @@ pub struct JournalHead {
 
 impl Store {
     /// Stores how many records of a chain are numbered. A lower number than the stored one only updates the time.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn note_journal_head(&self, chain: ChainId, issued: u64) -> Result<(), StoreError> {
         use journal_heads::Column as C;
         let issued = i64::try_from(issued).unwrap_or(i64::MAX);
@@ -53,6 +56,9 @@ impl Store {
 
     /// Returns the heads of all writers. A malformed row is logged and skipped; a running writer overwrites its own
     /// row.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn journal_heads(&self) -> Result<Vec<JournalHead>, StoreError> {
         use journal_heads::Column as C;
         let reader = &self.inner.pools.reader;
@@ -83,11 +89,14 @@ impl Store {
         };
         Ok(stored
             .into_iter()
-            .filter_map(|row| row.as_ref().and_then(head).or_else(|| tell(row.as_ref())))
+            .filter_map(|row| row.as_ref().and_then(head).or_else(|| report_malformed(row.as_ref())))
             .collect())
     }
 
     /// Deletes the head of a chain whose writer continues its records in another chain.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn forget_journal_head(&self, chain: ChainId) -> Result<(), StoreError> {
         use journal_heads::Column as C;
         journal_heads::Entity::delete_many()
@@ -99,6 +108,9 @@ impl Store {
     }
 
     /// Marks the lost records of a chain as reported; returns false if another instance did so before.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn claim_loss_report(&self, chain: ChainId) -> Result<bool, StoreError> {
         use journal_heads::Column as C;
         let claimed = journal_heads::Entity::update_many()
@@ -112,6 +124,9 @@ impl Store {
     }
 
     /// Stores the newest signed note of a chain; a note for a smaller size changes nothing.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn keep_signed_head(&self, origin: &str, size: u64, note: &str) -> Result<(), StoreError> {
         use signed_heads::Column as C;
         let size = i64::try_from(size).unwrap_or(i64::MAX);
@@ -131,6 +146,9 @@ impl Store {
     }
 
     /// Returns the newest signed note of each chain.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn signed_heads(&self) -> Result<Vec<String>, StoreError> {
         let rows = signed_heads::Entity::find().order_by_asc(signed_heads::Column::Origin);
         Ok(rows
@@ -154,13 +172,13 @@ fn head(row: &journal_heads::Model) -> Option<JournalHead> {
     })
 }
 
-fn tell(row: Option<&journal_heads::Model>) -> Option<JournalHead> {
+fn report_malformed(row: Option<&journal_heads::Model>) -> Option<JournalHead> {
     tracing::error!(
         shard = row.map(|row| row.shard.to_string()),
         stream = row.map(|row| row.stream.as_str()),
         issued = row.map(|row| row.issued),
-        "a row of `journal_heads` in the policy database is malformed and passed over: somebody wrote it; delete it, \
-         and records that its writer lost are found by the audit database alone"
+        "a row of `journal_heads` in the policy database is malformed and ignored: the likely cause is manual SQL; delete the \
+         row; until then, lost records of this shard are found through the audit database only"
     );
     None
 }

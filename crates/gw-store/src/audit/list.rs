@@ -141,6 +141,9 @@ pub struct AuditLog {
 
 impl AuditStore {
     /// Lists access records, newest first. Records that are still in a journal are not included.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_access_logs(
         &self,
         filter: &AccessFilter,
@@ -181,6 +184,10 @@ impl AuditStore {
     }
 
     /// Lists audit entries, newest first: those waiting in the policy store's outbox, then the sealed ones.
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn list_audit_logs(
         &self,
         policy: &Store,

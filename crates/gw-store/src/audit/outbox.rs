@@ -12,7 +12,7 @@ use crate::{
 };
 use gw_audit::{
     AdminEntry, OutboxFault, StoreId,
-    outbox::{gap_entry, nobodys_entry},
+    outbox::{gap_entry, invalid_id_entry},
 };
 use gw_types::{Entropy, Timestamp};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -135,25 +135,27 @@ impl OutboxAlarms {
         match alarm {
             OutboxAlarm::Altered(id) => tracing::error!(
                 id,
-                "an audit outbox row is changed on its way into the policy database: its mutation was refused, and \
-                 others will be; look for triggers and rules on `audit_outbox` and `policy_store`"
+                "the policy database alters rows of `audit_outbox` while they are written: the change was undone and answered \
+                 503; the likely cause is a trigger or rule: find and remove triggers and rules on `audit_outbox` and \
+                 `policy_store`"
             ),
             OutboxAlarm::Lost(id) => tracing::error!(
                 id,
-                "the audit outbox row of a committed mutation was changed or removed: the mutation stands without its \
-                 entry; look for triggers on `audit_outbox` and for who wrote to the policy database"
+                "a row of `audit_outbox` was altered or deleted after its change was committed: the change is in force without \
+                 its audit entry; the likely cause is a trigger or manual SQL: remove triggers on `audit_outbox` and find who \
+                 wrote to the policy database"
             ),
             OutboxAlarm::Undone(id) => tracing::error!(
                 id,
-                "an audit outbox row tells of a mutation that was undone: somebody copied it on its way and put it \
-                 there; it is no change that took place; look for triggers on `audit_outbox` and for who wrote to the \
-                 policy database"
+                "a row of `audit_outbox` belongs to a change that was rolled back and never took effect: the likely cause is a \
+                 trigger or manual SQL that copied the row: remove triggers on `audit_outbox` and find who wrote to the policy \
+                 database"
             ),
             OutboxAlarm::Lowered { stored, known } => tracing::error!(
                 store.last_id = stored,
                 known.last_id = known,
-                "the counter of the audit outbox stands below ids that were given out: somebody changed `policy_store` \
-                 or put an older database in its place; ids go on above"
+                "`last_outbox_id` in `policy_store` is lower than ids that are in use: the likely cause is manual SQL or a restored \
+                 older database; new ids continue above the highest known one; find who changed the policy database"
             ),
         }
     }
@@ -306,6 +308,9 @@ async fn mark(conn: &impl ConnectionTrait, sql: impl Into<String>) -> Result<Out
 
 impl Store {
     /// Returns the id of this policy store and the last id that its outbox issued.
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; any database error.
     pub async fn outbox_mark(&self) -> Result<OutboxMark, StoreError> {
         mark(
             &self.inner.pools.reader,
@@ -316,6 +321,10 @@ impl Store {
 
     /// Makes the next rows get ids above `last`. Needed after a restore from an older backup: entries with higher ids
     /// than this store knows were sealed.
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn raise_outbox_ids(&self, last: i64) -> Result<(), StoreError> {
         let tx = self.inner.pools.begin_write().await?;
         dialect::lock_epoch(&tx).await?;
@@ -326,6 +335,10 @@ impl Store {
 
     /// Returns the oldest waiting rows from an id on. Unreadable rows and rows with an invalid id are included, as
     /// entries that say so.
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn outbox(&self, from: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let waiting = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_null());
         self.outbox_rows(waiting.filter(audit_outbox::Column::Id.gte(from)).limit(limit))
@@ -333,6 +346,10 @@ impl Store {
     }
 
     /// Returns the oldest sealed rows that are still kept, with ids above `after` (at least 0).
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn kept_outbox(&self, after: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let kept = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_not_null());
         self.outbox_rows(kept.filter(audit_outbox::Column::Id.gt(after.max(0))).limit(limit))
@@ -351,7 +368,10 @@ impl Store {
         match row {
             Ok(row) => self.outbox_entry(store, row),
             Err(id) => {
-                tracing::error!(id, "an audit outbox row cannot be read: it is told as unauthenticated");
+                tracing::error!(
+                    id,
+                    "a row of `audit_outbox` is malformed: it is sealed as an entry marked `unauthenticated`; the likely cause is manual SQL: find who wrote to the policy database"
+                );
                 unreadable(store, id)
             }
         }
@@ -359,8 +379,12 @@ impl Store {
 
     /// Checks the rows that this process committed until any instance has sealed them as written: a row that is missing
     /// or has another code raises an alarm.
-    pub async fn look_after_outbox(&self) -> Result<(), StoreError> {
-        self.look_for_undone().await?;
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
+    pub async fn check_committed_rows(&self) -> Result<(), StoreError> {
+        self.check_rolled_back_rows().await?;
         let unsealed = self.inner.unsealed.rows().clone();
         let ids: Vec<i64> = unsealed.keys().copied().collect();
         for ids in ids.chunks(1000) {
@@ -398,7 +422,7 @@ impl Store {
     }
 
     /// Raises an alarm if a row exists that this process wrote and rolled back.
-    async fn look_for_undone(&self) -> Result<(), StoreError> {
+    async fn check_rolled_back_rows(&self) -> Result<(), StoreError> {
         let Some(witness) = &self.inner.config.outbox.witness else {
             return Ok(());
         };
@@ -480,6 +504,9 @@ impl Store {
     }
 
     /// Marks rows as sealed in the audit store. Rows with invalid ids are reported by then and are deleted.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn mark_outbox_sealed(&self, ids: &[i64]) -> Result<(), StoreError> {
         let (ids, nobodys): (Vec<i64>, Vec<i64>) = ids.iter().partition(|id| **id > 0);
         if !nobodys.is_empty() {
@@ -490,6 +517,9 @@ impl Store {
     }
 
     /// Marks rows as waiting again because the audit store lost their entries.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn reopen_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {
         self.set_sealed(ids, None).await
     }
@@ -506,6 +536,9 @@ impl Store {
     }
 
     /// Deletes rows that were sealed before `sealed_before` and returns their number.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn forget_outbox(&self, sealed_before: Timestamp) -> Result<u64, StoreError> {
         let sealed_before_limit = audit_outbox::Column::SealedAt.lt(sealed_before.micros());
         Ok(audit_outbox::Entity::delete_many()
@@ -604,7 +637,7 @@ fn unreadable(store: StoreId, id: i64) -> OutboxEntry {
     let id_given = u64::try_from(id).ok().filter(|id| *id > 0);
     let entry = AdminEntry {
         outbox_id: id_given,
-        ..nobodys_entry(store)
+        ..invalid_id_entry(store)
     };
     let salts = OutboxSalts {
         seed: Vec::new(),

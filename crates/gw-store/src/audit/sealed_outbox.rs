@@ -32,6 +32,9 @@ pub struct NewestMutation {
 impl AuditStore {
     /// Returns the entries sealed with these outbox ids, below the end of their chain. Unreadable entries are left out:
     /// verification reports them.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn sealed_under(
         &self,
         store: StoreId,
@@ -51,6 +54,9 @@ impl AuditStore {
     }
 
     /// Returns the outbox id in a store's newest entry that a mutation wrote or that reports a gap.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn newest_outbox_id(&self, chain: ChainId, store: StoreId) -> Result<Option<i64>, StoreError> {
         Ok(self
             .newest_mutation(chain, Some(store))
@@ -61,6 +67,9 @@ impl AuditStore {
     /// Returns the newest entry of a mutation or a gap, of one policy store or of any. The id comes from the hashed
     /// bytes, or from the column for entries that do not contain it. Forged rows do not count: their ids were never
     /// issued.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn newest_mutation(
         &self,
         chain: ChainId,
@@ -109,6 +118,9 @@ impl AuditStore {
     }
 
     /// Counts the distinct ids of a range that were sealed.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn count_sealed_ids(&self, store: StoreId, ids: &RangeInclusive<i64>) -> Result<u64, StoreError> {
         let rows = entries::Entity::find()
             .select_only()
@@ -120,6 +132,9 @@ impl AuditStore {
     }
 
     /// Returns those of the given outbox rows (id and time) that have no entry in the chain.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn missing_ids(
         &self,
         chain: ChainId,

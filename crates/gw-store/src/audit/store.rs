@@ -73,6 +73,9 @@ pub struct SealedRow {
 
 impl AuditStore {
     /// Connects. The schema may still be missing or old; see [`AuditStore::migrate`].
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
         let pools = Pools::open(&config.location, config.connections).await?;
         Ok(Self {
@@ -83,6 +86,9 @@ impl AuditStore {
     }
 
     /// Migrates the schema to the version of this build.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let tx = self.pools.begin_migration().await?;
         migration::run::<AuditMigrator>(&tx).await?;
@@ -90,27 +96,43 @@ impl AuditStore {
     }
 
     /// Fails unless the schema is exactly that of this build.
+    ///
+    /// # Errors
+    /// [`StoreError::Schema`] if the schema is older or newer than this build; any database error.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         migration::check::<AuditMigrator>(&self.pools.reader).await
     }
 
     /// Returns the schema as text, object by object.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn schema(&self) -> Result<String, StoreError> {
         Ok(self.pools.engine.describe(&self.pools.reader).await?)
     }
 
     /// Checks that the database answers.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.pools.reader.ping().await?)
     }
 
     /// Whether our database credential may change or delete entries; production refuses to run then (spec/70 rule 25).
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn may_rewrite(&self) -> Result<bool, StoreError> {
         dialect::may_rewrite(&self.pools.reader, "entries").await
     }
 
     /// Claims a chain for writing and creates it if needed. The previous holder is fenced off. Fails with
     /// [`StoreError::OtherInstance`] while another holder's lease lasts, by the database's clock if it has one.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherInstance`] if another writer holds the chain; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn claim(&self, chain: ChainId, holder: &str, life: Seconds) -> Result<Claim, StoreError> {
         let tx = self.pools.begin_write().await?;
         let now = dialect::lease_time(&tx, self.config.clock.now()).await?;
@@ -160,6 +182,10 @@ impl AuditStore {
 
     /// Renews a claim and stores the highest sequence number issued so far. Fails with [`StoreError::Fenced`] if
     /// another writer took over.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if another writer took the chain over; [`StoreError::Row`] if a stored row is malformed;
+    /// any database error.
     pub async fn renew(&self, claim: &Claim, issued: Option<u64>, life: Seconds) -> Result<(), StoreError> {
         let end = dialect::lease_time(&self.pools.writer, self.config.clock.now())
             .await?
@@ -181,6 +207,9 @@ impl AuditStore {
     }
 
     /// Returns the end of a chain's sealed part; `None` if nothing is sealed.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn head(&self, chain: ChainId) -> Result<Option<Head>, StoreError> {
         match chain_row(&self.pools.reader, chain, false).await {
             Ok(row) => head_of(&row),
@@ -191,6 +220,9 @@ impl AuditStore {
 
     /// Returns every chain. A malformed row is logged and left out, so that the other chains can be read.
     /// [`AuditStore::malformed_chains`] names it.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn chains(&self) -> Result<Vec<(ChainId, Option<Head>)>, StoreError> {
         let rows = chains::Entity::find()
             .order_by_asc(chains::Column::Stream)
@@ -202,6 +234,9 @@ impl AuditStore {
     }
 
     /// Returns the shards of malformed chain rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn malformed_chains(&self) -> Result<Vec<ShardId>, StoreError> {
         let rows = chains::Entity::find()
             .order_by_asc(chains::Column::Id)
@@ -215,6 +250,11 @@ impl AuditStore {
 
     /// Seals entries that continue the chain, all or none. Fails with [`StoreError::ChainMoved`] if the stored chain
     /// ends elsewhere, with [`StoreError::Fenced`] if another writer took over.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if another writer took the chain over; [`StoreError::ChainMoved`] if the chain does not
+    /// end where the batch begins; [`StoreError::Rule`] if the batch is out of order or holds a malformed entry;
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn insert_sealed(&self, claim: &Claim, batch: &[ToSeal]) -> Result<(), StoreError> {
         let Some((first, last)) = ends(claim.chain, batch)? else {
             return Ok(());
@@ -269,6 +309,9 @@ impl AuditStore {
 
     /// Returns the sealed entries of a chain from a sequence number on, in order. An entry with unreadable columns is
     /// included with its bytes and `columns_agree: false`.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn rows(&self, chain: ChainId, from: u64, limit: u64) -> Result<Vec<SealedRow>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let select = entries::Entity::find()
@@ -305,8 +348,8 @@ impl AuditStore {
                     tracing::error!(
                         row = id,
                         entry = seq,
-                        "a row of `entries` in the audit database is malformed: somebody changed it; `ledger-gateway \
-                         audit verify` tells its chain"
+                        "a row of `entries` in the audit database is malformed: the likely cause is manual SQL; run \
+                         `ledger-gateway audit verify` to find its chain, and restore the row from a backup"
                     );
                     let hash = Hash::try_from(hash.as_slice()).ok();
                     SealedRow {
@@ -362,14 +405,17 @@ impl AuditStore {
         for object in objects.iter().filter(|object| self.watch.is_first_report_of(object)) {
             tracing::error!(
                 object,
-                "somebody attached this to the audit database, or put it in the place of a table: it can hide entries \
-                 or keep them from being stored; find out who did, and remove it"
+                "the audit database has an object that no migration created: it can hide entries or prevent them from being \
+                 stored; find out who created it, and remove it"
             );
         }
         Ok(objects)
     }
 
     /// Returns the last entry of each organization in a chain, including pruned ones; new entries continue from them.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn org_heads(&self, chain: ChainId) -> Result<Vec<(OrgId, OrgHead)>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let newest = Query::select()
@@ -416,6 +462,10 @@ impl AuditStore {
 
     /// Stores a signed note. A stored note for the same size and era is not replaced. Fails with
     /// [`StoreError::NotKept`] unless the store returns an equivalent note afterwards.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such chain; [`StoreError::NotKept`] if the database does not return the
+    /// note; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn insert_checkpoint(&self, chain: ChainId, size: u64, note: &str) -> Result<(), StoreError> {
         let attempt = self.watch.begin_note(chain);
         let chain = chain_row(&self.pools.reader, chain, false).await?;
@@ -473,12 +523,18 @@ impl AuditStore {
     }
 
     /// Returns the highest sequence number that a writer of the chain is known to have issued (HD25).
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn issued(&self, chain: ChainId) -> Result<Option<u64>, StoreError> {
         Ok(u64::try_from(chain_row(&self.pools.reader, chain, false).await?.issued).ok())
     }
 
     /// Sets the issued numbers of a chain back to its entries: its writer continues the missing records in another
     /// chain.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn settle_issued(&self, chain: ChainId) -> Result<(), StoreError> {
         chains::Entity::update_many()
             .col_expr(chains::Column::Issued, Expr::cust("size - 1"))
@@ -490,6 +546,9 @@ impl AuditStore {
     }
 
     /// Returns the signed note of the largest size of a chain.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn last_checkpoint(&self, chain: ChainId) -> Result<Option<String>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let newest = checkpoints::Entity::find()
@@ -501,6 +560,9 @@ impl AuditStore {
     }
 
     /// Returns the signed notes of a chain, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn checkpoints(&self, chain: ChainId) -> Result<Vec<String>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let notes = checkpoints::Entity::find()
@@ -597,7 +659,8 @@ pub(super) fn intact<T>(row: &chains::Model, read: Result<T, StoreError>) -> Opt
                 row = row.id,
                 shard = %row.shard,
                 error = &error as &dyn core::error::Error,
-                "a row of `chains` in the audit database is malformed: somebody changed it; the other chains go on"
+                "a row of `chains` in the audit database is malformed, so this chain is not sealed; the other chains are: the \
+                 likely cause is manual SQL; run `ledger-gateway audit verify`, and restore the row from a backup"
             );
             None
         }

@@ -1,40 +1,12 @@
 //! RL1: a disk that becomes full and has room again. `max_page_count` makes SQLite itself return `SQLITE_FULL`.
 
 use crate::{Actor, DirectoryLock, Location, Store, StoreConfig, record::NewUser};
-use gw_types::{Clock, Entropy, ExternalId, Timestamp};
-use sea_orm::ConnectionTrait;
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use gw_types::{
+    ExternalId,
+    testing::{ManualClock, SeededEntropy},
 };
-
-#[derive(Debug)]
-struct Noon;
-
-impl Clock for Noon {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_secs(1_700_000_000)
-    }
-}
-
-#[derive(Debug, Default)]
-struct Counted(AtomicU64);
-
-impl Entropy for Counted {
-    fn fill(&self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            let word = self
-                .0
-                .fetch_add(1, Ordering::SeqCst)
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                .to_le_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
-        }
-    }
-}
+use sea_orm::ConnectionTrait;
+use std::{path::Path, sync::Arc};
 
 pub(crate) async fn open(directory: &Arc<DirectoryLock>) -> Store {
     let location = Location::Sqlite {
@@ -44,8 +16,8 @@ pub(crate) async fn open(directory: &Arc<DirectoryLock>) -> Store {
     let config = StoreConfig {
         location,
         connections: 2,
-        clock: Arc::new(Noon),
-        entropy: Arc::new(Counted::default()),
+        clock: Arc::new(ManualClock::default()),
+        entropy: Arc::new(SeededEntropy::default()),
         outbox: crate::OutboxGuard::default(),
     };
     Store::open(config).await.unwrap()

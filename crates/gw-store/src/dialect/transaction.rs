@@ -116,7 +116,7 @@ impl Transaction {
             Err(error) if error.is_unavailable() => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "a commit failed: looking whether it stands"
+                    "the connection failed during a commit; checking whether the commit succeeded"
                 );
                 return match is_kept(&reader, receipt).await {
                     Ok(true) => Ok(()),
@@ -133,14 +133,15 @@ impl Transaction {
                 pool.suspect.store(true, Ordering::Release);
                 tracing::error!(
                     ?receipt,
-                    "a commit succeeded, yet the database does not show it: the disk, or a failover"
+                    "the database confirmed a commit and does not show it: the change is answered 503; the likely cause is a failover or a \
+                     faulty disk; check the database server"
                 );
                 Err(StoreError::Unconfirmed("the database does not show the commit"))
             }
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "a commit could not be read back"
+                    "a commit was confirmed but could not be read back: the change is answered 503 and may be in force"
                 );
                 Err(StoreError::Unconfirmed("the commit could not be read back"))
             }

@@ -42,7 +42,9 @@ pub(super) async fn run(shared: Arc<Shared>, url: Secret) {
                     match tokio::time::timeout(SILENCE, connection.try_recv()).await {
                         Ok(Ok(Some(_))) => {}
                         Ok(Ok(None) | Err(_)) => {
-                            tracing::warn!("notifications from the database ended: polling until they are back");
+                            tracing::warn!(
+                                "the connection for notifications of the policy database was closed: policy is polled until it is back"
+                            );
                             break;
                         }
                         Err(_) => break,
@@ -52,11 +54,13 @@ pub(super) async fn run(shared: Arc<Shared>, url: Secret) {
                 shared.listening.store(false, Ordering::Relaxed);
             }
             Ok(Err(cause)) => {
-                tracing::warn!(error = ?cause, "no notifications from the database: polling");
+                tracing::warn!(error = ?cause, "notifications of the policy database are unavailable: policy is polled");
                 tokio::time::sleep(RETRY).await;
             }
             Err(_) => {
-                tracing::warn!("notifications do not arrive: polling");
+                tracing::warn!(
+                    "notifications of the policy database do not arrive: policy is polled; the likely cause is a connection pooler between them"
+                );
                 tokio::time::sleep(RETRY).await;
             }
         }

@@ -74,7 +74,7 @@ pub struct Feed {
 
 /// A snapshot taken for one call (HD20: never held longer), and whether it may be trusted now.
 #[derive(Clone, Debug)]
-pub struct Pinned {
+pub struct CallSnapshot {
     /// The snapshot.
     pub snapshot: Arc<Snapshot>,
     /// Whether data other than metadata may be served from it.
@@ -117,6 +117,10 @@ pub(crate) struct Shared {
 
 impl Feed {
     /// Loads all policy and keeps it current from then on.
+    ///
+    /// # Errors
+    /// [`StoreError::NotPrimary`] if the database is a replica; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn start(store: &Store, timing: FeedTiming, uptime: Arc<dyn Uptime>) -> Result<Self, StoreError> {
         let clock = FeedClock::new(Arc::clone(&store.inner.config.clock));
         let sent = uptime.now();
@@ -149,12 +153,12 @@ impl Feed {
     }
 
     /// The newest snapshot.
-    pub fn pin(&self) -> Pinned {
+    pub fn pin(&self) -> CallSnapshot {
         // The order matters: a snapshot may be newer than what was confirmed, never older.
         let confirmed = self.shared.confirmed.load(Ordering::Acquire);
         let snapshot = self.shared.current.load_full();
         let (now, stale_after) = (nanos(self.shared.uptime.now()), nanos(self.shared.timing.stale_after));
-        Pinned {
+        CallSnapshot {
             snapshot,
             fresh: rules::is_fresh(confirmed, now, stale_after),
         }
@@ -245,10 +249,10 @@ impl Shared {
                 tracing::error!(
                     ours_ahead,
                     seconds,
-                    "policy is stale: our clock and the database's are too far apart; set the wrong one, nothing but \
-                     metadata is served until they agree"
+                    "the clocks of this machine and of the policy database differ too much: only metadata is served until they \
+                     agree; correct the wrong clock"
                 );
-                self.tell(ClockJump::Apart {
+                self.notify_clock_jump(ClockJump::Apart {
                     ahead: skew.ahead,
                     by: skew.by,
                 });
@@ -259,15 +263,15 @@ impl Shared {
         if were_apart || !skew.taken_back.is_zero() {
             tracing::warn!(
                 taken_back_seconds = skew.taken_back.as_secs(),
-                "our clock and the database's agree again; decisions go by them"
+                "the clocks of this machine and of the policy database agree again; all requests are served"
             );
-            self.tell(ClockJump::Confirmed {
+            self.notify_clock_jump(ClockJump::Confirmed {
                 taken_back: skew.taken_back,
             });
         }
     }
 
-    fn tell(&self, jump: ClockJump) {
+    fn notify_clock_jump(&self, jump: ClockJump) {
         if let Some(listener) = self.on_clock_jump.0.get() {
             listener(jump);
         }

@@ -51,7 +51,10 @@ async fn run(shared: Arc<Shared>, store: Store, mut stamp: HistoryId) {
                 outage.end();
             }
             Ok(Step::Broken(why)) => {
-                tracing::warn!(why, "policy is stale until it is loaded anew");
+                tracing::warn!(
+                    why,
+                    "the policy snapshot is stale: only metadata is served until it is reloaded"
+                );
                 shared.doubt();
                 whole = true;
                 continue;
@@ -92,8 +95,7 @@ impl Outage {
         {
             self.last_logged = Some(now);
             let seconds = now.duration_since(since).as_secs();
-            tracing::warn!(error = ?cause, seconds, "the head of policy is not confirmed: the policy database does not \
-                 answer");
+            tracing::warn!(error = ?cause, seconds, "the policy epoch cannot be confirmed, so only metadata is served: the policy database does not answer; check the database server and the network");
         }
     }
 
@@ -101,7 +103,7 @@ impl Outage {
         if let Some(since) = self.since {
             tracing::info!(
                 seconds = since.elapsed().as_secs(),
-                "the head of policy is confirmed again"
+                "the policy epoch is confirmed again"
             );
         }
         *self = Self::default();

@@ -33,12 +33,18 @@ pub struct GrantSummary {
 
 impl Queries<'_> {
     /// Returns the contract at an address, in any organization.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_contract(&self, address: Address) -> Result<Option<Contract>, StoreError> {
         let query = contracts::Entity::find().filter(contracts::Column::Address.eq(row::address_text(address)));
         one(query.one(&self.conn).await?)
     }
 
     /// Returns the contracts with these ids, in any organization; unknown ids are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn contracts_by_id(&self, ids: &[ContractId]) -> Result<Vec<Contract>, StoreError> {
         let query = contracts::Entity::find().filter(contracts::Column::Id.is_in(ids.iter().map(|id| id.0)));
         all(query
@@ -49,6 +55,9 @@ impl Queries<'_> {
     }
 
     /// Lists the contracts of an organization by name, then id.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_contracts(
         &self,
         org: OrgId,
@@ -79,6 +88,9 @@ impl Queries<'_> {
     }
 
     /// Returns the groups with grants on the organization's contracts; contracts without grants are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn grant_summary(&self, org: OrgId) -> Result<Vec<GrantSummary>, StoreError> {
         let rows: Vec<(Uuid, Uuid, String)> = contract_grants::Entity::find()
             .join(
@@ -121,6 +133,9 @@ impl Queries<'_> {
     }
 
     /// Lists the grants on a contract, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_grants(&self, contract: ContractId) -> Result<Vec<Grant>, StoreError> {
         let query = contract_grants::Entity::find()
             .filter(contract_grants::Column::ContractId.eq(contract.0))
@@ -130,6 +145,9 @@ impl Queries<'_> {
     }
 
     /// Returns the grant of a group on a contract.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_grant(&self, contract: ContractId, group: GroupId) -> Result<Option<Grant>, StoreError> {
         let query = contract_grants::Entity::find()
             .filter(contract_grants::Column::ContractId.eq(contract.0))
@@ -138,6 +156,9 @@ impl Queries<'_> {
     }
 
     /// Returns reservations that still wait for the chain, oldest first; only of one transaction if given (R4).
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn open_reservations(&self, tx_hash: Option<B256>) -> Result<Vec<OpenReservation>, StoreError> {
         let open = [ReservationState::Reserved, ReservationState::Sent].map(ReservationState::as_str);
         let condition = Condition::all()
@@ -151,6 +172,9 @@ impl Queries<'_> {
     }
 
     /// Returns the newest transaction for which the organization reserved the address, whatever its outcome (K3).
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn reserving_transaction(&self, org: OrgId, address: Address) -> Result<Option<B256>, StoreError> {
         let query = reservations::Entity::find()
             .filter(reservations::Column::OrgId.eq(org.0))

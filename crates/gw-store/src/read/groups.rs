@@ -5,7 +5,7 @@ use crate::{
     StoreError,
     entity::{contract_grants, contracts, group_access, groups, memberships, org_user_records, users},
     record::{Group, GroupAccess},
-    row::{self, Place},
+    row::{self, RowRef},
 };
 use gw_policy::snapshot::MembershipState;
 use gw_types::{Address, GroupId, OrgId, Timestamp};
@@ -38,11 +38,17 @@ pub struct GroupImpact {
 
 impl Queries<'_> {
     /// Returns one group.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_group(&self, id: GroupId) -> Result<Option<Group>, StoreError> {
         one(groups::Entity::find_by_id(id.0).one(&self.conn).await?)
     }
 
     /// Returns the group with a slug within an organization.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_group_by_slug(&self, org: OrgId, slug: &str) -> Result<Option<Group>, StoreError> {
         let query = groups::Entity::find()
             .filter(groups::Column::OrgId.eq(org.0))
@@ -51,6 +57,9 @@ impl Queries<'_> {
     }
 
     /// Lists the groups of an organization by name, then id; `search` is a substring of name or slug.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_groups(
         &self,
         org: OrgId,
@@ -87,6 +96,9 @@ impl Queries<'_> {
     }
 
     /// Returns a group with its access.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_access(&self, group: GroupId) -> Result<Option<GroupWithAccess>, StoreError> {
         let Some(group) = self.find_group(group).await? else {
             return Ok(None);
@@ -96,6 +108,9 @@ impl Queries<'_> {
     }
 
     /// Whether the group has members whose membership has not ended.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn has_members(&self, id: GroupId) -> Result<bool, StoreError> {
         let of_group = memberships::Entity::find().filter(memberships::Column::GroupId.eq(id.0));
         let expiry = memberships::Column::ExpiresAt;
@@ -106,6 +121,9 @@ impl Queries<'_> {
     }
 
     /// Returns what deleting these groups would also delete, in the order of the ids; unknown ids are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn group_impact(&self, ids: &[GroupId]) -> Result<Vec<GroupImpact>, StoreError> {
         let mut impacts = Vec::with_capacity(ids.len());
         for id in ids {
@@ -129,7 +147,7 @@ impl Queries<'_> {
                 .await?;
             let contracts = contracts
                 .into_iter()
-                .map(|(id, address)| Place::new("contracts", id).parse("address", &address))
+                .map(|(id, address)| RowRef::new("contracts", id).parse("address", &address))
                 .collect::<Result<_, _>>()?;
             impacts.push(GroupImpact {
                 group,
@@ -142,6 +160,9 @@ impl Queries<'_> {
 
     /// Counts the live, unbanned memberships in the organization's org-admin groups, without the groups in `except`
     /// (spec/80 section 6 rule 7).
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn live_org_admins(&self, org: OrgId, except: &[GroupId], now: Timestamp) -> Result<u64, StoreError> {
         let banned = Query::select()
             .column(org_user_records::Column::ExternalId)

@@ -5,7 +5,7 @@ use crate::{
     StoreError,
     entity::{address_links, contract_wallet_proofs, groups, users},
     record::{Collision, Link, WalletLink, WalletProof},
-    row::{self, Place},
+    row::{self, RowRef},
 };
 use gw_types::{Address, Timestamp, UserId};
 use sea_orm::{
@@ -16,6 +16,9 @@ use uuid::Uuid;
 
 impl Queries<'_> {
     /// Lists a user's live links, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_links(&self, user: UserId) -> Result<Vec<Link>, StoreError> {
         let live = Condition::all()
             .add(address_links::Column::UserId.eq(user.0))
@@ -24,12 +27,18 @@ impl Queries<'_> {
     }
 
     /// Lists a user's links, including ended ones, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_all_links(&self, user: UserId) -> Result<Vec<Link>, StoreError> {
         self.links(Condition::all().add(address_links::Column::UserId.eq(user.0)))
             .await
     }
 
     /// Returns the link row of a user and an address, live or ended.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_link(&self, user: UserId, address: Address) -> Result<Option<Link>, StoreError> {
         let query = address_links::Entity::find()
             .filter(address_links::Column::UserId.eq(user.0))
@@ -38,6 +47,9 @@ impl Queries<'_> {
     }
 
     /// Lists addresses with live links of several users, of whom at least one is in scope; all holders are listed.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_collisions(&self, scope: &Scope) -> Result<Vec<Collision>, StoreError> {
         let shared = live_addresses()
             .group_by(address_links::Column::Address)
@@ -69,12 +81,12 @@ impl Queries<'_> {
             .await?;
         let mut collisions: Vec<Collision> = Vec::new();
         for (link, address, user, name, kind) in rows {
-            let place = Place::new("address_links", link);
+            let place = RowRef::new("address_links", link);
             let address = place.parse("address", &address)?;
-            let kind = row::link_kind(&kind).ok_or_else(|| place.bad("link_type"))?;
+            let kind = row::link_kind(&kind).ok_or_else(|| place.invalid_column("link_type"))?;
             let holder = (
                 user.into(),
-                Place::new("users", user).parse("external_id", &name)?,
+                RowRef::new("users", user).parse("external_id", &name)?,
                 kind,
             );
             match collisions.last_mut() {
@@ -89,6 +101,9 @@ impl Queries<'_> {
     }
 
     /// Lists at most `limit` live links of contract wallets last queried before `before`, least recently queried first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_unconfirmed_wallets(&self, before: Timestamp, limit: u64) -> Result<Vec<WalletLink>, StoreError> {
         let query = contract_wallet_proofs::Entity::find()
             .join(
@@ -112,14 +127,14 @@ impl Queries<'_> {
             .limit(limit);
         let rows: Vec<(Uuid, Uuid, String, String, String, String)> = query.into_tuple().all(&self.conn).await?;
         let parse_row = |(link, user, name, address, hash, signature): (Uuid, Uuid, String, String, String, String)| {
-            let place = Place::new("contract_wallet_proofs", link);
+            let place = RowRef::new("contract_wallet_proofs", link);
             Ok(WalletLink {
                 user: user.into(),
-                external_id: Place::new("users", user).parse("external_id", &name)?,
-                address: Place::new("address_links", link).parse("address", &address)?,
+                external_id: RowRef::new("users", user).parse("external_id", &name)?,
+                address: RowRef::new("address_links", link).parse("address", &address)?,
                 proof: WalletProof {
                     hash: place.parse("hash", &hash)?,
-                    signature: hex::decode(&signature).map_err(|_| place.bad("signature"))?,
+                    signature: hex::decode(&signature).map_err(|_| place.invalid_column("signature"))?,
                 },
             })
         };

@@ -4,14 +4,17 @@ use super::{Queries, all};
 use crate::{
     StoreError,
     entity::{convictions, quarantines, suspensions, watched_sends, withheld_changes},
-    record::{Conviction, Quarantine, Suspension, Watched, WithheldChange},
+    record::{Conviction, Quarantine, Suspension, WatchedSend, WithheldChange},
 };
 use gw_types::{ConvictionId, QuarantineId, SuspensionId, WithheldId};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder};
 
 impl Queries<'_> {
     /// Returns pending sends, and sends that another instance found in blocks above `number`.
-    pub async fn watched_sends(&self, number: u64) -> Result<Vec<Watched>, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn watched_sends(&self, number: u64) -> Result<Vec<WatchedSend>, StoreError> {
         let block = watched_sends::Column::BlockNumber;
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let query = watched_sends::Entity::find().filter(Condition::any().add(block.is_null()).add(block.gt(number)));
@@ -19,6 +22,9 @@ impl Queries<'_> {
     }
 
     /// Lists convicted transactions, including cleared ones, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_convictions(&self) -> Result<Vec<Conviction>, StoreError> {
         let query = convictions::Entity::find()
             .order_by_desc(convictions::Column::CreatedAt)
@@ -27,6 +33,9 @@ impl Queries<'_> {
     }
 
     /// Returns one conviction.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_conviction(&self, id: ConvictionId) -> Result<Option<Conviction>, StoreError> {
         convictions::Entity::find_by_id(id.0)
             .one(&self.conn)
@@ -36,6 +45,9 @@ impl Queries<'_> {
     }
 
     /// Lists the changes made by withheld transactions, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_withheld(&self) -> Result<Vec<WithheldChange>, StoreError> {
         let query = withheld_changes::Entity::find()
             .order_by_desc(withheld_changes::Column::CreatedAt)
@@ -44,6 +56,9 @@ impl Queries<'_> {
     }
 
     /// Returns what a withheld transaction changed in one account.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_withheld(&self, id: WithheldId) -> Result<Option<WithheldChange>, StoreError> {
         withheld_changes::Entity::find_by_id(id.0)
             .one(&self.conn)
@@ -53,6 +68,9 @@ impl Queries<'_> {
     }
 
     /// Returns one suspension.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_suspension(&self, id: SuspensionId) -> Result<Option<Suspension>, StoreError> {
         suspensions::Entity::find_by_id(id.0)
             .one(&self.conn)
@@ -62,6 +80,9 @@ impl Queries<'_> {
     }
 
     /// Returns one quarantine.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_quarantine(&self, id: QuarantineId) -> Result<Option<Quarantine>, StoreError> {
         quarantines::Entity::find_by_id(id.0)
             .one(&self.conn)
@@ -71,6 +92,9 @@ impl Queries<'_> {
     }
 
     /// Lists suspensions (people who lost the right to send), newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_suspensions(&self) -> Result<Vec<Suspension>, StoreError> {
         let query = suspensions::Entity::find()
             .order_by_desc(suspensions::Column::CreatedAt)
@@ -79,6 +103,9 @@ impl Queries<'_> {
     }
 
     /// Lists quarantined addresses, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_quarantines(&self) -> Result<Vec<Quarantine>, StoreError> {
         let query = quarantines::Entity::find()
             .order_by_desc(quarantines::Column::CreatedAt)

@@ -16,17 +16,26 @@ pub struct OrganizationFilter {
 
 impl Queries<'_> {
     /// Returns one organization.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_organization(&self, id: OrgId) -> Result<Option<Organization>, StoreError> {
         one(organizations::Entity::find_by_id(id.0).one(&self.conn).await?)
     }
 
     /// Returns the organization with a slug.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_organization_by_slug(&self, slug: &str) -> Result<Option<Organization>, StoreError> {
         let query = organizations::Entity::find().filter(organizations::Column::Slug.eq(slug));
         one(query.one(&self.conn).await?)
     }
 
     /// Lists organizations by name, then id.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_organizations(
         &self,
         filter: &OrganizationFilter,

@@ -11,12 +11,18 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 
 impl Queries<'_> {
     /// Returns the stored refresh token with a hash.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_refresh_token(&self, hash: TokenHash) -> Result<Option<RefreshToken>, StoreError> {
         let query = refresh_tokens::Entity::find().filter(refresh_tokens::Column::Hash.eq(hash.0.to_vec()));
         one(query.one(&self.conn).await?)
     }
 
     /// Lists a user's families that can still refresh, newest login first: each has one unused token.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_families(&self, user: UserId, now: Timestamp) -> Result<Vec<Family>, StoreError> {
         let query = refresh_tokens::Entity::find()
             .filter(refresh_tokens::Column::UserId.eq(user.0))
@@ -29,6 +35,9 @@ impl Queries<'_> {
     }
 
     /// Lists a user's logins that can still refresh, newest first: one row per login, even if it has several families.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_logins(&self, user: UserId, now: Timestamp) -> Result<Vec<Login>, StoreError> {
         let mut logins: Vec<Login> = Vec::new();
         for family in self.list_families(user, now).await? {
@@ -46,6 +55,9 @@ impl Queries<'_> {
     }
 
     /// Returns the family with this id, if it still has a token row.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_family(&self, family: SessionId) -> Result<Option<Family>, StoreError> {
         let query = refresh_tokens::Entity::find()
             .filter(refresh_tokens::Column::Family.eq(family.0))
@@ -54,6 +66,9 @@ impl Queries<'_> {
     }
 
     /// Returns the owner of a family.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_family_owner(&self, family: SessionId) -> Result<Option<UserId>, StoreError> {
         let query = refresh_tokens::Entity::find().filter(refresh_tokens::Column::Family.eq(family.0));
         Ok(query.one(&self.conn).await?.map(|token| token.user_id.into()))

@@ -7,6 +7,9 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 
 impl Queries<'_> {
     /// Lists a user's live URLs, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_personal_urls(&self, user: UserId, now: Timestamp) -> Result<Vec<PersonalUrl>, StoreError> {
         let query = personal_urls::Entity::find()
             .filter(personal_urls::Column::UserId.eq(user.0))

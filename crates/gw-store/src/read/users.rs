@@ -97,17 +97,26 @@ pub struct MembershipItem {
 
 impl Queries<'_> {
     /// Returns one user.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_user(&self, id: UserId) -> Result<Option<User>, StoreError> {
         one(users::Entity::find_by_id(id.0).one(&self.conn).await?)
     }
 
     /// Returns the user with an external id, case-sensitive.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_user_by_external_id(&self, name: &ExternalId) -> Result<Option<User>, StoreError> {
         let query = users::Entity::find().filter(users::Column::ExternalId.eq(name.as_str()));
         one(query.one(&self.conn).await?)
     }
 
     /// Lists users by external id, then id.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_users(&self, filter: &UserFilter, paging: Paging) -> Result<Page<UserItem>, StoreError> {
         let mut condition = Condition::all();
         match &filter.search {
@@ -163,6 +172,9 @@ impl Queries<'_> {
 
     /// Returns the organizations in which the user has an accepted live membership: their administrators have rights
     /// over the user (HD32).
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn organizations_of(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
         self.organizations_by(user, Condition::all().add(live(self.now)).add(accepted()))
             .await
@@ -170,11 +182,17 @@ impl Queries<'_> {
 
     /// Returns the organizations in which the user has a live membership, accepted or not: their administrators know
     /// the user's name.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn organizations_knowing(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
         self.organizations_by(user, live(self.now)).await
     }
 
     /// Returns the records of organizations about a person.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn org_user_records(&self, name: &ExternalId, orgs: &[OrgId]) -> Result<Vec<OrgUserRecord>, StoreError> {
         let query = org_user_records::Entity::find()
             .filter(org_user_records::Column::ExternalId.eq(name.as_str()))
@@ -199,6 +217,9 @@ impl Queries<'_> {
     }
 
     /// Lists a user's memberships within the scope, by group name.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn list_memberships(&self, user: UserId, scope: &Scope) -> Result<Vec<MembershipItem>, StoreError> {
         let condition = Condition::all()
             .add(memberships::Column::UserId.eq(user.0))
@@ -207,6 +228,9 @@ impl Queries<'_> {
     }
 
     /// Returns one membership with its group.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_membership(&self, id: MembershipId) -> Result<Option<MembershipItem>, StoreError> {
         let items = self
             .membership_items(Condition::all().add(memberships::Column::Id.eq(id.0)))
@@ -215,6 +239,9 @@ impl Queries<'_> {
     }
 
     /// Returns the membership of a user in a group.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn find_membership_of(&self, user: UserId, group: GroupId) -> Result<Option<Membership>, StoreError> {
         let query = memberships::Entity::find()
             .filter(memberships::Column::UserId.eq(user.0))

@@ -342,6 +342,9 @@ impl<'de> Deserialize<'de> for MustBeWire {
 
 impl MustBe {
     /// Reads `self` or a `0x` literal.
+    ///
+    /// # Errors
+    /// [`MustBeError`] if the text is no constraint.
     pub fn parse(text: &str) -> Result<Self, MustBeError> {
         if text == "self" {
             Ok(Self::Own)

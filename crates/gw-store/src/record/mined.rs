@@ -25,7 +25,7 @@ pub struct NewWatch {
 
 /// A watched send: pending, or found in a block recently.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchedSend {
     /// Row id.
     pub id: WatchId,
     /// Its hash, once known.

@@ -24,7 +24,7 @@ pub use contract::{
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch};
 pub use impersonation::Impersonation;
 pub use link::{Collision, Link, LinkProof, LinkResult, SenderLink, WalletLink, WalletProof};
-pub use mined::{Conviction, NewWatch, Quarantine, Suspension, Violation, Watched, WithheldChange};
+pub use mined::{Conviction, NewWatch, Quarantine, Suspension, Violation, WatchedSend, WithheldChange};
 pub use organization::{
     AccessInput, ApiKey, Group, GroupAccess, GroupPatch, NewGroup, NewOrganization, Organization, OrganizationPatch,
 };

@@ -11,7 +11,7 @@ use crate::{
         tx_visibility, users, withheld_changes,
     },
     record::{self, ReservationState},
-    row::{self, Place},
+    row::{self, RowRef},
 };
 use gw_evm::{CustomMethodNames, Method, MethodSet, abi::ContractAbi};
 use gw_policy::{
@@ -63,18 +63,33 @@ pub(super) struct LinkRow {
     revoked_at: Option<i64>,
 }
 
+/// The items of a [`SnapshotTable`] that only name things: the row and how it is selected, the key's column and field,
+/// and the variant of [`Change`] that a removed row becomes.
+macro_rules! snapshot_table {
+    ($row:ty, $select:ident, $column:ident = $field:ident, $change:ident) => {
+        type Row = $row;
+        const KEY: Self::Column = Self::Column::$column;
+
+        fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+            select.$select()
+        }
+
+        fn key(row: &Self::Row) -> Uuid {
+            row.$field
+        }
+
+        fn removal(key: Uuid) -> Change {
+            Change::$change(key.into(), None)
+        }
+    };
+}
+
 impl SnapshotTable for users::Entity {
-    type Row = UserRow;
-    const KEY: Self::Column = users::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_partial_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(UserRow, into_partial_model, Id = id, User);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let id = row.id.into();
-        let place = Place::new("users", row.id);
+        let place = RowRef::new("users", row.id);
         let external_id = place.parse("external_id", &row.external_id)?;
         let tenant = row
             .auth_tenant_id
@@ -94,20 +109,11 @@ impl SnapshotTable for users::Entity {
             }),
         ))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::User(key.into(), None)
-    }
 }
 
 impl SnapshotTable for organizations::Entity {
-    type Row = organizations::Model;
-    const KEY: Self::Column = organizations::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(organizations::Model, into_model, Id = id, Organization);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let id = row.id.into();
         let (slug, name) = (row.slug.into(), row.name.into());
@@ -121,20 +127,11 @@ impl SnapshotTable for organizations::Entity {
             }),
         ))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Organization(key.into(), None)
-    }
 }
 
 impl SnapshotTable for groups::Entity {
-    type Row = groups::Model;
-    const KEY: Self::Column = groups::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(groups::Model, into_model, Id = id, Group);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let group = Group {
             id: row.id.into(),
@@ -146,20 +143,11 @@ impl SnapshotTable for groups::Entity {
         };
         Ok(Change::Group(group.id, Some(group)))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Group(key.into(), None)
-    }
 }
 
 impl SnapshotTable for group_access::Entity {
-    type Row = group_access::Model;
-    const KEY: Self::Column = group_access::Column::GroupId;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.group_id
-    }
+    snapshot_table!(group_access::Model, into_model, GroupId = group_id, GroupAccess);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let access = record::GroupAccess::try_from(row)?;
         // G1: a group's denied methods are removed from its own allowed ones before the union; other groups may still
@@ -180,9 +168,6 @@ impl SnapshotTable for group_access::Entity {
             }),
         ))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::GroupAccess(key.into(), None)
-    }
 }
 
 /// Returns the registered methods among the names; other names are ignored.
@@ -194,42 +179,28 @@ fn method_set(names: &[String]) -> MethodSet {
 }
 
 impl SnapshotTable for memberships::Entity {
-    type Row = MembershipRow;
-    const KEY: Self::Column = memberships::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_partial_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(MembershipRow, into_partial_model, Id = id, Membership);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let membership = Membership {
             id: row.id.into(),
             user: row.user_id.into(),
             group: row.group_id.into(),
             expires_at: row.expires_at.map(Timestamp::from_micros),
-            state: row::membership_state(&row.state).ok_or_else(|| Place::new("memberships", row.id).bad("state"))?,
+            state: row::membership_state(&row.state)
+                .ok_or_else(|| RowRef::new("memberships", row.id).invalid_column("state"))?,
             since: Timestamp::from_micros(row.accepted_at.unwrap_or(row.created_at)),
         };
         Ok(Change::Membership(membership.id, Some(membership)))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Membership(key.into(), None)
-    }
 }
 
 impl SnapshotTable for org_user_records::Entity {
-    type Row = org_user_records::Model;
-    const KEY: Self::Column = org_user_records::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(org_user_records::Model, into_model, Id = id, OrgUserRecord);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let (id, org) = (row.id.into(), row.org_id.into());
-        let external_id = Place::new("org_user_records", row.id).parse("external_id", &row.external_id)?;
+        let external_id = RowRef::new("org_user_records", row.id).parse("external_id", &row.external_id)?;
         let (kyc, banned) = (row.kyc, row.banned);
         Ok(Change::OrgUserRecord(
             id,
@@ -242,20 +213,11 @@ impl SnapshotTable for org_user_records::Entity {
             }),
         ))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::OrgUserRecord(key.into(), None)
-    }
 }
 
 impl SnapshotTable for contracts::Entity {
-    type Row = contracts::Model;
-    const KEY: Self::Column = contracts::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(contracts::Model, into_model, Id = id, Contract);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let row = record::Contract::try_from(row)?;
         let contract = Contract {
@@ -277,9 +239,6 @@ impl SnapshotTable for contracts::Entity {
         };
         Ok(Change::Contract(contract.id, Some(contract)))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Contract(key.into(), None)
-    }
 }
 
 /// Returns the built-in ABI that `metadata.token_type` names (K1).
@@ -291,40 +250,25 @@ fn built_in_abi(metadata: &record::JsonObject) -> Option<Arc<ContractAbi>> {
 }
 
 impl SnapshotTable for retired_contracts::Entity {
-    type Row = retired_contracts::Model;
-    const KEY: Self::Column = retired_contracts::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(retired_contracts::Model, into_model, Id = id, RetiredContract);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let retired = RetiredContract {
             id: row.id.into(),
-            address: Place::new("retired_contracts", row.id).parse("address", &row.address)?,
+            address: RowRef::new("retired_contracts", row.id).parse("address", &row.address)?,
             org: row.org_id.into(),
             since: Timestamp::from_micros(row.since),
             retired_at: Timestamp::from_micros(row.retired_at),
         };
         Ok(Change::RetiredContract(retired.id, Some(retired)))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::RetiredContract(key.into(), None)
-    }
 }
 
 impl SnapshotTable for past_contracts::Entity {
-    type Row = past_contracts::Model;
-    const KEY: Self::Column = past_contracts::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(past_contracts::Model, into_model, Id = id, PastContract);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let place = Place::new("past_contracts", row.id);
+        let place = RowRef::new("past_contracts", row.id);
         let id = row.id.into();
         let grants: Vec<record::PastGrant> = place.json("grants", row.grants)?;
         let grant = |grant: record::PastGrant| {
@@ -369,20 +313,11 @@ impl SnapshotTable for past_contracts::Entity {
             }),
         ))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::PastContract(key.into(), None)
-    }
 }
 
 impl SnapshotTable for contract_grants::Entity {
-    type Row = contract_grants::Model;
-    const KEY: Self::Column = contract_grants::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(contract_grants::Model, into_model, Id = id, Grant);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let grant = record::Grant::try_from(row)?;
         let grant = ContractGrant {
@@ -396,9 +331,6 @@ impl SnapshotTable for contract_grants::Entity {
             events: events(grant.event_rules),
         };
         Ok(Change::Grant(grant.id, Some(grant)))
-    }
-    fn removal(key: Uuid) -> Change {
-        Change::Grant(key.into(), None)
     }
 }
 
@@ -441,21 +373,15 @@ fn param_rules(rules: &[record::ParamRule]) -> Vec<ParamRule> {
 }
 
 impl SnapshotTable for address_links::Entity {
-    type Row = LinkRow;
-    const KEY: Self::Column = address_links::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_partial_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(LinkRow, into_partial_model, Id = id, Link);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let place = Place::new("address_links", row.id);
+        let place = RowRef::new("address_links", row.id);
         let link = AddressLink {
             id: row.id.into(),
             user: row.user_id.into(),
             address: place.parse("address", &row.address)?,
-            kind: row::link_kind(&row.link_type).ok_or_else(|| place.bad("link_type"))?,
+            kind: row::link_kind(&row.link_type).ok_or_else(|| place.invalid_column("link_type"))?,
             contract_wallet: row.contract_wallet,
             verified_at: Timestamp::from_micros(row.verified_at),
         };
@@ -464,41 +390,23 @@ impl SnapshotTable for address_links::Entity {
             Some(_) => Change::LinkEnded(link.id, link.address),
         })
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Link(key.into(), None)
-    }
 }
 
 /// In the snapshot, a link deleted with its account is an ended link.
 impl SnapshotTable for former_links::Entity {
-    type Row = former_links::Model;
-    const KEY: Self::Column = former_links::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(former_links::Model, into_model, Id = id, Link);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let address = Place::new("former_links", row.id).parse("address", &row.address)?;
+        let address = RowRef::new("former_links", row.id).parse("address", &row.address)?;
         Ok(Change::LinkEnded(row.id.into(), address))
-    }
-    fn removal(key: Uuid) -> Change {
-        Change::Link(key.into(), None)
     }
 }
 
 impl SnapshotTable for directory_tenants::Entity {
-    type Row = directory_tenants::Model;
-    const KEY: Self::Column = directory_tenants::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(directory_tenants::Model, into_model, Id = id, Tenant);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let tenant = Place::new("directory_tenants", row.id).parse("tenant_id", &row.tenant_id)?;
+        let tenant = RowRef::new("directory_tenants", row.id).parse("tenant_id", &row.tenant_id)?;
         let tenant = AllowedTenant {
             id: row.id.into(),
             tenant,
@@ -506,20 +414,11 @@ impl SnapshotTable for directory_tenants::Entity {
         };
         Ok(Change::Tenant(tenant.id, Some(tenant)))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Tenant(key.into(), None)
-    }
 }
 
 impl SnapshotTable for personal_urls::Entity {
-    type Row = personal_urls::Model;
-    const KEY: Self::Column = personal_urls::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(personal_urls::Model, into_model, Id = id, PersonalUrl);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let record::PersonalUrl {
             id,
@@ -542,23 +441,14 @@ impl SnapshotTable for personal_urls::Entity {
         };
         Ok(Change::PersonalUrl(id, Some(url)))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::PersonalUrl(key.into(), None)
-    }
 }
 
 impl SnapshotTable for reservations::Entity {
-    type Row = reservations::Model;
-    const KEY: Self::Column = reservations::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(reservations::Model, into_model, Id = id, Reservation);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let place = Place::new("reservations", row.id);
-        let state = ReservationState::parse(&row.state).ok_or_else(|| place.bad("state"))?;
+        let place = RowRef::new("reservations", row.id);
+        let state = ReservationState::parse(&row.state).ok_or_else(|| place.invalid_column("state"))?;
         let reservation = Reservation {
             id: row.id.into(),
             address: place.parse("address", &row.address)?,
@@ -571,22 +461,13 @@ impl SnapshotTable for reservations::Entity {
             state.is_open().then_some(reservation),
         ))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Reservation(key.into(), None)
-    }
 }
 
 impl SnapshotTable for tx_visibility::Entity {
-    type Row = tx_visibility::Model;
-    const KEY: Self::Column = tx_visibility::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(tx_visibility::Model, into_model, Id = id, Visibility);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let place = Place::new("tx_visibility", row.id);
+        let place = RowRef::new("tx_visibility", row.id);
         let visibility = TxVisibility {
             id: row.id.into(),
             tx_hash: place.parse("tx_hash", &row.tx_hash)?,
@@ -596,42 +477,24 @@ impl SnapshotTable for tx_visibility::Entity {
         };
         Ok(Change::Visibility(visibility.id, Some(visibility)))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Visibility(key.into(), None)
-    }
 }
 
 impl SnapshotTable for suspensions::Entity {
-    type Row = suspensions::Model;
-    const KEY: Self::Column = suspensions::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(suspensions::Model, into_model, Id = id, Suspension);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let external_id = Place::new("suspensions", row.id).parse("external_id", &row.external_id)?;
+        let external_id = RowRef::new("suspensions", row.id).parse("external_id", &row.external_id)?;
         let suspension = Suspension {
             id: row.id.into(),
             external_id,
         };
         Ok(Change::Suspension(suspension.id, Some(suspension)))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Suspension(key.into(), None)
-    }
 }
 
 impl SnapshotTable for quarantines::Entity {
-    type Row = quarantines::Model;
-    const KEY: Self::Column = quarantines::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(quarantines::Model, into_model, Id = id, Quarantine);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let record::Quarantine { id, address, side, .. } = row.try_into()?;
         let closed_to = side.map_or(ClosedTo::Everybody, |(sender, orgs)| {
@@ -639,20 +502,11 @@ impl SnapshotTable for quarantines::Entity {
         });
         Ok(Change::Quarantine(id, Some(Quarantine { id, address, closed_to })))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Quarantine(key.into(), None)
-    }
 }
 
 impl SnapshotTable for convictions::Entity {
-    type Row = convictions::Model;
-    const KEY: Self::Column = convictions::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(convictions::Model, into_model, Id = id, Conviction);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let record::Conviction {
             id,
@@ -674,20 +528,11 @@ impl SnapshotTable for convictions::Entity {
         };
         Ok(Change::Conviction(id, cleared_at.is_none().then_some(conviction)))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Conviction(key.into(), None)
-    }
 }
 
 impl SnapshotTable for withheld_changes::Entity {
-    type Row = withheld_changes::Model;
-    const KEY: Self::Column = withheld_changes::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(withheld_changes::Model, into_model, Id = id, Withheld);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let record::WithheldChange {
             id,
@@ -710,20 +555,11 @@ impl SnapshotTable for withheld_changes::Entity {
             }),
         ))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Withheld(key.into(), None)
-    }
 }
 
 impl SnapshotTable for revocations::Entity {
-    type Row = revocations::Model;
-    const KEY: Self::Column = revocations::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(revocations::Model, into_model, Id = id, Revocation);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let id = row.id.into();
         Ok(Change::Revocation(
@@ -734,20 +570,11 @@ impl SnapshotTable for revocations::Entity {
             }),
         ))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::Revocation(key.into(), None)
-    }
 }
 
 impl SnapshotTable for shared_infrastructure::Entity {
-    type Row = shared_infrastructure::Model;
-    const KEY: Self::Column = shared_infrastructure::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(shared_infrastructure::Model, into_model, Id = id, SharedInfra);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let row = record::SharedInfra::try_from(row)?;
         let pin = row.codehash.map(|code| CodePin {
@@ -765,38 +592,20 @@ impl SnapshotTable for shared_infrastructure::Entity {
             }),
         ))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::SharedInfra(key.into(), None)
-    }
 }
 
 impl SnapshotTable for approved_code::Entity {
-    type Row = approved_code::Model;
-    const KEY: Self::Column = approved_code::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(approved_code::Model, into_model, Id = id, ApprovedCode);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let record::ApprovedCode { id, hash, size, .. } = row.try_into()?;
         Ok(Change::ApprovedCode(id, Some(ApprovedCode { id, hash, size })))
     }
-    fn removal(key: Uuid) -> Change {
-        Change::ApprovedCode(key.into(), None)
-    }
 }
 
 impl SnapshotTable for system_toggles::Entity {
-    type Row = system_toggles::Model;
-    const KEY: Self::Column = system_toggles::Column::Id;
-    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
-        select.into_model()
-    }
-    fn key(row: &Self::Row) -> Uuid {
-        row.id
-    }
+    snapshot_table!(system_toggles::Model, into_model, Id = id, Toggle);
+
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let (id, until) = (row.id.into(), Timestamp::from_micros(row.expires_at));
         Ok(Change::Toggle(
@@ -807,8 +616,5 @@ impl SnapshotTable for system_toggles::Entity {
                 until,
             }),
         ))
-    }
-    fn removal(key: Uuid) -> Change {
-        Change::Toggle(key.into(), None)
     }
 }

@@ -16,6 +16,10 @@ use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, Into
 
 impl Tx {
     /// Tags a contract as shared infrastructure.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the address is tagged already; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn create_shared_infra(
         &mut self,
         address: Address,
@@ -38,6 +42,10 @@ impl Tx {
     }
 
     /// Replaces the description of a shared contract. A voided tag becomes effective again only with a new pin.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such shared contract; [`StoreError::Row`] if a stored row is malformed;
+    /// any database error.
     pub async fn update_shared_infra(
         &mut self,
         address: Address,
@@ -59,6 +67,10 @@ impl Tx {
     }
 
     /// Pins a shared contract to the code that is on the chain now.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such shared contract; [`StoreError::Row`] if a stored row is malformed;
+    /// any database error.
     pub async fn pin_shared_infra(
         &mut self,
         address: Address,
@@ -76,6 +88,10 @@ impl Tx {
 
     /// Voids a shared contract's pin because other code was found there. Does nothing if the pin is already voided,
     /// absent, or equal to `current_codehash`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such shared contract; [`StoreError::Row`] if a stored row is malformed;
+    /// any database error.
     pub async fn void_shared_infra_pin(&mut self, address: Address, current_codehash: B256) -> Result<(), StoreError> {
         let row = self.shared_row(address).await?;
         let before = SharedInfra::try_from(row.clone())?;
@@ -88,6 +104,10 @@ impl Tx {
     }
 
     /// Removes the tag of a contract.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such shared contract; [`StoreError::Row`] if a stored row is malformed;
+    /// any database error.
     pub async fn delete_shared_infra(&mut self, address: Address) -> Result<SharedInfra, StoreError> {
         let row = self.shared_row(address).await?;
         let before = SharedInfra::try_from(row.clone())?;
@@ -97,6 +117,10 @@ impl Tx {
     }
 
     /// Approves creation code with this keccak256 and length in bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the code is approved already; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn approve_code(&mut self, hash: B256, size: u32, name: String) -> Result<ApprovedCode, StoreError> {
         let row = approved_code::ActiveModel {
             id: Set(self.new_id()),
@@ -112,6 +136,10 @@ impl Tx {
     }
 
     /// Withdraws an approval: existing contracts stay, and no new ones are created from the code.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the code is not approved; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn withdraw_approval(&mut self, hash: B256) -> Result<ApprovedCode, StoreError> {
         let query = approved_code::Entity::find().filter(approved_code::Column::CodeHash.eq(hash.to_string()));
         let row = query
@@ -125,6 +153,9 @@ impl Tx {
     }
 
     /// Sets a toggle until a time.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn set_toggle(
         &mut self,
         toggle: SystemToggle,
@@ -153,6 +184,9 @@ impl Tx {
     }
 
     /// Removes all overrides: the configuration decides again.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn clear_toggles(&mut self, reason: &str) -> Result<usize, StoreError> {
         let rows = system_toggles::Entity::find().all(&self.db).await?;
         let count = rows.len();

@@ -236,27 +236,42 @@ impl<T: Audited> Audited for WithReason<'_, T> {
     }
 }
 
+/// The items of an [`Audited`] record that name it: its kind, the field with its id, and the field with its display name
+/// or its address, if it has one.
+macro_rules! identify {
+    (@ $resource:ident, $id:ident, $self:ident, $name:expr) => {
+        const RESOURCE: ResourceType = ResourceType::$resource;
+
+        fn resource_id(&$self) -> String {
+            $self.$id.to_string()
+        }
+
+        fn resource_name(&$self) -> String {
+            $name
+        }
+    };
+    ($resource:ident, $id:ident) => {
+        identify!(@ $resource, $id, self, String::new());
+    };
+    ($resource:ident, $id:ident, $name:ident) => {
+        identify!(@ $resource, $id, self, self.$name.to_string());
+    };
+    ($resource:ident, $id:ident, address $address:ident) => {
+        identify!(@ $resource, $id, self, row::address_text(self.$address));
+    };
+}
+
 impl Audited for Organization {
-    const RESOURCE: ResourceType = ResourceType::Organization;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        self.name.clone()
-    }
+    identify!(Organization, id, name);
+
     fn image(&self) -> Value {
         json!({ "slug": self.slug, "name": self.name, "settings": self.settings })
     }
 }
 
 impl Audited for Group {
-    const RESOURCE: ResourceType = ResourceType::Group;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        self.name.clone()
-    }
+    identify!(Group, id, name);
+
     fn image(&self) -> Value {
         json!({
             "slug": self.slug,
@@ -270,13 +285,8 @@ impl Audited for Group {
 }
 
 impl Audited for GroupAccess {
-    const RESOURCE: ResourceType = ResourceType::Access;
-    fn resource_id(&self) -> String {
-        self.group.to_string()
-    }
-    fn resource_name(&self) -> String {
-        String::new()
-    }
+    identify!(Access, group);
+
     fn image(&self) -> Value {
         json!({
             "allowed_methods": self.allowed_methods,
@@ -306,26 +316,16 @@ pub(crate) struct OrgUserChange<'a> {
 }
 
 impl Audited for Impersonation {
-    const RESOURCE: ResourceType = ResourceType::User;
-    fn resource_id(&self) -> String {
-        self.user.to_string()
-    }
-    fn resource_name(&self) -> String {
-        self.external_id.as_str().to_owned()
-    }
+    identify!(User, user, external_id);
+
     fn image(&self) -> Value {
         json!({ "impersonation": self.way, "what": self.what, "params_digest": self.params_digest })
     }
 }
 
 impl Audited for User {
-    const RESOURCE: ResourceType = ResourceType::User;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        self.external_id.as_str().to_owned()
-    }
+    identify!(User, id, external_id);
+
     fn image(&self) -> Value {
         json!({
             "external_id": self.external_id,
@@ -359,13 +359,8 @@ impl Audited for OrgUserChange<'_> {
 }
 
 impl Audited for Membership {
-    const RESOURCE: ResourceType = ResourceType::Membership;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        String::new()
-    }
+    identify!(Membership, id);
+
     fn image(&self) -> Value {
         json!({
             "user_id": self.user,
@@ -379,13 +374,8 @@ impl Audited for Membership {
 }
 
 impl Audited for Contract {
-    const RESOURCE: ResourceType = ResourceType::Contract;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        self.name.clone()
-    }
+    identify!(Contract, id, name);
+
     fn image(&self) -> Value {
         json!({
             "address": row::address_text(self.address),
@@ -403,13 +393,8 @@ impl Audited for Contract {
 }
 
 impl Audited for Grant {
-    const RESOURCE: ResourceType = ResourceType::Grant;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        String::new()
-    }
+    identify!(Grant, id);
+
     fn image(&self) -> Value {
         json!({
             "contract_id": self.contract,
@@ -422,13 +407,8 @@ impl Audited for Grant {
 }
 
 impl Audited for AllowedTenant {
-    const RESOURCE: ResourceType = ResourceType::DirectoryTenant;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        self.label.clone()
-    }
+    identify!(DirectoryTenant, id, label);
+
     fn image(&self) -> Value {
         json!({
             "tenant_id": self.tenant,
@@ -460,26 +440,16 @@ impl Audited for TenantRemoval {
 }
 
 impl Audited for ApprovedCode {
-    const RESOURCE: ResourceType = ResourceType::ApprovedCode;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        self.name.clone()
-    }
+    identify!(ApprovedCode, id, name);
+
     fn image(&self) -> Value {
         json!({"hash": self.hash, "size": self.size, "name": self.name})
     }
 }
 
 impl Audited for SharedInfra {
-    const RESOURCE: ResourceType = ResourceType::SharedInfrastructure;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        self.name.clone()
-    }
+    identify!(SharedInfrastructure, id, name);
+
     fn image(&self) -> Value {
         json!({
             "address": row::address_text(self.address),
@@ -516,13 +486,8 @@ impl Audited for ToggleUpdate {
 
 /// The image omits the secret and its hash.
 impl Audited for PersonalUrl {
-    const RESOURCE: ResourceType = ResourceType::RpcUrl;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        self.name.clone()
-    }
+    identify!(RpcUrl, id, name);
+
     fn image(&self) -> Value {
         let contracts = if let UrlReach::Contracts(contracts) = &self.reach {
             &**contracts
@@ -542,13 +507,8 @@ impl Audited for PersonalUrl {
 
 /// A link is audited as part of its user.
 impl Audited for Link {
-    const RESOURCE: ResourceType = ResourceType::User;
-    fn resource_id(&self) -> String {
-        self.user.to_string()
-    }
-    fn resource_name(&self) -> String {
-        row::address_text(self.address)
-    }
+    identify!(User, user, address address);
+
     fn image(&self) -> Value {
         json!({
             "address": row::address_text(self.address),
@@ -560,13 +520,8 @@ impl Audited for Link {
 }
 
 impl Audited for OpenReservation {
-    const RESOURCE: ResourceType = ResourceType::PreregisteredAddress;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        row::address_text(self.address)
-    }
+    identify!(PreregisteredAddress, id, address address);
+
     fn image(&self) -> Value {
         json!({
             "address": row::address_text(self.address),
@@ -580,13 +535,8 @@ impl Audited for OpenReservation {
 }
 
 impl Audited for Conviction {
-    const RESOURCE: ResourceType = ResourceType::Conviction;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        self.tx_hash.to_string()
-    }
+    identify!(Conviction, id, tx_hash);
+
     fn image(&self) -> Value {
         json!({
             "tx_hash": self.tx_hash,
@@ -599,13 +549,8 @@ impl Audited for Conviction {
 }
 
 impl Audited for Suspension {
-    const RESOURCE: ResourceType = ResourceType::Suspension;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        String::new()
-    }
+    identify!(Suspension, id);
+
     fn image(&self) -> Value {
         // HD40: omits the reason, which would reveal to the sending organization what the transaction did.
         json!({ "external_id": self.external_id, "tx_hash": self.tx_hash, "block_hash": self.block_hash })
@@ -613,13 +558,8 @@ impl Audited for Suspension {
 }
 
 impl Audited for Quarantine {
-    const RESOURCE: ResourceType = ResourceType::Quarantine;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        row::address_text(self.address)
-    }
+    identify!(Quarantine, id, address address);
+
     fn image(&self) -> Value {
         json!({
             "address": row::address_text(self.address),
@@ -632,26 +572,16 @@ impl Audited for Quarantine {
 }
 
 impl Audited for WithheldChange {
-    const RESOURCE: ResourceType = ResourceType::Quarantine;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        row::address_text(self.address)
-    }
+    identify!(Quarantine, id, address address);
+
     fn image(&self) -> Value {
         json!({ "address": row::address_text(self.address), "conviction": self.conviction })
     }
 }
 
 impl Audited for PendingLogin {
-    const RESOURCE: ResourceType = ResourceType::Session;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        String::new()
-    }
+    identify!(Session, id);
+
     fn image(&self) -> Value {
         json!({ "opened_at": self.opened_at, "completed": self.completed })
     }
@@ -687,13 +617,8 @@ impl Audited for ForApplication<'_> {
 }
 
 impl Audited for Family {
-    const RESOURCE: ResourceType = ResourceType::Session;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        String::new()
-    }
+    identify!(Session, id);
+
     fn image(&self) -> Value {
         json!({ "user_id": self.user, "amr": self.amr, "started": self.started, "expires_at": self.expires_at })
     }

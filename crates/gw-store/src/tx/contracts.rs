@@ -20,6 +20,11 @@ impl Tx {
     /// Registers a contract. If its previous registration was deleted, only the same organization may register it
     /// again, unless `takes_over_retired` is set (HD27). If another organization had it before, it belongs to the new
     /// one only from the given block on (HD41).
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the address is registered, or was by another organization and `takes_over_retired`
+    /// is unset; [`StoreError::Rule`] if the first block is missing, or the organization does not exist;
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn create_contract(&mut self, new: NewContract) -> Result<Contract, StoreError> {
         let retired = self.retired_row(new.address).await?;
         if retired
@@ -54,6 +59,10 @@ impl Tx {
     }
 
     /// Changes a contract: name, metadata, ABI, flags.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such contract; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn update_contract(&mut self, id: ContractId, patch: ContractPatch) -> Result<Contract, StoreError> {
         let row = self.contract_row(id).await?;
         let before = Contract::try_from(row.clone())?;
@@ -84,6 +93,10 @@ impl Tx {
 
     /// Deletes a contract with its grants. Policy decisions still treat its organization as owner (HD27), and logs up
     /// to `last_block` stay visible to its former grant holders (HD41); without `last_block`, to nobody.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such contract; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn delete_contract(&mut self, id: ContractId, last_block: Option<u64>) -> Result<Contract, StoreError> {
         let grants = contract_grants::Entity::find().filter(contract_grants::Column::ContractId.eq(id.0));
         let grants = grants.order_by_asc(contract_grants::Column::Id).all(&self.db).await?;
@@ -210,6 +223,11 @@ impl Tx {
     }
 
     /// Grants a group rights on a contract; both must be of one organization.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the contract or the group does not exist; [`StoreError::Rule`] if they belong to
+    /// different organizations; [`StoreError::Conflict`] if the group has a grant on the contract; [`StoreError::Row`]
+    /// if a stored row is malformed; any database error.
     pub async fn create_grant(&mut self, new: NewGrant) -> Result<Grant, StoreError> {
         let org = OrgId::from(self.contract_row(new.contract).await?.org_id);
         if OrgId::from(self.group_row(new.group).await?.org_id) != org {
@@ -231,6 +249,10 @@ impl Tx {
     }
 
     /// Changes a grant.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the contract does not exist or the group has no grant on it; [`StoreError::Row`] if
+    /// a stored row is malformed; any database error.
     pub async fn update_grant(
         &mut self,
         contract: ContractId,
@@ -257,6 +279,10 @@ impl Tx {
     }
 
     /// Deletes a grant.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the contract does not exist or the group has no grant on it; [`StoreError::Row`] if
+    /// a stored row is malformed; any database error.
     pub async fn delete_grant(&mut self, contract: ContractId, group: GroupId) -> Result<Grant, StoreError> {
         let org = OrgId::from(self.contract_row(contract).await?.org_id);
         let row = self.grant_row(contract, group).await?;

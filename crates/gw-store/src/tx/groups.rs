@@ -15,6 +15,11 @@ use sea_orm::{
 
 impl Tx {
     /// Creates a group.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the slug or the name is taken in the organization; [`StoreError::Rule`] if the
+    /// organization does not exist or the flags contradict each other (A5); [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn create_group(&mut self, new: NewGroup) -> Result<Group, StoreError> {
         let row = groups::ActiveModel {
             id: Set(self.new_id()),
@@ -37,6 +42,11 @@ impl Tx {
     }
 
     /// Changes a group; system groups are immutable.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such group; [`StoreError::Immutable`] for a system group;
+    /// [`StoreError::Conflict`] if the name is taken; [`StoreError::Rule`] if the flags contradict each other (A5);
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn update_group(&mut self, id: GroupId, patch: GroupPatch) -> Result<Group, StoreError> {
         let row = self.mutable_group(id).await?;
         let before = Group::try_from(row.clone())?;
@@ -61,6 +71,10 @@ impl Tx {
     }
 
     /// Deletes a group with its memberships, access and grants; system groups are immutable.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such group; [`StoreError::Immutable`] for a system group;
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn delete_group(&mut self, id: GroupId) -> Result<Group, StoreError> {
         let row = self.mutable_group(id).await?;
         let before = Group::try_from(row.clone())?;
@@ -72,6 +86,10 @@ impl Tx {
     }
 
     /// Replaces a group's access, also of a system group (then the caller is a super admin).
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such group; [`StoreError::Rule`] if a method is unknown;
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn set_access(&mut self, group: GroupId, input: AccessInput) -> Result<GroupAccess, StoreError> {
         let owner = Group::try_from(self.group_row(group).await?)?;
         let methods = canonical(&input.allowed_methods, &input.extras)?;

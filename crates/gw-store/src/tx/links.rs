@@ -46,6 +46,11 @@ impl Tx {
     /// registered (HD27). Exceptions: a registered contract may be linked by its own confirmation if the proof names
     /// its organization; and a proof by key for an address whose registration was deleted shows that it never was a
     /// contract.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user; [`StoreError::LinkRevoked`] if an administrator revoked the
+    /// link; [`StoreError::Rule`] if the address is a contract and the proof is not one of a contract wallet, or it is
+    /// registered or reserved; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn link_address(
         &mut self,
         user: UserId,
@@ -171,6 +176,9 @@ impl Tx {
     }
 
     /// Records that a contract wallet confirmed again.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user has no live link to the address; any database error.
     pub async fn confirm_wallet_link(&mut self, user: UserId, address: Address) -> Result<(), StoreError> {
         let link = self.live_link_row(user, address).await?;
         contract_wallet_proofs::Entity::update_many()
@@ -185,6 +193,10 @@ impl Tx {
     }
 
     /// Ends a link whose contract wallet no longer confirms (HD10). Its owner may prove it again.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user has no live link to the address; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn end_wallet_link(&mut self, user: UserId, address: Address) -> Result<Link, StoreError> {
         self.end_link(
             user,
@@ -197,6 +209,10 @@ impl Tx {
 
     /// Links the recovered sender of an accepted raw transaction, unless another user proved the address, its owner
     /// ended the link, or an administrator revoked it within the last 30 days (LK-7, W6).
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn link_sender(&mut self, user: UserId, sender: Address) -> Result<SenderLink, StoreError> {
         let stored = self.link_row(user, sender).await?;
         if let Some(row) = &stored {
@@ -235,16 +251,28 @@ impl Tx {
     }
 
     /// Ends the user's own link.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user has no live link to the address; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn unlink_address(&mut self, user: UserId, address: Address) -> Result<Link, StoreError> {
         self.end_link(user, address, false, "").await
     }
 
     /// Ends a link as administrator; the audit entry contains the reason.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user has no live link to the address; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn revoke_link(&mut self, user: UserId, address: Address, reason: &str) -> Result<Link, StoreError> {
         self.end_link(user, address, true, reason).await
     }
 
     /// Stores the ENS name of a linked address.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user has no live link to the address; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn set_ens_name(
         &mut self,
         user: UserId,

@@ -23,6 +23,9 @@ impl Tx {
     /// Withholds a transaction and its state changes, and suspends its sender if the finding says so. An existing
     /// finding for the same transaction in the same block stays unchanged, cleared or not: each instance evaluates
     /// blocks by itself.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn record_finding(&mut self, finding: &Violation) -> Result<(), StoreError> {
         let Some(conviction) = self.convict(finding).await? else {
             return Ok(());
@@ -122,6 +125,9 @@ impl Tx {
 
     /// Deletes withheld changes of a transaction that left the chain, or violates nothing where it is mined now.
     /// Changes in block `but_in` stay.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn forget_changes(&mut self, tx_hash: B256, but_in: Option<B256>) -> Result<(), StoreError> {
         let mut query = convictions::Entity::find().filter(convictions::Column::TxHash.eq(tx_hash.to_string()));
         if let Some(block) = but_in {
@@ -195,6 +201,9 @@ impl Tx {
     }
 
     /// Records the block in which sends were found, and their transaction if known.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn settle_watched(
         &mut self,
         ids: &[WatchId],
@@ -215,6 +224,9 @@ impl Tx {
     }
 
     /// Marks sends as pending again: their block left the chain.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn await_again(&mut self, ids: &[WatchId]) -> Result<(), StoreError> {
         watched_sends::Entity::update_many()
             .col_expr(watched_sends::Column::BlockNumber, Expr::value(Option::<i64>::None))
@@ -227,6 +239,10 @@ impl Tx {
     /// Clears a conviction: the transaction and its changes become visible by the ordinary rules, and contracts it
     /// created belong to its organization from now on (HD27). The sender stays suspended until the suspension is
     /// cleared. The audit entry belongs to `org`, the organization of the clearing administrator, if any.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such conviction or it is cleared; the errors of [`Tx::settle_mined`];
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn clear_conviction(
         &mut self,
         id: ConvictionId,
@@ -296,6 +312,10 @@ impl Tx {
 
     /// Makes the change of one account by a withheld transaction visible again, for the organization of the contract
     /// there.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such withheld change; [`StoreError::Row`] if a stored row is malformed;
+    /// any database error.
     pub async fn release_change(&mut self, id: WithheldId, reason: &str) -> Result<(), StoreError> {
         let row = withheld_changes::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Quarantine))?;
@@ -314,6 +334,10 @@ impl Tx {
     }
 
     /// Ends one suspension: the person may send again if no other one is in force.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such suspension; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn clear_suspension(&mut self, id: SuspensionId, reason: &str) -> Result<(), StoreError> {
         let row = suspensions::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Suspension))?;
@@ -332,6 +356,10 @@ impl Tx {
     }
 
     /// Removes one quarantine of an address; others stay in force.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such quarantine; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn clear_quarantine(&mut self, id: QuarantineId, reason: &str) -> Result<(), StoreError> {
         let row = quarantines::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Quarantine))?;

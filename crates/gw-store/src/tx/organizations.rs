@@ -14,6 +14,10 @@ use serde_json::Value;
 
 impl Tx {
     /// Creates an organization.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the slug is taken; [`StoreError::Row`] if a stored row is malformed; any database
+    /// error.
     pub async fn create_organization(&mut self, new: NewOrganization) -> Result<Organization, StoreError> {
         let row = organizations::ActiveModel {
             id: Set(self.new_id()),
@@ -30,6 +34,11 @@ impl Tx {
     }
 
     /// Changes an organization; system rows are immutable.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such organization; [`StoreError::Immutable`] for a system organization;
+    /// [`StoreError::Conflict`] if the slug is taken; [`StoreError::Row`] if a stored row is malformed; any database
+    /// error.
     pub async fn update_organization(
         &mut self,
         id: OrgId,
@@ -55,6 +64,10 @@ impl Tx {
 
     /// Deletes an organization with its groups, memberships, contracts and grants; users and links stay, and policy
     /// decisions still treat it as owner of its contracts' addresses (HD27).
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such organization; [`StoreError::Immutable`] for a system organization
+    /// or the default one; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn delete_organization(&mut self, id: OrgId) -> Result<Organization, StoreError> {
         let row = self.organization_row(id).await?;
         let before = Organization::try_from(row.clone())?;

@@ -110,7 +110,7 @@ impl Audited for HoldChange<'_> {
 
 impl PruneRecord {
     /// Whether the image in a sealed entry is that of this prune.
-    pub(crate) fn is_told_by(&self, image: &Value) -> bool {
+    pub(crate) fn matches_image(&self, image: &Value) -> bool {
         self.image() == *image
     }
 }

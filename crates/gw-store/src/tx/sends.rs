@@ -26,6 +26,10 @@ use std::collections::HashSet;
 impl Tx {
     /// Writes the rows of a send before forwarding: reservations, the watched send and the inactive visibility row. The
     /// first visibility row of a hash stays: a later send of the same bytes writes none (R27, decision 59).
+    ///
+    /// # Errors
+    /// [`StoreError::Rule`] if the send is to be visible to others and its hash is unknown, or the user or the
+    /// organization does not exist; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn start_send(&mut self, start: SendStart) -> Result<SendRows, StoreError> {
         let mut rows = SendRows::default();
         let tx_hash = if start.visible_to.is_empty() {
@@ -109,6 +113,10 @@ impl Tx {
 
     /// Records that the node accepted a send: activates the visibility row, marks the reservations as sent, and links
     /// the sender unless a rule forbids it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user to link does not exist; [`StoreError::Row`] if a stored row is malformed;
+    /// any database error.
     pub async fn accept_send(&mut self, accepted: SendAccepted) -> Result<SenderLink, StoreError> {
         let SendAccepted { rows, tx_hash, link } = accepted;
         if let Some(id) = rows.visibility {
@@ -145,6 +153,9 @@ impl Tx {
     }
 
     /// Records that the node rejected a send: deletes the send's own rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn refuse_send(&mut self, rows: SendRows) -> Result<(), StoreError> {
         if let Some(id) = rows.visibility {
             tx_visibility::Entity::delete_many()
@@ -170,6 +181,10 @@ impl Tx {
 
     /// Records that a transaction was mined: registers the contracts it created, with a grant to the deployer's group
     /// (R3), and settles its reservations. Returns the contracts registered now.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the deployer was deleted meanwhile; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn settle_mined(&mut self, mined: Mined) -> Result<Vec<ContractId>, StoreError> {
         let created: HashSet<String> = mined.created.iter().map(|new| row::address_text(new.address)).collect();
         let of_transaction = reservations::Column::TxHash.eq(mined.tx_hash.to_string());
@@ -179,15 +194,16 @@ impl Tx {
             .await?
         {
             let is_created = created.contains(&row.address);
-            self.settle(
-                row,
-                if is_created {
-                    ReservationState::Mined
-                } else {
-                    ReservationState::Reverted
-                },
-            )
-            .await?;
+            let state = if is_created {
+                ReservationState::Mined
+            } else {
+                ReservationState::Reverted
+            };
+            // Several users may have sent the transaction. One whose contracts are withheld passes none, and does not
+            // take back the registration for another; only `undo_mined` does.
+            if is_created || row.state != ReservationState::Mined.as_str() {
+                self.settle(row, state).await?;
+            }
         }
         let registered = contracts::Entity::find().filter(contracts::Column::Address.is_in(created.iter()));
         let registered: HashSet<String> = registered
@@ -253,8 +269,33 @@ impl Tx {
         Ok(contracts)
     }
 
+    /// Like [`Self::settle_mined`], but changes nothing if the reservation was settled since it was read. Whoever settled
+    /// it has decided about the contracts: they are registered, or withheld.
+    ///
+    /// # Errors
+    /// The errors of [`Self::settle_mined`].
+    pub async fn settle_mined_reservation(
+        &mut self,
+        reservation: ReservationId,
+        mined: Mined,
+    ) -> Result<Vec<ContractId>, StoreError> {
+        let row = reservations::Entity::find_by_id(reservation.0).one(&self.db).await?;
+        let is_open = match row {
+            Some(row) => OpenReservation::try_from(row)?.state.is_open(),
+            None => false,
+        };
+        if is_open {
+            self.settle_mined(mined).await
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
     /// Undoes the effects of a mined transaction that a reorganization dropped: deletes its registrations and reopens
     /// its reservations (HD14).
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn undo_mined(&mut self, org: OrgId, tx_hash: B256) -> Result<(), StoreError> {
         let own = reservations::Entity::find().filter(reservations::Column::TxHash.eq(tx_hash.to_string()));
         for row in own.all(&self.db).await? {
@@ -277,13 +318,26 @@ impl Tx {
     }
 
     /// Settles reservations whose transaction failed or was replaced.
+    ///
+    /// A reservation that was settled, or got another transaction, since it was read stays unchanged: the decision was
+    /// about an earlier state of it.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored reservation is malformed; any database error.
     pub async fn settle_reservations(
         &mut self,
-        ids: &[ReservationId],
+        decided: &[OpenReservation],
         state: ReservationState,
     ) -> Result<(), StoreError> {
-        for row in reservations::Entity::find().filter(by_ids(ids)).all(&self.db).await? {
-            self.settle(row, state).await?;
+        let ids: Vec<ReservationId> = decided.iter().map(|reservation| reservation.id).collect();
+        for row in reservations::Entity::find().filter(by_ids(&ids)).all(&self.db).await? {
+            let current = OpenReservation::try_from(row.clone())?;
+            let is_unchanged = decided
+                .iter()
+                .any(|read| read.id == current.id && read.tx_hash == current.tx_hash);
+            if current.state.is_open() && is_unchanged {
+                self.settle(row, state).await?;
+            }
         }
         Ok(())
     }
@@ -310,7 +364,7 @@ impl Tx {
     /// Returns the deployer's own group in the organization; creates it on first use (R3, decision 48).
     async fn deployer_group(&mut self, user: UserId, org: OrgId) -> Result<GroupId, StoreError> {
         let name: ExternalId =
-            row::Place::new("users", user.0).parse("external_id", &self.user_row(user).await?.external_id)?;
+            row::RowRef::new("users", user.0).parse("external_id", &self.user_row(user).await?.external_id)?;
         let mut digest = hex::encode(Sha256::digest(name.as_str()));
         digest.truncate(12);
         let slug = format!("deployer-{digest}");

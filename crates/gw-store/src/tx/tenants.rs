@@ -15,6 +15,10 @@ use sea_orm::{
 
 impl Tx {
     /// Adds a tenant to the list.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the tenant is on the list; [`StoreError::Rule`] if its default organization or group
+    /// cannot be one; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn create_tenant(&mut self, new: NewTenant) -> Result<AllowedTenant, StoreError> {
         self.check_default_group(new.default_org, new.default_group).await?;
         let row = directory_tenants::ActiveModel {
@@ -34,6 +38,10 @@ impl Tx {
     }
 
     /// Changes a tenant. The default group is validated on the merged state.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such tenant; [`StoreError::Rule`] if its default organization or group
+    /// cannot be one; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn update_tenant(
         &mut self,
         id: AllowedTenantId,
@@ -68,6 +76,10 @@ impl Tx {
     }
 
     /// Removes a tenant from the list: bans its users and revokes all their tokens in the same transaction (DS-9).
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such tenant; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn delete_tenant(&mut self, id: AllowedTenantId) -> Result<TenantRemoval, StoreError> {
         let row = self.tenant_row(id).await?;
         let tenant = AllowedTenant::try_from(row.clone())?;

@@ -28,6 +28,10 @@ const LONGEST_ACCESS: Seconds = Seconds(86_400 + 60);
 
 impl Tx {
     /// Stores the first refresh token of a family.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the token is stored already; [`StoreError::Rule`] if the user does not exist;
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn store_refresh_token(&mut self, new: NewRefreshToken) -> Result<(), StoreError> {
         let family = Family {
             id: new.family,
@@ -50,6 +54,10 @@ impl Tx {
 
     /// Stores the first refresh token of a login that one of our applications gets silently: the entry names the
     /// application (spec/10 OA-10).
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the token is stored already; [`StoreError::Rule`] if the user does not exist;
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn store_application_token(
         &mut self,
         new: NewRefreshToken,
@@ -74,6 +82,10 @@ impl Tx {
 
     /// Exchanges a refresh token for its successor, or returns why not (TK-5). The successor gets the family, user and
     /// login of the old token, whatever `successor` says, and expires with the family at the latest.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the new token is stored already; [`StoreError::Row`] if a stored row is malformed;
+    /// any database error.
     pub async fn rotate_refresh_token(
         &mut self,
         old: TokenHash,
@@ -115,6 +127,9 @@ impl Tx {
 
     /// Ends a family: deletes its refresh tokens, revokes its access tokens until `until`, when the last has expired,
     /// and ends the personal URLs of its login (HD35). Returns whether the family still had token rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn revoke_family(&mut self, family: SessionId, until: Timestamp) -> Result<bool, StoreError> {
         let stored_family = self.read().find_family(family).await?;
         self.end_urls_of_login(
@@ -128,6 +143,9 @@ impl Tx {
 
     /// Ends the login of a family with everything it created: every family, and the personal URLs unless they are kept
     /// (HD35). Returns the families that still had token rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn revoke_login(
         &mut self,
         family: SessionId,
@@ -178,6 +196,10 @@ impl Tx {
 
     /// Ends a login of `user`, named by any of its families, with everything it created; fails with
     /// [`Missing::Session`] if the user has no such login.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user has no such session; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn end_session(&mut self, user: UserId, family: SessionId) -> Result<(), StoreError> {
         let of_login = Condition::any()
             .add(refresh_tokens::Column::Family.eq(family.0))
@@ -195,6 +217,10 @@ impl Tx {
 
     /// Ends all families of `user`, and every access token issued so far; returns the number of families that could
     /// still refresh.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn end_sessions(&mut self, user: UserId) -> Result<usize, StoreError> {
         let families = self.read().list_families(user, self.now).await?;
         for family in &families {
@@ -209,11 +235,17 @@ impl Tx {
     }
 
     /// Revokes one access token by its `jti` until it would have expired.
+    ///
+    /// # Errors
+    /// Any database error.
     pub async fn revoke_access_token(&mut self, token: TokenId, until: Timestamp) -> Result<(), StoreError> {
         self.insert_revocation(token.0, until).await
     }
 
     /// Revokes every token of a user issued before now.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user; any database error.
     pub async fn revoke_user_tokens(&mut self, user: UserId) -> Result<(), StoreError> {
         let row = self.user_row(user).await?;
         let before = User::try_from(row.clone())?;

@@ -23,6 +23,10 @@ const PER_USER: u64 = 16;
 impl Tx {
     /// Creates a personal URL, unless its owner has the maximum number of URLs or no effective membership in its
     /// organization.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user; [`StoreError::Rule`] if the user is not a member of the
+    /// organization, or has too many URLs; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn create_personal_url(&mut self, new: NewPersonalUrl) -> Result<PersonalUrl, StoreError> {
         if !self.orgs_with_membership(new.user).await?.contains(&new.org) {
             return Err(StoreError::Rule("rpc_url_without_membership"));
@@ -55,11 +59,19 @@ impl Tx {
     }
 
     /// Returns a user's URL; fails as unknown if it belongs to another user.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such URL; [`StoreError::Row`] if a stored row is malformed; any database
+    /// error.
     pub async fn find_personal_url(&self, user: UserId, id: PersonalUrlId) -> Result<PersonalUrl, StoreError> {
         PersonalUrl::try_from(self.url_row(user, id).await?)
     }
 
     /// Ends a user's URL.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such URL; [`StoreError::Row`] if a stored row is malformed; any database
+    /// error.
     pub async fn revoke_personal_url(&mut self, user: UserId, id: PersonalUrlId) -> Result<PersonalUrl, StoreError> {
         let row = self.url_row(user, id).await?;
         let url = PersonalUrl::try_from(row.clone())?;

@@ -13,7 +13,7 @@ use crate::{
     record::{
         Impersonation, Link, Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch,
     },
-    row::{self, Place},
+    row::{self, RowRef},
 };
 use gw_policy::snapshot::{MembershipState, Organization};
 use gw_types::{ExternalId, GroupId, MembershipId, OrgId, TenantId, UserId};
@@ -32,6 +32,10 @@ impl Tx {
 
     /// Creates a user with memberships in the named groups. A ban that outlived a deleted row is kept, and tokens of
     /// the deleted row stay revoked (spec/80 section 7).
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the external id is taken; [`StoreError::NotFound`] if a group does not exist;
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn create_user(&mut self, new: NewUser) -> Result<User, StoreError> {
         let tombstone = user_tombstones::Entity::find_by_id(new.external_id.as_str())
             .one(&self.db)
@@ -81,6 +85,10 @@ impl Tx {
     /// Handles the first login of a user whose name an organization knew before: they join the group that their
     /// directory tenant assigns, like any new user (HD32). A user whom that organization already added to a group stays
     /// there.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user or the group does not exist; [`StoreError::Row`] if a stored row is
+    /// malformed; any database error.
     pub async fn place_newcomer(&mut self, user: &User, group: GroupId) -> Result<(), StoreError> {
         let org: OrgId = self.group_row(group).await?.org_id.into();
         let memberships = self.read().list_memberships(user.id, &Scope::All).await?;
@@ -93,6 +101,9 @@ impl Tx {
     }
 
     /// Returns the owner of the credential with this nullifier: `name` becomes the owner if it had none (ZK-77).
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn claim_nullifier(
         &mut self,
         session: &str,
@@ -105,7 +116,7 @@ impl Tx {
             .one(&self.db)
             .await?;
         if let Some(row) = stored {
-            return Place::new("login_nullifiers", row.id).parse("external_id", &row.external_id);
+            return RowRef::new("login_nullifiers", row.id).parse("external_id", &row.external_id);
         }
         let row = login_nullifiers::ActiveModel {
             id: Set(self.new_id()),
@@ -119,6 +130,10 @@ impl Tx {
     }
 
     /// Changes a user; a ban revokes all their tokens (A10).
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn update_user(&mut self, id: UserId, patch: UserPatch) -> Result<User, StoreError> {
         let row = self.user_row(id).await?;
         let before = User::try_from(row.clone())?;
@@ -162,6 +177,10 @@ impl Tx {
     /// memberships in organizations that only other tenants have as default: they were meant for another person, as a
     /// name is unique only within a tenant, and the account of an invited name goes to the first tenant that vouches
     /// for it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user; [`StoreError::Rule`] if another tenant is pinned;
+    /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn pin_tenant(&mut self, id: UserId, tenant: TenantId) -> Result<User, StoreError> {
         let row = self.user_row(id).await?;
         let before = User::try_from(row.clone())?;
@@ -193,6 +212,10 @@ impl Tx {
     }
 
     /// Deletes a user with memberships, links and tokens; a tombstone keeps the name's ban and revoked tokens.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn delete_user(&mut self, id: UserId) -> Result<User, StoreError> {
         let row = self.user_row(id).await?;
         let before = User::try_from(row.clone())?;
@@ -214,6 +237,10 @@ impl Tx {
     }
 
     /// Adds a user to a group by their own decision, or as a super admin confirms it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user or the group does not exist; [`StoreError::Conflict`] if the user is in the
+    /// group; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn add_membership(&mut self, new: NewMembership) -> Result<Membership, StoreError> {
         self.insert_membership(new, MembershipState::Accepted).await
     }
@@ -221,6 +248,10 @@ impl Tx {
     /// Adds a user to a group at the request of an organization: until the user agrees, administrators get no rights
     /// over the user, and the user gets none either if they are in another organization already, accepted or not, or
     /// declined or left this one (HD32, decision 62).
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user or the group does not exist; [`StoreError::Conflict`] if the user is in the
+    /// group; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn offer_membership(&mut self, new: NewMembership) -> Result<Membership, StoreError> {
         let group = self.group_row(new.group).await?;
         let state = self.state_of_offer(new.user, group.org_id.into()).await?;
@@ -259,6 +290,10 @@ impl Tx {
 
     /// Accepts all pending memberships of the user in the organization. Fails with [`Missing::Membership`] and changes
     /// nothing if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user has no pending membership in the organization; [`StoreError::Row`] if a
+    /// stored row is malformed; any database error.
     pub async fn accept_memberships(&mut self, user: UserId, org: OrgId) -> Result<(), StoreError> {
         let pending = self
             .memberships_in(user, org)
@@ -278,6 +313,10 @@ impl Tx {
     /// Treats a login as agreement, for a user who has accepted no organization and whom exactly one has added to a
     /// group. An organization that the user declined or left, or that banned the user, is never accepted implicitly,
     /// and does not count as another one.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn accept_only_offer(&mut self, user: UserId) -> Result<(), StoreError> {
         let mut memberships = self.read().list_memberships(user, &Scope::All).await?;
         memberships.retain(|item| !item.membership.has_ended(self.now) && !is_system(item.group.org));
@@ -315,6 +354,10 @@ impl Tx {
     }
 
     /// Accepts one membership; an accepted one stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such membership; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn confirm_membership(&mut self, id: MembershipId) -> Result<Membership, StoreError> {
         let row = memberships::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Membership))?;
@@ -336,6 +379,10 @@ impl Tx {
 
     /// Removes all memberships of a user who leaves or declines an organization, and stores the decline. Fails with
     /// [`StoreError::Rule`] for an administrator of the organization, who cannot leave this way.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user has no membership in the organization; [`StoreError::Rule`] if the user
+    /// administers it; [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn leave_organization(&mut self, user: UserId, org: OrgId) -> Result<(), StoreError> {
         let memberships = self.memberships_in(user, org).await?;
         if memberships.is_empty() {
@@ -359,6 +406,10 @@ impl Tx {
 
     /// Changes an organization's record about a user. A ban ends the user's URLs there, and lifting it does not restore
     /// them (HD35).
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn update_org_user(
         &mut self,
         org: OrgId,
@@ -440,6 +491,10 @@ impl Tx {
 
     /// Removes a user from a group. With the last effective membership in the organization, the user's URLs there end
     /// (HD35).
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such membership; [`StoreError::Row`] if a stored row is malformed; any
+    /// database error.
     pub async fn remove_membership(&mut self, id: MembershipId) -> Result<Membership, StoreError> {
         let row = memberships::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Membership))?;

@@ -12,7 +12,7 @@ use gw_store::{
     read::{Paging, Scope},
     record::{NewOrganization, NewUser, OrganizationPatch},
 };
-use gw_types::{Clock, DenyReason, Entropy, OrgId, Seconds};
+use gw_types::{Clock, DenyReason, OrgId, Seconds, testing::FixedEntropy};
 use uuid::Uuid;
 
 on_both_engines! {
@@ -34,14 +34,8 @@ pub(crate) const LIFE: Seconds = Seconds(30);
 pub(crate) const ALL: Paging = Paging { limit: 100, offset: 0 };
 pub(crate) const HERE: OrgId = OrgId::fixed(77);
 
-#[derive(Debug)]
-pub(crate) struct NoChance;
-
-impl Entropy for NoChance {
-    fn fill(&self, bytes: &mut [u8]) {
-        bytes.fill(7);
-    }
-}
+/// The salts of all entries.
+pub(crate) const SALTS: FixedEntropy = FixedEntropy(7);
 
 /// A writer of one chain.
 pub(crate) struct Writer {
@@ -84,7 +78,7 @@ pub(crate) async fn writer(world: &World, stream: Stream) -> Writer {
 
 impl Writer {
     pub(crate) fn append(&mut self, world: &World, record: impl Into<Record>) {
-        let draft = EncodedRecord::new(&record.into(), &NoChance);
+        let draft = EncodedRecord::new(&record.into(), &SALTS);
         let entry = self.chain.entry(draft, world.clock.now()).unwrap();
         self.tail.push(ToSeal { entry });
     }

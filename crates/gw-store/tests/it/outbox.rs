@@ -171,7 +171,7 @@ async fn rl9_the_writer_looks_after_its_rows_until_they_are_sealed(world: &World
     for slug in ["one", "two", "three"] {
         organization(world, slug).await;
     }
-    world.store.look_after_outbox().await.unwrap();
+    world.store.check_committed_rows().await.unwrap();
     assert_eq!(world.store.take_outbox_alarms(), []);
     world.store.mark_outbox_sealed(&[1]).await.unwrap();
     world
@@ -180,13 +180,13 @@ async fn rl9_the_writer_looks_after_its_rows_until_they_are_sealed(world: &World
             "DELETE FROM audit_outbox WHERE id = 3",
         ])
         .await;
-    world.store.look_after_outbox().await.unwrap();
+    world.store.check_committed_rows().await.unwrap();
     assert_eq!(
         world.store.take_outbox_alarms(),
         [OutboxAlarm::Lost(2), OutboxAlarm::Lost(3)]
     );
     world.tamper(&["DELETE FROM audit_outbox"]).await;
-    world.store.look_after_outbox().await.unwrap();
+    world.store.check_committed_rows().await.unwrap();
     assert_eq!(
         world.store.take_outbox_alarms(),
         [],

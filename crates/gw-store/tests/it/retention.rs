@@ -1,7 +1,7 @@
 //! RL13, spec/70 rules 23 and 24: which entries are pruned, which stay, and what remains for verification.
 
 use crate::{
-    audit::{HERE, LIFE, NoChance, Writer, call, writer},
+    audit::{HERE, LIFE, SALTS, Writer, call, writer},
     world::{World, did, on_both_engines},
 };
 use gw_audit::{
@@ -333,7 +333,7 @@ async fn rl13_a_chain_goes_on_behind_an_organization_that_was_pruned(world: &Wor
         ..call("eth_call", 200)
     };
     let entry = resumed
-        .entry(EncodedRecord::new(&record.into(), &NoChance), world.clock.now())
+        .entry(EncodedRecord::new(&record.into(), &SALTS), world.clock.now())
         .unwrap();
     assert_eq!(entry.header.org.unwrap().seq, 2, "the organization's numbers go on");
     writer.chain = resumed;

@@ -1,6 +1,7 @@
 //! R1-R4, W5, W6, LK-5 to LK-7, HD10, HD14: rows of the send path, and the rules for links.
 
 use crate::world::{World, did, on_both_engines};
+use gw_audit::ResourceType;
 use gw_policy::snapshot::LinkKind;
 use gw_store::{
     StoreError,
@@ -20,6 +21,10 @@ on_both_engines! {
     hd35_a_deployment_undoes_no_removal,
     hd14_a_reorganization_takes_the_registration_back,
     hd14_two_may_reserve_one_address,
+    r4_a_settled_reservation_is_not_settled_again,
+    r4_a_reservation_sent_meanwhile_stays_open,
+    hd27_a_reservation_settled_meanwhile_registers_nothing,
+    hd27_a_withheld_copy_of_a_send_takes_no_registration_back,
     w6_an_accepted_sender_is_linked_once,
     lk7_nothing_is_inferred_onto_what_others_proved_or_owners_ended,
     lk2_a_revoked_link_cannot_be_proved_again,
@@ -351,12 +356,122 @@ async fn hd14_two_may_reserve_one_address(world: &World) {
     let _squatted = start(world, &squatter).await;
     let rows = start(world, &cast).await;
     assert_eq!(world.store.load().await.unwrap().reservations(CREATED).len(), 2);
+    let mut own = world.store.read().open_reservations(None).await.unwrap();
+    own.retain(|reservation| rows.reservations.contains(&reservation.id));
     let mut tx = world.begin().await;
-    tx.settle_reservations(&rows.reservations, ReservationState::Replaced)
-        .await
-        .unwrap();
+    tx.settle_reservations(&own, ReservationState::Replaced).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(world.store.load().await.unwrap().reservations(CREATED).len(), 1);
+}
+
+/// The number of audit entries of mutations.
+async fn entry_count(world: &World) -> usize {
+    world.store.outbox(0, 1000).await.unwrap().len()
+}
+
+/// The state of the reservation after its last audit entry.
+async fn last_reservation_state(world: &World) -> String {
+    let entries = world.store.outbox(0, 1000).await.unwrap();
+    let of_reservations = entries
+        .iter()
+        .filter(|row| row.entry.resource_type == ResourceType::PreregisteredAddress);
+    let value = of_reservations.last().unwrap().entry.new_value.clone().unwrap();
+    let value: serde_json::Value = serde_json::from_str(&value).unwrap();
+    value["state"].as_str().unwrap().to_owned()
+}
+
+async fn r4_a_settled_reservation_is_not_settled_again(world: &World) {
+    let cast = cast(world).await;
+    let rows = start(world, &cast).await;
+    accept(world, rows, None).await;
+    let read = world.store.read().open_reservations(None).await.unwrap();
+    let mut tx = world.begin().await;
+    tx.settle_mined(mined(world, &cast)).await.unwrap();
+    tx.commit().await.unwrap();
+    let entries = entry_count(world).await;
+    for state in [ReservationState::Reverted, ReservationState::Replaced] {
+        let mut tx = world.begin().await;
+        tx.settle_reservations(&read, state).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    assert_eq!(entry_count(world).await, entries, "no further audit entry");
+    assert_eq!(last_reservation_state(world).await, "mined");
+}
+
+async fn r4_a_reservation_sent_meanwhile_stays_open(world: &World) {
+    let cast = cast(world).await;
+    let mut tx = world.begin().await;
+    let start = SendStart {
+        user: cast.user,
+        org: cast.org,
+        tx_hash: None,
+        visible_to: Vec::new(),
+        reservations: vec![reservation(world)],
+        watch: None,
+    };
+    let rows = tx.start_send(start).await.unwrap();
+    tx.commit().await.unwrap();
+    let read = world.store.read().open_reservations(None).await.unwrap();
+    accept(world, rows, None).await;
+    let mut tx = world.begin().await;
+    tx.settle_reservations(&read, ReservationState::Replaced).await.unwrap();
+    tx.commit().await.unwrap();
+    let open = world.store.read().open_reservations(Some(TX)).await.unwrap();
+    assert_eq!(open.len(), 1, "the decision was about a send without a transaction");
+    let mut tx = world.begin().await;
+    tx.settle_reservations(&open, ReservationState::Replaced).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(world.store.read().open_reservations(None).await.unwrap().is_empty());
+}
+
+async fn hd27_a_reservation_settled_meanwhile_registers_nothing(world: &World) {
+    let cast = cast(world).await;
+    let rows = start(world, &cast).await;
+    let id = rows.reservations[0];
+    accept(world, rows, None).await;
+    let mut tx = world.begin().await;
+    // A withheld transaction passes none of its contracts.
+    tx.settle_mined(Mined {
+        created: Vec::new(),
+        ..mined(world, &cast)
+    })
+    .await
+    .unwrap();
+    tx.commit().await.unwrap();
+    let entries = entry_count(world).await;
+    let mut tx = world.begin().await;
+    let registered = tx.settle_mined_reservation(id, mined(world, &cast)).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(registered.is_empty());
+    assert!(world.store.load().await.unwrap().contract(CREATED).is_none());
+    assert_eq!(entry_count(world).await, entries);
+    // A clearance registers them.
+    let mut tx = world.begin().await;
+    assert_eq!(tx.settle_mined(mined(world, &cast)).await.unwrap().len(), 1);
+    tx.commit().await.unwrap();
+    assert_eq!(last_reservation_state(world).await, "mined");
+}
+
+async fn hd27_a_withheld_copy_of_a_send_takes_no_registration_back(world: &World) {
+    let cast = cast(world).await;
+    let rows = start(world, &cast).await;
+    let id = rows.reservations[0];
+    accept(world, rows, None).await;
+    let mut tx = world.begin().await;
+    let registered = tx.settle_mined_reservation(id, mined(world, &cast)).await.unwrap();
+    assert_eq!(registered.len(), 1, "an open reservation is settled");
+    tx.commit().await.unwrap();
+    let entries = entry_count(world).await;
+    let mut tx = world.begin().await;
+    tx.settle_mined(Mined {
+        created: Vec::new(),
+        ..mined(world, &cast)
+    })
+    .await
+    .unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(entry_count(world).await, entries);
+    assert_eq!(last_reservation_state(world).await, "mined");
 }
 
 async fn w6_an_accepted_sender_is_linked_once(world: &World) {

@@ -2,7 +2,7 @@
 //! rejected, objects that no migration created, and unreadable rows.
 
 use super::{
-    CLUSTER, F, Late, ROWS, World, access, admin, chain, checkpoint, key, mutation, record, recorded_findings,
+    CLUSTER, F, LATE, ROWS, World, access, admin, chain, checkpoint, key, mutation, record, recorded_findings,
 };
 use crate::{
     cli::audit::re_anchor::{ReAnchor, confirm, prepare},
@@ -10,7 +10,7 @@ use crate::{
     verification::{ChainReport, Known, Pass, verify_all},
 };
 use gw_audit::{ChainId, Record, SecurityEvent, SecurityKind, ShardId, StoredEntry, Stream};
-use gw_types::{Clock, Seconds};
+use gw_types::Seconds;
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -26,7 +26,7 @@ async fn rl2_a_forged_claim_does_not_hide_an_unsigned_tail() {
         };
         let longer = chain(access(), &world.entries, 40, &key(), record);
         world.seal(access(), longer.get(ROWS..).expect("more")).await;
-        let now = Late.now().plus(Seconds(2 * 3600));
+        let now = LATE.plus(Seconds(2 * 3600));
         let verify = async |shard: Option<ShardId>| {
             let known = Known {
                 keys: vec![key().public()],
@@ -101,7 +101,7 @@ async fn rl9_an_entry_that_the_gateway_rejected_stays_a_finding_until_the_chain_
             dry_run: false,
             confirm: true,
         };
-        let prepared = async || prepare(&world.audit, &file, vec![key().public()], &options, Late.now()).await;
+        let prepared = async || prepare(&world.audit, &file, vec![key().public()], &options, LATE).await;
         let rows = world.audit.rows(admin(), 0, 100).await.expect("readable");
         let rows = rows
             .into_iter()
@@ -174,7 +174,7 @@ async fn rl2_a_view_that_replaces_a_table_is_a_finding() {
             is_policy_changed: true,
             ..Known::default()
         };
-        let now = Late.now();
+        let now = LATE;
         let interval = Duration::from_secs(1);
         let pass = Pass {
             cluster: CLUSTER,

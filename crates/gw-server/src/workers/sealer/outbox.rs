@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use gw_audit::{
     Chain, ChainId, Content, EncodedRecord, Genesis, Head, OutboxFault, Record, ShardId, StoreId, StoredEntry, Stream,
     outbox::{
-        FOREIGN_ALARM, IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, is_nobodys_entry, row_state,
+        FOREIGN_ALARM, IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, is_invalid_id_entry, row_state,
     },
     verify::{Finding, FindingKind},
 };
@@ -126,7 +126,7 @@ impl Outbox {
         if self.last_poll.is_some_and(|time| time.elapsed() < POLL_INTERVAL) {
             return Ok(false);
         }
-        self.store.look_after_outbox().await?;
+        self.store.check_committed_rows().await?;
         self.report_row_alarms();
         self.report_identity_change(audit).await?;
         let result = self.batch(audit, frontiers, limit).await;
@@ -358,9 +358,9 @@ impl Outbox {
                     self.trust.alarm.raise_outbox(reason, Some(1));
                     tracing::error!(
                         entry = row.seq,
-                        "the administrative chain has an entry without a matching row of the outbox: somebody changed \
-                         the audit database, or removed sealed rows of `audit_outbox`; the chain is not signed until \
-                         it is re-anchored with `ledger-gateway audit re-anchor`"
+                        "the administrative chain has an entry without a matching row of `audit_outbox`, so the chain is not \
+                         signed: the likely cause is manual SQL in the audit database, or sealed rows that were deleted from \
+                         `audit_outbox`; investigate, then run `ledger-gateway audit re-anchor`"
                     );
                     let finding = Finding {
                         stored: Some(row.hash),
@@ -436,8 +436,8 @@ impl Outbox {
         self.trust.alarm.raise_outbox(reason, Some(1));
         tracing::error!(
             id,
-            "the audit store's entry of an outbox row differs from the row: somebody changed the audit database; the \
-             row is sealed again, marked with this fault"
+            "an entry in the audit database differs from its row of `audit_outbox`: the likely cause is manual SQL in the audit \
+             database; the row is sealed again, marked with this fault; run `ledger-gateway audit verify`"
         );
     }
 
@@ -476,9 +476,9 @@ impl Outbox {
                 store = %store.0,
                 former.store = %former.0,
                 former.last_id = last_id,
-                "the policy store has another identity than before: another database was put in its place, or somebody \
-                 changed `policy_store`; unsealed mutations of the former store are reported next; if you replaced the \
-                 store, accept it with `ledger-gateway audit re-anchor` of this instance's security chain"
+                "the policy database has another identity than before: the likely cause is another database in its place, or \
+                 manual SQL on `policy_store`; unsealed changes of the former database are reported next; if you replaced the \
+                 database, accept it with `ledger-gateway audit re-anchor` of this instance's security chain"
             );
             self.mark_file.mark_reported(former);
         }
@@ -513,7 +513,8 @@ impl Outbox {
                     until = ids.end(),
                     missing,
                     store = %store.0,
-                    "audit outbox rows were deleted before they were sealed: somebody changed the policy database"
+                    "audit outbox rows were deleted before they were sealed, so their changes have no audit entry: the likely cause is manual \
+                     SQL in the policy database; find who wrote to it, and run `ledger-gateway audit verify`"
                 );
             }
         }
@@ -523,8 +524,7 @@ impl Outbox {
     fn report_fault(&self, id: i64, fault: OutboxFault) {
         let reason = format!("outbox_fault:{fault}:{id}");
         self.trust.alarm.raise_outbox(reason, None);
-        tracing::error!(id, %fault, "an audit outbox row differs from what a mutation wrote; it is sealed, marked with \
-                                     this fault");
+        tracing::error!(id, %fault, "a row of `audit_outbox` is not what a change wrote: it is sealed, marked with this fault; the likely cause is manual SQL in the policy database: find who wrote to it");
     }
 
     /// Seals the genesis of the chain.
@@ -556,7 +556,7 @@ fn is_accounted_for(
         return false;
     }
     // These entries record that a row is missing or forged. They have no row, and every verification reports them.
-    if is_gap_entry(&entry) || is_nobodys_entry(&entry) {
+    if is_gap_entry(&entry) || is_invalid_id_entry(&entry) {
         return true;
     }
     let Some(id) = entry.outbox_id.and_then(|id| i64::try_from(id).ok()) else {

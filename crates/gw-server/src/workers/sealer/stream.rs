@@ -7,7 +7,7 @@ use super::{
 };
 use anyhow::Context as _;
 use gw_audit::{ChainId, StoredEntry, Stream};
-use gw_journal::{Journal, Standing, StoredHead, Unsealed};
+use gw_journal::{Journal, StoredHead, StreamComparison, Unsealed};
 use gw_store::audit::{AuditStore, ToSeal};
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,9 +124,9 @@ impl JournalStream {
             .find(|(compared_stream, _)| *compared_stream == stream)
             .map(|(_, standing)| standing)
         {
-            None | Some(Standing::InStep | Standing::Moved) => Ok(head.is_some()),
-            Some(Standing::Missing { .. }) => Err(OutOfStep(StallReason::Missing).into()),
-            Some(Standing::Foreign) => Err(OutOfStep(StallReason::Foreign).into()),
+            None | Some(StreamComparison::InStep | StreamComparison::Moved) => Ok(head.is_some()),
+            Some(StreamComparison::Missing { .. }) => Err(OutOfStep(StallReason::Missing).into()),
+            Some(StreamComparison::Foreign) => Err(OutOfStep(StallReason::Foreign).into()),
         }
     }
 }

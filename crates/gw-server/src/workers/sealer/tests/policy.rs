@@ -8,7 +8,7 @@ use gw_store::{
     audit::{AuditStore, OutboxKey, PruneBatch},
     record::{Holds, NewOrganization, PruneReason},
 };
-use gw_types::{Clock, Entropy, Seconds, Timestamp};
+use gw_types::{Entropy, Seconds, testing::ManualClock};
 use std::sync::Arc;
 
 on_both_engines! {
@@ -198,15 +198,6 @@ async fn code(world: &World, id: i64) -> [u8; 32] {
     row.try_get::<Vec<u8>>("", "mac").unwrap().try_into().unwrap()
 }
 
-#[derive(Debug)]
-struct Later;
-
-impl Clock for Later {
-    fn now(&self) -> Timestamp {
-        clock().now().plus(Seconds(3 * 86_400))
-    }
-}
-
 /// Rows are kept for a day after they were sealed. If the sealer did not run for a while, their entries may be pruned
 /// before the rows are deleted.
 async fn rl13_pruned_entries_are_neither_lost_nor_missing(world: World) {
@@ -216,10 +207,11 @@ async fn rl13_pruned_entries_are_neither_lost_nor_missing(world: World) {
     }
     world.seal(&mut sealer).await;
     sign(&mut sealer).await;
+    let later = clock().now().plus(Seconds(3 * 86_400));
     let audit = StoreConfig {
         location: world.audit_location.clone(),
         connections: 2,
-        clock: Arc::new(Later),
+        clock: Arc::new(ManualClock::at(later)),
         entropy: Arc::new(SystemEntropy) as Arc<dyn Entropy>,
         outbox: OutboxGuard::default(),
     };
@@ -228,7 +220,7 @@ async fn rl13_pruned_entries_are_neither_lost_nor_missing(world: World) {
     let batch = PruneBatch {
         reason: PruneReason::Ttl,
         bound: "24h",
-        before: Later.now(),
+        before: later,
         limit: 100,
         holds: &Holds::default(),
         cluster: "test",
