@@ -1,6 +1,9 @@
 //! Custom methods, against a scripted node that records its requests (spec/20 §13).
 
-use crate::world::{Person, World, account, scripted, signed};
+use crate::{
+    consistency::Gate,
+    world::{Person, World, account, scripted, signed},
+};
 use gw_audit::{AccessRecord, MatchedVia};
 use gw_evm::CustomMethods;
 use gw_rpc::RpcSettings;
@@ -269,4 +272,17 @@ async fn n3_errors_of_the_node_become_known_texts() {
         world.ask(Some(&caller), "linea_x", json!([])).send().await.error(),
         (502, -32603)
     );
+}
+
+/// HD20: a ban while the node answers a passthrough method keeps the answer from the caller.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn hd20_a_passthrough_answer_is_opened_under_the_newest_policy() {
+    let (world, fake, bank) = world().await;
+    let caller = insider(&world, bank).await;
+    let gate = Gate::new(&fake, "linea_getState", Reply::Result(json!("0x5")));
+    let request = tokio::spawn(world.ask(Some(&caller), "linea_getState", json!([])).answering());
+    let gate = gate.reached().await;
+    world.ban(&caller).await;
+    gate.open();
+    request.await.unwrap().assert_denied();
 }
