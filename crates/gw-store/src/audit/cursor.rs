@@ -157,8 +157,9 @@ impl AuditPosition {
     pub(super) fn waiting_after(self) -> Option<Condition> {
         use audit_outbox::Column as C;
         match (self.sealed, self.waiting) {
-            // No waiting entry is older than a sealed one.
-            (Some(_), _) => Some(Condition::all().add(C::Id.lt(0))),
+            // No waiting entry is older than a sealed one. The type of the number is that of the column, because a
+            // prepared statement keeps the type of its parameter.
+            (Some(_), _) => Some(Condition::all().add(C::Id.lt(0_i64))),
             (None, Some(id)) => Some(Condition::all().add(C::Id.lt(id))),
             (None, None) => None,
         }
