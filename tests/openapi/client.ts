@@ -1,7 +1,8 @@
-// Twenty ordinary calls through a client that is generated from the API document, compiled with --strict.
+// Ordinary calls of every area through a client that is generated from the API document, compiled with --strict.
 //
-// GW_URL: the gateway; GW_TOKEN, GW_REFRESH: the tokens of a member; GW_ADMIN: ADMIN_API_TOKEN; GW_PRIVATE_KEY: a key that no
-// user has linked; GW_ORG: the member's organization; GW_CONTRACT: a contract of it.
+// GW_URL: the gateway, with mock logins and personal RPC URLs; GW_TOKEN, GW_REFRESH: the tokens of a member; GW_ADMIN:
+// ADMIN_API_TOKEN; GW_ORG_ADMIN: the token of an administrator of the member's organization; GW_PRIVATE_KEY: a key that
+// no user has linked; GW_ORG: the member's organization; GW_CONTRACT: a contract of it; GW_DID: the member's DID.
 import createClient from "openapi-fetch";
 import { privateKeyToAccount } from "viem/accounts";
 import type { components, paths } from "./api.js";
@@ -18,7 +19,9 @@ const baseUrl = need("GW_URL");
 const anonymous = createClient<paths>({ baseUrl });
 const member = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${need("GW_TOKEN")}` } });
 const admin = createClient<paths>({ baseUrl, headers: { "X-Admin-Token": need("GW_ADMIN") } });
+const orgAdmin = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${need("GW_ORG_ADMIN")}` } });
 const org_id = need("GW_ORG");
+const did = need("GW_DID");
 const account = privateKeyToAccount(need("GW_PRIVATE_KEY") as `0x${string}`);
 
 let passed = 0;
@@ -64,6 +67,29 @@ await check("a login begins", async () => {
   const login = body(await anonymous.POST("/api/v1/auth/request"));
   if (login.session_id === "") throw new Error("no session");
 });
+await check("a completed login, introspected and revoked", async () => {
+  const { session_id } = body(await anonymous.POST("/api/v1/auth/request"));
+  const tokens = body(
+    await anonymous.POST("/api/v1/auth/verify", { body: { jwz_token: `mock.${did}`, session_id } }),
+  );
+  const mine = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${tokens.access_token}` } });
+  if (!body(await mine.GET("/api/v1/me/orgs")).organizations.some((org) => org.id === org_id)) throw new Error("no organization");
+  const introspect = async () =>
+    body(
+      await anonymous.POST("/api/v1/introspect", {
+        body: `token=${tokens.access_token}`,
+        headers: { "Content-Type": "application/x-www-form-urlencoded" },
+        bodySerializer: (text: string) => text,
+      }),
+    );
+  equal((await introspect()).sub, did);
+  body(
+    await anonymous.POST("/api/v1/revoke", {
+      body: { refresh_token: tokens.refresh_token, access_token: tokens.access_token },
+    }),
+  );
+  equal((await introspect()).active, false);
+});
 await check("one call", async () => {
   const answer = body(await member.POST("/rpc", { body: call(1, "eth_chainId") }));
   if (Array.isArray(answer)) throw new Error("a batch");
@@ -99,8 +125,11 @@ await check("my organizations, sessions and rights", async () => {
 });
 await check("a personal RPC URL", async () => {
   const made = body(await member.POST("/api/v1/me/rpc-urls", { body: { scope: "wallet" } }));
-  const urls = body(await member.GET("/api/v1/me/rpc-urls")).rpc_urls;
+  const urls = body(await member.GET("/api/v1/me/rpc-urls")).data;
   if (!urls.some((url) => url.id === made.id)) throw new Error(JSON.stringify(urls));
+});
+await check("my invitations", async () => {
+  equal(body(await member.GET("/api/v1/me/invitations")).total, 0);
 });
 await check("refreshing tokens", async () => {
   const tokens = body(await anonymous.POST("/api/v1/refresh", { body: { refresh_token: need("GW_REFRESH") } }));
@@ -110,6 +139,11 @@ await check("an error says its code", async () => {
   const { error, response } = await anonymous.GET("/api/v1/me/orgs");
   equal(response.status, 401);
   equal((error as components["schemas"]["APIError"] | undefined)?.code, "unauthorized");
+});
+await check("an error as problem details", async () => {
+  const { error, response } = await anonymous.GET("/api/v1/me/orgs", { headers: { Accept: "application/problem+json" } });
+  equal(response.headers.get("content-type"), "application/problem+json");
+  equal((error as components["schemas"]["ProblemDetails"] | undefined)?.status, 401);
 });
 await check("organizations", async () => {
   const answer = await admin.POST("/api/v1/admin/orgs", { body: { slug: "typed", name: "Typed" } });
@@ -164,16 +198,166 @@ await check("users and their memberships", async () => {
     throw new Error("no list");
   }
 });
-await check("the access log", async () => {
-  const { data } = body(await admin.GET("/api/v1/admin/logs", { params: { query: { limit: 5 } } }));
-  for (const row of data) equal(typeof row.id, "number");
+/** The member, as administrators know them. */
+async function memberId(): Promise<string> {
+  const { data } = body(await admin.GET("/api/v1/admin/users", { params: { query: { search: did } } }));
+  const user = data.find((row) => row.external_id === did);
+  if (!user) throw new Error(`no user ${did}`);
+  return user.id;
+}
+
+await check("memberships by id and by DID", async () => {
+  const { data: groups } = body(
+    await admin.GET("/api/v1/admin/orgs/{org_id}/groups", { params: { path: { org_id } } }),
+  );
+  const group_id = groups.find((row) => row.group.slug === "typed-group")?.group.id;
+  if (group_id === undefined) throw new Error("no group");
+  const user_id = await memberId();
+  const added = await admin.POST("/api/v1/admin/users/{user_id}/memberships", {
+    params: { path: { user_id } },
+    body: { group_id },
+  });
+  const membership = body(added);
+  const location = `/api/v1/admin/users/${user_id}/memberships/${membership.id}`;
+  equal(added.response.headers.get("location"), location);
+  body(
+    await admin.DELETE("/api/v1/admin/users/{user_id}/memberships/{membership_id}", {
+      params: { path: { user_id, membership_id: membership.id } },
+    }),
+  );
+  const path = { org_id };
+  const byDid = { did: "did:test:typed", group_id };
+  body(await orgAdmin.POST("/api/v1/admin/orgs/{org_id}/memberships/by-did", { params: { path }, body: byDid }));
+  body(await orgAdmin.DELETE("/api/v1/admin/orgs/{org_id}/memberships/by-did", { params: { path }, body: byDid }));
 });
-await check("the audit log", async () => {
-  const rows = body(await admin.GET("/api/v1/admin/audit-logs", { params: { query: { limit: 5 } } }));
-  if (rows.length === 0) throw new Error("no entry");
+await check("sessions and RPC URLs of a user", async () => {
+  const params = { path: { user_id: await memberId() } };
+  const sessions = body(await admin.GET("/api/v1/admin/users/{user_id}/sessions", { params }));
+  equal(sessions.total, sessions.data.length);
+  equal(typeof sessions.data[0]?.provider, "string");
+  const urls = body(await admin.GET("/api/v1/admin/users/{user_id}/rpc-urls", { params }));
+  equal(urls.data[0]?.scope, "wallet");
+  body(
+    await admin.DELETE("/api/v1/admin/users/{user_id}/rpc-urls/{id}", {
+      params: { path: { ...params.path, id: urls.data[0]?.id ?? "" } },
+    }),
+  );
+});
+await check("linked addresses of a user", async () => {
+  const user_id = await memberId();
+  const { addresses } = body(
+    await admin.GET("/api/v1/admin/users/{user_id}/linked-addresses", { params: { path: { user_id } } }),
+  );
+  if (!addresses.some((link) => link.address.toLowerCase() === account.address.toLowerCase())) {
+    throw new Error(JSON.stringify(addresses));
+  }
+  body(
+    await admin.DELETE("/api/v1/admin/users/{user_id}/linked-addresses/{address}", {
+      params: { path: { user_id, address: account.address } },
+      body: { reason: "the key was published" },
+    }),
+  );
+  equal(body(await admin.GET("/api/v1/admin/eth-addresses/collisions")).count, 0);
+});
+await check("logins under way", async () => {
+  body(await anonymous.POST("/api/v1/auth/request"));
+  const { sessions, total } = body(await admin.GET("/api/v1/admin/sessions", { params: { query: { state: "pending" } } }));
+  if (total === 0) throw new Error("no session");
+  for (const session of sessions) {
+    body(
+      await admin.DELETE("/api/v1/admin/sessions/{session_id}", { params: { path: { session_id: session.id } } }),
+    );
+  }
+});
+await check("the access log, page by page", async () => {
+  const page = async (cursor?: string) =>
+    body(await admin.GET("/api/v1/admin/logs", { params: { query: cursor ? { limit: 5, cursor } : { limit: 5 } } }));
+  const first = await page();
+  for (const row of first.data) equal(typeof row.id, "number");
+  if (!first.next_cursor) throw new Error("one page only");
+  const second = await page(first.next_cursor);
+  const ids = [...first.data, ...second.data].map((row) => row.id);
+  equal(new Set(ids).size, 10);
+});
+await check("the audit log, as rows and as a page", async () => {
+  const rows = await admin.GET("/api/v1/admin/audit-logs", { params: { query: { limit: 5 } } });
+  const list = body(rows);
+  if (!Array.isArray(list)) throw new Error("a page");
+  equal(list.length, 5);
+  const cursor = rows.response.headers.get("x-next-cursor");
+  if (!cursor) throw new Error("one page only");
+  const page = body(
+    await admin.GET("/api/v1/admin/audit-logs", { params: { query: { limit: 5, envelope: "true", cursor } } }),
+  );
+  if (Array.isArray(page)) throw new Error("rows");
+  equal(String(page.total), rows.response.headers.get("x-total-count") ?? "");
 });
 await check("legal holds", async () => {
+  const placed = await admin.POST("/api/v1/admin/legal-holds", { body: { org_id, reason: "court order" } });
+  const { id } = body(placed);
+  equal(placed.response.headers.get("location"), `/api/v1/admin/legal-holds/${id}`);
+  const params = { path: { id } };
+  equal(body(await admin.GET("/api/v1/admin/legal-holds/{id}", { params })).reason, "court order");
+  body(await admin.POST("/api/v1/admin/legal-holds/{id}/lift", { params, body: { reason: "closed" } }));
   equal(body(await admin.GET("/api/v1/admin/legal-holds")).data.length, 0);
+});
+await check("directory tenants", async () => {
+  const body_ = { tenant_id: "72f988bf-86f1-41af-91ab-2d7cd011db47", label: "Typed" };
+  const { id } = body(await admin.POST("/api/v1/admin/directory-tenants", { body: body_ }));
+  const params = { path: { id } };
+  body(await admin.PUT("/api/v1/admin/directory-tenants/{id}", { params, body: { disabled: true } }));
+  equal(body(await admin.GET("/api/v1/admin/directory-tenants/{id}", { params })).disabled, true);
+  body(await admin.DELETE("/api/v1/admin/directory-tenants/{id}", { params }));
+});
+await check("approved code", async () => {
+  const { hash } = body(
+    await admin.POST("/api/v1/admin/approved-code", { body: { name: "Typed", creation_code: "0x6080604052" } }),
+  );
+  equal(body(await admin.GET("/api/v1/admin/approved-code")).data[0]?.hash, hash);
+  body(await admin.DELETE("/api/v1/admin/approved-code/{hash}", { params: { path: { hash } } }));
+});
+await check("mined transactions", async () => {
+  equal(body(await admin.GET("/api/v1/admin/mined/convictions")).total, 0);
+  equal(body(await admin.GET("/api/v1/admin/mined/suspensions")).total, 0);
+  equal(body(await admin.GET("/api/v1/admin/mined/quarantines")).total, 0);
+  const id = "99999999-9999-4999-8999-999999999999";
+  const { error } = await admin.POST("/api/v1/admin/mined/convictions/{id}/clear", {
+    params: { path: { id } },
+    body: { reason: "checked" },
+  });
+  equal((error as components["schemas"]["APIError"] | undefined)?.code, "not_found");
+});
+await check("a dry-run, a test request and a call as a member", async () => {
+  const rpc = { method: "eth_getBalance", params: [need("GW_CONTRACT"), "latest"] };
+  const dryRun = await orgAdmin.POST("/api/v1/admin/orgs/{org_id}/dry-run", {
+    params: { path: { org_id } },
+    body: { user_did: did, rpc },
+  });
+  equal(body(dryRun).decision, "allowed");
+  const seen = await orgAdmin.POST("/api/v1/admin/impersonate/{did}/in/{org_id}/rpc", {
+    params: { path: { did, org_id } },
+    body: rpc,
+  });
+  equal(body(seen).jsonrpc, "2.0");
+  const tested = await admin.POST("/api/v1/admin/test-request", { body: { method: "eth_chainId", params: [] } });
+  equal(typeof body(tested).latency_ms, "number");
+  const rights = await admin.GET("/api/v1/admin/users/{user_id}/effective-permissions", {
+    params: { path: { user_id: await memberId() }, query: { org: "meridian" } },
+  });
+  if (body(rights).allowed_methods.length === 0) throw new Error("no method");
+});
+await check("events, grants and the owner of a contract", async () => {
+  const path = { org_id, address: need("GW_CONTRACT") };
+  const events = await admin.GET("/api/v1/admin/orgs/{org_id}/contracts/{address}/events", { params: { path } });
+  if (!body(events).events.some((event) => event.name === "Transfer")) throw new Error("no event");
+  const grants = await admin.GET("/api/v1/admin/orgs/{org_id}/contracts/{address}/grants", { params: { path } });
+  if (body(grants).length === 0) throw new Error("no grant");
+  const found = await admin.GET("/api/v1/admin/contracts/by-address/{address}", { params: { path } });
+  equal(body(found).organization.id, org_id);
+});
+await check("switches of the instance", async () => {
+  equal(typeof body(await admin.GET("/api/v1/admin/system/eth-call-tracing")).enabled, "boolean");
+  equal(typeof body(await admin.GET("/api/v1/admin/system/intra-org-grant-tracing")).enabled, "boolean");
 });
 await check("shared infrastructure", async () => {
   equal(body(await admin.GET("/api/v1/admin/shared-infrastructure")).data.length, 0);

@@ -179,5 +179,6 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(records::logs::list_logs))
         .routes(routes!(records::audit_logs::list_audit_logs))
         .routes(routes!(holds::list::list_legal_holds, holds::place::place_legal_hold))
+        .routes(routes!(holds::get::get_legal_hold))
         .routes(routes!(holds::lift::lift_legal_hold))
 }

@@ -90,7 +90,7 @@ impl CallerSlot {
 fn terms(state: &AdminState, template: &str, uri: &http::Uri, caller_slot: &CallerSlot) -> Option<String> {
     let cipher = state.key_cipher.as_ref()?;
     let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-    let query = query.filter(|(name, _)| !matches!(&**name, "limit" | "offset"));
+    let query = query.filter(|(name, _)| !matches!(&**name, "limit" | "offset" | "cursor" | "envelope"));
     let query = query.map(|(name, value)| (name.into_owned(), value.into_owned()));
     let in_path = template
         .split('/')

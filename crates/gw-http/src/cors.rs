@@ -20,8 +20,9 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, x-admin-token, x-org-id, x-correlation-id, x-request-id, x-login-secret, \
      x-disclosure-token, if-match, idempotency-key",
 );
-const READABLE: HeaderValue =
-    HeaderValue::from_static("x-correlation-id, x-login-secret, x-total-count, etag, retry-after, www-authenticate");
+const READABLE: HeaderValue = HeaderValue::from_static(
+    "x-correlation-id, x-login-secret, x-total-count, x-next-cursor, etag, retry-after, www-authenticate",
+);
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 /// Ten minutes, so that a change of the list soon takes effect.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");

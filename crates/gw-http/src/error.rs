@@ -9,9 +9,13 @@ use axum::{
 };
 use gw_types::Seconds;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+use utoipa::openapi::{Content, ObjectBuilder, Ref, RefOr, ResponseBuilder, Schema, Type};
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $status:ident $text:literal,)*) => {
@@ -33,6 +37,11 @@ macro_rules! codes {
             /// The stable word in the body's `code`.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
+            }
+
+            /// The status and the word together, for the lists of [`DescribedError`].
+            pub const fn answer(self) -> (StatusCode, &'static str) {
+                (self.status(), self.as_str())
             }
         }
     };
@@ -65,6 +74,81 @@ codes! {
     BadGateway = BAD_GATEWAY "upstream_error",
     /// Temporarily unavailable: stale policy, no journal, a store that is down.
     Unavailable = SERVICE_UNAVAILABLE "unavailable",
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl utoipa::PartialSchema for ErrorCode {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(Self::ALL.iter().map(|code| code.as_str())))
+            .description(Some("The kind of an error. Each kind has one HTTP status."))
+            .into()
+    }
+}
+
+impl utoipa::ToSchema for ErrorCode {}
+
+/// An error that lists its answers. The API description of an operation is made from the list, and the table test of the
+/// error compares it with the answers of all variants.
+///
+/// [`described_error!`](crate::described_error) implements it, so that `responses(…)` of a handler can name the error.
+pub trait DescribedError {
+    /// Every answer: the status, and the code in the body.
+    const RESPONSES: &'static [(StatusCode, &'static str)];
+    /// The schema of the body.
+    const BODY: &'static str;
+
+    /// Whether these answers are exactly the listed ones, in any order; for table tests.
+    fn lists_exactly(answers: impl IntoIterator<Item = (StatusCode, &'static str)>) -> bool {
+        let listed: BTreeSet<_> = Self::RESPONSES.iter().copied().collect();
+        listed == answers.into_iter().collect()
+    }
+}
+
+/// The responses of an error, for the API description. Where a status has several codes, they are named.
+pub fn described_responses<E: DescribedError>() -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+    let mut codes: BTreeMap<StatusCode, Vec<&str>> = BTreeMap::new();
+    for (status, code) in E::RESPONSES {
+        codes.entry(*status).or_default().push(code);
+    }
+    let response = |(status, codes): (StatusCode, Vec<&str>)| {
+        let content = Content::new(Some(Ref::from_schema_name(E::BODY)));
+        let description = match &*codes {
+            [_, _, ..] => format!("`{}`.", codes.join("` or `")),
+            [] | [_] => String::new(),
+        };
+        let response = ResponseBuilder::new()
+            .description(description)
+            .content("application/json", content);
+        (status.as_str().to_owned(), response.build().into())
+    };
+    codes.into_iter().map(response).collect()
+}
+
+/// Implements [`DescribedError`](crate::DescribedError) for an error, with the schema of its body and its answers.
+#[macro_export]
+macro_rules! described_error {
+    ($error:ty, $body:literal, [$($answer:expr),+ $(,)?]) => {
+        impl $crate::DescribedError for $error {
+            const RESPONSES: &'static [(::http::StatusCode, &'static str)] = &[$($answer),+];
+            const BODY: &'static str = $body;
+        }
+
+        impl ::utoipa::IntoResponses for $error {
+            fn responses() -> ::std::collections::BTreeMap<
+                ::std::string::String,
+                ::utoipa::openapi::RefOr<::utoipa::openapi::Response>,
+            > {
+                $crate::described_responses::<Self>()
+            }
+        }
+    };
 }
 
 /// A REST error.
@@ -112,7 +196,7 @@ pub struct ErrorBody {
     /// What is wrong, in words.
     pub error: String,
     /// A stable code for programs.
-    pub code: String,
+    pub code: ErrorCode,
     /// The id of this request in the logs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
@@ -413,6 +497,36 @@ mod tests {
             "correlation_id": "c-1", "verify_url": "https://v.example",
         });
         assert_eq!(body, expected);
+    }
+
+    /// House rule 17: the description of an error is made from its list.
+    #[test]
+    fn an_error_is_described_by_its_list() {
+        struct Example;
+        described_error!(
+            Example,
+            "APIError",
+            [
+                ErrorCode::Conflict.answer(),
+                (StatusCode::BAD_REQUEST, "one"),
+                (StatusCode::BAD_REQUEST, "two"),
+            ]
+        );
+        let responses = serde_json::to_value(described_responses::<Example>()).unwrap();
+        assert_eq!(responses["400"]["description"], "`one` or `two`.");
+        assert_eq!(
+            responses["409"]["content"]["application/json"]["schema"]["$ref"],
+            "#/components/schemas/APIError"
+        );
+        let mut answers = vec![
+            ErrorCode::Conflict.answer(),
+            (StatusCode::BAD_REQUEST, "two"),
+            (StatusCode::BAD_REQUEST, "one"),
+        ];
+        assert!(Example::lists_exactly(answers.clone()));
+        assert!(!Example::lists_exactly(answers[1..].to_vec()));
+        answers.push(ErrorCode::Internal.answer());
+        assert!(!Example::lists_exactly(answers));
     }
 
     #[test]

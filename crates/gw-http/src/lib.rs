@@ -11,6 +11,7 @@ pub mod client;
 pub mod correlation;
 pub mod cors;
 mod created;
+mod cursor;
 mod edge;
 mod error;
 pub mod headers;
@@ -32,8 +33,12 @@ pub use client::{ClientAddress, TrustedProxies};
 pub use correlation::{Correlate, CorrelationId};
 pub use cors::Cors;
 pub use created::Created;
+pub use cursor::{CursorCipher, CursorQuery, GrowingList, Position};
 pub use edge::{HttpContext, PolicySource};
-pub use error::{ApiError, Challenge, ErrorBody, ErrorCode, Message, method_not_allowed, route_not_found};
+pub use error::{
+    ApiError, Challenge, DescribedError, ErrorBody, ErrorCode, Message, described_responses, method_not_allowed,
+    route_not_found,
+};
 pub use headers::SecureHeaders;
 pub use json::{AuthenticatedBody, BODY_LIMIT, JsonBody, NoBodyRoom, parse_json, parse_open_json, read_body};
 pub use limit::{AddressKey, Networks, RateLimit};

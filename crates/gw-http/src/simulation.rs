@@ -2,9 +2,9 @@
 //! impersonate (V1, V2). `gw-rpc` makes them, `gw-admin` asks for them.
 
 use crate::{AuthError, ClientAddress};
-use gw_policy::access::DeniedFrame;
+use gw_policy::access::{DeniedFrame, Impersonation};
 use gw_types::{DenyReason, OrgId, Secret, UserId};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{fmt, pin::Pin};
 
 /// A boxed future, so that [`CallSimulator`] can be a trait object.
@@ -109,3 +109,63 @@ pub struct SimulatedLog {
      what the user's wallet holds is not told"
 )]
 pub struct SenderRequired;
+
+/// The members of a call object that need funds, or tell of the account.
+const FUNDS: [&str; 6] = [
+    "value",
+    "gasPrice",
+    "maxFeePerGas",
+    "maxPriorityFeePerGas",
+    "maxFeePerBlobGas",
+    "nonce",
+];
+
+/// Gives a send that names no sender the address [`Impersonation::NOBODY`] (HD7): otherwise the code that it calls
+/// could reveal which wallet it comes from, and what the wallet holds. Returns whether the sender was set.
+///
+/// # Errors
+/// [`SenderRequired`] if the send names funds or a nonce.
+pub fn set_placeholder_sender(params: &mut [Value]) -> Result<bool, SenderRequired> {
+    let Some(object) = params.first_mut().and_then(Value::as_object_mut) else {
+        return Ok(false);
+    };
+    if object.keys().any(|key| key.eq_ignore_ascii_case("from")) {
+        return Ok(false);
+    }
+    let is_zero = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|text| text.trim_start_matches("0x").trim_matches('0').is_empty())
+    };
+    if object
+        .iter()
+        .any(|(name, value)| FUNDS.contains(&name.as_str()) && !value.is_null() && !is_zero(value))
+    {
+        return Err(SenderRequired);
+    }
+    object.insert("from".to_owned(), json!(Impersonation::NOBODY));
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HD7: a send that names no sender, in whatever spelling, runs from an address of nobody's.
+    #[test]
+    fn hd7_a_send_without_a_sender_runs_from_nobody() {
+        let set = |call: Value| {
+            let mut params = [call];
+            let is_set = set_placeholder_sender(&mut params);
+            (is_set, params[0]["from"].clone())
+        };
+        let nobody = json!(Impersonation::NOBODY);
+        assert_eq!(set(json!({"to": "0x1"})), (Ok(true), nobody.clone()));
+        assert_eq!(set(json!({"value": "0x0", "nonce": null})), (Ok(true), nobody));
+        assert_eq!(set(json!({"from": "0x2"})), (Ok(false), json!("0x2")));
+        assert_eq!(set(json!({"From": "0x2"})), (Ok(false), Value::Null));
+        assert_eq!(set(json!({"value": "0x1"})), (Err(SenderRequired), Value::Null));
+        assert_eq!(set(json!("0x02")).0, Ok(false), "a signed transaction names its sender");
+        assert_eq!(set_placeholder_sender(&mut []), Ok(false));
+    }
+}

@@ -5,6 +5,7 @@
 //! Invariant: a token is accepted only if its header segment is byte for byte the one that this codec writes for that
 //! kind. No algorithm, type or key is ever taken from the token.
 
+use crate::cursor::CursorCipher;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gw_policy::access::TokenFacts;
 use gw_types::{ExternalId, Seconds, Secret, SessionId, Timestamp, TokenId};
@@ -151,6 +152,7 @@ pub struct TokenCodec {
     issuer: String,
     access: Kind,
     refresh: Kind,
+    cursors: CursorCipher,
 }
 
 impl TokenCodec {
@@ -178,7 +180,13 @@ impl TokenCodec {
             issuer: issuer.to_owned(),
             access: Kind::new("at+jwt", &of_access, LONGEST.access)?,
             refresh: Kind::new("rt+jwt", &of_refresh, LONGEST.refresh)?,
+            cursors: CursorCipher::derived_from(&access.current).ok_or(SecretsError::Empty)?,
         })
+    }
+
+    /// Encrypts the cursors of lists, with a key derived from the current secret of access tokens.
+    pub fn cursors(&self) -> &CursorCipher {
+        &self.cursors
     }
 
     /// Limits the accepted lifetimes to these.

@@ -6,20 +6,12 @@ use gw_evm::{
     Class, Method, VisibleTo,
     envelope::{Request, RequestId},
 };
-use gw_http::simulation::{ImpersonatedCall, ImpersonatedResult, SenderRequired, SimulatedEffects, SimulatedLog};
+use gw_http::simulation::{
+    ImpersonatedCall, ImpersonatedResult, SenderRequired, SimulatedEffects, SimulatedLog, set_placeholder_sender,
+};
 use gw_policy::{Disclosed, access::Impersonation};
-use serde_json::{Value, json, value::to_raw_value};
+use serde_json::{Value, value::to_raw_value};
 use std::sync::Arc;
-
-/// The members of a call object that need funds, or tell of the account.
-const FUNDS: [&str; 6] = [
-    "value",
-    "gasPrice",
-    "maxFeePerGas",
-    "maxPriorityFeePerGas",
-    "maxFeePerBlobGas",
-    "nonce",
-];
 
 /// Answers a call as the target user would be answered, as far as the impersonator may see it.
 ///
@@ -79,31 +71,4 @@ pub(crate) async fn simulate_as(
             }
         }),
     })
-}
-
-/// Gives a send that names no sender the address [`Impersonation::NOBODY`] (HD7): otherwise the code that it calls
-/// could reveal which wallet it comes from, and what the wallet holds. Returns whether the sender was set.
-///
-/// # Errors
-/// [`SenderRequired`] if the send names funds or a nonce.
-fn set_placeholder_sender(params: &mut [Value]) -> Result<bool, SenderRequired> {
-    let Some(object) = params.first_mut().and_then(Value::as_object_mut) else {
-        return Ok(false);
-    };
-    if object.keys().any(|key| key.eq_ignore_ascii_case("from")) {
-        return Ok(false);
-    }
-    let is_zero = |value: &Value| {
-        value
-            .as_str()
-            .is_some_and(|text| text.trim_start_matches("0x").trim_matches('0').is_empty())
-    };
-    if object
-        .iter()
-        .any(|(name, value)| FUNDS.contains(&name.as_str()) && !value.is_null() && !is_zero(value))
-    {
-        return Err(SenderRequired);
-    }
-    object.insert("from".to_owned(), json!(Impersonation::NOBODY));
-    Ok(true)
 }

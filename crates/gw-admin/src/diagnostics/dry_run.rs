@@ -4,7 +4,7 @@ use crate::{
     body::JsonBody,
     error::AdminError,
     scope::Admin,
-    wire::{DryRunRequest, DryRunResponseDoc, Explanation, StoppedFrame, lower, words},
+    wire::{DryRunRequest, DryRunResponseDoc, Explanation, StoppedFrame, words},
 };
 use axum::{
     Json,
@@ -14,7 +14,10 @@ use gw_evm::{
     Class, Method, MethodLookup, ParamError, VisibleTo,
     call::{self, ChainRules},
 };
-use gw_http::{ApiError, simulation::ImpersonatedResult};
+use gw_http::{
+    ApiError,
+    simulation::{ImpersonatedResult, set_placeholder_sender},
+};
 use gw_policy::{
     Snapshot,
     access::{self, AccessRequest, Caller, DecidingCheck, HeadFacts, NamedOrg},
@@ -115,11 +118,8 @@ fn explain(
 ) -> Explanation {
     let mut params = params.to_vec();
     let mut restriction = access::Impersonation::new(impersonation.impersonator, impersonation.org);
-    // The pipeline ran it from this address.
-    if let (Method::SendTransaction, Some(Value::Object(object))) = (method, params.first_mut())
-        && !object.contains_key("from")
-    {
-        object.insert("from".to_owned(), lower(access::Impersonation::NOBODY).into());
+    // The pipeline ran it from this address; it refused a send that needs another.
+    if method.class() == Class::Write && set_placeholder_sender(&mut params) == Ok(true) {
         restriction = restriction.sending_from(access::Impersonation::NOBODY);
     }
     let raw = to_raw_value(&params).ok();

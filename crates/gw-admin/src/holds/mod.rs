@@ -1,5 +1,6 @@
 //! `/legal-holds`: holds that keep entries of the audit log from being pruned or erased (spec/70 rule 24). All
 //! operations are super only.
+pub(crate) mod get;
 pub(crate) mod lift;
 pub(crate) mod list;
 pub(crate) mod place;

@@ -7,10 +7,9 @@ use crate::{
     scope::Admin,
     wire::{LegalHold, LegalHoldRequest},
 };
-use axum::{Json, extract::State};
-use gw_http::ApiError;
+use axum::extract::State;
+use gw_http::{ApiError, Created};
 use gw_store::record::HoldScope;
-use http::StatusCode;
 
 /// Places a legal hold on an organization's entries in all streams, or on all entries of one stream; super only. Held
 /// entries are neither pruned nor erased. Because only the beginning of a log can be pruned, entries after a held one
@@ -21,7 +20,7 @@ pub(crate) async fn place_legal_hold(
     admin: Admin,
     State(state): State<AdminState>,
     body: Result<JsonBody<LegalHoldRequest>, ApiError>,
-) -> Result<(StatusCode, Json<LegalHold>), AdminError> {
+) -> Result<Created<LegalHold>, AdminError> {
     admin.require_super()?;
     let JsonBody(body) = body?;
     let scope = match (body.org_id.as_deref(), body.stream.as_deref()) {
@@ -35,5 +34,5 @@ pub(crate) async fn place_legal_hold(
     let mut tx = admin.begin(&state).await?;
     let hold = tx.place_hold(scope, reason).await?;
     tx.commit().await?;
-    Ok((StatusCode::CREATED, Json(hold.into())))
+    Ok(Created(format!("/api/v1/admin/legal-holds/{}", hold.id), hold.into()))
 }

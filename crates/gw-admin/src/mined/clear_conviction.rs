@@ -1,7 +1,7 @@
-use super::{reason, require_clearance};
+use super::{ClearRequest, Consequence};
 use crate::{AdminState, body::JsonBody, error::AdminError, scope::Admin, wire::ClearMinedRequest};
 use axum::extract::{Path, State};
-use gw_http::Message;
+use gw_http::{ApiError, Message};
 use gw_types::ConvictionId;
 
 /// Shows a withheld transaction again; super, or administrators of every affected organization. The reason is kept in
@@ -13,28 +13,18 @@ pub(crate) async fn clear_conviction(
     admin: Admin,
     State(state): State<AdminState>,
     Path(id): Path<String>,
-    body: Result<JsonBody<ClearMinedRequest>, gw_http::ApiError>,
+    body: Result<JsonBody<ClearMinedRequest>, ApiError>,
 ) -> Result<Message, AdminError> {
-    const UNKNOWN: &str = "conviction not found";
-    admin.require_writer()?;
-    let JsonBody(body) = body?;
-    let id: ConvictionId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
-    let conviction = state
-        .store
-        .read()
-        .find_conviction(id)
-        .await?
-        .ok_or_else(|| admin.unknown_target(UNKNOWN))?;
-    require_clearance(&admin, &state, Some(conviction.id), UNKNOWN).await?;
-    let reason = reason(&body)?;
-    let mut tx = admin.begin(&state).await?;
+    let request = ClearRequest::<ConvictionId>::new(&admin, &state, &id, body, "conviction not found")?;
+    let conviction = state.store.read().find_conviction(request.id).await?;
+    let conviction = conviction.ok_or_else(|| request.unknown())?;
     // If one organization is affected, the audit entry is filed under it, so that its administrators find it.
     let org = if let [only] = conviction.wronged.as_slice() {
         Some(*only)
     } else {
         None
     };
-    tx.clear_conviction(id, org, reason).await?;
-    tx.commit().await?;
+    let consequence = Consequence::Conviction(conviction.id, org);
+    request.clear(Some(conviction.id), consequence).await?;
     Ok(Message::new("conviction cleared"))
 }

@@ -1,7 +1,7 @@
-use super::{reason, require_clearance};
+use super::{ClearRequest, Consequence};
 use crate::{AdminState, body::JsonBody, error::AdminError, scope::Admin, wire::ClearMinedRequest};
 use axum::extract::{Path, State};
-use gw_http::Message;
+use gw_http::{ApiError, Message};
 use gw_types::{QuarantineId, WithheldId};
 
 /// Shows a contract's changes by a withheld transaction again, or reopens a closed address; super, or administrators of
@@ -13,34 +13,24 @@ pub(crate) async fn clear_quarantine(
     admin: Admin,
     State(state): State<AdminState>,
     Path(id): Path<String>,
-    body: Result<JsonBody<ClearMinedRequest>, gw_http::ApiError>,
+    body: Result<JsonBody<ClearMinedRequest>, ApiError>,
 ) -> Result<Message, AdminError> {
-    const UNKNOWN: &str = "quarantine not found";
-    admin.require_writer()?;
-    let JsonBody(body) = body?;
-    let id: QuarantineId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
-    // HD38: administrators of the affected organizations clear the changes to their own contracts.
-    if let Some(withheld) = state.store.read().find_withheld(WithheldId(id.0)).await? {
-        require_clearance(&admin, &state, Some(withheld.conviction), UNKNOWN).await?;
-        if !admin.is_super() && withheld.org.is_none_or(|org| admin.require_writer_of(org).is_err()) {
-            return Err(admin.unknown_target(UNKNOWN));
+    let request = ClearRequest::<QuarantineId>::new(&admin, &state, &id, body, "quarantine not found")?;
+    let reads = state.store.read();
+    let (conviction, consequence) = match reads.find_withheld(WithheldId(request.id.0)).await? {
+        // HD38: administrators of the affected organizations clear the changes to their own contracts.
+        Some(withheld) => {
+            if !admin.is_super() && withheld.org.is_none_or(|org| admin.require_writer_of(org).is_err()) {
+                return Err(request.unknown());
+            }
+            (Some(withheld.conviction), Consequence::Withheld(withheld.id))
         }
-        let reason = reason(&body)?;
-        let mut tx = admin.begin(&state).await?;
-        tx.release_change(withheld.id, reason).await?;
-        tx.commit().await?;
-        return Ok(Message::new("quarantine cleared"));
-    }
-    let quarantine = state
-        .store
-        .read()
-        .find_quarantine(id)
-        .await?
-        .ok_or_else(|| admin.unknown_target(UNKNOWN))?;
-    require_clearance(&admin, &state, quarantine.conviction, UNKNOWN).await?;
-    let reason = reason(&body)?;
-    let mut tx = admin.begin(&state).await?;
-    tx.clear_quarantine(id, reason).await?;
-    tx.commit().await?;
+        None => {
+            let quarantine = reads.find_quarantine(request.id).await?;
+            let quarantine = quarantine.ok_or_else(|| request.unknown())?;
+            (quarantine.conviction, Consequence::Quarantine(request.id))
+        }
+    };
+    request.clear(conviction, consequence).await?;
     Ok(Message::new("quarantine cleared"))
 }

@@ -1,7 +1,7 @@
-use super::{reason, require_clearance};
+use super::{ClearRequest, Consequence};
 use crate::{AdminState, body::JsonBody, error::AdminError, scope::Admin, wire::ClearMinedRequest};
 use axum::extract::{Path, State};
-use gw_http::Message;
+use gw_http::{ApiError, Message};
 use gw_types::SuspensionId;
 
 /// Lets a suspended user send transactions again; super, or administrators of every affected organization. The reason
@@ -13,22 +13,12 @@ pub(crate) async fn clear_suspension(
     admin: Admin,
     State(state): State<AdminState>,
     Path(id): Path<String>,
-    body: Result<JsonBody<ClearMinedRequest>, gw_http::ApiError>,
+    body: Result<JsonBody<ClearMinedRequest>, ApiError>,
 ) -> Result<Message, AdminError> {
-    const UNKNOWN: &str = "suspension not found";
-    admin.require_writer()?;
-    let JsonBody(body) = body?;
-    let id: SuspensionId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
-    let suspension = state
-        .store
-        .read()
-        .find_suspension(id)
-        .await?
-        .ok_or_else(|| admin.unknown_target(UNKNOWN))?;
-    require_clearance(&admin, &state, suspension.conviction, UNKNOWN).await?;
-    let reason = reason(&body)?;
-    let mut tx = admin.begin(&state).await?;
-    tx.clear_suspension(id, reason).await?;
-    tx.commit().await?;
+    let request = ClearRequest::<SuspensionId>::new(&admin, &state, &id, body, "suspension not found")?;
+    let suspension = state.store.read().find_suspension(request.id).await?;
+    let suspension = suspension.ok_or_else(|| request.unknown())?;
+    let consequence = Consequence::Suspension(request.id);
+    request.clear(suspension.conviction, consequence).await?;
     Ok(Message::new("suspension cleared"))
 }

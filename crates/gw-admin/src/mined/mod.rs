@@ -13,13 +13,15 @@ pub(crate) mod suspensions;
 
 use crate::{
     AdminState,
+    body::JsonBody,
     error::AdminError,
     scope::{Admin, covers},
     wire::ClearMinedRequest,
 };
+use gw_http::ApiError;
 use gw_store::{read::Scope, record::Conviction};
-use gw_types::{ConvictionId, OrgId};
-use std::collections::HashMap;
+use gw_types::{ConvictionId, OrgId, QuarantineId, SuspensionId, WithheldId};
+use std::{collections::HashMap, str::FromStr};
 
 /// The reason for clearing, trimmed; 1 to 500 characters.
 fn reason(body: &ClearMinedRequest) -> Result<&str, AdminError> {
@@ -117,6 +119,70 @@ async fn require_clearance(
         Ok(())
     } else {
         Err(admin.unknown_target(not_found))
+    }
+}
+
+/// A consequence of a withheld transaction, which an administrator may clear.
+#[derive(Clone, Copy, Debug)]
+enum Consequence {
+    /// The transaction is withheld. The audit entry is filed under the organization.
+    Conviction(ConvictionId, Option<OrgId>),
+    /// Its sender is suspended.
+    Suspension(SuspensionId),
+    /// An address is closed.
+    Quarantine(QuarantineId),
+    /// A change of an account is withheld.
+    Withheld(WithheldId),
+}
+
+/// A request to clear a consequence, by an administrator who may change at least one organization.
+struct ClearRequest<'a, I> {
+    admin: &'a Admin,
+    state: &'a AdminState,
+    /// The id in the path.
+    id: I,
+    body: ClearMinedRequest,
+    /// The text of the 404.
+    unknown: &'static str,
+}
+
+impl<'a, I: FromStr> ClearRequest<'a, I> {
+    fn new(
+        admin: &'a Admin,
+        state: &'a AdminState,
+        id: &str,
+        body: Result<JsonBody<ClearMinedRequest>, ApiError>,
+        unknown: &'static str,
+    ) -> Result<Self, AdminError> {
+        admin.require_writer()?;
+        let JsonBody(body) = body?;
+        let id = id.parse().map_err(|_| admin.unknown_target(unknown))?;
+        Ok(Self {
+            admin,
+            state,
+            id,
+            body,
+            unknown,
+        })
+    }
+
+    fn unknown(&self) -> AdminError {
+        self.admin.unknown_target(self.unknown)
+    }
+
+    /// Clears a consequence of `conviction`, if the administrator may, for the reason in the body.
+    async fn clear(&self, conviction: Option<ConvictionId>, consequence: Consequence) -> Result<(), AdminError> {
+        require_clearance(self.admin, self.state, conviction, self.unknown).await?;
+        let reason = reason(&self.body)?;
+        let mut tx = self.admin.begin(self.state).await?;
+        match consequence {
+            Consequence::Conviction(id, org) => tx.clear_conviction(id, org, reason).await?,
+            Consequence::Suspension(id) => tx.clear_suspension(id, reason).await?,
+            Consequence::Quarantine(id) => tx.clear_quarantine(id, reason).await?,
+            Consequence::Withheld(id) => tx.release_change(id, reason).await?,
+        }
+        tx.commit().await?;
+        Ok(())
     }
 }
 

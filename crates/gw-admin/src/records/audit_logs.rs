@@ -1,13 +1,14 @@
+use super::LogRequest;
 use crate::{
     AdminState,
     error::AdminError,
     input,
     scope::{Admin, paging},
-    wire::AuditLogRow,
+    wire::{AuditLogRow, AuditLogs, AuditLogsResponse},
 };
 use axum::{Json, extract::State, response::AppendHeaders};
-use gw_http::{Page, PageQuery, QueryParams, fitting};
-use gw_store::audit::AuditFilter;
+use gw_http::{CursorQuery, GrowingList, Page, PageQuery, Paged, QueryParams};
+use gw_store::audit::{AuditFilter, AuditPosition};
 use serde::Deserialize;
 use std::str::FromStr;
 
@@ -36,19 +37,33 @@ pub(crate) struct Filter {
     /// RFC 3339.
     #[param(required = false)]
     to: Option<String>,
+    /// `true` for an object with `data`, `total` and `next_cursor`; by default the answer is the rows alone.
+    #[param(required = false)]
+    envelope: Option<String>,
 }
 
 /// Lists mutations, the newest first, with the values before and after. Entries that are not sealed yet are included.
-/// `X-Total-Count` is the size of the whole list. For a sealed entry that was changed, only its id, `tampered` and,
+/// Without `envelope`, `X-Total-Count` is the size of the whole list and `X-Next-Cursor` is the cursor of the next page.
+/// For a sealed entry that was changed, only its id, `tampered` and,
 /// where proven, its time are returned.
-#[utoipa::path(get, path = "/api/v1/admin/audit-logs", tag = "logs", params(Filter, PageQuery),
-    responses((status = 200, body = [AuditLogRow]), (status = 400), (status = 401), (status = 403)))]
+#[utoipa::path(get, path = "/api/v1/admin/audit-logs", tag = "logs", params(Filter, PageQuery, CursorQuery),
+    responses((status = 200, body = AuditLogs, headers(
+            ("X-Total-Count" = u64, description = "How many rows the whole list has"),
+            ("X-Next-Cursor" = Option<String>, description = "For `cursor` of the next page; absent on the last page"),
+        )), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn list_audit_logs(
     admin: Admin,
     State(state): State<AdminState>,
     QueryParams(query): QueryParams<Filter>,
     page: Page<100>,
-) -> Result<(AppendHeaders<[(&'static str, String); 1]>, Json<Vec<AuditLogRow>>), AdminError> {
+    list: GrowingList,
+) -> Result<(AppendHeaders<Vec<(&'static str, String)>>, Json<AuditLogs>), AdminError> {
+    let request = LogRequest::new(&state, &admin, list, page)?;
+    let envelope = match query.envelope.as_deref() {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(AdminError::bad_request("invalid envelope: `true` or `false`")),
+    };
     let org = match query.org_id.as_deref() {
         Some(org) => Some(admin.readable_org(&state, org).await?.id),
         None => None,
@@ -67,10 +82,32 @@ pub(crate) async fn list_audit_logs(
         to: input::time(query.to.as_deref(), "to")?,
         ..AuditFilter::all(admin.scope()?)
     };
-    let logs = state.audit.list_audit_logs(&state.store, &filter, paging(page)).await?;
-    let total = AppendHeaders([("x-total-count", logs.total.to_string())]);
-    let rows = logs.rows.into_iter().map(|row| AuditLogRow::new(row, &admin)).collect();
-    Ok((total, Json(fitting(rows))))
+    let after = request.after(AuditPosition::from_numbers)?;
+    let logs = state
+        .audit
+        .continue_audit_logs(&state.store, &filter, after, paging(page))
+        .await?;
+    let (page, next_cursor) = request.answer(logs, |row| AuditLogRow::new(row, &admin), AuditPosition::to_numbers);
+    let Paged {
+        data,
+        total,
+        limit,
+        offset,
+    } = page;
+    let mut headers = vec![("x-total-count", total.to_string())];
+    headers.extend(next_cursor.clone().map(|cursor| ("x-next-cursor", cursor)));
+    let body = if envelope {
+        AuditLogs::Page(AuditLogsResponse {
+            data,
+            total,
+            limit,
+            offset,
+            next_cursor,
+        })
+    } else {
+        AuditLogs::Rows(data)
+    };
+    Ok((AppendHeaders(headers), Json(body)))
 }
 
 fn code<T: FromStr>(text: Option<&str>, what: &str) -> Result<Option<T>, AdminError> {

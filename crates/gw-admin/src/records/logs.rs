@@ -1,3 +1,4 @@
+use super::LogRequest;
 use crate::{
     AdminState,
     error::AdminError,
@@ -6,8 +7,8 @@ use crate::{
     wire::{AccessLogRow, AdminLogsResponse},
 };
 use axum::{Json, extract::State};
-use gw_http::{Page, PageQuery, Paged, QueryParams};
-use gw_store::audit::{AccessFilter, StatusFilter};
+use gw_http::{CursorQuery, GrowingList, Page, PageQuery, Paged, QueryParams};
+use gw_store::audit::{AccessFilter, AccessPosition, StatusFilter};
 use gw_types::DenyReason;
 use serde::Deserialize;
 
@@ -49,14 +50,16 @@ pub(crate) struct Filter {
 ///
 /// Every row is verified against its hash and its place in the log. For a row that was changed, only its id, `tampered`
 /// and, where proven, its time are returned.
-#[utoipa::path(get, path = "/api/v1/admin/logs", tag = "logs", params(Filter, PageQuery),
+#[utoipa::path(get, path = "/api/v1/admin/logs", tag = "logs", params(Filter, PageQuery, CursorQuery),
     responses((status = 200, body = AdminLogsResponse), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn list_logs(
     admin: Admin,
     State(state): State<AdminState>,
     QueryParams(query): QueryParams<Filter>,
     page: Page<100>,
+    list: GrowingList,
 ) -> Result<Json<AdminLogsResponse>, AdminError> {
+    let request = LogRequest::new(&state, &admin, list, page)?;
     let filter = AccessFilter {
         external_id: query.external_id.filter(|text| !text.is_empty()),
         method: query.method.filter(|text| !text.is_empty()),
@@ -71,23 +74,21 @@ pub(crate) async fn list_logs(
         to: input::time(query.to.as_deref(), "to")?,
         ..AccessFilter::all(admin.scope()?)
     };
-    let logs = state.audit.list_access_logs(&filter, paging(page)).await?;
-    let rows = logs
-        .rows
-        .into_iter()
-        .map(|row| AccessLogRow::new(row, &admin))
-        .collect();
+    let after = request.after(AccessPosition::from_numbers)?;
+    let logs = state.audit.continue_access_logs(&filter, after, paging(page)).await?;
+    let (page, next_cursor) = request.answer(logs, |row| AccessLogRow::new(row, &admin), AccessPosition::to_numbers);
     let Paged {
         data,
         total,
         limit,
         offset,
-    } = page.of(rows, logs.total);
+    } = page;
     Ok(Json(AdminLogsResponse {
         data,
         total,
         limit,
         offset,
+        next_cursor,
     }))
 }
 

@@ -1,14 +1,9 @@
-use crate::{
-    AdminState,
-    error::AdminError,
-    scope::Admin,
-    wire::{RpcUrlEntry, UserRpcUrlsResponse},
-};
+use crate::{AdminState, error::AdminError, scope::Admin, wire::RpcUrlEntry};
 use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::Message;
+use gw_http::{Message, Page, PageQuery, Paged};
 use gw_store::read::Scope;
 use gw_types::{OrgId, PersonalUrlId};
 
@@ -23,13 +18,14 @@ fn covers(scope: &Scope, org: OrgId) -> bool {
 
 /// Lists a user's active personal RPC URLs for organizations in scope, without the secret addresses.
 #[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/rpc-urls", tag = "users",
-    params(("user_id" = String, Path, format = Uuid)),
-    responses((status = 200, body = UserRpcUrlsResponse), (status = 401), (status = 403), (status = 404)))]
+    params(("user_id" = String, Path, format = Uuid), PageQuery),
+    responses((status = 200, body = Paged<RpcUrlEntry>), (status = 401), (status = 403), (status = 404)))]
 pub(crate) async fn list_user_rpc_urls(
     admin: Admin,
     State(state): State<AdminState>,
     Path(user): Path<String>,
-) -> Result<Json<UserRpcUrlsResponse>, AdminError> {
+    page: Page<1000>,
+) -> Result<Json<Paged<RpcUrlEntry>>, AdminError> {
     let scope = admin.scope()?;
     let user = admin.readable_user(&state.store.read(), &user).await?;
     let rows = state
@@ -42,7 +38,7 @@ pub(crate) async fn list_user_rpc_urls(
         .filter(|row| covers(&scope, row.org))
         .map(RpcUrlEntry::from)
         .collect();
-    Ok(Json(UserRpcUrlsResponse { rpc_urls }))
+    Ok(Json(page.of_all(rpc_urls)))
 }
 
 /// Ends a user's personal RPC URL for an organization that the caller may change.

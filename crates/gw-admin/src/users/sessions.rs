@@ -1,34 +1,25 @@
-use crate::{
-    AdminState,
-    error::AdminError,
-    input,
-    scope::Admin,
-    wire::{UserSession, UserSessionsResponse},
-};
+use crate::{AdminState, error::AdminError, input, scope::Admin, wire::UserSession};
 use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::Message;
+use gw_http::{Message, Page, PageQuery, Paged};
 use gw_types::SessionId;
 
 /// Lists a user's logins that can still refresh their tokens, the newest first, without their tokens.
 #[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/sessions", tag = "sessions",
-    params(("user_id" = String, Path, format = Uuid)),
-    responses((status = 200, body = UserSessionsResponse), (status = 401), (status = 403), (status = 404)))]
+    params(("user_id" = String, Path, format = Uuid), PageQuery),
+    responses((status = 200, body = Paged<UserSession>), (status = 401), (status = 403), (status = 404)))]
 pub(crate) async fn list_user_sessions(
     admin: Admin,
     State(state): State<AdminState>,
     Path(user): Path<String>,
-) -> Result<Json<UserSessionsResponse>, AdminError> {
+    page: Page<1000>,
+) -> Result<Json<Paged<UserSession>>, AdminError> {
     let reads = state.store.read();
     let user = admin.readable_user(&reads, &user).await?;
     let logins = reads.list_logins(user.id, state.clock.now()).await?;
-    let sessions: Vec<_> = logins.into_iter().map(UserSession::from).collect();
-    Ok(Json(UserSessionsResponse {
-        total: sessions.len(),
-        sessions,
-    }))
+    Ok(Json(page.of_all(logins.into_iter().map(UserSession::from).collect())))
 }
 
 /// Ends one login of a user. Its refresh and access tokens are revoked at once, and its personal URLs end (HD35).

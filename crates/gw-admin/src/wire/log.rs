@@ -11,9 +11,36 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AdminLogsResponse {
     pub(crate) data: Vec<AccessLogRow>,
+    /// How many rows the whole list has.
     pub(crate) total: u64,
     pub(crate) limit: u32,
     pub(crate) offset: u64,
+    /// For the query parameter `cursor` of the next page; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// A page of the audit log.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AuditLogsResponse {
+    pub(crate) data: Vec<AuditLogRow>,
+    /// How many rows the whole list has.
+    pub(crate) total: u64,
+    pub(crate) limit: u32,
+    pub(crate) offset: u64,
+    /// For the query parameter `cursor` of the next page; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// The audit log: the rows alone, or with `envelope=true` a page.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum AuditLogs {
+    /// The rows; their number is in `X-Total-Count`.
+    Rows(Vec<AuditLogRow>),
+    /// A page.
+    Page(AuditLogsResponse),
 }
 
 /// A row of the access log.

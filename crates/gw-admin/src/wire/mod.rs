@@ -42,16 +42,16 @@ pub(crate) use group::{
     GroupBatchDeleteRequest, GroupBatchDeleteResponse, GroupCreateRequest, GroupUpdateRequest, GroupWithAccess,
 };
 pub(crate) use hold::{LegalHold, LegalHoldRequest, LiftHoldRequest};
-pub(crate) use log::{AccessLogRow, AdminLogsResponse, AuditLogRow};
+pub(crate) use log::{AccessLogRow, AdminLogsResponse, AuditLogRow, AuditLogs, AuditLogsResponse};
 pub(crate) use mined::{ClearMinedRequest, MinedConviction, MinedQuarantine, MinedSuspension};
 pub(crate) use organization::{OrgCreateRequest, OrgUpdateRequest, Organization};
-pub(crate) use session::{SessionInfoResponse, SessionListResponse, UserSession, UserSessionsResponse};
+pub(crate) use session::{SessionInfoResponse, SessionListResponse, UserSession};
 pub(crate) use shared::{SharedInfraInput, SharedInfrastructure};
 pub(crate) use system::{
     MethodsStatus, NodeStatus, ProxyStatus, SecurityStatus, StatusResponse, SystemToggleRequest, SystemToggleResponse,
 };
 pub(crate) use tenant::{AllowedDirectoryTenant, DirectoryTenantCreateRequest, DirectoryTenantUpdateRequest};
-pub(crate) use url::{RpcUrlEntry, UserRpcUrlsResponse};
+pub(crate) use url::RpcUrlEntry;
 pub(crate) use user::{
     AddressLinkCollision, EthAddressCollisionsResponse, LinkedAddressEntry, MembershipByDidRemovalRequest,
     MembershipByDidRequest, MembershipByDidResponse, MembershipCreateRequest, MembershipListItem,

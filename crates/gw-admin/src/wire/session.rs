@@ -61,13 +61,6 @@ impl SessionInfoResponse {
     }
 }
 
-/// Logins of one user that can still refresh their tokens.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UserSessionsResponse {
-    pub(crate) sessions: Vec<UserSession>,
-    pub(crate) total: usize,
-}
-
 /// A completed login of a user.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserSession {

@@ -21,12 +21,6 @@ pub(crate) struct RpcUrlEntry {
     expires_at: Timestamp,
 }
 
-/// A user's active personal RPC URLs.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UserRpcUrlsResponse {
-    pub(crate) rpc_urls: Vec<RpcUrlEntry>,
-}
-
 impl From<record::PersonalUrl> for RpcUrlEntry {
     fn from(row: record::PersonalUrl) -> Self {
         let scope = row.scope();

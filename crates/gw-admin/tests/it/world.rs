@@ -2,7 +2,9 @@
 
 use axum::{Router, body::Body, extract::ConnectInfo};
 use gw_admin::{AdminSettings, AdminState, Answer, InstanceFacts, LoginSession, LoginSessions, router};
-use gw_audit::{AccessRecord, Content, Entry, Record, Stream};
+use gw_audit::{
+    AccessRecord, Chain, ChainId, Content, EncodedRecord, Entry, Genesis, Record, ShardId, StoredEntry, Stream,
+};
 use gw_http::{
     AccessClaims, Amr, AuthError,
     simulation::{
@@ -10,10 +12,13 @@ use gw_http::{
     },
 };
 use gw_node::{HealthCheckConfig, Node, NodeConfig};
-use gw_store::record::{NewGroup, NewMembership, NewOrganization, NewUser};
+use gw_store::{
+    audit::{Claim, ToSeal},
+    record::{NewGroup, NewMembership, NewOrganization, NewUser},
+};
 use gw_testkit::{FakeNode, Fixture, fixture::ADMIN_TOKEN};
 use gw_types::{ExternalId, OrgId, Seconds, SessionId, TokenId};
-use http::{Method, Request, StatusCode, header};
+use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -32,6 +37,7 @@ pub(crate) struct World {
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) location: Option<String>,
+    pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
@@ -78,7 +84,49 @@ impl CallSimulator for NoCalls {
     }
 }
 
+/// The sealed access log, as the sealer of an instance writes it.
+pub(crate) struct AccessLog<'a> {
+    fixture: &'a Fixture,
+    claim: Claim,
+    chain: Chain,
+    tail: Vec<ToSeal>,
+}
+
+impl AccessLog<'_> {
+    /// Seals records, each at a moment of its own.
+    pub(crate) async fn seal(&mut self, records: Vec<AccessRecord>) {
+        for record in records {
+            self.fixture.clock.pass(1);
+            let draft = EncodedRecord::new(&Record::from(record), &*self.fixture.entropy);
+            let now = gw_types::Clock::now(&self.fixture.clock);
+            let entry = self.chain.entry(draft, now).unwrap();
+            self.tail.push(ToSeal { entry });
+        }
+        self.fixture.audit.insert_sealed(&self.claim, &self.tail).await.unwrap();
+        self.tail.clear();
+    }
+}
+
 impl World {
+    pub(crate) async fn access_log(&self) -> AccessLog<'_> {
+        let fixture = &self.fixture;
+        let id = ChainId {
+            stream: Stream::Access,
+            shard: ShardId(Uuid::from_u128(1)),
+        };
+        let claim = fixture.audit.claim(id, "the test", Seconds(600)).await.unwrap();
+        let mut bytes = Vec::new();
+        let genesis = Genesis::new(id.shard, "test", [3; 32]);
+        let (chain, _) = Chain::begin(id, &genesis, gw_types::Clock::now(&fixture.clock), &mut bytes);
+        let entry = StoredEntry::new(bytes, Vec::new()).unwrap();
+        AccessLog {
+            fixture,
+            claim,
+            chain,
+            tail: vec![ToSeal { entry }],
+        }
+    }
+
     pub(crate) async fn start() -> Self {
         let (fixture, fake) = (Fixture::start().await, FakeNode::start().await);
         let hour = Duration::from_secs(3600);
@@ -138,11 +186,12 @@ impl World {
             .headers()
             .get(header::LOCATION)
             .map(|path| path.to_str().unwrap().to_owned());
-        let status = response.status();
+        let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         Response {
             status,
             location,
+            headers,
             text: String::from_utf8(bytes.to_vec()).unwrap(),
         }
     }

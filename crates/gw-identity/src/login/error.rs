@@ -4,7 +4,7 @@
 
 use super::ProofError;
 use gw_cache::{PutError, Unavailable};
-use gw_http::{ApiError, ErrorCode};
+use gw_http::{ApiError, ErrorCode, described_error};
 use gw_journal::JournalError;
 use gw_store::StoreError;
 use gw_types::Seconds;
@@ -222,9 +222,23 @@ impl From<LoginError> for ApiError {
     }
 }
 
+described_error!(
+    LoginError,
+    "APIError",
+    [
+        ErrorCode::BadRequest.answer(),
+        ErrorCode::Unauthorized.answer(),
+        ErrorCode::Forbidden.answer(),
+        ErrorCode::RateLimited.answer(),
+        ErrorCode::Internal.answer(),
+        ErrorCode::Unavailable.answer(),
+    ]
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gw_http::DescribedError as _;
 
     /// The table of spec/10 §2.8: situation, status, body text, session reason.
     #[test]
@@ -342,7 +356,26 @@ mod tests {
                 None,
             ),
         ];
+        let mut answers = Vec::new();
         for (error, status, text, reason) in table {
+            // A new variant stops the build here: add it to the table.
+            match &error {
+                LoginError::NoVerifierId
+                | LoginError::NoSchema
+                | LoginError::Busy(_)
+                | LoginError::TooManySessions(_)
+                | LoginError::NoSession
+                | LoginError::SessionOver
+                | LoginError::TooManyFailures(_)
+                | LoginError::NoToken
+                | LoginError::Proof { .. }
+                | LoginError::CredentialTaken
+                | LoginError::Banned
+                | LoginError::Store(_)
+                | LoginError::Unrecorded(_)
+                | LoginError::Unsealed
+                | LoginError::SessionsAway(_) => {}
+            }
             let name = format!("{error:?}");
             assert_eq!(error.reason().map(Reason::as_str), reason, "{name}");
             let (own, opens) = (
@@ -351,6 +384,7 @@ mod tests {
             );
             let is_503_before_a_session = opens || matches!(error, LoginError::NoSchema);
             let answer = ApiError::from(error);
+            answers.push(answer.code().answer());
             assert_eq!(
                 (answer.code().status().as_u16(), answer.text()),
                 (status, text),
@@ -362,6 +396,7 @@ mod tests {
                 "{name}: what we answer for counts as no try"
             );
         }
+        assert!(LoginError::lists_exactly(answers));
     }
 
     #[test]

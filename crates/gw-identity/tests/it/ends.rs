@@ -63,7 +63,7 @@ async fn waiting(world: &World, alice: &Tokens) -> Vec<(String, bool)> {
         .send()
         .await
         .body;
-    let rows = told["invitations"].as_array().unwrap().iter();
+    let rows = told["data"].as_array().unwrap().iter();
     rows.map(|row| {
         (
             row["id"].as_str().unwrap().to_owned(),

@@ -3,8 +3,9 @@
 //! Handlers only list their statuses. The meaning of a status, the body of an error, the authentication and the naming
 //! of operations are the same everywhere, and are added here.
 
-use super::routes;
+use super::{api_examples, routes};
 use anyhow::Context as _;
+use gw_http::ErrorCode;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use utoipa::openapi::{Info, License, OpenApiBuilder};
@@ -19,7 +20,7 @@ pub(crate) fn api_document() -> anyhow::Result<String> {
         api.merge(part);
     }
     let mut document = serde_json::to_value(&api).context("the API document cannot be serialized")?;
-    complete(&mut document);
+    complete(&mut document, &api_examples::examples()?);
     let mut text = serde_json::to_string_pretty(&document).context("the API document cannot be serialized")?;
     text.push('\n');
     Ok(text)
@@ -93,7 +94,7 @@ const DEFAULT_DESCRIPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Completes the merged document in place.
-fn complete(document: &mut Value) {
+fn complete(document: &mut Value, examples: &Map<String, Value>) {
     let Some(root) = document.as_object_mut() else { return };
     root.insert(
         "servers".into(),
@@ -109,21 +110,36 @@ fn complete(document: &mut Value) {
     open_maps(&mut schemas);
     let mut used = BTreeSet::new();
     for (path, _, operation) in operations(root) {
-        let security = security(path, operation.contains_key("security"));
-        operation.insert("security".into(), security);
+        let needs_token = operation.contains_key("security");
+        operation.insert("security".into(), security(path, needs_token));
         if let Some(Value::String(id)) = operation.get_mut("operationId") {
             *id = camel_case(id);
         }
         describe(operation);
-        let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
-        for (status, response) in responses.into_iter().flatten() {
-            used.extend(complete_response(path, status, response));
+        describe_parameters(path, operation);
+        let surface = Surface::of(path);
+        let common = surface.common_errors(operation.contains_key("requestBody"), needs_token);
+        if let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) {
+            for code in common {
+                let status = code.status().as_str().to_owned();
+                responses.entry(status).or_insert_with(|| json!({}));
+            }
+            for (status, response) in responses {
+                used.extend(complete_response(surface, path, status, response));
+            }
         }
+        api_examples::refer(operation, examples);
     }
-    root.insert(
-        "components".into(),
-        json!({ "schemas": schemas, "responses": error_responses(&used), "securitySchemes": security_schemes() }),
-    );
+    let responses = error_responses(&used);
+    let text = root.get("paths").map(Value::to_string).unwrap_or_default() + &responses.to_string();
+    let components = json!({
+        "schemas": schemas,
+        "responses": responses,
+        "examples": api_examples::components(examples, &text),
+        "securitySchemes": security_schemes(),
+    });
+    root.insert("components".into(), components);
+    remove_rules(document);
 }
 
 /// All operations with their paths and methods.
@@ -208,44 +224,168 @@ fn security(path: &str, needs_token: bool) -> Value {
     }
 }
 
+/// A group of routes with common layers and one format of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Surface {
+    /// The admin API: every caller is authenticated.
+    Admin,
+    /// The other REST routes.
+    Rest,
+    /// Errors of JSON-RPC, and of REST from the layers before them.
+    Rpc,
+    /// Errors of RFC 6749, and of REST from the layers before them.
+    Oauth,
+    /// `/health` and `/ready`.
+    Probe,
+}
+
+impl Surface {
+    fn of(path: &str) -> Self {
+        match path {
+            "/health" | "/ready" => Self::Probe,
+            "/oauth/token" | "/oauth/authorize" => Self::Oauth,
+            _ if path.starts_with("/rpc") => Self::Rpc,
+            _ if path.starts_with("/api/v1/admin/") => Self::Admin,
+            _ => Self::Rest,
+        }
+    }
+
+    /// The errors of the layers and extractors, which every operation of the surface can answer with: an unknown query
+    /// parameter, missing credentials, a body that is too long, a panic, an instance that is starting or has no current
+    /// policy.
+    fn common_errors(self, has_body: bool, needs_token: bool) -> Vec<ErrorCode> {
+        let mut codes = vec![ErrorCode::Internal];
+        if self != Self::Probe {
+            codes.push(ErrorCode::Unavailable);
+        }
+        if matches!(self, Self::Admin | Self::Rest) {
+            codes.push(ErrorCode::BadRequest);
+            if has_body {
+                codes.push(ErrorCode::PayloadTooLarge);
+            }
+        }
+        if self == Self::Admin || needs_token {
+            codes.extend([ErrorCode::Unauthorized, ErrorCode::Forbidden]);
+        }
+        if self == Self::Admin {
+            codes.push(ErrorCode::RateLimited);
+        }
+        codes
+    }
+
+    /// The schemas of an error that its handler does not describe.
+    fn error_schemas(self, path: &str, status: &str) -> &'static [&'static str] {
+        const ENVELOPE: &str = "JSONRPCResponseEnvelope";
+        match (self, status) {
+            (Self::Rpc, "401" | "500") => &["APIError"],
+            // While the instance starts, no call is read.
+            (Self::Rpc, "503") => &[ENVELOPE, "APIError"],
+            // A request that is no WebSocket handshake.
+            (Self::Rpc, "400") if path == "/rpc/ws" => &[ENVELOPE, "APIError"],
+            // An unknown URL is answered as an unknown path.
+            (Self::Rpc, "404") if path.starts_with("/rpc/u/") => &[ENVELOPE, "APIError"],
+            (Self::Rpc, _) => &[ENVELOPE],
+            (Self::Admin | Self::Rest | Self::Oauth | Self::Probe, _) => &["APIError"],
+        }
+    }
+}
+
+/// The routes that browsers are sent to: their errors are pages for them.
+const NAVIGATED: [&str; 2] = ["/oauth/authorize", "/oauth/session/{id}/restart"];
+
+fn reference(schema: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{schema}") })
+}
+
+/// The content of an error with one of these bodies. Every `APIError` is also served as problem details.
+fn error_content(schemas: &[&str]) -> Map<String, Value> {
+    let schema = match schemas {
+        [only] => reference(only),
+        _ => json!({ "oneOf": schemas.iter().map(|schema| reference(schema)).collect::<Vec<_>>() }),
+    };
+    let mut content = Map::new();
+    content.insert("application/json".into(), json!({ "schema": schema }));
+    if schemas.contains(&"APIError") || schemas.contains(&"OAuthOrAPIError") {
+        let problem = json!({ "schema": reference("ProblemDetails") });
+        content.insert("application/problem+json".into(), problem);
+    }
+    content
+}
+
+/// The headers of an error status.
+fn error_headers(surface: Surface, status: &str) -> Option<Value> {
+    match status {
+        "401" => Some(json!({ "WWW-Authenticate": {
+            "description": "The scheme, and what is wrong with the token.", "schema": { "type": "string" },
+        } })),
+        "429" | "503" if surface != Surface::Probe => Some(json!({ "Retry-After": {
+            "description": "Seconds to wait before the next attempt.", "schema": { "type": "integer" },
+        } })),
+        _ => None,
+    }
+}
+
 /// The shared responses of all error statuses in use.
 fn error_responses(used: &BTreeSet<&'static str>) -> Value {
-    let response = |description: &str| {
-        json!({
-            "description": description,
-            "content": {
-                "application/json": { "schema": { "$ref": "#/components/schemas/APIError" } },
-                "application/problem+json": { "schema": { "$ref": "#/components/schemas/ProblemDetails" } },
-            },
-        })
+    let response = |status: &str, description: &str| {
+        let mut content = error_content(&["APIError"]);
+        for (media, example) in [
+            ("application/json", "APIError"),
+            ("application/problem+json", "ProblemDetails"),
+        ] {
+            if let Some(Value::Object(media)) = content.get_mut(media) {
+                media.insert("examples".into(), api_examples::reference(&[example]));
+            }
+        }
+        let mut response = json!({ "description": description, "content": content });
+        if let (Some(headers), Some(members)) = (error_headers(Surface::Rest, status), response.as_object_mut()) {
+            members.insert("headers".into(), headers);
+        }
+        response
     };
     ERRORS
         .iter()
         .filter(|(_, name, _)| used.contains(name))
-        .map(|(_, name, description)| ((*name).to_owned(), response(description)))
+        .map(|(status, name, description)| ((*name).to_owned(), response(status, description)))
         .collect::<Map<_, _>>()
         .into()
 }
 
-/// Adds the description of the status to a response, or replaces an error by the shared response and returns its name.
-fn complete_response(path: &str, status: &str, response: &mut Value) -> Option<&'static str> {
-    // These routes use the error formats of JSON-RPC and OAuth.
-    let own_errors = path.starts_with("/rpc") || path == "/oauth/token";
+/// Completes a response: the description of its status, and for an error its bodies, media types and headers. An error
+/// of which its handler says nothing becomes the shared response, whose name is returned.
+fn complete_response(surface: Surface, path: &str, status: &str, response: &mut Value) -> Option<&'static str> {
     let members = response.as_object_mut()?;
     let error = ERRORS.iter().find(|(code, ..)| *code == status);
-    let schema = members
+    let described = members
         .get("content")
-        .and_then(|content| content.pointer("/application~1json/schema/$ref"));
-    let is_plain = members.get("content").is_none() || schema == Some(&"#/components/schemas/APIError".into());
+        .and_then(|content| content.pointer("/application~1json/schema/$ref"))
+        .and_then(Value::as_str)
+        .and_then(|schema| schema.rsplit('/').next())
+        .map(str::to_owned);
     let has_description = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
     let is_described = members.get("description").is_some_and(has_description);
-    if let Some((_, name, _)) = error
-        && is_plain
-        && !is_described
-        && !own_errors
-    {
-        *response = json!({ "$ref": format!("#/components/responses/{name}") });
-        return Some(name);
+    if let Some((_, name, _)) = error {
+        let schemas = match (surface, described.as_deref(), status) {
+            (_, None | Some("APIError"), _) => surface.error_schemas(path, status).to_vec(),
+            // The layers before the handler answer these as for every route.
+            (Surface::Oauth, Some("OAuthErrorResponse"), "403" | "429" | "500" | "503") => vec!["OAuthOrAPIError"],
+            // The layers before the handler answer as for every route.
+            (Surface::Admin, Some(body), _) => vec![body, "APIError"],
+            (_, Some(body), _) => vec![body],
+        };
+        let is_page = NAVIGATED.contains(&path);
+        if schemas == ["APIError"] && !is_described && !is_page && surface != Surface::Rpc {
+            *response = json!({ "$ref": format!("#/components/responses/{name}") });
+            return Some(name);
+        }
+        let mut content = error_content(&schemas);
+        if is_page {
+            content.insert("text/html".into(), json!({ "schema": { "type": "string" } }));
+        }
+        members.insert("content".into(), content.into());
+        if let Some(headers) = error_headers(surface, status) {
+            members.insert("headers".into(), headers);
+        }
     }
     if !is_described {
         let error_text = error.map(|(.., text)| *text);
@@ -257,12 +397,72 @@ fn complete_response(path: &str, status: &str, response: &mut Value) -> Option<&
         });
         members.insert("description".into(), text.unwrap_or("See the summary.").into());
     }
-    // A legal hold has no route of its own, so there is no `Location`.
-    if status == "201" && !path.ends_with("/legal-holds") {
+    if status == "201" {
         let location = json!({ "description": "The path of what was created.", "schema": { "type": "string" } });
         members.insert("headers".into(), json!({ "Location": location }));
     }
     None
+}
+
+/// The descriptions of path parameters, by the end of the path that they stand in.
+const PARAMETERS: &[(&str, &str)] = &[
+    ("/orgs/{org_id}", "The organization's id."),
+    ("/in/{org_id}", "The organization in which the call is made."),
+    ("/rpc/{org_id}", "The organization to act in: its id or its slug."),
+    ("/groups/{group_id}", "The group's id."),
+    ("/grants/{group_id}", "The id of the group that holds the grant."),
+    ("/users/{user_id}", "The user's id."),
+    ("/memberships/{membership_id}", "The membership's id."),
+    ("/contracts/{address}", "The contract's address."),
+    ("/by-address/{address}", "The contract's address."),
+    ("/shared-infrastructure/{address}", "The shared contract's address."),
+    ("/linked-addresses/{address}", "The linked address."),
+    ("/addresses/{address}", "The linked address."),
+    ("/approved-code/{hash}", "The Keccak-256 hash of the creation code."),
+    ("/sessions/{session_id}", "The session's id, from the list."),
+    (
+        "/directory-tenants/{id}",
+        "The id of the list entry, not the directory's own tenant id.",
+    ),
+    ("/legal-holds/{id}", "The hold's id."),
+    ("/convictions/{id}", "The id from the list of withheld transactions."),
+    ("/suspensions/{id}", "The id from the list of suspensions."),
+    ("/quarantines/{id}", "The id from the list of quarantines."),
+    ("/rpc-urls/{id}", "The id of the personal URL, which is not its secret."),
+    ("/session/{id}", "The session's id."),
+    ("/sessions/{id}", "The session's id, from the list."),
+];
+
+/// Describes the path parameters that their handler does not describe.
+fn describe_parameters(path: &str, operation: &mut Map<String, Value>) {
+    let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+    for parameter in parameters.into_iter().flatten().filter_map(Value::as_object_mut) {
+        let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default();
+        let ending = format!("{{{name}}}");
+        let text = PARAMETERS
+            .iter()
+            .find(|(place, _)| place.ends_with(&ending) && path.contains(place));
+        if let Some((_, text)) = text {
+            let description = parameter.entry("description").or_insert(Value::Null);
+            if description.as_str().is_none_or(str::is_empty) {
+                *description = (*text).into();
+            }
+        }
+    }
+}
+
+/// Removes rule ids from every description.
+fn remove_rules(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(text)) = members.get_mut("description") {
+                *text = without_rules(text);
+            }
+            members.values_mut().for_each(remove_rules);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_rules),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// Replaces the inlined item schemas of pages by references to their named schemas, and adds `ProblemDetails`.
@@ -296,7 +496,7 @@ fn refer_to_items(schemas: Value) -> Value {
                 "title": { "type": "string", "description": "The reason phrase of the status." },
                 "status": { "type": "integer", "description": "The HTTP status." },
                 "detail": { "type": "string", "description": "What is wrong, in words." },
-                "code": { "type": "string", "description": "A stable code for programs." },
+                "code": { "$ref": "#/components/schemas/ErrorCode", "description": "A stable code for programs." },
                 "correlation_id": { "type": "string", "description": "The id of this request in the logs." },
             },
         }),
@@ -444,10 +644,24 @@ mod tests {
         assert_eq!(camel_case("oauthToken"), "oauthToken");
     }
 
-    /// Each response has a description, each operation has security requirements, and operation ids are unique.
+    fn document() -> Value {
+        serde_json::from_str(&api_document().unwrap()).unwrap()
+    }
+
+    /// Follows a reference to a component.
+    fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+        value["$ref"].as_str().map_or(value, |path| {
+            document
+                .pointer(path.trim_start_matches('#'))
+                .unwrap_or_else(|| panic!("{path}"))
+        })
+    }
+
+    /// Each operation has security requirements, a known tag, and an id of its own; each parameter and each response has
+    /// a description; each error has a body, and each `APIError` is served as problem details, too.
     #[test]
     fn every_operation_is_complete() {
-        let mut document: Value = serde_json::from_str(&api_document().unwrap()).unwrap();
+        let (whole, mut document) = (document(), document());
         let mut names = std::collections::HashSet::new();
         let mut count = 0;
         for (path, method, operation) in operations(document.as_object_mut().unwrap()) {
@@ -459,14 +673,85 @@ mod tests {
                 names.insert(operation["operationId"].as_str().unwrap().to_owned()),
                 "{method} {path}"
             );
-            for (status, response) in operation["responses"].as_object().unwrap() {
-                assert!(
-                    response.get("$ref").is_some()
-                        || response["description"].as_str().is_some_and(|text| !text.is_empty()),
-                    "{method} {path} {status}"
-                );
+            let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty());
+            for parameter in operation
+                .get("parameters")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
+                assert!(is_text(&parameter["description"]), "{method} {path}: {parameter}");
             }
+            let responses = operation["responses"].as_object().unwrap();
+            for (status, response) in responses {
+                let response = resolved(&whole, response);
+                assert!(is_text(&response["description"]), "{method} {path} {status}");
+                if status.as_str() < "400" {
+                    continue;
+                }
+                let schema = &response["content"]["application/json"]["schema"];
+                assert!(schema.is_object(), "{method} {path} {status} has no body");
+                let is_api_error = schema.to_string().contains("APIError\"");
+                let problem = &response["content"]["application/problem+json"]["schema"];
+                assert_eq!(problem.is_object(), is_api_error, "{method} {path} {status}");
+            }
+            assert!(responses.contains_key("500"), "{method} {path}");
+            assert!(path == "/health" || responses.contains_key("503"), "{method} {path}");
+            let is_rest = path.starts_with("/api/");
+            assert!(
+                !is_rest || !operation.contains_key("requestBody") || responses.contains_key("413"),
+                "{method} {path}"
+            );
         }
         assert!(count > 100);
+    }
+
+    /// Rule ids are for readers of the code.
+    #[test]
+    fn no_description_names_a_rule() {
+        fn check(at: &str, value: &Value) {
+            match value {
+                Value::Object(members) => {
+                    for (name, value) in members {
+                        if let (true, Value::String(text)) = (matches!(&**name, "description" | "summary"), value) {
+                            let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '/'));
+                            let named: Vec<_> = words.filter(|word| is_rule(word)).collect();
+                            let standards = ["SHA-", "UTF-", "P-", "EIP", "ERC", "RFC", "S256"];
+                            let named: Vec<_> = named
+                                .into_iter()
+                                .filter(|word| !standards.iter().any(|standard| word.starts_with(standard)))
+                                .filter(|word| !word.chars().all(|c| c.is_ascii_digit() || c == '-'))
+                                .collect();
+                            assert!(named.is_empty(), "{at}: {named:?} in {text:?}");
+                            assert!(
+                                !text.contains("decision ") || !text.contains("(decision"),
+                                "{at}: {text:?}"
+                            );
+                        }
+                        check(&format!("{at}/{name}"), value);
+                    }
+                }
+                Value::Array(items) => items.iter().for_each(|value| check(at, value)),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+        check("", &document());
+    }
+
+    /// The codes of an error are a closed list.
+    #[test]
+    fn the_codes_of_errors_are_a_closed_list() {
+        let document = document();
+        let schemas = &document["components"]["schemas"];
+        let words: Vec<_> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(schemas["ErrorCode"]["enum"], json!(words));
+        for body in ["APIError", "ProblemDetails"] {
+            assert!(
+                schemas[body]["properties"]["code"]
+                    .to_string()
+                    .contains("schemas/ErrorCode"),
+                "{body}"
+            );
+        }
     }
 }

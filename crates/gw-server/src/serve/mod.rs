@@ -4,6 +4,7 @@
 
 mod administration;
 mod api_document;
+mod api_examples;
 mod body;
 mod body_budget;
 mod directory;

@@ -708,7 +708,7 @@ async fn c4_powers_in_one_organization_change_nothing_in_another() {
     let both = w.gw.login("did:test:both").await;
     let path = format!("/api/v1/admin/users/{}/rpc-urls", w.trader.user_id);
     let listed = w.gw.as_user(&both, "GET", &path, None).await.expect(200);
-    assert_eq!(listed["rpc_urls"][0]["id"], url["id"], "{listed}");
+    assert_eq!(listed["data"][0]["id"], url["id"], "{listed}");
     let revoked =
         w.gw.as_user(
             &both,

@@ -3,6 +3,7 @@
 
 use crate::{
     harness::{ADMIN_TOKEN, Engine, Response},
+    openapi::Described,
     world::{World, group, org},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -280,6 +281,7 @@ async fn admin_routes_by_caller() {
         .expect(201);
 
     let description = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
+    let described = Described::by(&w.gw).await;
     let mut table = String::from("anonymous | user | other admin | org admin | super | audit entries left by super\n");
     let mut number = 0;
     for (path, operations) in description["paths"].as_object().unwrap() {
@@ -297,6 +299,7 @@ async fn admin_routes_by_caller() {
             for caller in ["anonymous", "user", "other admin"] {
                 let (concrete, body) = fixture.request(&w, &method, path).await;
                 let answer = call_as(&w, caller, &method, &concrete, body.clone()).await;
+                described.check(&method, path, &answer);
                 row.push(answer.status.to_string());
                 if caller == "other admin" && path.contains("{org_id}") {
                     // Spec/80 §3 rule 1: the responses for an unknown and for a foreign organization are byte-equal.
@@ -310,19 +313,18 @@ async fn admin_routes_by_caller() {
                 }
             }
             let (concrete, body) = fixture.request(&w, &method, path).await;
-            row.push(
-                call_as(&w, "org admin", &method, &concrete, body)
-                    .await
-                    .status
-                    .to_string(),
-            );
+            let answer = call_as(&w, "org admin", &method, &concrete, body).await;
+            described.check(&method, path, &answer);
+            row.push(answer.status.to_string());
             number += 1;
             let fixture = Fixture::create(&w, number).await;
             let (concrete, body) = fixture.request(&w, &method, path).await;
             let before = w.gw.admin("GET", "/audit-logs?limit=1", None).await.expect(200)[0]["id"]
                 .as_i64()
                 .unwrap();
-            row.push(call_as(&w, "super", &method, &concrete, body).await.status.to_string());
+            let answer = call_as(&w, "super", &method, &concrete, body).await;
+            described.check(&method, path, &answer);
+            row.push(answer.status.to_string());
             let entries = w.gw.admin("GET", "/audit-logs?limit=50", None).await.expect(200);
             let mut audit_entries: Vec<String> = entries
                 .as_array()

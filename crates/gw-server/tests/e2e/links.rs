@@ -155,7 +155,7 @@ async fn spec_80_11_administrators_end_a_users_logins() {
     let path = format!("/users/{user}/sessions");
     let listed = gw.admin("GET", &path, None).await.expect(200);
     assert!(!listed.to_string().contains("eyJ"), "no tokens: {listed}");
-    let sessions = listed["sessions"].as_array().unwrap();
+    let sessions = listed["data"].as_array().unwrap();
     assert_eq!(
         (listed["total"].as_u64(), &sessions[0]["provider"]),
         (Some(sessions.len() as u64), &json!("mock"))

@@ -3,6 +3,7 @@
 
 use crate::{
     harness::{ADMIN_TOKEN, Engine, Response},
+    openapi::Described,
     world::World,
 };
 use serde_json::{Value, json};
@@ -84,9 +85,11 @@ async fn call_route(w: &World, route: &Route, query: &str, body: Option<Value>) 
 async fn hd33_every_route_refuses_what_it_does_not_know() {
     let w = World::start(Engine::Sqlite).await;
     let described = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
+    let responses = Described::by(&w.gw).await;
     let mut faults = Vec::new();
     for route in routes(&w, &described) {
         let mut check = |kind: &str, name: &str, answer: Response| {
+            responses.check(&route.method, &route.path, &answer);
             let body = serde_json::from_str::<Value>(&answer.body).ok();
             let text = body
                 .as_ref()
@@ -287,4 +290,43 @@ async fn rto1_null_is_the_empty_list_in_every_body() {
         (&Value::Null, &Value::Null),
         "F1: every function"
     );
+}
+
+/// RFC 9457: every route outside `/rpc` and OAuth answers an error as problem details to a client that accepts them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_route_has_its_errors_as_problem_details() {
+    let w = World::start(Engine::Sqlite).await;
+    let document = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
+    let responses = Described::by(&w.gw).await;
+    let mut checked = 0;
+    for route in routes(&w, &document) {
+        if OPEN_QUERIES.contains(&route.path.as_str()) {
+            continue;
+        }
+        let separator = if route.concrete.contains('?') { '&' } else { '?' };
+        let path = format!("{}{separator}unexpected=1", route.concrete);
+        let headers = [("x-admin-token", ADMIN_TOKEN), ("accept", "application/problem+json")];
+        let answer = w.gw.request(&route.method, &path, &headers, None).await;
+        responses.check(&route.method, &route.path, &answer);
+        let (name, body) = (format!("{} {}", route.method, route.path), answer.json());
+        assert_eq!(
+            answer.headers["content-type"], "application/problem+json",
+            "{name}: {body}"
+        );
+        assert_eq!(
+            (&body["type"], &body["status"]),
+            (&json!("about:blank"), &json!(answer.status)),
+            "{name}"
+        );
+        assert!(
+            body["title"].is_string() && body["detail"].is_string() && body["code"].is_string(),
+            "{name}"
+        );
+        assert!(
+            body["correlation_id"].is_string() && body.get("error").is_none(),
+            "{name}: {body}"
+        );
+        checked += 1;
+    }
+    assert!(checked > 100, "{checked}");
 }

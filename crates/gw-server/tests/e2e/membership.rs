@@ -350,10 +350,7 @@ async fn hd32_an_invitation_is_accepted_by_the_persons_own_act() {
         "params": [w.ops.address(), "latest"]});
     let invitations = async |token: &str| {
         let listed = as_self(&w.gw, token, "GET", "/invitations").await.expect(200);
-        ids(&listed["invitations"])
-            .into_iter()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+        ids(&listed["data"]).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     for (persona, way) in [
         (&w.ops, "route"),

@@ -63,6 +63,7 @@ async fn oauth_routes_by_caller() {
     let gw = gateway(Engine::Sqlite).await;
     let user = format!("Bearer {}", gw.login("did:test:somebody").await);
     let description = gw.request("GET", "/openapi.json", &[], None).await.expect(200);
+    let described = crate::openapi::Described::by(&gw).await;
     let query = "client_id=explorer&redirect_uri=http%3A%2F%2Flocalhost%2Fcb&state=s&response_type=code";
     let mut table = String::from("anonymous | user | super\n");
     for (path, operations) in description["paths"].as_object().unwrap() {
@@ -89,12 +90,9 @@ async fn oauth_routes_by_caller() {
                     _ => &[],
                 };
                 let body = (method == "post").then(|| json!({}));
-                row.push(
-                    gw.request(&method.to_uppercase(), &concrete, headers, body)
-                        .await
-                        .status
-                        .to_string(),
-                );
+                let answer = gw.request(&method.to_uppercase(), &concrete, headers, body).await;
+                described.check(method, path, &answer);
+                row.push(answer.status.to_string());
             }
             writeln!(table, "{} | {} {path}", row.join(" | "), method.to_uppercase()).unwrap();
         }

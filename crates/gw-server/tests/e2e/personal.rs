@@ -79,7 +79,7 @@ async fn hd17_a_url_is_created_used_and_revoked() {
         .expect(401);
     // URLs are listed without their secret. Their owner and an administrator of the organization can revoke them.
     let listed = w.gw.as_user(&w.ops.token, "GET", me, None).await.expect(200);
-    assert_eq!(listed["rpc_urls"].as_array().unwrap().len(), 3);
+    assert_eq!(listed["data"].as_array().unwrap().len(), 3);
     assert!(!listed.to_string().contains(&secret(&wallet_url)) && !listed.to_string().contains("/rpc/u/"));
     let id = |url: &Value| url["id"].as_str().unwrap().to_owned();
     w.gw.as_user(&w.trader.token, "DELETE", &format!("{me}/{}", id(&wallet_url)), None)
@@ -93,7 +93,7 @@ async fn hd17_a_url_is_created_used_and_revoked() {
     let user = user_id(&w.gw, w.ops.did).await;
     let admin = format!("/api/v1/admin/users/{user}/rpc-urls");
     let listed_by_admin = w.gw.as_user(&w.admin.token, "GET", &admin, None).await.expect(200);
-    assert_eq!(listed_by_admin["rpc_urls"].as_array().unwrap().len(), 2);
+    assert_eq!(listed_by_admin["data"].as_array().unwrap().len(), 2);
     w.gw.as_user(&w.trader.token, "GET", &admin, None).await.expect(403);
     w.gw.as_user(&w.admin.token, "DELETE", &format!("{admin}/{}", id(&full_url)), None)
         .await

@@ -65,7 +65,7 @@ pub(super) enum RowCheck {
 }
 
 impl RowCheck {
-    fn row(&self) -> Option<&entries::Model> {
+    pub(super) fn row(&self) -> Option<&entries::Model> {
         match self {
             Self::Row(row) => Some(row),
             Self::Unreadable(_) => None,

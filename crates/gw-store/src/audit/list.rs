@@ -5,6 +5,7 @@
 
 use super::{
     AuditStore, OutboxEntry,
+    cursor::{AccessPosition, AuditPosition, LogPage, newest_place},
     integrity::{LogRow, SoundRow, TamperedRow},
     outbox::readable,
 };
@@ -149,6 +150,19 @@ impl AuditStore {
         filter: &AccessFilter,
         paging: Paging,
     ) -> Result<Page<LogRow<AccessLog>>, StoreError> {
+        Ok(self.continue_access_logs(filter, None, paging).await?.into())
+    }
+
+    /// Lists access records after a position, newest first.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn continue_access_logs(
+        &self,
+        filter: &AccessFilter,
+        after: Option<AccessPosition>,
+        paging: Paging,
+    ) -> Result<LogPage<AccessLog, AccessPosition>, StoreError> {
         use entries::Column as C;
         let status = match filter.status {
             StatusFilter::Any => None,
@@ -173,13 +187,23 @@ impl AuditStore {
             .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
         let select = entries::Entity::find().filter(condition);
         let total = select.clone().count(&self.pools.reader).await?;
+        let (select, remaining) = match after {
+            None => (select, total),
+            Some(position) => {
+                let select = select.filter(position.rows_after());
+                let remaining = select.clone().count(&self.pools.reader).await?;
+                (select, remaining)
+            }
+        };
         let query = select.order_by_desc(C::CreatedAt).order_by_desc(C::Id);
-        let rows = self
-            .check_rows(self.read_page(query, paging, PAGE_BYTES).await?)
-            .await?;
-        Ok(Page {
+        let checks = self.read_page(query, paging, PAGE_BYTES).await?;
+        let positions = checks.iter().map(AccessPosition::of).collect();
+        let rows = self.check_rows(checks).await?;
+        Ok(LogPage {
             rows: rows.into_iter().map(|row| row.and_then(access_log)).collect(),
+            positions,
             total,
+            remaining: remaining.saturating_sub(paging.offset),
         })
     }
 
@@ -194,28 +218,60 @@ impl AuditStore {
         filter: &AuditFilter,
         paging: Paging,
     ) -> Result<Page<LogRow<AuditLog>>, StoreError> {
+        Ok(self.continue_audit_logs(policy, filter, None, paging).await?.into())
+    }
+
+    /// Lists audit entries after a position, newest first.
+    ///
+    /// # Errors
+    /// If a database fails.
+    pub async fn continue_audit_logs(
+        &self,
+        policy: &Store,
+        filter: &AuditFilter,
+        after: Option<AuditPosition>,
+        paging: Paging,
+    ) -> Result<LogPage<AuditLog, AuditPosition>, StoreError> {
+        let mut position = match after {
+            Some(position) => position,
+            None => AuditPosition::start(newest_place(&self.pools.reader).await?),
+        };
         let Waiting {
             entries,
             total,
+            remaining: total_waiting,
             bytes,
             ids,
             places,
-        } = waiting(policy, filter, paging).await?;
+        } = waiting(policy, filter, position, paging).await?;
         let waiting = self.with_org_numbers(entries, &ids, &places).await?;
+        let mut positions = Vec::with_capacity(waiting.len());
+        for entry in &waiting {
+            position = position.after_waiting(entry.id);
+            positions.push(Some(position));
+        }
         let mut rows: Vec<_> = waiting.into_iter().map(LogRow::Entry).collect();
         let kind = self.shown_kind(Kind::Admin, Stream::Admin).await?;
         let sealed = entries::Entity::find().filter(sealed_condition(filter, kind, &ids));
-        let overall_total = sealed.clone().count(&self.pools.reader).await?.saturating_add(total);
+        let total_sealed = sealed.clone().count(&self.pools.reader).await?;
+        let (sealed, remaining_sealed) = match after.and_then(AuditPosition::sealed_after) {
+            None => (sealed, total_sealed),
+            Some(condition) => {
+                let sealed = sealed.filter(condition);
+                let remaining = sealed.clone().count(&self.pools.reader).await?;
+                (sealed, remaining)
+            }
+        };
         let row_count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         // Waiting entries that did not fit into this page precede the sealed ones.
-        let is_cut = row_count < paging.limit && paging.offset.saturating_add(row_count) < total;
+        let is_cut = row_count < paging.limit && paging.offset.saturating_add(row_count) < total_waiting;
         let sealed_paging = Paging {
             limit: if is_cut {
                 0
             } else {
                 paging.limit.saturating_sub(row_count)
             },
-            offset: paging.offset.saturating_sub(total),
+            offset: paging.offset.saturating_sub(total_waiting),
         };
         let sealed = sealed
             .order_by_desc(entries::Column::ChainId)
@@ -223,15 +279,20 @@ impl AuditStore {
         let checks = self
             .read_page(sealed, sealed_paging, PAGE_BYTES.saturating_sub(bytes))
             .await?;
+        positions.extend(checks.iter().map(|check| position.after_sealed(check)));
         rows.extend(
             self.check_rows(checks)
                 .await?
                 .into_iter()
                 .map(|row| row.and_then(audit_log)),
         );
-        Ok(Page {
+        Ok(LogPage {
             rows,
-            total: overall_total,
+            positions,
+            total: total_sealed.saturating_add(total),
+            remaining: remaining_sealed
+                .saturating_add(total_waiting)
+                .saturating_sub(paging.offset),
         })
     }
 
@@ -338,6 +399,8 @@ struct Waiting {
     entries: Vec<OutboxEntry>,
     /// Number of waiting entries that match the filter.
     total: u64,
+    /// Number of those that follow the position.
+    remaining: u64,
     /// Approximate size of the entries.
     bytes: usize,
     /// All waiting ids: an entry that is sealed meanwhile is listed as waiting, not twice.
@@ -350,7 +413,12 @@ struct Waiting {
 const FEW: u64 = 100;
 
 /// Reads the part of a page that still waits in the outbox.
-async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result<Waiting, StoreError> {
+async fn waiting(
+    policy: &Store,
+    filter: &AuditFilter,
+    position: AuditPosition,
+    paging: Paging,
+) -> Result<Waiting, StoreError> {
     use audit_outbox::Column as C;
     let tx = policy.inner.pools.begin_read().await?;
     let select_waiting = || audit_outbox::Entity::find().filter(C::SealedAt.is_null());
@@ -372,6 +440,14 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
         .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
     let select = select_waiting().filter(condition);
     let total = select.clone().count(&tx).await?;
+    let (select, remaining) = match position.waiting_after() {
+        None => (select, total),
+        Some(condition) => {
+            let select = select.filter(condition);
+            let remaining = select.clone().count(&tx).await?;
+            (select, remaining)
+        }
+    };
     let query = select.order_by_desc(C::Id);
     let rows: Vec<_> = match portion(&tx, query.clone(), paging, PAGE_BYTES).await {
         Ok(rows) => rows.into_iter().map(Ok).collect(),
@@ -408,6 +484,7 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
     Ok(Waiting {
         entries,
         total,
+        remaining,
         bytes,
         ids,
         places,

@@ -5,6 +5,7 @@
 
 mod anchors;
 mod columns;
+mod cursor;
 mod erase;
 mod heads;
 mod ids;
@@ -20,6 +21,7 @@ mod verification;
 mod watch;
 
 pub use anchors::{AnchorRow, StoredAnchor};
+pub use cursor::{AccessPosition, AuditPosition, LogPage};
 pub use erase::ErasurePlan;
 pub use heads::JournalHead;
 pub use integrity::{LogRow, TamperedRow};

@@ -1,11 +1,12 @@
 //! Legal holds on the audit log.
 
-use super::{Queries, all};
+use super::{Queries, all, one};
 use crate::{
     StoreError,
     entity::legal_holds,
     record::{Holds, LegalHold},
 };
+use gw_types::LegalHoldId;
 use sea_orm::{EntityTrait, QueryOrder};
 
 impl Queries<'_> {
@@ -18,6 +19,14 @@ impl Queries<'_> {
             .order_by_asc(legal_holds::Column::CreatedAt)
             .order_by_asc(legal_holds::Column::Id);
         all(query.all(&self.conn).await?)
+    }
+
+    /// Finds a hold.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn find_hold(&self, id: LegalHoldId) -> Result<Option<LegalHold>, StoreError> {
+        one(legal_holds::Entity::find_by_id(id.0).one(&self.conn).await?)
     }
 
     /// Returns the holds in the table; [`crate::AuditStore::known_holds`] also reads the log.

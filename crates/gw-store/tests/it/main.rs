@@ -16,6 +16,8 @@ mod leases;
 #[cfg(test)]
 mod links;
 #[cfg(test)]
+mod log_pages;
+#[cfg(test)]
 mod memberships;
 #[cfg(test)]
 mod mined;

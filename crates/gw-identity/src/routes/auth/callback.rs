@@ -10,7 +10,7 @@ use axum::{
     Json,
     extract::{RawQuery, Request, State},
 };
-use gw_http::{ApiError, ErrorBody, parse_json, read_body};
+use gw_http::{ApiError, parse_json, read_body};
 use serde::Deserialize;
 
 /// A JSON body; the other form is the bare token.
@@ -32,13 +32,8 @@ struct CallbackBody {
     request_body(content = String, description = "The proof, as text or in a JSON object"),
     responses(
         (status = 200, body = AuthResponse),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody, description = "Banned, or the humanity credential is missing"),
-        (status = 413, body = ErrorBody),
-        (status = 429, body = ErrorBody),
-        (status = 500, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        LoginError,
+        (status = 403, description = "Banned, or the humanity credential is missing"),
     ),
 )]
 pub(crate) async fn callback(

@@ -20,7 +20,7 @@ pub(crate) struct ProvidersResponse {
     path = "/auth/providers",
     operation_id = "loginProviders",
     tag = "auth",
-    responses((status = 200, body = ProvidersResponse), (status = 400, body = ErrorBody)),
+    responses((status = 200, body = ProvidersResponse), (status = 400, body = ErrorBody), (status = 429)),
 )]
 pub(crate) async fn providers(State(state): State<IdentityState>) -> Json<ProvidersResponse> {
     let mut providers = vec!["idp"];

@@ -9,17 +9,11 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::{ApiError, Authenticated, ErrorBody, Message};
+use gw_http::{ApiError, Authenticated, ErrorCode, Message, Page, PageQuery, Paged, described_error};
 use gw_policy::{access::active_orgs, snapshot::Organization};
 use gw_store::{Actor, Missing, StoreError};
 use gw_types::OrgId;
 use serde::Serialize;
-
-/// The organizations that wait for the caller's acceptance.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct MyInvitationsResponse {
-    invitations: Vec<InvitationResponse>,
-}
 
 /// One invitation.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -35,24 +29,23 @@ pub(crate) struct InvitationResponse {
     in_force: bool,
 }
 
-/// My invitations
+/// List my invitations
+///
+/// The organizations that wait for the caller's acceptance.
 #[utoipa::path(
     get,
     path = "/me/invitations",
     operation_id = "myInvitations",
     tag = "me",
     security(("bearer" = [])),
-    responses(
-        (status = 200, body = MyInvitationsResponse),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 503, body = ErrorBody),
-    ),
+    params(PageQuery),
+    responses((status = 200, body = Paged<InvitationResponse>)),
 )]
 pub(crate) async fn list(
     State(state): State<IdentityState>,
     caller: Authenticated,
-) -> Result<Json<MyInvitationsResponse>, ApiError> {
+    page: Page<1000>,
+) -> Result<Json<Paged<InvitationResponse>>, ApiError> {
     let (snapshot, user, now) = (&caller.snapshot, caller.user.id, state.edge.now());
     let pending = snapshot
         .memberships(user)
@@ -75,12 +68,51 @@ pub(crate) async fn list(
             in_force: active.contains(&org.id),
         })
         .collect();
-    Ok(Json(MyInvitationsResponse { invitations }))
+    Ok(Json(page.of_all(invitations)))
 }
 
-/// Why an invitation or membership did not change.
+/// Why an invitation was not accepted.
 #[derive(Debug, thiserror::Error)]
-enum InvitationError {
+pub(crate) enum InvitationError {
+    /// The organization is unknown, or the caller has no membership there.
+    #[error("unknown")]
+    Unknown,
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[source] StoreError),
+}
+
+impl From<StoreError> for InvitationError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(Missing::Membership) => Self::Unknown,
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<InvitationError> for ApiError {
+    fn from(error: InvitationError) -> Self {
+        match error {
+            InvitationError::Unknown => Self::not_found("invitation not found"),
+            InvitationError::Store(error) => storage(&error),
+        }
+    }
+}
+
+described_error!(
+    InvitationError,
+    "APIError",
+    [
+        ErrorCode::NotFound.answer(),
+        ErrorCode::Internal.answer(),
+        ErrorCode::Unavailable.answer(),
+    ]
+);
+
+/// Why a membership was not ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LeaveError {
     /// The organization is unknown, or the caller has no membership there.
     #[error("unknown")]
     Unknown,
@@ -92,7 +124,7 @@ enum InvitationError {
     Store(#[source] StoreError),
 }
 
-impl From<StoreError> for InvitationError {
+impl From<StoreError> for LeaveError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound(Missing::Membership) => Self::Unknown,
@@ -102,17 +134,28 @@ impl From<StoreError> for InvitationError {
     }
 }
 
-impl From<InvitationError> for ApiError {
-    fn from(error: InvitationError) -> Self {
+impl From<LeaveError> for ApiError {
+    fn from(error: LeaveError) -> Self {
         match error {
-            InvitationError::Unknown => Self::not_found("invitation not found"),
-            InvitationError::Administers => {
+            LeaveError::Unknown => Self::not_found("invitation not found"),
+            LeaveError::Administers => {
                 Self::conflict("you administer this organization: have that membership ended first")
             }
-            InvitationError::Store(error) => storage(&error),
+            LeaveError::Store(error) => storage(&error),
         }
     }
 }
+
+described_error!(
+    LeaveError,
+    "APIError",
+    [
+        ErrorCode::NotFound.answer(),
+        ErrorCode::Conflict.answer(),
+        ErrorCode::Internal.answer(),
+        ErrorCode::Unavailable.answer(),
+    ]
+);
 
 /// Accept an invitation
 ///
@@ -127,10 +170,7 @@ impl From<InvitationError> for ApiError {
     params(("org_id" = String, Path, format = Uuid)),
     responses(
         (status = 200, body = Message),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        InvitationError,
     ),
 )]
 pub(crate) async fn accept(
@@ -165,11 +205,7 @@ pub(crate) async fn accept(
     params(("org_id" = String, Path, format = Uuid)),
     responses(
         (status = 200, body = Message),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        LeaveError,
     ),
 )]
 pub(crate) async fn leave(
@@ -182,15 +218,87 @@ pub(crate) async fn leave(
         .parse()
         .ok()
         .filter(|org| ![Organization::DEFAULT, Organization::ANONYMOUS].contains(org));
-    let org: OrgId = org.ok_or(InvitationError::Unknown)?;
+    let org: OrgId = org.ok_or(LeaveError::Unknown)?;
     let actor = provenance.actor(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, user) = (state.clone(), caller.user.id);
     spawn_tracked(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
         tx.leave_organization(user, org).await?;
         tx.commit().await?;
-        Ok::<_, InvitationError>(())
+        Ok::<_, LeaveError>(())
     })
     .await?;
     Ok(Message::new("organization left"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gw_http::DescribedError;
+    use http::StatusCode;
+
+    fn answer(error: impl Into<ApiError>, status: u16, text: &str) -> (StatusCode, &'static str) {
+        let answer: ApiError = error.into();
+        assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text));
+        answer.code().answer()
+    }
+
+    /// House rule 17.
+    #[test]
+    fn every_error_of_an_acceptance_has_its_status_and_text() {
+        let table = [
+            (InvitationError::Unknown, 404, "invitation not found"),
+            (
+                StoreError::NotFound(Missing::Membership).into(),
+                404,
+                "invitation not found",
+            ),
+            (StoreError::Detached.into(), 500, "internal error"),
+            (
+                StoreError::NotPrimary.into(),
+                503,
+                "the policy store is temporarily unavailable",
+            ),
+        ];
+        let answers = table.map(|(error, status, text)| {
+            // A new variant stops the build here: add it to the table.
+            match error {
+                InvitationError::Unknown | InvitationError::Store(_) => {}
+            }
+            answer(error, status, text)
+        });
+        assert!(InvitationError::lists_exactly(answers));
+    }
+
+    /// House rule 17.
+    #[test]
+    fn every_error_of_leaving_has_its_status_and_text() {
+        let table = [
+            (LeaveError::Unknown, 404, "invitation not found"),
+            (
+                StoreError::NotFound(Missing::Membership).into(),
+                404,
+                "invitation not found",
+            ),
+            (
+                StoreError::Rule("administers_organization").into(),
+                409,
+                "you administer this organization: have that membership ended first",
+            ),
+            (StoreError::Detached.into(), 500, "internal error"),
+            (
+                StoreError::NotPrimary.into(),
+                503,
+                "the policy store is temporarily unavailable",
+            ),
+        ];
+        let answers = table.map(|(error, status, text)| {
+            // A new variant stops the build here: add it to the table.
+            match error {
+                LeaveError::Unknown | LeaveError::Administers | LeaveError::Store(_) => {}
+            }
+            answer(error, status, text)
+        });
+        assert!(LeaveError::lists_exactly(answers));
+    }
 }

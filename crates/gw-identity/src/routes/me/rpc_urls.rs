@@ -1,12 +1,20 @@
 //! `/me/rpc-urls`: personal RPC URLs, for wallets that cannot send tokens (HD17, decision 51).
 
-use crate::{error::spawn_tracked, link::parse_address, routes::RequestInfo, state::IdentityState};
+use crate::{
+    error::{spawn_tracked, storage},
+    link::parse_address,
+    routes::RequestInfo,
+    state::IdentityState,
+};
 use axum::{
     Json,
     extract::{Path, State},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use gw_http::{ApiError, Authenticated, AuthenticatedBody, Challenge, Created, ErrorBody, Message};
+use gw_http::{
+    ApiError, Authenticated, AuthenticatedBody, Challenge, Created, ErrorCode, Message, Page, PageQuery, Paged,
+    described_error,
+};
 use gw_policy::{
     access::{Principal, active_orgs, contract_access},
     settings::PolicySettings,
@@ -69,12 +77,6 @@ pub(crate) struct RpcUrlResponse {
     warning: Option<&'static str>,
 }
 
-/// The caller's live URLs, newest first.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct RpcUrlListResponse {
-    rpc_urls: Vec<RpcUrlResponse>,
-}
-
 impl RpcUrlResponse {
     fn of(row: PersonalUrl) -> Self {
         let scope = row.scope();
@@ -96,15 +98,12 @@ impl RpcUrlResponse {
     }
 }
 
-/// Why a URL was not created or ended.
+/// Why a URL was not created.
 #[derive(Debug, thiserror::Error)]
-enum UrlError {
+pub(crate) enum UrlError {
     /// The user has the maximum number of URLs.
     #[error("too many")]
     TooMany,
-    /// The URL does not exist, or belongs to another user.
-    #[error("unknown")]
-    Unknown,
     /// The membership ended while the request was handled.
     #[error("no member of the organization")]
     NotAMember,
@@ -122,7 +121,6 @@ impl From<StoreError> for UrlError {
         match error {
             StoreError::Rule("too_many_rpc_urls") => Self::TooMany,
             StoreError::Rule("rpc_url_without_membership") => Self::NotAMember,
-            StoreError::NotFound(Missing::PersonalUrl) => Self::Unknown,
             other => Self::Store(other),
         }
     }
@@ -132,50 +130,93 @@ impl From<UrlError> for ApiError {
     fn from(error: UrlError) -> Self {
         match error {
             UrlError::TooMany => Self::conflict("too many RPC URLs: 16 at most; end one first"),
-            UrlError::Unknown => Self::not_found("rpc url not found"),
             UrlError::NotAMember => Self::bad_request(NOT_YOURS),
             UrlError::LoginTooOld => Self::unauthorized("log in again: an RPC URL is made within 5 minutes of a login")
                 .challenging(Challenge::LoginTooOld(FRESH))
                 .with("reason", "login_required"),
-            UrlError::Store(error) => {
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    "a personal URL could not be kept"
-                );
-                Self::internal()
-            }
+            UrlError::Store(error) => storage(&error),
         }
     }
 }
 
+described_error!(
+    UrlError,
+    "APIError",
+    [
+        ErrorCode::BadRequest.answer(),
+        ErrorCode::Unauthorized.answer(),
+        ErrorCode::Conflict.answer(),
+        ErrorCode::Internal.answer(),
+        ErrorCode::Unavailable.answer(),
+    ]
+);
+
+/// Why a URL was not ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EndUrlError {
+    /// The URL does not exist, or belongs to another user.
+    #[error("unknown")]
+    Unknown,
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[source] StoreError),
+}
+
+impl From<StoreError> for EndUrlError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(Missing::PersonalUrl) => Self::Unknown,
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<EndUrlError> for ApiError {
+    fn from(error: EndUrlError) -> Self {
+        match error {
+            EndUrlError::Unknown => Self::not_found("rpc url not found"),
+            EndUrlError::Store(error) => storage(&error),
+        }
+    }
+}
+
+described_error!(
+    EndUrlError,
+    "APIError",
+    [
+        ErrorCode::NotFound.answer(),
+        ErrorCode::Internal.answer(),
+        ErrorCode::Unavailable.answer(),
+    ]
+);
+
 /// List my RPC URLs
+///
+/// The caller's live URLs, the newest first.
 #[utoipa::path(
     get,
     path = "/me/rpc-urls",
     operation_id = "myRpcUrls",
     tag = "me",
     security(("bearer" = [])),
+    params(PageQuery),
     responses(
-        (status = 200, body = RpcUrlListResponse),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        (status = 200, body = Paged<RpcUrlResponse>),
+        (status = 404, description = "Personal RPC URLs are off"),
     ),
 )]
 pub(crate) async fn list(
     State(state): State<IdentityState>,
     caller: Authenticated,
-) -> Result<Json<RpcUrlListResponse>, ApiError> {
+    page: Page<1000>,
+) -> Result<Json<Paged<RpcUrlResponse>>, ApiError> {
     let rows = state
         .store
         .read()
         .list_personal_urls(caller.user.id, state.edge.now())
         .await
-        .map_err(UrlError::from)?;
-    Ok(Json(RpcUrlListResponse {
-        rpc_urls: rows.into_iter().map(RpcUrlResponse::of).collect(),
-    }))
+        .map_err(|error| storage(&error))?;
+    Ok(Json(page.of_all(rows.into_iter().map(RpcUrlResponse::of).collect())))
 }
 
 /// Make an RPC URL
@@ -191,12 +232,8 @@ pub(crate) async fn list(
     request_body = RpcUrlCreateRequest,
     responses(
         (status = 201, body = RpcUrlResponse),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        UrlError,
+        (status = 404, description = "Personal RPC URLs are off"),
     ),
 )]
 pub(crate) async fn create(
@@ -273,10 +310,7 @@ pub(crate) async fn create(
     params(("id" = String, Path, format = Uuid)),
     responses(
         (status = 200, body = Message),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        EndUrlError,
     ),
 )]
 pub(crate) async fn end(
@@ -285,14 +319,14 @@ pub(crate) async fn end(
     provenance: RequestInfo,
     Path(id): Path<String>,
 ) -> Result<Message, ApiError> {
-    let id: PersonalUrlId = id.parse().map_err(|_| UrlError::Unknown)?;
+    let id: PersonalUrlId = id.parse().map_err(|_| EndUrlError::Unknown)?;
     let actor = provenance.actor(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, user) = (state.clone(), caller.user.id);
     spawn_tracked(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
         tx.revoke_personal_url(user, id).await?;
         tx.commit().await?;
-        Ok::<_, UrlError>(())
+        Ok::<_, EndUrlError>(())
     })
     .await?;
     Ok(Message::new("rpc url ended"))
@@ -369,4 +403,55 @@ fn reaches(state: &IdentityState, caller: &Authenticated, org: OrgId, address: A
     contract.is_some_and(|contract| {
         contract_access(&caller.snapshot, &member, contract, &PolicySettings::default()).is_some()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gw_http::DescribedError as _;
+
+    /// House rule 17.
+    #[test]
+    fn every_error_of_a_creation_has_its_status() {
+        let table = [
+            (StoreError::Rule("too_many_rpc_urls").into(), 409),
+            (StoreError::Rule("rpc_url_without_membership").into(), 400),
+            (UrlError::LoginTooOld, 401),
+            (StoreError::Detached.into(), 500),
+            // RTO8
+            (StoreError::NotPrimary.into(), 503),
+        ];
+        let answers = table.map(|(error, status)| {
+            // A new variant stops the build here: add it to the table.
+            match error {
+                UrlError::TooMany | UrlError::NotAMember | UrlError::LoginTooOld | UrlError::Store(_) => {}
+            }
+            let answer = ApiError::from(error);
+            assert_eq!(answer.code().status().as_u16(), status, "{answer:?}");
+            answer.code().answer()
+        });
+        assert!(UrlError::lists_exactly(answers));
+    }
+
+    /// House rule 17.
+    #[test]
+    fn every_error_of_an_end_has_its_status() {
+        let table = [
+            (EndUrlError::Unknown, 404),
+            (StoreError::NotFound(Missing::PersonalUrl).into(), 404),
+            (StoreError::Detached.into(), 500),
+            // RTO8
+            (StoreError::NotPrimary.into(), 503),
+        ];
+        let answers = table.map(|(error, status)| {
+            // A new variant stops the build here: add it to the table.
+            match error {
+                EndUrlError::Unknown | EndUrlError::Store(_) => {}
+            }
+            let answer = ApiError::from(error);
+            assert_eq!(answer.code().status().as_u16(), status, "{answer:?}");
+            answer.code().answer()
+        });
+        assert!(EndUrlError::lists_exactly(answers));
+    }
 }

@@ -2,7 +2,10 @@
 //!
 //! Errors are answered directly and never by a redirect, because the redirect URI is one of the checked parameters.
 
-use super::{OauthError, base_path, error::OAuthErrorResponse};
+use super::{
+    OauthError, base_path,
+    error::{OAuthErrorResponse, OAuthOrAPIError},
+};
 use crate::{
     login::{AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, Opener, RequestFacts},
     oauth::{AuthorizeParams, Challenge, OauthId, OauthSession, RedirectUri},
@@ -57,9 +60,9 @@ pub(crate) struct OauthAuthorizeJSONResponse {
         (status = 302, description = "To the sign-in page"),
         (status = 400, body = OAuthErrorResponse),
         (status = 403, description = "A page of somebody else asks, other than by a link"),
-        (status = 429, body = OAuthErrorResponse),
-        (status = 500, body = OAuthErrorResponse),
-        (status = 503, body = OAuthErrorResponse, description = "Too many open sessions"),
+        (status = 429, body = OAuthOrAPIError),
+        (status = 500, body = OAuthOrAPIError),
+        (status = 503, body = OAuthOrAPIError, description = "Too many open sessions"),
     ),
 )]
 pub(crate) async fn authorize(

@@ -17,7 +17,7 @@ use axum::{
     Json,
     extract::{RawQuery, Request, State},
 };
-use gw_http::{ApiError, ErrorBody, read_body};
+use gw_http::{ApiError, ErrorCode, described_error, read_body};
 use gw_store::{Actor, StoreError, record::LoginUrls};
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ pub(crate) struct OauthCallbackResponse {
 
 /// Why a proof does not complete the flow.
 #[derive(Debug, thiserror::Error)]
-enum CallbackError {
+pub(crate) enum CallbackError {
     #[error("no OAuth session was named")]
     NoSession,
     #[error("the sessions do not belong together")]
@@ -62,6 +62,19 @@ impl From<CallbackError> for ApiError {
     }
 }
 
+described_error!(
+    CallbackError,
+    "APIError",
+    [
+        ErrorCode::BadRequest.answer(),
+        ErrorCode::Unauthorized.answer(),
+        ErrorCode::Forbidden.answer(),
+        ErrorCode::RateLimited.answer(),
+        ErrorCode::Internal.answer(),
+        ErrorCode::Unavailable.answer(),
+    ]
+);
+
 /// Complete the flow with a proof
 ///
 /// The body is the token as text, or JSON `{"token": …}` or `{"jwz_token": …}`.
@@ -77,13 +90,8 @@ impl From<CallbackError> for ApiError {
     request_body(content = String, description = "The proof, as text or in a JSON object"),
     responses(
         (status = 200, body = OauthCallbackResponse),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody, description = "Banned, or the humanity credential is missing"),
-        (status = 413, body = ErrorBody),
-        (status = 429, body = ErrorBody),
-        (status = 500, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        CallbackError,
+        (status = 403, description = "Banned, or the humanity credential is missing"),
     ),
 )]
 pub(crate) async fn callback(
@@ -175,4 +183,67 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Re
 
 async fn is_open(state: &IdentityState, attempt: &LoginAttempt) -> Result<bool, LoginError> {
     Ok(state.inner.sessions.pending(attempt.session).await?.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gw_cache::Unavailable;
+    use gw_http::{AuthError, DescribedError as _};
+    use gw_journal::JournalError;
+    use gw_types::Seconds;
+
+    /// House rule 17. The errors of a login have a table of their own.
+    #[test]
+    fn every_error_has_its_status() {
+        let table: Vec<(CallbackError, u16)> = vec![
+            (CallbackError::NoSession, 400),
+            (CallbackError::Mismatch, 401),
+            (LoginError::NoToken.into(), 400),
+            (LoginError::Banned.into(), 403),
+            (LoginError::TooManyFailures(Seconds(9)).into(), 429),
+            (StoreError::Detached.into(), 500),
+            (StoreError::NotPrimary.into(), 503),
+            (SessionError::Unknown.into(), 401),
+            (SessionError::Done.into(), 401),
+            (SessionError::OtherBrowser.into(), 403),
+            (SessionError::Caller(AuthError::Missing).into(), 401),
+            (SessionError::ForeignPage.into(), 403),
+            (SessionError::NotTheirs.into(), 403),
+            (SessionError::Banned.into(), 403),
+            (SessionError::LoginOver.into(), 401),
+            (SessionError::from(Unavailable).into(), 503),
+            (SessionError::Store(StoreError::Detached).into(), 500),
+            (SessionError::Unrecorded(JournalError::Full).into(), 503),
+        ];
+        let answers: Vec<_> = table
+            .into_iter()
+            .map(|(error, status)| {
+                // A new variant stops the build here: add it to the table.
+                match &error {
+                    CallbackError::NoSession | CallbackError::Mismatch | CallbackError::Login(_) => {}
+                    CallbackError::Session(error) => match error {
+                        SessionError::Unknown
+                        | SessionError::OtherBrowser
+                        | SessionError::Done
+                        | SessionError::Caller(_)
+                        | SessionError::ForeignPage
+                        | SessionError::NotTheirs
+                        | SessionError::Banned
+                        | SessionError::LoginOver
+                        | SessionError::Unavailable
+                        | SessionError::Store(_)
+                        | SessionError::Unrecorded(_) => {}
+                        #[cfg(feature = "mock-login")]
+                        SessionError::MockOff => {}
+                    },
+                }
+                let name = format!("{error:?}");
+                let answer = ApiError::from(error);
+                assert_eq!(answer.code().status().as_u16(), status, "{name}");
+                answer.code().answer()
+            })
+            .collect();
+        assert!(CallbackError::lists_exactly(answers));
+    }
 }

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gw_cache::Unavailable;
-use gw_http::{ApiError, AuthError};
+use gw_http::{ApiError, AuthError, ErrorBody, described_error};
 use gw_journal::JournalError;
 use gw_store::StoreError;
 use gw_types::Seconds;
@@ -26,6 +26,16 @@ pub(crate) struct OAuthErrorResponse {
     error: &'static str,
     /// The error in words.
     error_description: String,
+}
+
+/// An error of a route that speaks OAuth: of the request itself, or of the layers before it, which are those of all
+/// routes.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "carries the description only")]
+pub(crate) enum OAuthOrAPIError {
+    OAuth(OAuthErrorResponse),
+    Api(ErrorBody),
 }
 
 /// Why an authorization or token request is rejected.
@@ -74,7 +84,8 @@ pub(crate) enum OauthError {
 }
 
 impl OauthError {
-    fn answer(&self) -> (StatusCode, &'static str) {
+    /// The status and the code.
+    pub(crate) fn answer(&self) -> (StatusCode, &'static str) {
         match self {
             Self::Missing(_)
             | Self::Repeated(_)
@@ -102,6 +113,23 @@ impl OauthError {
         }
     }
 }
+
+described_error!(
+    OauthError,
+    "OAuthErrorResponse",
+    [
+        (StatusCode::BAD_REQUEST, "invalid_request"),
+        (StatusCode::BAD_REQUEST, "invalid_grant"),
+        (StatusCode::BAD_REQUEST, "unauthorized_client"),
+        (StatusCode::BAD_REQUEST, "unsupported_grant_type"),
+        (StatusCode::BAD_REQUEST, "unsupported_response_type"),
+        (StatusCode::UNAUTHORIZED, "invalid_client"),
+        (StatusCode::PAYLOAD_TOO_LARGE, "invalid_request"),
+        (StatusCode::TOO_MANY_REQUESTS, "temporarily_unavailable"),
+        (StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
+        (StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable"),
+    ]
+);
 
 impl From<Unavailable> for OauthError {
     fn from(_: Unavailable) -> Self {
@@ -257,6 +285,7 @@ impl From<LoginError> for OauthError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gw_http::DescribedError as _;
 
     #[test]
     fn oa1_oa7_every_refusal_has_its_status_and_code() {
@@ -291,7 +320,32 @@ mod tests {
                 "temporarily_unavailable",
             ),
         ];
+        let answers: Vec<_> = table.iter().map(|(error, ..)| error.answer()).collect();
+        assert!(OauthError::lists_exactly(answers));
         for (error, status, code) in table {
+            // A new variant stops the build here: add it to the table.
+            match &error {
+                OauthError::Missing(_)
+                | OauthError::Repeated(_)
+                | OauthError::Malformed(_)
+                | OauthError::Body
+                | OauthError::TooLarge
+                | OauthError::ResponseType
+                | OauthError::UnknownClient
+                | OauthError::Redirect
+                | OauthError::ChallengeMethod
+                | OauthError::GrantType
+                | OauthError::Client
+                | OauthError::TwoMethods
+                | OauthError::Grant
+                | OauthError::TooManyFailures(_)
+                | OauthError::TooManySessions(_)
+                | OauthError::Full(_)
+                | OauthError::NoVerifierId
+                | OauthError::Unavailable
+                | OauthError::Store(_)
+                | OauthError::Unrecorded(_) => {}
+            }
             let name = format!("{error:?}");
             let (found, word) = error.answer();
             assert_eq!((found.as_u16(), word), (status, code), "{name}");

@@ -25,7 +25,7 @@ pub(crate) struct OauthMetadata {
     path = "/.well-known/oauth-authorization-server",
     operation_id = "oauthMetadata",
     tag = "oauth",
-    responses((status = 200, body = OauthMetadata), (status = 400, body = ErrorBody)),
+    responses((status = 200, body = OauthMetadata), (status = 400, body = ErrorBody), (status = 429)),
 )]
 pub(crate) async fn metadata(State(state): State<IdentityState>) -> Json<OauthMetadata> {
     let base = &state.inner.config.base_url;

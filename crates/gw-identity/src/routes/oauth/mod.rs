@@ -12,7 +12,7 @@ pub(super) mod silent_complete;
 pub(super) mod status;
 pub(super) mod token;
 
-pub(crate) use error::{OauthError, SessionError};
+pub(crate) use error::{OAuthErrorResponse, OauthError, SessionError};
 
 use crate::{
     login::{LoginId, OpenerEvidence},

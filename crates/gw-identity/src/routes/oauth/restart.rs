@@ -22,6 +22,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
     params(("id" = String, Path, description = "The OAuth session")),
     responses(
         (status = 302, description = "To `/oauth/authorize` with what the application asked for"),
+        (status = 403),
         (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "Completed already"),
         (status = 429, body = ErrorBody),

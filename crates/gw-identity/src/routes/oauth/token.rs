@@ -3,7 +3,7 @@
 //! Checks, in this order: the grant type, the client's authentication, the code and everything it is bound to. A
 //! mismatch after the client is authenticated invalidates the code.
 
-use super::{OauthError, error::OAuthErrorResponse};
+use super::OauthError;
 use crate::{
     error::spawn_tracked,
     oauth::{GrantedLogin, Redeemed},
@@ -70,12 +70,8 @@ struct Credentials {
     ),
     responses(
         (status = 200, body = AuthResponse),
-        (status = 400, body = OAuthErrorResponse),
-        (status = 401, body = OAuthErrorResponse),
-        (status = 413, body = OAuthErrorResponse),
-        (status = 429, body = OAuthErrorResponse),
-        (status = 500, body = OAuthErrorResponse),
-        (status = 503, body = OAuthErrorResponse),
+        OauthError,
+        (status = 403),
     ),
 )]
 pub(crate) async fn token(

@@ -3,7 +3,7 @@
 use crate::{
     routes::{
         RequestInfo,
-        oauth::{OauthError, token::client_of},
+        oauth::{OAuthErrorResponse, OauthError, token::client_of},
     },
     state::IdentityState,
     tokens::hash,
@@ -13,12 +13,13 @@ use axum::{
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
-use gw_http::{ApiError, ErrorBody, read_body};
+use gw_http::{ApiError, ErrorCode, described_error, read_body};
 use gw_policy::{
     access::{TokenFacts, identify},
     snapshot::User,
 };
 use gw_types::{Secret, Timestamp, TokenId};
+use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -72,6 +73,21 @@ impl IntoResponse for IntrospectError {
     }
 }
 
+described_error!(
+    IntrospectError,
+    "OAuthOrAPIError",
+    [
+        ErrorCode::BadRequest.answer(),
+        (StatusCode::BAD_REQUEST, "invalid_request"),
+        (StatusCode::UNAUTHORIZED, "invalid_client"),
+        ErrorCode::PayloadTooLarge.answer(),
+        (StatusCode::TOO_MANY_REQUESTS, "temporarily_unavailable"),
+        ErrorCode::Unavailable.answer(),
+        (StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable"),
+        (StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
+    ]
+);
+
 /// Introspect a token
 ///
 /// Takes the form fields `token` and, optionally, `token_type_hint`. Where INTROSPECT_REQUIRE_CLIENT is set, a
@@ -84,11 +100,13 @@ impl IntoResponse for IntrospectError {
     request_body(content = String, content_type = "application/x-www-form-urlencoded"),
     responses(
         (status = 200, body = IntrospectResponse),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody, description = "INTROSPECT_REQUIRE_CLIENT is set and the client did not \
-             authenticate"),
-        (status = 429, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        IntrospectError,
+        (
+            status = 401,
+            body = OAuthErrorResponse,
+            description = "INTROSPECT_REQUIRE_CLIENT is set and the client did not authenticate"
+        ),
+        (status = 403),
     ),
 )]
 pub(crate) async fn introspect(
@@ -152,4 +170,44 @@ async fn refresh(state: &IdentityState, token: &Secret, now: Timestamp) -> Optio
 /// The user, unless banned, revoked or unknown, or policy is stale.
 fn known(state: &IdentityState, facts: &TokenFacts) -> Option<Arc<User>> {
     identify(&*state.edge.policy.pin()?, facts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gw_http::DescribedError as _;
+    use gw_journal::JournalError;
+    use gw_store::StoreError;
+    use gw_types::Seconds;
+    use http_body_util::BodyExt as _;
+
+    /// House rule 17. The errors of a client have a table of their own; these are those that its authentication has.
+    #[tokio::test]
+    async fn every_error_has_its_status_and_code() {
+        let table: Vec<IntrospectError> = vec![
+            ApiError::bad_request("token required").into(),
+            ApiError::payload_too_large().into(),
+            ApiError::unavailable("too many request bodies are on their way").into(),
+            OauthError::TwoMethods.into(),
+            OauthError::Client.into(),
+            OauthError::TooManyFailures(Seconds(9)).into(),
+            OauthError::Store(StoreError::Detached).into(),
+            OauthError::Unrecorded(JournalError::Full).into(),
+        ];
+        let mut answers = Vec::new();
+        for error in table {
+            // A new variant stops the build here: add it to the table.
+            let code = match &error {
+                IntrospectError::Client(error) => error.answer().1,
+                IntrospectError::Other(error) => error.code().as_str(),
+            };
+            let is_oauth = matches!(error, IntrospectError::Client(_));
+            let response = error.into_response();
+            answers.push((response.status(), code));
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body[if is_oauth { "error" } else { "code" }], code);
+        }
+        assert!(IntrospectError::lists_exactly(answers));
+    }
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 use axum::{extract::State, response::IntoResponse};
 use gw_audit::SecurityKind;
-use gw_http::{AccessClaims, ApiError, ErrorBody, JsonBody, Message, RefreshClaims, token::SKEW};
+use gw_http::{AccessClaims, ApiError, ErrorCode, JsonBody, Message, RefreshClaims, described_error, token::SKEW};
 use gw_journal::JournalError;
 use gw_store::{Actor, StoreError, record::LoginUrls};
 use serde::Deserialize;
@@ -45,6 +45,12 @@ impl From<RevokeError> for ApiError {
     }
 }
 
+described_error!(
+    RevokeError,
+    "APIError",
+    [ErrorCode::Internal.answer(), ErrorCode::Unavailable.answer()]
+);
+
 /// Revoke tokens
 ///
 /// Answers 200 for tokens that are unknown or already ended, too.
@@ -56,9 +62,10 @@ impl From<RevokeError> for ApiError {
     request_body = RevokeRequest,
     responses(
         (status = 200, body = Message),
-        (status = 400, body = ErrorBody),
-        (status = 429, body = ErrorBody),
-        (status = 500, body = ErrorBody),
+        RevokeError,
+        (status = 400),
+        (status = 403),
+        (status = 429),
     ),
 )]
 pub(crate) async fn revoke(
@@ -119,4 +126,34 @@ async fn end(
         reservation.append(event)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gw_http::DescribedError as _;
+
+    /// House rule 17.
+    #[test]
+    fn every_error_has_its_status_and_text() {
+        let table = [
+            (
+                RevokeError::Store(StoreError::NotPrimary),
+                503,
+                "the policy store is temporarily unavailable",
+            ),
+            (RevokeError::Store(StoreError::Detached), 500, "internal error"),
+            (RevokeError::Unrecorded(JournalError::Full), 503, "audit unavailable"),
+        ];
+        let answers = table.map(|(error, status, text)| {
+            // A new variant stops the build here: add it to the table.
+            match error {
+                RevokeError::Store(_) | RevokeError::Unrecorded(_) => {}
+            }
+            let answer = ApiError::from(error);
+            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text));
+            answer.code().answer()
+        });
+        assert!(RevokeError::lists_exactly(answers));
+    }
 }

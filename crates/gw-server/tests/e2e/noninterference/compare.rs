@@ -24,8 +24,11 @@ const LOGIN_SECRET: &str = "x-login-secret";
 
 const RETRY_AFTER: &str = "retry-after";
 
+/// The header with a cursor, which is encrypted with a random nonce.
+const NEXT_CURSOR: &str = "x-next-cursor";
+
 /// Members with random string values.
-const SECRETS: [&str; 15] = [
+const SECRETS: [&str; 16] = [
     "access_token",
     "refresh_token",
     "nonce",
@@ -42,6 +45,8 @@ const SECRETS: [&str; 15] = [
     "reason",
     // The digest of a record that contains ids and times.
     "entry_hash",
+    // Encrypted with a random nonce; all have one length.
+    "next_cursor",
 ];
 
 /// The route whose `message` is not compared, because it contains the nonce. Elsewhere `message` is compared.
@@ -206,7 +211,7 @@ pub(super) fn comparable_text(answer: &Response, path: &str, own_url: &str) -> S
             Some(((cookie, _), end)) if name == "set-cookie" => format!("{cookie}={}", &value[end..]),
             _ => value.into_owned(),
         };
-        let value = if [LOGIN_SECRET, RETRY_AFTER].contains(&name.as_str()) {
+        let value = if [LOGIN_SECRET, RETRY_AFTER, NEXT_CURSOR].contains(&name.as_str()) {
             String::new()
         } else {
             value

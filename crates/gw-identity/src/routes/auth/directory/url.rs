@@ -38,6 +38,7 @@ pub(crate) struct DirectoryUrlResponse {
     responses(
         (status = 200, body = DirectoryUrlResponse),
         (status = 400, body = ErrorBody),
+        (status = 403),
         (status = 404, body = ErrorBody, description = "No directory is configured"),
         (status = 429, body = ErrorBody),
         (status = 503, body = ErrorBody),
