@@ -64,7 +64,8 @@ impl CursorCipher {
         Some(URL_SAFE_NO_PAD.encode([nonce.as_slice(), &sealed].concat()))
     }
 
-    /// Decrypts a position in the list that `list` names. `None` if the cursor is malformed, altered or of another list.
+    /// Decrypts a position in the list that `list` names. `None` if the cursor is malformed, altered or of another
+    /// list.
     pub fn open<const N: usize>(&self, list: &str, cursor: &str) -> Option<Position<N>> {
         let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE>()?;

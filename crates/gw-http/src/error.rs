@@ -94,8 +94,8 @@ impl utoipa::PartialSchema for ErrorCode {
 
 impl utoipa::ToSchema for ErrorCode {}
 
-/// An error that lists its answers. The API description of an operation is made from the list, and the table test of the
-/// error compares it with the answers of all variants.
+/// An error that lists its answers. The API description of an operation is made from the list, and the table test of
+/// the error compares it with the answers of all variants.
 ///
 /// [`described_error!`](crate::described_error) implements it, so that `responses(…)` of a handler can name the error.
 pub trait DescribedError {

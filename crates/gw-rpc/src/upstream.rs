@@ -73,15 +73,17 @@ impl Upstream {
     /// What the authorization says is read after the query:
     ///
     /// ```
-    /// use gw_node::NodeError;
-    /// use gw_rpc::{Authorization, QueryFailure, Upstream};
+    /// use gw_node::{Node, NodeError};
+    /// use gw_rpc::{Authorization, NodeCaller, QueryFailure, Upstream};
     ///
-    /// async fn open<A>(upstream: &Upstream, authorization: &mut A) -> Result<String, QueryFailure<NodeError, A::Denial>>
+    /// type Opened<A> = Result<String, QueryFailure<NodeError, <A as NodeCaller>::Denial>>;
+    ///
+    /// async fn open<A>(upstream: &Upstream, authorization: &mut A) -> Opened<A>
     /// where
     ///     A: Authorization + AsRef<str>,
     /// {
-    ///     let answer = upstream.query(authorization, |node, _| async move { node.mined_nonce(Default::default()).await });
-    ///     let answer = answer.await?;
+    ///     let nonce = |node: Node, _: &A| async move { node.mined_nonce(Default::default()).await };
+    ///     let answer = upstream.query(authorization, nonce).await?;
     ///     let viewer = authorization.as_ref();
     ///     Ok(format!("{viewer} sees {answer}"))
     /// }
@@ -90,23 +92,25 @@ impl Upstream {
     /// To open an answer with what it said before does not compile:
     ///
     /// ```compile_fail,E0502
-    /// use gw_node::NodeError;
-    /// use gw_rpc::{Authorization, QueryFailure, Upstream};
+    /// use gw_node::{Node, NodeError};
+    /// use gw_rpc::{Authorization, NodeCaller, QueryFailure, Upstream};
     ///
-    /// async fn open<A>(upstream: &Upstream, authorization: &mut A) -> Result<String, QueryFailure<NodeError, A::Denial>>
+    /// type Opened<A> = Result<String, QueryFailure<NodeError, <A as NodeCaller>::Denial>>;
+    ///
+    /// async fn open<A>(upstream: &Upstream, authorization: &mut A) -> Opened<A>
     /// where
     ///     A: Authorization + AsRef<str>,
     /// {
     ///     let viewer = authorization.as_ref();
-    ///     let answer = upstream.query(authorization, |node, _| async move { node.mined_nonce(Default::default()).await });
-    ///     let answer = answer.await?;
+    ///     let nonce = |node: Node, _: &A| async move { node.mined_nonce(Default::default()).await };
+    ///     let answer = upstream.query(authorization, nonce).await?;
     ///     Ok(format!("{viewer} sees {answer}"))
     /// }
     /// ```
     ///
     /// # Errors
-    /// [`QueryFailure::Denied`] by the newest policy, or [`QueryFailure::Failed`] for a node that does not answer, after
-    /// which the authorization is not renewed.
+    /// [`QueryFailure::Denied`] by the newest policy, or [`QueryFailure::Failed`] for a node that does not answer,
+    /// after which the authorization is not renewed.
     pub async fn query<A, T, E, Query>(
         &self,
         authorization: &mut A,

@@ -45,8 +45,8 @@ impl Store {
             tracing::warn!(
                 instance = row.name,
                 expires_at = row.expires_at,
-                "a row of `instances` in the policy database expires later than any instance sets: the likely cause is manual \
-                 SQL or a clock that was far ahead; the row is deleted; check the clocks of all instances"
+                "a row of `instances` in the policy database expires later than any instance sets: the likely cause is \
+                 manual SQL or a clock that was far ahead; the row is deleted; check the clocks of all instances"
             );
         }
         let ended = Condition::any()

@@ -43,9 +43,8 @@ pub(crate) struct Filter {
 }
 
 /// Lists mutations, the newest first, with the values before and after. Entries that are not sealed yet are included.
-/// Without `envelope`, `X-Total-Count` is the size of the whole list and `X-Next-Cursor` is the cursor of the next page.
-/// For a sealed entry that was changed, only its id, `tampered` and,
-/// where proven, its time are returned.
+/// Without `envelope`, `X-Total-Count` is the size of the whole list and `X-Next-Cursor` is the cursor of the next
+/// page. For a sealed entry that was changed, only its id, `tampered` and, where proven, its time are returned.
 #[utoipa::path(get, path = "/api/v1/admin/audit-logs", tag = "logs", params(Filter, PageQuery, CursorQuery),
     responses((status = 200, body = AuditLogs, headers(
             ("X-Total-Count" = u64, description = "How many rows the whole list has"),

@@ -283,8 +283,8 @@ pub fn evaluate_mined(
             .authorized_runs
             .filter(|authorized| authorized.is_recent(send) && authorized.are_in(&mined));
         let authorized_changes = authorized.and_then(|authorized| authorized.changes.as_ref());
-        // `authorized_changes` excludes the sender and the beneficiary, whose changes stay withheld: fees reveal the gas
-        // used, and payments to them would be shown.
+        // `authorized_changes` excludes the sender and the beneficiary, whose changes stay withheld: fees reveal the
+        // gas used, and payments to them would be shown.
         changes.retain(|(address, _)| authorized_changes.is_none_or(|authorized| !authorized.contains_key(address)));
     }
     Some(PostExecutionViolation {

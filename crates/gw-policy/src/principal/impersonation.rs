@@ -50,8 +50,8 @@ impl Impersonation {
     }
 
     /// Replaces the signer of a signed transaction by [`Self::NOBODY`], with nonce 0 and without a gas price, unless
-    /// the administrator owns the signer's address. Returns whether it replaced the signer. A grant of disclosure does not
-    /// keep the signer: whether it is active cannot be evaluated without a time.
+    /// the administrator owns the signer's address. Returns whether it replaced the signer. A grant of disclosure does
+    /// not keep the signer: whether it is active cannot be evaluated without a time.
     pub fn hide_signer(&self, snapshot: &Snapshot, call: &mut Call) -> bool {
         let Call::SendRaw(signed) = call else { return false };
         if owns(snapshot, self.impersonator, signed.sender) {

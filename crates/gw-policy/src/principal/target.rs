@@ -118,7 +118,8 @@ pub struct TargetStatus<'s> {
     pub closed: bool,
     /// Whether the address is the zero address or a precompile, and not closed.
     pub public: bool,
-    /// Whether the caller owns the address ([`owns`](super::owns)). The owner of a closed address does not read its state.
+    /// Whether the caller owns the address ([`owns`](super::owns)). The owner of a closed address does not read its
+    /// state.
     pub owned: bool,
     /// The shared infrastructure at the address. Everybody has access to it, except to its logs, while its code is the
     /// pinned one. The user of this field has to check the code (`access::check_pin`, `access::evaluate_trace`).

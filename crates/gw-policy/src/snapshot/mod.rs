@@ -124,8 +124,8 @@ pub struct Snapshot {
     /// Size and hash of each approved code, in the order in which `approves_creation` compares prefixes.
     approved_by_size: Arc<BTreeMap<(u32, B256), ApprovedCodeId>>,
     toggles: Map<ToggleId, ToggleState>,
-    /// Grants of disclosure by the user whose addresses they disclose. No [`Change`] fills it yet, so it is empty outside
-    /// of tests.
+    /// Grants of disclosure by the user whose addresses they disclose. No [`Change`] fills it yet, so it is empty
+    /// outside of tests.
     disclosures: Index<UserId, Arc<DisclosureGrant>>,
 }
 

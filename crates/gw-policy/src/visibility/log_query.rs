@@ -1,5 +1,5 @@
-//! Which logs of a query a viewer sees, evaluated on typed rows (spec/30 section 6; HD1, decisions 20 and 40): the filter
-//! that is sent upstream, the transactions whose parties must be known, and the rows of the result.
+//! Which logs of a query a viewer sees, evaluated on typed rows (spec/30 section 6; HD1, decisions 20 and 40): the
+//! filter that is sent upstream, the transactions whose parties must be known, and the rows of the result.
 
 use super::{LogRow, LogViewer, LogVisibility, MalformedData, TransactionRoles, TransactionRow, Viewer, is_precompile};
 use gw_evm::{LogFilter, TopicFilter, abi::clean_address};
@@ -21,8 +21,8 @@ pub fn upstream_filter(viewer: &Viewer<'_>, filter: &LogFilter) -> LogFilter {
     }
 }
 
-/// Senders and receivers of transactions, for [`LogQuery`]. The viewer counts as no participant of a transaction that is
-/// missing here.
+/// Senders and receivers of transactions, for [`LogQuery`]. The viewer counts as no participant of a transaction that
+/// is missing here.
 #[derive(Debug, Default)]
 pub struct TxParties {
     known: HashMap<B256, TransactionRow>,
@@ -79,8 +79,8 @@ impl<'v, 's> PartySearch<'v, 's> {
 
 /// Evaluates the logs of one query for one viewer, row by row.
 ///
-/// Of the emitters in `shared_only` ([`Permit::shared_logs_only`](crate::access::Permit::shared_logs_only)) only rows of
-/// own and shared transactions are shown, even if the viewer has access to the contract, because the owner's groups
+/// Of the emitters in `shared_only` ([`Permit::shared_logs_only`](crate::access::Permit::shared_logs_only)) only rows
+/// of own and shared transactions are shown, even if the viewer has access to the contract, because the owner's groups
 /// must list the method (decision 40).
 #[derive(Debug)]
 pub struct LogQuery<'v, 's, 'q> {
@@ -112,8 +112,8 @@ impl<'v, 's, 'q> LogQuery<'v, 's, 'q> {
         }
     }
 
-    /// Whether a log may belong to the result, before the rest of it is read. The check does not rely on the node having
-    /// applied the upstream filter.
+    /// Whether a log may belong to the result, before the rest of it is read. The check does not rely on the node
+    /// having applied the upstream filter.
     #[must_use]
     pub fn is_candidate(&self, emitter: Address, tx_hash: B256, topics: &[B256]) -> bool {
         !self.log_viewer.viewer().withholds(tx_hash) && could_match(self.filter, emitter, topics)

@@ -159,8 +159,8 @@ impl<'s> Viewer<'s> {
         !self.all(|viewer| !viewer.withholds(tx_hash))
     }
 
-    /// Number of logs in the block before the transaction at this index that are withheld from the viewer. The index of a
-    /// log in its block is shown lower by this number, as if the withheld logs did not exist (HD28).
+    /// Number of logs in the block before the transaction at this index that are withheld from the viewer. The index of
+    /// a log in its block is shown lower by this number, as if the withheld logs did not exist (HD28).
     #[must_use]
     pub fn logs_withheld_before(&self, block_hash: B256, transaction_index: u64) -> u64 {
         self.user.snapshot.logs_withheld_before(block_hash, transaction_index)

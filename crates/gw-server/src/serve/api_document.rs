@@ -657,8 +657,8 @@ mod tests {
         })
     }
 
-    /// Each operation has security requirements, a known tag, and an id of its own; each parameter and each response has
-    /// a description; each error has a body, and each `APIError` is served as problem details, too.
+    /// Each operation has security requirements, a known tag, and an id of its own; each parameter and each response
+    /// has a description; each error has a body, and each `APIError` is served as problem details, too.
     #[test]
     fn every_operation_is_complete() {
         let (whole, mut document) = (document(), document());

@@ -162,10 +162,9 @@ fn check(database: AuditDatabase) {
 
     // The last entries are removed together with their notes: only the notes of the auditor show it.
     auditor.change(
-        "DELETE FROM entries WHERE kind = 'access' AND seq > 2; \
-         DELETE FROM checkpoints WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access'); \
-         UPDATE chains SET issued = -1, size = 3, head_hash = (SELECT hash FROM entries WHERE kind = 'access' AND seq = 2) \
-         WHERE stream = 'access'",
+        "DELETE FROM entries WHERE kind = 'access' AND seq > 2; DELETE FROM checkpoints WHERE chain_id = (SELECT id \
+         FROM chains WHERE stream = 'access'); UPDATE chains SET issued = -1, size = 3, head_hash = (SELECT hash FROM \
+         entries WHERE kind = 'access' AND seq = 2) WHERE stream = 'access'",
     );
     let output = auditor.verify(&["--public-key", &right, "--checkpoint", &notes]);
     let text = text_of(&output);

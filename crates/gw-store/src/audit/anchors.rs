@@ -79,8 +79,8 @@ impl AuditStore {
         if self.watch.is_first_report_of("anchors") {
             tracing::error!(
                 row = row.id,
-                "a row of `anchors` in the audit database is malformed: the likely cause is manual SQL; run `ledger-gateway \
-                 audit verify`, and restore the row from a backup"
+                "a row of `anchors` in the audit database is malformed: the likely cause is manual SQL; run \
+                 `ledger-gateway audit verify`, and restore the row from a backup"
             );
         }
     }

@@ -177,8 +177,8 @@ fn report_malformed(row: Option<&journal_heads::Model>) -> Option<JournalHead> {
         shard = row.map(|row| row.shard.to_string()),
         stream = row.map(|row| row.stream.as_str()),
         issued = row.map(|row| row.issued),
-        "a row of `journal_heads` in the policy database is malformed and ignored: the likely cause is manual SQL; delete the \
-         row; until then, lost records of this shard are found through the audit database only"
+        "a row of `journal_heads` in the policy database is malformed and ignored: the likely cause is manual SQL; \
+         delete the row; until then, lost records of this shard are found through the audit database only"
     );
     None
 }

@@ -33,8 +33,9 @@ impl AuditStore {
                 table,
                 sequence = ids.given,
                 highest = ids.highest,
-                "the id sequence of a table of the audit database is exhausted: the likely cause is manual SQL; new rows get the \
-                 lowest free ids until it is repaired; run `ledger-gateway audit verify`, which prints the SQL of the repair"
+                "the id sequence of a table of the audit database is exhausted: the likely cause is manual SQL; new \
+                 rows get the lowest free ids until it is repaired; run `ledger-gateway audit verify`, which prints \
+                 the SQL of the repair"
             );
         }
         // Ids of pruned entries are not reused.

@@ -135,27 +135,28 @@ impl OutboxAlarms {
         match alarm {
             OutboxAlarm::Altered(id) => tracing::error!(
                 id,
-                "the policy database alters rows of `audit_outbox` while they are written: the change was undone and answered \
-                 503; the likely cause is a trigger or rule: find and remove triggers and rules on `audit_outbox` and \
-                 `policy_store`"
+                "the policy database alters rows of `audit_outbox` while they are written: the change was undone and \
+                 answered 503; the likely cause is a trigger or rule: find and remove triggers and rules on \
+                 `audit_outbox` and `policy_store`"
             ),
             OutboxAlarm::Lost(id) => tracing::error!(
                 id,
-                "a row of `audit_outbox` was altered or deleted after its change was committed: the change is in force without \
-                 its audit entry; the likely cause is a trigger or manual SQL: remove triggers on `audit_outbox` and find who \
-                 wrote to the policy database"
+                "a row of `audit_outbox` was altered or deleted after its change was committed: the change is in force \
+                 without its audit entry; the likely cause is a trigger or manual SQL: remove triggers on \
+                 `audit_outbox` and find who wrote to the policy database"
             ),
             OutboxAlarm::Undone(id) => tracing::error!(
                 id,
-                "a row of `audit_outbox` belongs to a change that was rolled back and never took effect: the likely cause is a \
-                 trigger or manual SQL that copied the row: remove triggers on `audit_outbox` and find who wrote to the policy \
-                 database"
+                "a row of `audit_outbox` belongs to a change that was rolled back and never took effect: the likely \
+                 cause is a trigger or manual SQL that copied the row: remove triggers on `audit_outbox` and find who \
+                 wrote to the policy database"
             ),
             OutboxAlarm::Lowered { stored, known } => tracing::error!(
                 store.last_id = stored,
                 known.last_id = known,
-                "`last_outbox_id` in `policy_store` is lower than ids that are in use: the likely cause is manual SQL or a restored \
-                 older database; new ids continue above the highest known one; find who changed the policy database"
+                "`last_outbox_id` in `policy_store` is lower than ids that are in use: the likely cause is manual SQL \
+                 or a restored older database; new ids continue above the highest known one; find who changed the \
+                 policy database"
             ),
         }
     }
@@ -370,7 +371,8 @@ impl Store {
             Err(id) => {
                 tracing::error!(
                     id,
-                    "a row of `audit_outbox` is malformed: it is sealed as an entry marked `unauthenticated`; the likely cause is manual SQL: find who wrote to the policy database"
+                    "a row of `audit_outbox` is malformed: it is sealed as an entry marked `unauthenticated`; the \
+                     likely cause is manual SQL: find who wrote to the policy database"
                 );
                 unreadable(store, id)
             }

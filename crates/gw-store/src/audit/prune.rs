@@ -129,8 +129,9 @@ impl AuditStore {
                 work,
                 holder = held.holder,
                 leased_until = held.leased_until,
-                "a row of `leases` in the audit database expires later than any instance sets: the likely cause is manual SQL or \
-                 a clock that was far ahead; this instance takes the lease over; check the clocks of all instances"
+                "a row of `leases` in the audit database expires later than any instance sets: the likely cause is \
+                 manual SQL or a clock that was far ahead; this instance takes the lease over; check the clocks of all \
+                 instances"
             );
         }
         let taken = leases::Entity::update_many()

@@ -405,8 +405,8 @@ impl AuditStore {
         for object in objects.iter().filter(|object| self.watch.is_first_report_of(object)) {
             tracing::error!(
                 object,
-                "the audit database has an object that no migration created: it can hide entries or prevent them from being \
-                 stored; find out who created it, and remove it"
+                "the audit database has an object that no migration created: it can hide entries or prevent them from \
+                 being stored; find out who created it, and remove it"
             );
         }
         Ok(objects)
@@ -659,8 +659,9 @@ pub(super) fn intact<T>(row: &chains::Model, read: Result<T, StoreError>) -> Opt
                 row = row.id,
                 shard = %row.shard,
                 error = &error as &dyn core::error::Error,
-                "a row of `chains` in the audit database is malformed, so this chain is not sealed; the other chains are: the \
-                 likely cause is manual SQL; run `ledger-gateway audit verify`, and restore the row from a backup"
+                "a row of `chains` in the audit database is malformed, so this chain is not sealed; the other chains \
+                 are: the likely cause is manual SQL; run `ledger-gateway audit verify`, and restore the row from a \
+                 backup"
             );
             None
         }

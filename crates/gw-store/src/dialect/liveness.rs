@@ -92,8 +92,8 @@ impl Liveness {
         {
             tracing::error!(
                 %error,
-                "the database rejects writes: this instance is not ready until they succeed; the likely cause is a full disk: free \
-                 space on the database's disk"
+                "the database rejects writes: this instance is not ready until they succeed; the likely cause is a \
+                 full disk: free space on the database's disk"
             );
         }
         result
@@ -158,7 +158,8 @@ impl Liveness {
         let alive = matches!(timeout(PROBE, ask(server)).await, Ok(true)) || answered_recently();
         if !alive {
             tracing::warn!(
-                "the database does not answer: waiting requests are answered 503; check the database server and the network"
+                "the database does not answer: waiting requests are answered 503; check the database server and the \
+                 network"
             );
         }
         *last = Some((probed_at, alive));

@@ -133,8 +133,8 @@ impl Transaction {
                 pool.suspect.store(true, Ordering::Release);
                 tracing::error!(
                     ?receipt,
-                    "the database confirmed a commit and does not show it: the change is answered 503; the likely cause is a failover or a \
-                     faulty disk; check the database server"
+                    "the database confirmed a commit and does not show it: the change is answered 503; the likely \
+                     cause is a failover or a faulty disk; check the database server"
                 );
                 Err(StoreError::Unconfirmed("the database does not show the commit"))
             }

@@ -43,7 +43,8 @@ pub(super) async fn run(shared: Arc<Shared>, url: Secret) {
                         Ok(Ok(Some(_))) => {}
                         Ok(Ok(None) | Err(_)) => {
                             tracing::warn!(
-                                "the connection for notifications of the policy database was closed: policy is polled until it is back"
+                                "the connection for notifications of the policy database was closed: policy is polled \
+                                 until it is back"
                             );
                             break;
                         }
@@ -54,12 +55,14 @@ pub(super) async fn run(shared: Arc<Shared>, url: Secret) {
                 shared.listening.store(false, Ordering::Relaxed);
             }
             Ok(Err(cause)) => {
-                tracing::warn!(error = ?cause, "notifications of the policy database are unavailable: policy is polled");
+                tracing::warn!(error = ?cause, "notifications of the policy database are unavailable: policy is \
+                                                polled");
                 tokio::time::sleep(RETRY).await;
             }
             Err(_) => {
                 tracing::warn!(
-                    "notifications of the policy database do not arrive: policy is polled; the likely cause is a connection pooler between them"
+                    "notifications of the policy database do not arrive: policy is polled; the likely cause is a \
+                     connection pooler between them"
                 );
                 tokio::time::sleep(RETRY).await;
             }

@@ -249,8 +249,8 @@ impl Shared {
                 tracing::error!(
                     ours_ahead,
                     seconds,
-                    "the clocks of this machine and of the policy database differ too much: only metadata is served until they \
-                     agree; correct the wrong clock"
+                    "the clocks of this machine and of the policy database differ too much: only metadata is served \
+                     until they agree; correct the wrong clock"
                 );
                 self.notify_clock_jump(ClockJump::Apart {
                     ahead: skew.ahead,

@@ -95,7 +95,9 @@ impl Outage {
         {
             self.last_logged = Some(now);
             let seconds = now.duration_since(since).as_secs();
-            tracing::warn!(error = ?cause, seconds, "the policy epoch cannot be confirmed, so only metadata is served: the policy database does not answer; check the database server and the network");
+            tracing::warn!(error = ?cause, seconds, "the policy epoch cannot be confirmed, so only metadata is served: \
+                                                     the policy database does not answer; check the database server \
+                                                     and the network");
         }
     }
 

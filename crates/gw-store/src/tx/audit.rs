@@ -236,8 +236,8 @@ impl<T: Audited> Audited for WithReason<'_, T> {
     }
 }
 
-/// The items of an [`Audited`] record that name it: its kind, the field with its id, and the field with its display name
-/// or its address, if it has one.
+/// The items of an [`Audited`] record that name it: its kind, the field with its id, and the field with its display
+/// name or its address, if it has one.
 macro_rules! identify {
     (@ $resource:ident, $id:ident, $self:ident, $name:expr) => {
         const RESOURCE: ResourceType = ResourceType::$resource;

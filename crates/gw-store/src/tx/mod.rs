@@ -64,9 +64,9 @@ impl Tx {
             store.note_refusal(&error);
             tracing::error!(
                 epoch = head.0,
-                "`policy_epoch` holds a number that no change can reach, so every change is answered 503: the likely cause is \
-                 manual SQL; repair it with `UPDATE policy_epoch SET epoch = (SELECT max(epoch) FROM policy_history WHERE epoch \
-                 < {MOST_EPOCHS})`"
+                "`policy_epoch` holds a number that no change can reach, so every change is answered 503: the likely \
+                 cause is manual SQL; repair it with `UPDATE policy_epoch SET epoch = (SELECT max(epoch) FROM \
+                 policy_history WHERE epoch < {MOST_EPOCHS})`"
             );
             return Err(error);
         }
@@ -187,9 +187,9 @@ fn refused(error: StoreError, store: &Inner, id: i64) -> StoreError {
     tracing::error!(
         id,
         error = &error as &dyn std::error::Error,
-        "the policy database rejected the audit entry of a change or its commit: the change was undone and answered 503; the \
-         likely cause is a trigger or rule: find and remove triggers and rules on `audit_outbox`, `policy_store` and \
-         `policy_epoch`"
+        "the policy database rejected the audit entry of a change or its commit: the change was undone and answered \
+         503; the likely cause is a trigger or rule: find and remove triggers and rules on `audit_outbox`, \
+         `policy_store` and `policy_epoch`"
     );
     StoreError::EntryRefused
 }

@@ -107,8 +107,8 @@ async fn pages_of_the_audit_log_neither_repeat_nor_skip_entries(world: &World) {
         after = page.positions.last().copied().flatten().map(through_numbers);
         pages += 1;
         create(world, &format!("new-{pages}")).await;
-        // Entries move from the outbox to the log: first those that were not listed yet, then those that were, which are
-        // in both for a while.
+        // Entries move from the outbox to the log: first those that were not listed yet, then those that were, which
+        // are in both for a while.
         world.store.mark_outbox_sealed(&in_both).await.unwrap();
         in_both = seal_outbox(world, &mut writer, 3).await;
         if pages != 2 {

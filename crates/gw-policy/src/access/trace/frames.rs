@@ -1,5 +1,5 @@
-//! Checks the frames of an execution in order: what each may create, and which code each may run in whose context (X5 to
-//! X7, HD15).
+//! Checks the frames of an execution in order: what each may create, and which code each may run in whose context (X5
+//! to X7, HD15).
 
 use super::{AddressClass, TraceEvaluator, TraceState};
 use crate::snapshot::CodePin;

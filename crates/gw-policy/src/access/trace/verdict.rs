@@ -48,9 +48,9 @@ impl TraceVerdict {
     }
 
     /// The access list (EIP-2930) of the execution: the requested list with the accounts and slots that the execution
-    /// read or wrote (HD3). Without accessed slots, the sender, the target, the block's beneficiary and public addresses
-    /// are left out, which are warm anyway, and so are wallets, since listing one would need a basis on which the caller
-    /// knows it. Accounts that the viewer does not see are left out (HD30).
+    /// read or wrote (HD3). Without accessed slots, the sender, the target, the block's beneficiary and public
+    /// addresses are left out, which are warm anyway, and so are wallets, since listing one would need a basis on which
+    /// the caller knows it. Accounts that the viewer does not see are left out (HD30).
     pub fn access_list(&self, viewer: &Viewer<'_>, request: &CallRequest, coinbase: Address) -> AccessList {
         let mut list = request.access_list.clone().unwrap_or_default();
         let Some(top) = self.trace().frames.first() else {

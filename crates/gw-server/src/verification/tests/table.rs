@@ -401,7 +401,8 @@ async fn check_table(engine: &str) {
     for (change, kind) in COLUMNS {
         let sql: &'static str = Box::leak(
             format!(
-                "UPDATE entries SET {change} WHERE seq = 5 AND chain_id = (SELECT id FROM chains WHERE stream = 'access')"
+                "UPDATE entries SET {change} WHERE seq = 5 AND chain_id = (SELECT id FROM chains WHERE stream = \
+                 'access')"
             )
             .into_boxed_str(),
         );

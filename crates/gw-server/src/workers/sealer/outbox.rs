@@ -358,9 +358,9 @@ impl Outbox {
                     self.trust.alarm.raise_outbox(reason, Some(1));
                     tracing::error!(
                         entry = row.seq,
-                        "the administrative chain has an entry without a matching row of `audit_outbox`, so the chain is not \
-                         signed: the likely cause is manual SQL in the audit database, or sealed rows that were deleted from \
-                         `audit_outbox`; investigate, then run `ledger-gateway audit re-anchor`"
+                        "the administrative chain has an entry without a matching row of `audit_outbox`, so the chain \
+                         is not signed: the likely cause is manual SQL in the audit database, or sealed rows that were \
+                         deleted from `audit_outbox`; investigate, then run `ledger-gateway audit re-anchor`"
                     );
                     let finding = Finding {
                         stored: Some(row.hash),
@@ -436,8 +436,8 @@ impl Outbox {
         self.trust.alarm.raise_outbox(reason, Some(1));
         tracing::error!(
             id,
-            "an entry in the audit database differs from its row of `audit_outbox`: the likely cause is manual SQL in the audit \
-             database; the row is sealed again, marked with this fault; run `ledger-gateway audit verify`"
+            "an entry in the audit database differs from its row of `audit_outbox`: the likely cause is manual SQL in \
+             the audit database; the row is sealed again, marked with this fault; run `ledger-gateway audit verify`"
         );
     }
 
@@ -476,9 +476,10 @@ impl Outbox {
                 store = %store.0,
                 former.store = %former.0,
                 former.last_id = last_id,
-                "the policy database has another identity than before: the likely cause is another database in its place, or \
-                 manual SQL on `policy_store`; unsealed changes of the former database are reported next; if you replaced the \
-                 database, accept it with `ledger-gateway audit re-anchor` of this instance's security chain"
+                "the policy database has another identity than before: the likely cause is another database in its \
+                 place, or manual SQL on `policy_store`; unsealed changes of the former database are reported next; if \
+                 you replaced the database, accept it with `ledger-gateway audit re-anchor` of this instance's \
+                 security chain"
             );
             self.mark_file.mark_reported(former);
         }
@@ -513,8 +514,9 @@ impl Outbox {
                     until = ids.end(),
                     missing,
                     store = %store.0,
-                    "audit outbox rows were deleted before they were sealed, so their changes have no audit entry: the likely cause is manual \
-                     SQL in the policy database; find who wrote to it, and run `ledger-gateway audit verify`"
+                    "audit outbox rows were deleted before they were sealed, so their changes have no audit entry: the \
+                     likely cause is manual SQL in the policy database; find who wrote to it, and run `ledger-gateway \
+                     audit verify`"
                 );
             }
         }
@@ -524,7 +526,9 @@ impl Outbox {
     fn report_fault(&self, id: i64, fault: OutboxFault) {
         let reason = format!("outbox_fault:{fault}:{id}");
         self.trust.alarm.raise_outbox(reason, None);
-        tracing::error!(id, %fault, "a row of `audit_outbox` is not what a change wrote: it is sealed, marked with this fault; the likely cause is manual SQL in the policy database: find who wrote to it");
+        tracing::error!(id, %fault, "a row of `audit_outbox` is not what a change wrote: it is sealed, marked with \
+                                     this fault; the likely cause is manual SQL in the policy database: find who wrote \
+                                     to it");
     }
 
     /// Seals the genesis of the chain.
