@@ -131,10 +131,10 @@ pub(crate) fn claims(names: &[String]) -> Result<Claims, AdminError> {
 
 /// Canonical method names. The entry `*` means every method of the registry. Unknown and blocked names are rejected
 /// (G3), and so are prefixes that the operator did not register (G4).
-pub(crate) fn methods(names: &[String], extras: &CustomMethods) -> Result<Vec<String>, AdminError> {
+pub(crate) fn methods(names: &[String], custom_methods: &CustomMethods) -> Result<Vec<String>, AdminError> {
     let mut methods = Vec::with_capacity(names.len());
     for name in names {
-        let canonical = extras
+        let canonical = custom_methods
             .entry(name)
             .map_err(|error| AdminError::bad_request(format!("method `{name}` {error}")))?;
         if !methods.contains(&canonical) {

@@ -71,12 +71,12 @@ impl<'s> AddressView<'s> {
         scope: &'s Scope,
         user: Option<UserId>,
         now: Timestamp,
-        knobs: &'s PolicySettings,
+        policy_settings: &'s PolicySettings,
     ) -> Self {
         Self {
             snapshot,
             scope,
-            viewer: Viewer::new(snapshot, user, now, knobs),
+            viewer: Viewer::new(snapshot, user, now, policy_settings),
         }
     }
 
@@ -128,7 +128,13 @@ pub(crate) async fn mask(State(state): State<AdminState>, request: Request, next
         let pinned = state.feed.pin();
         // With a stale policy the administrator's view is not known: mask as for an anonymous caller.
         let user = Some(user).filter(|_| pinned.fresh);
-        let view = AddressView::new(&pinned.snapshot, &scope, user, state.clock.now(), &state.knobs);
+        let view = AddressView::new(
+            &pinned.snapshot,
+            &scope,
+            user,
+            state.clock.now(),
+            &state.policy_settings,
+        );
         masked(&bytes, |address| view.shows(address)).map_or_else(|| Body::from(bytes), Body::from)
     };
     let masked_body = if is_large {

@@ -64,12 +64,12 @@ impl CallerSlot {
     ///
     /// # Errors
     /// 401 or 403 if the administrator lost their rights since the request began.
-    pub(crate) fn reauthorize(&self, edge: &HttpContext) -> Result<(), ApiError> {
+    pub(crate) fn reauthorize(&self, http_context: &HttpContext) -> Result<(), ApiError> {
         match self.0.caller.get() {
             Some(Caller {
                 administrator: Some(admin),
                 ..
-            }) => admin.reauthorize(edge),
+            }) => admin.reauthorize(http_context),
             Some(Caller {
                 administrator: None, ..
             }) => Ok(()),
@@ -143,7 +143,7 @@ pub(crate) async fn record(State(state): State<AdminState>, mut request: Request
         }
     };
     let recorder = RequestRecorder {
-        context: &state.edge,
+        context: &state.http_context,
         journal: &state.journal,
         tasks: &state.tasks,
     };

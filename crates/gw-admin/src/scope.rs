@@ -167,7 +167,13 @@ impl Admin {
         snapshot: &'s snapshot::Snapshot,
         scope: &'s Scope,
     ) -> AddressView<'s> {
-        AddressView::new(snapshot, scope, self.user_id(), state.clock.now(), &state.knobs)
+        AddressView::new(
+            snapshot,
+            scope,
+            self.user_id(),
+            state.clock.now(),
+            &state.policy_settings,
+        )
     }
 
     /// Adds a search term to the access record of the request. The record holds a keyed digest of it.
@@ -213,7 +219,7 @@ impl Admin {
         if state.feed.epoch() < tx.head() {
             state.feed.catch_up_to(tx.head()).await;
         }
-        Ok(self.caller.reauthorize(&state.edge)?)
+        Ok(self.caller.reauthorize(&state.http_context)?)
     }
 
     /// The denial reason that this administrator may read. Organization administrators read one reason for another

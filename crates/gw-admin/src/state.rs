@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 #[derive(Clone, Debug)]
 pub struct AdminState {
     /// Authentication and HTTP settings.
-    pub edge: Arc<HttpContext>,
+    pub http_context: Arc<HttpContext>,
     /// The store with the policy rows.
     pub store: Store,
     /// The policy snapshot, for answers that combine several rows.
@@ -35,9 +35,9 @@ pub struct AdminState {
     /// Makes calls through the pipeline of `/rpc`.
     pub calls: Arc<dyn CallSimulator>,
     /// Methods beside the registry.
-    pub extras: Arc<CustomMethods>,
+    pub custom_methods: Arc<CustomMethods>,
     /// The policy settings that every decision uses.
-    pub knobs: Arc<PolicySettings>,
+    pub policy_settings: Arc<PolicySettings>,
     /// Configuration of the admin API.
     pub settings: AdminSettings,
     /// Facts about this instance for `/status`.
@@ -72,6 +72,6 @@ pub struct AdminSettings {
 
 impl FromRef<AdminState> for Arc<HttpContext> {
     fn from_ref(state: &AdminState) -> Self {
-        Self::clone(&state.edge)
+        Self::clone(&state.http_context)
     }
 }

@@ -6,8 +6,8 @@
 use crate::{
     auth::{AuthError, Credentials},
     client::ClientAddress,
-    edge::HttpContext,
     error::{ApiError, Challenge},
+    http_context::HttpContext,
     json::BODY_LIMIT,
     limit::AddressKey,
     network::private_only,
@@ -63,8 +63,8 @@ pub struct AdminUser {
 impl AdminUser {
     /// Checks, by the newest policy, that the user still has all the rights that they had at the start of the request
     /// (HD20). A user who has lost any of them is rejected.
-    pub fn reauthorize(&self, edge: &HttpContext) -> Result<(), ApiError> {
-        let now = AdminCaller::by_facts(edge, &self.token, self.by_cookie, edge.now())?;
+    pub fn reauthorize(&self, http_context: &HttpContext) -> Result<(), ApiError> {
+        let now = AdminCaller::by_facts(http_context, &self.token, self.by_cookie, http_context.now())?;
         let reads = |org: &OrgId| now.full.contains(org) || now.readonly.contains(org);
         let keeps = self.full.iter().all(|org| now.full.contains(org)) && self.readonly.iter().all(reads);
         if keeps {
@@ -116,47 +116,58 @@ impl AdminCaller {
     }
 
     /// Checks gates 3 to 6.
-    pub fn of(edge: &HttpContext, client: ClientAddress, headers: &HeaderMap) -> Result<Self, ApiError> {
-        let now = edge.now();
+    pub fn of(http_context: &HttpContext, client: ClientAddress, headers: &HeaderMap) -> Result<Self, ApiError> {
+        let now = http_context.now();
         let mut presented = headers.get_all(HEADER).iter();
         if let Some(first) = presented.next() {
-            edge.admin.wrong.locked(client, now).map_err(ApiError::rate_limited)?;
+            http_context
+                .admin
+                .wrong
+                .locked(client, now)
+                .map_err(ApiError::rate_limited)?;
             let known = match presented.next() {
-                None => first.to_str().ok().and_then(|token| edge.admin.known(token)),
+                None => first.to_str().ok().and_then(|token| http_context.admin.known(token)),
                 Some(_) => None,
             };
             return known.ok_or_else(|| {
-                edge.admin.wrong.count(client, now);
+                http_context.admin.wrong.count(client, now);
                 ApiError::unauthorized("invalid or missing X-Admin-Token")
             });
         }
-        let (token, by_cookie) = match Credentials::of(headers, &edge.origins) {
+        let (token, by_cookie) = match Credentials::of(headers, &http_context.origins) {
             Ok(Credentials::Bearer(token)) => (token, false),
             Ok(Credentials::Cookie(token)) => (token, true),
             Ok(Credentials::Nothing) | Err(_) => return Err(ApiError::unauthorized("admin authentication required")),
         };
-        let claims = edge.tokens.access(token, now).map_err(|bad| refusal(bad.into()))?;
-        Self::by_facts(edge, &claims.facts(), by_cookie, now).map(Self::User)
+        let claims = http_context
+            .tokens
+            .access(token, now)
+            .map_err(|bad| refusal(bad.into()))?;
+        Self::by_facts(http_context, &claims.facts(), by_cookie, now).map(Self::User)
     }
 
     /// Checks the caller again, by the newest policy. For requests that waited after authentication, for a body or for
     /// their turn (HD20).
-    pub fn reauthorize(&self, edge: &HttpContext) -> Result<(), ApiError> {
+    pub fn reauthorize(&self, http_context: &HttpContext) -> Result<(), ApiError> {
         match self {
             Self::Super | Self::Operator => Ok(()),
-            Self::User(admin) => admin.reauthorize(edge),
+            Self::User(admin) => admin.reauthorize(http_context),
         }
     }
 
     fn by_facts(
-        edge: &HttpContext,
+        http_context: &HttpContext,
         token: &TokenFacts,
         by_cookie: bool,
         now: Timestamp,
     ) -> Result<AdminUser, ApiError> {
-        let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale).map_err(refusal)?;
+        let snapshot = http_context
+            .policy
+            .pin()
+            .ok_or(AuthError::PolicyStale)
+            .map_err(refusal)?;
         let user = identify(&snapshot, token).map_err(|refused| refusal(refused.into()))?;
-        let admin::AdminStatus { full, readonly } = edge.admin.status(&snapshot, user.id, now);
+        let admin::AdminStatus { full, readonly } = http_context.admin.status(&snapshot, user.id, now);
         if full.is_empty() && readonly.is_empty() {
             return Err(ApiError::forbidden("insufficient permissions"));
         }
@@ -193,17 +204,17 @@ where
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let edge = Arc::<HttpContext>::from_ref(state);
-        let client = edge.client(&parts.extensions, &parts.headers);
-        Self::of(&edge, client, &parts.headers)
+        let http_context = Arc::<HttpContext>::from_ref(state);
+        let client = http_context.client(&parts.extensions, &parts.headers);
+        Self::of(&http_context, client, &parts.headers)
     }
 }
 
 /// Adds gates 1 and 2 to the root of the admin router, so that no route below can bypass them (80 rule 1.2).
-pub fn guard(router: Router, edge: Arc<HttpContext>) -> Router {
+pub fn guard(router: Router, http_context: Arc<HttpContext>) -> Router {
     router
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(from_fn_with_state(edge, private_only))
+        .layer(from_fn_with_state(http_context, private_only))
 }
 
 /// The tokens of the admin API, and the addresses that sent wrong ones.

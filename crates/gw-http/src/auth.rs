@@ -1,8 +1,8 @@
 //! Authentication of REST requests: from the token to the user row (spec/10 TK-8, decision 4).
 
 use crate::{
-    edge::HttpContext,
     error::{ApiError, Challenge},
+    http_context::HttpContext,
     origin::AllowedOrigins,
     token::{AccessClaims, TokenError},
 };
@@ -170,14 +170,14 @@ pub struct Authenticated {
 
 impl Authenticated {
     /// Authenticates a request by its headers.
-    pub fn of(edge: &HttpContext, headers: &HeaderMap) -> Result<Self, AuthError> {
-        let (token, by_cookie) = match Credentials::of(headers, &edge.origins)? {
+    pub fn of(http_context: &HttpContext, headers: &HeaderMap) -> Result<Self, AuthError> {
+        let (token, by_cookie) = match Credentials::of(headers, &http_context.origins)? {
             Credentials::Bearer(token) => (token, false),
             Credentials::Cookie(token) => (token, true),
             Credentials::Nothing => return Err(AuthError::Missing),
         };
-        let claims = edge.tokens.access(token, edge.now())?;
-        let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
+        let claims = http_context.tokens.access(token, http_context.now())?;
+        let snapshot = http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
         let user = identify(&snapshot, &claims.facts())?;
         Ok(Self {
             user,

@@ -1,6 +1,6 @@
 //! The client address of a request (85 §5): the TCP peer, or behind trusted proxies the rightmost hop that is not one.
 
-use crate::edge::HttpContext;
+use crate::http_context::HttpContext;
 use axum::extract::{ConnectInfo, FromRef, FromRequestParts};
 use http::{Extensions, HeaderMap, request::Parts};
 use ipnet::IpNet;

@@ -3,7 +3,7 @@
 //! A cursor is encrypted, because positions are row numbers, which count the rows of others (HD40). It is bound to its
 //! list: route, filter and the caller's scope are its associated data, so that it opens for no other list.
 
-use crate::{edge::HttpContext, error::ApiError};
+use crate::{error::ApiError, http_context::HttpContext};
 use aes_gcm::{
     Aes256Gcm, Key, Nonce,
     aead::{Aead as _, Payload},

@@ -5,7 +5,7 @@
 //!
 //! The content type is ignored: clients of the versioned API send various ones.
 
-use crate::{auth::Authenticated, edge::HttpContext, error::ApiError, nearest::unknown_member, strict::Strict};
+use crate::{auth::Authenticated, error::ApiError, http_context::HttpContext, nearest::unknown_member, strict::Strict};
 use axum::{
     body::Body,
     extract::{FromRef, FromRequest, OptionalFromRequest, Request},
@@ -75,11 +75,11 @@ where
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let edge = Arc::<HttpContext>::from_ref(state);
+        let http_context = Arc::<HttpContext>::from_ref(state);
         let (parts, body) = request.into_parts();
-        Authenticated::of(&edge, &parts.headers)?;
+        Authenticated::of(&http_context, &parts.headers)?;
         let body = read_body(body).await?;
-        let caller = Authenticated::of(&edge, &parts.headers)?;
+        let caller = Authenticated::of(&http_context, &parts.headers)?;
         Ok(Self {
             caller,
             body: parse_json(&body)?,

@@ -12,9 +12,9 @@ pub mod correlation;
 pub mod cors;
 mod created;
 mod cursor;
-mod edge;
 mod error;
 pub mod headers;
+mod http_context;
 mod json;
 pub mod limit;
 mod nearest;
@@ -34,12 +34,12 @@ pub use correlation::{Correlate, CorrelationId};
 pub use cors::Cors;
 pub use created::Created;
 pub use cursor::{CursorCipher, CursorQuery, GrowingList, Position};
-pub use edge::{HttpContext, PolicySource};
 pub use error::{
     ApiError, Challenge, DescribedError, ErrorBody, ErrorCode, Message, described_responses, method_not_allowed,
     route_not_found,
 };
 pub use headers::SecureHeaders;
+pub use http_context::{HttpContext, PolicySource};
 pub use json::{AuthenticatedBody, BODY_LIMIT, JsonBody, NoBodyRoom, parse_json, parse_open_json, read_body};
 pub use limit::{AddressKey, Networks, RateLimit};
 pub use network::PrivateNetwork;

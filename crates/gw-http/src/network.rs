@@ -3,7 +3,7 @@
 //! Behind a TLS proxy, a private TCP peer alone proves nothing. A trusted proxy must therefore name the client that it
 //! forwards, and a forwarding header from any other peer marks the request as external.
 
-use crate::{client::TrustedProxies, edge::HttpContext, error::ApiError};
+use crate::{client::TrustedProxies, error::ApiError, http_context::HttpContext};
 use axum::{
     extract::{Request, State},
     middleware::Next,
@@ -68,12 +68,15 @@ fn carries_forwarding(headers: &HeaderMap) -> bool {
 
 /// Middleware: rejects requests from external addresses.
 pub async fn private_only(
-    State(edge): State<Arc<HttpContext>>,
+    State(http_context): State<Arc<HttpContext>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     let peer = crate::client::peer(request.extensions());
-    if edge.network.admits(&edge.proxies, peer, request.headers()) {
+    if http_context
+        .network
+        .admits(&http_context.proxies, peer, request.headers())
+    {
         Ok(next.run(request).await)
     } else {
         Err(ApiError::forbidden("available from localhost / private network only"))

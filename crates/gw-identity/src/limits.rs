@@ -109,15 +109,15 @@ impl Limits {
 /// The state of the middleware [`per_address`].
 #[derive(Clone, Debug)]
 pub(crate) struct PerAddress {
-    pub(crate) edge: Arc<HttpContext>,
+    pub(crate) http_context: Arc<HttpContext>,
     pub(crate) cache: Cache,
     pub(crate) rate: Rate,
 }
 
 impl PerAddress {
-    pub(crate) fn new(edge: &Arc<HttpContext>, limits: &Limits, rate: Rate) -> Self {
+    pub(crate) fn new(http_context: &Arc<HttpContext>, limits: &Limits, rate: Rate) -> Self {
         Self {
-            edge: Arc::clone(edge),
+            http_context: Arc::clone(http_context),
             cache: limits.cache.clone(),
             rate,
         }
@@ -131,8 +131,8 @@ pub(crate) async fn per_address(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let client = AddressKey::from(by.edge.client(request.extensions(), request.headers()));
-    let key = if by.edge.origins.sent_by_foreign_page(request.headers()) {
+    let client = AddressKey::from(by.http_context.client(request.extensions(), request.headers()));
+    let key = if by.http_context.origins.sent_by_foreign_page(request.headers()) {
         let origin = request
             .headers()
             .get(header::ORIGIN)
@@ -150,11 +150,11 @@ pub(crate) async fn per_address(
 
 /// Middleware: rejects requests sent by a foreign page (HD34). It runs before any count.
 pub(crate) async fn own_pages_only(
-    State(edge): State<Arc<HttpContext>>,
+    State(http_context): State<Arc<HttpContext>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    if edge.origins.sent_by_foreign_page(request.headers()) {
+    if http_context.origins.sent_by_foreign_page(request.headers()) {
         return Err(ApiError::forbidden("origin not allowed"));
     }
     Ok(next.run(request).await)
@@ -162,12 +162,12 @@ pub(crate) async fn own_pages_only(
 
 /// Variant of [`own_pages_only`] for routes that browsers navigate to: links from foreign pages are accepted, too.
 pub(crate) async fn own_pages_and_links_only(
-    State(edge): State<Arc<HttpContext>>,
+    State(http_context): State<Arc<HttpContext>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     let headers = request.headers();
-    if edge.origins.sent_by_foreign_page(headers) && !AllowedOrigins::is_navigation(headers) {
+    if http_context.origins.sent_by_foreign_page(headers) && !AllowedOrigins::is_navigation(headers) {
         return Err(ApiError::forbidden("origin not allowed"));
     }
     Ok(next.run(request).await)

@@ -31,17 +31,17 @@ impl IdentityState {
 }
 
 /// An event of a request.
-pub(crate) fn event(kind: SecurityKind, provenance: &RequestInfo) -> SecurityEvent {
+pub(crate) fn event(kind: SecurityKind, request_info: &RequestInfo) -> SecurityEvent {
     SecurityEvent {
-        ip_address: Some(provenance.client.0),
-        correlation_id: Some(provenance.correlation.as_str().to_owned().into()),
+        ip_address: Some(request_info.client.0),
+        correlation_id: Some(request_info.correlation.as_str().to_owned().into()),
         ..SecurityEvent::new(kind)
     }
 }
 
 /// The middleware around the routes of the caller's own data.
 pub(crate) async fn record(State(state): State<IdentityState>, request: Request, next: Next) -> Response {
-    let caller = Authenticated::of(&state.edge, request.headers());
+    let caller = Authenticated::of(&state.http_context, request.headers());
     let complete = move |record: &mut AccessRecord, _: StatusCode| {
         if let Ok(caller) = caller {
             record.external_id = Some(caller.user.external_id.clone());
@@ -54,7 +54,7 @@ pub(crate) async fn record(State(state): State<IdentityState>, request: Request,
         }
     };
     let recorder = RequestRecorder {
-        context: &state.edge,
+        context: &state.http_context,
         journal: &state.journal,
         tasks: &state.tasks,
     };

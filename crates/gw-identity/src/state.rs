@@ -79,7 +79,7 @@ impl IdentityConfig {
 #[derive(Clone, Debug)]
 pub struct IdentityParts {
     /// What all HTTP surfaces share: tokens, policy, clock, origins.
-    pub edge: Arc<HttpContext>,
+    pub http_context: Arc<HttpContext>,
     /// Users, tokens and links.
     pub store: Store,
     /// Short-lived values: sessions, challenges, counters.
@@ -89,7 +89,7 @@ pub struct IdentityParts {
     /// Our own chain.
     pub chain: Arc<dyn Chain>,
     /// Settings of policy decisions.
-    pub knobs: Arc<PolicySettings>,
+    pub policy_settings: Arc<PolicySettings>,
     /// ENS lookups, if configured.
     pub ens: Option<Ens>,
     /// Verifies the proofs of logins.
@@ -101,11 +101,11 @@ pub struct IdentityParts {
 /// The state of the handlers; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct IdentityState {
-    pub(crate) edge: Arc<HttpContext>,
+    pub(crate) http_context: Arc<HttpContext>,
     pub(crate) store: Store,
     pub(crate) journal: Arc<Journal>,
     pub(crate) chain: Arc<dyn Chain>,
-    pub(crate) knobs: Arc<PolicySettings>,
+    pub(crate) policy_settings: Arc<PolicySettings>,
     /// ENS lookups, if configured.
     pub(crate) ens: Option<Ens>,
     /// Tracks work that outlives its request.
@@ -134,34 +134,39 @@ impl IdentityState {
     /// Creates the state of one instance; call it once.
     pub fn new(config: IdentityConfig, on: IdentityParts) -> Self {
         let IdentityParts {
-            edge,
+            http_context,
             store,
             cache,
             journal,
             chain,
-            knobs,
+            policy_settings,
             ens,
             verifier,
             tasks,
         } = on;
         let inner = Inner {
-            issuer: TokenIssuer::new(Arc::clone(&edge), config.access_ttl, config.refresh_ttl),
+            issuer: TokenIssuer::new(Arc::clone(&http_context), config.access_ttl, config.refresh_ttl),
             verifier,
             sessions: LoginSessions::new(cache.clone(), &config.vault_secret),
             failures: FailureCounter::new(cache.clone()),
-            vault: Vault::new(&config.vault_secret, Arc::clone(&edge.entropy)),
+            vault: Vault::new(&config.vault_secret, Arc::clone(&http_context.entropy)),
             challenges: Challenges::new(cache.clone()),
-            oauth: Oauth::new(&config.oauth, &config.vault_secret, cache.clone(), &*edge.entropy),
+            oauth: Oauth::new(
+                &config.oauth,
+                &config.vault_secret,
+                cache.clone(),
+                &*http_context.entropy,
+            ),
             limits: Limits::new(&config, cache),
             queries: crate::routes::queries(),
             config,
         };
         Self {
-            edge,
+            http_context,
             store,
             journal,
             chain,
-            knobs,
+            policy_settings,
             ens,
             tasks,
             inner: Arc::new(inner),
@@ -178,6 +183,6 @@ impl IdentityState {
 
 impl FromRef<IdentityState> for Arc<HttpContext> {
     fn from_ref(state: &IdentityState) -> Self {
-        Self::clone(&state.edge)
+        Self::clone(&state.http_context)
     }
 }

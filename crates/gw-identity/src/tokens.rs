@@ -17,7 +17,7 @@ const LONGEST_ACCESS: Seconds = Seconds(86_400);
 /// Issues pairs of tokens.
 #[derive(Clone, Debug)]
 pub struct TokenIssuer {
-    edge: Arc<HttpContext>,
+    http_context: Arc<HttpContext>,
     access_ttl: Seconds,
     refresh_ttl: Seconds,
 }
@@ -47,9 +47,9 @@ pub struct Family {
 }
 
 impl TokenIssuer {
-    pub(crate) fn new(edge: Arc<HttpContext>, access_ttl: Seconds, refresh_ttl: Seconds) -> Self {
+    pub(crate) fn new(http_context: Arc<HttpContext>, access_ttl: Seconds, refresh_ttl: Seconds) -> Self {
         Self {
-            edge,
+            http_context,
             access_ttl,
             refresh_ttl,
         }
@@ -57,7 +57,7 @@ impl TokenIssuer {
 
     /// Starts the first family of a new login.
     pub fn new_family(&self, amr: Amr, now: Timestamp) -> Family {
-        let id = SessionId(self.edge.entropy.uuid());
+        let id = SessionId(self.http_context.entropy.uuid());
         Family {
             id,
             login: id,
@@ -69,7 +69,7 @@ impl TokenIssuer {
     /// Creates another family of the same login, so that rotation of one does not revoke the other (HD19).
     pub(crate) fn sibling(&self, family: Family) -> Family {
         Family {
-            id: SessionId(self.edge.entropy.uuid()),
+            id: SessionId(self.http_context.entropy.uuid()),
             ..family
         }
     }
@@ -79,7 +79,7 @@ impl TokenIssuer {
         let family_end = family.started.plus(FAMILY_LIFE);
         let access = AccessClaims {
             subject: user.external_id.clone(),
-            token: TokenId(self.edge.entropy.uuid()),
+            token: TokenId(self.http_context.entropy.uuid()),
             session: family.id,
             issued_at: now,
             expires_at: now.plus(self.access_ttl).min(family_end),
@@ -88,16 +88,16 @@ impl TokenIssuer {
         };
         let refresh = RefreshClaims {
             subject: user.external_id.clone(),
-            token: TokenId(self.edge.entropy.uuid()),
+            token: TokenId(self.http_context.entropy.uuid()),
             session: family.id,
             issued_at: now,
             expires_at: now.plus(self.refresh_ttl).min(family_end),
             amr: family.amr,
         };
         let pair = TokenPair {
-            access: self.edge.tokens.sign_access(&access),
+            access: self.http_context.tokens.sign_access(&access),
             access_expires_at: access.expires_at,
-            refresh: self.edge.tokens.sign_refresh(&refresh),
+            refresh: self.http_context.tokens.sign_refresh(&refresh),
         };
         let row = NewRefreshToken {
             hash: hash(&pair.refresh),
@@ -116,7 +116,11 @@ impl TokenIssuer {
 /// Whether the login of a pair that waits for its page has ended meanwhile: by logout, revocation or ban. An unknown
 /// user counts as not ended, because another instance may have just created it.
 pub(crate) fn has_ended(state: &IdentityState, pair: &TokenPair) -> Result<bool, ApiError> {
-    let Ok(claims) = state.edge.tokens.refresh(pair.refresh.expose(), state.edge.now()) else {
+    let Ok(claims) = state
+        .http_context
+        .tokens
+        .refresh(pair.refresh.expose(), state.http_context.now())
+    else {
         return Ok(true);
     };
     let facts = TokenFacts {
@@ -125,7 +129,11 @@ pub(crate) fn has_ended(state: &IdentityState, pair: &TokenPair) -> Result<bool,
         session: TokenId(claims.session.0),
         issued_at: claims.issued_at,
     };
-    let snapshot = state.edge.policy.pin().ok_or_else(ApiError::policy_unavailable)?;
+    let snapshot = state
+        .http_context
+        .policy
+        .pin()
+        .ok_or_else(ApiError::policy_unavailable)?;
     Ok(!matches!(
         identify(&snapshot, &facts),
         Ok(_) | Err(IdentityError::UnknownUser)

@@ -63,7 +63,7 @@ fn organizations() -> impl Iterator<Item = Change> {
         let access = GroupAccess {
             group: id,
             methods: MethodSet::ALL,
-            extras: CustomMethodNames::default(),
+            custom_methods: CustomMethodNames::default(),
             claims: Claims::NONE.with(Claim::Deploy),
             expires_at: None,
             upstream_key: None,
@@ -257,7 +257,7 @@ impl Measurement for Cpu {
 
 fn decisions(criterion: &mut Criterion<Cpu>) {
     let snapshot = load();
-    let (knobs, visible_to) = (PolicySettings::default(), VisibleTo::default());
+    let (policy_settings, visible_to) = (PolicySettings::default(), VisibleTo::default());
     let requests: Vec<(Caller, [(Method, Call); 4])> = (0..20_000u128)
         .map(|n| {
             let n = n * 49;
@@ -293,7 +293,7 @@ fn decisions(criterion: &mut Criterion<Cpu>) {
                         named_org: NamedOrg::Unnamed,
                         now: NOW,
                         head: HeadFacts { number: 1000 },
-                        knobs: &knobs,
+                        policy_settings: &policy_settings,
                     };
                     let decision = decide(&snapshot, &request);
                     assert!(matches!(decision, Decision::Allow(_)), "{decision:?}");

@@ -258,7 +258,7 @@ impl World {
             let new_row = GroupAccess {
                 group,
                 methods: MethodSet::EMPTY,
-                extras: CustomMethodNames::default(),
+                custom_methods: CustomMethodNames::default(),
                 claims: Claims::NONE,
                 expires_at: None,
                 upstream_key: None,
@@ -290,9 +290,9 @@ impl World {
 
     /// Sets the custom methods that the group's lists allow and deny.
     #[must_use]
-    pub fn extras(self, allowed: &[&str], denied: &[&str]) -> Self {
+    pub fn custom_methods(self, allowed: &[&str], denied: &[&str]) -> Self {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        self.with_access(|access| access.extras = CustomMethodNames::of(&owned(allowed), &owned(denied)))
+        self.with_access(|access| access.custom_methods = CustomMethodNames::of(&owned(allowed), &owned(denied)))
     }
 
     /// Gives a claim to the group.

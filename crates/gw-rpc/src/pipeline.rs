@@ -38,7 +38,7 @@ pub(crate) async fn answer(
     admission: &mut CallAdmission,
 ) -> RpcOutcome {
     // Find the method by its canonical name.
-    let lookup = state.settings.extras.lookup(wire.method);
+    let lookup = state.settings.custom_methods.lookup(wire.method);
     // Reserve room for the record before anything happens that must be recorded.
     let mut recorder = match CallRecorder::for_call(state, request, &lookup, wire.method) {
         Ok(recorder) => recorder,

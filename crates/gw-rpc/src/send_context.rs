@@ -22,7 +22,7 @@ pub struct SendContext {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The policy settings.
-    pub knobs: Arc<PolicySettings>,
+    pub policy_settings: Arc<PolicySettings>,
     /// The compliance rules.
     pub compliance: Arc<dyn ComplianceCheck>,
     /// Tasks that shutdown waits for.

@@ -63,7 +63,7 @@ pub struct RpcSettings {
     /// `AUDIT_LOG_PARAMS`: records keep the parameters, redacted.
     pub log_params: bool,
     /// `EXTRA_RPC_NAMESPACES_FILE`: custom methods.
-    pub extras: Arc<CustomMethods>,
+    pub custom_methods: Arc<CustomMethods>,
 }
 
 impl Default for RpcSettings {
@@ -79,7 +79,7 @@ impl Default for RpcSettings {
             open_reads: false,
             personal_urls: false,
             log_params: false,
-            extras: Arc::default(),
+            custom_methods: Arc::default(),
         }
     }
 }
@@ -134,8 +134,8 @@ impl RpcContext {
         &self.sends.journal
     }
 
-    pub(crate) fn knobs(&self) -> &PolicySettings {
-        &self.sends.knobs
+    pub(crate) fn policy_settings(&self) -> &PolicySettings {
+        &self.sends.policy_settings
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {

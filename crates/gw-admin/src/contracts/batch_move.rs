@@ -113,9 +113,9 @@ async fn new_group(
             ..AccessInput::default()
         },
         Some(requested) => AccessInput {
-            allowed_methods: input::methods(&requested.allowed_methods, &state.extras)?,
+            allowed_methods: input::methods(&requested.allowed_methods, &state.custom_methods)?,
             claims: input::claims(&requested.claims)?,
-            extras: Arc::clone(&state.extras),
+            custom_methods: Arc::clone(&state.custom_methods),
             ..AccessInput::default()
         },
     };

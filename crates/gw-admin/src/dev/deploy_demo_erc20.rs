@@ -42,7 +42,7 @@ pub(crate) async fn deploy_demo_erc20(
     headers: HeaderMap,
     body: Option<JsonBody<DeployDemoErc20Request>>,
 ) -> Result<Json<DeployDemoErc20Response>, AdminError> {
-    if state.edge.production {
+    if state.http_context.production {
         return Err(AdminError::forbidden("demo contracts are deployed in development only"));
     }
     // The send needs a wallet, and the platform token has none.
@@ -60,7 +60,7 @@ pub(crate) async fn deploy_demo_erc20(
         .unwrap_or(NAME);
     let name = input::text(&input::name(name)?, "name", MAX_NAME_CHARS)?;
     let sender = wallet(&state, user)?;
-    let token = match Credentials::of(&headers, &state.edge.origins) {
+    let token = match Credentials::of(&headers, &state.http_context.origins) {
         Ok(Credentials::Bearer(token) | Credentials::Cookie(token)) => Secret::new(token),
         Ok(Credentials::Nothing) | Err(_) => return Err(ApiError::unauthorized("admin authentication required").into()),
     };

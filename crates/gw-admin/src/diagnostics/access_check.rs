@@ -55,7 +55,7 @@ pub(crate) async fn check_access(
         return Err(AdminError::bad_request("method must have 1 to 128 characters"));
     }
     let required = input::claims(&body.required_claims)?;
-    let lookup = state.extras.lookup(method);
+    let lookup = state.custom_methods.lookup(method);
     let mut checked_call = CheckedCall::from_body(&state, &lookup, &body, checked.sender(&admin, snapshot))?;
     let caller = checked.caller(&admin, checked_call.substituted_sender);
     if let (Some(impersonation), Ok(call)) = (caller.impersonation(), &mut checked_call.call) {
@@ -71,7 +71,7 @@ pub(crate) async fn check_access(
         head: HeadFacts {
             number: state.node.head().map_or(0, |head| head.number),
         },
-        knobs: &state.knobs,
+        policy_settings: &state.policy_settings,
     };
     let decision = access::decide(snapshot, &request);
     let explanation = access::explain(snapshot, &request, &decision);
@@ -383,7 +383,7 @@ fn claims_of(
     let contract = target
         .and_then(|target| snapshot.contract(target))
         .filter(|contract| contract.org == org);
-    match contract.map(|contract| access::contract_access(snapshot, &member, contract, &state.knobs)) {
+    match contract.map(|contract| access::contract_access(snapshot, &member, contract, &state.policy_settings)) {
         None => org_claims,
         // The claim `deploy` is a right in the organization; the other claims are rights on the contract.
         Some(rights) => {

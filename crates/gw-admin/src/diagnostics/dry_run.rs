@@ -144,7 +144,7 @@ fn explain(
         head: HeadFacts {
             number: state.node.head().map_or(0, |head| head.number),
         },
-        knobs: &state.knobs,
+        policy_settings: &state.policy_settings,
     };
     let decision = access::decide(snapshot, &request);
     let plan = match &decision {

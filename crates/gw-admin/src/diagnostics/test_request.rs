@@ -40,7 +40,7 @@ pub(crate) async fn test_request(
     if method.is_empty() || method.len() > Method::NAME_MAX {
         return Err(AdminError::bad_request("method must have 1 to 128 characters"));
     }
-    let writes = match state.extras.lookup(&method) {
+    let writes = match state.custom_methods.lookup(&method) {
         // A passthrough method may be a send.
         MethodLookup::Custom(custom) => custom
             .method()
@@ -59,7 +59,7 @@ pub(crate) async fn test_request(
         .map(|token| token.trim().trim_start_matches("Bearer "));
     let token = token.filter(|token| !token.is_empty());
     let claims = token
-        .map(|token| state.edge.tokens.access(token, state.clock.now()))
+        .map(|token| state.http_context.tokens.access(token, state.clock.now()))
         .transpose();
     let claims = claims.map_err(|_| AdminError::bad_request(BAD_TOKEN))?;
     let identity = claims

@@ -59,7 +59,7 @@ pub(crate) async fn set_access(
     if claims.has(Claim::Admin) && !state.settings.claim_delegation {
         admin.require_super()?;
     }
-    let methods = input::methods(&body.allowed_methods, &state.extras)?;
+    let methods = input::methods(&body.allowed_methods, &state.custom_methods)?;
     if group_access.group.is_org_admin && !claims.is_empty() {
         return Err(AdminError::bad_request(
             "an administrator group takes no claims: it has them all",
@@ -78,8 +78,8 @@ pub(crate) async fn set_access(
         claims,
         rpc_api_key: key_change(&state, body.rpc_api_key, &group_access)?,
         verbose_errors: body.verbose_errors,
-        denied_methods: input::methods(&body.denied_methods, &state.extras)?,
-        extras: Arc::clone(&state.extras),
+        denied_methods: input::methods(&body.denied_methods, &state.custom_methods)?,
+        custom_methods: Arc::clone(&state.custom_methods),
         expires_at: input::expiry(body.expires_at.as_deref(), tx.now())?,
     };
     let stored = tx.set_access(group_access.group.id, input).await?;

@@ -39,7 +39,7 @@ impl<'a> LogRequest<'a> {
         &self,
         position: impl FnOnce(Position<N>) -> Option<P>,
     ) -> Result<Option<P>, AdminError> {
-        let Some(numbers) = self.list.after(&self.state.edge, &self.scope)? else {
+        let Some(numbers) = self.list.after(&self.state.http_context, &self.scope)? else {
             return Ok(None);
         };
         if self.page.offset > 0 {
@@ -73,7 +73,7 @@ impl<'a> LogRequest<'a> {
         let has_more = u64::try_from(given).is_ok_and(|given| given < remaining);
         let cursor = last
             .filter(|_| has_more)
-            .and_then(|position| self.list.next(&self.state.edge, &self.scope, numbers(position)));
+            .and_then(|position| self.list.next(&self.state.http_context, &self.scope, numbers(position)));
         (Paged { total, ..page }, cursor)
     }
 }

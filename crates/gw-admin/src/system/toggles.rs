@@ -87,7 +87,7 @@ fn expiry(text: Option<&str>, now: Timestamp) -> Result<Timestamp, AdminError> {
 }
 
 async fn current(state: &AdminState, toggle: SystemToggle) -> Result<Json<SystemToggleResponse>, AdminError> {
-    let env_default = state.knobs.configured(toggle);
+    let env_default = state.policy_settings.configured(toggle);
     let now = state.clock.now();
     let change = state
         .store

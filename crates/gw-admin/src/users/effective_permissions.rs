@@ -59,6 +59,6 @@ pub(crate) async fn effective_permissions(
     if !admin.is_super() && !pinned.snapshot.has_accepted(user.id, org, now) {
         return Err(AdminError::not_found("organization not found"));
     }
-    let effective = access::effective(&pinned.snapshot, user.id, org, now, &state.knobs);
+    let effective = access::effective(&pinned.snapshot, user.id, org, now, &state.policy_settings);
     Ok(Json(EffectivePermissions::of(user.id, org, &effective, now)))
 }

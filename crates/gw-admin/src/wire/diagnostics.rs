@@ -285,7 +285,7 @@ impl EffectivePermissions {
                 .methods
                 .names()
                 .iter()
-                .chain(&effective.extras)
+                .chain(&effective.custom_methods)
                 .map(ToString::to_string)
                 .collect(),
             claims: names(effective.permissions.claims),

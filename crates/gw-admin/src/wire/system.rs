@@ -88,8 +88,8 @@ pub(crate) struct ExtraWildcardInfo {
 }
 
 impl MethodsStatus {
-    pub(crate) fn of(extras: &CustomMethods) -> Self {
-        let namespaces = extras.namespaces().iter();
+    pub(crate) fn of(custom_methods: &CustomMethods) -> Self {
+        let namespaces = custom_methods.namespaces().iter();
         let names = namespaces.clone().map(|(name, namespace)| {
             (
                 name.clone(),

@@ -139,7 +139,7 @@ impl World {
             .await
             .unwrap();
         let app = router(AdminState {
-            edge: Arc::clone(&fixture.http),
+            http_context: Arc::clone(&fixture.http),
             store: fixture.store.clone(),
             feed: fixture.feed.clone(),
             audit: fixture.audit.clone(),
@@ -148,8 +148,8 @@ impl World {
             key_cipher: None,
             sessions: Arc::new(NoSessions),
             calls: Arc::new(NoCalls),
-            extras: Arc::default(),
-            knobs: Arc::default(),
+            custom_methods: Arc::default(),
+            policy_settings: Arc::default(),
             settings: AdminSettings::default(),
             facts: InstanceFacts {
                 port: 8080,

@@ -11,8 +11,8 @@
 mod abi;
 mod abi_prop;
 mod call;
+mod custom_methods;
 mod envelope;
-mod extras;
 mod trace;
 mod tx;
 mod wire;

@@ -1,6 +1,6 @@
 //! The gates of the admin API (80 §1).
 
-use crate::edge::{ADMIN_TOKEN, Answer, BANK, FUND, OPERATOR_TOKEN, World, send};
+use crate::http_context::{ADMIN_TOKEN, Answer, BANK, FUND, OPERATOR_TOKEN, World, send};
 use axum::{Json, Router, extract::FromRef, routing::get};
 use gw_http::{AdminCaller, ApiError, HttpContext, TrustedProxies, admin::guard};
 use gw_types::OrgId;
@@ -39,13 +39,13 @@ async fn people_only(caller: AdminCaller) -> Result<Json<Value>, ApiError> {
 }
 
 fn app(world: &World) -> Router {
-    let state = State(Arc::clone(&world.edge));
+    let state = State(Arc::clone(&world.http_context));
     let router = Router::new()
         .route("/who", get(whoami))
         .route("/super", get(super_only))
         .route("/people", get(people_only))
         .with_state(state);
-    guard(router, Arc::clone(&world.edge))
+    guard(router, Arc::clone(&world.http_context))
 }
 
 async fn ask(app: &Router, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -177,9 +177,12 @@ async fn admin_rule_1_1_an_empty_token_opens_nothing() {
     let empty = || gw_types::Secret::new("");
     let world = World::new();
     let gate = gw_http::AdminGate::new(empty(), Some(empty()), Some(empty()), true);
-    let edge = Arc::try_unwrap(world.edge).unwrap();
+    let http_context = Arc::try_unwrap(world.http_context).unwrap();
     let world = World {
-        edge: Arc::new(HttpContext { admin: gate, ..edge }),
+        http_context: Arc::new(HttpContext {
+            admin: gate,
+            ..http_context
+        }),
         clock: world.clock,
     };
     let answer = ask(&app(&world), "/who", &[("x-admin-token", "")]).await;
@@ -217,6 +220,11 @@ async fn decision_4_the_cookie_opens_the_admin_api_to_our_pages_only() {
     let cookie = format!("pp_access={}", world.token("flagged"));
     let foreign = ask(&app, "/who", &[("cookie", &cookie), ("origin", "https://evil.example")]).await;
     assert_eq!(foreign.refusal(), (401, "admin authentication required"));
-    let own = ask(&app, "/who", &[("cookie", &cookie), ("origin", crate::edge::BASE)]).await;
+    let own = ask(
+        &app,
+        "/who",
+        &[("cookie", &cookie), ("origin", crate::http_context::BASE)],
+    )
+    .await;
     assert_eq!(own.status, 200);
 }

@@ -1,6 +1,6 @@
 //! Correlation, security headers, cross-origin reads.
 
-use crate::edge::{BASE, World, send};
+use crate::http_context::{BASE, World, send};
 use axum::{Router, http::HeaderValue, response::IntoResponse, routing::get};
 use gw_http::{ApiError, Correlate, Cors, SecureHeaders, route_not_found};
 use std::sync::Arc;
@@ -23,9 +23,9 @@ fn app(world: &World, production: bool) -> Router {
         .route("/refused", get(refused))
         .route("/cached", get(cached))
         .fallback(route_not_found)
-        .layer(Cors::new(Arc::clone(&world.edge.origins)))
+        .layer(Cors::new(Arc::clone(&world.http_context.origins)))
         .layer(SecureHeaders::new(production))
-        .layer(Correlate::new(Arc::clone(&world.edge.entropy)))
+        .layer(Correlate::new(Arc::clone(&world.http_context.entropy)))
 }
 
 /// 70 rule 1: the id is in every answer, and in the body of errors.

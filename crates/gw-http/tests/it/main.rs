@@ -4,6 +4,6 @@
 #[cfg(test)]
 mod admin;
 #[cfg(test)]
-mod edge;
+mod http_context;
 #[cfg(test)]
 mod layers;

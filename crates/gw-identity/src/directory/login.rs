@@ -18,7 +18,7 @@ pub(crate) async fn log_in(
     directory: &Directory,
     identity: Identity,
     amr: Amr,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<TokenPair, DirectoryError> {
     let settings = &directory.settings;
     let is_person = amr == Amr::Directory;
@@ -27,10 +27,10 @@ pub(crate) async fn log_in(
     } else {
         settings.auto_kyc_service_principal
     };
-    let (tasks, state, provenance) = (&state.tasks, state.clone(), provenance.clone());
+    let (tasks, state, request_info) = (&state.tasks, state.clone(), request_info.clone());
     spawn_tracked(tasks, async move {
         let mut reservation = state.journal.reserve(1)?;
-        let actor = provenance.actor(Actor::named(identity.subject.as_str()));
+        let actor = request_info.actor(Actor::named(identity.subject.as_str()));
         let mut tx = state.store.begin(&actor).await?;
         let user = account(&mut tx, &identity, auto_kyc).await?;
         // A login accepts the user's only invitation, as at a login by proof.
@@ -40,7 +40,7 @@ pub(crate) async fn log_in(
         tx.store_refresh_token(row).await?;
         tx.commit().await?;
 
-        let mut event = security::event(SecurityKind::Login, &provenance);
+        let mut event = security::event(SecurityKind::Login, &request_info);
         event.external_id = Some(user.external_id);
         event.user_id = Some(user.id);
         event.session_id = Some(family.id);
@@ -56,14 +56,14 @@ pub(crate) fn note_refusal(
     state: &IdentityState,
     who: Option<ExternalId>,
     amr: Amr,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
     error: &DirectoryError,
 ) {
     let Some(reason) = error.reason() else { return };
     if let DirectoryError::Token(fault) = error {
         tracing::info!(fault = %fault, provider = amr.as_str(), "a directory token was refused");
     }
-    let mut event = security::event(SecurityKind::LoginRefused, provenance);
+    let mut event = security::event(SecurityKind::LoginRefused, request_info);
     event.external_id = who;
     event.provider = Some(amr.as_str().into());
     event.reason = Some(reason.into());

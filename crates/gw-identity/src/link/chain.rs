@@ -30,7 +30,7 @@ pub struct ChainUnavailable;
 pub async fn ask_wallet(
     chain: &dyn Chain,
     policy: &PolicySource,
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
     user: UserId,
     question: &WalletQuestion,
     now: Timestamp,
@@ -38,6 +38,11 @@ pub async fn ask_wallet(
     let traced = chain.trace_wallet(question).await?;
     let snapshot = policy.pin().ok_or(ChainUnavailable)?;
     Ok(evaluate_wallet_signature(
-        &snapshot, user, question, &traced, now, knobs,
+        &snapshot,
+        user,
+        question,
+        &traced,
+        now,
+        policy_settings,
     ))
 }

@@ -17,7 +17,7 @@ use gw_store::{Actor, Tx, record::User};
 pub(crate) struct LoginAttempt {
     pub(crate) session: LoginId,
     pub(crate) token: Result<String, LoginError>,
-    pub(crate) provenance: RequestInfo,
+    pub(crate) request_info: RequestInfo,
 }
 
 /// Checks the proof and completes the session. Returns the wallet's token pair; the page gets its own pair from its
@@ -28,7 +28,7 @@ pub(crate) async fn complete(state: &IdentityState, attempt: LoginAttempt) -> Re
     let session = attempt.session;
     let completed = try_complete(state, attempt).await;
     if completed.as_ref().is_err_and(LoginError::is_own_fault) {
-        let (sessions, now) = (state.inner.sessions.clone(), state.edge.now());
+        let (sessions, now) = (state.inner.sessions.clone(), state.http_context.now());
         // Runs in its own task: if it stopped half-way, the session would stay claimed.
         let aside = state.tasks.spawn({
             let sessions = sessions.clone();
@@ -48,14 +48,14 @@ async fn try_complete(state: &IdentityState, attempt: LoginAttempt) -> Result<To
     let LoginAttempt {
         session,
         token,
-        provenance,
+        request_info,
     } = attempt;
-    let now = state.edge.now();
+    let now = state.http_context.now();
     let inner = &state.inner;
     let Some(request) = inner.sessions.pending(session).await? else {
         return Err(LoginError::SessionOver);
     };
-    if let Some(wait) = inner.failures.exhausted(session, provenance.client).await? {
+    if let Some(wait) = inner.failures.exhausted(session, request_info.client).await? {
         return Err(LoginError::TooManyFailures(wait));
     }
     let verified = match token {
@@ -72,7 +72,7 @@ async fn try_complete(state: &IdentityState, attempt: LoginAttempt) -> Result<To
     let proved = match verified {
         Ok(proved) => proved,
         Err(error) => {
-            refuse(state, session, &provenance, &error).await?;
+            refuse(state, session, &request_info, &error).await?;
             return Err(error);
         }
     };
@@ -81,7 +81,7 @@ async fn try_complete(state: &IdentityState, attempt: LoginAttempt) -> Result<To
         if !state.inner.sessions.claim(session).await? {
             return Err(LoginError::SessionOver);
         }
-        let issued = issue(&state, session, &proved, &provenance).await;
+        let issued = issue(&state, session, &proved, &request_info).await;
         if let Err(error) = &issued {
             let reason = error.reason().unwrap_or(Reason::AuthenticationFailed);
             let refusal = LoginRejection {
@@ -92,7 +92,7 @@ async fn try_complete(state: &IdentityState, attempt: LoginAttempt) -> Result<To
             if state.inner.sessions.release(session, &refusal).await.is_err() {
                 tracing::warn!("a login session stays claimed: the cache is away");
             }
-            note_refusal(&state, Some(&proved), &provenance, reason);
+            note_refusal(&state, Some(&proved), &request_info, reason);
         }
         issued
     })
@@ -103,14 +103,14 @@ async fn try_complete(state: &IdentityState, attempt: LoginAttempt) -> Result<To
 async fn refuse(
     state: &IdentityState,
     session: LoginId,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
     error: &LoginError,
 ) -> Result<(), LoginError> {
     let Some(reason) = error.reason() else { return Ok(()) };
-    note_refusal(state, None, provenance, reason);
+    note_refusal(state, None, request_info, reason);
     if !error.is_own_fault() {
         // If the failure cannot be counted, the login is answered as an outage: uncounted attempts would be unlimited.
-        state.inner.failures.count(session, provenance.client).await?;
+        state.inner.failures.count(session, request_info.client).await?;
     }
     Ok(state
         .inner
@@ -126,8 +126,8 @@ async fn refuse(
         .await?)
 }
 
-fn note_refusal(state: &IdentityState, proved: Option<&VerifiedLogin>, provenance: &RequestInfo, reason: Reason) {
-    let mut event = security::event(SecurityKind::LoginRefused, provenance);
+fn note_refusal(state: &IdentityState, proved: Option<&VerifiedLogin>, request_info: &RequestInfo, reason: Reason) {
+    let mut event = security::event(SecurityKind::LoginRefused, request_info);
     event.external_id = proved.map(|proved| proved.subject.clone());
     event.provider = proved.map(|proved| proved.amr.as_str().into());
     event.reason = Some(reason.as_str().into());
@@ -140,9 +140,9 @@ async fn issue(
     state: &IdentityState,
     session: LoginId,
     proved: &VerifiedLogin,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<TokenPair, LoginError> {
-    let actor = provenance.actor(Actor::named(proved.subject.as_str()));
+    let actor = request_info.actor(Actor::named(proved.subject.as_str()));
     let mut reservation = state.journal.reserve(1)?;
     let mut tx = state.store.begin(&actor).await?;
     let user = account::find_or_create(&mut tx, proved, state.inner.config.auto_kyc).await?;
@@ -167,7 +167,7 @@ async fn issue(
     };
     tx.commit().await?;
 
-    let mut event = security::event(SecurityKind::Login, provenance);
+    let mut event = security::event(SecurityKind::Login, request_info);
     event.external_id = Some(user.external_id);
     event.user_id = Some(user.id);
     event.session_id = Some(family.id);

@@ -22,47 +22,51 @@ const HOST_DIRECTORY: &str = "__Host-pp_directory";
 const TELLING: usize = 16;
 
 /// Sets the access token's cookies, unless a foreign page asked: it could log its visitor in as itself.
-pub(crate) fn set_access(edge: &HttpContext, asked: &HeaderMap, tokens: &AuthResponse) -> HeaderMap {
-    if edge.origins.sent_by_foreign_page(asked) {
+pub(crate) fn set_access(http_context: &HttpContext, asked: &HeaderMap, tokens: &AuthResponse) -> HeaderMap {
+    if http_context.origins.sent_by_foreign_page(asked) {
         return HeaderMap::new();
     }
-    access(edge, tokens.access_token.expose(), tokens.expires_in)
+    access(http_context, tokens.access_token.expose(), tokens.expires_in)
 }
 
 /// Clears the access token's cookies.
-pub(crate) fn clear_access(edge: &HttpContext) -> HeaderMap {
-    access(edge, "", 0)
+pub(crate) fn clear_access(http_context: &HttpContext) -> HeaderMap {
+    access(http_context, "", 0)
 }
 
-fn access(edge: &HttpContext, token: &str, life: u32) -> HeaderMap {
+fn access(http_context: &HttpContext, token: &str, life: u32) -> HeaderMap {
     let rest = format!(
         "={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={life}{}",
-        secure(is_secure(edge))
+        secure(is_secure(http_context))
     );
     let mut headers = set(&format!("{ACCESS}{rest}"));
-    if is_secure(edge) {
+    if is_secure(http_context) {
         add(&mut headers, &format!("{HOST_ACCESS}{rest}"));
     }
     headers
 }
 
 /// Sets the cookie that ties a page to its login session. If the page is on another site, it is a third-party cookie.
-pub(crate) fn set_login(edge: &HttpContext, secret: &LoginSecret) -> HeaderMap {
-    let name = if is_secure(edge) { HOST_LOGIN } else { LOGIN };
-    set(&format!("{name}={}; Path=/{}", secret.expose(), of_page(edge, 600)))
+pub(crate) fn set_login(http_context: &HttpContext, secret: &LoginSecret) -> HeaderMap {
+    let name = if is_secure(http_context) { HOST_LOGIN } else { LOGIN };
+    set(&format!(
+        "{name}={}; Path=/{}",
+        secret.expose(),
+        of_page(http_context, 600)
+    ))
 }
 
 /// Sets the cookie that ties a browser to its directory login, unless a foreign page asked.
-pub(crate) fn set_directory(edge: &HttpContext, asked: &HeaderMap, secret: &str) -> HeaderMap {
-    if edge.origins.sent_by_foreign_page(asked) {
+pub(crate) fn set_directory(http_context: &HttpContext, asked: &HeaderMap, secret: &str) -> HeaderMap {
+    if http_context.origins.sent_by_foreign_page(asked) {
         return HeaderMap::new();
     }
-    set(&directory(edge, secret, 600))
+    set(&directory(http_context, secret, 600))
 }
 
 /// Clears the cookie of [`set_directory`].
-pub(crate) fn clear_directory(edge: &HttpContext) -> HeaderMap {
-    set(&directory(edge, "", 0))
+pub(crate) fn clear_directory(http_context: &HttpContext) -> HeaderMap {
+    set(&directory(http_context, "", 0))
 }
 
 /// The directory login's secret in the request's cookies.
@@ -70,22 +74,26 @@ pub(crate) fn directory_secret(headers: &HeaderMap) -> Option<&str> {
     cookie(headers, HOST_DIRECTORY).or_else(|| cookie(headers, DIRECTORY))
 }
 
-fn directory(edge: &HttpContext, secret: &str, life: u32) -> String {
-    let name = if is_secure(edge) { HOST_DIRECTORY } else { DIRECTORY };
-    format!("{name}={secret}; Path=/{}", of_page(edge, life))
+fn directory(http_context: &HttpContext, secret: &str, life: u32) -> String {
+    let name = if is_secure(http_context) {
+        HOST_DIRECTORY
+    } else {
+        DIRECTORY
+    };
+    format!("{name}={secret}; Path=/{}", of_page(http_context, life))
 }
 
 /// Sets the cookie that ties a page to its OAuth session. Sessions in several tabs have different cookies: over https
 /// by name, otherwise by the paths of the session and of its login.
 pub(crate) fn set_oauth_login(
-    edge: &HttpContext,
+    http_context: &HttpContext,
     base: &str,
     id: &OauthId,
     login: uuid::Uuid,
     secret: &LoginSecret,
 ) -> HeaderMap {
-    let (secret, rest) = (secret.expose(), of_page(edge, 600));
-    if is_secure(edge) {
+    let (secret, rest) = (secret.expose(), of_page(http_context, 600));
+    if is_secure(http_context) {
         let telling = id.as_str().get(..TELLING).unwrap_or_default();
         return set(&format!("{HOST_LOGIN}_{telling}={secret}; Path=/{rest}"));
     }
@@ -119,18 +127,18 @@ fn is_end_of_name(rest: &str) -> bool {
 }
 
 /// The common attributes of cookies for pages.
-fn of_page(edge: &HttpContext, life: u32) -> String {
-    let foreign = edge.origins.frontend_is_foreign();
+fn of_page(http_context: &HttpContext, life: u32) -> String {
+    let foreign = http_context.origins.frontend_is_foreign();
     let site = if foreign { "None" } else { "Lax" };
     format!(
         "; HttpOnly; SameSite={site}; Max-Age={life}{}",
-        secure(is_secure(edge) || foreign)
+        secure(is_secure(http_context) || foreign)
     )
 }
 
 /// Whether browsers reach the gateway over https.
-fn is_secure(edge: &HttpContext) -> bool {
-    edge.production || edge.origins.is_https()
+fn is_secure(http_context: &HttpContext) -> bool {
+    http_context.production || http_context.origins.is_https()
 }
 
 const fn secure(yes: bool) -> &'static str {

@@ -46,7 +46,7 @@ pub fn router(state: IdentityState) -> OpenApiRouter {
     OpenApiRouter::from(aliases)
         .nest("/api/v1", versioned)
         .merge(oauth)
-        .layer(SecureHeaders::new(state.edge.production))
+        .layer(SecureHeaders::new(state.http_context.production))
 }
 
 /// The API description of all routes, without handlers' state.
@@ -91,16 +91,19 @@ fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentitySt
     let routes = routes.route_layer(from_fn_with_state(state.inner.queries.clone(), known_queries));
     let counted = |routes: OpenApiRouter<IdentityState>, rate| {
         routes.route_layer(from_fn_with_state(
-            PerAddress::new(&state.edge, limits, rate),
+            PerAddress::new(&state.http_context, limits, rate),
             per_address,
         ))
     };
-    let own = || from_fn_with_state(Arc::clone(&state.edge), own_pages_only);
+    let own = || from_fn_with_state(Arc::clone(&state.http_context), own_pages_only);
     // The layer that is added last runs first.
     match of {
         Limited::Auth => counted(routes, limits.auth).route_layer(own()),
         Limited::Navigated => counted(routes, limits.auth)
-            .route_layer(from_fn_with_state(Arc::clone(&state.edge), own_pages_and_links_only))
+            .route_layer(from_fn_with_state(
+                Arc::clone(&state.http_context),
+                own_pages_and_links_only,
+            ))
             .route_layer(from_fn(pages::for_browsers)),
         Limited::Proofs => counted(routes, limits.proofs),
         Limited::Revocations => counted(routes, limits.revocations).route_layer(own()),

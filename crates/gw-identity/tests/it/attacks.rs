@@ -692,7 +692,7 @@ pub(crate) async fn urls(world: &World) -> usize {
     world
         .store
         .read()
-        .list_personal_urls(user.id, world.edge.now())
+        .list_personal_urls(user.id, world.http_context.now())
         .await
         .unwrap()
         .len()
@@ -768,9 +768,9 @@ async fn rts6_hd35_a_url_ends_with_its_login() {
             }
             _ => {
                 let family = world
-                    .edge
+                    .http_context
                     .tokens
-                    .access(&wallet.access, world.edge.now())
+                    .access(&wallet.access, world.http_context.now())
                     .unwrap()
                     .session;
                 let user = world.user("alice").await.unwrap();

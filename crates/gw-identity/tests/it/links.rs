@@ -101,7 +101,7 @@ async fn lk2_a_signed_challenge_links_the_address() {
     assert_eq!(events[0].kind, SecurityKind::EthAddressLinked);
     assert_eq!(events[0].address, Some(wallet.address()));
     let user = world.user("alice").await.unwrap();
-    let snapshot = world.edge.policy.pin().unwrap();
+    let snapshot = world.http_context.policy.pin().unwrap();
     assert_eq!(snapshot.links_of(user.id).len(), 1, "known to policy before the answer");
 }
 
@@ -374,7 +374,7 @@ async fn lk4_a_contract_wallet_answers_for_its_address() {
         json!({ "address": lower(contract), "message": "address linked" })
     );
     let user = world.user("alice").await.unwrap();
-    let snapshot = world.edge.policy.pin().unwrap();
+    let snapshot = world.http_context.policy.pin().unwrap();
     let link = snapshot.links_of(user.id)[0];
     assert!(link.contract_wallet, "HD10: takes part in nothing that is sent there");
 }
@@ -458,7 +458,7 @@ async fn rts11_hd10_a_registered_contract_is_linked_by_who_reaches_it() {
         assert_eq!(said.status, status, "{address}");
     }
     assert_eq!(listed(&world, &alice).await, [lower(contract)]);
-    let snapshot = world.edge.policy.pin().unwrap();
+    let snapshot = world.http_context.policy.pin().unwrap();
     assert!(
         snapshot.links_of(user.id)[0].contract_wallet,
         "HD10: takes part in nothing that is sent there"
@@ -488,7 +488,7 @@ async fn lk4_a_reserved_address_is_no_wallet() {
         kind: CreationKind::Plain,
         sender: Address::repeat_byte(1),
         nonce: 0,
-        expires_at: world.edge.now().plus(Seconds(1800)),
+        expires_at: world.http_context.now().plus(Seconds(1800)),
     };
     let (tx_hash, visible_to, watch) = (Some(B256::repeat_byte(7)), Vec::new(), None);
     let start = SendStart {

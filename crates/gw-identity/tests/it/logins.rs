@@ -70,7 +70,14 @@ async fn zk80_a_login_never_alters_kyc() {
     tx.commit().await.unwrap();
     let tokens = world.log_in("alice").await;
     assert!(world.user("alice").await.unwrap().kyc);
-    assert!(world.edge.tokens.access(&tokens.access, world.edge.now()).unwrap().kyc);
+    assert!(
+        world
+            .http_context
+            .tokens
+            .access(&tokens.access, world.http_context.now())
+            .unwrap()
+            .kyc
+    );
 }
 
 /// ZK-80: AUTO_KYC_IDP applies to users that a login creates, never to existing ones.
@@ -166,9 +173,9 @@ async fn hd19_wallet_and_page_get_two_families() {
     let page = Tokens::of(&polled.body["tokens"]);
     let family = |tokens: &Tokens| {
         world
-            .edge
+            .http_context
             .tokens
-            .access(&tokens.access, world.edge.now())
+            .access(&tokens.access, world.http_context.now())
             .unwrap()
             .session
     };
@@ -411,7 +418,7 @@ async fn a_banned_account_gets_no_tokens() {
         poll.body,
         json!({ "completed": false, "failed": true, "reason": "authentication_failed" })
     );
-    let now = world.edge.now();
+    let now = world.http_context.now();
     assert_eq!(world.store.read().list_families(alice.id, now).await.unwrap(), []);
     assert_eq!(world.event_kinds(), [SecurityKind::LoginRefused]);
     assert_eq!(world.prove(&login, "proof:did:test:bob").await.status, StatusCode::OK);

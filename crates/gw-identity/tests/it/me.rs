@@ -33,7 +33,7 @@ async fn decision_32_my_organizations_and_my_administration() {
             };
             tx.set_access(group.id, access).await.unwrap();
         }
-        let expires_at = (slug == "over").then(|| world.edge.now().plus(Seconds(60)));
+        let expires_at = (slug == "over").then(|| world.http_context.now().plus(Seconds(60)));
         tx.add_membership(NewMembership {
             user: user.id,
             group: group.id,

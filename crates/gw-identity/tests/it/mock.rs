@@ -29,9 +29,9 @@ async fn mock_login(world: &World, token: &str) -> Result<Tokens, (u16, String)>
 }
 
 fn administers_default(world: &World, name: &str) -> bool {
-    let snapshot = world.edge.policy.pin().unwrap();
+    let snapshot = world.http_context.policy.pin().unwrap();
     let user = snapshot.user_by_external(&ExternalId::new(name).unwrap()).unwrap().id;
-    admin::status(&snapshot, user, world.edge.now())
+    admin::status(&snapshot, user, world.http_context.now())
         .full
         .contains(&Organization::DEFAULT)
 }
@@ -45,7 +45,11 @@ async fn mk1_mk3_decision_24_created_mock_users_are_administrators() {
         ("mock.jwz.token.did:example:b.o.b", "did:example:b.o.b"),
     ] {
         let tokens = mock_login(&world, token).await.unwrap();
-        let claims = world.edge.tokens.access(&tokens.access, world.edge.now()).unwrap();
+        let claims = world
+            .http_context
+            .tokens
+            .access(&tokens.access, world.http_context.now())
+            .unwrap();
         assert_eq!((claims.subject.as_str(), claims.amr.as_str()), (name, "mock"));
         assert!(administers_default(&world, name), "{name}");
     }

@@ -738,8 +738,16 @@ async fn oa10_silent_completion() {
             .await
             .body,
     );
-    let claims = world.edge.tokens.access(&tokens.access, world.edge.now()).unwrap();
-    let before = world.edge.tokens.access(&alice.access, world.edge.now()).unwrap();
+    let claims = world
+        .http_context
+        .tokens
+        .access(&tokens.access, world.http_context.now())
+        .unwrap();
+    let before = world
+        .http_context
+        .tokens
+        .access(&alice.access, world.http_context.now())
+        .unwrap();
     assert_eq!((claims.subject, claims.amr), (did("alice"), before.amr));
     assert_ne!(
         claims.session, before.session,

@@ -116,15 +116,31 @@ async fn tk5_reuse_after_ten_seconds_kills_the_family() {
 async fn tk5_a_family_lives_thirty_days_at_most() {
     let world = World::new().await;
     let mut tokens = world.log_in("alice").await;
-    let started = world.edge.now();
+    let started = world.http_context.now();
     for _ in 0..5 {
         world.clock.pass(6 * 86_400 - 10);
         tokens = refreshed(&world, &tokens).await;
     }
     let end = started.plus(Seconds(30 * 86_400));
-    let now = world.edge.now();
-    assert_eq!(world.edge.tokens.refresh(&tokens.refresh, now).unwrap().expires_at, end);
-    assert_eq!(world.edge.tokens.access(&tokens.access, now).unwrap().expires_at, end);
+    let now = world.http_context.now();
+    assert_eq!(
+        world
+            .http_context
+            .tokens
+            .refresh(&tokens.refresh, now)
+            .unwrap()
+            .expires_at,
+        end
+    );
+    assert_eq!(
+        world
+            .http_context
+            .tokens
+            .access(&tokens.access, now)
+            .unwrap()
+            .expires_at,
+        end
+    );
     world.clock.pass(60);
     assert_eq!(refresh(&world, &tokens).await.refusal(), (401, "refresh token expired"));
     assert_eq!(entry(&world, &tokens).await, refused(401, "token expired"));
@@ -152,12 +168,12 @@ async fn tk4_refused_refreshes() {
     assert_eq!(refresh(&world, &access).await.refusal(), (401, "invalid refresh token"));
 
     // Correctly signed, for a known user, but never issued.
-    let unknown = world.edge.tokens.sign_refresh(&RefreshClaims {
+    let unknown = world.http_context.tokens.sign_refresh(&RefreshClaims {
         subject: did("alice"),
         token: TokenId::fixed(1),
         session: SessionId::fixed(2),
-        issued_at: world.edge.now(),
-        expires_at: world.edge.now().plus(Seconds(60)),
+        issued_at: world.http_context.now(),
+        expires_at: world.http_context.now().plus(Seconds(60)),
         amr: Amr::Zk,
     });
     let unknown = Tokens {
@@ -295,7 +311,7 @@ async fn tk6_a_named_access_token_ends_too() {
 async fn tk7_living_tokens_are_active() {
     let world = World::new().await;
     let tokens = world.log_in("alice").await;
-    let now = world.edge.now().secs();
+    let now = world.http_context.now().secs();
     assert_eq!(
         introspect(&world, &tokens.access).await,
         json!({

@@ -184,7 +184,7 @@ pub(crate) struct World {
     pub(crate) app: Router,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) store: Store,
-    pub(crate) edge: Arc<HttpContext>,
+    pub(crate) http_context: Arc<HttpContext>,
     pub(crate) chain: Arc<TestChain>,
     /// Work that outlives its request.
     pub(crate) tasks: TaskTracker,
@@ -235,7 +235,7 @@ impl World {
             current: Secret::new(text),
             previous: Vec::new(),
         };
-        let edge = Arc::new(HttpContext {
+        let http_context = Arc::new(HttpContext {
             tokens: TokenCodec::new(BASE, &secrets("the access secret"), &secrets("the refresh secret")).unwrap(),
             policy: PolicySource::new(move || (!is_stale.load(Ordering::SeqCst)).then(|| pinned.pin().snapshot)),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
@@ -285,19 +285,19 @@ impl World {
             },
         };
         let cache = match setup.cache {
-            Some(url) => Cache::connect(&Secret::new(url), Arc::clone(&edge.clock))
+            Some(url) => Cache::connect(&Secret::new(url), Arc::clone(&http_context.clock))
                 .await
                 .unwrap(),
-            None => Cache::in_process(Arc::clone(&edge.clock)),
+            None => Cache::in_process(Arc::clone(&http_context.clock)),
         };
         let tasks = TaskTracker::new();
         let chain = Arc::new(TestChain::default());
         let parts = IdentityParts {
-            edge: Arc::clone(&edge),
+            http_context: Arc::clone(&http_context),
             store: store.clone(),
             cache: cache.clone(),
             journal: Arc::clone(&journal),
-            knobs: Arc::default(),
+            policy_settings: Arc::default(),
             chain: Arc::clone(&chain) as Arc<dyn Chain>,
             ens: setup.ens,
             verifier: setup.verifier,
@@ -306,12 +306,12 @@ impl World {
         let state = IdentityState::new(config, parts);
         let (app, description) = router(state).split_for_parts();
         let description = serde_json::to_value(description).unwrap();
-        let app = app.layer(Correlate::new(Arc::clone(&edge.entropy)));
+        let app = app.layer(Correlate::new(Arc::clone(&http_context.entropy)));
         Self {
             app,
             clock,
             store,
-            edge,
+            http_context,
             chain,
             tasks,
             feed,

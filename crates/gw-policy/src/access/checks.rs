@@ -1,7 +1,7 @@
 //! The checks on one call whose method is granted: target, history, function, claims, sender (spec/20 §9, §10).
 
 use super::{
-    extras::match_in,
+    custom_methods::match_in,
     orgs::OrgScope,
     permit::{AccessRequest, CheckError, Plan, plan_without_target},
     resource::{Resource, Signed, StateAge, StorageSlot},
@@ -149,7 +149,7 @@ impl CallChecks<'_> {
     /// The plan of a balance or a nonce: zero for an address that is not Full (K8).
     fn quantity(&self, address: Address, status: &TargetStatus<'_>) -> Plan {
         let shown = status.is_full()
-            || match self.request.knobs.address_query {
+            || match self.request.policy_settings.address_query {
                 _ if status.closed => false,
                 HiddenBalanceMode::Strict => false,
                 HiddenBalanceMode::Linked => !status.is_owned_by_org() && self.snapshot.links_at(address).is_empty(),
@@ -180,7 +180,7 @@ impl CallChecks<'_> {
         let is_tracing_off = || {
             !self
                 .request
-                .knobs
+                .policy_settings
                 .toggle(self.snapshot, SystemToggle::EthCallTracing, self.request.now)
         };
         // B14: impersonated calls are always traced.
@@ -189,7 +189,7 @@ impl CallChecks<'_> {
             // HD28: withheld changes are undone in traces only.
             && !self.snapshot.withholds_state(u64::MAX)
             // Without a trace the call might read the base fee.
-            && !self.request.knobs.hide_base_fee
+            && !self.request.policy_settings.hide_base_fee
             && matches!(simulation.block, BlockId::Tag(BlockTag::Latest | BlockTag::Pending))
             && request.access_list.is_none()
             && request.authorization_list.is_empty()
@@ -225,7 +225,7 @@ impl CallChecks<'_> {
                 signed.sender,
                 own_only,
                 &orgs,
-                self.request.knobs,
+                self.request.policy_settings,
             )?;
         }
         Ok(())
@@ -291,7 +291,12 @@ impl CallChecks<'_> {
     /// registered or not, so that listing an address reveals nothing about it.
     fn access_list(&self, request: &CallRequest) -> Result<(), DenyReason> {
         for item in request.access_list.iter().flat_map(|list| list.0.iter()) {
-            let status = target_status(self.snapshot, self.principal, item.address, self.request.knobs);
+            let status = target_status(
+                self.snapshot,
+                self.principal,
+                item.address,
+                self.request.policy_settings,
+            );
             let is_permitted = match status.contract {
                 _ if status.shared.is_some() => true,
                 Some(_) => status.access.is_some(),
@@ -318,7 +323,12 @@ impl CallChecks<'_> {
             if authorization.address.is_zero() {
                 continue;
             }
-            let delegate = target_status(self.snapshot, self.principal, authorization.address, self.request.knobs);
+            let delegate = target_status(
+                self.snapshot,
+                self.principal,
+                authorization.address,
+                self.request.policy_settings,
+            );
             if delegate.access.is_none() && delegate.shared.is_none_or(|shared| shared.pin.is_none()) {
                 return Err(DenyReason::ContractNotPermitted);
             }
@@ -372,7 +382,7 @@ impl CallChecks<'_> {
         }
         let mut shared_only = Vec::new();
         for (address, status) in emitters {
-            let reached = reached_registrations(self.snapshot, self.principal, *address, self.request.knobs);
+            let reached = reached_registrations(self.snapshot, self.principal, *address, self.request.policy_settings);
             let mut owners = reached
                 .map(|contract| self.principal.rights_in(contract.org))
                 .peekable();
@@ -387,8 +397,10 @@ impl CallChecks<'_> {
             }
         }
         // If nothing is shown without a grant the node is not asked: its response time would reveal hidden logs.
-        let granted_only =
-            [self.request.knobs.participant_logs, self.request.knobs.shared_logs] == [TransactionLogs::Granted; 2];
+        let granted_only = [
+            self.request.policy_settings.participant_logs,
+            self.request.policy_settings.shared_logs,
+        ] == [TransactionLogs::Granted; 2];
         if granted_only && !shared_only.is_empty() {
             return Err(DenyReason::ContractNotPermitted);
         }

@@ -4,7 +4,7 @@
 
 use super::{
     checks::CallChecks,
-    extras::allow_list_match,
+    custom_methods::allow_list_match,
     identify::Caller,
     orgs, passthrough,
     permit::{
@@ -74,7 +74,7 @@ fn decide_target(snapshot: &Snapshot, request: &AccessRequest<'_>) -> Result<Per
         ));
     }
     // KYC is checked before anything that depends on the target (decision 3).
-    let principal = if kyc_gated(request.knobs.kyc_gate, method) {
+    let principal = if kyc_gated(request.policy_settings.kyc_gate, method) {
         verified(snapshot, user, principal, request.named_org).map_err(|reason| (reason.into(), audit_org))?
     } else {
         principal
@@ -87,7 +87,7 @@ fn decide_target(snapshot: &Snapshot, request: &AccessRequest<'_>) -> Result<Per
     // The organization, then its method list, then the parameter error: a caller who may not use the method must not
     // get parameter errors.
     let resource = request.call.map_or(Resource::Nothing, |call| {
-        Resource::of(snapshot, &principal, call, request.knobs)
+        Resource::of(snapshot, &principal, call, request.policy_settings)
     });
     let scope = orgs::resolve(&principal, request.named_org, resource.owner(request.named_org));
     let scope = scope.map_err(|reason| (reason.into(), audit_org))?;

@@ -14,7 +14,7 @@ pub struct Effective<'s> {
     /// Methods and claims.
     pub permissions: Permissions,
     /// Custom methods of the groups' allow lists, which are not in the method registry.
-    pub extras: Vec<&'s str>,
+    pub custom_methods: Vec<&'s str>,
     /// When the first of the contributing memberships expires; `None` if none expires.
     pub expires_at: Option<Timestamp>,
     /// The organization's contracts that the user has access to, by address.
@@ -40,11 +40,11 @@ pub fn effective<'s>(
     user: UserId,
     org: OrgId,
     now: Timestamp,
-    knobs: &'s PolicySettings,
+    policy_settings: &'s PolicySettings,
 ) -> Effective<'s> {
     let mut effective = Effective {
         permissions: Permissions::default(),
-        extras: Vec::new(),
+        custom_methods: Vec::new(),
         expires_at: None,
         contracts: Vec::new(),
     };
@@ -65,12 +65,12 @@ pub fn effective<'s>(
     let lists = memberships()
         .filter_map(|(_, group)| snapshot.access(group.id))
         .filter(|access| access.active(now));
-    effective.extras = lists.flat_map(|access| access.extras.entries()).collect();
-    effective.extras.sort_unstable();
-    effective.extras.dedup();
-    let viewer = Viewer::new(snapshot, Some(user), now, knobs);
+    effective.custom_methods = lists.flat_map(|access| access.custom_methods.entries()).collect();
+    effective.custom_methods.sort_unstable();
+    effective.custom_methods.dedup();
+    let viewer = Viewer::new(snapshot, Some(user), now, policy_settings);
     for contract in snapshot.contracts().filter(|contract| contract.org == org) {
-        let Some(access) = contract_access(snapshot, &principal, contract, knobs) else {
+        let Some(access) = contract_access(snapshot, &principal, contract, policy_settings) else {
             continue;
         };
         let functions = match access.functions {

@@ -285,7 +285,8 @@ fn lists(access: &GroupAccess, lookup: &MethodLookup) -> bool {
         }
         MethodLookup::Registered(method) => methods.has(*method) || method.class() == Class::Meta,
         MethodLookup::Custom(custom) => {
-            access.extras.lists(custom).is_some() || custom.method().is_some_and(|method| method.class() == Class::Meta)
+            access.custom_methods.lists(custom).is_some()
+                || custom.method().is_some_and(|method| method.class() == Class::Meta)
         }
         MethodLookup::Blocked | MethodLookup::Unknown => false,
     }
@@ -298,7 +299,7 @@ fn target<'s>(
     org: OrgId,
     address: Address,
 ) -> TargetExplanation<'s> {
-    let status = target_status(snapshot, principal, address, request.knobs);
+    let status = target_status(snapshot, principal, address, request.policy_settings);
     let contract = status.contract.filter(|contract| contract.org == org);
     let grants = contract
         .map(|contract| grants(snapshot, request, principal, contract))

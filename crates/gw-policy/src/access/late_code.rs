@@ -32,7 +32,7 @@ pub(super) struct MinedTransaction<'a> {
     pub(super) send: &'a MinedSend<'a>,
     pub(super) principal: &'a Principal,
     pub(super) trace: &'a Trace,
-    pub(super) knobs: &'a PolicySettings,
+    pub(super) policy_settings: &'a PolicySettings,
 }
 
 /// A frame that enters late code.
@@ -53,7 +53,13 @@ impl MinedTransaction<'_> {
             reason: DenyReason::TracingUnavailable,
             by_sender: true,
         })?;
-        let run = TraceEvaluator::for_mined(self.snapshot, self.send, self.principal.clone(), self.trace, self.knobs);
+        let run = TraceEvaluator::for_mined(
+            self.snapshot,
+            self.send,
+            self.principal.clone(),
+            self.trace,
+            self.policy_settings,
+        );
         let Err(reason) = run
             .evaluate()
             .and_then(|()| run.approved_creations())
@@ -125,8 +131,13 @@ impl MinedTransaction<'_> {
         {
             account.code = Bytes::new();
         }
-        let mut evaluator =
-            TraceEvaluator::for_mined(self.snapshot, self.send, self.principal.clone(), &part, self.knobs);
+        let mut evaluator = TraceEvaluator::for_mined(
+            self.snapshot,
+            self.send,
+            self.principal.clone(),
+            &part,
+            self.policy_settings,
+        );
         let class_of = |address: &Address| {
             let is_own = self.principal.owns(self.snapshot, *address);
             (

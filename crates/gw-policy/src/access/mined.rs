@@ -226,7 +226,7 @@ pub fn evaluate_mined(
     send: &MinedSend<'_>,
     sealed: &Sealed<Trace>,
     now: Timestamp,
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
 ) -> Option<PostExecutionViolation> {
     let trace = sealed.peek();
     let principal = sender_principal(snapshot, send, now);
@@ -238,11 +238,11 @@ pub fn evaluate_mined(
             send,
             principal: &principal,
             trace,
-            knobs,
+            policy_settings,
         }
         .evaluate()
     };
-    let run = TraceEvaluator::for_mined(snapshot, send, principal.clone(), trace, knobs);
+    let run = TraceEvaluator::for_mined(snapshot, send, principal.clone(), trace, policy_settings);
     let depends = run.depends_on_withheld();
     let (reason, suspends) = match result {
         // HD38: a changed outcome that sends of others caused is not attributed to the sender.
@@ -260,7 +260,7 @@ pub fn evaluate_mined(
         send,
         principal: &principal,
         side: side(send, &principal),
-        knobs,
+        policy_settings,
     };
     let created: HashSet<Address> = trace.created().collect();
     // Unregistered code, assets of a wallet, or changes that an earlier violation withheld: the affected party is
@@ -313,7 +313,7 @@ pub fn unreadable_mined(
     send: &MinedSend<'_>,
     run: &UnreadableRun,
     now: Timestamp,
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
 ) -> PostExecutionViolation {
     let principal = sender_principal(snapshot, send, now);
     let mined_case = MinedCase {
@@ -321,7 +321,7 @@ pub fn unreadable_mined(
         send,
         principal: &principal,
         side: side(send, &principal),
-        knobs,
+        policy_settings,
     };
     let created: HashSet<Address> = run.created.iter().copied().collect();
     let changes = mined_case.changes(run.changes.as_ref(), &created, |_| None);
@@ -366,7 +366,7 @@ struct MinedCase<'a> {
     send: &'a MinedSend<'a>,
     principal: &'a Principal,
     side: BTreeSet<OrgId>,
-    knobs: &'a PolicySettings,
+    policy_settings: &'a PolicySettings,
 }
 
 impl MinedCase<'_> {
@@ -432,9 +432,9 @@ impl MinedCase<'_> {
         let foreign = owned().map(|(_, org)| org).filter(|org| !self.side.contains(org));
         // The sender's own organizations are affected if the sender had no access to a touched contract of theirs.
         let is_out_of_reach = |address: Address| {
-            self.snapshot
-                .contract(address)
-                .is_some_and(|contract| contract_access(self.snapshot, self.principal, contract, self.knobs).is_none())
+            self.snapshot.contract(address).is_some_and(|contract| {
+                contract_access(self.snapshot, self.principal, contract, self.policy_settings).is_none()
+            })
         };
         let own = owned()
             .filter(|(address, org)| self.side.contains(org) && is_out_of_reach(*address))

@@ -8,10 +8,10 @@
 
 pub mod admin;
 mod checks;
+mod custom_methods;
 mod decide;
 mod effective;
 mod explain;
-mod extras;
 mod history;
 mod identify;
 mod late_code;

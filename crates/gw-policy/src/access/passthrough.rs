@@ -8,7 +8,7 @@
 //! reservation out of reach: a decision that distinguished wallets from numbers would reveal linked wallets.
 
 use super::{
-    extras::allow_list_match,
+    custom_methods::allow_list_match,
     identify::Caller,
     orgs::{self, OrgRequirement},
     permit::{AccessRequest, CheckError, NamedOrg, Permit, Plan},
@@ -120,7 +120,7 @@ fn reachable_owner(
     principal: &Principal,
     address: Address,
 ) -> Result<Option<OrgId>, DenyReason> {
-    let status = target_status(snapshot, principal, address, request.knobs);
+    let status = target_status(snapshot, principal, address, request.policy_settings);
     if let Some(contract) = status.contract {
         return match status.access {
             Some(_) => Ok(Some(contract.org)),

@@ -29,7 +29,7 @@ pub struct AccessRequest<'a> {
     /// The followed head.
     pub head: HeadFacts,
     /// The policy settings.
-    pub knobs: &'a PolicySettings,
+    pub policy_settings: &'a PolicySettings,
 }
 
 /// The organization that a request names (O2). A request whose path and header disagree is refused earlier.
@@ -315,8 +315,13 @@ impl Permit {
 
     /// The viewer of the result: the user within the restrictions of this permit, and restricted to what an
     /// impersonating administrator may see.
-    pub fn viewer<'s>(&self, snapshot: &'s Snapshot, now: Timestamp, knobs: &'s PolicySettings) -> Viewer<'s> {
-        let viewer = Viewer::new(snapshot, self.user(), now, knobs);
+    pub fn viewer<'s>(
+        &self,
+        snapshot: &'s Snapshot,
+        now: Timestamp,
+        policy_settings: &'s PolicySettings,
+    ) -> Viewer<'s> {
+        let viewer = Viewer::new(snapshot, self.user(), now, policy_settings);
         let viewer = viewer
             .scoped_to_org(self.named_org())
             .own_transactions_only(self.own_transactions_only());

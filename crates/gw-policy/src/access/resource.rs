@@ -74,8 +74,13 @@ impl<'c> Signed<'c> {
 }
 
 impl<'s, 'c> Resource<'s, 'c> {
-    pub(super) fn of(snapshot: &'s Snapshot, principal: &Principal, call: &'c Call, knobs: &PolicySettings) -> Self {
-        let status = |address: Address| target_status(snapshot, principal, address, knobs);
+    pub(super) fn of(
+        snapshot: &'s Snapshot,
+        principal: &Principal,
+        call: &'c Call,
+        policy_settings: &PolicySettings,
+    ) -> Self {
+        let status = |address: Address| target_status(snapshot, principal, address, policy_settings);
         match call {
             Call::Balance(address, block) | Call::Nonce(address, block) => {
                 Self::Quantity(*address, *block, status(*address))

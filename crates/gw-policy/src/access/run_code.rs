@@ -83,7 +83,7 @@ impl TraceEvaluator<'_> {
             let account = self.trace.touched.get(address);
             let had_balance = account.is_some_and(|account| !account.balance.is_zero());
             had_balance
-                && target_status(self.snapshot, &self.principal, *address, self.knobs)
+                && target_status(self.snapshot, &self.principal, *address, self.policy_settings)
                     .reserved_in
                     .is_empty()
         })
@@ -100,7 +100,7 @@ impl TraceEvaluator<'_> {
 
     /// HD2: with `DEPLOYMENTS=approved` every creation of a send, at any depth, needs approved creation code.
     pub(super) fn approved_creations(&self) -> Result<(), DenyReason> {
-        if self.knobs.deployments == Deployments::Any {
+        if self.policy_settings.deployments == Deployments::Any {
             return Ok(());
         }
         let creations = self

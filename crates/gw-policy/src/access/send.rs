@@ -41,7 +41,7 @@ pub(super) fn check_sender(
     sender: Address,
     own_only: bool,
     orgs: &[OrgId],
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
 ) -> Result<(), DenyReason> {
     let links = snapshot.links_at(sender);
     // Sends require KYC under either gate: transactions of a proved owner who may not send must not be forwarded by
@@ -66,7 +66,7 @@ pub(super) fn check_sender(
     if !is_owned && links.is_empty() && snapshot.was_unlinked(sender) {
         return Err(DenyReason::SenderNotOwned);
     }
-    let is_allowed_by_policy = match knobs.raw_sender_policy {
+    let is_allowed_by_policy = match policy_settings.raw_sender_policy {
         RawSenderPolicy::Owner => is_owned,
         RawSenderPolicy::Unclaimed => is_owned || links.is_empty(),
         RawSenderPolicy::Any => true,
@@ -96,7 +96,7 @@ pub fn check_nonce(
     permit: &Permit,
     verdict: &TraceVerdict,
     pending: u64,
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
 ) -> Result<(), ParamError> {
     let Some(signed) = Signed::of(permit.call()) else {
         return Ok(());
@@ -111,7 +111,7 @@ pub fn check_nonce(
     let Some(nonce) = signed.signed_nonce.filter(|nonce| *nonce > pending) else {
         return Ok(());
     };
-    if nonce > pending.saturating_add(knobs.raw_nonce_gap_max) {
+    if nonce > pending.saturating_add(policy_settings.raw_nonce_gap_max) {
         return Err(ParamError::invalid("nonce too far ahead of the pending transactions"));
     }
     let has_code = |to: &Address| {

@@ -68,7 +68,7 @@ impl TraceEvaluator<'_> {
     }
 
     fn may_upgrade(&self, contract: &Arc<Contract>) -> Result<(), DenyReason> {
-        let access = contract_access(self.snapshot, &self.principal, contract, self.knobs);
+        let access = contract_access(self.snapshot, &self.principal, contract, self.policy_settings);
         let has_claim = access.is_some_and(|access| access.claims.has(Claim::Upgrade));
         if has_claim {
             Ok(())

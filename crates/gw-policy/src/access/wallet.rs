@@ -103,7 +103,7 @@ pub fn evaluate_wallet_signature(
     question: &WalletQuestion,
     traced: &WalletTrace,
     now: Timestamp,
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
 ) -> WalletAnswer {
     let has_access = snapshot.user(user).is_some_and(|user| !snapshot.is_excluded(user));
     let Some(trace) = traced.trace.as_ref().filter(|_| has_access) else {
@@ -116,7 +116,7 @@ pub fn evaluate_wallet_signature(
         principal,
         question,
         coinbase: traced.facts.coinbase,
-        knobs,
+        policy_settings,
     };
     match run.wallet_owner() {
         Some(owner) if run.accepts_signature() && run.is_permitted() => WalletAnswer::Yes { owner },
@@ -130,7 +130,7 @@ struct WalletRun<'a> {
     principal: Principal,
     question: &'a WalletQuestion,
     coinbase: Address,
-    knobs: &'a PolicySettings,
+    policy_settings: &'a PolicySettings,
 }
 
 impl WalletRun<'_> {
@@ -237,7 +237,7 @@ impl WalletRun<'_> {
         else {
             return true;
         };
-        contract_access(self.snapshot, &self.principal, contract, self.knobs).is_some_and(|access| {
+        contract_access(self.snapshot, &self.principal, contract, self.policy_settings).is_some_and(|access| {
             access
                 .functions
                 .permit(self.snapshot, &self.principal, contract, input)
@@ -247,7 +247,9 @@ impl WalletRun<'_> {
 
     fn has_access_to(&self, address: Address) -> bool {
         let contract = self.snapshot.contract(address);
-        contract.is_some_and(|contract| contract_access(self.snapshot, &self.principal, contract, self.knobs).is_some())
+        contract.is_some_and(|contract| {
+            contract_access(self.snapshot, &self.principal, contract, self.policy_settings).is_some()
+        })
     }
 
     /// Whether the user has access to the address, and so may access it through the wallet.

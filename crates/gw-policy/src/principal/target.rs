@@ -28,14 +28,14 @@ pub fn contract_access<'s>(
     snapshot: &'s Snapshot,
     principal: &Principal,
     contract: &'s Arc<Contract>,
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
 ) -> Option<ContractAccess<'s>> {
     // HD2: nobody reads tainted state, administrators included.
     if principal.is_closed(snapshot, contract.address) {
         return None;
     }
     let permissions = principal.rights_in(contract.org)?.permissions;
-    if permissions.in_admin_group || (permissions.is_org_admin && knobs.admin_claim_sees_all) {
+    if permissions.in_admin_group || (permissions.is_org_admin && policy_settings.admin_claim_sees_all) {
         return Some(ContractAccess {
             contract,
             functions: Functions::All,
@@ -83,10 +83,10 @@ pub(crate) fn reached_registrations<'s>(
     snapshot: &'s Snapshot,
     principal: &Principal,
     address: Address,
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
 ) -> impl Iterator<Item = &'s Arc<Contract>> {
     let is_reached =
-        move |contract: &&'s Arc<Contract>| contract_access(snapshot, principal, contract, knobs).is_some();
+        move |contract: &&'s Arc<Contract>| contract_access(snapshot, principal, contract, policy_settings).is_some();
     snapshot.registrations(address).filter(is_reached)
 }
 
@@ -154,7 +154,7 @@ pub fn target_status<'s>(
     snapshot: &'s Snapshot,
     principal: &Principal,
     address: Address,
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
 ) -> TargetStatus<'s> {
     let contract = snapshot.contract(address);
     let closed = principal.is_closed(snapshot, address);
@@ -181,7 +181,7 @@ pub fn target_status<'s>(
         shared: snapshot.shared(address).filter(|_| !closed),
         contract,
         retired,
-        access: contract.and_then(|contract| contract_access(snapshot, principal, contract, knobs)),
+        access: contract.and_then(|contract| contract_access(snapshot, principal, contract, policy_settings)),
         reserved_in,
     }
 }

@@ -123,7 +123,7 @@ pub struct GroupAccess {
     /// Granted methods.
     pub methods: MethodSet,
     /// Granted methods that are not in the method registry (G4).
-    pub extras: CustomMethodNames,
+    pub custom_methods: CustomMethodNames,
     /// Claims of the group.
     pub claims: Claims,
     /// When the access expires; `None` is never (G1).

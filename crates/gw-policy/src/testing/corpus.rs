@@ -43,7 +43,7 @@ pub struct Case {
     /// The policy rows. Every group is granted every method, so that its members may make the call on `/rpc`.
     pub world: World,
     /// The policy settings.
-    pub knobs: PolicySettings,
+    pub policy_settings: PolicySettings,
     /// The method of the call.
     pub method: String,
     /// The parameters of the call, a list.
@@ -168,7 +168,7 @@ impl Case {
             about: file.about,
             rules: file.rules,
             world: build(file.world)?,
-            knobs: if file.strict {
+            policy_settings: if file.strict {
                 PolicySettings::STRICT
             } else {
                 PolicySettings::SPEC
@@ -187,7 +187,7 @@ impl Case {
     /// The case has an invalid call, or a call without a view.
     pub fn open(&self, snapshot: &Snapshot, viewer: &str) -> Result<Expected, CaseError> {
         let user = (viewer != "nobody").then(|| user_id(viewer));
-        let viewer = Viewer::new(snapshot, user, super::NOW, &self.knobs);
+        let viewer = Viewer::new(snapshot, user, super::NOW, &self.policy_settings);
         let call = self.call()?;
         let answer = || sealed(&self.node);
         let disclosed = match &call {

@@ -92,9 +92,9 @@ pub fn block(
             "gasUsed" | "blobGasUsed" | "excessBlobGas" | "size" => Some("\"0x0\""),
             "withdrawals" | "uncles" => Some("[]"),
             "transactionsRoot" | "receiptsRoot" | "stateRoot" | "withdrawalsRoot" | "requestsHash" => {
-                viewer.knobs().hide_block_roots.then_some(ZERO_WORD)
+                viewer.policy_settings().hide_block_roots.then_some(ZERO_WORD)
             }
-            "baseFeePerGas" => viewer.knobs().hide_base_fee.then_some(fee),
+            "baseFeePerGas" => viewer.policy_settings().hide_base_fee.then_some(fee),
             _ => None,
         };
         // The start of each member, and whether the header has it.

@@ -113,7 +113,7 @@ pub fn fee_history(viewer: &Viewer<'_>, facts: FeeFacts, answer: Sealed<RawJson>
         let history = Object::read(&mut Scan::new(text), &FEE_HISTORY)?;
         history.get("oldestBlock")?;
         let rows = count_items(history.find("gasUsedRatio").unwrap_or("null"))?;
-        let hides_fee = viewer.knobs().hide_base_fee;
+        let hides_fee = viewer.policy_settings().hide_base_fee;
         let price = quoted(published_price(facts.gas_price));
         let base_fees = fees(history.find("baseFeePerGas"), hides_fee.then_some(&price))?;
         let blob_fees = fees(history.find("baseFeePerBlobGas"), hides_fee.then_some("\"0x1\""))?;

@@ -139,7 +139,7 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<R
         }
         let snapshot = viewer.user().snapshot;
         let withholds = snapshot.withholds_state(block);
-        let hides_slots = withholds || (viewer.knobs().hide_block_roots && !viewer.reads_every_slot(address));
+        let hides_slots = withholds || (viewer.policy_settings().hide_block_roots && !viewer.reads_every_slot(address));
         let mut slots = String::from("[");
         Scan::new(object.get("storageProof")?).list(|scan| {
             if slots.len() > 1 {
@@ -160,7 +160,7 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<R
         slots.push(']');
         let account = object.get("accountProof")?;
         nodes(account)?;
-        let account = if withholds || viewer.knobs().hide_block_roots {
+        let account = if withholds || viewer.policy_settings().hide_block_roots {
             "[]"
         } else {
             account

@@ -11,7 +11,7 @@ pub(super) fn resolve(viewer: &SingleViewer<'_>, address: Address) -> (Level, Le
     let base = match &viewer.principal {
         Some(principal) => {
             // Bases 4 to 8 also give access on RPC. One function computes both, so that they agree (I1).
-            let status = target_status(viewer.snapshot, principal, address, viewer.knobs);
+            let status = target_status(viewer.snapshot, principal, address, viewer.policy_settings);
             if status.owned {
                 return (Level::Full, LevelReason::OwnAddress);
             }

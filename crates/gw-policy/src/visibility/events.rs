@@ -44,8 +44,8 @@ impl<'s> EventRights<'s> {
             events: AllowedEvents::Only(Vec::new()),
         };
         let principal = viewer.principal.as_ref();
-        let access =
-            principal.and_then(|principal| contract_access(viewer.snapshot, principal, contract, viewer.knobs));
+        let access = principal
+            .and_then(|principal| contract_access(viewer.snapshot, principal, contract, viewer.policy_settings));
         let (Some(principal), Some(access)) = (principal, access) else {
             return rights;
         };

@@ -143,7 +143,7 @@ impl<'a, 's> FrameViewer<'a, 's> {
         Self::new(viewer, execution, user, |impersonator| {
             // K7: the payload of another user's execution may name the sender.
             let is_party = sender.is_none_or(|sender| impersonator.sees(sender));
-            let hides_payload = !is_party && impersonator.knobs.admin_tx == AdminTx::Masked;
+            let hides_payload = !is_party && impersonator.policy_settings.admin_tx == AdminTx::Masked;
             ExecutionRole {
                 is_party,
                 hides_payload,
@@ -158,7 +158,7 @@ impl<'a, 's> FrameViewer<'a, 's> {
         let role = |single: &SingleViewer<'_>| {
             let is_party = single.transaction_access(row) == TransactionAccess::Participant;
             // K7: the payload may name the sender.
-            let hides_payload = !is_party && single.knobs.admin_tx == AdminTx::Masked;
+            let hides_payload = !is_party && single.policy_settings.admin_tx == AdminTx::Masked;
             ExecutionRole {
                 is_party,
                 hides_payload,

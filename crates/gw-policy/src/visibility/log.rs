@@ -336,13 +336,13 @@ impl<'v, 's> SingleLogViewer<'v, 's> {
 
     /// The table of §6.1. The rows that show a log whole come before those that mask it.
     fn log(&mut self, log: &LogRow<'_>, role: TransactionRole) -> Result<LogVisibility, MalformedData> {
-        let knobs = self.viewer.knobs;
+        let policy_settings = self.viewer.policy_settings;
         // HD28: logs of closed addresses and withheld transactions are shown to nobody, not even to their sender.
         if self.viewer.is_closed(log.emitter) || self.viewer.withholds(log.tx_hash) {
             return Ok(LogVisibility::Dropped);
         }
         // Row 3: [S] participants see everything of their transactions.
-        if role.is_participant && knobs.participant_logs == TransactionLogs::All {
+        if role.is_participant && policy_settings.participant_logs == TransactionLogs::All {
             return Ok(LogVisibility::Whole);
         }
         // HD41: rights follow the registration under which the log was emitted.
@@ -368,12 +368,12 @@ impl<'v, 's> SingleLogViewer<'v, 's> {
             viewer,
             data: None,
         };
-        let zeroes_opaque = knobs.dynamic_fields != DynamicFields::Pass;
+        let zeroes_opaque = policy_settings.dynamic_fields != DynamicFields::Pass;
         let Some(rights) = rights.as_ref() else {
             // The emitter has no registration at that moment. Only shared logs are shown (row 4), and none of an
             // emitter whose registration was deleted (HD27).
             let retired = self.viewer.snapshot.retired(log.emitter).is_some();
-            let is_shared = !retired && role.is_recipient && knobs.shared_logs == TransactionLogs::All;
+            let is_shared = !retired && role.is_recipient && policy_settings.shared_logs == TransactionLogs::All;
             return if is_shared {
                 evaluation.masked(zeroes_opaque)
             } else {
@@ -390,13 +390,13 @@ impl<'v, 's> SingleLogViewer<'v, 's> {
             return evaluation.masked(false);
         }
         // Row 4: the transaction was shared with the viewer.
-        if role.is_recipient && knobs.shared_logs == TransactionLogs::All {
+        if role.is_recipient && policy_settings.shared_logs == TransactionLogs::All {
             return evaluation.masked(zeroes_opaque && !attests_payload);
         }
         // Row 5: without a grant the log is dropped. K3 and K5: so is a log that cannot be masked.
         let is_opaque = declared.is_some_and(EventShape::has_opaque) && !attests_payload;
-        let is_unreadable = (declared.is_none() && knobs.no_abi == MissingAbiMode::Drop)
-            || (is_opaque && knobs.dynamic_fields == DynamicFields::Drop);
+        let is_unreadable = (declared.is_none() && policy_settings.no_abi == MissingAbiMode::Drop)
+            || (is_opaque && policy_settings.dynamic_fields == DynamicFields::Drop);
         if !rights.is_granted || is_unreadable {
             return Ok(LogVisibility::Dropped);
         }

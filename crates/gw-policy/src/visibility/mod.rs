@@ -50,9 +50,14 @@ pub struct Viewer<'s> {
 impl<'s> Viewer<'s> {
     /// The viewer `user` (`None`: an anonymous caller) at `now`. An unknown or excluded user is an anonymous caller.
     #[must_use]
-    pub fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s PolicySettings) -> Self {
+    pub fn new(
+        snapshot: &'s Snapshot,
+        user: Option<UserId>,
+        now: Timestamp,
+        policy_settings: &'s PolicySettings,
+    ) -> Self {
         Self {
-            user: SingleViewer::new(snapshot, user, now, knobs),
+            user: SingleViewer::new(snapshot, user, now, policy_settings),
             impersonator: None,
         }
     }
@@ -62,10 +67,13 @@ impl<'s> Viewer<'s> {
     #[must_use]
     pub fn restricted_to(self, impersonator: UserId) -> Self {
         let SingleViewer {
-            snapshot, knobs, now, ..
+            snapshot,
+            policy_settings,
+            now,
+            ..
         } = self.user;
         Self {
-            impersonator: Some(SingleViewer::new(snapshot, Some(impersonator), now, knobs)),
+            impersonator: Some(SingleViewer::new(snapshot, Some(impersonator), now, policy_settings)),
             ..self
         }
     }
@@ -106,8 +114,8 @@ impl<'s> Viewer<'s> {
     }
 
     /// The policy settings.
-    pub fn knobs(&self) -> &'s PolicySettings {
-        self.user.knobs
+    pub fn policy_settings(&self) -> &'s PolicySettings {
+        self.user.policy_settings
     }
 
     /// The visibility level of an address, and its reason: the strongest basis applies, with equal levels the earlier

@@ -16,13 +16,18 @@ pub(crate) struct SingleViewer<'s> {
     pub(crate) snapshot: &'s Snapshot,
     pub(super) user: Option<&'s Arc<User>>,
     pub(super) principal: Option<Principal>,
-    pub(crate) knobs: &'s PolicySettings,
+    pub(crate) policy_settings: &'s PolicySettings,
     pub(super) now: Timestamp,
     pub(super) own_transactions_only: bool,
 }
 
 impl<'s> SingleViewer<'s> {
-    pub(super) fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s PolicySettings) -> Self {
+    pub(super) fn new(
+        snapshot: &'s Snapshot,
+        user: Option<UserId>,
+        now: Timestamp,
+        policy_settings: &'s PolicySettings,
+    ) -> Self {
         let user = user
             .and_then(|id| snapshot.user(id))
             .filter(|user| !snapshot.is_excluded(user));
@@ -30,7 +35,7 @@ impl<'s> SingleViewer<'s> {
             let mut principal = Principal::new(snapshot, user.id, now);
             // If every call needs KYC, rights in an organization without completed KYC do not count, even if the call
             // is made through another organization (RT24).
-            if knobs.kyc_gate == KycGate::All {
+            if policy_settings.kyc_gate == KycGate::All {
                 principal.retain_verified(snapshot);
             }
             principal
@@ -39,7 +44,7 @@ impl<'s> SingleViewer<'s> {
             snapshot,
             user,
             principal,
-            knobs,
+            policy_settings,
             now,
             own_transactions_only: false,
         }
@@ -96,14 +101,14 @@ impl<'s> SingleViewer<'s> {
             .as_ref()
             .and_then(|principal| principal.rights_in(org))
             .is_some_and(|rights| {
-                let is_admin_by_claim = rights.permissions.is_org_admin && self.knobs.admin_claim_sees_all;
+                let is_admin_by_claim = rights.permissions.is_org_admin && self.policy_settings.admin_claim_sees_all;
                 rights.permissions.in_admin_group || is_admin_by_claim
             })
     }
 
     pub(crate) fn reaches(&self, address: Address) -> bool {
         self.principal.as_ref().is_some_and(|principal| {
-            let status = target_status(self.snapshot, principal, address, self.knobs);
+            let status = target_status(self.snapshot, principal, address, self.policy_settings);
             status.access.is_some() || !status.reserved_in.is_empty()
         })
     }
@@ -111,14 +116,14 @@ impl<'s> SingleViewer<'s> {
     /// Whether the user has access to the contract as it was registered at this moment (HD41).
     pub(super) fn reaches_at(&self, address: Address, moment: Moment) -> bool {
         let contract = self.snapshot.contract_at(address, moment);
-        let access = |principal| contract_access(self.snapshot, principal, contract?, self.knobs);
+        let access = |principal| contract_access(self.snapshot, principal, contract?, self.policy_settings);
         self.principal.as_ref().and_then(access).is_some()
     }
 
     /// Whether the user has access by any registration, current or ended, so that there are blocks of the contract that
     /// the user may see (HD41).
     pub(super) fn reaches_any_time(&self, address: Address) -> bool {
-        let first = |principal| reached_registrations(self.snapshot, principal, address, self.knobs).next();
+        let first = |principal| reached_registrations(self.snapshot, principal, address, self.policy_settings).next();
         self.principal.as_ref().and_then(first).is_some()
     }
 
@@ -139,14 +144,14 @@ impl<'s> SingleViewer<'s> {
     /// Whether the user has access to the address by a reservation alone.
     pub(crate) fn only_reserves(&self, address: Address) -> bool {
         self.principal.as_ref().is_some_and(|principal| {
-            let status = target_status(self.snapshot, principal, address, self.knobs);
+            let status = target_status(self.snapshot, principal, address, self.policy_settings);
             !status.is_full() && !status.reserved_in.is_empty()
         })
     }
 
     pub(super) fn reads_every_slot(&self, address: Address) -> bool {
         self.principal.as_ref().is_some_and(|principal| {
-            let status = target_status(self.snapshot, principal, address, self.knobs);
+            let status = target_status(self.snapshot, principal, address, self.policy_settings);
             status.access.is_some_and(|access| access.claims.has(Claim::Admin))
         })
     }
@@ -171,7 +176,7 @@ impl<'s> SingleViewer<'s> {
     }
 
     pub(super) fn shows_account(&self, address: Address) -> bool {
-        match self.knobs.address_query {
+        match self.policy_settings.address_query {
             _ if self.is_closed(address) => false,
             HiddenBalanceMode::Strict => self.sees(address),
             HiddenBalanceMode::Linked => self.sees(address) || !self.is_linked_elsewhere(address),

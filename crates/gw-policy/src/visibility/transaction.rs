@@ -98,14 +98,14 @@ impl Viewer<'_> {
     pub fn shows_gas_price(&self, pricing: GasPricing) -> bool {
         match pricing {
             GasPricing::Fixed => true,
-            GasPricing::BaseFee => !self.knobs().hide_base_fee,
+            GasPricing::BaseFee => !self.policy_settings().hide_base_fee,
         }
     }
 
     /// Whether the price that a mined transaction pays for its blobs is shown.
     #[must_use]
     pub fn shows_blob_price(&self) -> bool {
-        !self.knobs().hide_base_fee
+        !self.policy_settings().hide_base_fee
     }
 
     /// Whether a visible log of the transaction makes its receipt visible. It does not for a deployment, and not if
@@ -137,7 +137,7 @@ impl SingleViewer<'_> {
         let access = self.transaction_access(row);
         let masks = match access {
             TransactionAccess::Participant | TransactionAccess::Shared => false,
-            TransactionAccess::OrgAdmin => self.knobs.admin_tx == AdminTx::Masked,
+            TransactionAccess::OrgAdmin => self.policy_settings.admin_tx == AdminTx::Masked,
             TransactionAccess::None => true,
         };
         TransactionVisibility {

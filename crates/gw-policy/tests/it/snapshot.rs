@@ -88,7 +88,7 @@ fn row() -> impl Strategy<Value = Change> {
                 let row = GroupAccess {
                     group,
                     methods,
-                    extras: CustomMethodNames::default(),
+                    custom_methods: CustomMethodNames::default(),
                     claims: Claims::NONE.with(Claim::Deploy),
                     expires_at: None,
                     upstream_key: None,

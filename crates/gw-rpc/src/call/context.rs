@@ -104,7 +104,8 @@ impl<'a> CallContext<'a> {
 
     /// The caller as the viewer of answers.
     pub(crate) fn viewer(&self) -> Viewer<'_> {
-        self.permit().viewer(self.snapshot(), self.now(), self.state().knobs())
+        self.permit()
+            .viewer(self.snapshot(), self.now(), self.state().policy_settings())
     }
 
     pub(crate) fn denied(&self, reason: DenyReason) -> RpcOutcome {

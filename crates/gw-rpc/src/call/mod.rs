@@ -244,7 +244,7 @@ impl RpcCall {
             head: HeadFacts {
                 number: self.state.upstream().head().map_or(0, |head| head.number),
             },
-            knobs: self.state.knobs(),
+            policy_settings: self.state.policy_settings(),
         };
         match decide(&pinned.snapshot, &access_request) {
             Decision::Allow(permit) => {

@@ -14,7 +14,7 @@ pub(crate) fn metadata(state: &RpcContext, method: Method) -> Result<Disclosed, 
         Method::ChainId => Ok(view::local::quantity(U256::from(state.upstream().chain_id()))),
         Method::GasPrice => {
             let price = head(state)?.gas_price;
-            let hides = state.knobs().hide_base_fee;
+            let hides = state.policy_settings().hide_base_fee;
             Ok(view::local::quantity(if hides {
                 view::published_price(price)
             } else {

@@ -18,7 +18,7 @@ pub(super) fn open_answer(
 ) -> Result<Disclosed, RpcOutcome> {
     let viewer = context.viewer();
     let published = viewer
-        .knobs()
+        .policy_settings()
         .hide_base_fee
         .then(|| view::published_price(head.gas_price));
     Ok(match context.permit().call() {

@@ -91,7 +91,7 @@ pub(super) async fn run_traced(
             Traced::Trace(trace) => trace,
         };
         let verdict = evaluate_run(context, trace, block)?;
-        if state.knobs().hide_base_fee && view::reads_base_fee(&verdict) {
+        if state.policy_settings().hide_base_fee && view::reads_base_fee(&verdict) {
             return Err(context.denied(DenyReason::ContractNotPermitted));
         }
         if !verdict.looked_new(&new_accounts) {
@@ -125,7 +125,7 @@ fn bound_gas(request: &CallRequest, block: &Block) -> CallRequest {
 /// `HIDE_BASE_FEE`: removes the prices of a simulation, because the node's check of a price and the value of GASPRICE
 /// depend on the base fee.
 fn without_prices<'r>(state: &RpcContext, request: &'r CallRequest) -> Cow<'r, CallRequest> {
-    if !state.knobs().hide_base_fee {
+    if !state.policy_settings().hide_base_fee {
         return Cow::Borrowed(request);
     }
     let unpriced = CallRequest {
@@ -156,9 +156,9 @@ pub(crate) fn evaluate_run(
     let facts = trace_facts(block);
     let denied_frame = permit
         .impersonation()
-        .and_then(|_| denied_frame(snapshot, permit, &trace, &facts, now, state.knobs()));
-    let verdict =
-        evaluate_trace(snapshot, permit, trace, &facts, now, state.knobs()).map_err(|reason| context.denied(reason));
+        .and_then(|_| denied_frame(snapshot, permit, &trace, &facts, now, state.policy_settings()));
+    let verdict = evaluate_trace(snapshot, permit, trace, &facts, now, state.policy_settings())
+        .map_err(|reason| context.denied(reason));
     context.record.denied_frame = denied_frame.or(context.record.denied_frame);
     verdict
 }
@@ -178,7 +178,7 @@ pub(crate) fn reevaluate_run(
             context.permit(),
             &trace_facts(block),
             context.now(),
-            context.state().knobs(),
+            context.state().policy_settings(),
         )
         .map_err(|reason| context.denied(reason))
 }

@@ -47,7 +47,7 @@ pub struct BlockValidator {
     feed: Feed,
     journal: Arc<Journal>,
     clock: Arc<dyn Clock>,
-    knobs: Arc<PolicySettings>,
+    policy_settings: Arc<PolicySettings>,
     followed: Mutex<ValidationState>,
 }
 
@@ -118,7 +118,7 @@ enum ValidationError {
 impl BlockGate for BlockValidator {
     fn validate<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> BlockValidation<'a> {
         Box::pin(async move {
-            match (self.validate(node, last, block).await, self.knobs.mined_trace) {
+            match (self.validate(node, last, block).await, self.policy_settings.mined_trace) {
                 (Ok(()), _) => Ok(()),
                 (Err(error), MinedTrace::Quarantine) => Err(NodeError::NotValidated(Box::new(error))),
                 (Err(error), MinedTrace::Alert | MinedTrace::Off) => {
@@ -159,7 +159,7 @@ impl BlockValidator {
             feed,
             journal,
             clock,
-            knobs,
+            policy_settings,
             ..
         } = context.clone();
         Self {
@@ -167,7 +167,7 @@ impl BlockValidator {
             feed,
             journal,
             clock,
-            knobs,
+            policy_settings,
             followed: Mutex::default(),
         }
     }
@@ -238,7 +238,7 @@ impl BlockValidator {
                     .await?;
                 sends.add(watch.watched, position, listing.block.coinbase, execution);
                 // Contracts of a withheld transaction are registered when it is shown: a registration would reveal it.
-                let is_withheld = violation.is_some() && self.knobs.mined_trace == MinedTrace::Quarantine;
+                let is_withheld = violation.is_some() && self.policy_settings.mined_trace == MinedTrace::Quarantine;
                 let created = if is_withheld { &[][..] } else { execution.created() };
                 changes
                     .mined
@@ -280,7 +280,7 @@ impl BlockValidator {
         watch: &MinedWatch<'_>,
         execution: &MinedExecution,
     ) -> Result<Option<PostExecutionViolation>, ValidationError> {
-        let (now, knobs) = (self.clock.now(), &self.knobs);
+        let (now, policy_settings) = (self.clock.now(), &self.policy_settings);
         let delegations = execution
             .sent()
             .map(|send| send.delegations.clone())
@@ -303,10 +303,10 @@ impl BlockValidator {
                     created,
                     emitters,
                 };
-                return Ok(Some(unreadable_mined(snapshot, &send, &run, now, knobs)));
+                return Ok(Some(unreadable_mined(snapshot, &send, &run, now, policy_settings)));
             }
         };
-        let violation = evaluate_mined(snapshot, &send, &run.trace, now, knobs);
+        let violation = evaluate_mined(snapshot, &send, &run.trace, now, policy_settings);
         let (Some(true), Some(authorized_runs)) = (
             violation.as_ref().map(|violation| violation.suspends),
             &watch.watched.judged,
@@ -334,7 +334,7 @@ impl BlockValidator {
             },
             &run.trace,
             now,
-            knobs,
+            policy_settings,
         ))
     }
 
@@ -401,7 +401,7 @@ impl BlockValidator {
                 .await?;
             tx.forget_changes(watch.hash, Some(block.hash)).await?;
         }
-        if self.knobs.mined_trace == MinedTrace::Quarantine {
+        if self.policy_settings.mined_trace == MinedTrace::Quarantine {
             for (violation, watch, logs) in &changes.violations {
                 let index_and_logs = (transaction_index(listing, watch.hash), *logs);
                 tx.record_finding(&to_finding(violation, watch, block, index_and_logs))
@@ -446,8 +446,8 @@ impl BlockValidator {
             let (pending_contracts, new_code) = (HashMap::new(), HashSet::new());
             let send = mined_send(watched, &head, &pending_contracts, &new_code);
             let run = UnreadableRun::default();
-            let violation = unreadable_mined(&snapshot, &send, &run, self.clock.now(), &self.knobs);
-            if self.knobs.mined_trace == MinedTrace::Quarantine {
+            let violation = unreadable_mined(&snapshot, &send, &run, self.clock.now(), &self.policy_settings);
+            if self.policy_settings.mined_trace == MinedTrace::Quarantine {
                 tx.record_finding(&to_finding(&violation, &watch, &head, (0, 0)))
                     .await?;
             }

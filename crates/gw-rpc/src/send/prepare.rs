@@ -85,7 +85,7 @@ pub(super) async fn prepare(context: &mut CallContext<'_>) -> Result<PreparedSen
     // HIDE_BASE_FEE: the node rejects a price below the base fee, which would reveal it. So every price below the
     // published price is rejected here.
     let price = request.gas_price.or(request.max_fee_per_gas);
-    if state.knobs().hide_base_fee
+    if state.policy_settings().hide_base_fee
         && price.is_some_and(|price| U256::from(price) < view::published_price(head.gas_price))
     {
         return Err(context.invalid(ParamError::invalid("max fee per gas less than eth_gasPrice")));
@@ -105,7 +105,8 @@ pub(super) async fn prepare(context: &mut CallContext<'_>) -> Result<PreparedSen
     let verdict = evaluate_run(context, now, &block)?;
     let next_verdict = evaluate_run(context, next, &block)?;
     let pending = traces.pending_nonce;
-    check_nonce(context.permit(), &verdict, pending, state.knobs()).map_err(|error| context.invalid(error))?;
+    check_nonce(context.permit(), &verdict, pending, state.policy_settings())
+        .map_err(|error| context.invalid(error))?;
     check_compliance(context, [&verdict, &next_verdict])?;
     let recipients =
         recipients(context.snapshot(), context.permit(), &verdict).map_err(|error| context.invalid(error))?;

@@ -12,7 +12,7 @@ use gw_types::B256;
 
 /// Writes the inactive rows before the transaction goes out.
 pub(super) async fn start(context: &SendContext, details: &SendDetails) -> Result<SendRows, StoreError> {
-    let expires_at = context.clock.now().plus(context.knobs.reservation_ttl);
+    let expires_at = context.clock.now().plus(context.policy_settings.reservation_ttl);
     let reservations = details
         .creates
         .iter()
@@ -39,7 +39,7 @@ pub(super) async fn start(context: &SendContext, details: &SendDetails) -> Resul
             Vec::new()
         },
         reservations: reservations.collect(),
-        watch: (context.knobs.mined_trace != MinedTrace::Off).then(|| NewWatch {
+        watch: (context.policy_settings.mined_trace != MinedTrace::Off).then(|| NewWatch {
             sender: details.sender,
             nonce: details.nonce,
             external_id: details.subject.clone(),

@@ -224,7 +224,7 @@ impl Connection {
     /// rejection depends only on the method names in the message.
     async fn answer_anonymous(&self, body: &[u8]) {
         let is_metadata = |method: &str| {
-            let lookup = self.state.settings.extras.lookup(method);
+            let lookup = self.state.settings.custom_methods.lookup(method);
             lookup.method().is_some_and(|method| method.class() == Class::Meta)
         };
         let is_metadata_only = match envelope::parse(body, self.state.settings.batch_max) {

@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(3600);
 fn settings() -> RpcSettings {
     let file = json!({"version": 2, "namespaces": {"linea": {"wildcard": {"prefix": "linea_", "deny": []}}}});
     RpcSettings {
-        extras: Arc::new(CustomMethods::parse(&file.to_string(), true).unwrap()),
+        custom_methods: Arc::new(CustomMethods::parse(&file.to_string(), true).unwrap()),
         ..RpcSettings::default()
     }
 }

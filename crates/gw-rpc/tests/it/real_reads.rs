@@ -32,8 +32,8 @@ pub(crate) async fn chain() -> Chain {
     chain_with(PolicySettings::default()).await
 }
 
-pub(crate) async fn chain_with(knobs: PolicySettings) -> Chain {
-    chain_on(real_with(knobs).await).await
+pub(crate) async fn chain_with(policy_settings: PolicySettings) -> Chain {
+    chain_on(real_with(policy_settings).await).await
 }
 
 pub(crate) async fn chain_on((world, anvil): (World, Anvil)) -> Chain {

@@ -401,7 +401,7 @@ async fn w6_an_accepted_sender_is_linked_once() {
 /// HD13: which transactions of others may be relayed, by policy and by kind of transaction.
 #[tokio::test]
 async fn hd13_relaying_somebody_elses_transaction() {
-    let knobs = |raw_sender_policy| PolicySettings {
+    let policy_settings = |raw_sender_policy| PolicySettings {
         raw_sender_policy,
         ..PolicySettings::default()
     };
@@ -410,7 +410,7 @@ async fn hd13_relaying_somebody_elses_transaction() {
         (RawSenderPolicy::Owner, false, false, false),
         (RawSenderPolicy::Any, true, true, true),
     ] {
-        let (world, fake) = scripted_with(RpcSettings::default(), knobs(policy), 64 << 20).await;
+        let (world, fake) = scripted_with(RpcSettings::default(), policy_settings(policy), 64 << 20).await;
         let (bank, relay) = bank_with_sender(&world).await;
         let owner = world.person("other", bank, &[], &[]).await;
         world.link(&owner, account(1).address()).await;
@@ -470,11 +470,11 @@ async fn hd13_hd37_a_former_holders_transaction_is_not_relayed() {
 /// HD13: a transaction of an owner who is banned or without KYC is not relayed, under any policy.
 #[tokio::test]
 async fn hd13_a_barred_owners_transaction_is_not_relayed() {
-    let knobs = PolicySettings {
+    let policy_settings = PolicySettings {
         raw_sender_policy: RawSenderPolicy::Any,
         ..PolicySettings::default()
     };
-    let (world, fake) = scripted_with(RpcSettings::default(), knobs, 64 << 20).await;
+    let (world, fake) = scripted_with(RpcSettings::default(), policy_settings, 64 << 20).await;
     let (bank, relay) = bank_with_sender(&world).await;
     for (number, patch) in [
         (

@@ -63,7 +63,7 @@ pub(crate) struct World {
     pub(crate) end: CancellationToken,
     url: String,
     http_context: Arc<HttpContext>,
-    extras: Arc<CustomMethods>,
+    custom_methods: Arc<CustomMethods>,
     ids: AtomicU64,
     storage: Arc<Storage>,
 }
@@ -92,11 +92,11 @@ pub(crate) async fn scripted() -> (World, FakeNode) {
 
 pub(crate) async fn scripted_with(
     settings: RpcSettings,
-    knobs: PolicySettings,
+    policy_settings: PolicySettings,
     journal_bytes: u64,
 ) -> (World, FakeNode) {
     let fake = FakeNode::start().await;
-    let world = World::start(fake.url(), settings, knobs, journal_bytes).await;
+    let world = World::start(fake.url(), settings, policy_settings, journal_bytes).await;
     fake.take();
     (world, fake)
 }
@@ -111,13 +111,13 @@ pub(crate) async fn real() -> (World, Anvil) {
     real_with(PolicySettings::default()).await
 }
 
-pub(crate) async fn real_with(knobs: PolicySettings) -> (World, Anvil) {
-    real_on(anvil(), knobs).await
+pub(crate) async fn real_with(policy_settings: PolicySettings) -> (World, Anvil) {
+    real_on(anvil(), policy_settings).await
 }
 
 /// An instance with this node.
-pub(crate) async fn real_on(anvil: Anvil, knobs: PolicySettings) -> (World, Anvil) {
-    let world = World::start(anvil.url(), RpcSettings::default(), knobs, 64 << 20).await;
+pub(crate) async fn real_on(anvil: Anvil, policy_settings: PolicySettings) -> (World, Anvil) {
+    let world = World::start(anvil.url(), RpcSettings::default(), policy_settings, 64 << 20).await;
     (world, anvil)
 }
 
@@ -127,14 +127,14 @@ pub(crate) fn group_keys() -> KeyCipher {
 }
 
 impl World {
-    async fn start(url: &str, settings: RpcSettings, knobs: PolicySettings, journal_bytes: u64) -> Self {
-        Self::start_holding(url, settings, knobs, journal_bytes, AnswerLimits::default()).await
+    async fn start(url: &str, settings: RpcSettings, policy_settings: PolicySettings, journal_bytes: u64) -> Self {
+        Self::start_holding(url, settings, policy_settings, journal_bytes, AnswerLimits::default()).await
     }
 
     async fn start_holding(
         url: &str,
         settings: RpcSettings,
-        knobs: PolicySettings,
+        policy_settings: PolicySettings,
         journal_bytes: u64,
         limits: AnswerLimits,
     ) -> Self {
@@ -158,19 +158,28 @@ impl World {
         };
         let journal_clock = Arc::clone(&clock) as Arc<dyn Clock>;
         let (journal, _) = Journal::open(journal, journal_clock, Arc::clone(&storage.entropy)).unwrap();
-        Self::serve(url, settings, knobs, limits, storage, clock, Arc::new(journal)).await
+        Self::serve(
+            url,
+            settings,
+            policy_settings,
+            limits,
+            storage,
+            clock,
+            Arc::new(journal),
+        )
+        .await
     }
 
     async fn serve(
         url: &str,
         settings: RpcSettings,
-        knobs: PolicySettings,
+        policy_settings: PolicySettings,
         limits: AnswerLimits,
         storage: Arc<Storage>,
         clock: Arc<ManualClock>,
         journal: Arc<Journal>,
     ) -> Self {
-        let extras = Arc::clone(&settings.extras);
+        let custom_methods = Arc::clone(&settings.custom_methods);
         let uptime = Arc::new(TestUptime::default());
         let store = Store::open(StoreConfig {
             location: Location::Sqlite {
@@ -212,7 +221,7 @@ impl World {
             feed: feed.clone(),
             journal: Arc::clone(&journal),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            knobs: Arc::new(knobs),
+            policy_settings: Arc::new(policy_settings),
             compliance: Arc::new(NoComplianceRules),
             tasks: TaskTracker::new(),
         };
@@ -232,7 +241,7 @@ impl World {
             end,
             url,
             http_context,
-            extras,
+            custom_methods,
             ids,
             storage,
         }
@@ -249,7 +258,7 @@ impl World {
         Self::serve(
             &self.url,
             settings,
-            PolicySettings::clone(&self.sends.knobs),
+            PolicySettings::clone(&self.sends.policy_settings),
             limits,
             storage,
             clock,
@@ -260,7 +269,7 @@ impl World {
 
     /// This world with other settings.
     pub(crate) fn with(self, settings: RpcSettings) -> Self {
-        let extras = Arc::clone(&settings.extras);
+        let custom_methods = Arc::clone(&settings.custom_methods);
         let state = RpcState::new(
             Arc::clone(&self.http_context),
             self.sends.clone(),
@@ -269,7 +278,7 @@ impl World {
         );
         Self {
             app: router(state),
-            extras,
+            custom_methods,
             ..self
         }
     }
@@ -278,7 +287,7 @@ impl World {
     pub(crate) fn under(mut self, compliance: Arc<dyn ComplianceCheck>) -> Self {
         self.sends.compliance = compliance;
         let settings = RpcSettings {
-            extras: Arc::clone(&self.extras),
+            custom_methods: Arc::clone(&self.custom_methods),
             ..RpcSettings::default()
         };
         self.with(settings)
@@ -315,7 +324,7 @@ impl World {
         let access = AccessInput {
             allowed_methods: methods.iter().map(|method| (*method).to_owned()).collect(),
             claims: claims.iter().copied().collect(),
-            extras: Arc::clone(&self.extras),
+            custom_methods: Arc::clone(&self.custom_methods),
             ..AccessInput::default()
         };
         let slug = name.as_str().replace(':', "-");

@@ -84,9 +84,9 @@ pub struct Config {
     /// Upstream node.
     pub node: Node,
     /// Access and privacy settings, with the profile already applied.
-    pub knobs: PolicySettings,
+    pub policy_settings: PolicySettings,
     /// JSON-RPC methods that are not in the registry.
-    pub extras: Arc<CustomMethods>,
+    pub custom_methods: Arc<CustomMethods>,
     /// HTTP status of a denial on `/rpc` (decision 14).
     pub deny_status: u16,
     /// Policy store.
@@ -473,8 +473,10 @@ impl Config {
                 trace_timeout: need(settings, &var::TRACE_TIMEOUT)?,
                 call_trace_timeout: need(settings, &var::ETH_CALL_TRACE_TIMEOUT)?,
             },
-            knobs: policy_settings(settings)?,
-            extras: Arc::new(rules::extras(settings).map_err(|_| var::EXTRA_RPC_NAMESPACES_FILE.name())?),
+            policy_settings: policy_settings(settings)?,
+            custom_methods: Arc::new(
+                rules::custom_methods(settings).map_err(|_| var::EXTRA_RPC_NAMESPACES_FILE.name())?,
+            ),
             deny_status: need(settings, &var::RPC_DENY_HTTP_STATUS)?,
             store: Store {
                 max_connections,

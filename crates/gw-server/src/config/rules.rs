@@ -265,7 +265,7 @@ impl Rules<'_> {
 
     /// N1, class A: reports every problem of the file.
     fn namespaces(&mut self) {
-        let Err(broken_rules) = extras(self.settings) else {
+        let Err(broken_rules) = custom_methods(self.settings) else {
             return;
         };
         for rule in broken_rules {
@@ -439,7 +439,7 @@ pub(super) fn oauth_clients(settings: &Settings) -> Result<Clients, Vec<ClientsE
 }
 
 /// The methods of EXTRA_RPC_NAMESPACES_FILE, or every problem with the file.
-pub(super) fn extras(settings: &Settings) -> Result<CustomMethods, Vec<String>> {
+pub(super) fn custom_methods(settings: &Settings) -> Result<CustomMethods, Vec<String>> {
     let Some(path) = settings.get(&var::EXTRA_RPC_NAMESPACES_FILE) else {
         return Ok(CustomMethods::default());
     };

@@ -516,9 +516,9 @@ fn environment_beats_file_beats_default() {
     assert_eq!(config.edge.listen.port(), 9001);
     assert_eq!(config.edge.base_url, "http://localhost:9001");
     assert_eq!(config.limits.batch, 7);
-    assert!(config.knobs.hide_base_fee);
+    assert!(config.policy_settings.hide_base_fee);
     assert_eq!(config.identity.access_ttl, Duration::from_secs(600));
-    assert_eq!(config.knobs.raw_nonce_gap_max, 64);
+    assert_eq!(config.policy_settings.raw_nonce_gap_max, 64);
 }
 
 #[test]
@@ -629,7 +629,7 @@ fn the_profile_applies_to_settings_that_are_not_set() {
     let policy = |env: &[(&str, &str)]| {
         Config::load(&ProcessEnv::of(env.iter().copied()), Build::Release)
             .expect("valid")
-            .knobs
+            .policy_settings
     };
     assert_eq!(policy(&[]), PolicySettings::SPEC);
     assert_eq!(policy(&[("PRIVACY_PROFILE", "strict")]), PolicySettings::STRICT);
@@ -706,7 +706,7 @@ fn n1_a_method_file_with_any_problem_is_rejected_as_a_whole() {
     let good = r#"{"version":1,"namespaces":{"linea":[{"method":"linea_estimateGas","alias":"eth_estimateGas"}]}}"#;
     let (messages, config) = file(good, &[]);
     let config = config.unwrap_or_else(|_| panic!("{messages:?}"));
-    let row = config.extras.lookup("linea_estimateGas").method();
+    let row = config.custom_methods.lookup("linea_estimateGas").method();
     assert_eq!(row, Some(gw_evm::Method::EstimateGas));
     let bad = r#"{"version":2,"namespaces":{"x":{"explicit":[{"method":"eth_sign","alias":"eth_call"},{"method":"x_a"}],
         "wildcard":{"prefix":"debug_"}}}}"#;

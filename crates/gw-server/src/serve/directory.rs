@@ -11,7 +11,11 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// If the HTTP client of the directory cannot be created.
-pub(super) fn directory(config: &Config, cache: Cache, edge: &HttpContext) -> anyhow::Result<Option<Arc<Directory>>> {
+pub(super) fn directory(
+    config: &Config,
+    cache: Cache,
+    http_context: &HttpContext,
+) -> anyhow::Result<Option<Arc<Directory>>> {
     let identity = &config.identity;
     let auto_kyc = [
         (identity.auto_kyc, "AUTO_KYC_IDP"),
@@ -49,7 +53,7 @@ pub(super) fn directory(config: &Config, cache: Cache, edge: &HttpContext) -> an
         auto_kyc_user: configured.auto_kyc_user,
         auto_kyc_service_principal: configured.auto_kyc_service_principal,
     };
-    let (clock, entropy) = (Arc::clone(&edge.clock), Arc::clone(&edge.entropy));
+    let (clock, entropy) = (Arc::clone(&http_context.clock), Arc::clone(&http_context.entropy));
     let directory = Directory::new(settings, cache, clock, entropy)
         .context("the client of the enterprise directory cannot be created")?;
     Ok(Some(Arc::new(directory)))

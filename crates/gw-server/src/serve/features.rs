@@ -44,7 +44,7 @@ pub(super) struct AppDeps<'a> {
     pub(super) group_keys: Arc<KeyCipher>,
     /// The credential that every login must prove; `None` without REQUIRE_PROOF_OF_HUMANITY.
     pub(super) humanity: Option<Arc<Humanity>>,
-    pub(super) edge: Arc<HttpContext>,
+    pub(super) http_context: Arc<HttpContext>,
     pub(super) store: Store,
     pub(super) cache: Cache,
     pub(super) feed: Feed,
@@ -90,7 +90,7 @@ pub(super) fn features(deps: &AppDeps<'_>) -> anyhow::Result<Features> {
     let admin = deps.administration.offload(gw_admin::router(admin(deps, rpc)?));
     Ok(Features {
         public,
-        admin: guard(admin, Arc::clone(&deps.edge)),
+        admin: guard(admin, Arc::clone(&deps.http_context)),
     })
 }
 
@@ -128,7 +128,7 @@ fn identity(deps: &AppDeps<'_>) -> anyhow::Result<IdentityState> {
         None => None,
     };
     let parts = IdentityParts {
-        edge: Arc::clone(&deps.edge),
+        http_context: Arc::clone(&deps.http_context),
         store: deps.store.clone(),
         cache: deps.cache.clone(),
         journal: Arc::clone(&deps.journal),
@@ -136,7 +136,7 @@ fn identity(deps: &AppDeps<'_>) -> anyhow::Result<IdentityState> {
             node: Arc::clone(&deps.node),
             feed: deps.feed.clone(),
         }),
-        knobs: Arc::new(deps.config.knobs.clone()),
+        policy_settings: Arc::new(deps.config.policy_settings.clone()),
         ens,
         verifier: verifier(deps)?,
         tasks: deps.tasks.clone(),
@@ -198,7 +198,7 @@ impl Chain for OwnChain {
 
 /// Sets the block gate: a block is read only after the sends in it were validated (HD2).
 fn install_block_gate(deps: &AppDeps<'_>) {
-    if deps.config.knobs.mined_trace != MinedTrace::Off {
+    if deps.config.policy_settings.mined_trace != MinedTrace::Off {
         deps.node
             .set_block_gate(Arc::new(BlockValidator::new(&send_context(deps))));
     }
@@ -211,8 +211,8 @@ fn send_context(deps: &AppDeps<'_>) -> SendContext {
         store: deps.store.clone(),
         feed: deps.feed.clone(),
         journal: Arc::clone(&deps.journal),
-        clock: Arc::clone(&deps.edge.clock),
-        knobs: Arc::new(deps.config.knobs.clone()),
+        clock: Arc::clone(&deps.http_context.clock),
+        policy_settings: Arc::new(deps.config.policy_settings.clone()),
         compliance: Arc::new(NoComplianceRules),
         tasks: deps.tasks.clone(),
     }
@@ -232,10 +232,10 @@ fn rpc(deps: &AppDeps<'_>) -> anyhow::Result<RpcState> {
         open_reads: deps.config.audit.full_policy == FullPolicy::OpenReads,
         personal_urls: deps.config.identity.personal_urls,
         log_params: deps.config.audit.log_params,
-        extras: Arc::clone(&deps.config.extras),
+        custom_methods: Arc::clone(&deps.config.custom_methods),
     };
     Ok(RpcState::new(
-        Arc::clone(&deps.edge),
+        Arc::clone(&deps.http_context),
         send_context(deps),
         settings,
         deps.end.clone(),
@@ -244,7 +244,7 @@ fn rpc(deps: &AppDeps<'_>) -> anyhow::Result<RpcState> {
 
 fn admin(deps: &AppDeps<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
     Ok(AdminState {
-        edge: Arc::clone(&deps.edge),
+        http_context: Arc::clone(&deps.http_context),
         store: deps.store.clone(),
         feed: deps.feed.clone(),
         audit: deps.audit.clone(),
@@ -256,8 +256,8 @@ fn admin(deps: &AppDeps<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
             deps.cache.clone(),
             &deps.secrets.refresh.current,
         ))),
-        extras: Arc::clone(&deps.config.extras),
-        knobs: Arc::new(deps.config.knobs.clone()),
+        custom_methods: Arc::clone(&deps.config.custom_methods),
+        policy_settings: Arc::new(deps.config.policy_settings.clone()),
         facts: InstanceFacts {
             port: deps.config.edge.listen.port(),
             node_origins: deps
@@ -273,8 +273,8 @@ fn admin(deps: &AppDeps<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
             confirm_deletes: deps.config.admin.confirm_deletes,
             personal_urls: deps.config.identity.personal_urls,
         },
-        clock: Arc::clone(&deps.edge.clock),
-        entropy: Arc::clone(&deps.edge.entropy),
+        clock: Arc::clone(&deps.http_context.clock),
+        entropy: Arc::clone(&deps.http_context.entropy),
         tasks: deps.tasks.clone(),
     })
 }
@@ -324,8 +324,12 @@ impl AppDeps<'_> {
         let context = send_context(self);
         // Sends that a crash left without an outcome are resolved in the background; no request waits for them.
         tokio::spawn(async move { gw_rpc::send::resolve_intents(&context, recovery.open_intents).await });
-        let (store, node, clock) = (self.store.clone(), Arc::clone(&self.node), Arc::clone(&self.edge.clock));
-        let gated = self.config.knobs.mined_trace != MinedTrace::Off;
+        let (store, node, clock) = (
+            self.store.clone(),
+            Arc::clone(&self.node),
+            Arc::clone(&self.http_context.clock),
+        );
+        let gated = self.config.policy_settings.mined_trace != MinedTrace::Off;
         self.tasks
             .spawn(workers::watch_reservations(store, node, clock, gated, shutdown.clone()));
         let (resolvers, end) = (Arc::clone(&self.resolvers), shutdown.clone());
@@ -340,8 +344,8 @@ impl AppDeps<'_> {
                 node: Arc::clone(&self.node),
                 feed: self.feed.clone(),
             }),
-            edge: Arc::clone(&self.edge),
-            knobs: Arc::new(self.config.knobs.clone()),
+            http_context: Arc::clone(&self.http_context),
+            policy_settings: Arc::new(self.config.policy_settings.clone()),
             journal: Arc::clone(&self.journal),
         };
         self.tasks.spawn(contract_wallets.reconfirm_daily(shutdown.clone()));

@@ -8,10 +8,10 @@ mod api_examples;
 mod body;
 mod body_budget;
 mod directory;
-mod edge;
 mod fault;
 mod features;
 mod files;
+mod http_context;
 pub(crate) mod humanity;
 pub(crate) mod journal;
 mod lease;
@@ -130,7 +130,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
     foreign_chains
         .into_iter()
         .for_each(|chain| trust.alarm.raise(chain, &Finding::of(FindingKind::Fork, None), 0, 0));
-    let edge = edge::edge(&config, &secrets, &platform, &feed)?;
+    let http_context = http_context::http_context(&config, &secrets, &platform, &feed)?;
     feed.on_clock_jump({
         let journal = Arc::clone(&journal);
         move |jump| journal::note_clock_jump(&journal, jump)
@@ -192,7 +192,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
     );
     let ready = ReadyState {
         readiness: Arc::clone(&readiness),
-        edge: Arc::clone(&edge),
+        http_context: Arc::clone(&http_context),
         detail: ReadyDetail::PrivateNetwork,
     };
 
@@ -265,12 +265,12 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
         };
         let humanity = humanity::humanity(&config).await?;
         let deps = AppDeps {
-            directory: directory::directory(&config, cache.clone(), &edge)?,
+            directory: directory::directory(&config, cache.clone(), &http_context)?,
             config: &config,
             humanity,
             secrets: &secrets,
             group_keys,
-            edge,
+            http_context,
             store: store.clone(),
             cache,
             feed,

@@ -209,7 +209,7 @@ pub(crate) async fn health() -> Json<Health> {
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyState {
     pub(crate) readiness: Arc<Readiness>,
-    pub(crate) edge: Arc<HttpContext>,
+    pub(crate) http_context: Arc<HttpContext>,
     pub(crate) detail: ReadyDetail,
 }
 
@@ -252,10 +252,14 @@ pub(crate) async fn ready(
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    let edge = &state.edge;
+    let http_context = &state.http_context;
     let shows_detail = match state.detail {
         ReadyDetail::Never => false,
-        ReadyDetail::PrivateNetwork => edge.network.admits(&edge.proxies, client::peer(&extensions), &headers),
+        ReadyDetail::PrivateNetwork => {
+            http_context
+                .network
+                .admits(&http_context.proxies, client::peer(&extensions), &headers)
+        }
     };
     if !shows_detail {
         (report.dependencies, report.nodes) = (None, None);

@@ -39,7 +39,7 @@ pub(super) fn listener_routers(
     api: Arc<str>,
     has_internal: bool,
 ) -> ListenerRouters {
-    let edge = Arc::clone(&ready.edge);
+    let http_context = Arc::clone(&ready.http_context);
     let probes = |ready: ReadyState| {
         Router::new()
             .route("/health", get(ready::health))
@@ -48,7 +48,7 @@ pub(super) fn listener_routers(
     };
     let internal = Router::new()
         .route("/metrics", get(render).with_state(metrics))
-        .layer(from_fn_with_state(Arc::clone(&edge), network::private_only))
+        .layer(from_fn_with_state(Arc::clone(&http_context), network::private_only))
         .merge(features.admin);
     let public = probes(ready.clone().for_public(has_internal))
         .route("/openapi.json", get(move || api_document(Arc::clone(&api))))
@@ -58,7 +58,7 @@ pub(super) fn listener_routers(
     } else {
         public.merge(internal.clone())
     };
-    let with_layers = |routes: Router| with_common_layers(routes.fallback(route_not_found), &edge);
+    let with_layers = |routes: Router| with_common_layers(routes.fallback(route_not_found), &http_context);
     ListenerRouters {
         public: with_layers(public),
         internal: with_layers(probes(ready).merge(internal)),
@@ -75,21 +75,21 @@ pub(super) fn api() -> OpenApi {
 
 /// The routes until the start is complete: `/health`, `/ready`, and 503 for everything else.
 pub(super) fn starting_router(ready: &ReadyState) -> Router {
-    let edge = Arc::clone(&ready.edge);
+    let http_context = Arc::clone(&ready.http_context);
     let routes = Router::new()
         .route("/health", get(ready::health))
         .route("/ready", get(ready::ready).with_state(ready.clone()))
         .fallback(async || ApiError::unavailable("starting"));
-    with_common_layers(routes, &edge)
+    with_common_layers(routes, &http_context)
 }
 
 /// Adds the layers of all routes, outermost first.
-fn with_common_layers(routes: Router, edge: &HttpContext) -> Router {
+fn with_common_layers(routes: Router, http_context: &HttpContext) -> Router {
     let stack = ServiceBuilder::new()
-        .layer(Correlate::new(Arc::clone(&edge.entropy))) // sets the correlation id for all layers below
+        .layer(Correlate::new(Arc::clone(&http_context.entropy))) // sets the correlation id for all layers below
         .layer(Observe) // observes every response, including those of panics
-        .layer(SecureHeaders::new(edge.production)) // also covers the responses of the layers below
-        .layer(Cors::new(Arc::clone(&edge.origins))) // answers preflight requests
+        .layer(SecureHeaders::new(http_context.production)) // also covers the responses of the layers below
+        .layer(Cors::new(Arc::clone(&http_context.origins))) // answers preflight requests
         .layer(CatchPanicLayer::custom(panicked)); // a panic affects only its own request
     routes.method_not_allowed_fallback(method_not_allowed).layer(stack)
 }

@@ -25,8 +25,8 @@ const BATCH: u64 = 500;
 pub(crate) struct ContractWallets {
     pub(crate) store: Store,
     pub(crate) chain: Arc<dyn Chain>,
-    pub(crate) edge: Arc<HttpContext>,
-    pub(crate) knobs: Arc<PolicySettings>,
+    pub(crate) http_context: Arc<HttpContext>,
+    pub(crate) policy_settings: Arc<PolicySettings>,
     pub(crate) journal: Arc<Journal>,
 }
 
@@ -48,7 +48,7 @@ impl ContractWallets {
     }
 
     async fn ask_all(&self, end: &CancellationToken) -> Result<(), StoreError> {
-        let before = self.edge.now().minus(DAY);
+        let before = self.http_context.now().minus(DAY);
         for link in self.store.read().list_unconfirmed_wallets(before, BATCH).await? {
             if end.is_cancelled() {
                 return Ok(());
@@ -58,8 +58,8 @@ impl ContractWallets {
                 hash: link.proof.hash,
                 signature: link.proof.signature.clone(),
             };
-            let (policy, now) = (&self.edge.policy, self.edge.now());
-            match ask_wallet(&*self.chain, policy, &self.knobs, link.user, &question, now).await {
+            let (policy, now) = (&self.http_context.policy, self.http_context.now());
+            match ask_wallet(&*self.chain, policy, &self.policy_settings, link.user, &question, now).await {
                 Ok(WalletAnswer::Yes { .. }) => self.confirm(&link).await?,
                 Ok(WalletAnswer::No) => self.end_link(&link).await?,
                 Err(error) => {

@@ -25,6 +25,8 @@ mod clients;
 #[cfg(test)]
 mod contracts;
 #[cfg(test)]
+mod custom_methods;
+#[cfg(test)]
 mod diagnostics;
 #[cfg(test)]
 mod directory;
@@ -32,8 +34,6 @@ mod directory;
 mod documents;
 #[cfg(test)]
 mod durability;
-#[cfg(test)]
-mod extras;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]

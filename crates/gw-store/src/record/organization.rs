@@ -179,7 +179,7 @@ pub struct AccessInput {
     /// Methods removed from the allowed ones, canonicalized likewise.
     pub denied_methods: Vec<String>,
     /// Custom methods that may be named besides the registered ones.
-    pub extras: Arc<CustomMethods>,
+    pub custom_methods: Arc<CustomMethods>,
     /// When the whole access ends.
     pub expires_at: Option<Timestamp>,
 }

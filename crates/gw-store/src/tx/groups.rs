@@ -92,8 +92,8 @@ impl Tx {
     /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn set_access(&mut self, group: GroupId, input: AccessInput) -> Result<GroupAccess, StoreError> {
         let owner = Group::try_from(self.group_row(group).await?)?;
-        let methods = canonical(&input.allowed_methods, &input.extras)?;
-        let denied = canonical(&input.denied_methods, &input.extras)?;
+        let methods = canonical(&input.allowed_methods, &input.custom_methods)?;
+        let denied = canonical(&input.denied_methods, &input.custom_methods)?;
         let stored = group_access::Entity::find_by_id(group.0).one(&self.db).await?;
         let before = stored.clone().map(GroupAccess::try_from).transpose()?;
         let old_key = before.as_ref().and_then(|access| access.rpc_api_key.clone());
@@ -161,10 +161,12 @@ impl Tx {
 }
 
 /// Returns the canonical names, each once, in the order given (G2); an unknown name is an error (G3).
-fn canonical(names: &[String], extras: &CustomMethods) -> Result<Vec<String>, StoreError> {
+fn canonical(names: &[String], custom_methods: &CustomMethods) -> Result<Vec<String>, StoreError> {
     let mut methods: Vec<String> = Vec::with_capacity(names.len());
     for name in names {
-        let name = extras.entry(name).map_err(|_| StoreError::Rule("unknown_method"))?;
+        let name = custom_methods
+            .entry(name)
+            .map_err(|_| StoreError::Rule("unknown_method"))?;
         if !methods.contains(&name) {
             methods.push(name);
         }

@@ -38,7 +38,7 @@ struct CallbackBody {
 )]
 pub(crate) async fn callback(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Json<AuthResponse>, ApiError> {
@@ -52,11 +52,11 @@ pub(crate) async fn callback(
         LoginAttempt {
             session,
             token,
-            provenance,
+            request_info,
         },
     )
     .await?;
-    Ok(Json(AuthResponse::new(pair, state.edge.now())))
+    Ok(Json(AuthResponse::new(pair, state.http_context.now())))
 }
 
 /// A parameter that is present and not empty.

@@ -39,7 +39,7 @@ const QUIET: usize = 4;
 )]
 pub(crate) async fn qr(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -54,11 +54,11 @@ pub(crate) async fn qr(
         Err(_) => None,
     };
     let Some((id, session)) = found else {
-        inner.limits.poll_from(provenance.client).await?;
+        inner.limits.poll_from(request_info.client).await?;
         return Err(LoginError::SessionOver.into());
     };
-    let by_opener = session.opener.is(&OpenerEvidence::of(&headers, provenance.client));
-    inner.limits.poll_of(id, by_opener, provenance.client).await?;
+    let by_opener = session.opener.is(&OpenerEvidence::of(&headers, request_info.client));
+    inner.limits.poll_of(id, by_opener, request_info.client).await?;
     if !by_opener {
         return Err(SessionError::OtherBrowser.into());
     }

@@ -52,22 +52,22 @@ pub(crate) struct AuthRequestResponse {
 )]
 pub(crate) async fn request(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     headers: HeaderMap,
     body: Option<JsonBody<AuthRequestBody>>,
 ) -> Result<impl IntoResponse, ApiError> {
     let JsonBody(body) = body.unwrap_or(JsonBody(AuthRequestBody::default()));
-    let (edge, config) = (&*state.edge, &state.inner.config);
-    let verifier = config.verifier(edge.production)?;
+    let (http_context, config) = (&*state.http_context, &state.inner.config);
+    let verifier = config.verifier(http_context.production)?;
     let scope = config.scope()?;
-    let now = edge.now();
+    let now = http_context.now();
     let base = callback_base(
         body.callback_origin.as_deref(),
         &config.base_url,
-        &edge.origins,
-        edge.production,
+        &http_context.origins,
+        http_context.production,
     );
-    let id = LoginId(edge.entropy.uuid());
+    let id = LoginId(http_context.entropy.uuid());
     let facts = RequestFacts {
         verifier,
         base: &base,
@@ -76,9 +76,9 @@ pub(crate) async fn request(
         circuits: &config.auth_circuits,
         now,
     };
-    let auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
-    let secret = LoginSecret::fresh(&*edge.entropy);
-    let opener = Opener::new(secret.expose(), provenance.client, &headers);
+    let auth_request = AuthorizationRequest::new(&facts, &*http_context.entropy);
+    let secret = LoginSecret::fresh(&*http_context.entropy);
+    let opener = Opener::new(secret.expose(), request_info.client, &headers);
     let session = LoginSession::new(auth_request.clone(), opener, now);
     state
         .inner
@@ -88,7 +88,7 @@ pub(crate) async fn request(
         .map_err(LoginError::from)?;
 
     let mut answer = match AllowedOrigins::sent_by_browser(&headers) {
-        true => cookies::set_login(edge, &secret),
+        true => cookies::set_login(http_context, &secret),
         false => HeaderMap::new(),
     };
     if let Ok(value) = HeaderValue::from_str(secret.expose()) {

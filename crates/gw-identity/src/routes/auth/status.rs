@@ -55,12 +55,12 @@ pub(crate) struct SessionStatusResponse {
 )]
 pub(crate) async fn status(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (now, inner) = (state.edge.now(), &state.inner);
-    let shown = OpenerEvidence::of(&headers, provenance.client);
+    let (now, inner) = (state.http_context.now(), &state.inner);
+    let shown = OpenerEvidence::of(&headers, request_info.client);
     let found = match parse_session(&id) {
         Ok(id) => inner
             .sessions
@@ -71,11 +71,11 @@ pub(crate) async fn status(
         Err(_) => None,
     };
     let Some((id, session)) = found else {
-        inner.limits.poll_from(provenance.client).await?;
+        inner.limits.poll_from(request_info.client).await?;
         return Err(LoginError::SessionOver.into());
     };
     let by_opener = session.opener.is(&shown);
-    inner.limits.poll_of(id, by_opener, provenance.client).await?;
+    inner.limits.poll_of(id, by_opener, request_info.client).await?;
     let status = session.status(by_opener);
     let (tokens, refused) = match status {
         Status::Completed(sealed) => {
@@ -93,7 +93,7 @@ pub(crate) async fn status(
     let tokens = tokens.map(|pair| AuthResponse::new(pair, now));
     let answer = tokens
         .as_ref()
-        .map(|tokens| cookies::set_access(&state.edge, &headers, tokens));
+        .map(|tokens| cookies::set_access(&state.http_context, &headers, tokens));
     Ok((
         answer.unwrap_or_default(),
         Json(SessionStatusResponse {

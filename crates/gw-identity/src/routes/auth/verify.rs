@@ -45,11 +45,11 @@ pub(crate) struct AuthVerifyRequest {
 )]
 pub(crate) async fn verify(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     headers: HeaderMap,
     body: Result<JsonBody<AuthVerifyRequest>, ApiError>,
 ) -> Result<impl IntoResponse, ApiError> {
-    if state.edge.production {
+    if state.http_context.production {
         return Err(ApiError::not_found("not found"));
     }
     let JsonBody(body) = body?;
@@ -59,8 +59,11 @@ pub(crate) async fn verify(
     let attempt = LoginAttempt {
         session: parse_session(&session)?,
         token: Ok(token.trim().to_owned()),
-        provenance,
+        request_info,
     };
-    let tokens = AuthResponse::new(complete(&state, attempt).await?, state.edge.now());
-    Ok((cookies::set_access(&state.edge, &headers, &tokens), Json(tokens)))
+    let tokens = AuthResponse::new(complete(&state, attempt).await?, state.http_context.now());
+    Ok((
+        cookies::set_access(&state.http_context, &headers, &tokens),
+        Json(tokens),
+    ))
 }

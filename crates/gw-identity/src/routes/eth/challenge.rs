@@ -35,13 +35,13 @@ pub(crate) async fn challenge(
     Linker(caller): Linker,
 ) -> Result<Json<ChallengeResponse>, ApiError> {
     let facts = ChallengeFacts {
-        host: state.edge.origins.base.host(),
+        host: state.http_context.origins.base.host(),
         did: &caller.user.external_id,
         user: caller.user.id,
         chain: state.chain.id().ok_or(LinkError::NoChain)?,
-        now: state.edge.now(),
+        now: state.http_context.now(),
     };
-    let opened = state.inner.challenges.open(&facts, &*state.edge.entropy).await;
+    let opened = state.inner.challenges.open(&facts, &*state.http_context.entropy).await;
     let (nonce, message) = opened.map_err(LinkError::from)?;
     Ok(Json(ChallengeResponse { nonce, message }))
 }

@@ -50,7 +50,7 @@ pub(crate) struct EthLinkENSResponse {
 pub(crate) async fn refresh_ens(
     State(state): State<IdentityState>,
     Linker(caller): Linker,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(address): Path<String>,
 ) -> Result<Json<EthLinkENSResponse>, ApiError> {
     let address = parse_address(&address).ok_or(LinkError::Address)?;
@@ -66,7 +66,7 @@ pub(crate) async fn refresh_ens(
     let ens = state.ens.clone().ok_or(LinkError::NoEns)?;
     let worker = state.clone();
     let name = spawn_tracked(&state.tasks, async move {
-        refresh(&worker, &ens, &caller.user, address, &provenance).await
+        refresh(&worker, &ens, &caller.user, address, &request_info).await
     });
     Ok(Json(EthLinkENSResponse {
         address: format!("{address:#x}"),
@@ -75,12 +75,12 @@ pub(crate) async fn refresh_ens(
 }
 
 /// Looks up the name of a newly linked address in the background.
-pub(super) fn look_up_later(state: &IdentityState, user: Arc<User>, address: Address, provenance: &RequestInfo) {
+pub(super) fn look_up_later(state: &IdentityState, user: Arc<User>, address: Address, request_info: &RequestInfo) {
     let Some(ens) = state.ens.clone() else { return };
-    let (state, provenance) = (state.clone(), provenance.clone());
+    let (state, request_info) = (state.clone(), request_info.clone());
     // Not tracked, so shutdown does not wait for it: the user can ask for it again.
     tokio::spawn(async move {
-        if let Err(error) = refresh(&state, &ens, &user, address, &provenance).await {
+        if let Err(error) = refresh(&state, &ens, &user, address, &request_info).await {
             tracing::warn!(
                 error = &error as &dyn core::error::Error,
                 "the name of a linked address is not known"
@@ -94,7 +94,7 @@ async fn refresh(
     ens: &Ens,
     user: &User,
     address: Address,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<Option<String>, LinkError> {
     let name = ens
         .name_of(address, state.chain.id())
@@ -106,7 +106,7 @@ async fn refresh(
             );
             LinkError::EnsAway
         })?;
-    let actor = provenance.actor(Actor::user(user.id, &user.external_id));
+    let actor = request_info.actor(Actor::user(user.id, &user.external_id));
     let mut tx = state.store.begin(&actor).await?;
     tx.set_ens_name(user.id, address, name.as_deref()).await?;
     tx.commit().await?;

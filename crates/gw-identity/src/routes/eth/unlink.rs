@@ -32,13 +32,13 @@ use std::sync::Arc;
 pub(crate) async fn unlink(
     State(state): State<IdentityState>,
     caller: Authenticated,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(address): Path<String>,
 ) -> Result<Message, ApiError> {
     let address = parse_address(&address).ok_or(LinkError::Address)?;
     let worker = state.clone();
     spawn_tracked(&state.tasks, async move {
-        end(&worker, caller.user, address, &provenance).await
+        end(&worker, caller.user, address, &request_info).await
     })
     .await?;
     Ok(Message::new("address unlinked"))
@@ -48,14 +48,14 @@ async fn end(
     state: &IdentityState,
     user: Arc<User>,
     address: Address,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<(), LinkError> {
-    let actor = provenance.actor(Actor::user(user.id, &user.external_id));
+    let actor = request_info.actor(Actor::user(user.id, &user.external_id));
     let mut reservation = state.journal.reserve(1)?;
     let mut tx = state.store.begin(&actor).await?;
     tx.unlink_address(user.id, address).await?;
     tx.commit().await?;
-    let mut event = security::event(SecurityKind::EthAddressUnlinked, provenance);
+    let mut event = security::event(SecurityKind::EthAddressUnlinked, request_info);
     event.external_id = Some(user.external_id.clone());
     event.user_id = Some(user.id);
     event.address = Some(address);

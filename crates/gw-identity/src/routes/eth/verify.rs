@@ -66,7 +66,7 @@ pub(crate) struct EthLinkVerifyResponse {
 pub(crate) async fn verify(
     State(state): State<IdentityState>,
     _linker: Linker,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     headers: HeaderMap,
     AuthenticatedBody { caller, body }: AuthenticatedBody<VerifyLinkRequest>,
 ) -> Result<Json<EthLinkVerifyResponse>, ApiError> {
@@ -81,7 +81,7 @@ pub(crate) async fn verify(
         return Err(LinkError::Signature.into());
     };
     // The node may have been slow, so the caller is authenticated again (HD20).
-    let caller = Authenticated::of(&state.edge, &headers)?;
+    let caller = Authenticated::of(&state.http_context, &headers)?;
     let proved = VerifiedAddress {
         user: caller.user,
         address,
@@ -89,7 +89,7 @@ pub(crate) async fn verify(
     };
     let worker = state.clone();
     spawn_tracked(&state.tasks, async move {
-        consume(&worker, proved, &body.nonce, &provenance).await
+        consume(&worker, proved, &body.nonce, &request_info).await
     })
     .await?;
     Ok(Json(EthLinkVerifyResponse {
@@ -127,9 +127,9 @@ async fn proof(
         hash: challenge_hash(message),
         signature,
     };
-    let (policy, now) = (&state.edge.policy, state.edge.now());
+    let (policy, now) = (&state.http_context.policy, state.http_context.now());
     Ok(
-        match ask_wallet(&*state.chain, policy, &state.knobs, user.id, &question, now).await? {
+        match ask_wallet(&*state.chain, policy, &state.policy_settings, user.id, &question, now).await? {
             WalletAnswer::No => None,
             WalletAnswer::Yes { owner } => {
                 let WalletQuestion { hash, signature, .. } = question;
@@ -148,26 +148,32 @@ async fn consume(
     state: &IdentityState,
     proved: VerifiedAddress,
     nonce: &str,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<(), LinkError> {
     let taken = state.inner.challenges.take(nonce, proved.user.id).await?;
     let (user, address) = (Arc::clone(&proved.user), proved.address);
-    let linked = link(state, proved, provenance).await;
+    let linked = link(state, proved, request_info).await;
     match &linked {
-        Ok(()) => super::refresh_ens::look_up_later(state, user, address, provenance),
-        Err(_) => state.inner.challenges.put_back(nonce, &taken, state.edge.now()).await,
+        Ok(()) => super::refresh_ens::look_up_later(state, user, address, request_info),
+        Err(_) => {
+            state
+                .inner
+                .challenges
+                .put_back(nonce, &taken, state.http_context.now())
+                .await
+        }
     }
     linked
 }
 
-async fn link(state: &IdentityState, proved: VerifiedAddress, provenance: &RequestInfo) -> Result<(), LinkError> {
+async fn link(state: &IdentityState, proved: VerifiedAddress, request_info: &RequestInfo) -> Result<(), LinkError> {
     let VerifiedAddress { user, address, proof } = proved;
     let mut reservation = state.journal.reserve(2)?;
-    let actor = provenance.actor(Actor::user(user.id, &user.external_id));
+    let actor = request_info.actor(Actor::user(user.id, &user.external_id));
     let mut tx = state.store.begin(&actor).await?;
     let linked = tx.link_address(user.id, address, proof).await?;
     tx.commit().await?;
-    Ok(record(&mut reservation, &user, &linked, provenance)?)
+    Ok(record(&mut reservation, &user, &linked, request_info)?)
 }
 
 /// The audit entry of the link stands in its transaction; this is for those who watch.
@@ -175,14 +181,14 @@ fn record(
     reservation: &mut Reservation,
     user: &User,
     linked: &LinkResult,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<(), JournalError> {
     let mut kinds = vec![SecurityKind::EthAddressLinked];
     if linked.others > 0 {
         kinds.push(SecurityKind::EthAddressLinkedCollision);
     }
     for kind in kinds {
-        let mut event = security::event(kind, provenance);
+        let mut event = security::event(kind, request_info);
         event.external_id = Some(user.external_id.clone());
         event.user_id = Some(user.id);
         event.address = Some(linked.link.address);

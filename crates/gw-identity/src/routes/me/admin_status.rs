@@ -38,9 +38,9 @@ pub(crate) async fn admin_status(
     caller: Authenticated,
 ) -> Result<Json<MyAdminStatusResponse>, ApiError> {
     let status = state
-        .edge
+        .http_context
         .admin
-        .status(&caller.snapshot, caller.user.id, state.edge.now());
+        .status(&caller.snapshot, caller.user.id, state.http_context.now());
     let ids = |orgs: &[OrgId]| orgs.iter().map(ToString::to_string).collect();
     Ok(Json(MyAdminStatusResponse {
         is_admin: status.is_admin(),

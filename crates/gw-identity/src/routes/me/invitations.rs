@@ -46,7 +46,7 @@ pub(crate) async fn list(
     caller: Authenticated,
     page: Page<1000>,
 ) -> Result<Json<Paged<InvitationResponse>>, ApiError> {
-    let (snapshot, user, now) = (&caller.snapshot, caller.user.id, state.edge.now());
+    let (snapshot, user, now) = (&caller.snapshot, caller.user.id, state.http_context.now());
     let pending = snapshot
         .memberships(user)
         .iter()
@@ -176,11 +176,11 @@ described_error!(
 pub(crate) async fn accept(
     State(state): State<IdentityState>,
     caller: Authenticated,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(org): Path<String>,
 ) -> Result<Message, ApiError> {
     let org: OrgId = org.parse().map_err(|_| InvitationError::Unknown)?;
-    let actor = provenance.actor(Actor::user(caller.user.id, &caller.user.external_id));
+    let actor = request_info.actor(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, user) = (state.clone(), caller.user.id);
     spawn_tracked(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
@@ -211,7 +211,7 @@ pub(crate) async fn accept(
 pub(crate) async fn leave(
     State(state): State<IdentityState>,
     caller: Authenticated,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(org): Path<String>,
 ) -> Result<Message, ApiError> {
     let org = org
@@ -219,7 +219,7 @@ pub(crate) async fn leave(
         .ok()
         .filter(|org| ![Organization::DEFAULT, Organization::ANONYMOUS].contains(org));
     let org: OrgId = org.ok_or(LeaveError::Unknown)?;
-    let actor = provenance.actor(Actor::user(caller.user.id, &caller.user.external_id));
+    let actor = request_info.actor(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, user) = (state.clone(), caller.user.id);
     spawn_tracked(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;

@@ -42,7 +42,7 @@ pub(crate) async fn orgs(
     State(state): State<IdentityState>,
     caller: Authenticated,
 ) -> Result<Json<MyOrganizationsResponse>, ApiError> {
-    let organizations = active_orgs(&caller.snapshot, caller.user.id, state.edge.now())
+    let organizations = active_orgs(&caller.snapshot, caller.user.id, state.http_context.now())
         .into_iter()
         .filter_map(|id| caller.snapshot.organization(id))
         .filter(|org| !org.is_system)

@@ -213,7 +213,7 @@ pub(crate) async fn list(
     let rows = state
         .store
         .read()
-        .list_personal_urls(caller.user.id, state.edge.now())
+        .list_personal_urls(caller.user.id, state.http_context.now())
         .await
         .map_err(|error| storage(&error))?;
     Ok(Json(page.of_all(rows.into_iter().map(RpcUrlResponse::of).collect())))
@@ -238,7 +238,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn create(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     AuthenticatedBody { caller, body }: AuthenticatedBody<RpcUrlCreateRequest>,
 ) -> Result<Created<RpcUrlResponse>, ApiError> {
     let org = organization(&state, &caller, body.org_id.as_deref())?;
@@ -260,7 +260,7 @@ pub(crate) async fn create(
         return Err(ApiError::bad_request("`name`: at most 100 characters, on one line"));
     }
     let mut bits = [0; 32];
-    state.edge.entropy.fill(&mut bits);
+    state.http_context.entropy.fill(&mut bits);
     let secret = URL_SAFE_NO_PAD.encode(bits);
     let mut new = NewPersonalUrl {
         secret: B256::from_slice(&Sha256::digest(secret.as_bytes())),
@@ -268,10 +268,10 @@ pub(crate) async fn create(
         org,
         name,
         reach,
-        expires_at: state.edge.now().plus(Seconds(life)),
+        expires_at: state.http_context.now().plus(Seconds(life)),
         login: None,
     };
-    let actor = provenance.actor(Actor::user(caller.user.id, &caller.user.external_id));
+    let actor = request_info.actor(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, family) = (state.clone(), caller.claims.session);
     let made = spawn_tracked(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
@@ -316,11 +316,11 @@ pub(crate) async fn create(
 pub(crate) async fn end(
     State(state): State<IdentityState>,
     caller: Authenticated,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(id): Path<String>,
 ) -> Result<Message, ApiError> {
     let id: PersonalUrlId = id.parse().map_err(|_| EndUrlError::Unknown)?;
-    let actor = provenance.actor(Actor::user(caller.user.id, &caller.user.external_id));
+    let actor = request_info.actor(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, user) = (state.clone(), caller.user.id);
     spawn_tracked(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
@@ -334,7 +334,7 @@ pub(crate) async fn end(
 
 /// The organization of the URL: the named one, or the caller's only one apart from the default organization.
 fn organization(state: &IdentityState, caller: &Authenticated, named: Option<&str>) -> Result<OrgId, ApiError> {
-    let mine = active_orgs(&caller.snapshot, caller.user.id, state.edge.now());
+    let mine = active_orgs(&caller.snapshot, caller.user.id, state.http_context.now());
     match named.filter(|text| !text.is_empty()) {
         Some(text) => {
             let org = text.parse().ok().filter(|org| mine.contains(org));
@@ -398,7 +398,7 @@ fn scope(
 
 /// Whether the caller may use the contract in this organization now. Each call is checked again.
 fn reaches(state: &IdentityState, caller: &Authenticated, org: OrgId, address: Address) -> bool {
-    let member = Principal::new(&caller.snapshot, caller.user.id, state.edge.now());
+    let member = Principal::new(&caller.snapshot, caller.user.id, state.http_context.now());
     let contract = caller.snapshot.contract(address).filter(|contract| contract.org == org);
     contract.is_some_and(|contract| {
         contract_access(&caller.snapshot, &member, contract, &PolicySettings::default()).is_some()

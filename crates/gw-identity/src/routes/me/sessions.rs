@@ -54,7 +54,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Paged<MySessionResponse>>, ApiError> {
     let reads = state.store.read();
     let logins = reads
-        .list_logins(caller.user.id, state.edge.now())
+        .list_logins(caller.user.id, state.http_context.now())
         .await
         .map_err(|error| storage(&error))?;
     let current = current(&state, &caller).await?;
@@ -93,14 +93,14 @@ pub(crate) async fn list(
 pub(crate) async fn end(
     State(state): State<IdentityState>,
     caller: Authenticated,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(id): Path<String>,
 ) -> Result<impl IntoResponse, ApiError> {
     let unknown = || ApiError::not_found("session not found");
     let id: SessionId = id.parse().map_err(|_| unknown())?;
     let reads = state.store.read();
     let logins = reads
-        .list_logins(caller.user.id, state.edge.now())
+        .list_logins(caller.user.id, state.http_context.now())
         .await
         .map_err(|error| storage(&error))?;
     if !logins.iter().any(|login| login.id == id) {
@@ -108,10 +108,10 @@ pub(crate) async fn end(
     }
     let is_current = current(&state, &caller).await? == Some(id);
     let (worker, subject) = (state.clone(), caller.claims.subject);
-    let work = async move { end_login(&worker, &subject, id, LoginUrls::End, &provenance).await };
+    let work = async move { end_login(&worker, &subject, id, LoginUrls::End, &request_info).await };
     spawn_tracked(&state.tasks, work).await?;
     let answer = if is_current {
-        cookies::clear_access(&state.edge)
+        cookies::clear_access(&state.http_context)
     } else {
         HeaderMap::new()
     };

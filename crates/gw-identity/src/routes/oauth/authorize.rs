@@ -67,16 +67,19 @@ pub(crate) struct OauthAuthorizeJSONResponse {
 )]
 pub(crate) async fn authorize(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, OauthError> {
     let asked = asked(&state, query.as_deref().unwrap_or_default())?;
-    let (edge, config) = (&*state.edge, &state.inner.config);
-    let verifier = config.verifier(edge.production)?;
+    let (http_context, config) = (&*state.http_context, &state.inner.config);
+    let verifier = config.verifier(http_context.production)?;
     let scope = config.scope()?;
-    let now = edge.now();
-    let (id, login) = (OauthId::fresh(&*edge.entropy), LoginId(edge.entropy.uuid()));
+    let now = http_context.now();
+    let (id, login) = (
+        OauthId::fresh(&*http_context.entropy),
+        LoginId(http_context.entropy.uuid()),
+    );
     let facts = RequestFacts {
         verifier,
         base: &config.base_url,
@@ -85,18 +88,18 @@ pub(crate) async fn authorize(
         circuits: &config.auth_circuits,
         now,
     };
-    let mut auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
+    let mut auth_request = AuthorizationRequest::new(&facts, &*http_context.entropy);
     auth_request.body.callback_url = format!(
         "{}/oauth/callback?session={}&oauth_session={}",
         config.base_url,
         login.0,
         id.as_str()
     );
-    let secret = LoginSecret::fresh(&*edge.entropy);
+    let secret = LoginSecret::fresh(&*http_context.entropy);
 
     let message = serde_json::to_value(&auth_request).map_err(|_| OauthError::Unavailable)?;
     let (page, browser) = (wants_page(&headers), AllowedOrigins::sent_by_browser(&headers));
-    let opener = Opener::new(secret.expose(), provenance.client, &headers);
+    let opener = Opener::new(secret.expose(), request_info.client, &headers);
     let opener = if page { opener.with_cookie() } else { opener };
     let initiator = initiator(&state, &headers);
     let session = OauthSession::new(asked, initiator, opener.clone(), now).answered_by(login.0, message);
@@ -124,11 +127,11 @@ pub(crate) async fn authorize(
             id.as_str()
         ));
         let to = to.map_err(|_| OauthError::Unavailable)?;
-        let cookie = cookies::set_oauth_login(edge, &base_path(&state), &id, login.0, &secret);
+        let cookie = cookies::set_oauth_login(http_context, &base_path(&state), &id, login.0, &secret);
         return Ok((StatusCode::FOUND, cookie, [(header::LOCATION, to)]).into_response());
     }
     let mut answer = match browser {
-        true => cookies::set_oauth_login(edge, &base_path(&state), &id, login.0, &secret),
+        true => cookies::set_oauth_login(http_context, &base_path(&state), &id, login.0, &secret),
         false => HeaderMap::new(),
     };
     if let Ok(value) = HeaderValue::from_str(secret.expose()) {
@@ -180,7 +183,11 @@ fn asked(state: &IdentityState, query: &str) -> Result<AuthorizeParams, OauthErr
     let oauth = &state.inner.oauth;
     let known = oauth.secrets.clients().get(client).ok_or(OauthError::UnknownClient)?;
     let redirect_uri = RedirectUri::parse(uri).map_err(|_| OauthError::Redirect)?;
-    if !redirect_uri.is_allowed(known.redirects(), &state.edge.origins, state.edge.production) {
+    if !redirect_uri.is_allowed(
+        known.redirects(),
+        &state.http_context.origins,
+        state.http_context.production,
+    ) {
         return Err(OauthError::Redirect);
     }
     let challenge = match (
@@ -214,7 +221,7 @@ fn initiator(state: &IdentityState, headers: &HeaderMap) -> Option<ExternalId> {
         // 4).
         None => access_cookie(headers)?,
     };
-    let claims = state.edge.tokens.access(token, state.edge.now()).ok()?;
-    let user = identify(&*state.edge.policy.pin()?, &claims.facts()).ok()?;
+    let claims = state.http_context.tokens.access(token, state.http_context.now()).ok()?;
+    let user = identify(&*state.http_context.policy.pin()?, &claims.facts()).ok()?;
     Some(user.external_id.clone())
 }

@@ -96,7 +96,7 @@ described_error!(
 )]
 pub(crate) async fn callback(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Json<OauthCallbackResponse>, ApiError> {
@@ -110,7 +110,7 @@ pub(crate) async fn callback(
     let attempt = LoginAttempt {
         session: login,
         token,
-        provenance,
+        request_info,
     };
     let redirect_url = finish(&state, &oauth, attempt).await?;
     Ok(Json(OauthCallbackResponse {
@@ -136,7 +136,7 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Re
     }
     let worker = state.clone();
     spawn_tracked(&state.tasks, async move {
-        let provenance = attempt.provenance.clone();
+        let request_info = attempt.request_info.clone();
         // The wallet's pair is not sent to anybody: the application's tokens continue the login by its first refresh
         // token.
         let pair = match complete(&worker, attempt).await {
@@ -147,13 +147,16 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Re
                         .inner
                         .oauth
                         .sessions
-                        .set_aside(&id, &found, worker.edge.now())
+                        .set_aside(&id, &found, worker.http_context.now())
                         .await;
                 }
                 return Err(error.into());
             }
         };
-        let claims = worker.edge.tokens.access(pair.access.expose(), worker.edge.now());
+        let claims = worker
+            .http_context
+            .tokens
+            .access(pair.access.expose(), worker.http_context.now());
         let claims = claims.map_err(|_| LoginError::Unsealed)?;
         let family = claims.session;
         let login = GrantedLogin::new(
@@ -168,10 +171,10 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Re
             .inner
             .oauth
             .sessions
-            .complete(&id, &found, login, issuer, worker.edge.now())
+            .complete(&id, &found, login, issuer, worker.http_context.now())
             .await;
         if completed.is_err() {
-            let actor = provenance.actor(Actor::named(claims.subject.as_str()));
+            let actor = request_info.actor(Actor::named(claims.subject.as_str()));
             let mut tx = worker.store.begin(&actor).await?;
             tx.revoke_login(family, revoked_until(tx.now()), LoginUrls::End).await?;
             tx.commit().await?;

@@ -48,14 +48,14 @@ pub(crate) struct OauthSessionInfoResponse {
 )]
 pub(crate) async fn info(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<OauthSessionInfoResponse>, ApiError> {
-    let (_, session, _) = polled(&state, &id, &headers, &provenance).await?;
+    let (_, session, _) = polled(&state, &id, &headers, &request_info).await?;
     if !session
         .opener
-        .has_shown_secret(&OpenerEvidence::of(&headers, provenance.client))
+        .has_shown_secret(&OpenerEvidence::of(&headers, request_info.client))
     {
         return Err(SessionError::OtherBrowser.into());
     }

@@ -33,7 +33,7 @@ pub(crate) struct OauthMockCompleteResponse {
 /// Complete an OAuth session without a proof. Not part of the API description: no release has it.
 pub(crate) async fn mock_complete(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(id): Path<String>,
     body: Option<JsonBody<MockCompleteRequest>>,
 ) -> Result<Json<OauthMockCompleteResponse>, ApiError> {
@@ -53,7 +53,7 @@ pub(crate) async fn mock_complete(
     let attempt = LoginAttempt {
         session: LoginId(found.login),
         token,
-        provenance,
+        request_info,
     };
     callback::run(&state, &id, attempt).await?;
     Ok(Json(OauthMockCompleteResponse { ok: true, did }))

@@ -42,19 +42,19 @@ async fn polled(
     state: &IdentityState,
     id: &str,
     headers: &HeaderMap,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<(OauthId, OauthSession, bool), ApiError> {
     let limits = &state.inner.limits;
     match session(state, id).await {
         Ok((id, found)) => {
-            let by_opener = found.opener.is(&OpenerEvidence::of(headers, provenance.client));
+            let by_opener = found.opener.is(&OpenerEvidence::of(headers, request_info.client));
             limits
-                .poll_of(LoginId(found.login), by_opener, provenance.client)
+                .poll_of(LoginId(found.login), by_opener, request_info.client)
                 .await?;
             Ok((id, found, by_opener))
         }
         Err(error) => {
-            limits.poll_from(provenance.client).await?;
+            limits.poll_from(request_info.client).await?;
             Err(error.into())
         }
     }

@@ -31,12 +31,12 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 )]
 pub(crate) async fn restart(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let (_, session) = session(&state, &id).await?;
-    if !session.opener.is(&OpenerEvidence::of(&headers, provenance.client)) {
+    if !session.opener.is(&OpenerEvidence::of(&headers, request_info.client)) {
         return Err(SessionError::Unknown.into());
     }
     if session.progress != Progress::Pending {

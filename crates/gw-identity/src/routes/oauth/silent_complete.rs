@@ -50,19 +50,19 @@ const UNREDEEMED: Seconds = Seconds(300);
 )]
 pub(crate) async fn silent_complete(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<OAuthSessionStatusResponse>, ApiError> {
     let caller = caller(&state, &headers)?;
     let (id, session) = session(&state, &id).await?;
-    if !session.opener.is(&OpenerEvidence::of(&headers, provenance.client)) {
+    if !session.opener.is(&OpenerEvidence::of(&headers, request_info.client)) {
         return Err(SessionError::OtherBrowser.into());
     }
     if session.progress != Progress::Pending {
         return Err(SessionError::Done.into());
     }
-    if state.edge.origins.sent_by_foreign_page(&headers) {
+    if state.http_context.origins.sent_by_foreign_page(&headers) {
         return Err(SessionError::ForeignPage.into());
     }
     let registered = state.inner.oauth.secrets.clients().get(&session.client).is_some();
@@ -72,7 +72,7 @@ pub(crate) async fn silent_complete(
     }
     let worker = state.clone();
     let redirect_url = spawn_tracked(&state.tasks, async move {
-        finish(&worker, &id, &session, caller, &provenance).await
+        finish(&worker, &id, &session, caller, &request_info).await
     })
     .await?;
     Ok(Json(OAuthSessionStatusResponse::done(redirect_url)))
@@ -80,14 +80,17 @@ pub(crate) async fn silent_complete(
 
 /// The caller's claims. The cookie counts here unless a foreign page sent it (decision 4).
 fn caller(state: &IdentityState, headers: &HeaderMap) -> Result<AccessClaims, SessionError> {
-    let edge = &*state.edge;
-    let token = match Credentials::of(headers, &edge.origins)? {
+    let http_context = &*state.http_context;
+    let token = match Credentials::of(headers, &http_context.origins)? {
         Credentials::Bearer(token) | Credentials::Cookie(token) => token,
         Credentials::Nothing if headers.contains_key(header::ORIGIN) => return Err(AuthError::Missing.into()),
         Credentials::Nothing => access_cookie(headers).ok_or(AuthError::Missing)?,
     };
-    let claims = edge.tokens.access(token, edge.now()).map_err(AuthError::from)?;
-    let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
+    let claims = http_context
+        .tokens
+        .access(token, http_context.now())
+        .map_err(AuthError::from)?;
+    let snapshot = http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
     identify(&snapshot, &claims.facts()).map_err(AuthError::from)?;
     Ok(claims)
 }
@@ -98,9 +101,9 @@ async fn finish(
     id: &OauthId,
     found: &OauthSession,
     caller: AccessClaims,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<String, SessionError> {
-    let actor = provenance.actor(Actor::named(caller.subject.as_str()));
+    let actor = request_info.actor(Actor::named(caller.subject.as_str()));
     let mut reservation = state.journal.reserve(1)?;
     let mut tx = state.store.begin(&actor).await?;
     let user = tx.read().find_user_by_external_id(&caller.subject).await?;
@@ -140,7 +143,7 @@ async fn finish(
     .await?;
     tx.commit().await?;
 
-    let mut event = security::event(SecurityKind::SilentSso, provenance);
+    let mut event = security::event(SecurityKind::SilentSso, request_info);
     event.external_id = Some(user.external_id);
     event.user_id = Some(user.id);
     event.session_id = Some(family.id);
@@ -151,7 +154,7 @@ async fn finish(
         .inner
         .oauth
         .sessions
-        .complete(id, found, login, issuer, state.edge.now())
+        .complete(id, found, login, issuer, state.http_context.now())
         .await;
     if completed.is_ok() {
         // The session waits for no wallet any more, so it stops counting against the limit (HD34). If removal fails it

@@ -53,12 +53,12 @@ pub(crate) struct OAuthSessionStatusResponse {
 )]
 pub(crate) async fn status(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (id, found, by_opener) = polled(&state, &id, &headers, &provenance).await?;
-    let (now, inner, login) = (state.edge.now(), &state.inner, LoginId(found.login));
+    let (id, found, by_opener) = polled(&state, &id, &headers, &request_info).await?;
+    let (now, inner, login) = (state.http_context.now(), &state.inner, LoginId(found.login));
     let of_login = inner.sessions.find(login).await.map_err(SessionError::from)?;
     let of_login = of_login.map(|session| session.status(by_opener));
     let mut body = OAuthSessionStatusResponse::default();
@@ -80,7 +80,7 @@ pub(crate) async fn status(
                 && let Some(pair) = inner.vault.open(login, &sealed)
                 && !has_ended(&state, &pair)?
             {
-                answer = cookies::set_access(&state.edge, &headers, &AuthResponse::new(pair, now));
+                answer = cookies::set_access(&state.http_context, &headers, &AuthResponse::new(pair, now));
             }
         }
     }

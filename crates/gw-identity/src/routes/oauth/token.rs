@@ -76,7 +76,7 @@ struct Credentials {
 )]
 pub(crate) async fn token(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     headers: HeaderMap,
     request: Request,
 ) -> Result<impl IntoResponse, OauthError> {
@@ -91,7 +91,7 @@ pub(crate) async fn token(
     if asked.grant_type.as_deref() != Some("authorization_code") {
         return Err(OauthError::GrantType);
     }
-    let client = authenticate(&state, &headers, &asked, &provenance).await?;
+    let client = authenticate(&state, &headers, &asked, &request_info).await?;
     let code = asked
         .code
         .filter(|code| !code.is_empty())
@@ -104,8 +104,12 @@ pub(crate) async fn token(
         verifier: asked.code_verifier,
     };
     let worker = state.clone();
-    let pair = spawn_tracked(&state.tasks, async move { redeem(&worker, &shown, &provenance).await }).await?;
-    Ok(([PRAGMA], Json(AuthResponse::new(pair, state.edge.now()))))
+    let pair = spawn_tracked(
+        &state.tasks,
+        async move { redeem(&worker, &shown, &request_info).await },
+    )
+    .await?;
+    Ok(([PRAGMA], Json(AuthResponse::new(pair, state.http_context.now()))))
 }
 
 /// The values that are compared with the code's grant.
@@ -200,7 +204,7 @@ async fn authenticate(
     state: &IdentityState,
     headers: &HeaderMap,
     asked: &TokenRequest,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<String, OauthError> {
     let Credentials { id, secrets } = credentials(headers, asked)?;
     let oauth = &state.inner.oauth;
@@ -211,7 +215,7 @@ async fn authenticate(
     } else {
         "unknown".to_owned()
     };
-    let counted = format!("{named}|{}", AddressKey::from(provenance.client));
+    let counted = format!("{named}|{}", AddressKey::from(request_info.client));
     let failures = oauth.cache.hits(CounterKind::ClientFailures, &counted).await?;
     if failures.count >= MAX_FAILURES {
         return Err(OauthError::TooManyFailures(failures.wait()));
@@ -220,7 +224,7 @@ async fn authenticate(
         return Ok(id);
     }
     oauth.cache.hit(CounterKind::ClientFailures, &counted).await?;
-    let mut event = security::event(SecurityKind::LoginRefused, provenance);
+    let mut event = security::event(SecurityKind::LoginRefused, request_info);
     event.provider = Some("oauth".into());
     event.reason = Some("invalid_client".into());
     state.record_refusal(event);
@@ -232,17 +236,17 @@ pub(crate) async fn client_of(
     state: &IdentityState,
     headers: &HeaderMap,
     body: &[u8],
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<String, OauthError> {
-    authenticate(state, headers, &read(headers, body)?, provenance).await
+    authenticate(state, headers, &read(headers, body)?, request_info).await
 }
 
 /// Redeems the code and continues its login.
-async fn redeem(state: &IdentityState, shown: &Shown, provenance: &RequestInfo) -> Result<TokenPair, OauthError> {
+async fn redeem(state: &IdentityState, shown: &Shown, request_info: &RequestInfo) -> Result<TokenPair, OauthError> {
     let grant = match state.inner.oauth.sessions.redeem(&shown.code).await? {
         Redeemed::Unknown => return Err(OauthError::Grant),
         Redeemed::Again(login) => {
-            end(state, &login, provenance, "oauth_code_reuse").await?;
+            end(state, &login, request_info, "oauth_code_reuse").await?;
             return Err(OauthError::Grant);
         }
         Redeemed::Now(grant) => grant,
@@ -255,10 +259,10 @@ async fn redeem(state: &IdentityState, shown: &Shown, provenance: &RequestInfo) 
         (None, Some(_)) | (Some(_), None) => false,
     };
     if !proved || grant.client != shown.client || grant.redirect_uri != shown.redirect_uri {
-        end(state, &grant.login, provenance, "oauth_mismatch").await?;
+        end(state, &grant.login, request_info, "oauth_mismatch").await?;
         return Err(OauthError::Grant);
     }
-    match exchange(state, &grant.login, provenance).await? {
+    match exchange(state, &grant.login, request_info).await? {
         Some(pair) => Ok(pair),
         None => Err(OauthError::Grant),
     }
@@ -268,11 +272,11 @@ async fn redeem(state: &IdentityState, shown: &Shown, provenance: &RequestInfo) 
 async fn exchange(
     state: &IdentityState,
     login: &GrantedLogin,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<Option<TokenPair>, OauthError> {
     let mut tx = state
         .store
-        .begin(&provenance.actor(Actor::named(login.subject.as_str())))
+        .begin(&request_info.actor(Actor::named(login.subject.as_str())))
         .await?;
     let Some(user) = tx.read().find_user_by_external_id(&login.subject).await? else {
         return Ok(None);
@@ -319,18 +323,18 @@ async fn exchange(
 async fn end(
     state: &IdentityState,
     login: &GrantedLogin,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
     reason: &'static str,
 ) -> Result<(), OauthError> {
     let mut reservation = state.journal.reserve(1)?;
     let mut tx = state
         .store
-        .begin(&provenance.actor(Actor::named(login.subject.as_str())))
+        .begin(&request_info.actor(Actor::named(login.subject.as_str())))
         .await?;
     let ended = tx.revoke_family(login.family, revoked_until(tx.now())).await?;
     tx.commit().await?;
     if ended {
-        let mut event = security::event(SecurityKind::SessionRevoked, provenance);
+        let mut event = security::event(SecurityKind::SessionRevoked, request_info);
         event.external_id = Some(login.subject.clone());
         event.session_id = Some(login.family);
         event.provider = Some("oauth".into());

@@ -111,13 +111,13 @@ described_error!(
 )]
 pub(crate) async fn introspect(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     request: Request,
 ) -> Result<Json<IntrospectResponse>, IntrospectError> {
     let (parts, body) = request.into_parts();
     let body = read_body(body).await?;
     if state.inner.config.introspect_require_client {
-        client_of(&state, &parts.headers, &body, &provenance).await?;
+        client_of(&state, &parts.headers, &body, &request_info).await?;
     }
     // The hint only says where to look first; the token itself tells its kind.
     let token = form_urlencoded::parse(&body)
@@ -125,7 +125,7 @@ pub(crate) async fn introspect(
         .map(|(_, value)| Secret::new(value.trim()))
         .filter(|token| !token.expose().is_empty())
         .ok_or_else(|| ApiError::bad_request("token required"))?;
-    let now = state.edge.now();
+    let now = state.http_context.now();
     let found = match access(&state, &token, now) {
         Some(found) => Some(found),
         None => refresh(&state, &token, now).await,
@@ -134,7 +134,7 @@ pub(crate) async fn introspect(
 }
 
 fn access(state: &IdentityState, token: &Secret, now: Timestamp) -> Option<IntrospectResponse> {
-    let claims = state.edge.tokens.access(token.expose(), now).ok()?;
+    let claims = state.http_context.tokens.access(token.expose(), now).ok()?;
     let user = known(state, &claims.facts())?;
     Some(IntrospectResponse {
         active: true,
@@ -147,7 +147,7 @@ fn access(state: &IdentityState, token: &Secret, now: Timestamp) -> Option<Intro
 }
 
 async fn refresh(state: &IdentityState, token: &Secret, now: Timestamp) -> Option<IntrospectResponse> {
-    let claims = state.edge.tokens.refresh(token.expose(), now).ok()?;
+    let claims = state.http_context.tokens.refresh(token.expose(), now).ok()?;
     let facts = TokenFacts {
         subject: claims.subject,
         token: claims.token,
@@ -169,7 +169,7 @@ async fn refresh(state: &IdentityState, token: &Secret, now: Timestamp) -> Optio
 
 /// The user, unless banned, revoked or unknown, or policy is stale.
 fn known(state: &IdentityState, facts: &TokenFacts) -> Option<Arc<User>> {
-    identify(&*state.edge.policy.pin()?, facts).ok()
+    identify(&*state.http_context.policy.pin()?, facts).ok()
 }
 
 #[cfg(test)]

@@ -52,13 +52,13 @@ pub(crate) struct LogoutRequest {
 )]
 pub(crate) async fn logout(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     headers: HeaderMap,
     body: Option<JsonBody<LogoutRequest>>,
 ) -> Result<Response, ApiError> {
     let JsonBody(body) = body.unwrap_or(JsonBody(LogoutRequest::default()));
     // Also in errors: a browser that asked to be logged out keeps no cookie.
-    let clear = cookies::clear_access(&state.edge);
+    let clear = cookies::clear_access(&state.http_context);
     let logins = match logins(&state, &headers, body.refresh_token.as_deref()) {
         Ok(logins) => logins,
         Err(error) => return Ok((clear, ApiError::from(error)).into_response()),
@@ -71,7 +71,7 @@ pub(crate) async fn logout(
     let worker = state.clone();
     spawn_tracked(&state.tasks, async move {
         for (subject, family) in logins {
-            end_login(&worker, &subject, family, urls, &provenance).await?;
+            end_login(&worker, &subject, family, urls, &request_info).await?;
         }
         Ok::<_, RevokeError>(())
     })
@@ -87,16 +87,16 @@ fn logins(
     refresh_token: Option<&str>,
 ) -> Result<Vec<(ExternalId, SessionId)>, AuthError> {
     let Some(named) = refresh_token else {
-        let caller = Authenticated::of(&state.edge, headers)?;
+        let caller = Authenticated::of(&state.http_context, headers)?;
         return Ok(vec![(caller.claims.subject, caller.claims.session)]);
     };
-    let (edge, now) = (&*state.edge, state.edge.now());
-    let named = edge
+    let (http_context, now) = (&*state.http_context, state.http_context.now());
+    let named = http_context
         .tokens
         .refresh(named, now)
         .map(|claims| (claims.subject, claims.session));
-    let own = match Credentials::of(headers, &edge.origins) {
-        Ok(Credentials::Bearer(token) | Credentials::Cookie(token)) => edge.tokens.access(token, now).ok(),
+    let own = match Credentials::of(headers, &http_context.origins) {
+        Ok(Credentials::Bearer(token) | Credentials::Cookie(token)) => http_context.tokens.access(token, now).ok(),
         Ok(Credentials::Nothing) | Err(_) => None,
     };
     let own = own.map(|claims| (claims.subject, claims.session));
@@ -115,17 +115,17 @@ pub(in crate::routes) async fn end_login(
     subject: &ExternalId,
     family: SessionId,
     urls: LoginUrls,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<(), RevokeError> {
     let mut reservation = state.journal.reserve(1)?;
     let mut tx = state
         .store
-        .begin(&provenance.actor(Actor::named(subject.as_str())))
+        .begin(&request_info.actor(Actor::named(subject.as_str())))
         .await?;
     let ended = tx.revoke_login(family, revoked_until(tx.now()), urls).await?;
     tx.commit().await?;
     if !ended.is_empty() {
-        let mut event = security::event(SecurityKind::SessionRevoked, provenance);
+        let mut event = security::event(SecurityKind::SessionRevoked, request_info);
         event.external_id = Some(subject.clone());
         event.session_id = Some(family);
         reservation.append(event)?;

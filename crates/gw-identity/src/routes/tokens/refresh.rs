@@ -103,15 +103,15 @@ impl From<RefreshError> for ApiError {
 )]
 pub(crate) async fn refresh(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     headers: HeaderMap,
     JsonBody(body): JsonBody<RefreshRequest>,
 ) -> Result<impl IntoResponse, ApiError> {
     let token = Secret::new(body.refresh_token);
     let claims = state
-        .edge
+        .http_context
         .tokens
-        .refresh(token.expose(), state.edge.now())
+        .refresh(token.expose(), state.http_context.now())
         .map_err(RefreshError::from)?;
     state
         .inner
@@ -121,11 +121,14 @@ pub(crate) async fn refresh(
         .map_err(RefreshError::TooOften)?;
     let worker = state.clone();
     let pair = spawn_tracked(&state.tasks, async move {
-        rotate(&worker, &token, claims, &provenance).await
+        rotate(&worker, &token, claims, &request_info).await
     })
     .await?;
-    let tokens = AuthResponse::new(pair, state.edge.now());
-    Ok((cookies::set_access(&state.edge, &headers, &tokens), Json(tokens)))
+    let tokens = AuthResponse::new(pair, state.http_context.now());
+    Ok((
+        cookies::set_access(&state.http_context, &headers, &tokens),
+        Json(tokens),
+    ))
 }
 
 /// Rotates the token in one transaction, from the lookup of the old token to its successor: of parallel refreshes one
@@ -134,9 +137,9 @@ async fn rotate(
     state: &IdentityState,
     token: &Secret,
     claims: RefreshClaims,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<TokenPair, RefreshError> {
-    let actor = provenance.actor(Actor::named(claims.subject.as_str()));
+    let actor = request_info.actor(Actor::named(claims.subject.as_str()));
     let mut reservation = state.journal.reserve(1)?;
     let mut tx = state.store.begin(&actor).await?;
     let old = hash(token);
@@ -165,7 +168,7 @@ async fn rotate(
     }
     let Some(stored) = stored.filter(|stored| stored.user == user.id) else {
         let ended = state
-            .edge
+            .http_context
             .policy
             .pin()
             .is_some_and(|now| now.revocation(TokenId(claims.session.0)).is_some());
@@ -197,7 +200,7 @@ async fn rotate(
         Rotation::JustUsed => Err(RefreshError::Revoked),
         Rotation::Reused => {
             tx.commit().await?;
-            let mut event = security::event(SecurityKind::RefreshTokenReuse, provenance);
+            let mut event = security::event(SecurityKind::RefreshTokenReuse, request_info);
             event.external_id = Some(claims.subject);
             event.user_id = Some(user.id);
             event.session_id = Some(claims.session);

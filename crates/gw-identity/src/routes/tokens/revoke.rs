@@ -70,29 +70,31 @@ described_error!(
 )]
 pub(crate) async fn revoke(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     JsonBody(body): JsonBody<RevokeRequest>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let now = state.edge.now();
+    let now = state.http_context.now();
     // Only tokens that the gateway signed are stored, so that nobody can fill the table with invented ones.
-    let refresh = state.edge.tokens.refresh(&body.refresh_token, now).ok();
+    let refresh = state.http_context.tokens.refresh(&body.refresh_token, now).ok();
     let access = body
         .access_token
-        .and_then(|token| state.edge.tokens.access(&token, now).ok());
+        .and_then(|token| state.http_context.tokens.access(&token, now).ok());
     let worker = state.clone();
-    spawn_tracked(
-        &state.tasks,
-        async move { end(&worker, refresh, access, &provenance).await },
-    )
+    spawn_tracked(&state.tasks, async move {
+        end(&worker, refresh, access, &request_info).await
+    })
     .await?;
-    Ok((cookies::clear_access(&state.edge), Message::new("token revoked")))
+    Ok((
+        cookies::clear_access(&state.http_context),
+        Message::new("token revoked"),
+    ))
 }
 
 async fn end(
     state: &IdentityState,
     refresh: Option<RefreshClaims>,
     access: Option<AccessClaims>,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<(), RevokeError> {
     let subject = refresh
         .as_ref()
@@ -102,7 +104,7 @@ async fn end(
     let mut reservation = state.journal.reserve(1)?;
     let mut tx = state
         .store
-        .begin(&provenance.actor(Actor::named(subject.as_str())))
+        .begin(&request_info.actor(Actor::named(subject.as_str())))
         .await?;
     let mut ended = Vec::new();
     if let Some(claims) = &refresh
@@ -120,7 +122,7 @@ async fn end(
     tx.commit().await?;
     if let (false, Some(claims)) = (ended.is_empty(), &refresh) {
         let session = claims.session;
-        let mut event = security::event(SecurityKind::SessionRevoked, provenance);
+        let mut event = security::event(SecurityKind::SessionRevoked, request_info);
         event.external_id = Some(subject);
         event.session_id = Some(session);
         reservation.append(event)?;

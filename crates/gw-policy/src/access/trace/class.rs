@@ -113,7 +113,7 @@ impl<'a> TraceEvaluator<'a> {
         }
         let is_own = address == self.sender
             || self.principal.owns(self.snapshot, address)
-            || !target_status(self.snapshot, &self.principal, address, self.knobs)
+            || !target_status(self.snapshot, &self.principal, address, self.policy_settings)
                 .reserved_in
                 .is_empty();
         if is_own {
@@ -128,7 +128,7 @@ impl<'a> TraceEvaluator<'a> {
         match class {
             AddressClass::Public | AddressClass::Own | AddressClass::Shared | AddressClass::Created => true,
             AddressClass::OwnOrg(contract) => {
-                contract_access(self.snapshot, &self.principal, contract, self.knobs).is_some()
+                contract_access(self.snapshot, &self.principal, contract, self.policy_settings).is_some()
             }
             AddressClass::ForeignOrg
             | AddressClass::Wallet

@@ -42,7 +42,7 @@ impl<'a> TraceEvaluator<'a> {
             && !context.authored
             && parent.is_some_and(|parent| parent.input == frame.input);
         let Some(ContractAccess { functions, .. }) =
-            contract_access(self.snapshot, &self.principal, contract, self.knobs)
+            contract_access(self.snapshot, &self.principal, contract, self.policy_settings)
         else {
             let is_toggled = self.grants_within_org && !is_forwarded;
             let needs_grant = parent.is_none() || context.authored || is_toggled || Some(contract.org) != self.org;
@@ -76,7 +76,8 @@ impl<'a> TraceEvaluator<'a> {
         let Some(proxy) = self.snapshot.contract(frame.from) else {
             return Ok(());
         };
-        let Some(ContractAccess { functions, .. }) = contract_access(self.snapshot, &self.principal, proxy, self.knobs)
+        let Some(ContractAccess { functions, .. }) =
+            contract_access(self.snapshot, &self.principal, proxy, self.policy_settings)
         else {
             return Ok(());
         };

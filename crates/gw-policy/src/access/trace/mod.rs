@@ -130,7 +130,7 @@ pub(super) struct TraceEvaluator<'a> {
     pub(super) side: BTreeSet<OrgId>,
     /// Classes of addresses with late code, which the sender did not enter knowingly.
     pub(super) class_overrides: HashMap<Address, AddressClass<'a>>,
-    pub(super) knobs: &'a PolicySettings,
+    pub(super) policy_settings: &'a PolicySettings,
     pub(super) created: HashSet<Address>,
     forwarding_proxies: HashSet<(Address, Address)>,
     delegations: Vec<(Address, Address)>,
@@ -153,7 +153,7 @@ impl<'a> TraceEvaluator<'a> {
         trace: &'a Trace,
         facts: &TraceFacts,
         now: Timestamp,
-        knobs: &'a PolicySettings,
+        policy_settings: &'a PolicySettings,
     ) -> Result<(Self, &'a Frame), DenyReason> {
         let user = permit.user().ok_or(DenyReason::AuthRequired)?;
         if snapshot.is_excluded(snapshot.user(user).ok_or(DenyReason::UnknownUser)?) {
@@ -167,7 +167,10 @@ impl<'a> TraceEvaluator<'a> {
             .ok_or(DenyReason::TraceMismatch)?;
         let mut principal =
             Principal::impersonated(snapshot, user, now, permit.impersonation()).restricted_to(permit.named_org());
-        if permit.method().is_none_or(|method| kyc_gated(knobs.kyc_gate, method)) {
+        if permit
+            .method()
+            .is_none_or(|method| kyc_gated(policy_settings.kyc_gate, method))
+        {
             principal.retain_verified(snapshot);
         }
         let run = Self {
@@ -186,11 +189,11 @@ impl<'a> TraceEvaluator<'a> {
             at: (u64::MAX, 0),
             side: BTreeSet::new(),
             class_overrides: HashMap::new(),
-            knobs,
+            policy_settings,
             created: created(&trace.frames),
             forwarding_proxies: forwarding_proxies(&trace.frames),
             delegations: delegations(request)?,
-            grants_within_org: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
+            grants_within_org: policy_settings.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
             url_contracts: permit.limits.url.contracts.clone(),
             current_check: Cell::new(None),
         };
@@ -228,7 +231,7 @@ impl<'a> TraceEvaluator<'a> {
         send: &MinedSend<'a>,
         principal: Principal,
         trace: &'a Trace,
-        knobs: &'a PolicySettings,
+        policy_settings: &'a PolicySettings,
     ) -> Self {
         let now = principal.now;
         let side = super::mined::side(send, &principal);
@@ -244,11 +247,11 @@ impl<'a> TraceEvaluator<'a> {
             at: send.at,
             side,
             class_overrides: HashMap::new(),
-            knobs,
+            policy_settings,
             created: created(&trace.frames),
             forwarding_proxies: forwarding_proxies(&trace.frames),
             delegations: send.delegations.clone(),
-            grants_within_org: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
+            grants_within_org: policy_settings.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
             url_contracts: None,
             current_check: Cell::new(None),
         }

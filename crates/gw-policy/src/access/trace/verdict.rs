@@ -42,9 +42,9 @@ impl TraceVerdict {
         permit: &Permit,
         facts: &TraceFacts,
         now: Timestamp,
-        knobs: &PolicySettings,
+        policy_settings: &PolicySettings,
     ) -> Result<Self, DenyReason> {
-        evaluate_trace(snapshot, permit, self.trace, facts, now, knobs)
+        evaluate_trace(snapshot, permit, self.trace, facts, now, policy_settings)
     }
 
     /// The access list (EIP-2930) of the execution: the requested list with the accounts and slots that the execution
@@ -131,10 +131,10 @@ pub fn evaluate_trace(
     sealed: Sealed<Trace>,
     facts: &TraceFacts,
     now: Timestamp,
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
 ) -> Result<TraceVerdict, DenyReason> {
     let trace = sealed.peek();
-    let (run, top) = TraceEvaluator::for_permit(snapshot, permit, trace, facts, now, knobs)?;
+    let (run, top) = TraceEvaluator::for_permit(snapshot, permit, trace, facts, now, policy_settings)?;
     let hidden = run.evaluate_plan(permit)?;
     let existence = run.existence(hidden);
     let is_code = |code: &[u8]| !code.is_empty() && delegation(code).is_none();
@@ -170,21 +170,21 @@ pub fn denied_frame(
     sealed: &Sealed<Trace>,
     facts: &TraceFacts,
     now: Timestamp,
-    knobs: &PolicySettings,
+    policy_settings: &PolicySettings,
 ) -> Option<DeniedFrame> {
     let whole_execution = DeniedFrame {
         frame: None,
         depth: None,
         address: None,
     };
-    let Ok((run, _)) = TraceEvaluator::for_permit(snapshot, permit, sealed.peek(), facts, now, knobs) else {
+    let Ok((run, _)) = TraceEvaluator::for_permit(snapshot, permit, sealed.peek(), facts, now, policy_settings) else {
         return Some(whole_execution);
     };
     run.evaluate_plan(permit).err()?;
     let Some((frame, address)) = run.current_check.get() else {
         return Some(whole_execution);
     };
-    let viewer = permit.viewer(snapshot, now, knobs);
+    let viewer = permit.viewer(snapshot, now, policy_settings);
     let depth = frame
         .and_then(|frame| run.trace.frames.get(frame))
         .map(|frame| frame.depth);

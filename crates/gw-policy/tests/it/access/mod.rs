@@ -1,9 +1,9 @@
 //! Tests of the access rules (spec/20).
 
+mod custom_methods;
 mod decide;
 mod differential;
 mod execution;
-mod extras;
 mod identify;
 mod impersonation;
 mod membership;

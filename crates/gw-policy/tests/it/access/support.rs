@@ -103,7 +103,7 @@ impl RequestBuilder<'_> {
             named_org: self.named_org,
             now: self.now,
             head: HeadFacts { number: HEAD },
-            knobs: &self.settings,
+            policy_settings: &self.settings,
         };
         decide(self.snapshot, &request)
     }

@@ -298,7 +298,7 @@ pub(super) fn decide_call(snapshot: &Snapshot, user: &str, to: &str) -> Decision
         named_org: NamedOrg::Unnamed,
         now: NOW,
         head: HeadFacts { number: 100 },
-        knobs: &PolicySettings::SPEC,
+        policy_settings: &PolicySettings::SPEC,
     };
     decide(snapshot, &access_request)
 }

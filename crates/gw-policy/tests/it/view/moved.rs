@@ -276,7 +276,7 @@ fn rt29_hd41_state_at_blocks_of_another_owner_is_denied() {
             named_org: NamedOrg::Org(org_id("new")),
             now: NOW,
             head: HeadFacts { number: HEAD },
-            knobs: &PolicySettings::SPEC,
+            policy_settings: &PolicySettings::SPEC,
         };
         match decide(&moved, &request) {
             Decision::Allow(permit) => {

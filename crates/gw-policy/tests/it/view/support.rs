@@ -46,7 +46,7 @@ pub(super) fn impersonated_viewer<'s>(snapshot: &'s Snapshot, name: &str, impers
         named_org: NamedOrg::Org(org_id(org)),
         now: NOW,
         head: HeadFacts { number: 100 },
-        knobs: &PolicySettings::SPEC,
+        policy_settings: &PolicySettings::SPEC,
     };
     match decide(snapshot, &request) {
         Decision::Allow(permit) => permit.viewer(snapshot, NOW, &PolicySettings::SPEC),

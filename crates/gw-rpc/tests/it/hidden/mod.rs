@@ -59,8 +59,8 @@ async fn answers(world: &World, token: Option<&str>, questions: &[Question]) -> 
 }
 
 /// Compares every answer before and after the world grows.
-async fn unchanged(scene: Scene, more: More, knobs: PolicySettings) -> Result<(), TestCaseError> {
-    let (world, fake) = scripted_with(RpcSettings::default(), knobs, 64 << 20).await;
+async fn unchanged(scene: Scene, more: More, policy_settings: PolicySettings) -> Result<(), TestCaseError> {
+    let (world, fake) = scripted_with(RpcSettings::default(), policy_settings, 64 << 20).await;
     world.clock.set(NOW);
     let chain = Chain::default();
     chain.serve(&fake);
@@ -97,7 +97,7 @@ async fn unchanged(scene: Scene, more: More, knobs: PolicySettings) -> Result<()
 type Case = (Scene, More, PolicySettings);
 
 /// Runs the property over `cases` worlds, the same ones each time.
-fn property(cases: u32, knobs: impl Strategy<Value = PolicySettings>) -> Result<(), Box<TestError<Case>>> {
+fn property(cases: u32, policy_settings: impl Strategy<Value = PolicySettings>) -> Result<(), Box<TestError<Case>>> {
     let config = Config {
         cases,
         rng_seed: RngSeed::Fixed(34),
@@ -110,10 +110,10 @@ fn property(cases: u32, knobs: impl Strategy<Value = PolicySettings>) -> Result<
         .enable_all()
         .build()
         .unwrap();
-    let worlds = (scene::scene(), scene::more(), knobs);
+    let worlds = (scene::scene(), scene::more(), policy_settings);
     TestRunner::new(config)
-        .run(&worlds, |(scene, more, knobs)| {
-            runtime.block_on(unchanged(scene, more, knobs))
+        .run(&worlds, |(scene, more, policy_settings)| {
+            runtime.block_on(unchanged(scene, more, policy_settings))
         })
         .map_err(Box::new)
 }
@@ -122,8 +122,8 @@ fn property(cases: u32, knobs: impl Strategy<Value = PolicySettings>) -> Result<
 /// and transactions and logs that concern others, change no byte of any answer but for the listed exceptions.
 #[test]
 fn i5_what_a_viewer_may_not_see_changes_no_byte() {
-    let knobs = prop_oneof![Just(PolicySettings::SPEC), Just(PolicySettings::STRICT)];
-    if let Err(error) = property(12, knobs) {
+    let policy_settings = prop_oneof![Just(PolicySettings::SPEC), Just(PolicySettings::STRICT)];
+    if let Err(error) = property(12, policy_settings) {
         panic!("{error}");
     }
 }
@@ -131,7 +131,7 @@ fn i5_what_a_viewer_may_not_see_changes_no_byte() {
 /// The property depends on the filters: with an optional filter switched off, it does not hold.
 #[test]
 fn i5_fails_with_a_filter_off() {
-    for (filter, knobs) in [
+    for (filter, policy_settings) in [
         (
             "K8 off",
             PolicySettings {
@@ -147,7 +147,7 @@ fn i5_fails_with_a_filter_off() {
             },
         ),
     ] {
-        let outcome = property(3, Just(knobs));
+        let outcome = property(3, Just(policy_settings));
         let failed = outcome.is_err_and(|error| matches!(*error, TestError::Fail(..)));
         assert!(failed, "{filter}: nothing changed");
     }

@@ -43,7 +43,7 @@ pub(crate) struct DirectoryCallbackRequest {
 )]
 pub(crate) async fn callback(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     headers: HeaderMap,
     body: Result<JsonBody<DirectoryCallbackRequest>, ApiError>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -55,11 +55,15 @@ pub(crate) async fn callback(
     {
         return Err(ApiError::bad_request("code, redirect_uri and state must not be empty"));
     }
-    check_redirect(&body.redirect_uri, &state.edge.origins, state.edge.production)?;
-    let pair = complete(&state, directory, &body, &headers, &provenance).await?;
-    let tokens = AuthResponse::new(pair, state.edge.now());
-    let mut answer = cookies::clear_directory(&state.edge);
-    for access in cookies::set_access(&state.edge, &headers, &tokens).get_all(header::SET_COOKIE) {
+    check_redirect(
+        &body.redirect_uri,
+        &state.http_context.origins,
+        state.http_context.production,
+    )?;
+    let pair = complete(&state, directory, &body, &headers, &request_info).await?;
+    let tokens = AuthResponse::new(pair, state.http_context.now());
+    let mut answer = cookies::clear_directory(&state.http_context);
+    for access in cookies::set_access(&state.http_context, &headers, &tokens).get_all(header::SET_COOKIE) {
         answer.append(header::SET_COOKIE, access.clone());
     }
     Ok((answer, Json(tokens)))
@@ -70,10 +74,10 @@ async fn complete(
     directory: &Directory,
     body: &DirectoryCallbackRequest,
     headers: &HeaderMap,
-    provenance: &RequestInfo,
+    request_info: &RequestInfo,
 ) -> Result<TokenPair, DirectoryError> {
     let refuse = |who, error: DirectoryError| {
-        note_refusal(state, who, Amr::Directory, provenance, &error);
+        note_refusal(state, who, Amr::Directory, request_info, &error);
         error
     };
     let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
@@ -84,7 +88,7 @@ async fn complete(
     // A POST from a page always has one of these headers.
     let page = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
     let pending = directory
-        .take(&body.state, &secrets, provenance.client, page)
+        .take(&body.state, &secrets, request_info.client, page)
         .await
         .and_then(|pending| {
             if pending.redirect_uri == body.redirect_uri {
@@ -99,7 +103,7 @@ async fn complete(
         .await
         .map_err(|error| refuse(None, error))?;
     let who = identity.subject.clone();
-    log_in(state, directory, identity, Amr::Directory, provenance)
+    log_in(state, directory, identity, Amr::Directory, request_info)
         .await
         .map_err(|error| refuse(Some(who), error))
 }

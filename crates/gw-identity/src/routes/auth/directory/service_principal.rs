@@ -39,7 +39,7 @@ pub(crate) struct DirectoryServicePrincipalRequest {
 )]
 pub(crate) async fn service_principal(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     body: Result<JsonBody<DirectoryServicePrincipalRequest>, ApiError>,
 ) -> Result<Json<AuthResponse>, ApiError> {
     let directory = state.directory.as_deref().ok_or(DirectoryError::NotConfigured)?;
@@ -48,7 +48,7 @@ pub(crate) async fn service_principal(
         return Err(ApiError::bad_request("access_token must not be empty"));
     }
     let refuse = |who, error: DirectoryError| {
-        note_refusal(&state, who, Amr::Sp, &provenance, &error);
+        note_refusal(&state, who, Amr::Sp, &request_info, &error);
         error
     };
     let identity = directory
@@ -56,8 +56,8 @@ pub(crate) async fn service_principal(
         .await
         .map_err(|error| refuse(None, error))?;
     let who = identity.subject.clone();
-    let pair = log_in(&state, directory, identity, Amr::Sp, &provenance)
+    let pair = log_in(&state, directory, identity, Amr::Sp, &request_info)
         .await
         .map_err(|error| refuse(Some(who), error))?;
-    Ok(Json(AuthResponse::new(pair, state.edge.now())))
+    Ok(Json(AuthResponse::new(pair, state.http_context.now())))
 }

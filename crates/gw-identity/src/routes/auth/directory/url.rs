@@ -46,7 +46,7 @@ pub(crate) struct DirectoryUrlResponse {
 )]
 pub(crate) async fn url(
     State(state): State<IdentityState>,
-    provenance: RequestInfo,
+    request_info: RequestInfo,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -56,11 +56,15 @@ pub(crate) async fn url(
         .map(|(_, value)| value.into_owned())
         .filter(|value| !value.is_empty())
         .ok_or(DirectoryError::NoRedirect)?;
-    check_redirect(&redirect, &state.edge.origins, state.edge.production)?;
+    check_redirect(&redirect, &state.http_context.origins, state.http_context.production)?;
     let opened = directory
-        .open(&redirect, provenance.client, AllowedOrigins::sent_by_browser(&headers))
+        .open(
+            &redirect,
+            request_info.client,
+            AllowedOrigins::sent_by_browser(&headers),
+        )
         .await?;
-    let mut answer = cookies::set_directory(&state.edge, &headers, &opened.browser);
+    let mut answer = cookies::set_directory(&state.http_context, &headers, &opened.browser);
     if let Ok(value) = HeaderValue::from_str(&opened.browser) {
         answer.insert(SECRET_HEADER, value);
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// If the token secrets or the token lifetimes are not valid.
-pub(crate) fn edge(
+pub(crate) fn http_context(
     config: &Config,
     secrets: &Secrets,
     platform: &Platform,

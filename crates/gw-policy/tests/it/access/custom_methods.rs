@@ -43,7 +43,7 @@ fn bank() -> World {
         .org("bank")
         .group("analysts")
         .every_method()
-        .extras(&["linea_*"], &[]);
+        .custom_methods(&["linea_*"], &[]);
     world
         .user("analyst")
         .member("analysts")
@@ -118,7 +118,7 @@ fn n2_g3_a_method_list_must_name_the_alias_itself() {
             .org("bank")
             .group("g")
             .every_method()
-            .extras(entries, &[])
+            .custom_methods(entries, &[])
             .user("analyst")
             .member("g");
         world.link("wallet").contract("bond").grant("g").snapshot()
@@ -260,7 +260,7 @@ fn n3_g4_denied_and_blocked_names_override_every_entry() {
         .user("analyst")
         .member("g");
     let snapshot = world
-        .extras(&["linea_*", "linea_signX", "trace_block", "trace_*"], &["linea_secret"])
+        .custom_methods(&["linea_*", "linea_signX", "trace_block", "trace_*"], &["linea_secret"])
         .snapshot();
     let analyst = custom_request(&snapshot, "analyst");
     for name in ["linea_sign", "linea_SIGNx", "trace_block", "linea_secret"] {
@@ -279,7 +279,7 @@ fn n3_g4_denied_and_blocked_names_override_every_entry() {
 /// N3: a passthrough call requires the rights of a send, regardless of the KYC gate.
 #[test]
 fn n3_passthrough_calls_need_kyc_and_the_right_to_send() {
-    let member = |world: World| world.org("bank").group("g").extras(&["linea_*"], &[]);
+    let member = |world: World| world.org("bank").group("g").custom_methods(&["linea_*"], &[]);
     let plain = member(world()).user("analyst").member("g").snapshot();
     assert_eq!(
         plan(custom_request(&plain, "analyst").rpc("linea_x", json!([]))),
@@ -322,7 +322,7 @@ fn n3_o3_the_owner_of_the_addresses_decides() {
     let world = world()
         .org("one")
         .group("a")
-        .extras(&["linea_*"], &[])
+        .custom_methods(&["linea_*"], &[])
         .user("analyst")
         .member("a");
     let world = world

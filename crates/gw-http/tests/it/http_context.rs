@@ -37,7 +37,7 @@ const USERS: [(&str, u128); 6] = [
 ];
 
 pub(crate) struct World {
-    pub(crate) edge: Arc<HttpContext>,
+    pub(crate) http_context: Arc<HttpContext>,
     pub(crate) clock: Arc<ManualClock>,
 }
 
@@ -53,7 +53,7 @@ impl World {
             previous: Vec::new(),
         };
         let snapshot = Arc::new(snapshot(clock.now()));
-        let edge = Arc::new(HttpContext {
+        let http_context = Arc::new(HttpContext {
             tokens: TokenCodec::new(BASE, &secrets("access"), &secrets("refresh")).unwrap(),
             policy: PolicySource::new(move || Some(Arc::clone(&snapshot))),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
@@ -69,7 +69,7 @@ impl World {
             admin: AdminGate::new(Secret::new(ADMIN_TOKEN), None, Some(Secret::new(OPERATOR_TOKEN)), true),
             production: true,
         });
-        Self { edge, clock }
+        Self { http_context, clock }
     }
 
     /// An access token of a user, or of a name without a user row.
@@ -84,7 +84,7 @@ impl World {
             kyc: false,
             amr: Amr::Zk,
         };
-        self.edge.tokens.sign_access(&claims).expose().to_owned()
+        self.http_context.tokens.sign_access(&claims).expose().to_owned()
     }
 }
 
@@ -129,7 +129,7 @@ fn snapshot(now: Timestamp) -> Snapshot {
         let access = GroupAccess {
             group: group.id,
             methods: gw_evm::MethodSet::EMPTY,
-            extras: gw_evm::CustomMethodNames::default(),
+            custom_methods: gw_evm::CustomMethodNames::default(),
             claims,
             expires_at: None,
             upstream_key: None,

@@ -29,7 +29,7 @@ pub(super) fn match_in(
         snapshot
             .access(group.id)
             .filter(|access| access.active(principal.now))?
-            .extras
+            .custom_methods
             .lists(custom)
     })
 }

@@ -30,7 +30,7 @@ fn settings() -> RpcSettings {
         "wildcard": {"prefix": "linea_", "deny": ["linea_sign*"]},
     }}});
     RpcSettings {
-        extras: Arc::new(CustomMethods::parse(&file.to_string(), true).unwrap()),
+        custom_methods: Arc::new(CustomMethods::parse(&file.to_string(), true).unwrap()),
         ..RpcSettings::default()
     }
 }
