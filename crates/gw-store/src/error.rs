@@ -66,6 +66,9 @@ pub enum StoreError {
     /// The policy epoch has a value that no mutation wrote, and cannot be raised.
     #[error("the policy epoch is {0}, which no change can have set")]
     EpochExhausted(u64),
+    /// The one row of the policy epoch is missing, so no mutation can be locked and numbered.
+    #[error("the policy epoch is missing")]
+    EpochMissing,
     /// The detached task that commits and publishes ended without a result.
     #[error("the committing task ended without an answer")]
     Detached,
@@ -83,7 +86,8 @@ impl StoreError {
             | Self::Unconfirmed(_)
             | Self::EntryAltered
             | Self::EntryRefused
-            | Self::EpochExhausted(_) => true,
+            | Self::EpochExhausted(_)
+            | Self::EpochMissing => true,
             Self::Database(error) => is_unavailable(error),
             _ => false,
         }

@@ -110,7 +110,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotPrimary`] if the database is a replica; [`StoreError::EpochExhausted`] if the epoch cannot be
-    /// raised; any database error.
+    /// raised; [`StoreError::EpochMissing`] if its row is missing; any database error.
     pub async fn begin(&self, actor: &Actor) -> Result<Tx, StoreError> {
         Tx::begin(Arc::clone(&self.inner), actor.clone()).await
     }

@@ -28,6 +28,6 @@ pub use fixture::Fixture;
 pub use gw_types::testing::{Jump, ManualClock, SeededEntropy};
 pub use hardhat::Hardhat;
 pub use redis::RedisServer;
-pub use relay::{Flow, Relay};
+pub use relay::{Flow, Last, Relay};
 #[cfg(feature = "wallet")]
 pub use wallet::Wallet;

@@ -7,8 +7,8 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -35,6 +35,15 @@ pub enum Flow {
     Delayed(Duration),
 }
 
+/// What happens to a message at which [`Relay::silence_at`] silences a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// It arrives, and its answer does not.
+    Delivered,
+    /// It does not arrive.
+    Lost,
+}
+
 /// The state of a relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
@@ -55,9 +64,13 @@ pub struct Relay {
     passed: Arc<AtomicUsize>,
     /// After this many pieces from clients, everything is held.
     stop_at: Arc<AtomicUsize>,
+    /// Silences the next connection whose client sends this text.
+    trigger: Trigger,
     listening: Option<JoinHandle<()>>,
     target: Target,
 }
+
+type Trigger = Arc<Mutex<Option<(&'static str, Last)>>>;
 
 #[derive(Clone, Debug)]
 enum Target {
@@ -93,6 +106,7 @@ impl Relay {
             state,
             passed,
             stop_at,
+            trigger: Trigger::default(),
             listening: None,
             target,
         };
@@ -152,6 +166,17 @@ impl Relay {
             .store(self.passed().saturating_add(pieces), Ordering::SeqCst);
     }
 
+    /// Silences the first connection whose client sends a piece that contains this text, from that piece on and for ever.
+    /// The connection stays open, and all others work.
+    pub fn silence_at(&self, text: &'static str, last: Last) {
+        *self.trigger.lock().unwrap_or_else(PoisonError::into_inner) = Some((text, last));
+    }
+
+    /// Whether [`Relay::silence_at`] has silenced a connection.
+    pub fn is_silenced(&self) -> bool {
+        self.trigger.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
     /// Waits until [`Relay::stop_after`] holds everything.
     pub async fn stopped(&self) {
         let mut state = self.state.subscribe();
@@ -176,6 +201,7 @@ impl Relay {
             state: Arc::clone(&self.state),
             passed: Arc::clone(&self.passed),
             stop_at: Arc::clone(&self.stop_at),
+            trigger: Arc::clone(&self.trigger),
             target: self.target.clone(),
         };
         self.listening = Some(tokio::spawn(async move {
@@ -233,10 +259,18 @@ struct ConnectionContext {
     state: Arc<watch::Sender<State>>,
     passed: Arc<AtomicUsize>,
     stop_at: Arc<AtomicUsize>,
+    trigger: Trigger,
     target: Target,
 }
 
 impl ConnectionContext {
+    /// Takes the trigger of [`Relay::silence_at`] if the piece contains its text.
+    fn triggered(&self, piece: &[u8]) -> Option<Last> {
+        let mut trigger = self.trigger.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, last) = trigger.take_if(|(text, _)| piece.windows(text.len()).any(|part| part == text.as_bytes()))?;
+        Some(last)
+    }
+
     async fn run(self, client: TcpStream) {
         let mut state = self.state.subscribe();
         tokio::select! {
@@ -268,9 +302,10 @@ impl ConnectionContext {
         (from_client, to_client): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
         (from_service, to_service): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
     ) {
+        let is_silent = AtomicBool::new(false);
         tokio::select! {
-            () = self.forward_direction(from_client, to_service, |state| state.to_service, true) => {}
-            () = self.forward_direction(from_service, to_client, |state| state.to_client, false) => {}
+            () = self.forward_direction(from_client, to_service, |state| state.to_service, true, &is_silent) => {}
+            () = self.forward_direction(from_service, to_client, |state| state.to_client, false, &is_silent) => {}
         }
     }
 
@@ -280,6 +315,7 @@ impl ConnectionContext {
         mut to: impl AsyncWrite + Unpin,
         flow: impl Fn(&State) -> Flow,
         is_from_client: bool,
+        is_silent: &AtomicBool,
     ) {
         let mut state = self.state.subscribe();
         let mut chunk = vec![0; 64 * 1024];
@@ -296,7 +332,14 @@ impl ConnectionContext {
             else {
                 return;
             };
-            is_dropped |= current == Flow::Dropped;
+            is_dropped |= current == Flow::Dropped || is_silent.load(Ordering::SeqCst);
+            if !is_dropped
+                && is_from_client
+                && let Some(last) = self.triggered(chunk.get(..read).unwrap_or_default())
+            {
+                is_silent.store(true, Ordering::SeqCst);
+                is_dropped = last == Last::Lost;
+            }
             if is_dropped {
                 continue;
             }
@@ -376,6 +419,21 @@ mod tests {
         relay.stopped().await;
         relay.mend().await;
         assert_eq!(client.read_u8().await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn one_connection_is_silenced_and_the_others_are_not() {
+        for last in [Last::Delivered, Last::Lost] {
+            let (relay, mut client) = echo().await;
+            relay.silence_at("!", last);
+            assert_eq!(echo_byte(&mut client, 1).await, Some(1));
+            assert!(!relay.is_silenced());
+            assert_eq!(echo_byte(&mut client, b'!').await, None);
+            assert!(relay.is_silenced());
+            assert_eq!(echo_byte(&mut client, 2).await, None);
+            let mut next = TcpStream::connect(relay.address).await.unwrap();
+            assert_eq!(echo_byte(&mut next, b'!').await, Some(b'!'));
+        }
     }
 
     #[tokio::test]

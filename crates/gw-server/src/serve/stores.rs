@@ -465,7 +465,7 @@ pub(super) async fn restore_toggles(store: &Store) -> Result<(), ServeError> {
     let restored = async {
         let mut tx = match store.begin(&Actor::system()).await {
             // The condition was logged before. Reads still work, and nobody can change a toggle.
-            Err(StoreError::EpochExhausted(_)) => return Ok(()),
+            Err(StoreError::EpochExhausted(_) | StoreError::EpochMissing) => return Ok(()),
             result => result?,
         };
         match tx.clear_toggles("the service started anew").await? {

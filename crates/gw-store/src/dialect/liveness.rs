@@ -2,7 +2,8 @@
 //!
 //! A statement may wait long for good reasons: for a connection of the pool, for the lock on the epoch row, for a slow
 //! disk. None of that shows in the statement itself. So a task that has waited for [`PATIENCE`] while no other task got
-//! an answer probes the database on a fresh connection; if the probe fails, the wait ends.
+//! an answer probes the database on a fresh connection; if the probe fails, the wait ends. `session` ends the waits for a
+//! single connection that is silent while the database answers.
 
 use sea_orm::{
     DbErr, RuntimeErr,
@@ -27,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(400);
 /// Maximum time between two probes of one statement: the wait doubles after each successful probe.
 const MOST_PATIENCE: Duration = Duration::from_secs(3);
 /// Timeout for a fresh connection and one answer on it.
-const PROBE: Duration = Duration::from_millis(500);
+pub(super) const PROBE: Duration = Duration::from_millis(500);
 
 /// How long a rejected mutation counts as the state of the database while no other mutation is tried.
 const REFUSAL_COUNTS: Duration = Duration::from_secs(10);
@@ -36,7 +37,7 @@ const REFUSAL_COUNTS: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Liveness {
     /// The server to probe; `None` for a file, which is always reachable.
-    server: Option<PgConnectOptions>,
+    pub(super) server: Option<PgConnectOptions>,
     start: Instant,
     /// When the database last answered any task, in milliseconds since `start`.
     answered: AtomicU64,

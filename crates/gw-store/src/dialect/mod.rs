@@ -18,6 +18,7 @@ pub(crate) mod full_disk;
 mod liveness;
 mod pool;
 mod postgres;
+mod session;
 mod sqlite;
 mod transaction;
 
@@ -32,6 +33,7 @@ use sea_orm::{
     sea_query::{Expr, SimpleExpr},
     sqlx::error::{DatabaseError, ErrorKind},
 };
+use session::Bound;
 use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, time::timeout};
 use uuid::Uuid;
@@ -142,6 +144,17 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a mutation waits for a lock held by another process or session: longer than any mutation takes, but short
 /// enough that callers do not wait for a holder that never releases it.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// How long a transaction on PostgreSQL waits for its start, if a connection is free.
+const BEGIN: Duration = Duration::from_secs(5);
+/// How long a mutation waits for a connection and its start. The others that queue wait for it.
+const BEGIN_MUTATION: Duration = Duration::from_secs(10);
+/// Bounds of a single statement on PostgreSQL: by then the pool or the server has ended it, or its connection is
+/// silent.
+const POOL_BOUND: Bound = Bound::fixed(
+    ACQUIRE_TIMEOUT
+        .saturating_add(postgres::STATEMENT_TIMEOUT)
+        .saturating_add(BEGIN),
+);
 /// How long the first connection may take when a store is opened.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -207,6 +220,10 @@ impl Pools {
 
     /// Begins a transaction that may write. On SQLite it holds the write lock from the start.
     pub(crate) async fn begin_write(&self) -> Result<Transaction, DbErr> {
+        self.begin_write_within(Duration::MAX, postgres::LOCK_TIMEOUT).await
+    }
+
+    async fn begin_write_within(&self, limit: Duration, lock_wait: Duration) -> Result<Transaction, DbErr> {
         let writer = &self.writer;
         if let Some(file) = &self.file
             && let Err(error) = file.check()
@@ -215,11 +232,20 @@ impl Pools {
             drop(writer.db.execute_unprepared("PRAGMA wal_checkpoint(FULL)").await);
             return Err(error);
         }
-        let db = match self.engine {
-            Engine::Sqlite => writer.run(sqlite::begin_write(&writer.db)).await?,
-            Engine::Postgres => writer.run(postgres::begin_write(&writer.db)).await?,
-        };
-        Ok(Transaction::new(db, writer, &self.reader))
+        match self.engine {
+            Engine::Sqlite => {
+                let db = writer.run(sqlite::begin_write(&writer.db)).await?;
+                Ok(Transaction::new(db, writer, &self.reader))
+            }
+            Engine::Postgres => {
+                let work = postgres::begin_write(&writer.db);
+                let bound = Bound::fixed(postgres::begin_limit(writer).min(limit));
+                let db = writer.run_in(None, Some(bound), work).await?;
+                Transaction::new(db, writer, &self.reader)
+                    .in_session(lock_wait, true)
+                    .await
+            }
+        }
     }
 
     /// Begins a transaction for a mutation with a waiting caller: it soon gives up on a lock, and does not queue behind
@@ -228,29 +254,35 @@ impl Pools {
         let mut begin = pin!(async {
             let turn = Arc::clone(&self.turns).acquire_owned().await;
             let turn = turn.map_err(|_| DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed))?;
-            Ok::<_, DbErr>(self.begin_write().await?.in_turn(turn))
+            let tx = self.begin_write_within(BEGIN_MUTATION, LOCK_WAIT).await?;
+            Ok::<_, DbErr>(tx.in_turn(turn))
         });
-        let tx = loop {
+        loop {
             match timeout(LOCK_WAIT, &mut begin).await {
-                Ok(begun) => break begun?,
+                Ok(begun) => return begun,
                 Err(_) if self.writer.liveness.takes_writes() => {}
                 Err(_) => return Err(DbErr::ConnectionAcquire(ConnAcquireErr::Timeout)),
             }
-        };
-        if self.engine == Engine::Postgres {
-            tx.execute_unprepared(&postgres::limit_lock_wait(LOCK_WAIT)).await?;
         }
-        Ok(tx)
     }
 
     /// Begins a transaction that sees one state of the database throughout (E-3).
     pub(crate) async fn begin_read(&self) -> Result<Transaction, DbErr> {
         let reader = &self.reader;
-        let db = match self.engine {
-            Engine::Sqlite => reader.run(sqlite::begin_read(&reader.db)).await?,
-            Engine::Postgres => reader.run(postgres::begin_read(&reader.db)).await?,
-        };
-        Ok(Transaction::new(db, reader, reader))
+        match self.engine {
+            Engine::Sqlite => {
+                let db = reader.run(sqlite::begin_read(&reader.db)).await?;
+                Ok(Transaction::new(db, reader, reader))
+            }
+            Engine::Postgres => {
+                let work = postgres::begin_read(&reader.db);
+                let bound = Bound::fixed(postgres::begin_limit(reader));
+                let db = reader.run_in(None, Some(bound), work).await?;
+                Transaction::new(db, reader, reader)
+                    .in_session(postgres::LOCK_TIMEOUT, false)
+                    .await
+            }
+        }
     }
 
     /// Returns space of deleted rows to the file system, at most `pages` pages. PostgreSQL does so by itself.
@@ -270,7 +302,8 @@ impl Pools {
         let writer = &self.writer;
         let db = match self.engine {
             Engine::Sqlite => writer.run(sqlite::begin_write(&writer.db)).await?,
-            Engine::Postgres => writer.run(postgres::begin_migration(&writer.db)).await?,
+            // Waits for the migration of another instance as long as that takes.
+            Engine::Postgres => writer.run_in(None, None, postgres::begin_migration(&writer.db)).await?,
         };
         Ok(Transaction::new(db, writer, &self.reader))
     }
@@ -331,7 +364,7 @@ pub(crate) async fn lock_epoch(tx: &Transaction) -> Result<Epoch, StoreError> {
     let row = tx
         .query_one_raw(engine.statement(sql))
         .await?
-        .ok_or(StoreError::Schema("missing"))?;
+        .ok_or(StoreError::EpochMissing)?;
     to_epoch(row.try_get("", "epoch")?)
 }
 

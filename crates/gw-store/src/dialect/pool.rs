@@ -1,6 +1,10 @@
 //! Connection pools; every statement of this crate runs through this module.
 
-use super::{Transaction, liveness::Liveness};
+use super::{
+    Transaction,
+    liveness::Liveness,
+    session::{Bound, Session},
+};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 use sea_orm_migration::async_trait;
 use std::sync::{
@@ -24,7 +28,20 @@ impl Pool {
 
     /// Waits for a statement as long as the database answers, and records a failure.
     pub(super) async fn run<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
-        let result = self.liveness.wait_for(work).await;
+        self.run_in(None, Some(super::POOL_BOUND), work).await
+    }
+
+    /// Waits for work on one connection within `bound`, and records a failure.
+    pub(super) async fn run_in<T>(
+        &self,
+        session: Option<Session>,
+        bound: Option<Bound>,
+        work: impl Future<Output = Result<T, DbErr>>,
+    ) -> Result<T, DbErr> {
+        let result = match bound {
+            Some(bound) => self.liveness.wait_in(session, bound, work).await,
+            None => self.liveness.wait_for(work).await,
+        };
         if let Err(error) = &result
             && super::violation(error).is_none()
         {

@@ -3,6 +3,7 @@
 use super::{
     CHANNEL, Engine, Pool, Pools,
     liveness::{Liveness, soon},
+    session::Session,
 };
 use gw_types::Secret;
 use sea_orm::{
@@ -45,9 +46,21 @@ pub(super) const RAISE_EPOCH: &str = "WITH raised AS (UPDATE policy_epoch SET ep
 const _: () = assert!(CHANNEL.len() == "gw_policy".len(), "RAISE_EPOCH announces on CHANNEL");
 
 /// Session settings, sent as a statement because poolers reject unknown start-up options. All waits are limited: a
-/// hanging mutation is aborted, and those that queue for the epoch row give up after a while.
+/// hanging mutation is aborted, and those that queue for the epoch row give up after a while. The server ends sessions
+/// whose client's machine does not acknowledge its packets for ten seconds; their locks end with them.
 const SESSION: &str = "SET TIME ZONE 'UTC'; SET lock_timeout = '5s'; \
-     SET idle_in_transaction_session_timeout = '60s'; SET statement_timeout = '120s'";
+     SET idle_in_transaction_session_timeout = '60s'; SET statement_timeout = '120s'; \
+     SET tcp_user_timeout = '10s'; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
+     SET tcp_keepalives_count = 3";
+
+/// `lock_timeout` of [`SESSION`].
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// `statement_timeout` of [`SESSION`].
+pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long the server waits for the next statement of a transaction that writes. Such a transaction is never idle for
+/// longer than milliseconds, unless its process is frozen or cut off: then others wait for its locks.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An arbitrary but fixed lock number, which keeps two starting instances from migrating at once.
 const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; \
@@ -92,15 +105,42 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
     })
 }
 
+/// How long the start of a transaction may take. If no connection is free, it first waits for one.
+pub(super) fn begin_limit(pool: &Pool) -> Duration {
+    let pool = pool.db.get_postgres_connection_pool();
+    let is_free = pool.num_idle() > 0 || pool.size() < pool.options().get_max_connections();
+    if is_free {
+        super::BEGIN
+    } else {
+        super::ACQUIRE_TIMEOUT.saturating_add(super::BEGIN)
+    }
+}
+
 /// READ COMMITTED: statements after the lock on the epoch row see everything that the previous holder committed.
 pub(super) async fn begin_write(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
     pool.begin_with_config(Some(IsolationLevel::ReadCommitted), Some(AccessMode::ReadWrite))
         .await
 }
 
-/// Statement that limits lock waits for the rest of a transaction.
-pub(super) fn limit_lock_wait(limit: Duration) -> String {
-    format!("SET LOCAL lock_timeout = {}", limit.as_millis())
+/// Identifies an open transaction; with `lock_wait`, limits its waits for locks and for its next statement.
+pub(super) async fn session(tx: &impl ConnectionTrait, lock_wait: Option<Duration>) -> Result<Session, DbErr> {
+    let limits = lock_wait.map_or_else(String::new, |lock_wait| {
+        format!(
+            ", set_config('lock_timeout', '{}ms', TRUE), set_config('idle_in_transaction_session_timeout', '{}ms', TRUE)",
+            lock_wait.as_millis(),
+            IDLE_TIMEOUT.as_millis()
+        )
+    });
+    let sql = format!(
+        "SELECT pg_backend_pid() AS pid, \
+         (EXTRACT(EPOCH FROM transaction_timestamp()) * 1000000)::BIGINT AS begun{limits}"
+    );
+    let row = tx.query_one_raw(Engine::Postgres.statement(sql)).await?;
+    let row = row.ok_or_else(|| DbErr::Custom("the server does not identify the session".to_owned()))?;
+    Ok(Session {
+        pid: row.try_get("", "pid")?,
+        begun: row.try_get("", "begun")?,
+    })
 }
 
 pub(super) async fn begin_read(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {

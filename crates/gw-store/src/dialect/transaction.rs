@@ -5,13 +5,23 @@
 //! later statements would be committed alone or not at all. And [`Transaction::commit`] succeeds only once another
 //! connection has seen the committed data.
 
-use super::{Engine, HistoryId, Pool, postgres, sqlite};
+use super::{
+    Engine, HistoryId, Pool, postgres,
+    session::{self, Bound, Session, Settlement},
+    sqlite,
+};
 use crate::StoreError;
 use gw_types::Epoch;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 use sea_orm_migration::async_trait;
-use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::OwnedSemaphorePermit;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+
+/// Timeout for another connection's look at a commit.
+const LOOK: Duration = Duration::from_secs(3);
 
 /// An open transaction; dropping it rolls back.
 #[derive(Debug)]
@@ -22,6 +32,10 @@ pub(crate) struct Transaction {
     /// The pool that verifies the commit.
     reader: Pool,
     failed: AtomicBool,
+    /// PostgreSQL: how the server knows the transaction, except for migrations.
+    session: Option<Session>,
+    /// Bounds of its statements; `None` for migrations, which may take long, and on SQLite.
+    bound: Option<Bound>,
     /// The mutation's place in the queue; released when the transaction has ended.
     turn: Option<OwnedSemaphorePermit>,
 }
@@ -46,8 +60,23 @@ impl Transaction {
             pool: pool.clone(),
             reader: reader.clone(),
             failed: AtomicBool::new(false),
+            session: None,
+            bound: None,
             turn: None,
         }
+    }
+
+    /// Bounds the waits of a transaction on PostgreSQL whose locks are limited to `lock_wait`. Sets these limits if the
+    /// transaction `writes`; the session has those of other transactions.
+    pub(super) async fn in_session(mut self, lock_wait: Duration, writes: bool) -> Result<Self, DbErr> {
+        self.bound = Some(Bound::for_statements(lock_wait, postgres::STATEMENT_TIMEOUT));
+        self.session = Some(postgres::session(&self, writes.then_some(lock_wait)).await?);
+        Ok(self)
+    }
+
+    #[cfg(test)]
+    pub(super) const fn session(&self) -> Option<Session> {
+        self.session
     }
 
     /// Holds the mutation's place in the queue until the transaction has ended.
@@ -101,24 +130,38 @@ impl Transaction {
             pool,
             reader,
             failed,
+            session,
+            bound,
             turn,
         } = self;
         if failed.into_inner() {
             // Dropping `db` rolls back.
             return Err(after_failure().into());
         }
-        let committed = pool.run(db.commit()).await.map_err(StoreError::from);
-        // The next mutation need not wait for the read-back.
-        drop(turn);
-        match committed {
-            Ok(()) => {}
+        let committed = pool.run_in(session, bound.map(|_| Bound::COMMIT), db.commit()).await;
+        match committed.map_err(StoreError::from) {
+            // The next mutation need not wait for the read-back.
+            Ok(()) => drop(turn),
             // If the connection was lost, the commit may have succeeded; if the database refused, it has not.
             Err(error) if error.is_unavailable() => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "the connection failed during a commit; checking whether the commit succeeded"
                 );
-                return match is_kept(&reader, receipt).await {
+                if turn.is_some() {
+                    pool.liveness.note_refusal();
+                }
+                let settlement = match session {
+                    Some(session) => pool.liveness.settle(session).await,
+                    None => Settlement::Ended,
+                };
+                // The next mutation finds the locks released, if the server could be told.
+                drop(turn);
+                return match look(&reader, receipt).await {
+                    // The server may have committed just before it was told to end the session, without the standby.
+                    Ok(true) if settlement == Settlement::Terminated => {
+                        Err(StoreError::Unconfirmed("the commit was not answered"))
+                    }
                     Ok(true) => Ok(()),
                     // SQLite has no server that could still be committing.
                     Ok(false) if pool_engine(&pool) == Engine::Sqlite => Err(error),
@@ -127,7 +170,7 @@ impl Transaction {
             }
             Err(error) => return Err(error),
         }
-        match is_kept(&reader, receipt).await {
+        match look(&reader, receipt).await {
             Ok(true) => Ok(()),
             Ok(false) => {
                 pool.suspect.store(true, Ordering::Release);
@@ -154,6 +197,8 @@ impl Transaction {
             db,
             pool,
             failed,
+            session,
+            bound,
             turn: _turn,
             ..
         } = self;
@@ -161,7 +206,7 @@ impl Transaction {
             // There may be nothing left to roll back; the drop tries, and the pool checks the released connection.
             return Ok(());
         }
-        pool.run(db.rollback()).await
+        pool.run_in(session, bound, db.rollback()).await
     }
 
     async fn receipt(&self, raised: Option<Epoch>) -> Result<Receipt, StoreError> {
@@ -179,12 +224,18 @@ impl Transaction {
 
     async fn run<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
         self.refuse_after_failure()?;
-        let result = self.pool.run(work).await;
+        let result = self.pool.run_in(self.session, self.bound, work).await;
         if let Err(error) = &result {
             self.failed.store(true, Ordering::Release);
             // Mutations that queue behind this one would fail alike (RL14).
             if self.turn.is_some() && crate::error::is_unavailable(error) {
                 self.pool.liveness.note_refusal();
+            }
+            // Nobody waits for the locks of a session whose connection is silent.
+            if session::is_unanswered(error)
+                && let Some(session) = self.session
+            {
+                self.pool.liveness.settle(session).await;
             }
         }
         result
@@ -205,6 +256,13 @@ fn after_failure() -> DbErr {
 
 fn pool_engine(pool: &Pool) -> Engine {
     Engine::for_connection(pool)
+}
+
+/// Like [`is_kept`], within [`LOOK`].
+async fn look(reader: &Pool, receipt: &Receipt) -> Result<bool, StoreError> {
+    timeout(LOOK, is_kept(reader, receipt))
+        .await
+        .unwrap_or(Err(StoreError::Unconfirmed("the commit could not be read back")))
 }
 
 /// Whether a connection of `reader` sees the transaction of this receipt.

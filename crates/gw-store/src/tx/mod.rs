@@ -58,7 +58,15 @@ impl Tx {
             let head = dialect::lock_epoch(&db).await?;
             Ok::<_, StoreError>((db, head))
         };
-        let (db, head) = turn.await.inspect_err(|error| store.note_refusal(error))?;
+        let (db, head) = turn.await.inspect_err(|error| {
+            store.note_refusal(error);
+            if matches!(error, StoreError::EpochMissing) {
+                tracing::error!(
+                    "`policy_epoch` has no row, so every change is answered 503: the likely cause is manual SQL; repair it with \
+                     `INSERT INTO policy_epoch (id, epoch) SELECT 1, max(epoch) FROM policy_history`"
+                );
+            }
+        })?;
         if head.0 >= MOST_EPOCHS {
             let error = StoreError::EpochExhausted(head.0);
             store.note_refusal(&error);

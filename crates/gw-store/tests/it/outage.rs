@@ -2,8 +2,10 @@
 //! not an outage.
 
 use crate::world::{World, config, did};
-use gw_store::{Actor, BootClock, Feed, FeedTiming, Location, Store, StoreError, record::NewUser};
-use gw_testkit::postgres;
+use gw_audit::{ChainId, ShardId, Stream};
+use gw_store::{Actor, AuditStore, BootClock, Feed, FeedTiming, Location, Store, StoreError, record::NewUser};
+use gw_testkit::{Last, postgres};
+use gw_types::Seconds;
 use gw_types::Secret;
 use gw_types::testing::ManualClock;
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
@@ -243,6 +245,124 @@ async fn rl1_a_commit_whose_answer_is_lost_is_not_acknowledged() {
         far.heals("after").await;
         // Entries are written before the commit is sent: if their response was already lost, nothing was committed.
         assert!(far.has("lost").await <= stands, "{way:?}");
+    }
+}
+
+/// The message of a commit; the text alone is also part of `READ COMMITTED`.
+const COMMIT: &str = "COMMIT\0";
+
+/// A migrated database: a store behind a relay, and a store with a direct connection.
+async fn one_connection() -> Option<(gw_testkit::Relay, Store, Store)> {
+    let database = postgres::database().unwrap_or_else(|cause| panic!("{cause}"))?;
+    let relay = gw_testkit::Relay::to(&format!("{}&sslmode=disable", database.url)).await;
+    let near = open(&database.url, 1).await;
+    near.migrate().await.unwrap();
+    let store = open(&relay.url(), 2).await;
+    Some((relay, store, near))
+}
+
+/// The connection of one commit falls silent, and the database answers everybody else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_silent_connection_holds_its_own_commit_only_and_not_for_long() {
+    for last in [Last::Delivered, Last::Lost] {
+        let Some((relay, store, near)) = one_connection().await else {
+            return;
+        };
+        add(&store, "before").await.unwrap();
+        relay.silence_at(COMMIT, last);
+        let answer = soon("the commit", add(&store, "silent")).await;
+        assert!(relay.is_silenced());
+        let stands = near.load().await.unwrap().user_by_external(&did("silent")).is_some();
+        assert_eq!(stands, last == Last::Delivered);
+        match last {
+            Last::Delivered => answer.expect("another connection has seen the commit"),
+            Last::Lost => {
+                assert!(matches!(answer, Err(StoreError::Unconfirmed(_))), "{answer:?}");
+                assert!(!store.takes_writes(), "readiness is told");
+            }
+        }
+        // The lock is released, not only its holder given up.
+        for (store, name) in [(&near, "near"), (&store, "after")] {
+            soon("the next mutation", add(store, name)).await.unwrap();
+        }
+        assert!(store.takes_writes());
+    }
+}
+
+/// The same for a statement: before the mutation holds the lock on the epoch row, and after.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_silent_connection_holds_its_own_statement_only_and_not_for_long() {
+    for (text, last) in [
+        ("READ COMMITTED", Last::Lost),
+        ("pg_backend_pid", Last::Delivered),
+        ("audit_outbox", Last::Delivered),
+        ("audit_outbox", Last::Lost),
+    ] {
+        let Some((relay, store, near)) = one_connection().await else {
+            return;
+        };
+        relay.silence_at(text, last);
+        let answer = soon("the mutation", add(&store, "silent")).await;
+        assert!(
+            answer.as_ref().is_err_and(StoreError::is_unavailable),
+            "{text} {last:?}: {answer:?}"
+        );
+        assert!(relay.is_silenced());
+        for (store, name) in [(&near, "near"), (&store, "after")] {
+            soon("the next mutation", add(store, name)).await.unwrap();
+        }
+        assert!(
+            near.load().await.unwrap().user_by_external(&did("silent")).is_none(),
+            "{text} {last:?}"
+        );
+    }
+}
+
+/// An instance stops in the middle of a mutation; the others get the lock within seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_frozen_instance_does_not_keep_its_lock() {
+    let Some((_relay, store, near)) = one_connection().await else {
+        return;
+    };
+    let frozen = store.begin(&Actor::system()).await.unwrap();
+    soon("a mutation of another instance", async {
+        while let Err(error) = add(&near, "other").await {
+            assert!(error.is_unavailable(), "{error:?}");
+        }
+    })
+    .await;
+    let answer = soon("the mutation that was frozen", frozen.commit()).await;
+    assert!(answer.as_ref().is_err_and(StoreError::is_unavailable), "{answer:?}");
+    soon("the next mutation", add(&store, "after")).await.unwrap();
+}
+
+/// The connection of one commit to the audit store falls silent: sealing goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_silent_connection_to_the_audit_store_does_not_stop_its_chain() {
+    for last in [Last::Delivered, Last::Lost] {
+        let Some(database) = postgres::database().unwrap_or_else(|cause| panic!("{cause}")) else {
+            return;
+        };
+        let relay = gw_testkit::Relay::to(&format!("{}&sslmode=disable", database.url)).await;
+        let location = Location::postgres(Secret::new(relay.url()));
+        let audit = AuditStore::open(config(&location, &Arc::new(ManualClock::default()), 3))
+            .await
+            .unwrap();
+        audit.migrate().await.unwrap();
+        let chain = ChainId {
+            stream: Stream::Access,
+            shard: ShardId(uuid::Uuid::from_u128(1)),
+        };
+        relay.silence_at(COMMIT, last);
+        let answer = soon("the claim", audit.claim(chain, "one", Seconds(15))).await;
+        assert!(relay.is_silenced());
+        match last {
+            Last::Delivered => drop(answer.expect("another connection has seen the commit")),
+            Last::Lost => assert!(matches!(answer, Err(StoreError::Unconfirmed(_))), "{answer:?}"),
+        }
+        soon("the next claim", audit.claim(chain, "one", Seconds(15)))
+            .await
+            .unwrap();
     }
 }
 

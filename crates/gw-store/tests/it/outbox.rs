@@ -32,6 +32,7 @@ on_both_engines! {
     rl10_a_malformed_row_that_waits_does_not_take_the_page,
     rl14_a_mutation_does_not_wait_long_for_a_lock,
     rl14_an_epoch_that_nobody_gave_refuses_changes_as_unavailable,
+    rl14_a_missing_epoch_refuses_changes_as_unavailable,
     rl10_a_malformed_number_of_a_journal_hides_no_other,
 }
 
@@ -493,6 +494,23 @@ async fn rl14_an_epoch_that_nobody_gave_refuses_changes_as_unavailable(world: &W
         .tamper(&[
             "UPDATE policy_epoch SET epoch = (SELECT max(epoch) FROM policy_history WHERE epoch < 9007199254740992)",
         ])
+        .await;
+    organization(world, "two").await;
+    assert!(world.store.takes_writes());
+}
+
+async fn rl14_a_missing_epoch_refuses_changes_as_unavailable(world: &World) {
+    organization(world, "one").await;
+    world.tamper(&["DELETE FROM policy_epoch"]).await;
+    let error = world
+        .store
+        .begin(&Actor::system())
+        .await
+        .expect_err("nothing can be changed");
+    assert!(error.is_unavailable() && !world.store.takes_writes(), "{error:?}");
+    // The repair statement from the log line.
+    world
+        .tamper(&["INSERT INTO policy_epoch (id, epoch) SELECT 1, max(epoch) FROM policy_history"])
         .await;
     organization(world, "two").await;
     assert!(world.store.takes_writes());

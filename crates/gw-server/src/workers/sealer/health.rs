@@ -2,6 +2,7 @@
 
 use gw_audit::Stream;
 use gw_store::StoreError;
+use gw_types::Timestamp;
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -31,6 +32,8 @@ pub(crate) enum StallReason {
     Unconfirmed,
     /// Records, rows or stored entries cannot be read or encoded.
     Unreadable,
+    /// The chain's worker waits for an answer that does not come.
+    Hanging,
 }
 
 impl StallReason {
@@ -44,6 +47,7 @@ impl StallReason {
             Self::HeldElsewhere => "held_elsewhere",
             Self::Unconfirmed => "unconfirmed",
             Self::Unreadable => "unreadable",
+            Self::Hanging => "hanging",
         }
     }
 
@@ -56,7 +60,8 @@ impl StallReason {
             | Self::Fenced
             | Self::HeldElsewhere
             | Self::Unconfirmed
-            | Self::Unreadable => OUT_OF_STEP,
+            | Self::Unreadable
+            | Self::Hanging => OUT_OF_STEP,
         }
     }
 
@@ -74,7 +79,8 @@ impl StallReason {
             Some(StoreError::Fenced) => Self::Fenced,
             Some(StoreError::ChainMoved { .. }) => Self::Foreign,
             Some(StoreError::NotKept(_)) => Self::Unconfirmed,
-            Some(StoreError::Database(_)) => Self::Unreachable,
+            // A commit that was not answered: the next step reads the chain's head from the store.
+            Some(StoreError::Database(_) | StoreError::Unconfirmed(_)) => Self::Unreachable,
             Some(_) | None => Self::Unreadable,
         }
     }
@@ -93,15 +99,47 @@ struct Stall {
     reported: bool,
 }
 
+/// What is seen of a chain from beside its worker, which may hang.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    /// When the worker last ended a step, successful or not.
+    stepped: Instant,
+    /// The oldest record that waits, and when it was first seen as the oldest.
+    oldest: Option<(Timestamp, Instant)>,
+    reported: bool,
+}
+
+impl Watched {
+    fn new() -> Self {
+        Self {
+            stepped: Instant::now(),
+            oldest: None,
+            reported: false,
+        }
+    }
+
+    /// Since when the oldest record waits while the worker ends no step; `None` if no record waits.
+    fn hanging_since(&self) -> Option<Instant> {
+        self.oldest.map(|(_, since)| since.max(self.stepped))
+    }
+
+    fn hangs(&self) -> bool {
+        self.hanging_since().is_some_and(|since| since.elapsed() >= OUT_OF_STEP)
+    }
+}
+
 /// The stalled chains, shared with the readiness check.
 #[derive(Debug, Default)]
-pub(crate) struct SealingHealth(Mutex<BTreeMap<Stream, Stall>>);
+pub(crate) struct SealingHealth {
+    stalls: Mutex<BTreeMap<Stream, Stall>>,
+    watched: Mutex<BTreeMap<Stream, Watched>>,
+}
 
 impl SealingHealth {
     /// Whether no chain has been out of step for too long.
     pub(crate) fn is_in_step(&self) -> bool {
         let overdue = |stall: &Stall| !stall.reason.is_tolerated() && stall.since.elapsed() >= OUT_OF_STEP;
-        !self.stalls().values().any(overdue)
+        !self.stalls().values().any(overdue) && !self.watched().values().any(Watched::hangs)
     }
 
     /// Whether the last attempts to reach the audit store succeeded.
@@ -115,8 +153,28 @@ impl SealingHealth {
         self.stalls().get(&stream).map(|stall| stall.reason)
     }
 
+    /// Notes the oldest record of a chain that waits to be sealed. Returns `true` once per stall, when the chain's worker
+    /// hangs: the same record has waited, and the worker has ended no step, for too long. Called from beside the workers.
+    pub(super) fn observe(&self, stream: Stream, oldest: Option<Timestamp>) -> bool {
+        let mut watched = self.watched();
+        let watched = watched.entry(stream).or_insert_with(Watched::new);
+        watched.oldest = oldest.map(|time| match watched.oldest {
+            Some((seen, since)) if seen == time => (seen, since),
+            _ => (time, Instant::now()),
+        });
+        let due = watched.hangs() && !watched.reported;
+        watched.reported = watched.hangs();
+        due
+    }
+
+    /// Notes that a chain's worker begins to run or has ended a step.
+    fn note_step(&self, stream: Stream) {
+        self.watched().entry(stream).or_insert_with(Watched::new).stepped = Instant::now();
+    }
+
     /// Notes a failed step. Returns `true` once per stall, when the stall must be reported.
     pub(super) fn note_failure(&self, stream: Stream, reason: StallReason) -> bool {
+        self.note_step(stream);
         let mut stalls = self.stalls();
         let stall = stalls.entry(stream).or_insert(Stall {
             reason,
@@ -134,12 +192,17 @@ impl SealingHealth {
 
     /// Notes a successful step. Returns the duration of the stall that ended, if it was reported.
     pub(super) fn note_success(&self, stream: Stream) -> Option<Duration> {
+        self.note_step(stream);
         let stall = self.stalls().remove(&stream)?;
         stall.reported.then(|| stall.since.elapsed())
     }
 
     fn stalls(&self) -> MutexGuard<'_, BTreeMap<Stream, Stall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stalls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watched(&self) -> MutexGuard<'_, BTreeMap<Stream, Watched>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,6 +227,29 @@ mod tests {
         assert!(!health.is_in_step() && health.is_store_reachable());
         assert!(health.note_success(Stream::Access).is_some());
         assert!(health.is_in_step());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rl4_a_worker_that_hangs_is_reported_once_and_ends_readiness() {
+        let health = SealingHealth::default();
+        let record = |seconds: i64| Some(Timestamp::from_micros(seconds * 1_000_000));
+        assert!(health.note_success(Stream::Security).is_none());
+        tokio::time::advance(OUT_OF_STEP).await;
+        assert!(!health.observe(Stream::Security, None) && health.is_in_step());
+        // The worker has ended no step for long, but had nothing to do.
+        assert!(!health.observe(Stream::Security, record(1)) && health.is_in_step());
+        tokio::time::advance(OUT_OF_STEP / 2).await;
+        assert!(
+            !health.observe(Stream::Security, record(2)),
+            "another record was sealed"
+        );
+        tokio::time::advance(OUT_OF_STEP / 2).await;
+        assert!(!health.observe(Stream::Security, record(2)) && health.is_in_step());
+        tokio::time::advance(OUT_OF_STEP / 2).await;
+        assert!(health.observe(Stream::Security, record(2)) && !health.is_in_step());
+        assert!(!health.observe(Stream::Security, record(2)), "reported once");
+        assert!(health.note_success(Stream::Security).is_none());
+        assert!(!health.observe(Stream::Security, record(2)) && health.is_in_step());
     }
 
     #[tokio::test(start_paused = true)]

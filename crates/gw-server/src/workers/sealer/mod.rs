@@ -1,7 +1,7 @@
 //! Seals records of the journal and of the outbox of mutations into the audit store (spec/70 rules 7, 13 and 15).
 //!
 //! `chain` writes and signs one chain in the store, `stream` feeds a stream of the journal into its chain, `outbox`
-//! feeds the entries of mutations into the administrative chain, `health` tracks stalled chains, `frontiers` holds the
+//! feeds the entries of mutations into the administrative chain, `health` tracks stalled and hanging chains, `frontiers` holds the
 //! trusted heads that a chain must continue before it is signed, and `worker` is the loop of one chain.
 //!
 //! Invariants: a record leaves the journal's backlog, or a row the outbox, only after a read confirmed that the store
@@ -32,6 +32,7 @@ use gw_audit::{CheckpointKey, SecurityKind, Stream};
 use gw_journal::Journal;
 use gw_store::{Store, audit::AuditStore};
 use gw_types::{Clock, Secret};
+use health::StallReason;
 use outbox::Outbox;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -44,12 +45,14 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use worker::{ChainWorker, Source, Tools};
+use worker::{ChainWorker, Source, Tools, report_stall};
 
 /// Wait after a panic.
 const RETRY: Duration = Duration::from_secs(1);
 /// Time between two measurements of the backlog.
 const MEASURE_INTERVAL: Duration = Duration::from_millis(500);
+/// Time between two looks at the oldest records.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// How long shutdown waits until the remaining records are sealed; unsealed records stay in the journal.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -97,7 +100,8 @@ async fn seal_until(sealing: Sealing, end: CancellationToken) -> anyhow::Result<
     let mut sealer = Sealer::new(sealing)?;
     let chains = join_all(sealer.chains.iter_mut().map(|chain| chain.run(&end)));
     let measured = end.run_until_cancelled(measure(&sealer.journal, &*sealer.clock));
-    tokio::join!(chains, measured);
+    let watched = end.run_until_cancelled(watch(&sealer.journal, &sealer.store, &sealer.health));
+    tokio::join!(chains, measured, watched);
     let rest = async {
         // Only records on disk are sealed, and the last ones may not be there yet.
         let journal = Arc::clone(&sealer.journal);
@@ -116,6 +120,8 @@ async fn seal_until(sealing: Sealing, end: CancellationToken) -> anyhow::Result<
 
 struct Sealer {
     journal: Arc<Journal>,
+    store: Store,
+    health: Arc<SealingHealth>,
     clock: Arc<dyn Clock>,
     chains: Vec<ChainWorker>,
 }
@@ -126,6 +132,7 @@ impl Sealer {
         let key = CheckpointKey::from_seed(&key.to_bytes());
         let signer = Arc::new(Signer::new(key, sealing.cluster, sealing.interval));
         let trust = Arc::clone(&sealing.trust);
+        let (store, health) = (sealing.store.clone(), Arc::clone(&sealing.health));
         let tools = Tools {
             audit: sealing.audit,
             journal: Arc::clone(&sealing.journal),
@@ -155,6 +162,8 @@ impl Sealer {
         Ok(Self {
             chains: chains.collect(),
             journal,
+            store,
+            health,
             clock,
         })
     }
@@ -171,6 +180,25 @@ async fn measure(journal: &Journal, clock: &dyn Clock) {
         metrics::gauge!("ledger_gateway_audit_buffer_depth").set(gauge_value(backlog.records));
         metrics::gauge!("ledger_gateway_audit_buffer_bytes").set(gauge_value(backlog.bytes));
         sleep(MEASURE_INTERVAL).await;
+    }
+}
+
+/// Watches from beside the workers whether the oldest record of each chain gets sealed: a worker that hangs cannot tell.
+async fn watch(journal: &Journal, store: &Store, health: &SealingHealth) {
+    loop {
+        let backlog = journal.backlog();
+        let journaled = backlog.streams.iter().map(|waiting| (waiting.stream, waiting.oldest));
+        // While the policy database does not answer, its rows are no fault of the audit store.
+        let row = match timeout(WATCH_INTERVAL, store.outbox(i64::MIN, 1)).await {
+            Ok(Ok(rows)) => rows.first().map(|row| row.created_at),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        for (stream, oldest) in journaled.chain([(Stream::Admin, row)]) {
+            if health.observe(stream, oldest) {
+                report_stall(journal, stream, StallReason::Hanging);
+            }
+        }
+        sleep(WATCH_INTERVAL).await;
     }
 }
 

@@ -135,14 +135,7 @@ impl ChainWorker {
         tracing::warn!(%stream, reason = reason.as_str(), error = format!("{error:#}"), "records could not be sealed; \
              the sealer retries");
         if self.tools.health.note_failure(stream, reason) {
-            tracing::error!(
-                %stream,
-                reason = reason.as_str(),
-                "records have been waiting to be sealed for too long: check the audit store and run \
-                 `ledger-gateway audit verify`. The journal keeps the records"
-            );
-            let reason = format!("{stream}:{}", reason.as_str());
-            record(&self.tools.journal, SecurityKind::SealingStalled, reason, None);
+            report_stall(&self.tools.journal, stream, reason);
         }
     }
 
@@ -154,6 +147,18 @@ impl ChainWorker {
             outbox.poll_at_once();
         }
     }
+}
+
+/// Reports a chain that has not been sealed for too long.
+pub(super) fn report_stall(journal: &Journal, stream: Stream, reason: StallReason) {
+    tracing::error!(
+        %stream,
+        reason = reason.as_str(),
+        "records have been waiting to be sealed for too long: check the audit store and run \
+         `ledger-gateway audit verify`. The journal keeps the records"
+    );
+    let reason = format!("{stream}:{}", reason.as_str());
+    record(journal, SecurityKind::SealingStalled, reason, None);
 }
 
 fn chain(source: &mut Source) -> &mut SealedChain {
