@@ -91,6 +91,7 @@ impl ChainEdge {
             time: None,
             stored,
             expected,
+            place: None,
         };
         if seq != expected_seq {
             let kind = if seq > expected_seq {
@@ -217,6 +218,7 @@ impl SigningGuard {
                     time: None,
                     stored: Some(computed),
                     expected: Some(root),
+                    place: None,
                 });
             }
             self.floor = None;
@@ -236,6 +238,7 @@ impl SigningGuard {
                 time: None,
                 stored: None,
                 expected: Some(root),
+                place: None,
             }),
             Some(_) | None => Ok(Checkpoint::new(origin, self.edge.size(), self.edge.frontier.root()).in_era(self.era)),
         }
@@ -482,6 +485,7 @@ impl TrustedHeads {
                 time: None,
                 stored,
                 expected,
+                place: None,
             };
             if size < head.size {
                 if will_restore(chain) < head.size {

@@ -2,6 +2,7 @@
 //! database. It lists the findings of start-up, of the worker and of `audit verify`, both with the trusted heads of an
 //! instance and on another machine with notes that were kept there.
 
+mod blinded;
 mod findings;
 mod workers;
 
