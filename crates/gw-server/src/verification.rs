@@ -187,6 +187,18 @@ pub(crate) async fn verify_all(
     pass: &Pass<'_>,
     verified: &BTreeMap<ChainId, Verified>,
     is_wanted: impl Fn(ChainId) -> bool,
+    on_report: impl FnMut(ChainReport),
+) -> anyhow::Result<()> {
+    // On the heap: the state of all its reads is too large for the stack of a thread.
+    Box::pin(verify_store(audit, known, pass, verified, is_wanted, on_report)).await
+}
+
+async fn verify_store(
+    audit: &AuditStore,
+    known: &Known,
+    pass: &Pass<'_>,
+    verified: &BTreeMap<ChainId, Verified>,
+    is_wanted: impl Fn(ChainId) -> bool,
     mut on_report: impl FnMut(ChainReport),
 ) -> anyhow::Result<()> {
     let reads = Reads::new(audit).await.context("the audit store cannot be read")?;
@@ -269,8 +281,10 @@ pub(crate) async fn verify_all(
             // A chain that was re-anchored since the earlier pass is verified from its beginning.
             let earlier = verified.get(&state.chain);
             let earlier = earlier.filter(|earlier| earlier.report.discontinuities.len() == notes.len());
-            let report = verify_chain(&reads, audit, state, known, pass, &mutations, &notes, earlier).await;
-            let mut report = report.with_context(|| format!("chain {} cannot be read", state.chain))?;
+            let verification = verify_chain(&reads, audit, state, known, pass, &mutations, &notes, earlier);
+            let mut report = Box::pin(verification)
+                .await
+                .with_context(|| format!("chain {} cannot be read", state.chain))?;
             if !state.chain.can_be() {
                 report.report.add(Finding::of(FindingKind::Fork, None));
                 report.verified = None;

@@ -44,7 +44,8 @@ impl<'a> Reads<'a> {
         if self.lock().contains(table) {
             return Ok(Err(read_failed(table, None)));
         }
-        let error = match read.await {
+        // On the heap: a pass has many reads, and each has a large state.
+        let error = match Box::pin(read).await {
             Ok(value) => return Ok(Ok(value)),
             Err(error) => error,
         };
