@@ -6,6 +6,11 @@
 //! Invariant: [`SigningGuard::checkpoint`] returns a checkpoint only of a tree whose leaves continue the last trusted
 //! head, entry by entry.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a finding ends the signing of a chain, so its size costs nothing in the usual case"
+)]
+
 use crate::chain::Head;
 use crate::checkpoint::{Checkpoint, CheckpointKey, CheckpointPublicKey};
 use crate::discontinuity::Discontinuity;

@@ -171,13 +171,16 @@ pub(crate) fn adopt(
     changed
 }
 
+/// What makes a finding of a chain a different one.
+type FindingKey = (ChainId, FindingKind, Option<u64>, Option<TableRow>);
+
 /// Reports each tamper finding once: in the log, the metrics, the journal and to AUDIT_TAMPER_WEBHOOK_URL.
 #[derive(Debug)]
 pub(crate) struct TamperAlarm {
     journal: Arc<Journal>,
     clock: Arc<dyn Clock>,
     webhook: Option<Webhook>,
-    raised: Mutex<HashSet<(ChainId, FindingKind, Option<u64>, Option<TableRow>)>>,
+    raised: Mutex<HashSet<FindingKey>>,
     is_raised: AtomicBool,
     /// Whether the last verification read everything. True before the first one.
     is_verified: AtomicBool,
