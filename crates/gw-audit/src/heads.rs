@@ -6,6 +6,11 @@
 //! Invariant: [`SigningGuard::checkpoint`] returns a checkpoint only of a tree whose leaves continue the last trusted
 //! head, entry by entry.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a finding ends the signing of a chain, so its size costs nothing in the usual case"
+)]
+
 use crate::chain::Head;
 use crate::checkpoint::{Checkpoint, CheckpointKey, CheckpointPublicKey};
 use crate::discontinuity::Discontinuity;
@@ -91,6 +96,7 @@ impl ChainEdge {
             time: None,
             stored,
             expected,
+            place: None,
         };
         if seq != expected_seq {
             let kind = if seq > expected_seq {
@@ -217,6 +223,7 @@ impl SigningGuard {
                     time: None,
                     stored: Some(computed),
                     expected: Some(root),
+                    place: None,
                 });
             }
             self.floor = None;
@@ -236,6 +243,7 @@ impl SigningGuard {
                 time: None,
                 stored: None,
                 expected: Some(root),
+                place: None,
             }),
             Some(_) | None => Ok(Checkpoint::new(origin, self.edge.size(), self.edge.frontier.root()).in_era(self.era)),
         }
@@ -482,6 +490,7 @@ impl TrustedHeads {
                 time: None,
                 stored,
                 expected,
+                place: None,
             };
             if size < head.size {
                 if will_restore(chain) < head.size {

@@ -8,7 +8,7 @@ use gw_audit::{
     ChainEdge, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Discontinuity, SecurityEvent, SecurityKind,
     Stream, TrustedHead, TrustedHeads,
     tree::Frontier,
-    verify::{Finding, FindingKind},
+    verify::{Finding, FindingKind, TableRow},
 };
 use gw_journal::Journal;
 use gw_types::{B256, Clock};
@@ -171,14 +171,19 @@ pub(crate) fn adopt(
     changed
 }
 
+/// What makes a finding of a chain a different one.
+type FindingKey = (ChainId, FindingKind, Option<u64>, Option<TableRow>);
+
 /// Reports each tamper finding once: in the log, the metrics, the journal and to AUDIT_TAMPER_WEBHOOK_URL.
 #[derive(Debug)]
 pub(crate) struct TamperAlarm {
     journal: Arc<Journal>,
     clock: Arc<dyn Clock>,
     webhook: Option<Webhook>,
-    raised: Mutex<HashSet<(ChainId, FindingKind, Option<u64>)>>,
+    raised: Mutex<HashSet<FindingKey>>,
     is_raised: AtomicBool,
+    /// Whether the last verification read everything. True before the first one.
+    is_verified: AtomicBool,
 }
 
 /// Most findings that are reported. A history that was rewritten as a whole has more, and further reports would not
@@ -193,7 +198,18 @@ impl TamperAlarm {
             webhook,
             raised: Mutex::default(),
             is_raised: AtomicBool::new(false),
+            is_verified: AtomicBool::new(true),
         }
+    }
+
+    /// Whether the last verification read everything.
+    pub(crate) fn is_verified(&self) -> bool {
+        self.is_verified.load(Ordering::Relaxed)
+    }
+
+    /// Records whether a verification read everything, and returns whether the one before did.
+    pub(crate) fn set_verified(&self, verified: bool) -> bool {
+        self.is_verified.swap(verified, Ordering::Relaxed)
     }
 
     /// Whether any finding was raised since the process started.
@@ -238,7 +254,7 @@ impl TamperAlarm {
         self.is_raised.store(true, Ordering::Relaxed);
         {
             let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
-            if raised.len() >= MAX_FINDINGS || !raised.insert((chain, finding.kind, finding.seq)) {
+            if raised.len() >= MAX_FINDINGS || !raised.insert((chain, finding.kind, finding.seq, finding.place)) {
                 return;
             }
         }
@@ -257,14 +273,27 @@ impl TamperAlarm {
                  audit salvage` if it is damaged; if it is gone for good, run `ledger-gateway audit re-anchor`, which \
                  records the loss"
             }
+            _ if finding.is_unverified() => {
+                "a part of the audit log cannot be verified: check whether the table and its columns exist, whether a session has \
+                 locked it, and the privileges of the role; run `ledger-gateway audit verify`"
+            }
             _ => {
                 "the audit log was tampered with: run `ledger-gateway audit verify`, and leave the database and the \
                  journal directory unchanged"
             }
         };
-        tracing::error!(%chain, reason, entry = finding.seq, "{advice}");
+        let (table, row) = (
+            finding.place.map(|place| place.table),
+            finding.place.and_then(|place| place.id),
+        );
+        tracing::error!(%chain, reason, entry = finding.seq, table, row, "{advice}");
         let mut event = SecurityEvent::new(SecurityKind::TamperDetected);
-        event.reason = Some(format!("{reason} {chain}").into());
+        let place = match (table, row) {
+            (Some(table), Some(row)) => format!(" {table}:{row}"),
+            (Some(table), None) => format!(" {table}"),
+            (None, _) => String::new(),
+        };
+        event.reason = Some(format!("{reason} {chain}{place}").into());
         event.count = finding.seq;
         if let Err(error) = self.journal.append(event) {
             tracing::error!(%chain, reason, %error, "the tamper finding could not be recorded in the journal");
@@ -275,6 +304,8 @@ impl TamperAlarm {
                 "chain": chain.to_string(),
                 "reason": reason,
                 "row_id": finding.seq,
+                "table": table,
+                "table_row_id": row,
                 "row_time": finding.time.map(gw_types::Timestamp::to_rfc3339),
                 "stored_hash": finding.stored,
                 "expected_hash": finding.expected,

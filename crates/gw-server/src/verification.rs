@@ -5,22 +5,24 @@
 
 mod anchors;
 mod numbers;
+mod reads;
 #[cfg(test)]
 mod tests;
 
 use anchors::AdminSpan;
 pub(crate) use numbers::{Numbers, SILENCE, compare_numbers};
+use reads::{Reads, read_failed};
 
 use crate::workers::ADMIN_CHAIN;
 use anyhow::Context as _;
 use gw_audit::{
     Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Discontinuity, Erasures, Hash, ShardId, Stream,
     TrustedHeads,
-    verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys},
+    verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys, is_plausible_issued},
 };
 use gw_store::{
     StoreError,
-    audit::{AuditStore, ChainState, SignedNote},
+    audit::{AuditStore, ChainState, SignedNote, SignedNotes},
 };
 use gw_types::{Seconds, Timestamp};
 use std::{
@@ -29,6 +31,13 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
+/// Most rows of one kind that are reported one by one.
+const MAX_LISTED: usize = 16;
+/// Most chains without an entry that are verified although no trusted head or note names them. Whoever can write the
+/// database can insert any number of them.
+const MAX_UNKNOWN_EMPTY: usize = 64;
+/// Most chains with entries that are verified although no trusted head or note names them.
+const MAX_UNKNOWN: usize = 4096;
 /// Rows per query.
 const PAGE: u64 = 2000;
 /// A writer without a claim for this long is gone: the records that it issued numbers for and did not seal are lost.
@@ -178,47 +187,92 @@ pub(crate) async fn verify_all(
     pass: &Pass<'_>,
     verified: &BTreeMap<ChainId, Verified>,
     is_wanted: impl Fn(ChainId) -> bool,
+    on_report: impl FnMut(ChainReport),
+) -> anyhow::Result<()> {
+    // On the heap: the state of all its reads is too large for the stack of a thread.
+    Box::pin(verify_store(audit, known, pass, verified, is_wanted, on_report)).await
+}
+
+async fn verify_store(
+    audit: &AuditStore,
+    known: &Known,
+    pass: &Pass<'_>,
+    verified: &BTreeMap<ChainId, Verified>,
+    is_wanted: impl Fn(ChainId) -> bool,
     mut on_report: impl FnMut(ChainReport),
 ) -> anyhow::Result<()> {
-    let states = audit
-        .chain_states()
-        .await
-        .context("the chains of the audit store cannot be read")?;
-    let stored = audit
-        .discontinuities()
-        .await
-        .context("the re-anchorings in the audit store cannot be read")?;
-    let erasures = read_erasures(audit, known, pass.cluster)
-        .await
-        .context("the records of erasure cannot be read")?;
-    let foreign = audit
-        .foreign_entries()
-        .await
-        .context("the security events in the audit store cannot be read")?;
+    let reads = Reads::new(audit).await.context("the audit store cannot be read")?;
+    let mut expected = known.chains(pass.cluster);
+    // Findings about the store as a whole are reported with the first chain.
+    let mut store_findings = reads.findings();
+    let states = match reads.read("chains", audit.chain_states()).await? {
+        Ok(states) => states,
+        // Without this table, no row of another table has a chain.
+        Err(finding) => {
+            let mut report = empty_report(ADMIN_CHAIN, known, pass);
+            store_findings.retain(|other| *other != finding);
+            store_findings.push(finding);
+            store_findings
+                .into_iter()
+                .for_each(|finding| report.report.add(finding));
+            on_report(report);
+            return Ok(());
+        }
+    };
+    let stored = match reads.read("discontinuities", audit.discontinuities()).await? {
+        Ok(stored) => stored,
+        Err(finding) => {
+            store_findings.push(finding);
+            Vec::new()
+        }
+    };
+    match reads.read("discontinuities", audit.malformed_discontinuities()).await? {
+        Ok(rows) => store_findings.extend(
+            rows.into_iter()
+                .take(MAX_LISTED)
+                .map(|id| read_failed("discontinuities", Some(id))),
+        ),
+        Err(finding) => store_findings.push(finding),
+    }
+    let erasures = read_erasures(&reads, audit, known, pass.cluster, &mut store_findings).await?;
+    let foreign = reads.read("entries", audit.foreign_entries()).await?;
+    let foreign = foreign.unwrap_or_else(|finding| {
+        store_findings.push(finding);
+        Vec::new()
+    });
+    let admin_span = reads
+        .read("anchors", admin_span(audit, &states, known, pass.cluster))
+        .await?;
     let mutations = Mutations {
-        admin_span: admin_span(audit, &states, known, pass.cluster).await?,
+        admin_span: admin_span.unwrap_or_else(|finding| {
+            store_findings.push(finding);
+            None
+        }),
         erasures,
         foreign,
     };
-    let mut expected = known.chains(pass.cluster);
     let mut lost_numbers = known.numbers.gone.clone();
-    // Findings about the store as a whole are reported with the first chain.
-    let mut store_findings = Vec::new();
-    if !audit
-        .exhausted_ids()
-        .await
-        .context("the ids of the audit store cannot be read")?
-        .is_empty()
-    {
-        store_findings.push(FindingKind::IdsExhausted);
+    match reads.read("sequences", audit.exhausted_ids()).await? {
+        Ok(tables) if tables.is_empty() => {}
+        Ok(_) => store_findings.push(Finding::of(FindingKind::IdsExhausted, None)),
+        Err(finding) => store_findings.push(finding),
     }
-    let foreign_objects = audit
-        .foreign_objects()
-        .await
-        .context("the schema of the audit store cannot be read")?;
-    if known.is_policy_changed || !foreign_objects.is_empty() {
-        store_findings.push(FindingKind::SchemaChanged);
+    match reads.read("schema", audit.foreign_objects()).await? {
+        Ok(objects) if objects.is_empty() && !known.is_policy_changed => {}
+        Ok(_) => store_findings.push(Finding::of(FindingKind::SchemaChanged, None)),
+        Err(finding) => store_findings.push(finding),
     }
+    let (states, skipped) = in_order(states, &expected);
+    if skipped > 0 {
+        tracing::error!(
+            skipped,
+            "the audit database has more chains than this deployment can have made: the likely cause is manual SQL; they are \
+             not verified; remove the rows of `chains` that no instance wrote"
+        );
+        store_findings.push(Finding::at(FindingKind::Fork, "chains", None));
+    }
+    let mut seen = BTreeSet::new();
+    store_findings.retain(|finding| seen.insert((finding.kind, finding.place)));
     for state in &states {
         expected.remove(&state.chain);
         lost_numbers.remove(&state.chain);
@@ -227,43 +281,47 @@ pub(crate) async fn verify_all(
             // A chain that was re-anchored since the earlier pass is verified from its beginning.
             let earlier = verified.get(&state.chain);
             let earlier = earlier.filter(|earlier| earlier.report.discontinuities.len() == notes.len());
-            let report = verify_chain(audit, state, known, pass, &mutations, &notes, earlier).await;
-            let mut report = report.with_context(|| format!("chain {} cannot be read", state.chain))?;
+            let verification = verify_chain(&reads, audit, state, known, pass, &mutations, &notes, earlier);
+            let mut report = Box::pin(verification)
+                .await
+                .with_context(|| format!("chain {} cannot be read", state.chain))?;
             if !state.chain.can_be() {
                 report.report.add(Finding::of(FindingKind::Fork, None));
                 report.verified = None;
             }
-            for kind in store_findings.drain(..) {
-                report.report.add(Finding::of(kind, None));
+            for finding in store_findings.drain(..) {
+                report.report.add(finding);
                 report.verified = None;
             }
             on_report(report);
         }
     }
-    for shard in audit
-        .malformed_chains()
-        .await
-        .context("the chains of the audit store cannot be read")?
-    {
+    let malformed = reads.read("chains", audit.malformed_chains()).await?;
+    let malformed = malformed.unwrap_or_else(|finding| {
+        store_findings.push(finding);
+        Vec::new()
+    });
+    for row in malformed.into_iter().take(MAX_LISTED) {
         // The malformed row does not identify its stream.
-        let chain = expected.iter().copied().find(|chain| chain.shard == shard);
-        let chain = chain.unwrap_or(ChainId {
-            stream: Stream::Security,
-            shard,
+        let chain = expected.iter().copied().find(|chain| Some(chain.shard) == row.shard);
+        let chain = chain.unwrap_or(match row.shard {
+            Some(shard) => ChainId {
+                stream: Stream::Security,
+                shard,
+            },
+            None => ADMIN_CHAIN,
         });
-        let trust = TrustedKeys {
-            cluster: pass.cluster,
-            keys: &known.keys,
-        };
-        let mut report = ChainVerifier::new(chain, trust, []).finish(None);
-        report.add(Finding::of(FindingKind::RowReadFailed, None));
-        on_report(ChainReport {
-            chain,
-            report,
-            seed: Hash::ZERO,
-            newest_note: None,
-            verified: None,
-        });
+        let mut report = empty_report(chain, known, pass);
+        report.report.add(read_failed("chains", Some(row.id)));
+        on_report(report);
+    }
+    // No chain was there to report them with.
+    if !store_findings.is_empty() {
+        let mut report = empty_report(ADMIN_CHAIN, known, pass);
+        store_findings
+            .into_iter()
+            .for_each(|finding| report.report.add(finding));
+        on_report(report);
     }
     expected.extend(lost_numbers.keys());
     for chain in expected.into_iter().filter(|chain| is_wanted(*chain)) {
@@ -300,6 +358,48 @@ pub(crate) async fn verify_all(
     Ok(())
 }
 
+/// The report of a chain of which nothing was read.
+fn empty_report(chain: ChainId, known: &Known, pass: &Pass<'_>) -> ChainReport {
+    let trust = TrustedKeys {
+        cluster: pass.cluster,
+        keys: &known.keys,
+    };
+    ChainReport {
+        chain,
+        report: ChainVerifier::new(chain, trust, []).finish(None),
+        seed: Hash::ZERO,
+        newest_note: None,
+        verified: None,
+    }
+}
+
+/// Puts the chains that must be there first, so that inserted chains do not delay the findings about them, and leaves
+/// out surplus other chains. Returns the chains and the number of those left out.
+fn in_order(mut states: Vec<ChainState>, expected: &BTreeSet<ChainId>) -> (Vec<ChainState>, usize) {
+    let is_known = |state: &ChainState| expected.contains(&state.chain) || state.chain == ADMIN_CHAIN;
+    states.sort_by_key(|state| (!is_known(state), state.head.is_none()));
+    let (mut empty, mut others, all) = (0, 0, states.len());
+    states.retain(|state| {
+        if is_known(state) {
+            return true;
+        }
+        let (count, limit) = if state.head.is_none() {
+            (&mut empty, MAX_UNKNOWN_EMPTY)
+        } else {
+            (&mut others, MAX_UNKNOWN)
+        };
+        *count += 1;
+        *count <= limit
+    });
+    let skipped = all - states.len();
+    (states, skipped)
+}
+
+/// Returns the value of a read; keeps the finding of a failed one.
+fn value<T>(findings: &mut Vec<Finding>, read: Result<T, Finding>) -> Option<T> {
+    read.map_err(|finding| findings.push(finding)).ok()
+}
+
 /// The re-anchorings of a chain from the store and from the file of trusted heads, ordered by era.
 fn discontinuities(known: &Known, stored: &[(ChainId, String)], chain: ChainId) -> Vec<String> {
     let stored = stored
@@ -312,7 +412,12 @@ fn discontinuities(known: &Known, stored: &[(ChainId, String)], chain: ChainId) 
     notes
 }
 
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the facts that a chain is compared with; each has one caller"
+)]
 async fn verify_chain(
+    reads: &Reads<'_>,
     audit: &AuditStore,
     state: &ChainState,
     known: &Known,
@@ -322,9 +427,17 @@ async fn verify_chain(
     verified: Option<&Verified>,
 ) -> anyhow::Result<ChainReport> {
     let chain = state.chain;
-    let notes = audit
-        .checkpoints_after(chain, verified.map_or(0, |verified| verified.last_note))
-        .await?;
+    // Reads that failed, and rows that cannot be read.
+    let mut unread = Vec::new();
+    let after = verified.map_or(0, |verified| verified.last_note);
+    let notes = reads.read("checkpoints", audit.checkpoints_after(chain, after)).await?;
+    let SignedNotes { notes, malformed } = value(&mut unread, notes).unwrap_or_default();
+    unread.extend(
+        malformed
+            .into_iter()
+            .take(MAX_LISTED)
+            .map(|id| read_failed("checkpoints", Some(id))),
+    );
     let mut last_note = notes
         .last()
         .map_or(verified.map_or(0, |verified| verified.last_note), |note| note.id);
@@ -348,10 +461,10 @@ async fn verify_chain(
     };
     // The entries of the earlier pass are not read again, but their last hash must be unchanged.
     let last_hashes = match resumed {
-        Some((_, head)) => audit
-            .computed_hash(chain, head.size.saturating_sub(1))
-            .await?
-            .map(|hash| (hash, head.hash)),
+        Some((_, head)) => {
+            let last = audit.computed_hash(chain, head.size.saturating_sub(1));
+            value(&mut unread, reads.read("entries", last).await?).map(|hash| hash.map(|hash| (hash, head.hash)))
+        }
         None => None,
     };
     let anchors = known.anchors(chain, pass.cluster);
@@ -364,55 +477,61 @@ async fn verify_chain(
     }
     let anchor = match resumed {
         Some(_) => None,
-        None => audit.anchor(chain).await?,
+        None => value(&mut unread, reads.read("anchors", audit.anchor(chain)).await?).flatten(),
     };
     notes
         .iter()
         .filter(|note| !note.columns_agree)
         .for_each(|note| verifier.report(note_column_mismatch(note)));
     if resumed.is_none() {
-        anchors::compare(audit, chain, known, pass, mutations.admin_span)
-            .await?
+        let compared = anchors::compare(audit, chain, known, pass, mutations.admin_span);
+        value(&mut unread, reads.read("anchors", compared).await?)
+            .unwrap_or_default()
             .into_iter()
             .for_each(|finding| verifier.report(finding));
     }
     if let Some(stored) = anchor
         && let Ok(anchor) = Anchor::open(&stored.bytes, &stored.note, chain, pass.cluster, &known.keys)
     {
-        skip_pruned(audit, &mut verifier, &anchor).await?;
+        let skipped = skip_pruned(audit, &mut verifier, &anchor);
+        value(&mut unread, reads.read("hash_tiles", skipped).await?);
     }
     let mut next = verifier.frontier().size();
     while next < pass.since {
-        let hashes = audit.stored_hashes(chain, next, PAGE.min(pass.since - next)).await?;
-        let Some((last, _)) = hashes.last() else { break };
-        next = last.saturating_add(1);
+        let hashes = audit.stored_hashes(chain, next, PAGE.min(pass.since - next));
+        let hashes = value(&mut unread, reads.read("entries", hashes).await?).unwrap_or_default();
+        let Some(behind) = hashes.last().and_then(|(last, _)| last.checked_add(1)) else {
+            break;
+        };
+        next = behind;
         hashes
             .into_iter()
             .filter(|(seq, _)| *seq < pass.since)
             .for_each(|(seq, hash)| verifier.pruned(seq, hash));
     }
-    let rows = read_rows(audit, &mut verifier, chain, next, pass, &mutations.erasures).await;
-    let (stored, unreadable) = match rows {
-        Ok(stored) => (stored, None),
-        // An unreadable row is a finding. A database that does not answer is an error.
-        Err(StoreError::Row { .. }) => (
-            None,
-            Some(Finding::of(
-                FindingKind::RowReadFailed,
-                Some(verifier.frontier().size()),
-            )),
-        ),
-        Err(other) => return Err(other.into()),
-    };
-    let later = audit.checkpoints_after(chain, last_note).await?;
+    let rows = read_rows(audit, &mut verifier, chain, next, pass, &mutations.erasures);
+    let rows = reads.read("entries", rows).await?.map_err(|finding| Finding {
+        seq: Some(verifier.frontier().size()),
+        ..finding
+    });
+    let stored = value(&mut unread, rows).flatten();
+    let strays = audit.stray_entries(chain, MAX_LISTED as u64);
+    let strays = value(&mut unread, reads.read("entries", strays).await?).unwrap_or_default();
+    let later = reads
+        .read("checkpoints", audit.checkpoints_after(chain, last_note))
+        .await?;
+    let later = value(&mut unread, later).unwrap_or_default().notes;
     verifier.signed_meanwhile(later.iter().map(|note| note.note.as_str()));
     later
         .iter()
         .filter(|note| !note.columns_agree)
         .for_each(|note| verifier.report(note_column_mismatch(note)));
     let mut report = verifier.finish(stored.or(state.head));
-    unreadable.into_iter().for_each(|finding| report.add(finding));
-    if let Some((_, head)) = resumed {
+    unread.into_iter().for_each(|finding| report.add(finding));
+    for id in strays {
+        report.add(Finding::at(FindingKind::HashMismatch, "entries", Some(id)));
+    }
+    if let Some(((_, head), last_hashes)) = resumed.zip(last_hashes) {
         let last = head.size.checked_sub(1);
         match last_hashes {
             None => report.add(Finding::of(FindingKind::ChainTruncated, last)),
@@ -425,7 +544,9 @@ async fn verify_chain(
         }
     }
     let is_silent = state.leased_until.plus(SILENT_AFTER) < pass.now;
-    let issued_by_silent_writer = state.issued.filter(|_| is_silent);
+    let sealed = state.head.map_or(0, |head| head.size);
+    let is_plausible = state.issued.is_none_or(|issued| is_plausible_issued(issued, sealed));
+    let issued_by_silent_writer = state.issued.filter(|_| is_silent && is_plausible);
     let issued_by_gone_writer = known.numbers.gone.get(&chain).copied();
     if let Some(issued) = issued_by_silent_writer
         .map(|last| last.saturating_add(1))
@@ -433,9 +554,8 @@ async fn verify_chain(
     {
         report.add_lost(issued);
     }
-    let sealed = state.head.map_or(0, |head| head.size);
     let issued = state.issued.map_or(0, |last| last.saturating_add(1));
-    if issued < sealed || known.numbers.beyond.contains(&chain) {
+    if issued < sealed || !is_plausible || known.numbers.beyond.contains(&chain) {
         report.add(Finding::of(FindingKind::ColumnMismatch, sealed.checked_sub(1)));
     }
     let interval = i64::try_from(pass.interval.as_micros()).unwrap_or(i64::MAX);
@@ -447,12 +567,18 @@ async fn verify_chain(
     let is_ahead = report
         .oldest_unsigned
         .is_some_and(|oldest| oldest > pass.now.plus(MAX_CLOCK_AHEAD));
-    let is_gone = chain.stream != Stream::Admin
-        && !is_own
-        && (is_unclaimed || is_ahead || is_abandoned(audit, &report, chain, pass, known, interval).await?);
+    let is_gone = if chain.stream == Stream::Admin || is_own {
+        false
+    } else if is_unclaimed || is_ahead {
+        true
+    } else {
+        let abandoned = is_abandoned(audit, &report, chain, pass, known, interval);
+        reads.read("checkpoints", abandoned).await?.unwrap_or(false)
+    };
     // A signed note that waits for the database is not missing; its writer reports the problem with the database. The
     // instance with the journal signs its own chains while it runs, and detects missing notes by its trusted heads.
-    if is_gone || !(is_own || audit.is_note_waiting(chain).await?) {
+    let waiting = reads.read("checkpoints", audit.is_note_waiting(chain));
+    if is_gone || !(is_own || waiting.await?.unwrap_or(false)) {
         let now = if is_ahead {
             Timestamp::from_micros(i64::MAX)
         } else {
@@ -562,7 +688,7 @@ async fn skip_pruned(audit: &AuditStore, verifier: &mut ChainVerifier<'_>, ancho
             .await
         {
             // Not reported here: `anchored` below finds that the anchor's tree differs from the remaining hashes.
-            Err(StoreError::Row { .. }) => Vec::new(),
+            Err(error) if error.is_about_row() => Vec::new(),
             result => result?,
         };
         if leaves.is_empty() {
@@ -610,11 +736,19 @@ async fn admin_span(
 }
 
 /// The intended erasures: from records in the administrative chains, and from the anchors of pruned chains.
-async fn read_erasures(audit: &AuditStore, known: &Known, cluster: &str) -> Result<Erasures, StoreError> {
-    let records = audit.erasure_records().await?;
+async fn read_erasures(
+    reads: &Reads<'_>,
+    audit: &AuditStore,
+    known: &Known,
+    cluster: &str,
+    findings: &mut Vec<Finding>,
+) -> Result<Erasures, StoreError> {
+    let records = value(findings, reads.read("entries", audit.erasure_records()).await?).unwrap_or_default();
     let mut erasures = gw_audit::erasures(&records);
-    for (chain, _) in audit.chains().await? {
-        if let Some(stored) = audit.anchor(chain).await?
+    let anchored = value(findings, reads.read("anchors", audit.anchored_chains()).await?).unwrap_or_default();
+    for chain in anchored {
+        let stored = value(findings, reads.read("anchors", audit.anchor(chain)).await?).flatten();
+        if let Some(stored) = stored
             && let Ok(anchor) = Anchor::open(&stored.bytes, &stored.note, chain, cluster, &known.keys)
         {
             erasures.extend(&anchor.erasures);
@@ -632,13 +766,19 @@ async fn read_rows(
     pass: &Pass<'_>,
     erasures: &Erasures,
 ) -> Result<Option<gw_audit::Head>, StoreError> {
-    let mut caught_up = false;
     // Entries and the head change in one transaction. So rows that are sealed during the pass are read too, and a head
-    // beyond the last entry means that the chain was truncated.
+    // beyond the last entry means that the chain was truncated. Rows at or beyond the head are no entries of the chain
+    // (`AuditStore::stray_entries`).
     loop {
+        let stored = audit.head(chain).await?;
+        let end = stored.map_or(0, |head| head.size);
+        if end <= next {
+            return Ok(stored);
+        }
         let started = Instant::now();
-        let rows = audit.rows(chain, next, PAGE).await?;
-        for row in &rows {
+        let rows = audit.rows(chain, next, PAGE.min(end - next)).await?;
+        let before = next;
+        for row in rows.iter().take_while(|row| row.seq < end) {
             let hash = row.hash_readable.then_some(row.hash);
             verifier.row(&Row {
                 id: Some(row.id),
@@ -646,16 +786,11 @@ async fn read_rows(
                 erased: erasures.covers(chain, row.seq) || (pass.erased)(chain, row.seq),
                 ..Row::new(row.seq, hash, &row.bytes, &row.openings)
             });
-            next = row.seq.saturating_add(1);
+            next = row.seq.checked_add(1).unwrap_or(end);
         }
-        if rows.is_empty() {
-            let stored = audit.head(chain).await?;
-            if caught_up || stored.map_or(0, |head| head.size) <= next {
-                return Ok(stored);
-            }
-        } else {
-            sleep(started.elapsed().saturating_mul(pass.rest)).await;
+        if next <= before {
+            return Ok(stored);
         }
-        caught_up = rows.is_empty();
+        sleep(started.elapsed().saturating_mul(pass.rest)).await;
     }
 }

@@ -106,6 +106,11 @@ pub(crate) fn is_unavailable(error: &DbErr) -> bool {
 }
 
 impl StoreError {
+    /// Whether a row is there and its values cannot be read. Any other error says nothing about the row.
+    pub fn is_about_row(&self) -> bool {
+        matches!(self, Self::Row { .. }) || self.is_malformed()
+    }
+
     /// Whether a row exists but has a value of a wrong type. Any other error says nothing about the row: the database
     /// was busy, unreachable or out of files, and the query is retried.
     pub(crate) fn is_malformed(&self) -> bool {

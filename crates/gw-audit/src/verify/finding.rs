@@ -67,6 +67,15 @@ codes! {
     }
 }
 
+/// A row of the database, or a whole table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableRow {
+    /// The table.
+    pub table: &'static str,
+    /// The id of the row; `None` for the whole table.
+    pub id: Option<i64>,
+}
+
 /// A finding of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -80,6 +89,8 @@ pub struct Finding {
     pub stored: Option<Hash>,
     /// The expected hash.
     pub expected: Option<Hash>,
+    /// The place in the database, if the finding is not about an entry that was read.
+    pub place: Option<TableRow>,
 }
 
 impl Finding {
@@ -91,6 +102,26 @@ impl Finding {
             time: None,
             stored: None,
             expected: None,
+            place: None,
         }
+    }
+
+    /// A finding about a row of a table, or about the whole table if there is no `id`.
+    pub const fn at(kind: FindingKind, table: &'static str, id: Option<i64>) -> Self {
+        Self {
+            place: Some(TableRow { table, id }),
+            ..Self::of(kind, None)
+        }
+    }
+
+    /// Whether a part of the verification could not be carried out, for example because a table is missing or locked.
+    /// A busy database can cause this, too.
+    pub fn is_unverified(&self) -> bool {
+        let is_whole_table = self.place.is_some_and(|place| place.id.is_none());
+        is_whole_table
+            && matches!(
+                self.kind,
+                FindingKind::RowReadFailed | FindingKind::CheckpointReadFailed
+            )
     }
 }

@@ -9,7 +9,7 @@ mod notes;
 mod outbox;
 mod report;
 
-pub use finding::{Finding, FindingKind};
+pub use finding::{Finding, FindingKind, TableRow};
 pub use outbox::OutboxIds;
 pub use report::Report;
 
@@ -30,6 +30,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub const MAX_FINDINGS: usize = 1000;
 /// Ids from this one on leave no room for further rows. A store that only counts up never reaches it.
 pub const EXHAUSTED_ID: i64 = 1 << 62;
+
+/// The most records that a writer can have numbered and not sealed; they would fill any disk.
+const MAX_UNSEALED: u64 = 1 << 32;
+
+/// Whether a writer can have issued this number while `sealed` entries are sealed.
+pub const fn is_plausible_issued(issued: u64, sealed: u64) -> bool {
+    issued.saturating_sub(sealed) < MAX_UNSEALED
+}
 
 /// A stored row.
 #[derive(Clone, Copy, Debug)]
@@ -222,6 +230,7 @@ impl<'a> ChainVerifier<'a> {
             time,
             stored: row.hash,
             expected: Some(computed),
+            place: None,
         };
         match row.hash {
             None => {
@@ -359,6 +368,7 @@ impl<'a> ChainVerifier<'a> {
                 time,
                 stored: hash,
                 expected: last,
+                place: None,
             });
         }
         seq >= next
@@ -372,6 +382,7 @@ impl<'a> ChainVerifier<'a> {
             time: Some(header.time),
             stored,
             expected,
+            place: None,
         };
         let previous = self.head.filter(|head| head.size == row.seq);
         let prev = previous.map_or(Hash::ZERO, |head| head.hash);
@@ -464,6 +475,7 @@ impl<'a> ChainVerifier<'a> {
             time: None,
             stored,
             expected,
+            place: None,
         });
     }
 

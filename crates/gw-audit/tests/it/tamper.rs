@@ -106,6 +106,7 @@ fn rule_18_a_changed_row_is_reported_with_both_hashes() {
             time: Some(gw_audit::Header::read(&stored.rows[5].2).unwrap().0.time),
             stored: stored.rows[5].1,
             expected: Some(expected),
+            place: None,
         }
     );
 }

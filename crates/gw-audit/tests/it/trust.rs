@@ -457,6 +457,7 @@ fn rl2_a_start_compares_the_store_with_the_trusted_heads() {
 fn rl2_only_a_chain_that_continues_the_trusted_head_is_signed() {
     let entries = entries(&key(), &records(0, 19));
     let origin = chain_id(Stream::Access).origin(CLUSTER);
+    #[expect(clippy::result_large_err, reason = "it is that of the function under test")]
     let push = |guard: &mut SigningGuard, entry: &StoredEntry| guard.push(entry.header.seq, entry.hash, &entry.bytes);
     let trusted = || SigningGuard::from_trusted(&TrustedHead::new(None, &edge(&entries[..10]), 0)).unwrap();
     let mut guard = trusted();

@@ -31,10 +31,13 @@ use std::{
     process::ExitCode,
     time::Duration,
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Exit code if the verification did not finish in time.
 const EXIT_INCOMPLETE: u8 = 3;
+
+/// Time between the two attempts to read a table.
+const SECOND_TRY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -135,12 +138,14 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
         erased: &|_, _| false,
     };
     let work = async {
-        for (table, repair) in audit.exhausted_ids().await? {
+        report_unreadable(&audit).await?;
+        // What cannot be read here is a finding of the verification below.
+        for (table, repair) in audit.exhausted_ids().await.unwrap_or_default() {
             eprint_line(format_args!(
                 "the ids of table `{table}` of the audit database are exhausted; repair it with: {repair}"
             ));
         }
-        report_foreign("audit", audit.foreign_objects().await?);
+        report_foreign("audit", audit.foreign_objects().await.unwrap_or_default());
         // With --database-url the audit store may belong to another machine, whose policy store is not known here.
         if options.database_url.is_none() {
             let store = policy_store(&platform, config).await;
@@ -177,6 +182,21 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
             Ok(ExitCode::from(EXIT_INCOMPLETE))
         }
     }
+}
+
+/// Prints the tables that cannot be read. A lock may be gone in a moment, so they are tried twice.
+async fn report_unreadable(audit: &AuditStore) -> anyhow::Result<()> {
+    if audit.unreadable_tables().await?.is_empty() {
+        return Ok(());
+    }
+    sleep(SECOND_TRY).await;
+    for (table, error) in audit.unreadable_tables().await? {
+        eprint_line(format_args!(
+            "table `{table}` of the audit database cannot be read: {:#}",
+            anyhow::Error::from(error)
+        ));
+    }
+    Ok(())
 }
 
 async fn policy_store(platform: &Platform, config: &Config) -> anyhow::Result<Store> {
@@ -314,6 +334,9 @@ fn print_report(chain_report: &ChainReport, format: Format) {
                     or_dash(first.stored),
                     or_dash(first.expected),
                 ));
+                if let Some(place) = first.place {
+                    say(format_args!(" table={} row={}", place.table, or_dash(place.id)));
+                }
             }
             say("\n");
             for discontinuity in &report.discontinuities {
@@ -365,6 +388,8 @@ fn finding_json(finding: &Finding) -> Value {
         "time": finding.time,
         "stored": finding.stored,
         "expected": finding.expected,
+        "table": finding.place.map(|place| place.table),
+        "row": finding.place.and_then(|place| place.id),
     })
 }
 

@@ -132,16 +132,37 @@ async fn audit_store(platform: &Platform, config: &Config) -> anyhow::Result<Str
         Some(key) => {
             let key = signing_key(key.expose()).context("the checkpoint key cannot be read")?;
             let key = CheckpointPublicKey::from_bytes(&key.verifying_key().to_bytes())?;
-            let heads = read_heads(&config.audit.journal_dir)
-                .unwrap_or_default()
-                .unwrap_or_default();
+            let heads = read_heads(&config.audit.journal_dir)?.unwrap_or_default();
             let keys: Vec<_> = heads.keys().chain([key]).collect();
             // How many entries the journal would seal again is not known without opening it.
             journal::nothing_is_missing(&audit, &heads, &[], &keys, |_| 0).await?;
+            can_be_verified(&audit).await?;
         }
         None => return Ok(format!("{state}; no entry is signed yet")),
     }
     Ok(format!("{state}; no signed entry is missing"))
+}
+
+/// Fails if a table or a row of the audit store cannot be read: then it is not known whether entries are missing.
+async fn can_be_verified(audit: &AuditStore) -> anyhow::Result<()> {
+    if let Some((table, error)) = audit.unreadable_tables().await?.into_iter().next() {
+        return Err(anyhow::Error::from(error).context(format!(
+            "whether signed entries are missing is not known: table `{table}` cannot be read"
+        )));
+    }
+    let chains = audit
+        .malformed_chains()
+        .await?
+        .into_iter()
+        .map(|row| ("chains", row.id));
+    let notes = audit.malformed_discontinuities().await?;
+    if let Some((table, row)) = chains
+        .chain(notes.into_iter().map(|row| ("discontinuities", row)))
+        .next()
+    {
+        bail!("row {row} of `{table}` is malformed: run `ledger-gateway audit verify`");
+    }
+    Ok(())
 }
 
 /// Whether old entries are pruned, and by which database role (spec/70 rules 23 to 25).

@@ -12,7 +12,8 @@ use crate::{
 use anyhow::{Context as _, bail};
 use gw_audit::{
     ChainEdge, ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, ShardId, StoredChain, Stream,
-    TrustedHead, TrustedHeads, verify::FindingKind,
+    TrustedHead, TrustedHeads,
+    verify::{FindingKind, is_plausible_issued},
 };
 use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, StoredHead, StreamComparison};
 use gw_store::{ClockJump, Store, audit::AuditStore};
@@ -146,7 +147,9 @@ pub(super) async fn reconcile(
         let issued = audit
             .issued(chain)
             .await
-            .context("the audit store's chains cannot be read")?;
+            .context("the audit store's chains cannot be read")?
+            // Verification reports an impossible number.
+            .filter(|issued| is_plausible_issued(*issued, head.map_or(0, |head| head.size)));
         issued_counts.push((chain.stream, issued.map_or(0, |last| last.saturating_add(1))));
     }
     let shard_heads = noted_heads.iter().filter(|head| head.chain.shard == shard);

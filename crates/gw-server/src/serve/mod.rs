@@ -54,7 +54,7 @@ use lease::Lease;
 use listen::{Connections, SwappableRouter};
 use outbox_mark::OutboxMarkFile;
 use quota::Quota;
-use ready::{Readiness, ReadyDetail, ReadyState};
+use ready::{Level, Readiness, ReadyDetail, ReadyState};
 use routes::{ListenerRouters, listener_routers, starting_router};
 use std::{
     net::SocketAddr,
@@ -181,9 +181,13 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
                 move || node.get().is_some_and(|node| node.trace_form().is_some())
             })
             // Not required: the other instances would have the same finding.
-            .showing("audit_chain", {
-                let trust = Arc::clone(&trust);
-                move || !trust.alarm.is_raised()
+            .showing_level("audit_chain", {
+                let (trust, health) = (Arc::clone(&trust), Arc::clone(&health));
+                move || match () {
+                    () if trust.alarm.is_raised() => Level::Down,
+                    () if trust.alarm.is_verified() && health.is_store_reachable() => Level::Ok,
+                    () => Level::Unknown,
+                }
             })
             .showing_nodes({
                 let node = Arc::clone(&node);

@@ -25,7 +25,7 @@ struct Dependency {
     name: &'static str,
     /// Whether the instance is not ready while this dependency is down.
     required: bool,
-    is_up: Box<dyn Fn() -> bool + Send + Sync>,
+    level: Box<dyn Fn() -> Level + Send + Sync>,
 }
 
 impl core::fmt::Debug for Readiness {
@@ -56,7 +56,7 @@ impl Readiness {
         self.dependencies.push(Dependency {
             name,
             required: true,
-            is_up: Box::new(is_up),
+            level: Box::new(move || Level::from_up(is_up())),
         });
         self
     }
@@ -67,7 +67,21 @@ impl Readiness {
         self.dependencies.push(Dependency {
             name,
             required: false,
-            is_up: Box::new(is_up),
+            level: Box::new(move || Level::from_up(is_up())),
+        });
+        self
+    }
+
+    /// Adds an optional dependency whose state may be unknown. `level` is called often and must not block.
+    pub(crate) fn showing_level(
+        mut self,
+        name: &'static str,
+        level: impl Fn() -> Level + Send + Sync + 'static,
+    ) -> Self {
+        self.dependencies.push(Dependency {
+            name,
+            required: false,
+            level: Box::new(level),
         });
         self
     }
@@ -86,7 +100,7 @@ impl Readiness {
         let levels: Vec<_> = self
             .dependencies
             .iter()
-            .map(|dependency| (dependency, Level::from_up((dependency.is_up)())))
+            .map(|dependency| (dependency, (dependency.level)()))
             .collect();
         let missing = levels
             .iter()
@@ -181,9 +195,11 @@ impl OneNode {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Level {
+pub(crate) enum Level {
     Ok,
     Down,
+    /// It cannot be checked now.
+    Unknown,
 }
 
 impl Level {

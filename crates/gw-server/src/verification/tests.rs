@@ -1,6 +1,7 @@
 //! Verification of an audit store on both engines: its fixture, and passes that continue. The tamper table is in
 //! [`table`].
 
+mod blinded;
 mod findings;
 mod table;
 mod workers;

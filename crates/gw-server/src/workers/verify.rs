@@ -30,8 +30,18 @@ const FULL_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 const MAX_RAISED: usize = 16;
 /// After each query, a pass sleeps this many times the query's duration.
 const REST: u32 = 4;
-/// Longest wait after a failed pass.
+/// Longest wait after a pass that the database did not answer.
 const RETRY: Duration = Duration::from_secs(60);
+/// Longest wait after a pass that verified only a part.
+const SECOND_TRY: Duration = Duration::from_secs(5);
+
+/// Whether a pass verified everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Complete,
+    /// A part could not be read. Nothing was raised if this was the first such pass in a row.
+    Incomplete,
+}
 
 /// The verification worker and its dependencies.
 #[derive(Debug)]
@@ -75,11 +85,13 @@ pub(crate) async fn verify(verification: Verification, end: CancellationToken) {
             }
             let is_full = verified.is_empty();
             let rest = match verification.pass(&mut verified).await {
-                Ok(()) => {
+                Ok(Outcome::Complete) => {
                     last_full = if is_full { Some(Instant::now()) } else { last_full };
                     verification.every
                 }
+                Ok(Outcome::Incomplete) => verification.every.min(SECOND_TRY),
                 Err(error) => {
+                    verification.trust.alarm.set_verified(false);
                     tracing::warn!(error = format!("{error:#}"), "the audit log could not be verified");
                     verification.every.min(RETRY)
                 }
@@ -133,12 +145,17 @@ impl Verification {
         }
     }
 
-    /// Runs one pass over all chains, each from the end of the last pass, and raises the findings.
-    pub(crate) async fn pass(&self, verified: &mut BTreeMap<ChainId, Verified>) -> anyhow::Result<()> {
+    /// Runs one pass over all chains, each from the end of the last pass, and raises the findings. A busy database or
+    /// an administrator's lock can make a part unreadable for a moment, so the findings of such a pass are raised only
+    /// if the pass before had the same problem.
+    pub(crate) async fn pass(&self, verified: &mut BTreeMap<ChainId, Verified>) -> anyhow::Result<Outcome> {
         let trust = &self.trust;
         let keys = self.keys();
-        let stored = self.audit.discontinuities().await?;
-        trust.file.update(|heads| adopt(heads, &stored, trust.cluster, &keys))?;
+        match self.audit.discontinuities().await {
+            Ok(stored) => trust.file.update(|heads| adopt(heads, &stored, trust.cluster, &keys))?,
+            // `verify_all` reports it.
+            Err(error) => self.audit.ping().await.map_err(|_| error)?,
+        }
         let heads = trust.file.heads();
         let is_policy_changed = match &self.store {
             Some(store) => is_changed(store).await?,
@@ -170,6 +187,16 @@ impl Verification {
             |report| reports.push(report),
         )
         .await?;
+        let is_incomplete = |report: &ChainReport| report.report.findings.iter().any(Finding::is_unverified);
+        let outcome = if reports.iter().any(is_incomplete) {
+            Outcome::Incomplete
+        } else {
+            Outcome::Complete
+        };
+        let was_verified = trust.alarm.set_verified(outcome == Outcome::Complete);
+        if outcome == Outcome::Incomplete && was_verified {
+            return Ok(outcome);
+        }
         let mut clean = true;
         for report in reports {
             clean &= report.report.is_clean();
@@ -178,7 +205,7 @@ impl Verification {
         if clean {
             tracing::debug!("the audit log was verified without a finding");
         }
-        Ok(())
+        Ok(outcome)
     }
 
     /// Raises the findings of a chain, and trusts its newest verified note.

@@ -1,6 +1,9 @@
 //! Stored anchors: one describes the entries that were pruned from the start of a chain (spec/70 rules 23 and 24).
 
-use super::store::{AuditStore, chain_row, signed, unsigned};
+use super::{
+    readable::readable_rows,
+    store::{AuditStore, chain_row, signed, unsigned},
+};
 use crate::{
     StoreError,
     entity::{anchors, checkpoints, entries, hash_tiles},
@@ -62,11 +65,9 @@ impl AuditStore {
     /// If the database fails.
     pub(super) async fn pruned_orgs(&self, chain: i64) -> Result<Vec<(OrgId, OrgHead)>, StoreError> {
         let rows = anchors::Entity::find().filter(anchors::Column::ChainId.eq(chain));
-        for row in rows
-            .order_by_desc(anchors::Column::Size)
-            .all(&self.pools.reader)
-            .await?
-        {
+        let read = readable_rows(&self.pools.reader, rows.order_by_desc(anchors::Column::Size)).await?;
+        self.report_malformed_rows("anchors", &read.malformed);
+        for row in read.rows {
             match Anchor::decode(&row.bytes) {
                 Ok(anchor) => return Ok(anchor.orgs),
                 Err(_) => self.report_malformed(&row),
@@ -182,11 +183,11 @@ impl AuditStore {
     pub async fn unlogged_prunes(&self) -> Result<Vec<PruneRecord>, StoreError> {
         let rows = anchors::Entity::find()
             .filter(anchors::Column::Logged.eq(false))
-            .order_by_asc(anchors::Column::Id)
-            .all(&self.pools.reader)
-            .await?;
+            .order_by_asc(anchors::Column::Id);
+        let read = readable_rows(&self.pools.reader, rows).await?;
+        self.report_malformed_rows("anchors", &read.malformed);
         let record = |row: &anchors::Model| prune_record(row).inspect_err(|_| self.report_malformed(row)).ok();
-        Ok(rows.iter().filter_map(record).collect())
+        Ok(read.rows.iter().filter_map(record).collect())
     }
 
     /// Marks a prune as having an audit entry.

@@ -9,11 +9,7 @@ use super::{
     prune::places_hold,
     store::{AuditStore, chain_of, unsigned},
 };
-use crate::{
-    StoreError, dialect,
-    entity::{chains, entries},
-    record::Holds,
-};
+use crate::{StoreError, dialect, entity::entries, record::Holds};
 use gw_audit::{
     Action, AdminEntry, ChainId, Content, Entry, Kind, Record, ResourceType, StoredEntry, erased, erased_where, names,
 };
@@ -43,11 +39,13 @@ impl AuditStore {
     /// # Errors
     /// If the database fails.
     pub async fn plan_erasure(&self, person: &ExternalId, holds: &Holds) -> Result<ErasurePlan, StoreError> {
-        let chains = chains::Entity::find().all(&self.pools.reader).await?;
-        let chains: HashMap<i64, ChainId> = chains
+        // No entry of ours belongs to a malformed row.
+        let chains: HashMap<i64, ChainId> = self
+            .chain_rows()
+            .await?
             .iter()
-            .map(|row| Ok((row.id, chain_of(row)?)))
-            .collect::<Result<_, StoreError>>()?;
+            .filter_map(|row| Some((row.id, chain_of(row).ok()?)))
+            .collect();
         let mut plan = ErasurePlan::default();
         let mut after = 0;
         loop {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    entity::{chains, entries},
+    entity::entries,
     read::{Paging, Weigh, portion},
 };
 use gw_audit::{ChainId, Content, Hash, Header, Record, StoredEntry};
@@ -130,7 +130,7 @@ impl AuditStore {
     pub(super) async fn check_rows(&self, checks: Vec<RowCheck>) -> Result<Vec<LogRow<SoundRow>>, StoreError> {
         let rows: Vec<_> = checks.iter().filter_map(RowCheck::row).collect();
         let misplaced = self.misplaced(&rows).await?;
-        let chains = chains::Entity::find().all(&self.pools.reader).await?;
+        let chains = self.chain_rows().await?;
         // A chain whose row is malformed has no sound entry.
         let chains: HashMap<i64, ChainId> = chains
             .iter()

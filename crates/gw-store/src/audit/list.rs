@@ -383,8 +383,8 @@ impl AuditStore {
 
     /// Counts the pruned entries of an organization that has no sealed entry left.
     async fn pruned_of(&self, org: OrgId) -> Result<u64, StoreError> {
-        let admin = chains::Entity::find().filter(chains::Column::Stream.eq(Stream::Admin.as_str()));
-        for chain in admin.all(&self.pools.reader).await? {
+        let chains = self.chain_rows().await?;
+        for chain in chains.iter().filter(|row| row.stream == Stream::Admin.as_str()) {
             let orgs = self.pruned_orgs(chain.id).await?;
             if let Some((_, head)) = orgs.into_iter().find(|(id, _)| *id == org) {
                 return Ok(head.size);

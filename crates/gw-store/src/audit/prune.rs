@@ -8,11 +8,11 @@ use super::{
     anchors::{HASH, TILE, newest_anchor},
     columns::Columns,
     logged_holds::hold_id,
-    store::{AuditStore, chain_of, chain_row, intact, signed, unsigned},
+    store::{AuditStore, chain_of, chain_row, column_value, intact, signed, unsigned},
 };
 use crate::{
     StoreError, dialect,
-    entity::{anchors, chains, checkpoints, entries, hash_tiles, leases},
+    entity::{anchors, checkpoints, entries, hash_tiles, leases},
     record::{Holds, PruneReason},
 };
 use gw_audit::{
@@ -154,13 +154,9 @@ impl AuditStore {
     /// # Errors
     /// If the database fails.
     pub async fn remaining(&self, stream: Stream) -> Result<Vec<Remaining>, StoreError> {
-        let rows = chains::Entity::find()
-            .filter(chains::Column::Stream.eq(stream.as_str()))
-            .order_by_asc(chains::Column::Id)
-            .all(&self.pools.reader)
-            .await?;
-        let mut remaining = Vec::with_capacity(rows.len());
-        for row in rows {
+        let rows = self.chain_rows().await?;
+        let mut remaining = Vec::new();
+        for row in rows.into_iter().filter(|row| row.stream == stream.as_str()) {
             // A malformed row does not keep other chains from being pruned.
             let read = chain_of(&row).and_then(|chain| Ok((chain, unsigned(row.size, "size")?)));
             let Some((chain, size)) = intact(&row, read) else {
@@ -557,12 +553,15 @@ async fn hashes(
     from: u64,
     limit: u64,
 ) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
+    let Some(from) = column_value(from) else {
+        return Ok(Vec::new());
+    };
     let query = entries::Entity::find()
         .select_only()
         .column(entries::Column::Seq)
         .column(entries::Column::Hash)
         .filter(entries::Column::ChainId.eq(chain))
-        .filter(entries::Column::Seq.gte(signed(from)))
+        .filter(entries::Column::Seq.gte(from))
         .order_by_asc(entries::Column::Seq)
         .limit(limit);
     Ok(query.into_tuple().all(conn).await?)

@@ -6,6 +6,7 @@
 
 use super::{
     columns::Columns,
+    readable::readable_rows,
     watch::{TamperedRead, Watch},
 };
 use crate::{
@@ -224,28 +225,33 @@ impl AuditStore {
     /// # Errors
     /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn chains(&self) -> Result<Vec<(ChainId, Option<Head>)>, StoreError> {
-        let rows = chains::Entity::find()
-            .order_by_asc(chains::Column::Stream)
-            .order_by_asc(chains::Column::Id)
-            .all(&self.pools.reader)
-            .await?;
+        let rows = self.chain_rows().await?;
         let parse_row = |row: &chains::Model| Ok((chain_of(row)?, head_of(row)?));
         Ok(rows.iter().filter_map(|row| intact(row, parse_row(row))).collect())
     }
 
-    /// Returns the shards of malformed chain rows.
-    ///
-    /// # Errors
-    /// [`StoreError::Row`] if a stored row is malformed; any database error.
-    pub async fn malformed_chains(&self) -> Result<Vec<ShardId>, StoreError> {
-        let rows = chains::Entity::find()
-            .order_by_asc(chains::Column::Id)
-            .all(&self.pools.reader)
-            .await?;
-        let malformed = rows
-            .iter()
-            .filter(|row| chain_of(row).and_then(|_| head_of(row)).is_err());
-        Ok(malformed.map(|row| ShardId(row.shard)).collect())
+    /// Returns the rows of `chains`. A row with a value of a wrong type is logged once and left out.
+    pub(super) async fn chain_rows(&self) -> Result<Vec<chains::Model>, StoreError> {
+        let select = chains::Entity::find()
+            .order_by_asc(chains::Column::Stream)
+            .order_by_asc(chains::Column::Id);
+        let read = readable_rows(&self.pools.reader, select).await?;
+        self.report_malformed_rows("chains", &read.malformed);
+        Ok(read.rows)
+    }
+
+    /// Logs each malformed row of a table once.
+    pub(super) fn report_malformed_rows(&self, table: &'static str, rows: &[i64]) {
+        for row in rows {
+            if self.watch.is_first_report_of(&format!("{table}.{row}")) {
+                tracing::error!(
+                    table,
+                    row,
+                    "a row of the audit database is malformed and left out: the likely cause is manual SQL; run `ledger-gateway \
+                     audit verify`; remove the row if it was inserted, or restore it from a backup"
+                );
+            }
+        }
     }
 
     /// Seals entries that continue the chain, all or none. Fails with [`StoreError::ChainMoved`] if the stored chain
@@ -313,10 +319,13 @@ impl AuditStore {
     /// # Errors
     /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn rows(&self, chain: ChainId, from: u64, limit: u64) -> Result<Vec<SealedRow>, StoreError> {
+        let Some(from) = column_value(from) else {
+            return Ok(Vec::new());
+        };
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let select = entries::Entity::find()
             .filter(entries::Column::ChainId.eq(chain.id))
-            .filter(entries::Column::Seq.gte(signed(from)))
+            .filter(entries::Column::Seq.gte(from))
             .order_by_asc(entries::Column::Seq)
             .limit(limit);
         match select.clone().all(&self.pools.reader).await.map_err(StoreError::from) {
@@ -422,6 +431,8 @@ impl AuditStore {
             .expr(entries::Column::Seq.max())
             .from(entries::Entity)
             .and_where(entries::Column::ChainId.eq(chain.id))
+            // Verification reports rows at and beyond the end of the chain.
+            .and_where(entries::Column::Seq.lt(chain.size))
             .and_where(entries::Column::OrgId.is_not_null())
             .add_group_by([Expr::col(entries::Column::OrgId)])
             .take();
@@ -553,10 +564,8 @@ impl AuditStore {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let newest = checkpoints::Entity::find()
             .filter(checkpoints::Column::ChainId.eq(chain.id))
-            .order_by_desc(checkpoints::Column::Size)
-            .one(&self.pools.reader)
-            .await?;
-        Ok(newest.map(|row| row.note))
+            .order_by_desc(checkpoints::Column::Size);
+        Ok(self.first_checkpoint(newest).await?.map(|row| row.note))
     }
 
     /// Returns the signed notes of a chain, oldest first.
@@ -701,6 +710,12 @@ fn sealed_row(row: entries::Model) -> Result<SealedRow, StoreError> {
         openings: row.openings,
         columns_agree,
     })
+}
+
+/// The column value of a number to read from; `None` if no row can have this number or a higher one. Reading from the
+/// highest number instead would return its row again and again.
+pub(super) fn column_value(number: u64) -> Option<i64> {
+    i64::try_from(number).ok()
 }
 
 pub(super) fn signed(number: u64) -> i64 {

@@ -1,6 +1,9 @@
 //! Queries of the audit store for verification besides the rows, and writes for re-anchoring (spec/70 rules 19 to 22).
 
-use super::store::{AuditStore, Claim, chain_of, chain_row, head_of, intact, raised, signed, unsigned};
+use super::{
+    readable::readable_rows,
+    store::{AuditStore, Claim, chain_of, chain_row, column_value, head_of, intact, raised, signed, unsigned},
+};
 use crate::{
     StoreError, dialect,
     entity::{chains, checkpoints, discontinuities, entries},
@@ -9,7 +12,9 @@ use gw_audit::{
     ChainId, Checkpoint, Content, Hash, Head, Kind, Record, SecurityKind, StoredEntry, outbox::foreign_entry, tree,
 };
 use gw_types::{Seconds, Timestamp};
-use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use sea_orm::{
+    ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select, sea_query::Expr,
+};
 
 /// A chain as stored in its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +40,22 @@ pub struct SignedNote {
     pub columns_agree: bool,
 }
 
+/// The signed notes of a chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SignedNotes {
+    /// The readable notes, oldest first.
+    pub notes: Vec<SignedNote>,
+    /// The ids of the rows with a value of a wrong type.
+    pub malformed: Vec<i64>,
+}
+
 impl AuditStore {
     /// Returns every chain with the state of its writer; malformed rows are left out as in [`AuditStore::chains`].
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn chain_states(&self) -> Result<Vec<ChainState>, StoreError> {
-        let rows = chains::Entity::find()
-            .order_by_asc(chains::Column::Stream)
-            .order_by_asc(chains::Column::Id)
-            .all(&self.pools.reader)
-            .await?;
+        let rows = self.chain_rows().await?;
         let state = |row: &chains::Model| {
             Ok(ChainState {
                 chain: chain_of(row)?,
@@ -90,12 +100,15 @@ impl AuditStore {
     /// # Errors
     /// If the database does not answer.
     pub async fn stored_hashes(&self, chain: ChainId, from: u64, limit: u64) -> Result<Vec<(u64, Hash)>, StoreError> {
+        let Some(from) = column_value(from) else {
+            return Ok(Vec::new());
+        };
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let rows: Vec<(i64, Vec<u8>)> = entries::Entity::find()
             .select_only()
             .columns([entries::Column::Seq, entries::Column::Hash])
             .filter(entries::Column::ChainId.eq(chain.id))
-            .filter(entries::Column::Seq.gte(signed(from)))
+            .filter(entries::Column::Seq.gte(from))
             .order_by_asc(entries::Column::Seq)
             .limit(limit)
             .into_tuple()
@@ -114,14 +127,33 @@ impl AuditStore {
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn checkpoints_after(&self, chain: ChainId, after: i64) -> Result<Vec<SignedNote>, StoreError> {
+    pub async fn checkpoints_after(&self, chain: ChainId, after: i64) -> Result<SignedNotes, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let notes = checkpoints::Entity::find()
             .filter(checkpoints::Column::ChainId.eq(chain.id))
             .filter(checkpoints::Column::Id.gt(after))
             .order_by_asc(checkpoints::Column::Id);
-        let notes = notes.all(&self.pools.reader).await?;
-        Ok(notes.into_iter().map(signed_note).collect())
+        let read = readable_rows(&self.pools.reader, notes).await?;
+        self.report_malformed_rows("checkpoints", &read.malformed);
+        Ok(SignedNotes {
+            notes: read.rows.into_iter().map(signed_note).collect(),
+            malformed: read.malformed,
+        })
+    }
+
+    /// Returns the first readable row of a query.
+    pub(super) async fn first_checkpoint(
+        &self,
+        select: Select<checkpoints::Entity>,
+    ) -> Result<Option<checkpoints::Model>, StoreError> {
+        let conn = &self.pools.reader;
+        match select.clone().one(conn).await.map_err(StoreError::from) {
+            Err(error) if error.is_malformed() => {}
+            read => return read,
+        }
+        let read = readable_rows(conn, select).await?;
+        self.report_malformed_rows("checkpoints", &read.malformed);
+        Ok(read.rows.into_iter().next())
     }
 
     /// Returns the newest note and the one of the largest size; they differ after a re-anchoring.
@@ -131,34 +163,45 @@ impl AuditStore {
     pub async fn newest_checkpoints(&self, chain: ChainId) -> Result<Vec<SignedNote>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let of_chain = || checkpoints::Entity::find().filter(checkpoints::Column::ChainId.eq(chain.id));
-        let last = of_chain()
-            .order_by_desc(checkpoints::Column::Id)
-            .one(&self.pools.reader)
+        let last = self
+            .first_checkpoint(of_chain().order_by_desc(checkpoints::Column::Id))
             .await?;
-        let largest = of_chain()
-            .order_by_desc(checkpoints::Column::Size)
-            .one(&self.pools.reader)
+        let largest = self
+            .first_checkpoint(of_chain().order_by_desc(checkpoints::Column::Size))
             .await?;
         let mut notes: Vec<_> = last.into_iter().chain(largest).map(signed_note).collect();
         notes.dedup();
         Ok(notes)
     }
 
-    /// Returns the signed notes about re-anchorings of all chains, oldest first. Rows with an invalid chain are left
-    /// out.
+    /// Returns the signed notes about re-anchorings of all chains, oldest first. Malformed rows are left out.
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn discontinuities(&self) -> Result<Vec<(ChainId, String)>, StoreError> {
-        let rows = discontinuities::Entity::find()
-            .order_by_asc(discontinuities::Column::Id)
-            .all(&self.pools.reader)
-            .await?;
-        let name = |row: &discontinuities::Model| format!("{}/{}", row.stream, row.shard.as_hyphenated()).parse().ok();
-        Ok(rows
-            .into_iter()
-            .filter_map(|row| Some((name(&row)?, row.note)))
-            .collect())
+        Ok(self.read_discontinuities().await?.0)
+    }
+
+    /// Returns the ids of the rows of `discontinuities` that name no chain or have a value of a wrong type.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn malformed_discontinuities(&self) -> Result<Vec<i64>, StoreError> {
+        Ok(self.read_discontinuities().await?.1)
+    }
+
+    async fn read_discontinuities(&self) -> Result<(Vec<(ChainId, String)>, Vec<i64>), StoreError> {
+        let select = discontinuities::Entity::find().order_by_asc(discontinuities::Column::Id);
+        let read = readable_rows(&self.pools.reader, select).await?;
+        let (mut notes, mut malformed) = (Vec::new(), read.malformed);
+        for row in read.rows {
+            match format!("{}/{}", row.stream, row.shard.as_hyphenated()).parse() {
+                Ok(chain) => notes.push((chain, row.note)),
+                Err(_) => malformed.push(row.id),
+            }
+        }
+        self.report_malformed_rows("discontinuities", &malformed);
+        Ok((notes, malformed))
     }
 
     /// Returns the entries of the administrative chain that the gateway reported as written by no mutation, with the

@@ -22,7 +22,7 @@ use gw_audit::{
     StoredEntry, TrustedHead,
     outbox::is_alarm,
     tree::{self, Frontier},
-    verify::OutboxIds,
+    verify::{OutboxIds, is_plausible_issued},
 };
 use gw_store::{
     StoreError,
@@ -34,6 +34,8 @@ use tokio::time::{Instant, sleep};
 
 /// Rows per query.
 const PAGE: u64 = 5000;
+/// Most missing entries in a row. A row behind more of them is not an entry of the chain.
+const MAX_GAP: u64 = 1 << 24;
 /// How long to wait for the claim of a stopped writer to expire.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause between two attempts to move the end of the chain.
@@ -130,7 +132,7 @@ pub(crate) async fn prepare(
     let mut notes: BTreeMap<u64, Hash> = BTreeMap::new();
     let era = trusted.map_or(0, |head| head.era);
     if state.is_some() {
-        for note in audit.checkpoints_after(chain, 0).await? {
+        for note in audit.checkpoints_after(chain, 0).await?.notes {
             if let Ok(note) = Checkpoint::open(&note.note, &keys)
                 && note.era() == era
             {
@@ -180,7 +182,10 @@ pub(crate) async fn prepare(
         last: stored_state.head.map(|head| head.hash),
         intact: stored_state.intact,
         issued: state
-            .and_then(|state| state.issued)
+            .and_then(|state| {
+                let sealed = state.head.map_or(0, |head| head.size);
+                state.issued.filter(|issued| is_plausible_issued(*issued, sealed))
+            })
             .map_or(0, |last| last.saturating_add(1))
             .max(from.0),
         time: now,
@@ -202,6 +207,13 @@ async fn read(audit: &AuditStore, chain: ChainId, notes: &BTreeMap<u64, Hash>) -
             return Ok(stored_state);
         }
         for row in rows {
+            if row.seq.saturating_sub(stored_state.frontier.size()) > MAX_GAP {
+                bail!(
+                    "row {} of `entries` has number {}, which no writer gave it: remove the row, and run this command again",
+                    row.id,
+                    row.seq
+                );
+            }
             while stored_state.frontier.size() < row.seq {
                 stored_state.push(Hash::ZERO, notes);
             }

@@ -1,5 +1,10 @@
 //! Writes and signs one chain in the store: its claim, its head, its tree and its checkpoints.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a finding ends the signing of a chain, so its size costs nothing in the usual case"
+)]
+
 use super::{
     frontiers::Frontiers,
     health::{OutOfStep, StallReason},
