@@ -24,7 +24,7 @@ pub(crate) struct Readiness {
 struct Dependency {
     name: &'static str,
     /// Whether the instance is not ready while this dependency is down.
-    required: bool,
+    is_required: Box<dyn Fn() -> bool + Send + Sync>,
     is_up: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -52,10 +52,20 @@ impl Readiness {
     }
 
     /// Adds a required dependency. `is_up` is called often and must not block.
-    pub(crate) fn with(mut self, name: &'static str, is_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+    pub(crate) fn with(self, name: &'static str, is_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.with_if(name, is_up, || true)
+    }
+
+    /// Adds a dependency that is required only while `is_required` returns true. Neither function may block.
+    pub(crate) fn with_if(
+        mut self,
+        name: &'static str,
+        is_up: impl Fn() -> bool + Send + Sync + 'static,
+        is_required: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.dependencies.push(Dependency {
             name,
-            required: true,
+            is_required: Box::new(is_required),
             is_up: Box::new(is_up),
         });
         self
@@ -63,13 +73,8 @@ impl Readiness {
 
     /// Adds an optional dependency: it is shown, but the instance is ready without it. `is_up` is called often and must
     /// not block.
-    pub(crate) fn showing(mut self, name: &'static str, is_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.dependencies.push(Dependency {
-            name,
-            required: false,
-            is_up: Box::new(is_up),
-        });
-        self
+    pub(crate) fn showing(self, name: &'static str, is_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.with_if(name, is_up, || false)
     }
 
     /// Marks all routes as served: from now on the instance is ready while all required dependencies are up.
@@ -90,7 +95,7 @@ impl Readiness {
             .collect();
         let missing = levels
             .iter()
-            .any(|(dependency, level)| dependency.required && *level == Level::Down);
+            .any(|(dependency, level)| *level == Level::Down && (dependency.is_required)());
         let states: BTreeMap<_, _> = levels
             .into_iter()
             .map(|(dependency, level)| (dependency.name, level))
