@@ -795,6 +795,7 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
         "outbox_gap admin/0",
         "outbox_row:altered:2",
         "outbox_ids:lowered:0:3",
+        "policy_store_rewound:1..4",
         "outbox_gap:2..5",
     ];
     let security = events.map(|reason| Record::from(event(reason)));
@@ -803,7 +804,7 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
         (
             Stream::Security,
             security.to_vec(),
-            vec![(FindingKind::OutboxFault, 2), (FindingKind::OutboxFault, 3)],
+            [2, 3, 4].map(|seq| (FindingKind::OutboxFault, seq)).to_vec(),
         ),
     ] {
         let key = key();

@@ -587,3 +587,5 @@ fn rl9_a_lost_outbox_row_is_reported_until_it_is_accepted() {
         output_of(&second)
     );
 }
+    // The counter that was set back while the service was stopped.
+    deployment.re_anchor_first_failed("security", "looked into, too");

@@ -15,7 +15,8 @@ use anyhow::Context as _;
 use gw_audit::{
     Chain, ChainId, Content, EncodedRecord, Genesis, Head, OutboxFault, Record, ShardId, StoreId, StoredEntry, Stream,
     outbox::{
-        FOREIGN_ALARM, IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, is_invalid_id_entry, row_state,
+        FOREIGN_ALARM, IDS_ALARM, REWOUND_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry,
+        is_invalid_id_entry, row_state,
     },
     verify::{Finding, FindingKind},
 };
@@ -639,7 +640,7 @@ pub(crate) async fn raise_ids(
     );
     store.raise_outbox_ids(last).await?;
     let reason = format!(
-        "policy_store_rewound:{}..{}",
+        "{REWOUND_ALARM}{}..{}",
         mark.last_id.saturating_add(1),
         last.saturating_add(1)
     );
