@@ -507,6 +507,100 @@ fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
     drop(gateway);
 }
 
+/// RL3, RL9: a genuine outbox row that is copied to a number that is no valid id is a finding until the chain is
+/// re-anchored, and its entry is intact.
+#[test]
+fn rl9_a_row_copied_to_an_invalid_id_is_a_finding_until_re_anchored() {
+    let (node, deployment) = (
+        anvil(),
+        Deployment {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
+    let gateway = deployment.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
+    gateway.admin(
+        TOKEN,
+        "POST",
+        "/orgs",
+        &serde_json::json!({"name": "one", "slug": "one"}),
+    );
+    let (status, log) = gateway.end();
+    assert!(status.success(), "{log}");
+    let columns = "action, actor_id, actor_external_id, created_at, ip_address, org_id, resource_id, resource_name, \
+                   resource_type, old_value, new_value, correlation_id, salt_seed, mac";
+    let copy = |id| {
+        format!(
+            "INSERT INTO audit_outbox (id, {columns}) SELECT {id}, {columns} FROM audit_outbox WHERE id > 0 LIMIT 1;"
+        )
+    };
+    let policy = deployment.path("data/gateway.db");
+    process::change_database(&policy, &copy(0));
+    process::change_database(&policy, &copy(-5));
+    let mut gateway = deployment.start(node.url());
+    gateway.wait("reported the rows", |gateway| {
+        gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
+    });
+    let (status, log) = gateway.end();
+    assert!(status.success(), "{log}");
+    let verification = deployment.run(&["audit", "verify", "--format", "json"]);
+    let text = output_of(&verification);
+    assert_eq!(verification.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("outbox_fault") && !text.contains("hash_mismatch"),
+        "{text}"
+    );
+    deployment.re_anchor_first_failed("admin", "looked into");
+    let verified = deployment.run(&["audit", "verify"]);
+    assert!(verified.status.success(), "{}", output_of(&verified));
+}
+
+/// RL3: without the row of `policy_store`, changes are refused as unavailable, readiness and doctor show it, and it is a
+/// finding after the row was put back.
+#[test]
+fn rl3_a_deleted_policy_store_row_is_named_and_is_a_finding() {
+    let (node, deployment) = (
+        anvil(),
+        Deployment {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
+    let mut gateway = deployment.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
+    let policy = deployment.path("data/gateway.db");
+    process::change_database(&policy, "CREATE TABLE kept AS SELECT * FROM policy_store");
+    process::change_database(&policy, "DELETE FROM policy_store");
+    gateway.wait("shows that changes are refused", |gateway| {
+        gateway.get("/ready").body.contains(r#""writes":"down""#)
+    });
+    let headers = [("X-Admin-Token", TOKEN), ("Content-Type", "application/json")];
+    let body = r#"{"name":"one","slug":"one"}"#;
+    assert_eq!(
+        gateway.request("POST", "/api/v1/admin/orgs", &headers, body).status,
+        503
+    );
+    gateway.wait("raises the alarm", |gateway| {
+        gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
+    });
+    drop(gateway.end());
+    for output in [
+        deployment.failed_start(node.url()),
+        output_of(&deployment.run(&["doctor"])),
+    ] {
+        assert!(
+            output.contains("the row of table `policy_store` is missing"),
+            "{output}"
+        );
+    }
+    process::change_database(&policy, "INSERT INTO policy_store SELECT * FROM kept");
+    process::change_database(&policy, "DROP TABLE kept");
+    let gateway = deployment.start(node.url());
+    drop(gateway.end());
+    let verification = deployment.run(&["audit", "verify"]);
+    assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
+    deployment.re_anchor_first_failed("security", "looked into");
+    let verified = deployment.run(&["audit", "verify"]);
+    assert!(verified.status.success(), "{}", output_of(&verified));
+}
+
 /// RL9: a lost outbox row is reported, also after a restart, until it is accepted, although the chain itself is
 /// unchanged.
 #[test]
@@ -573,6 +667,8 @@ fn rl9_a_lost_outbox_row_is_reported_until_it_is_accepted() {
     ];
     let result = deployment.run(&decide);
     assert!(result.status.success(), "{}", output_of(&result));
+    // The counter that was set back while the service was stopped.
+    deployment.re_anchor_first_failed("security", "looked into, too");
     let verified = deployment.run(&["audit", "verify"]);
     assert!(verified.status.success(), "{}", output_of(&verified));
     assert!(
@@ -587,5 +683,3 @@ fn rl9_a_lost_outbox_row_is_reported_until_it_is_accepted() {
         output_of(&second)
     );
 }
-    // The counter that was set back while the service was stopped.
-    deployment.re_anchor_first_failed("security", "looked into, too");

@@ -299,7 +299,7 @@ async fn mark(conn: &impl ConnectionTrait, sql: impl Into<String>) -> Result<Out
     let row = conn
         .query_one_raw(Engine::for_connection(conn).statement(sql))
         .await?
-        .ok_or(StoreError::Schema("missing"))?;
+        .ok_or(StoreError::PolicyStoreRow)?;
     Ok(OutboxMark {
         store: StoreId(row.try_get("", "store_id")?),
         last_id: row.try_get("", "last_outbox_id")?,
@@ -310,20 +310,26 @@ impl Store {
     /// Returns the id of this policy store and the last id that its outbox issued.
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; any database error.
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; any database error.
     pub async fn outbox_mark(&self) -> Result<OutboxMark, StoreError> {
         mark(
             &self.inner.pools.reader,
             "SELECT store_id, last_outbox_id FROM policy_store",
         )
         .await
+        // Without the row every mutation is rejected, so readiness shows it before the first one.
+        .inspect_err(|error| {
+            if matches!(error, StoreError::PolicyStoreRow) {
+                self.inner.note_refusal(error);
+            }
+        })
     }
 
     /// Makes the next rows get ids above `last`. Needed after a restore from an older backup: entries with higher ids
     /// than this store knows were sealed.
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
     pub async fn raise_outbox_ids(&self, last: i64) -> Result<(), StoreError> {
         let tx = self.inner.pools.begin_write().await?;
@@ -337,7 +343,7 @@ impl Store {
     /// entries that say so.
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
     pub async fn outbox(&self, from: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let waiting = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_null());
@@ -348,7 +354,7 @@ impl Store {
     /// Returns the oldest sealed rows that are still kept, with ids above `after` (at least 0).
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
     pub async fn kept_outbox(&self, after: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let kept = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_not_null());
@@ -381,7 +387,7 @@ impl Store {
     /// or has another code raises an alarm.
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
     pub async fn check_committed_rows(&self) -> Result<(), StoreError> {
         self.check_rolled_back_rows().await?;
