@@ -14,8 +14,8 @@ pub(crate) use numbers::{Numbers, SILENCE, compare_numbers};
 use crate::workers::ADMIN_CHAIN;
 use anyhow::Context as _;
 use gw_audit::{
-    Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Discontinuity, Erasures, Hash, ShardId, Stream,
-    TrustedHeads,
+    AdminEntry, Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Discontinuity, Erasures, Hash,
+    ShardId, Stream, TrustedHeads,
     verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys},
 };
 use gw_store::{
@@ -67,6 +67,9 @@ pub(crate) struct Known {
     pub(crate) numbers: Numbers,
     /// Whether the schema of the policy store has an object that no migration created.
     pub(crate) is_policy_changed: bool,
+    /// Records of erasures that wait in the outbox of the policy store. They must be read before the chains: a record
+    /// that is sealed meanwhile is in one of the two.
+    pub(crate) waiting_erasures: Vec<AdminEntry>,
 }
 
 /// Facts from the administrative chains and the security events, read before the chains are verified.
@@ -609,10 +612,11 @@ async fn admin_span(
     Ok(span)
 }
 
-/// The intended erasures: from records in the administrative chains, and from the anchors of pruned chains.
+/// The intended erasures: from records in the outbox and in the administrative chains, and from the anchors of pruned
+/// chains.
 async fn read_erasures(audit: &AuditStore, known: &Known, cluster: &str) -> Result<Erasures, StoreError> {
     let records = audit.erasure_records().await?;
-    let mut erasures = gw_audit::erasures(&records);
+    let mut erasures = gw_audit::erasures(known.waiting_erasures.iter().chain(&records));
     for (chain, _) in audit.chains().await? {
         if let Some(stored) = audit.anchor(chain).await?
             && let Ok(anchor) = Anchor::open(&stored.bytes, &stored.note, chain, cluster, &known.keys)

@@ -11,7 +11,7 @@ use crate::{
     entity::audit_outbox,
 };
 use gw_audit::{
-    AdminEntry, OutboxFault, StoreId,
+    Action, AdminEntry, OutboxFault, ResourceType, StoreId,
     outbox::{gap_entry, invalid_id_entry},
 };
 use gw_types::{Entropy, Timestamp};
@@ -349,6 +349,23 @@ impl Store {
         let waiting = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_null());
         self.outbox_rows(waiting.filter(audit_outbox::Column::Id.gte(from)).limit(limit))
             .await
+    }
+
+    /// Returns the records of erasures that wait to be sealed. Rows with a fault are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; any database error.
+    pub async fn waiting_erasures(&self) -> Result<Vec<AdminEntry>, StoreError> {
+        let waiting = audit_outbox::Entity::find()
+            .filter(audit_outbox::Column::SealedAt.is_null())
+            .filter(audit_outbox::Column::Action.eq(Action::Delete.as_str()))
+            .filter(audit_outbox::Column::ResourceType.eq(ResourceType::Audit.as_str()));
+        let rows = self.outbox_rows(waiting).await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| row.entry)
+            .filter(|entry| entry.outbox_fault.is_none())
+            .collect())
     }
 
     /// Returns the oldest sealed rows that are still kept, with ids above `after` (at least 0).
