@@ -194,6 +194,8 @@ mod tests {
             (StoreError::NotKept("users"), 500),
             (StoreError::EntryRefused, 503),
             (StoreError::EpochExhausted(1), 503),
+            (StoreError::EpochMissing, 503),
+            (StoreError::PolicyStoreRow, 503),
             (StoreError::Detached, 500),
         ];
         let api = [
@@ -227,6 +229,8 @@ mod tests {
                     | StoreError::NotKept(_)
                     | StoreError::EntryRefused
                     | StoreError::EpochExhausted(_)
+                    | StoreError::EpochMissing
+                    | StoreError::PolicyStoreRow
                     | StoreError::Detached
                     | StoreError::Database(_) => {}
                 },

@@ -266,6 +266,19 @@ pub struct TrustedHead {
     /// The number of re-anchorings of the chain up to this head.
     #[serde(default)]
     pub era: u64,
+    /// The signed part of a head that a journal knows and nobody signed; absent if the head is signed as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<SignedPart>,
+}
+
+/// The entries of a chain that were signed, below a head that was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedPart {
+    /// The number of signed entries.
+    pub size: u64,
+    /// The hash of the last signed entry, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Hash>,
 }
 
 impl TrustedHead {
@@ -277,7 +290,25 @@ impl TrustedHead {
             peaks: edge.frontier.peaks().to_vec(),
             last: edge.last,
             era,
+            signed: None,
         }
+    }
+
+    /// The head at an edge that only a journal knows: it extends `trusted`, and nobody signed the entries in between.
+    /// The store must still have these entries, or verification reports it.
+    pub fn unsigned(edge: &ChainEdge, trusted: Option<&Self>) -> Self {
+        Self {
+            signed: Some(trusted.map_or_else(SignedPart::default, Self::signed_part)),
+            ..Self::new(None, edge, trusted.map_or(0, |head| head.era))
+        }
+    }
+
+    /// The entries up to this head that were signed.
+    pub fn signed_part(&self) -> SignedPart {
+        self.signed.unwrap_or(SignedPart {
+            size: self.size,
+            last: self.last,
+        })
     }
 
     /// The edge of the chain at this head; `None` if the number of peaks does not fit the size.
@@ -360,7 +391,8 @@ pub struct StoredChain {
     pub chain: ChainId,
     /// The end of the chain in the store.
     pub head: Option<Head>,
-    /// The hash computed over the stored bytes of the trusted head's last entry; `None` if the entry is not stored.
+    /// The hash computed over the stored bytes of the trusted head's last signed entry; `None` if the entry is not
+    /// stored.
     pub at_trusted: Option<Hash>,
 }
 
@@ -473,15 +505,16 @@ impl TrustedHeads {
     }
 
     /// Compares the stored chains with the trusted heads and returns a finding for each chain that is missing, shorter
-    /// or different. `will_restore` returns the size of a chain up to which the journal of this instance still holds
-    /// the entries or writes them again.
+    /// or different in its signed part. `will_restore` returns the size of a chain up to which the journal of this
+    /// instance still holds the entries or writes them again.
     pub fn missing_from(
         &self,
         stored: &[StoredChain],
         will_restore: impl Fn(ChainId) -> u64,
     ) -> Vec<(ChainId, Finding)> {
         let mut missing = Vec::new();
-        for (chain, head) in self.heads().filter(|(_, head)| head.size > 0) {
+        let signed = self.heads().map(|(chain, head)| (chain, head.signed_part()));
+        for (chain, head) in signed.filter(|(_, head)| head.size > 0) {
             let stored_chain = stored.iter().find(|stored| stored.chain == chain);
             let size = stored_chain.and_then(|stored| stored.head).map_or(0, |head| head.size);
             let finding = |kind, stored, expected| Finding {
@@ -529,6 +562,7 @@ impl Discontinuity {
             peaks: self.peaks.clone(),
             last: self.last,
             era: self.era,
+            signed: None,
         }
     }
 }

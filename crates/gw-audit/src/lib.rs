@@ -39,7 +39,9 @@ pub use entry::{
 };
 pub use erasure::{Erased, ErasureRecord, Erasures, erased_where, erasures, names};
 pub use hash::Hash;
-pub use heads::{ChainEdge, ChainList, ChainNameError, SigningGuard, StoredChain, TrustedHead, TrustedHeads};
+pub use heads::{
+    ChainEdge, ChainList, ChainNameError, SignedPart, SigningGuard, StoredChain, TrustedHead, TrustedHeads,
+};
 pub use record::{
     AccessRecord, Action, AdminEntry, AuthMethod, Kind, MatchedVia, OutboxFault, Outcome, Record, ResourceType,
     SUPER_ADMIN, SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,

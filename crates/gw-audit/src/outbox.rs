@@ -134,6 +134,9 @@ pub const ROW_ALARM: &str = "outbox_row:";
 /// Prefix of the reason of a security event about an id counter below ids already issued, or about another policy
 /// store.
 pub const IDS_ALARM: &str = "outbox_ids:";
+/// Prefix of the reason of a security event about a policy store that issued fewer ids than were sealed: it was
+/// restored from a backup, or its counter was lowered.
+pub const REWOUND_ALARM: &str = "policy_store_rewound:";
 
 /// Prefix of the reason of a security event about an entry of the administrative chain that no mutation wrote; the
 /// entry's number follows.
@@ -151,7 +154,11 @@ pub fn foreign_entry(event: &SecurityEvent) -> Option<u64> {
 /// Whether a security event reports a changed outbox. Verification reports such an event until the chain is
 /// re-anchored.
 pub fn is_alarm(event: &SecurityEvent) -> bool {
-    let is_outbox_alarm = |reason: &str| reason.starts_with(ROW_ALARM) || reason.starts_with(IDS_ALARM);
+    let is_outbox_alarm = |reason: &str| {
+        [ROW_ALARM, IDS_ALARM, REWOUND_ALARM]
+            .iter()
+            .any(|prefix| reason.starts_with(prefix))
+    };
     event.kind == SecurityKind::TamperDetected && event.reason.as_deref().is_some_and(is_outbox_alarm)
 }
 

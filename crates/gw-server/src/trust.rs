@@ -274,8 +274,8 @@ impl TamperAlarm {
                  records the loss"
             }
             _ if finding.is_unverified() => {
-                "a part of the audit log cannot be verified: check whether the table and its columns exist, whether a session has \
-                 locked it, and the privileges of the role; run `ledger-gateway audit verify`"
+                "a part of the audit log cannot be verified: check whether the table and its columns exist, whether a \
+                 session has locked it, and the privileges of the role; run `ledger-gateway audit verify`"
             }
             _ => {
                 "the audit log was tampered with: run `ledger-gateway audit verify`, and leave the database and the \

@@ -16,8 +16,8 @@ use reads::{Reads, read_failed};
 use crate::workers::ADMIN_CHAIN;
 use anyhow::Context as _;
 use gw_audit::{
-    Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Discontinuity, Erasures, Hash, ShardId, Stream,
-    TrustedHeads,
+    AdminEntry, Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Discontinuity, Erasures, Hash,
+    ShardId, Stream, TrustedHeads,
     verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys, is_plausible_issued},
 };
 use gw_store::{
@@ -76,6 +76,9 @@ pub(crate) struct Known {
     pub(crate) numbers: Numbers,
     /// Whether the schema of the policy store has an object that no migration created.
     pub(crate) is_policy_changed: bool,
+    /// Records of erasures that wait in the outbox of the policy store. They must be read before the chains: a record
+    /// that is sealed meanwhile is in one of the two.
+    pub(crate) waiting_erasures: Vec<AdminEntry>,
 }
 
 /// Facts from the administrative chains and the security events, read before the chains are verified.
@@ -266,7 +269,8 @@ async fn verify_store(
     if skipped > 0 {
         tracing::error!(
             skipped,
-            "the audit database has more chains than this deployment can have made: the likely cause is manual SQL; they are \
+            "the audit database has more chains than this deployment can have made: the likely cause is manual SQL; \
+             they are \
              not verified; remove the rows of `chains` that no instance wrote"
         );
         store_findings.push(Finding::at(FindingKind::Fork, "chains", None));
@@ -735,7 +739,8 @@ async fn admin_span(
     Ok(span)
 }
 
-/// The intended erasures: from records in the administrative chains, and from the anchors of pruned chains.
+/// The intended erasures: from records in the outbox and in the administrative chains, and from the anchors of pruned
+/// chains.
 async fn read_erasures(
     reads: &Reads<'_>,
     audit: &AuditStore,
@@ -744,7 +749,7 @@ async fn read_erasures(
     findings: &mut Vec<Finding>,
 ) -> Result<Erasures, StoreError> {
     let records = value(findings, reads.read("entries", audit.erasure_records()).await?).unwrap_or_default();
-    let mut erasures = gw_audit::erasures(&records);
+    let mut erasures = gw_audit::erasures(known.waiting_erasures.iter().chain(&records));
     let anchored = value(findings, reads.read("anchors", audit.anchored_chains()).await?).unwrap_or_default();
     for chain in anchored {
         let stored = value(findings, reads.read("anchors", audit.anchor(chain)).await?).flatten();

@@ -36,6 +36,13 @@ pub enum StoreError {
     /// The schema is older or newer than this build.
     #[error("the database schema is {0}")]
     Schema(&'static str),
+    /// The only row of `policy_store` is missing, which identifies the database: no mutation can be recorded.
+    #[error(
+        "the row of table `policy_store` is missing, so no change can be recorded: the likely cause is manual SQL; \
+         restore the policy database from a backup, or insert the row again with its former `store_id` and with \
+         `last_outbox_id` 0"
+    )]
+    PolicyStoreRow,
     /// Another live instance excludes this one (HD24).
     #[error("another instance is alive: {0}")]
     OtherInstance(String),
@@ -83,6 +90,7 @@ impl StoreError {
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::NotPrimary
+            | Self::PolicyStoreRow
             | Self::Unconfirmed(_)
             | Self::EntryAltered
             | Self::EntryRefused

@@ -79,9 +79,11 @@ impl Store {
     /// Fails unless the schema is exactly that of this build (`MIGRATE=off`).
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the schema is older or newer than this build; any database error.
+    /// [`StoreError::Schema`] if the schema is older or newer than this build; [`StoreError::PolicyStoreRow`] if the
+    /// row of `policy_store` is missing; any database error.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
-        migration::check::<Migrator>(&self.inner.pools.reader).await
+        migration::check::<Migrator>(&self.inner.pools.reader).await?;
+        self.outbox_mark().await.map(drop)
     }
 
     /// Returns database objects that no migration created and that are attached to the policy tables or replace them.

@@ -166,8 +166,8 @@ impl Relay {
             .store(self.passed().saturating_add(pieces), Ordering::SeqCst);
     }
 
-    /// Silences the first connection whose client sends a piece that contains this text, from that piece on and for ever.
-    /// The connection stays open, and all others work.
+    /// Silences the first connection whose client sends a piece that contains this text, from that piece on and for
+    /// ever. The connection stays open, and all others work.
     pub fn silence_at(&self, text: &'static str, last: Last) {
         *self.trigger.lock().unwrap_or_else(PoisonError::into_inner) = Some((text, last));
     }

@@ -451,6 +451,33 @@ fn rl2_a_start_compares_the_store_with_the_trusted_heads() {
     assert_eq!(kinds(&[stored(&forged, 12)], 0), [FindingKind::AnchorMismatch]);
 }
 
+/// RL2: entries that only the journal knows are not needed for a start, but the signed ones below them are.
+#[test]
+fn rl2_a_start_needs_only_the_signed_entries() {
+    let entries = entries(&key(), &records(0, 19));
+    let forged = continued(&entries[..10], &records(60, 10));
+    let id = chain_id(Stream::Access);
+    let signed = TrustedHead::new(Some("note".to_owned()), &edge(&entries[..8]), 0);
+    for (trusted, size) in [(None, 0), (Some(&signed), 8)] {
+        let head = TrustedHead::unsigned(&edge(&entries[..12]), trusted);
+        // A later edge of the journal extends the unsigned head, not the signed part.
+        let later = TrustedHead::unsigned(&edge(&entries[..14]), Some(&head));
+        assert_eq!((head.signed_part().size, later.signed_part().size), (size, size));
+        let mut heads = TrustedHeads::default();
+        assert!(heads.advance(id, head) && heads.advance(id, later));
+        let text = serde_json::to_string(&heads).unwrap();
+        let heads: TrustedHeads = serde_json::from_str(&text).unwrap();
+        let missing = |entries: &[StoredEntry], trusted| heads.missing_from(&[stored(entries, trusted)], |_| 0).len();
+        assert_eq!(missing(&forged, size), 0, "only unsigned entries were rewritten");
+        assert_eq!(missing(&entries[..9], size), 0);
+        if size > 0 {
+            let forged = continued(&entries[..6], &records(60, 14));
+            assert_eq!(missing(&forged, size), 1);
+            assert_eq!(missing(&entries[..7], size), 1);
+        }
+    }
+}
+
 /// RL2: the sealer signs only a chain that continues the trusted head; entries that the journal restores are signed
 /// again.
 #[test]
@@ -769,6 +796,7 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
         "outbox_gap admin/0",
         "outbox_row:altered:2",
         "outbox_ids:lowered:0:3",
+        "policy_store_rewound:1..4",
         "outbox_gap:2..5",
     ];
     let security = events.map(|reason| Record::from(event(reason)));
@@ -777,7 +805,7 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
         (
             Stream::Security,
             security.to_vec(),
-            vec![(FindingKind::OutboxFault, 2), (FindingKind::OutboxFault, 3)],
+            [2, 3, 4].map(|seq| (FindingKind::OutboxFault, seq)).to_vec(),
         ),
     ] {
         let key = key();

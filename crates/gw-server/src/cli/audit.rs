@@ -14,7 +14,7 @@ use crate::{
     },
     serve::{
         CLUSTER, ServeError,
-        stores::{Platform, checkpoint_key},
+        stores::{Platform, checkpoint_key, outbox_guard},
     },
     trust::read_heads,
     verification::{ChainReport, Known, Numbers, Pass, SILENCE, compare_numbers, verify_all},
@@ -22,7 +22,7 @@ use crate::{
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 use gw_audit::{CheckpointPublicKey, Hash, Stream, verify::Finding};
-use gw_store::{Store, audit::AuditStore};
+use gw_store::{Store, StoreConfig, audit::AuditStore};
 use gw_types::{Secret, Timestamp};
 use serde_json::{Value, json};
 use std::{
@@ -149,6 +149,18 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
         // With --database-url the audit store may belong to another machine, whose policy store is not known here.
         if options.database_url.is_none() {
             let store = policy_store(&platform, config).await;
+            // Without the key of the outbox, a forged row would excuse values that somebody removed.
+            if let Ok(store) = &store
+                && checkpoint_key(config)?.is_some()
+            {
+                match store.waiting_erasures().await {
+                    Ok(waiting) => known.waiting_erasures = waiting,
+                    Err(error) => eprint_line(format_args!(
+                        "the outbox of the policy store cannot be read: {error}; erasures whose record waits there are \
+                         reported as missing values"
+                    )),
+                }
+            }
             let numbers = match &store {
                 Ok(store) => {
                     let silence = SILENCE.min(options.timeout / 2);
@@ -203,6 +215,10 @@ async fn policy_store(platform: &Platform, config: &Config) -> anyhow::Result<St
     let store = platform
         .policy_store(config)
         .context("the policy store cannot be opened")?;
+    let store = StoreConfig {
+        outbox: outbox_guard(config)?,
+        ..store
+    };
     Store::open(store).await.context("the policy store cannot be opened")
 }
 
@@ -217,7 +233,7 @@ fn report_foreign(database: &str, objects: Vec<String>) -> bool {
     !objects.is_empty()
 }
 
-async fn open(store: gw_store::StoreConfig) -> anyhow::Result<AuditStore> {
+async fn open(store: StoreConfig) -> anyhow::Result<AuditStore> {
     let audit = AuditStore::open(store)
         .await
         .context("the audit store cannot be opened")?;
@@ -270,6 +286,7 @@ fn load_known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
         shard,
         numbers: Numbers::default(),
         is_policy_changed: false,
+        waiting_erasures: Vec::new(),
     })
 }
 

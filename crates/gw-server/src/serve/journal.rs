@@ -276,10 +276,10 @@ async fn settle_abandoned(dir: &Path, shard: ShardId, audit: &AuditStore, store:
     gw_journal::forget_given_up(dir).context("the list of abandoned shards cannot be cleared in the journal directory")
 }
 
-/// The trusted head for the sealed entries of a chain of an abandoned shard, if there are more than the signed ones.
-/// Only the journal knows of these entries: without the head, anybody with write access to the store could rewrite them
-/// without a finding.
-fn sealed_edge(
+/// The trusted head for the sealed entries of a chain that the store contradicts, if there are more than the signed
+/// ones. Only the journal knows of these entries: without the head, anybody with write access to the store could
+/// rewrite them without a finding.
+pub(crate) fn sealed_edge(
     journal: &Journal,
     trusted: &TrustedHeads,
     stored: &StoredHead,
@@ -301,12 +301,7 @@ fn sealed_edge(
         }
     })?;
     let is_longer = is_complete && continues && edge.size() > signed;
-    Ok(is_longer.then(|| {
-        (
-            chain,
-            TrustedHead::new(None, &edge, trusted_head.map_or(0, |head| head.era)),
-        )
-    }))
+    Ok(is_longer.then(|| (chain, TrustedHead::unsigned(&edge, trusted_head))))
 }
 
 /// Reports lost entry numbers in the log and in the journal. The reason in the journal is the range, as
@@ -413,7 +408,7 @@ pub(crate) async fn nothing_is_missing(
     let mut stored = Vec::new();
     for (chain, trusted) in heads.heads() {
         let head = ends.iter().find(|(id, _)| *id == chain).and_then(|(_, head)| *head);
-        let at_trusted = match trusted.size.checked_sub(1) {
+        let at_trusted = match trusted.signed_part().size.checked_sub(1) {
             Some(last) => audit
                 .computed_hash(chain, last)
                 .await
@@ -427,7 +422,7 @@ pub(crate) async fn nothing_is_missing(
         });
     }
     for (chain, finding) in heads.missing_from(&stored, will_restore) {
-        let trusted = heads.head(chain).map_or(0, |head| head.size);
+        let trusted = heads.head(chain).map_or(0, |head| head.signed_part().size);
         let size = ends
             .iter()
             .find(|(id, _)| *id == chain)

@@ -24,7 +24,7 @@ pub(crate) struct Readiness {
 struct Dependency {
     name: &'static str,
     /// Whether the instance is not ready while this dependency is down.
-    required: bool,
+    is_required: Box<dyn Fn() -> bool + Send + Sync>,
     level: Box<dyn Fn() -> Level + Send + Sync>,
 }
 
@@ -52,10 +52,20 @@ impl Readiness {
     }
 
     /// Adds a required dependency. `is_up` is called often and must not block.
-    pub(crate) fn with(mut self, name: &'static str, is_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+    pub(crate) fn with(self, name: &'static str, is_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.with_if(name, is_up, || true)
+    }
+
+    /// Adds a dependency that is required only while `is_required` returns true. Neither function may block.
+    pub(crate) fn with_if(
+        mut self,
+        name: &'static str,
+        is_up: impl Fn() -> bool + Send + Sync + 'static,
+        is_required: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.dependencies.push(Dependency {
             name,
-            required: true,
+            is_required: Box::new(is_required),
             level: Box::new(move || Level::from_up(is_up())),
         });
         self
@@ -63,13 +73,8 @@ impl Readiness {
 
     /// Adds an optional dependency: it is shown, but the instance is ready without it. `is_up` is called often and must
     /// not block.
-    pub(crate) fn showing(mut self, name: &'static str, is_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.dependencies.push(Dependency {
-            name,
-            required: false,
-            level: Box::new(move || Level::from_up(is_up())),
-        });
-        self
+    pub(crate) fn showing(self, name: &'static str, is_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.with_if(name, is_up, || false)
     }
 
     /// Adds an optional dependency whose state may be unknown. `level` is called often and must not block.
@@ -80,7 +85,7 @@ impl Readiness {
     ) -> Self {
         self.dependencies.push(Dependency {
             name,
-            required: false,
+            is_required: Box::new(|| false),
             level: Box::new(level),
         });
         self
@@ -104,7 +109,7 @@ impl Readiness {
             .collect();
         let missing = levels
             .iter()
-            .any(|(dependency, level)| dependency.required && *level == Level::Down);
+            .any(|(dependency, level)| *level == Level::Down && (dependency.is_required)());
         let states: BTreeMap<_, _> = levels
             .into_iter()
             .map(|(dependency, level)| (dependency.name, level))

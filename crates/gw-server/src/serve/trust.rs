@@ -95,12 +95,13 @@ pub(super) async fn open(
     }
     sign_abandoned(&trust, secrets, journal, audit)
         .await
-        .context("the entries of an abandoned shard cannot be signed")?;
+        .context("the entries of an abandoned shard cannot be compared and signed")?;
     Ok(Arc::new(trust))
 }
 
 /// Signs the chains of shards that this machine's journal no longer continues, as far as they are sealed. No other
-/// instance signs them.
+/// instance signs them. A chain whose entries in the store are not those of the journal is not signed but raises the
+/// alarm; verification reports it until it is re-anchored.
 async fn sign_abandoned(
     trust: &AuditTrust,
     secrets: &Secrets,
@@ -118,6 +119,24 @@ async fn sign_abandoned(
         .filter(|(chain, head)| head.note.is_none() && is_abandoned(*chain))
     {
         let Some(edge) = head.edge() else { continue };
+        let last = edge.size().checked_sub(1);
+        let stored = match last {
+            Some(last) => audit.computed_hash(chain, last).await?,
+            None => None,
+        };
+        if edge.last().is_some() && stored != edge.last() {
+            let kind = match stored {
+                Some(_) => FindingKind::AnchorMismatch,
+                None => FindingKind::ChainTruncated,
+            };
+            let finding = Finding {
+                stored,
+                expected: edge.last(),
+                ..Finding::of(kind, last)
+            };
+            trust.alarm.raise(chain, &finding, 0, 0);
+            continue;
+        }
         let checkpoint = Checkpoint::new(chain.origin(CLUSTER), edge.size(), edge.frontier().root()).in_era(head.era);
         let note = checkpoint.sign(&key);
         audit.insert_checkpoint(chain, checkpoint.size, &note).await?;

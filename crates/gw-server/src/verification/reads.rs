@@ -73,8 +73,9 @@ impl<'a> Reads<'a> {
             tracing::warn!(
                 table,
                 error,
-                "a table of the audit database cannot be read, so the audit log is verified only in part: check whether the table \
-                 and its columns exist, whether a session has locked it, and the privileges of the role"
+                "a table of the audit database cannot be read, so the audit log is verified only in part: check \
+                 whether the table and its columns exist, whether a session has locked it, and the privileges of the \
+                 role"
             );
         }
     }

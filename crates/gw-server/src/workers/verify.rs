@@ -16,7 +16,7 @@ use gw_audit::{
     verify::{Finding, FindingKind},
 };
 use gw_store::{
-    Store,
+    Store, StoreError,
     audit::{AuditStore, TamperedRead},
 };
 use gw_types::Clock;
@@ -157,15 +157,23 @@ impl Verification {
             Err(error) => self.audit.ping().await.map_err(|_| error)?,
         }
         let heads = trust.file.heads();
-        let is_policy_changed = match &self.store {
-            Some(store) => is_changed(store).await?,
-            None => false,
+        let (is_policy_changed, waiting_erasures) = match &self.store {
+            Some(store) => (
+                is_changed(store).await?,
+                match store.waiting_erasures().await {
+                    // The sealer reports the missing row. It must not stop the verification.
+                    Err(StoreError::PolicyStoreRow) => Vec::new(),
+                    waiting => waiting.context("the outbox of the policy store cannot be read")?,
+                },
+            ),
+            None => (false, Vec::new()),
         };
         let known = Known {
             keys,
             heads,
             shard: Some(self.shard),
             is_policy_changed,
+            waiting_erasures,
             ..Known::default()
         };
         let erased: Erased<'_> = &|_, _| false;

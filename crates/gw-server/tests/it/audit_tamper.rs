@@ -258,12 +258,13 @@ fn rl2_au19_the_running_service_finds_a_truncated_chain_by_itself() {
     assert!(log.contains("the audit log was tampered with"), "{log}");
 }
 
-/// Rewrites or appends the last entry of the access chain with a correct hash, like an attacker with the audit
-/// database's credentials. The service must be stopped.
+/// Rewrites or appends the last entry of the access chain with a correct hash, or rewrites the entry before a given
+/// size, like an attacker with the audit database's credentials. The service must be stopped.
 const FORGE: &str = r#"
 import hashlib, sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
-chain, size = db.execute("SELECT id, size FROM chains WHERE stream = 'access'").fetchone()
+chain, size = db.execute("SELECT id, size FROM chains WHERE stream = 'access' ORDER BY id").fetchone()
+size = int(sys.argv[3]) if len(sys.argv) > 3 else size
 row, data, openings = db.execute("SELECT id, bytes, openings FROM entries WHERE chain_id = ? AND seq = ?",
                                  (chain, size - 1)).fetchone()
 assert data.count(b"eth_chainId") == 1
@@ -277,7 +278,8 @@ else:
                "SELECT chain_id, seq + 1, ?, bytes, openings, kind, created_at FROM entries WHERE id = ?",
                (digest, row))
     db.execute("UPDATE chains SET size = size + 1 WHERE id = ?", (chain,))
-db.execute("UPDATE chains SET head_hash = ? WHERE id = ?", (digest, chain))
+if len(sys.argv) == 3:
+    db.execute("UPDATE chains SET head_hash = ? WHERE id = ?", (digest, chain))
 db.commit()
 "#;
 
@@ -336,6 +338,29 @@ impl Deployment {
         String::from_utf8_lossy(&result.stdout).trim().to_owned()
     }
 
+    /// Re-anchors the first chain of a stream that verification reports.
+    fn re_anchor_first_failed(&self, stream: &str, reason: &str) {
+        let output = output_of(&self.run(&["audit", "verify"]));
+        let failed = output
+            .lines()
+            .find_map(|line| line.strip_prefix("FAIL "))
+            .expect(&output);
+        let chain = failed.split_whitespace().next().expect("a chain");
+        assert!(chain.starts_with(stream), "{output}");
+        let result = self.run(&[
+            "audit",
+            "re-anchor",
+            "--chain",
+            chain,
+            "--actor",
+            "jane",
+            "--reason",
+            reason,
+            "--confirm",
+        ]);
+        assert!(result.status.success(), "{}", output_of(&result));
+    }
+
     /// Runs a gateway, sends calls, and kills the process before the calls are signed.
     fn killed_with_unsigned_calls(&self, node: &str) {
         let mut gateway = self.start_with(node, &[("AUDIT_CHECKPOINT_INTERVAL", "1h")]);
@@ -347,8 +372,8 @@ impl Deployment {
 }
 
 /// RL2, RL10, AU-18: an attacker rewrites an entry that was sealed but not signed when the process was killed. The
-/// journal still has the original, and the trusted heads keep its hash, so the start is refused and the change is
-/// found.
+/// journal still has the original: the service starts and records go on in a new shard, the change stays a finding
+/// until the chain is re-anchored, and the rewritten entry is never signed.
 #[test]
 fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
     let (node, deployment) = (
@@ -359,37 +384,28 @@ fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
     );
     deployment.killed_with_unsigned_calls(node.url());
     deployment.python(FORGE, &["rewrite"]);
-    for is_retry in [false, true] {
-        let output = deployment.failed_start(node.url());
+    for is_restart in [false, true] {
+        let gateway = deployment.start(node.url());
+        call(&gateway, 1);
+        let ready = gateway.get("/ready").body;
+        assert!(ready.contains(r#""audit_chain":"down""#), "{is_restart}: {ready}");
+        let (status, log) = gateway.end();
+        assert!(status.success(), "{log}");
+        assert_eq!(
+            log.contains("records go on in a new shard"),
+            !is_restart,
+            "{is_restart}: {log}"
+        );
+        assert_eq!(deployment.python(SIZES, &[]), "5 0", "nothing forged is signed");
+        let verification = deployment.run(&["audit", "verify"]);
+        assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
         assert!(
-            output.contains("is not as it was signed") && output.contains("audit re-anchor"),
-            "{is_retry}: {output}"
+            output_of(&verification).contains("anchor_mismatch"),
+            "{}",
+            output_of(&verification)
         );
     }
-    let verification = deployment.run(&["audit", "verify"]);
-    assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
-    assert!(
-        output_of(&verification).contains("anchor_mismatch"),
-        "{}",
-        output_of(&verification)
-    );
-    let name = output_of(&verification)
-        .split_whitespace()
-        .find(|word| word.starts_with("access/"))
-        .map(str::to_owned);
-    let chain = name.expect("a chain");
-    let result = deployment.run(&[
-        "audit",
-        "re-anchor",
-        "--chain",
-        &chain,
-        "--actor",
-        "jane",
-        "--reason",
-        "changed by an intruder",
-        "--confirm",
-    ]);
-    assert!(result.status.success(), "{}", output_of(&result));
+    deployment.re_anchor_first_failed("access", "changed by an intruder");
     let gateway = deployment.start(node.url());
     call(&gateway, 1);
     let (status, log) = gateway.end();
@@ -400,6 +416,69 @@ fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
         "{}",
         output_of(&verified)
     );
+}
+
+/// RL2, AU-22: an entry that was signed is rewritten together with an unsigned one. The start is refused, also after
+/// the journal gave up the shard because of the unsigned entry.
+#[test]
+fn rl2_au22_a_rewritten_signed_entry_refuses_the_start_of_a_new_shard_too() {
+    let (node, deployment) = (
+        anvil(),
+        Deployment {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
+    let gateway = deployment.start(node.url());
+    call(&gateway, 2);
+    // The end signs the genesis and two calls.
+    let (status, log) = gateway.end();
+    assert!(status.success(), "{log}");
+    let mut gateway = deployment.start_with(node.url(), &[("AUDIT_CHECKPOINT_INTERVAL", "1h")]);
+    call(&gateway, 2);
+    gateway.wait("sealed the calls", |_| deployment.python(SIZES, &[]) == "5 3");
+    drop(gateway);
+    deployment.python(FORGE, &["rewrite"]);
+    let gateway = deployment.start(node.url());
+    drop(gateway.end());
+    assert_eq!(deployment.python(SIZES, &[]), "5 3", "nothing forged is signed");
+    deployment.python(FORGE, &["rewrite", "3"]);
+    let output = deployment.failed_start(node.url());
+    assert!(
+        output.contains("is not as it was signed at 3 entries") && output.contains("audit re-anchor"),
+        "{output}"
+    );
+}
+
+/// RL2, HD24: entries that were not signed yet are rewritten while the service runs. The alarm is raised at once, the
+/// service goes on, and the next start continues in a new shard.
+#[test]
+fn rl2_an_unsigned_entry_rewritten_while_the_service_runs_raises_the_alarm() {
+    let (node, deployment) = (
+        anvil(),
+        Deployment {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
+    let settings = [("AUDIT_CHECKPOINT_INTERVAL", "1h")];
+    let mut gateway = deployment.start_with(node.url(), &settings);
+    call(&gateway, 4);
+    gateway.wait("sealed the calls", |_| deployment.python(SIZES, &[]) == "5 0");
+    deployment.python(FORGE, &["rewrite"]);
+    call(&gateway, 1);
+    gateway.wait("raised the alarm", |gateway| {
+        gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
+    });
+    gateway.wait("shows that the chain is not sealed", |gateway| {
+        gateway.get("/ready").body.contains(r#""sealing":"down""#)
+    });
+    assert_eq!(gateway.get("/ready").status, 200, "the journal keeps the records");
+    let verification = deployment.run(&["audit", "verify"]);
+    assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
+    drop(gateway.end());
+    let gateway = deployment.start(node.url());
+    assert!(gateway.output().contains("records go on in a new shard"));
+    drop(gateway.end());
+    assert_eq!(deployment.python(SIZES, &[]), "5 0", "nothing forged is signed");
 }
 
 /// RL2, HD24: after an entry was appended by an attacker, the gateway continues in a new shard. The genuine entries are
@@ -432,6 +511,100 @@ fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
         "{text}"
     );
     drop(gateway);
+}
+
+/// RL3, RL9: a genuine outbox row that is copied to a number that is no valid id is a finding until the chain is
+/// re-anchored, and its entry is intact.
+#[test]
+fn rl9_a_row_copied_to_an_invalid_id_is_a_finding_until_re_anchored() {
+    let (node, deployment) = (
+        anvil(),
+        Deployment {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
+    let gateway = deployment.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
+    gateway.admin(
+        TOKEN,
+        "POST",
+        "/orgs",
+        &serde_json::json!({"name": "one", "slug": "one"}),
+    );
+    let (status, log) = gateway.end();
+    assert!(status.success(), "{log}");
+    let columns = "action, actor_id, actor_external_id, created_at, ip_address, org_id, resource_id, resource_name, \
+                   resource_type, old_value, new_value, correlation_id, salt_seed, mac";
+    let copy = |id| {
+        format!(
+            "INSERT INTO audit_outbox (id, {columns}) SELECT {id}, {columns} FROM audit_outbox WHERE id > 0 LIMIT 1;"
+        )
+    };
+    let policy = deployment.path("data/gateway.db");
+    process::change_database(&policy, &copy(0));
+    process::change_database(&policy, &copy(-5));
+    let mut gateway = deployment.start(node.url());
+    gateway.wait("reported the rows", |gateway| {
+        gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
+    });
+    let (status, log) = gateway.end();
+    assert!(status.success(), "{log}");
+    let verification = deployment.run(&["audit", "verify", "--format", "json"]);
+    let text = output_of(&verification);
+    assert_eq!(verification.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("outbox_fault") && !text.contains("hash_mismatch"),
+        "{text}"
+    );
+    deployment.re_anchor_first_failed("admin", "looked into");
+    let verified = deployment.run(&["audit", "verify"]);
+    assert!(verified.status.success(), "{}", output_of(&verified));
+}
+
+/// RL3: without the row of `policy_store`, changes are refused as unavailable, readiness and doctor show it, and it
+/// is a finding after the row was put back.
+#[test]
+fn rl3_a_deleted_policy_store_row_is_named_and_is_a_finding() {
+    let (node, deployment) = (
+        anvil(),
+        Deployment {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
+    let mut gateway = deployment.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
+    let policy = deployment.path("data/gateway.db");
+    process::change_database(&policy, "CREATE TABLE kept AS SELECT * FROM policy_store");
+    process::change_database(&policy, "DELETE FROM policy_store");
+    gateway.wait("shows that changes are refused", |gateway| {
+        gateway.get("/ready").body.contains(r#""writes":"down""#)
+    });
+    let headers = [("X-Admin-Token", TOKEN), ("Content-Type", "application/json")];
+    let body = r#"{"name":"one","slug":"one"}"#;
+    assert_eq!(
+        gateway.request("POST", "/api/v1/admin/orgs", &headers, body).status,
+        503
+    );
+    gateway.wait("raises the alarm", |gateway| {
+        gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
+    });
+    drop(gateway.end());
+    for output in [
+        deployment.failed_start(node.url()),
+        output_of(&deployment.run(&["doctor"])),
+    ] {
+        assert!(
+            output.contains("the row of table `policy_store` is missing"),
+            "{output}"
+        );
+    }
+    process::change_database(&policy, "INSERT INTO policy_store SELECT * FROM kept");
+    process::change_database(&policy, "DROP TABLE kept");
+    let gateway = deployment.start(node.url());
+    drop(gateway.end());
+    let verification = deployment.run(&["audit", "verify"]);
+    assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
+    deployment.re_anchor_first_failed("security", "looked into");
+    let verified = deployment.run(&["audit", "verify"]);
+    assert!(verified.status.success(), "{}", output_of(&verified));
 }
 
 /// RL9: a lost outbox row is reported, also after a restart, until it is accepted, although the chain itself is
@@ -500,6 +673,8 @@ fn rl9_a_lost_outbox_row_is_reported_until_it_is_accepted() {
     ];
     let result = deployment.run(&decide);
     assert!(result.status.success(), "{}", output_of(&result));
+    // The counter that was set back while the service was stopped.
+    deployment.re_anchor_first_failed("security", "looked into, too");
     let verified = deployment.run(&["audit", "verify"]);
     assert!(verified.status.success(), "{}", output_of(&verified));
     assert!(

@@ -182,12 +182,32 @@ fn rl3_an_older_policy_database_is_reported_and_its_new_entries_are_sealed() {
     create(&gateway, "four");
     let names: Vec<_> = settle(gateway, 4).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["one", "two", "three", "four"]);
+    // The report stays a finding, also after a restart, until an administrator accepts it.
+    let chain = |output: &str| {
+        let failed = output.lines().find_map(|line| line.strip_prefix("FAIL "));
+        failed
+            .and_then(|line| line.split_whitespace().next())
+            .map(str::to_owned)
+    };
+    for _ in 0..2 {
+        let mut gateway = deployment.start(node.url());
+        gateway.wait("shows the finding at /ready", |gateway| {
+            gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
+        });
+        drop(gateway.end());
+        let (code, output) = deployment.verify();
+        assert_eq!(code, Some(1), "{output}");
+        assert!(output.contains("outbox_fault"), "{output}");
+    }
+    let chain = chain(&deployment.verify().1).expect("a chain with a finding");
+    assert!(chain.starts_with("security/"), "{chain}");
+    let decide = ["audit", "re-anchor", "--chain", &chain, "--actor", "jane"];
+    let decide = [&decide[..], &["--reason", "restored from the backup", "--confirm"]].concat();
+    let (data, journal) = (deployment.path("data"), deployment.path("journal"));
+    let accepted = process::gateway(&decide, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal)]);
+    assert!(accepted.status.success(), "{}", process::stderr(&accepted));
     let (code, output) = deployment.verify();
-    assert_eq!(
-        code,
-        Some(0),
-        "the lost mutations are not a change of the audit log: {output}"
-    );
+    assert_eq!(code, Some(0), "{output}");
 }
 
 /// RL5: without the journal's directory, a truncated chain is still detected, and sealing continues in a new shard.

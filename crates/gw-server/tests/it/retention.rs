@@ -150,6 +150,9 @@ fn rl10_audit_erase_removes_a_person_from_the_log() {
     let text = erase(&["--confirm"]);
     assert!(text.contains("entries erased"), "{text}");
     assert!(erase(&[]).contains("nothing to erase"));
+    // The record of the erasure waits in the outbox until the next start seals it.
+    let waiting = process::gateway(&["audit", "verify"], &settings);
+    assert!(waiting.status.success(), "{}", String::from_utf8_lossy(&waiting.stdout));
 
     let gateway = Serving::start(node.url(), &settings).ready();
     let entries = admin(&gateway, "GET", "/audit-logs", &Value::Null);

@@ -1,7 +1,7 @@
 //! Columns copied from an entry, for queries. Displayed values are always read from the entry's bytes.
 
 use crate::entity::entries;
-use gw_audit::{Content, EntryError, Kind, Record, StoredEntry};
+use gw_audit::{Content, EntryError, Record, StoredEntry, outbox::is_invalid_id_entry};
 use sea_orm::ActiveValue::{NotSet, Set};
 use uuid::Uuid;
 
@@ -23,6 +23,9 @@ pub(super) struct Columns {
     tx_hash: Option<String>,
     outbox_id: Option<i64>,
     store_id: Option<Uuid>,
+    /// Whether the row has an outbox id: the entry of a mutation has one, the entry about a row without a valid id has
+    /// none.
+    has_outbox_id: bool,
 }
 
 impl Columns {
@@ -50,6 +53,7 @@ impl Columns {
                 ..self
             },
             Record::Admin(entry) => Self {
+                has_outbox_id: !is_invalid_id_entry(&entry),
                 external_id: entry.actor_external_id.map(Into::into),
                 correlation_id: entry.correlation_id.map(Into::into),
                 action: Some(entry.action.as_str()),
@@ -100,7 +104,7 @@ impl Columns {
             && self.resource_id == row.resource_id
             && self.tx_hash == row.tx_hash
             && self.store_id == row.store_id
-            && row.outbox_id.is_some() == (self.kind == Kind::Admin.as_str())
+            && row.outbox_id.is_some() == self.has_outbox_id
             // Older entries do not contain the outbox id: only the column has it.
             && (self.outbox_id.is_none() || self.outbox_id == row.outbox_id)
     }

@@ -210,7 +210,7 @@ impl AuditStore {
     /// Lists audit entries, newest first: those waiting in the policy store's outbox, then the sealed ones.
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
     pub async fn list_audit_logs(
         &self,

@@ -11,7 +11,7 @@ use crate::{
     entity::audit_outbox,
 };
 use gw_audit::{
-    AdminEntry, OutboxFault, StoreId,
+    Action, AdminEntry, OutboxFault, ResourceType, StoreId,
     outbox::{gap_entry, invalid_id_entry},
 };
 use gw_types::{Entropy, Timestamp};
@@ -300,7 +300,7 @@ async fn mark(conn: &impl ConnectionTrait, sql: impl Into<String>) -> Result<Out
     let row = conn
         .query_one_raw(Engine::for_connection(conn).statement(sql))
         .await?
-        .ok_or(StoreError::Schema("missing"))?;
+        .ok_or(StoreError::PolicyStoreRow)?;
     Ok(OutboxMark {
         store: StoreId(row.try_get("", "store_id")?),
         last_id: row.try_get("", "last_outbox_id")?,
@@ -311,20 +311,26 @@ impl Store {
     /// Returns the id of this policy store and the last id that its outbox issued.
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; any database error.
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; any database error.
     pub async fn outbox_mark(&self) -> Result<OutboxMark, StoreError> {
         mark(
             &self.inner.pools.reader,
             "SELECT store_id, last_outbox_id FROM policy_store",
         )
         .await
+        // Without the row every mutation is rejected, so readiness shows it before the first one.
+        .inspect_err(|error| {
+            if matches!(error, StoreError::PolicyStoreRow) {
+                self.inner.note_refusal(error);
+            }
+        })
     }
 
     /// Makes the next rows get ids above `last`. Needed after a restore from an older backup: entries with higher ids
     /// than this store knows were sealed.
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
     pub async fn raise_outbox_ids(&self, last: i64) -> Result<(), StoreError> {
         let tx = self.inner.pools.begin_write().await?;
@@ -338,7 +344,7 @@ impl Store {
     /// entries that say so.
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
     pub async fn outbox(&self, from: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let waiting = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_null());
@@ -346,10 +352,27 @@ impl Store {
             .await
     }
 
+    /// Returns the records of erasures that wait to be sealed. Rows with a fault are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; any database error.
+    pub async fn waiting_erasures(&self) -> Result<Vec<AdminEntry>, StoreError> {
+        let waiting = audit_outbox::Entity::find()
+            .filter(audit_outbox::Column::SealedAt.is_null())
+            .filter(audit_outbox::Column::Action.eq(Action::Delete.as_str()))
+            .filter(audit_outbox::Column::ResourceType.eq(ResourceType::Audit.as_str()));
+        let rows = self.outbox_rows(waiting).await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| row.entry)
+            .filter(|entry| entry.outbox_fault.is_none())
+            .collect())
+    }
+
     /// Returns the oldest sealed rows that are still kept, with ids above `after` (at least 0).
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
     pub async fn kept_outbox(&self, after: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let kept = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_not_null());
@@ -383,7 +406,7 @@ impl Store {
     /// or has another code raises an alarm.
     ///
     /// # Errors
-    /// [`StoreError::Schema`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
+    /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
     pub async fn check_committed_rows(&self) -> Result<(), StoreError> {
         self.check_rolled_back_rows().await?;

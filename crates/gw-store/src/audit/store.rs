@@ -247,8 +247,8 @@ impl AuditStore {
                 tracing::error!(
                     table,
                     row,
-                    "a row of the audit database is malformed and left out: the likely cause is manual SQL; run `ledger-gateway \
-                     audit verify`; remove the row if it was inserted, or restore it from a backup"
+                    "a row of the audit database is malformed and left out: the likely cause is manual SQL; run \
+                     `ledger-gateway audit verify`; remove the row if it was inserted, or restore it from a backup"
                 );
             }
         }

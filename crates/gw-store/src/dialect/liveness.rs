@@ -2,8 +2,8 @@
 //!
 //! A statement may wait long for good reasons: for a connection of the pool, for the lock on the epoch row, for a slow
 //! disk. None of that shows in the statement itself. So a task that has waited for [`PATIENCE`] while no other task got
-//! an answer probes the database on a fresh connection; if the probe fails, the wait ends. `session` ends the waits for a
-//! single connection that is silent while the database answers.
+//! an answer probes the database on a fresh connection; if the probe fails, the wait ends. `session` ends the waits for
+//! a single connection that is silent while the database answers.
 
 use sea_orm::{
     DbErr, RuntimeErr,

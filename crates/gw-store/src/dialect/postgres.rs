@@ -126,7 +126,8 @@ pub(super) async fn begin_write(pool: &DatabaseConnection) -> Result<DatabaseTra
 pub(super) async fn session(tx: &impl ConnectionTrait, lock_wait: Option<Duration>) -> Result<Session, DbErr> {
     let limits = lock_wait.map_or_else(String::new, |lock_wait| {
         format!(
-            ", set_config('lock_timeout', '{}ms', TRUE), set_config('idle_in_transaction_session_timeout', '{}ms', TRUE)",
+            ", set_config('lock_timeout', '{}ms', TRUE), set_config('idle_in_transaction_session_timeout', '{}ms', \
+             TRUE)",
             lock_wait.as_millis(),
             IDLE_TIMEOUT.as_millis()
         )

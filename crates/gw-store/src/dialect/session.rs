@@ -127,15 +127,15 @@ impl Liveness {
             tracing::warn!(
                 waited_ms = start.elapsed().as_millis(),
                 ?state,
-                "one connection to the database does not answer: it is closed; if this repeats, check firewalls and proxies \
-                 between the gateway and the database"
+                "one connection to the database does not answer: it is closed; if this repeats, check firewalls and \
+                 proxies between the gateway and the database"
             );
             return Err(silent());
         }
     }
 
-    /// Ends the transaction of a silent connection at the server, so that its locks are released, and waits until it has
-    /// ended. A session that is committing is not interrupted: an interrupted commit may be lost in a failover.
+    /// Ends the transaction of a silent connection at the server, so that its locks are released, and waits until it
+    /// has ended. A session that is committing is not interrupted: an interrupted commit may be lost in a failover.
     pub(super) async fn settle(&self, session: Session) -> Settlement {
         let Some(server) = &self.server else {
             return Settlement::Ended;

@@ -62,8 +62,8 @@ impl Tx {
             store.note_refusal(error);
             if matches!(error, StoreError::EpochMissing) {
                 tracing::error!(
-                    "`policy_epoch` has no row, so every change is answered 503: the likely cause is manual SQL; repair it with \
-                     `INSERT INTO policy_epoch (id, epoch) SELECT 1, max(epoch) FROM policy_history`"
+                    "`policy_epoch` has no row, so every change is answered 503: the likely cause is manual SQL; \
+                     repair it with `INSERT INTO policy_epoch (id, epoch) SELECT 1, max(epoch) FROM policy_history`"
                 );
             }
         })?;

@@ -4,7 +4,7 @@ use crate::{
     audit::ALL,
     world::{World, did, on_both_engines},
 };
-use gw_audit::{ChainId, EncodedRecord, OutboxFault, Record, ShardId, StoreId, Stream};
+use gw_audit::{ChainId, EncodedRecord, ErasureRecord, OutboxFault, Record, ShardId, StoreId, Stream};
 use gw_store::{
     Actor, Store, StoreError,
     audit::{AuditFilter, OutboxAlarm, OutboxEntry},
@@ -33,6 +33,7 @@ on_both_engines! {
     rl14_a_mutation_does_not_wait_long_for_a_lock,
     rl14_an_epoch_that_nobody_gave_refuses_changes_as_unavailable,
     rl14_a_missing_epoch_refuses_changes_as_unavailable,
+    rl3_a_missing_row_of_policy_store_refuses_changes_as_unavailable,
     rl10_a_malformed_number_of_a_journal_hides_no_other,
 }
 
@@ -514,6 +515,43 @@ async fn rl14_a_missing_epoch_refuses_changes_as_unavailable(world: &World) {
         .await;
     organization(world, "two").await;
     assert!(world.store.takes_writes());
+}
+
+async fn rl3_a_missing_row_of_policy_store_refuses_changes_as_unavailable(world: &World) {
+    organization(world, "one").await;
+    let chain = ChainId {
+        stream: Stream::Access,
+        shard: ShardId(Uuid::from_u128(1)),
+    };
+    let erasure = ErasureRecord::of(chain, [1], "test").pop().expect("a record");
+    world
+        .tamper(&[
+            "CREATE TABLE kept AS SELECT * FROM policy_store",
+            "DELETE FROM policy_store",
+        ])
+        .await;
+    let mut tx = world.begin().await;
+    tx.note_erasure(&erasure);
+    let error = tx.commit().await.expect_err("nothing can be recorded");
+    assert!(
+        matches!(error, StoreError::PolicyStoreRow) && error.is_unavailable(),
+        "{error:?}"
+    );
+    assert!(!world.store.takes_writes(), "readiness is told");
+    let schema = world.store.check_schema().await;
+    assert!(matches!(schema, Err(StoreError::PolicyStoreRow)), "{schema:?}");
+    world.tamper(&["INSERT INTO policy_store SELECT * FROM kept"]).await;
+    organization(world, "two").await;
+    assert!(world.store.takes_writes());
+    // A record of an erasure counts while it waits, unless its row was changed.
+    let mut tx = world.begin().await;
+    tx.note_erasure(&erasure);
+    tx.commit().await.expect("committed");
+    assert_eq!(world.store.waiting_erasures().await.expect("read").len(), 1);
+    world
+        .tamper(&["UPDATE audit_outbox SET resource_id = 'another' WHERE resource_type = 'audit'"])
+        .await;
+    assert_eq!(world.store.waiting_erasures().await.expect("read"), []);
 }
 
 async fn rl10_a_malformed_number_of_a_journal_hides_no_other(world: &World) {

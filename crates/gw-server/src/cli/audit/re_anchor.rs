@@ -209,7 +209,8 @@ async fn read(audit: &AuditStore, chain: ChainId, notes: &BTreeMap<u64, Hash>) -
         for row in rows {
             if row.seq.saturating_sub(stored_state.frontier.size()) > MAX_GAP {
                 bail!(
-                    "row {} of `entries` has number {}, which no writer gave it: remove the row, and run this command again",
+                    "row {} of `entries` has number {}, which no writer gave it: remove the row, and run this command \
+                     again",
                     row.id,
                     row.seq
                 );

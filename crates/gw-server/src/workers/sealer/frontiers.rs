@@ -2,10 +2,13 @@
 //! and 8).
 
 use crate::trust::{AuditTrust, adopt};
-use gw_audit::{Anchor, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, SigningGuard, verify::Finding};
+use gw_audit::{
+    Anchor, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, SigningGuard, TrustedHead, TrustedHeads,
+    verify::Finding,
+};
 use gw_store::{StoreError, audit::AuditStore};
 use gw_types::Timestamp;
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 /// The sealer's access to the trusted heads.
 #[derive(Clone, Debug)]
@@ -81,6 +84,16 @@ impl Frontiers {
         // Verification reports an invalid anchor.
         let anchor = Anchor::open(&stored.bytes, &stored.note, chain, self.trust.cluster, &self.keys);
         Ok(anchor.ok().map(|anchor| anchor.head.time))
+    }
+
+    /// A copy of the trusted heads.
+    pub(super) fn trusted(&self) -> TrustedHeads {
+        self.trust.file.heads()
+    }
+
+    /// Keeps a head that only the journal knows.
+    pub(super) fn keep_unsigned(&self, chain: ChainId, head: TrustedHead) -> io::Result<()> {
+        self.trust.file.update(|heads| heads.advance(chain, head))
     }
 
     /// The origin of a chain's notes.

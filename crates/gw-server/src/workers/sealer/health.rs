@@ -128,6 +128,13 @@ impl Watched {
     }
 }
 
+impl Stall {
+    /// Whether the chain has been out of step for so long that it does not recover by itself.
+    fn is_overdue(&self) -> bool {
+        !self.reason.is_tolerated() && self.since.elapsed() >= OUT_OF_STEP
+    }
+}
+
 /// The stalled chains, shared with the readiness check.
 #[derive(Debug, Default)]
 pub(crate) struct SealingHealth {
@@ -138,8 +145,18 @@ pub(crate) struct SealingHealth {
 impl SealingHealth {
     /// Whether no chain has been out of step for too long.
     pub(crate) fn is_in_step(&self) -> bool {
-        let overdue = |stall: &Stall| !stall.reason.is_tolerated() && stall.since.elapsed() >= OUT_OF_STEP;
-        !self.stalls().values().any(overdue) && !self.watched().values().any(Watched::hangs)
+        !self.stalls().values().any(Stall::is_overdue) && !self.watched().values().any(Watched::hangs)
+    }
+
+    /// Whether a chain has been out of step for too long, and the service must not be ready because of it. If somebody
+    /// rewrote a chain of the journal, the service stays ready: the journal keeps the records while it has room, and
+    /// other instances may be attacked in the same way.
+    pub(crate) fn must_stop(&self) -> bool {
+        let is_kept = |stream: Stream, stall: &Stall| stall.reason == StallReason::Foreign && stream != Stream::Admin;
+        self.stalls()
+            .iter()
+            .any(|(stream, stall)| stall.is_overdue() && !is_kept(*stream, stall))
+            || self.watched().values().any(Watched::hangs)
     }
 
     /// Whether the last attempts to reach the audit store succeeded.
@@ -153,8 +170,9 @@ impl SealingHealth {
         self.stalls().get(&stream).map(|stall| stall.reason)
     }
 
-    /// Notes the oldest record of a chain that waits to be sealed. Returns `true` once per stall, when the chain's worker
-    /// hangs: the same record has waited, and the worker has ended no step, for too long. Called from beside the workers.
+    /// Notes the oldest record of a chain that waits to be sealed. Returns `true` once per stall, when the chain's
+    /// worker hangs: the same record has waited, and the worker has ended no step, for too long. Called from beside the
+    /// workers.
     pub(super) fn observe(&self, stream: Stream, oldest: Option<Timestamp>) -> bool {
         let mut watched = self.watched();
         let watched = watched.entry(stream).or_insert_with(Watched::new);
@@ -224,7 +242,16 @@ mod tests {
             !health.note_failure(Stream::Access, StallReason::Missing),
             "reported once"
         );
-        assert!(!health.is_in_step() && health.is_store_reachable());
+        assert!(!health.is_in_step() && health.must_stop() && health.is_store_reachable());
+        health.note_failure(Stream::Access, StallReason::Foreign);
+        assert!(
+            !health.is_in_step() && !health.must_stop(),
+            "the journal keeps the records of a chain with foreign entries"
+        );
+        health.note_failure(Stream::Admin, StallReason::Foreign);
+        tokio::time::advance(OUT_OF_STEP).await;
+        assert!(health.must_stop(), "the outbox has no journal");
+        health.note_success(Stream::Admin);
         assert!(health.note_success(Stream::Access).is_some());
         assert!(health.is_in_step());
     }

@@ -1,8 +1,9 @@
 //! Seals records of the journal and of the outbox of mutations into the audit store (spec/70 rules 7, 13 and 15).
 //!
 //! `chain` writes and signs one chain in the store, `stream` feeds a stream of the journal into its chain, `outbox`
-//! feeds the entries of mutations into the administrative chain, `health` tracks stalled and hanging chains, `frontiers` holds the
-//! trusted heads that a chain must continue before it is signed, and `worker` is the loop of one chain.
+//! feeds the entries of mutations into the administrative chain, `health` tracks stalled and hanging chains,
+//! `frontiers` holds the trusted heads that a chain must continue before it is signed, and `worker` is the loop of one
+//! chain.
 //!
 //! Invariants: a record leaves the journal's backlog, or a row the outbox, only after a read confirmed that the store
 //! has it. A failed step is retried from the chain's head in the store, so a crash at any point neither loses nor
@@ -183,7 +184,8 @@ async fn measure(journal: &Journal, clock: &dyn Clock) {
     }
 }
 
-/// Watches from beside the workers whether the oldest record of each chain gets sealed: a worker that hangs cannot tell.
+/// Watches from beside the workers whether the oldest record of each chain gets sealed: a worker that hangs cannot
+/// tell.
 async fn watch(journal: &Journal, store: &Store, health: &SealingHealth) {
     loop {
         let backlog = journal.backlog();

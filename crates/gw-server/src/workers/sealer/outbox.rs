@@ -15,12 +15,13 @@ use anyhow::Context as _;
 use gw_audit::{
     Chain, ChainId, Content, EncodedRecord, Genesis, Head, OutboxFault, Record, ShardId, StoreId, StoredEntry, Stream,
     outbox::{
-        FOREIGN_ALARM, IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, is_invalid_id_entry, row_state,
+        FOREIGN_ALARM, IDS_ALARM, REWOUND_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry,
+        is_invalid_id_entry, row_state,
     },
     verify::{Finding, FindingKind},
 };
 use gw_store::{
-    OutboxWitness as _, Store,
+    OutboxWitness as _, Store, StoreError,
     audit::{AuditStore, OutboxAlarm, OutboxEntry, OutboxMark, SealedAdminEntry, SealedRow, ToSeal},
 };
 use gw_types::{Clock, Seconds, Timestamp};
@@ -72,6 +73,8 @@ pub(super) struct Outbox {
     rejected: HashSet<u64>,
     /// Ranges of absent ids that were searched for, and the count of missing ids in each.
     absent: HashMap<(StoreId, RangeInclusive<i64>), u64>,
+    /// Whether the row of `policy_store` was missing at the last look.
+    is_identity_missing: bool,
     last_poll: Option<Instant>,
     last_comparison: Option<Instant>,
     last_purge: Option<Instant>,
@@ -105,6 +108,7 @@ impl Outbox {
             signed: 0,
             rejected: HashSet::new(),
             absent: HashMap::new(),
+            is_identity_missing: false,
             last_poll: None,
             last_comparison: None,
             last_purge: None,
@@ -126,6 +130,7 @@ impl Outbox {
         if self.last_poll.is_some_and(|time| time.elapsed() < POLL_INTERVAL) {
             return Ok(false);
         }
+        self.check_identity_row().await?;
         self.store.check_committed_rows().await?;
         self.report_row_alarms();
         self.report_identity_change(audit).await?;
@@ -145,6 +150,22 @@ impl Outbox {
         }
         self.keep_signed_head(frontiers).await?;
         Ok(full)
+    }
+
+    /// Reports once that the row of `policy_store` is missing: no mutation is accepted, and no row can be sealed.
+    async fn check_identity_row(&mut self) -> anyhow::Result<()> {
+        let result = self.store.outbox_mark().await;
+        let is_missing = matches!(result, Err(StoreError::PolicyStoreRow));
+        if is_missing && !self.is_identity_missing {
+            self.trust.alarm.raise_outbox(format!("{IDS_ALARM}missing"), None);
+            tracing::error!(
+                "the row of table `policy_store` is missing, and every change is answered 503: the likely cause is \
+                 manual SQL; restore the policy database from a backup, or insert the row again with its former \
+                 `store_id`, which the newest entries of the administrative chain have, and with `last_outbox_id` 0"
+            );
+        }
+        self.is_identity_missing = is_missing;
+        result.map(drop).map_err(Into::into)
     }
 
     /// Keeps the newest signed note of the chain in the policy store. It reveals a restored older audit store even if
@@ -643,7 +664,7 @@ pub(crate) async fn raise_ids(
     );
     store.raise_outbox_ids(last).await?;
     let reason = format!(
-        "policy_store_rewound:{}..{}",
+        "{REWOUND_ALARM}{}..{}",
         mark.last_id.saturating_add(1),
         last.saturating_add(1)
     );

@@ -5,8 +5,12 @@ use super::{
     frontiers::Frontiers,
     health::{OutOfStep, StallReason},
 };
+use crate::serve::journal::sealed_edge;
 use anyhow::Context as _;
-use gw_audit::{ChainId, StoredEntry, Stream};
+use gw_audit::{
+    ChainId, StoredEntry, Stream,
+    verify::{Finding, FindingKind},
+};
 use gw_journal::{Journal, StoredHead, StreamComparison, Unsealed};
 use gw_store::audit::{AuditStore, ToSeal};
 use std::sync::Arc;
@@ -25,6 +29,8 @@ pub(super) struct JournalStream {
     /// Time of the last comparison in which journal and store agreed; `None` if they must be compared before the next
     /// batch.
     compared: Option<Instant>,
+    /// The end of the chain in the store that was reported as not written by this journal.
+    reported: Option<StoredHead>,
 }
 
 impl JournalStream {
@@ -36,6 +42,7 @@ impl JournalStream {
             id,
             sealed: SealedChain::new(id, shard.to_string()),
             compared: None,
+            reported: None,
         }
     }
 
@@ -58,7 +65,7 @@ impl JournalStream {
         limit: usize,
     ) -> anyhow::Result<bool> {
         if self.compared.is_none_or(|time| time.elapsed() >= COMPARE_INTERVAL) {
-            let has_entries = self.reconcile(audit).await?;
+            let has_entries = self.reconcile(audit, frontiers).await?;
             self.compared = Some(Instant::now());
             // Claim the chain even before the first call: the claim shows that the writer is alive, and entries that an
             // earlier process left unsigned are signed.
@@ -101,7 +108,7 @@ impl JournalStream {
 
     /// Sets the journal's mark of sealed records to the size of the chain in the store, if its entries come from this
     /// journal. Returns whether the chain has entries.
-    async fn reconcile(&self, audit: &AuditStore) -> anyhow::Result<bool> {
+    async fn reconcile(&mut self, audit: &AuditStore, frontiers: &Frontiers) -> anyhow::Result<bool> {
         let stream = self.id.stream;
         let head = audit
             .head(self.id)
@@ -126,8 +133,42 @@ impl JournalStream {
         {
             None | Some(StreamComparison::InStep | StreamComparison::Moved) => Ok(head.is_some()),
             Some(StreamComparison::Missing { .. }) => Err(OutOfStep(StallReason::Missing).into()),
-            Some(StreamComparison::Foreign) => Err(OutOfStep(StallReason::Foreign).into()),
+            Some(StreamComparison::Foreign) => {
+                self.report_foreign(frontiers, stored).await?;
+                Err(OutOfStep(StallReason::Foreign).into())
+            }
         }
+    }
+
+    /// Raises the alarm, and keeps the end of the chain as this journal wrote it in the trusted heads: verification
+    /// then reports the contradiction, also after a restart, until the chain is re-anchored.
+    async fn report_foreign(&mut self, frontiers: &Frontiers, stored: StoredHead) -> anyhow::Result<()> {
+        if self.reported == Some(stored) {
+            return Ok(());
+        }
+        let (journal, trusted) = (Arc::clone(&self.journal), frontiers.trusted());
+        let edge = spawn_blocking(move || sealed_edge(&journal, &trusted, &stored))
+            .await
+            .context("reading the journal failed")?
+            .context("the sealed entries of the shard cannot be read from the journal")?;
+        if let Some((chain, head)) = edge {
+            frontiers
+                .keep_unsigned(chain, head)
+                .context("the trusted heads cannot be written")?;
+        }
+        let finding = Finding {
+            stored: Some(stored.hash),
+            ..Finding::of(FindingKind::Fork, stored.size.checked_sub(1))
+        };
+        frontiers.raise(self.id, &finding);
+        tracing::error!(
+            chain = %self.id,
+            "the audit database has entries of this chain that the journal did not write: they are not signed, and new \
+             records wait in the journal until a restart, after which they go on in a new shard; find who wrote to the \
+             audit database"
+        );
+        self.reported = Some(stored);
+        Ok(())
     }
 }
 

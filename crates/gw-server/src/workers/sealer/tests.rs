@@ -413,6 +413,14 @@ async fn rl4_a_rehashed_suffix_of_equal_size_is_reported(world: World) {
     world.call();
     world.seal(&mut sealer).await;
     assert_eq!(world.health.stall(Stream::Access), Some(StallReason::Foreign));
+    // The alarm is raised once, while the service runs.
+    world.seal(&mut sealer).await;
+    let chain = ChainId {
+        stream: Stream::Access,
+        shard: world.journal.shard(),
+    };
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert!(findings.contains(&format!("fork {chain}")), "{findings:?}");
 }
 
 async fn rl6_an_older_audit_store_gets_every_entry_again(world: World) {

@@ -275,6 +275,14 @@ async fn rl9_a_row_with_an_impossible_id_is_reported(world: World) {
         [(TAMPERED, None), (TAMPERED, None), (1, None)],
         "the forged rows get no id"
     );
+    assert!(
+        world
+            .rows(gw_audit::Stream::Admin)
+            .await
+            .iter()
+            .all(|row| row.columns_agree),
+        "their entries are intact"
+    );
     let findings = world.findings(SecurityKind::TamperDetected).await;
     assert_eq!(
         findings,
