@@ -1,4 +1,4 @@
-//! One test per area: its objects are created, found at their `Location`, changed, listed and removed.
+//! One test per area: its objects are created, users at their `Location`, changed, listed and removed.
 
 use crate::world::{Caller, World};
 use gw_store::record::{NewUser, Violation};
@@ -158,8 +158,8 @@ async fn users() {
         .change(Method::PUT, &path, Some(json!({"kyc": true, "note": "checked"})))
         .await;
     assert_eq!((&changed["kyc"], &changed["note"]), (&json!(true), &json!("checked")));
-    let found = world.read("/users?search=did:test:alice").await;
-    assert_eq!((&found["total"], &found["data"][0]["id"]), (&json!(1), &json!(user)));
+    let users = world.read("/users?search=did:test:alice").await;
+    assert_eq!((&users["total"], &users["data"][0]["id"]), (&json!(1), &json!(user)));
     // 80 §3: a user without a membership in the administrator's organization is as unknown as one who does not exist.
     let admin = Caller::User(&token);
     let (foreign, unknown) = (

@@ -49,7 +49,7 @@ impl TxParties {
 pub(crate) struct PartySearch<'v, 's> {
     log_viewer: LogViewer<'v, 's>,
     upstream: LogFilter,
-    found: HashSet<B256>,
+    transactions: HashSet<B256>,
 }
 
 impl<'v, 's> PartySearch<'v, 's> {
@@ -58,13 +58,13 @@ impl<'v, 's> PartySearch<'v, 's> {
         viewer.owns_any().then(|| Self {
             log_viewer: LogViewer::new(viewer),
             upstream: upstream_filter(viewer, filter),
-            found: HashSet::new(),
+            transactions: HashSet::new(),
         })
     }
 
     /// Whether the parties of the log's transaction may be needed, before the rest of the log is read.
     pub(crate) fn is_candidate(&self, emitter: Address, tx_hash: B256, topics: &[B256]) -> bool {
-        !self.found.contains(&tx_hash)
+        !self.transactions.contains(&tx_hash)
             && !self.log_viewer.viewer().withholds(tx_hash)
             && could_match(&self.upstream, emitter, topics)
     }
@@ -73,7 +73,7 @@ impl<'v, 's> PartySearch<'v, 's> {
     pub(crate) fn needs_parties(&mut self, row: &LogRow<'_>) -> Result<bool, MalformedData> {
         let roles = TransactionRoles::new(self.log_viewer.viewer(), row.tx_hash, None);
         let is_whole = self.log_viewer.log(row, roles)?.is_whole();
-        Ok(!is_whole && self.found.insert(row.tx_hash))
+        Ok(!is_whole && self.transactions.insert(row.tx_hash))
     }
 }
 

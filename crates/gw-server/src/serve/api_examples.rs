@@ -47,8 +47,8 @@ pub(super) fn refer(operation: &mut Map<String, Value>, examples: &Map<String, V
     }
     let media = contents.into_iter().filter_map(Value::as_object_mut);
     for media in media.flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
-        if let Some(found) = media.get("schema").and_then(|schema| of(schema, examples)) {
-            media.extend(found);
+        if let Some(example) = media.get("schema").and_then(|schema| of(schema, examples)) {
+            media.extend(example);
         }
     }
 }
@@ -158,7 +158,7 @@ mod tests {
                     .into_iter()
                     .flatten()
                     .filter_map(Value::as_str);
-                let mut found: Vec<_> = required
+                let mut faulty: Vec<_> = required
                     .filter(|name| !members.contains_key(*name))
                     .map(|name| format!("{at}: `{name}` is missing"))
                     .collect();
@@ -166,11 +166,11 @@ mod tests {
                 for (name, value) in members {
                     match &schema["properties"][name] {
                         Value::Null if open => {}
-                        Value::Null => found.push(format!("{at}: `{name}` is unknown")),
-                        schema => found.extend(faults(document, schema, value, &format!("{at}.{name}"))),
+                        Value::Null => faulty.push(format!("{at}: `{name}` is unknown")),
+                        schema => faulty.extend(faults(document, schema, value, &format!("{at}.{name}"))),
                     }
                 }
-                found
+                faulty
             }
             _ => Vec::new(),
         }
@@ -183,13 +183,13 @@ mod tests {
     #[test]
     fn every_example_fits_its_schema() {
         let document = document();
-        let mut found = Vec::new();
+        let mut faulty = Vec::new();
         for (name, value) in &examples().unwrap() {
             let schema = &document["components"]["schemas"][name.trim_end_matches(BATCH)];
             assert!(schema.is_object(), "no schema `{name}`");
-            found.extend(faults(&document, schema, value, name));
+            faulty.extend(faults(&document, schema, value, name));
         }
-        assert!(found.is_empty(), "{}", found.join("\n"));
+        assert!(faulty.is_empty(), "{}", faulty.join("\n"));
         let schema = json!({ "$ref": "#/components/schemas/OrgCreateRequest" });
         for wrong in [
             json!({}),

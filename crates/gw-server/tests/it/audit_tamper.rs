@@ -296,11 +296,11 @@ db.execute("INSERT INTO chains (stream, shard, fence, holder, leased_until, issu
 made = db.execute("SELECT max(id) FROM chains").fetchone()[0]
 prev = bytes(32)
 for seq in (0, 1):
-    found = db.execute("SELECT id, bytes, created_at FROM entries WHERE chain_id = ? AND seq = ?",
+    entry = db.execute("SELECT id, bytes, created_at FROM entries WHERE chain_id = ? AND seq = ?",
                        (of[0], seq)).fetchone()
-    if found is None:
+    if entry is None:
         break
-    row, data, time = found
+    row, data, time = entry
     assert data.count(of[1]) >= 1
     data = data.replace(of[1], shard)
     if seq == 1:
