@@ -197,7 +197,7 @@ impl<T> Variable<T> {
     }
 }
 
-/// A [`Variable`] without its value type, for reading, reporting and printing.
+/// A `Variable` without its value type, for reading, reporting and printing.
 pub trait Entry: Sync {
     /// The name in the environment and in the configuration file.
     fn name(&self) -> &'static str;
