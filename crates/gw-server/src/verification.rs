@@ -193,7 +193,7 @@ pub(crate) async fn verify_all(
     on_report: impl FnMut(ChainReport),
 ) -> anyhow::Result<()> {
     // On the heap: the state of all its reads is too large for the stack of a thread.
-    Box::pin(verify_store(audit, known, pass, verified, is_wanted, on_report)).await
+    reads::on_heap(|| verify_store(audit, known, pass, verified, is_wanted, on_report)).await
 }
 
 async fn verify_store(
@@ -204,11 +204,13 @@ async fn verify_store(
     is_wanted: impl Fn(ChainId) -> bool,
     mut on_report: impl FnMut(ChainReport),
 ) -> anyhow::Result<()> {
-    let reads = Reads::new(audit).await.context("the audit store cannot be read")?;
+    let reads = reads::on_heap(|| Reads::new(audit))
+        .await
+        .context("the audit store cannot be read")?;
     let mut expected = known.chains(pass.cluster);
     // Findings about the store as a whole are reported with the first chain.
     let mut store_findings = reads.findings();
-    let states = match reads.read("chains", audit.chain_states()).await? {
+    let states = match reads.read("chains", || audit.chain_states()).await? {
         Ok(states) => states,
         // Without this table, no row of another table has a chain.
         Err(finding) => {
@@ -222,14 +224,17 @@ async fn verify_store(
             return Ok(());
         }
     };
-    let stored = match reads.read("discontinuities", audit.discontinuities()).await? {
+    let stored = match reads.read("discontinuities", || audit.discontinuities()).await? {
         Ok(stored) => stored,
         Err(finding) => {
             store_findings.push(finding);
             Vec::new()
         }
     };
-    match reads.read("discontinuities", audit.malformed_discontinuities()).await? {
+    match reads
+        .read("discontinuities", || audit.malformed_discontinuities())
+        .await?
+    {
         Ok(rows) => store_findings.extend(
             rows.into_iter()
                 .take(MAX_LISTED)
@@ -237,14 +242,14 @@ async fn verify_store(
         ),
         Err(finding) => store_findings.push(finding),
     }
-    let erasures = read_erasures(&reads, audit, known, pass.cluster, &mut store_findings).await?;
-    let foreign = reads.read("entries", audit.foreign_entries()).await?;
+    let erasures = reads::on_heap(|| read_erasures(&reads, audit, known, pass.cluster, &mut store_findings)).await?;
+    let foreign = reads.read("entries", || audit.foreign_entries()).await?;
     let foreign = foreign.unwrap_or_else(|finding| {
         store_findings.push(finding);
         Vec::new()
     });
     let admin_span = reads
-        .read("anchors", admin_span(audit, &states, known, pass.cluster))
+        .read("anchors", || admin_span(audit, &states, known, pass.cluster))
         .await?;
     let mutations = Mutations {
         admin_span: admin_span.unwrap_or_else(|finding| {
@@ -255,12 +260,12 @@ async fn verify_store(
         foreign,
     };
     let mut lost_numbers = known.numbers.gone.clone();
-    match reads.read("sequences", audit.exhausted_ids()).await? {
+    match reads.read("sequences", || audit.exhausted_ids()).await? {
         Ok(tables) if tables.is_empty() => {}
         Ok(_) => store_findings.push(Finding::of(FindingKind::IdsExhausted, None)),
         Err(finding) => store_findings.push(finding),
     }
-    match reads.read("schema", audit.foreign_objects()).await? {
+    match reads.read("schema", || audit.foreign_objects()).await? {
         Ok(objects) if objects.is_empty() && !known.is_policy_changed => {}
         Ok(_) => store_findings.push(Finding::of(FindingKind::SchemaChanged, None)),
         Err(finding) => store_findings.push(finding),
@@ -270,8 +275,7 @@ async fn verify_store(
         tracing::error!(
             skipped,
             "the audit database has more chains than this deployment can have made: the likely cause is manual SQL; \
-             they are \
-             not verified; remove the rows of `chains` that no instance wrote"
+             they are not verified; remove the rows of `chains` that no instance wrote"
         );
         store_findings.push(Finding::at(FindingKind::Fork, "chains", None));
     }
@@ -285,8 +289,8 @@ async fn verify_store(
             // A chain that was re-anchored since the earlier pass is verified from its beginning.
             let earlier = verified.get(&state.chain);
             let earlier = earlier.filter(|earlier| earlier.report.discontinuities.len() == notes.len());
-            let verification = verify_chain(&reads, audit, state, known, pass, &mutations, &notes, earlier);
-            let mut report = Box::pin(verification)
+            let verification = || verify_chain(&reads, audit, state, known, pass, &mutations, &notes, earlier);
+            let mut report = reads::on_heap(verification)
                 .await
                 .with_context(|| format!("chain {} cannot be read", state.chain))?;
             if !state.chain.can_be() {
@@ -300,7 +304,7 @@ async fn verify_store(
             on_report(report);
         }
     }
-    let malformed = reads.read("chains", audit.malformed_chains()).await?;
+    let malformed = reads.read("chains", || audit.malformed_chains()).await?;
     let malformed = malformed.unwrap_or_else(|finding| {
         store_findings.push(finding);
         Vec::new()
@@ -434,7 +438,9 @@ async fn verify_chain(
     // Reads that failed, and rows that cannot be read.
     let mut unread = Vec::new();
     let after = verified.map_or(0, |verified| verified.last_note);
-    let notes = reads.read("checkpoints", audit.checkpoints_after(chain, after)).await?;
+    let notes = reads
+        .read("checkpoints", || audit.checkpoints_after(chain, after))
+        .await?;
     let SignedNotes { notes, malformed } = value(&mut unread, notes).unwrap_or_default();
     unread.extend(
         malformed
@@ -466,7 +472,7 @@ async fn verify_chain(
     // The entries of the earlier pass are not read again, but their last hash must be unchanged.
     let last_hashes = match resumed {
         Some((_, head)) => {
-            let last = audit.computed_hash(chain, head.size.saturating_sub(1));
+            let last = || audit.computed_hash(chain, head.size.saturating_sub(1));
             value(&mut unread, reads.read("entries", last).await?).map(|hash| hash.map(|hash| (hash, head.hash)))
         }
         None => None,
@@ -481,14 +487,14 @@ async fn verify_chain(
     }
     let anchor = match resumed {
         Some(_) => None,
-        None => value(&mut unread, reads.read("anchors", audit.anchor(chain)).await?).flatten(),
+        None => value(&mut unread, reads.read("anchors", || audit.anchor(chain)).await?).flatten(),
     };
     notes
         .iter()
         .filter(|note| !note.columns_agree)
         .for_each(|note| verifier.report(note_column_mismatch(note)));
     if resumed.is_none() {
-        let compared = anchors::compare(audit, chain, known, pass, mutations.admin_span);
+        let compared = || anchors::compare(audit, chain, known, pass, mutations.admin_span);
         value(&mut unread, reads.read("anchors", compared).await?)
             .unwrap_or_default()
             .into_iter()
@@ -497,12 +503,12 @@ async fn verify_chain(
     if let Some(stored) = anchor
         && let Ok(anchor) = Anchor::open(&stored.bytes, &stored.note, chain, pass.cluster, &known.keys)
     {
-        let skipped = skip_pruned(audit, &mut verifier, &anchor);
-        value(&mut unread, reads.read("hash_tiles", skipped).await?);
+        let skipped = Box::pin(skip_pruned(audit, &mut verifier, &anchor));
+        value(&mut unread, reads.read("hash_tiles", || skipped).await?);
     }
     let mut next = verifier.frontier().size();
     while next < pass.since {
-        let hashes = audit.stored_hashes(chain, next, PAGE.min(pass.since - next));
+        let hashes = || audit.stored_hashes(chain, next, PAGE.min(pass.since - next));
         let hashes = value(&mut unread, reads.read("entries", hashes).await?).unwrap_or_default();
         let Some(behind) = hashes.last().and_then(|(last, _)| last.checked_add(1)) else {
             break;
@@ -513,16 +519,16 @@ async fn verify_chain(
             .filter(|(seq, _)| *seq < pass.since)
             .for_each(|(seq, hash)| verifier.pruned(seq, hash));
     }
-    let rows = read_rows(audit, &mut verifier, chain, next, pass, &mutations.erasures);
-    let rows = reads.read("entries", rows).await?.map_err(|finding| Finding {
+    let rows = Box::pin(read_rows(audit, &mut verifier, chain, next, pass, &mutations.erasures));
+    let rows = reads.read("entries", || rows).await?.map_err(|finding| Finding {
         seq: Some(verifier.frontier().size()),
         ..finding
     });
     let stored = value(&mut unread, rows).flatten();
-    let strays = audit.stray_entries(chain, MAX_LISTED as u64);
+    let strays = || audit.stray_entries(chain, MAX_LISTED as u64);
     let strays = value(&mut unread, reads.read("entries", strays).await?).unwrap_or_default();
     let later = reads
-        .read("checkpoints", audit.checkpoints_after(chain, last_note))
+        .read("checkpoints", || audit.checkpoints_after(chain, last_note))
         .await?;
     let later = value(&mut unread, later).unwrap_or_default().notes;
     verifier.signed_meanwhile(later.iter().map(|note| note.note.as_str()));
@@ -576,12 +582,12 @@ async fn verify_chain(
     } else if is_unclaimed || is_ahead {
         true
     } else {
-        let abandoned = is_abandoned(audit, &report, chain, pass, known, interval);
+        let abandoned = || is_abandoned(audit, &report, chain, pass, known, interval);
         reads.read("checkpoints", abandoned).await?.unwrap_or(false)
     };
     // A signed note that waits for the database is not missing; its writer reports the problem with the database. The
     // instance with the journal signs its own chains while it runs, and detects missing notes by its trusted heads.
-    let waiting = reads.read("checkpoints", audit.is_note_waiting(chain));
+    let waiting = reads.read("checkpoints", || audit.is_note_waiting(chain));
     if is_gone || !(is_own || waiting.await?.unwrap_or(false)) {
         let now = if is_ahead {
             Timestamp::from_micros(i64::MAX)
@@ -748,11 +754,11 @@ async fn read_erasures(
     cluster: &str,
     findings: &mut Vec<Finding>,
 ) -> Result<Erasures, StoreError> {
-    let records = value(findings, reads.read("entries", audit.erasure_records()).await?).unwrap_or_default();
+    let records = value(findings, reads.read("entries", || audit.erasure_records()).await?).unwrap_or_default();
     let mut erasures = gw_audit::erasures(known.waiting_erasures.iter().chain(&records));
-    let anchored = value(findings, reads.read("anchors", audit.anchored_chains()).await?).unwrap_or_default();
+    let anchored = value(findings, reads.read("anchors", || audit.anchored_chains()).await?).unwrap_or_default();
     for chain in anchored {
-        let stored = value(findings, reads.read("anchors", audit.anchor(chain)).await?).flatten();
+        let stored = value(findings, reads.read("anchors", || audit.anchor(chain)).await?).flatten();
         if let Some(stored) = stored
             && let Ok(anchor) = Anchor::open(&stored.bytes, &stored.note, chain, cluster, &known.keys)
         {

@@ -113,9 +113,16 @@ fn load_config(build: Build) -> Result<Config, ServeError> {
     Ok(Config::load(&ProcessEnv::read(), build)?)
 }
 
+/// Bytes of address space for the stack of each worker thread. Only pages that are used take memory. Unoptimized builds
+/// use several times as much of it as optimized ones.
+const THREAD_STACK: usize = 8 << 20;
+
 /// Runs a command to completion on a new runtime.
 fn run(command: impl Future<Output = Result<ExitCode, ServeError>>) -> Result<ExitCode, ServeError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(THREAD_STACK)
+        .enable_all()
+        .build();
     runtime
         .map_err(|error| ServeError::Other(error.into()))?
         .block_on(command)

@@ -5,6 +5,7 @@ use gw_audit::verify::{Finding, FindingKind};
 use gw_store::{StoreError, audit::AuditStore};
 use std::{
     collections::BTreeSet,
+    pin::Pin,
     sync::{Mutex, PoisonError},
 };
 
@@ -36,16 +37,26 @@ impl<'a> Reads<'a> {
     ///
     /// # Errors
     /// If the database does not answer.
-    pub(super) async fn read<T>(
+    pub(super) fn read<'r, T: 'r, Read>(
+        &'r self,
+        table: &'static str,
+        read: impl FnOnce() -> Read,
+    ) -> impl Future<Output = Result<Result<T, Finding>, StoreError>> + Send + 'r
+    where
+        Read: Future<Output = Result<T, StoreError>> + Send + 'r,
+    {
+        self.read_boxed(table, on_heap(read))
+    }
+
+    async fn read_boxed<T>(
         &self,
         table: &'static str,
-        read: impl Future<Output = Result<T, StoreError>>,
+        read: Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + '_>>,
     ) -> Result<Result<T, Finding>, StoreError> {
         if self.lock().contains(table) {
             return Ok(Err(read_failed(table, None)));
         }
-        // On the heap: a pass has many reads, and each has a large state.
-        let error = match Box::pin(read).await {
+        let error = match read.await {
             Ok(value) => return Ok(Ok(value)),
             Err(error) => error,
         };
@@ -83,6 +94,13 @@ impl<'a> Reads<'a> {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Makes a future on the heap. A pass has many reads with large states. Each is made in the stack frame of this
+/// function, and not in that of the caller, which would grow by all of them together.
+#[inline(never)]
+pub(super) fn on_heap<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::pin(make())
 }
 
 /// The finding that a row, or a table, cannot be read.
