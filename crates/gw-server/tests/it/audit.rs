@@ -79,7 +79,7 @@ fn hd25_a_store_that_fell_behind_is_sealed_again() {
     let gateway = start(node.url(), data, journal);
     call(&gateway, 2);
     let output = end(gateway);
-    assert!(output.contains("sealing goes on where it ends"), "{output}");
+    assert!(output.contains("sealing continues at the end of the store"), "{output}");
     assert_eq!(verified(data, journal), [8]);
 }
 
