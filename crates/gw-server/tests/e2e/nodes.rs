@@ -253,7 +253,7 @@ async fn g1_encryption_keys_are_rotated() {
     gw.process.kill();
     let (_, output) = gw.run_command(&["doctor"]);
     assert!(
-        output.contains(&format!("{PREVIOUS} is needed for: {keyed}")),
+        output.contains(&format!("{PREVIOUS} is still needed for these groups: {keyed}")),
         "{output}"
     );
 
