@@ -86,7 +86,7 @@ impl CallerSlot {
 }
 
 /// The search terms of a request as keyed digests: its query, the addresses and DIDs in its path, and the terms that
-/// its handler added. An auditor with the key can compare a digest with a guess; nobody can read the term (HD12, RT3).
+/// its handler added. An auditor with the key can compare a digest with a guess; the term cannot be read (HD12, RT3).
 fn terms(state: &AdminState, template: &str, uri: &http::Uri, caller_slot: &CallerSlot) -> Option<String> {
     let cipher = state.key_cipher.as_ref()?;
     let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());

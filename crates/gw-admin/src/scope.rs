@@ -132,7 +132,7 @@ impl Admin {
         }
     }
 
-    /// Requires a person rather than a platform token, so that somebody is accountable (spec/80 section 2 rule 5).
+    /// Requires a person rather than a platform token: a person is accountable (spec/80 section 2 rule 5).
     pub(crate) fn require_person(&self) -> Result<UserId, ApiError> {
         self.caller.require_user().map(|admin| admin.user.id)
     }

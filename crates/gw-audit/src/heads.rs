@@ -266,7 +266,7 @@ pub struct TrustedHead {
     /// The number of re-anchorings of the chain up to this head.
     #[serde(default)]
     pub era: u64,
-    /// The signed part of a head that a journal knows and nobody signed; absent if the head is signed as a whole.
+    /// The signed part of a head whose later entries only a journal knows; absent if the head is signed as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<SignedPart>,
 }
@@ -294,7 +294,7 @@ impl TrustedHead {
         }
     }
 
-    /// The head at an edge that only a journal knows: it extends `trusted`, and nobody signed the entries in between.
+    /// The head at an edge that only a journal knows: it extends `trusted` by entries that are not signed.
     /// The store must still have these entries, or verification reports it.
     pub fn unsigned(edge: &ChainEdge, trusted: Option<&Self>) -> Self {
         Self {

@@ -130,7 +130,7 @@ pub(crate) async fn list_collisions(
             .holders
             .iter()
             .any(|(user, _, _)| admin.user_id() == Some(*user));
-        // Otherwise somebody who forwarded a transaction of another user would learn whose wallet it is.
+        // Otherwise a user who forwarded a transaction of another user would learn whose wallet it is.
         if (is_own && !is_visible) || !collision.holders.iter().any(|(user, _, _)| is_in_scope(*user)) {
             continue;
         }
