@@ -175,8 +175,8 @@ async fn hd22_the_block_of_a_nonce_is_found() {
             for (nonce, block_number) in nonce_blocks.iter().enumerate() {
                 let result = node.block_of_nonce(Address::repeat_byte(7), nonce as u64, 25).await;
                 match result {
-                    Ok(found) => assert_eq!(
-                        found.map(|hash| hash.to_string()),
+                    Ok(block_hash) => assert_eq!(
+                        block_hash.map(|hash| hash.to_string()),
                         Some(hash(*block_number)),
                         "{nonce} of {nonce_blocks:?}"
                     ),
