@@ -156,7 +156,7 @@ fn explain(
         (Some(_), Some(_)) => DecidingCheck::Trace,
         // The execution failed at the node: no check decided.
         (None | Some(DenyReason::UpstreamError), _) => DecidingCheck::Passed,
-        (Some(reason), None) => DecidingCheck::of(reason, &request.lookup),
+        (Some(reason), None) => DecidingCheck::from_reason(reason, &request.lookup),
     };
     explanation.rule = rule.as_str();
     explanation.text = words(rule).into();

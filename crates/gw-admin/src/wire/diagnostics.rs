@@ -164,7 +164,7 @@ impl Explanation {
             grant_id: explained.grant.id,
             group_id: explained.group.id,
             group_slug: explained.group.slug.to_string(),
-            held: explained.held,
+            held: explained.is_held_by_user,
             opens_function: explained.opens_function,
             claims: names(explained.grant.claims),
         };

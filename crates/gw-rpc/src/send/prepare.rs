@@ -147,7 +147,7 @@ pub(super) async fn prepare(context: &mut CallContext<'_>) -> Result<PreparedSen
         creates_at_top: request.to.is_none(),
         claims: permissions(context.snapshot(), user, org, context.now()).claims,
         // The node chooses the gas of a transaction that names none.
-        judged: AuthorizedRuns::of(
+        judged: AuthorizedRuns::new(
             (block.number, block.hash),
             block.coinbase,
             [&verdict, &next_verdict],
