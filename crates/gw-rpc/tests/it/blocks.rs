@@ -524,7 +524,7 @@ async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
         external_id,
         orgs: vec![bank],
         is_named: false,
-        judged: None,
+        authorized_runs: None,
     });
     let (user, org) = (caller.id, bank);
     let start = SendStart {
