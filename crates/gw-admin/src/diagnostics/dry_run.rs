@@ -151,7 +151,7 @@ fn explain(
         access::Decision::Allow(permit) if simulated.reason.is_none() => Some(permit.plan_name()),
         access::Decision::Allow(_) | access::Decision::Deny(_) | access::Decision::Invalid(_) => None,
     };
-    let mut explanation = Explanation::of(&access::explain(snapshot, &request, &decision), plan);
+    let mut explanation = Explanation::new(&access::explain(snapshot, &request, &decision), plan);
     let rule = match (simulated.reason, &simulated.denied_frame) {
         (Some(_), Some(_)) => DecidingCheck::Trace,
         // The execution failed at the node: no check decided.

@@ -149,7 +149,7 @@ pub(crate) struct ExplainedGrant {
 }
 
 impl Explanation {
-    pub(crate) fn of(explanation: &access::Explanation<'_>, plan: Option<&'static str>) -> Self {
+    pub(crate) fn new(explanation: &access::Explanation<'_>, plan: Option<&'static str>) -> Self {
         let names = |claims: Claims| claims.iter().map(Claim::as_str).collect();
         let group = |explained: &access::GroupExplanation<'_>| ExplainedGroup {
             group_id: explained.group.id,
@@ -258,7 +258,7 @@ pub(crate) struct ContractEventRules {
 }
 
 impl EffectivePermissions {
-    pub(crate) fn of(
+    pub(crate) fn new(
         user_id: UserId,
         org_id: OrgId,
         effective: &access::Effective<'_>,
