@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     if let Ok(did) = Did::parse(text) {
         assert_eq!(did.as_str(), text);
-        assert_eq!(Did::of(did.id()), Ok(did.clone()));
+        assert_eq!(Did::from_id(did.id()), Ok(did.clone()));
         assert_eq!(Id::of_scalar(&did.id().scalar()), Ok(did.id()));
     }
     if let Ok(id) = Id::of_base58(text) {

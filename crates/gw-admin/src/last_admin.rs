@@ -12,7 +12,7 @@ pub(crate) struct LastAdmin(Vec<OrgId>);
 
 impl LastAdmin {
     /// Records which of `orgs` have an administrator before the change. The seeded system organizations are skipped.
-    pub(crate) async fn of(tx: &Tx, orgs: &[OrgId]) -> Result<Self, AdminError> {
+    pub(crate) async fn for_orgs(tx: &Tx, orgs: &[OrgId]) -> Result<Self, AdminError> {
         let mut administered = Vec::new();
         for org in orgs {
             let system = [snapshot::Organization::DEFAULT, snapshot::Organization::ANONYMOUS].contains(org);

@@ -37,7 +37,7 @@ pub struct Erased {
 
 impl ErasureRecord {
     /// The records for the erasure of these entries of a chain, as few as the size limit allows.
-    pub fn of(chain: ChainId, seqs: impl IntoIterator<Item = u64>, reason: &str) -> Vec<Self> {
+    pub fn for_entries(chain: ChainId, seqs: impl IntoIterator<Item = u64>, reason: &str) -> Vec<Self> {
         let mut erasures = Erasures::default();
         for seq in seqs {
             erasures.insert(chain, seq..seq.saturating_add(1));
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn rl10_an_erasure_record_covers_what_it_names_and_nothing_else() {
-        let records = ErasureRecord::of(chain(1), [7, 3, 4, 5, 9], "request 12");
+        let records = ErasureRecord::for_entries(chain(1), [7, 3, 4, 5, 9], "request 12");
         assert_eq!(records.len(), 1);
         assert_eq!(records[0].erased.seqs, [(3, 5), (7, 7), (9, 9)]);
         let text = serde_json::to_string(&records[0]).unwrap();
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn rl10_many_entries_need_several_records_of_bounded_length() {
-        let records = ErasureRecord::of(chain(1), (0..600).map(|n| u64::MAX / 2 + n * 2), "request 12");
+        let records = ErasureRecord::for_entries(chain(1), (0..600).map(|n| u64::MAX / 2 + n * 2), "request 12");
         assert_eq!(records.len(), 3);
         for record in records {
             assert!(serde_json::to_string(&record).unwrap().len() < 16 * 1024);

@@ -35,7 +35,7 @@ impl KeyId {
     pub(crate) const NONE: Self = Self(0);
 
     /// The id of a key.
-    pub fn of(key: &Secret) -> Self {
+    pub fn from_secret(key: &Secret) -> Self {
         let digest = keccak256(key.expose());
         Self(digest.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes)))
     }
@@ -59,7 +59,7 @@ impl UpstreamKey {
         value.set_sensitive(true);
         Ok(Self {
             value,
-            id: KeyId::of(key),
+            id: KeyId::from_secret(key),
         })
     }
 

@@ -292,7 +292,7 @@ impl World {
     #[must_use]
     pub fn custom_methods(self, allowed: &[&str], denied: &[&str]) -> Self {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        self.with_access(|access| access.custom_methods = CustomMethodNames::of(&owned(allowed), &owned(denied)))
+        self.with_access(|access| access.custom_methods = CustomMethodNames::new(&owned(allowed), &owned(denied)))
     }
 
     /// Gives a claim to the group.

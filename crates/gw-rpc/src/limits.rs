@@ -312,7 +312,7 @@ mod tests {
     fn j8_a_breaker_belongs_to_one_key_and_closes_after_a_second() {
         let breakers = CircuitBreakers::default();
         let (now, later) = (Timestamp::from_secs(10), Timestamp::from_secs(11));
-        let [first, second] = ["first", "second"].map(|key| KeyId::of(&Secret::new(key)));
+        let [first, second] = ["first", "second"].map(|key| KeyId::from_secret(&Secret::new(key)));
         assert!(!breakers.is_open(first, now));
         breakers.open(first, now);
         assert!(breakers.is_open(first, now) && !breakers.is_open(second, now) && !breakers.is_open(first, later));

@@ -262,12 +262,12 @@ async fn verify_store(
     let mut lost_numbers = known.numbers.gone.clone();
     match reads.read("sequences", || audit.exhausted_ids()).await? {
         Ok(tables) if tables.is_empty() => {}
-        Ok(_) => store_findings.push(Finding::of(FindingKind::IdsExhausted, None)),
+        Ok(_) => store_findings.push(Finding::new(FindingKind::IdsExhausted, None)),
         Err(finding) => store_findings.push(finding),
     }
     match reads.read("schema", || audit.foreign_objects()).await? {
         Ok(objects) if objects.is_empty() && !known.is_policy_changed => {}
-        Ok(_) => store_findings.push(Finding::of(FindingKind::SchemaChanged, None)),
+        Ok(_) => store_findings.push(Finding::new(FindingKind::SchemaChanged, None)),
         Err(finding) => store_findings.push(finding),
     }
     let (states, skipped) = in_order(states, &expected);
@@ -294,7 +294,7 @@ async fn verify_store(
                 .await
                 .with_context(|| format!("chain {} cannot be read", state.chain))?;
             if !state.chain.can_be() {
-                report.report.add(Finding::of(FindingKind::Fork, None));
+                report.report.add(Finding::new(FindingKind::Fork, None));
                 report.verified = None;
             }
             for finding in store_findings.drain(..) {
@@ -349,7 +349,7 @@ async fn verify_store(
             .findings
             .retain(|finding| finding.kind != FindingKind::ChainTruncated);
         if signed > 0 {
-            report.add(Finding::of(FindingKind::ShardMissing, signed.checked_sub(1)));
+            report.add(Finding::new(FindingKind::ShardMissing, signed.checked_sub(1)));
         }
         lost_numbers
             .remove(&chain)
@@ -544,11 +544,11 @@ async fn verify_chain(
     if let Some(((_, head), last_hashes)) = resumed.zip(last_hashes) {
         let last = head.size.checked_sub(1);
         match last_hashes {
-            None => report.add(Finding::of(FindingKind::ChainTruncated, last)),
+            None => report.add(Finding::new(FindingKind::ChainTruncated, last)),
             Some((stored, expected)) if stored != expected => report.add(Finding {
                 stored: Some(stored),
                 expected: Some(expected),
-                ..Finding::of(FindingKind::HashMismatch, last)
+                ..Finding::new(FindingKind::HashMismatch, last)
             }),
             Some(_) => {}
         }
@@ -566,7 +566,7 @@ async fn verify_chain(
     }
     let issued = state.issued.map_or(0, |last| last.saturating_add(1));
     if issued < sealed || !is_plausible || known.numbers.beyond.contains(&chain) {
-        report.add(Finding::of(FindingKind::ColumnMismatch, sealed.checked_sub(1)));
+        report.add(Finding::new(FindingKind::ColumnMismatch, sealed.checked_sub(1)));
     }
     let interval = i64::try_from(pass.interval.as_micros()).unwrap_or(i64::MAX);
     let claimed = Some(state.leased_until).filter(|until| *until <= pass.now.plus(MAX_CLAIM));
@@ -673,7 +673,7 @@ fn add_foreign(
     for (seq, reported_at) in foreign {
         let finding = Finding {
             time: Some(*reported_at),
-            ..Finding::of(FindingKind::OutboxFault, Some(*seq))
+            ..Finding::new(FindingKind::OutboxFault, Some(*seq))
         };
         if accepted.is_some_and(|accepted| accepted >= *reported_at) {
             report.authorized.push(finding);
@@ -686,7 +686,7 @@ fn add_foreign(
 /// The finding for a note whose columns differ from its text.
 fn note_column_mismatch(note: &SignedNote) -> Finding {
     let size = Checkpoint::unverified(&note.note).map_or(0, |note| note.size);
-    Finding::of(FindingKind::ColumnMismatch, size.checked_sub(1))
+    Finding::new(FindingKind::ColumnMismatch, size.checked_sub(1))
 }
 
 /// Feeds the hashes of the pruned entries to the verifier, so that it can compute the signed roots over them.

@@ -441,7 +441,7 @@ impl TryFrom<watched_sends::Model> for WatchedSend {
             orgs: place.json("org_ids", row.org_ids)?,
             is_named: row.is_named,
             block_number: row.block_number.map(|number| u64::try_from(number).unwrap_or_default()),
-            judged: match (row.judged_block, row.judged_number, row.judged_runs) {
+            authorized_runs: match (row.judged_block, row.judged_number, row.judged_runs) {
                 (Some(block), Some(number), Some(digests)) => Some(AuthorizedRuns {
                     block: place.parse("judged_block", &block)?,
                     number: u64::try_from(number).unwrap_or_default(),

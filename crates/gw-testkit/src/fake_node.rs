@@ -20,7 +20,7 @@ use std::{
 
 /// The node's reply to one call.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum NodeReply {
     /// A result.
     Result(Value),
     /// A JSON-RPC error.
@@ -40,8 +40,8 @@ pub struct Received {
     pub params: Value,
 }
 
-type Script = Box<dyn FnMut(&Value) -> Reply + Send>;
-type Improviser = Box<dyn FnMut(&Received) -> Option<Reply> + Send>;
+type Script = Box<dyn FnMut(&Value) -> NodeReply + Send>;
+type Improviser = Box<dyn FnMut(&Received) -> Option<NodeReply> + Send>;
 
 #[derive(Default)]
 struct Inner {
@@ -109,22 +109,22 @@ impl FakeNode {
     }
 
     /// Sets the result of every call of `method`.
-    pub fn on(&self, method: &str, result: Value) {
-        self.script(method, move |_| Reply::Result(result.clone()));
+    pub fn set_result(&self, method: &str, result: Value) {
+        self.script(method, move |_| NodeReply::Result(result.clone()));
     }
 
     /// Sets the reply to every call of `method`.
-    pub fn reply(&self, method: &str, reply: Reply) {
+    pub fn reply(&self, method: &str, reply: NodeReply) {
         self.script(method, move |_| reply.clone());
     }
 
     /// Sets a function of the parameters that computes the reply to every call of `method`.
-    pub fn script(&self, method: &str, script: impl FnMut(&Value) -> Reply + Send + 'static) {
+    pub fn script(&self, method: &str, script: impl FnMut(&Value) -> NodeReply + Send + 'static) {
         lock(&self.inner).scripts.insert(method.to_owned(), Box::new(script));
     }
 
     /// Sets a function that replies to calls without a script. If it returns `None`, the default chain replies.
-    pub fn improvise(&self, improviser: impl FnMut(&Received) -> Option<Reply> + Send + 'static) {
+    pub fn improvise(&self, improviser: impl FnMut(&Received) -> Option<NodeReply> + Send + 'static) {
         lock(&self.inner).improviser = Some(Box::new(improviser));
     }
 
@@ -187,7 +187,7 @@ fn calls(body: &[u8]) -> (bool, Vec<(Value, Received)>) {
 
 async fn answer(State(inner): State<Arc<Mutex<Inner>>>, headers: HeaderMap, body: Bytes) -> axum::response::Response {
     let (is_batch, calls) = calls(&body);
-    let replies: Vec<(Value, Reply)> = {
+    let replies: Vec<(Value, NodeReply)> = {
         let mut inner = lock(&inner);
         inner.bodies.push(body);
         let key = headers
@@ -214,17 +214,17 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, headers: HeaderMap, body
     let mut answers = Vec::with_capacity(replies.len());
     for (id, reply) in replies {
         answers.push(match reply {
-            Reply::Result(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
-            Reply::Error(code, message, Value::Null) => {
+            NodeReply::Result(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            NodeReply::Error(code, message, Value::Null) => {
                 json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
             }
-            Reply::Error(code, message, data) => {
+            NodeReply::Error(code, message, data) => {
                 json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": data}})
             }
-            Reply::Http(status, body) => {
+            NodeReply::Http(status, body) => {
                 return (StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), body).into_response();
             }
-            Reply::Silence => std::future::pending().await,
+            NodeReply::Silence => std::future::pending().await,
         });
     }
     let body = if is_batch {
@@ -236,7 +236,7 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, headers: HeaderMap, body
 }
 
 /// The reply of the default chain.
-fn default_reply(call: &Received) -> Reply {
+fn default_reply(call: &Received) -> NodeReply {
     let hex = |number: u64| json!(format!("{number:#x}"));
     let result = match call.method.as_str() {
         "eth_chainId" => hex(FakeNode::CHAIN_ID),
@@ -249,9 +249,9 @@ fn default_reply(call: &Received) -> Reply {
         "eth_syncing" => json!(false),
         "eth_getTransactionByHash" | "eth_getTransactionReceipt" => Value::Null,
         "debug_traceCall" => return trace(&call.params),
-        _ => return Reply::Error(-32601, "the method does not exist", Value::Null),
+        _ => return NodeReply::Error(-32601, "the method does not exist", Value::Null),
     };
-    Reply::Result(result)
+    NodeReply::Result(result)
 }
 
 /// An empty block.
@@ -268,7 +268,7 @@ pub fn block(number: u64, hash: &str) -> Value {
 }
 
 /// The trace of a call that only enters its target, in the format of the requested tracer.
-pub fn trace(params: &Value) -> Reply {
+pub fn trace(params: &Value) -> NodeReply {
     let call = params.get(0).cloned().unwrap_or_default();
     let config = params.get(2).cloned().unwrap_or_default();
     let member = |name: &str| call.get(name).cloned().unwrap_or(Value::Null);
@@ -288,7 +288,7 @@ pub fn trace(params: &Value) -> Reply {
                     "output": "0x00", "value": value, "to": creator.create(0)
                 });
             }
-            Reply::Result(tree)
+            NodeReply::Result(tree)
         }
         Some("prestateTracer") => {
             let diff = config
@@ -300,12 +300,12 @@ pub fn trace(params: &Value) -> Reply {
             if let Some(to) = member("to").as_str() {
                 accounts.insert(to.to_owned(), json!({"balance": "0x0"}));
             }
-            Reply::Result(if diff {
+            NodeReply::Result(if diff {
                 json!({"pre": {}, "post": {}})
             } else {
                 Value::Object(accounts)
             })
         }
-        _ => Reply::Error(-32602, "unsupported tracer type", Value::Null),
+        _ => NodeReply::Error(-32602, "unsupported tracer type", Value::Null),
     }
 }

@@ -86,7 +86,7 @@ impl Relay {
     /// If `url` names no supported service, or no port can be bound.
     pub async fn to(url: &str) -> Self {
         let mut url: Url = url.parse().unwrap_or_else(|error| panic!("{error}: {url}"));
-        let target = Target::of(&mut url);
+        let target = Target::from_url(&mut url);
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await;
         let address = listener
             .local_addr()
@@ -223,7 +223,7 @@ impl Drop for Relay {
 
 impl Target {
     /// The address of the service. Removes a socket directory from the query, because the relay has a host.
-    fn of(url: &mut Url) -> Self {
+    fn from_url(url: &mut Url) -> Self {
         let query: Vec<(String, String)> = url.query_pairs().into_owned().collect();
         let port = url.port().or(match url.scheme() {
             "postgres" | "postgresql" => Some(5432),

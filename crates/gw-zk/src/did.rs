@@ -231,7 +231,7 @@ impl core::fmt::Debug for Id {
 
 impl Did {
     /// The DID of an id.
-    pub fn of(id: Id) -> Result<Self, DidError> {
+    pub fn from_id(id: Id) -> Result<Self, DidError> {
         let method = id.method_byte().and_then(method).ok_or(IdError::Method)?;
         let network = id.network().ok_or(DidError::Network)?;
         let text = format!("did:{method}:{}:{}:{id}", network.blockchain, network.name);
@@ -253,7 +253,7 @@ impl Did {
         ) else {
             return Err(DidError::Shape);
         };
-        let did = Self::of(Id::of_base58(id)?)?;
+        let did = Self::from_id(Id::of_base58(id)?)?;
         if did.as_str() == text {
             Ok(did)
         } else {

@@ -29,7 +29,7 @@ pub enum Datatype {
 impl Datatype {
     /// The data type with this IRI.
     #[must_use]
-    pub fn of(iri: Option<&str>) -> Self {
+    pub fn from_iri(iri: Option<&str>) -> Self {
         match iri.and_then(|iri| iri.strip_prefix(XSD)) {
             Some("boolean") => Self::Boolean,
             Some("integer" | "nonNegativeInteger" | "positiveInteger" | "nonPositiveInteger" | "negativeInteger") => {

@@ -117,7 +117,7 @@ pub fn check(token: &str, request: &Request, keys: Keys<'_>, now: Timestamp) -> 
     if !request.accept.is_empty() && !request.accept.iter().any(|profile| accepts(profile, token.circuit())) {
         return Err(ResponseError::Accept);
     }
-    let subject = match Did::of(token.user()) {
+    let subject = match Did::from_id(token.user()) {
         Ok(did) => did,
         Err(DidError::Network) => return Err(ResponseError::Network),
         Err(DidError::Shape | DidError::Id(_) | DidError::Differs) => return Err(ResponseError::From),

@@ -140,8 +140,8 @@ pub fn read_state(id: &Id, state: &Fr, outcome: Outcome<'_>) -> Result<State, St
             };
         }
     };
-    let [about, of, replaced_by, _, replaced_at, _, _] = words(bytes).ok_or(StateError::Fault)?;
-    if about != id.word() || of != number::word(state) {
+    let [about, state_word, replaced_by, _, replaced_at, _, _] = words(bytes).ok_or(StateError::Fault)?;
+    if about != id.word() || state_word != number::word(state) {
         return Err(StateError::Other);
     }
     match (replaced_at.is_zero(), replaced_by.is_zero()) {

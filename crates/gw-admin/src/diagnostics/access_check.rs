@@ -85,7 +85,7 @@ pub(crate) async fn check_access(
         org_id: checked.org.or(explanation.org),
         reason: None,
         user_id: checked.user.as_ref().map(|user| user.id),
-        explanation: Explanation::of(&explanation, None),
+        explanation: Explanation::new(&explanation, None),
     };
     match &decision {
         Decision::Allow(permit) => {

@@ -151,12 +151,12 @@ fn explain(
         access::Decision::Allow(permit) if simulated.reason.is_none() => Some(permit.plan_name()),
         access::Decision::Allow(_) | access::Decision::Deny(_) | access::Decision::Invalid(_) => None,
     };
-    let mut explanation = Explanation::of(&access::explain(snapshot, &request, &decision), plan);
+    let mut explanation = Explanation::new(&access::explain(snapshot, &request, &decision), plan);
     let rule = match (simulated.reason, &simulated.denied_frame) {
         (Some(_), Some(_)) => DecidingCheck::Trace,
         // The execution failed at the node: no check decided.
         (None | Some(DenyReason::UpstreamError), _) => DecidingCheck::Passed,
-        (Some(reason), None) => DecidingCheck::of(reason, &request.lookup),
+        (Some(reason), None) => DecidingCheck::from_reason(reason, &request.lookup),
     };
     explanation.rule = rule.as_str();
     explanation.text = words(rule).into();

@@ -59,7 +59,7 @@ pub(crate) async fn batch_delete(
             admin.may_disempower_all(&tx.read(), &group).await?;
         }
     }
-    let last_admin = LastAdmin::of(&tx, &[org.id]).await?;
+    let last_admin = LastAdmin::for_orgs(&tx, &[org.id]).await?;
     for id in &ids {
         tx.delete_group(*id).await?;
     }

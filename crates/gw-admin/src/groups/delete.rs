@@ -16,7 +16,7 @@ pub(crate) async fn delete_group(
     let mut tx = admin.begin(&state).await?;
     let group_access = admin.group_of(&tx.read(), &org, &group).await?;
     admin.may_disempower_all(&tx.read(), &group_access).await?;
-    let last_admin = LastAdmin::of(&tx, &[org.id]).await?;
+    let last_admin = LastAdmin::for_orgs(&tx, &[org.id]).await?;
     tx.delete_group(group_access.group.id).await?;
     last_admin.keep(&admin, &mut tx).await?;
     tx.commit().await?;

@@ -66,7 +66,7 @@ pub(crate) async fn update_group(
         body.is_org_readonly_admin
             .unwrap_or(group_access.group.is_org_readonly_admin),
     )?;
-    let last_admin = LastAdmin::of(&tx, &[org.id]).await?;
+    let last_admin = LastAdmin::for_orgs(&tx, &[org.id]).await?;
     let changed = tx.update_group(group_access.group.id, patch).await?;
     last_admin.keep(&admin, &mut tx).await?;
     tx.commit().await?;

@@ -40,7 +40,7 @@ impl StateFilter {
         }
     }
 
-    const fn of(session: &LoginSession) -> Self {
+    const fn for_session(session: &LoginSession) -> Self {
         match (&session.completed_at, &session.failure) {
             (Some(_), _) => Self::Completed,
             (None, Some(_)) => Self::Failed,
@@ -72,7 +72,8 @@ pub(crate) async fn list_sessions(
     let (snapshot, now) = (state.feed.pin().snapshot, state.clock.now());
     let mut sessions = state.sessions.list().await?;
     sessions.retain(|session| {
-        is_shown(&snapshot, &scope, now, session) && state_filter.is_none_or(|state| state == StateFilter::of(session))
+        is_shown(&snapshot, &scope, now, session)
+            && state_filter.is_none_or(|state| state == StateFilter::for_session(session))
     });
     let total = sessions.len();
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);

@@ -25,7 +25,7 @@ pub(crate) async fn get_status(
         security: SecurityStatus {
             travel_rule_enabled: false,
         },
-        methods: MethodsStatus::of(&state.custom_methods),
+        methods: MethodsStatus::from_custom_methods(&state.custom_methods),
     }))
 }
 

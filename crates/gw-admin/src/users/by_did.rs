@@ -86,7 +86,7 @@ pub(crate) async fn remove_by_did(
     let Some(membership) = membership else {
         return Err(AdminError::forbidden(TARGET_DENIED));
     };
-    let last_admin = LastAdmin::of(&tx, &[org.id]).await?;
+    let last_admin = LastAdmin::for_orgs(&tx, &[org.id]).await?;
     tx.remove_membership(membership.id).await?;
     last_admin.keep(&admin, &mut tx).await?;
     tx.commit().await?;

@@ -24,7 +24,7 @@ pub(crate) async fn delete_user(
     let known = admin.known_user(&tx.read(), &user, None, Access::Write).await?;
     if known.orgs.is_empty() {
         let orgs = tx.read().organizations_of(known.user.id).await?;
-        let last_admin = LastAdmin::of(&tx, &orgs).await?;
+        let last_admin = LastAdmin::for_orgs(&tx, &orgs).await?;
         tx.delete_user(known.user.id).await?;
         last_admin.keep(&admin, &mut tx).await?;
     } else {
@@ -41,7 +41,7 @@ async fn end_memberships(admin: &Admin, tx: &mut Tx, known: KnownUser) -> Result
         .await?;
     // C4: an administrator of an organization does not delete another one.
     admin.may_disempower_in(&tx.read(), known.user.id, &known.orgs).await?;
-    let last_admin = LastAdmin::of(tx, &known.orgs).await?;
+    let last_admin = LastAdmin::for_orgs(tx, &known.orgs).await?;
     for item in memberships {
         admin.target_group(&tx.read(), &item.group.id.to_string()).await?;
         tx.remove_membership(item.membership.id).await?;

@@ -60,5 +60,5 @@ pub(crate) async fn effective_permissions(
         return Err(AdminError::not_found("organization not found"));
     }
     let effective = access::effective(&pinned.snapshot, user.id, org, now, &state.policy_settings);
-    Ok(Json(EffectivePermissions::of(user.id, org, &effective, now)))
+    Ok(Json(EffectivePermissions::new(user.id, org, &effective, now)))
 }

@@ -96,7 +96,7 @@ pub(crate) async fn remove_membership(
     };
     let group = admin.target_group(&tx.read(), &item.group.id.to_string()).await?;
     admin.may_disempower(&group)?;
-    let last_admin = LastAdmin::of(&tx, &[item.group.org]).await?;
+    let last_admin = LastAdmin::for_orgs(&tx, &[item.group.org]).await?;
     tx.remove_membership(item.membership.id).await?;
     last_admin.keep(&admin, &mut tx).await?;
     tx.commit().await?;

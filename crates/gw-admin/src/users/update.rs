@@ -51,7 +51,7 @@ pub(crate) async fn update_user(
     } else {
         known.orgs.clone()
     };
-    let last_admin = LastAdmin::of(&tx, &orgs).await?;
+    let last_admin = LastAdmin::for_orgs(&tx, &orgs).await?;
     if known.orgs.is_empty() {
         known.user = tx.update_user(known.user.id, patch).await?;
     } else {

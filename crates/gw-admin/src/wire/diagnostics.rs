@@ -149,7 +149,7 @@ pub(crate) struct ExplainedGrant {
 }
 
 impl Explanation {
-    pub(crate) fn of(explanation: &access::Explanation<'_>, plan: Option<&'static str>) -> Self {
+    pub(crate) fn new(explanation: &access::Explanation<'_>, plan: Option<&'static str>) -> Self {
         let names = |claims: Claims| claims.iter().map(Claim::as_str).collect();
         let group = |explained: &access::GroupExplanation<'_>| ExplainedGroup {
             group_id: explained.group.id,
@@ -164,7 +164,7 @@ impl Explanation {
             grant_id: explained.grant.id,
             group_id: explained.group.id,
             group_slug: explained.group.slug.to_string(),
-            held: explained.held,
+            held: explained.is_held_by_user,
             opens_function: explained.opens_function,
             claims: names(explained.grant.claims),
         };
@@ -258,7 +258,7 @@ pub(crate) struct ContractEventRules {
 }
 
 impl EffectivePermissions {
-    pub(crate) fn of(
+    pub(crate) fn new(
         user_id: UserId,
         org_id: OrgId,
         effective: &access::Effective<'_>,

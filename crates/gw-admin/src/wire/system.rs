@@ -88,7 +88,7 @@ pub(crate) struct ExtraWildcardInfo {
 }
 
 impl MethodsStatus {
-    pub(crate) fn of(custom_methods: &CustomMethods) -> Self {
+    pub(crate) fn from_custom_methods(custom_methods: &CustomMethods) -> Self {
         let namespaces = custom_methods.namespaces().iter();
         let names = namespaces.clone().map(|(name, namespace)| {
             (

@@ -95,7 +95,7 @@ pub struct Finding {
 
 impl Finding {
     /// A finding with only a kind and a row number.
-    pub const fn of(kind: FindingKind, seq: Option<u64>) -> Self {
+    pub const fn new(kind: FindingKind, seq: Option<u64>) -> Self {
         Self {
             kind,
             seq,
@@ -110,7 +110,7 @@ impl Finding {
     pub const fn at(kind: FindingKind, table: &'static str, id: Option<i64>) -> Self {
         Self {
             place: Some(TableRow { table, id }),
-            ..Self::of(kind, None)
+            ..Self::new(kind, None)
         }
     }
 

@@ -341,7 +341,7 @@ impl<'a> ChainVerifier<'a> {
                 .any(|discontinuity| discontinuity.covers(next) && discontinuity.covers(seq - 1));
             self.report(Finding {
                 time,
-                ..Finding::of(FindingKind::SeqGap, Some(next))
+                ..Finding::new(FindingKind::SeqGap, Some(next))
             });
             if covered {
                 // The root of a re-anchoring counts missing numbers as leaves of zeros.
@@ -449,7 +449,7 @@ impl<'a> ChainVerifier<'a> {
 
     fn check_outbox(&mut self, seq: u64, entry: &AdminEntry) {
         if let Some(kind) = self.outbox.see(seq, entry) {
-            self.report(Finding::of(kind, Some(seq)));
+            self.report(Finding::new(kind, Some(seq)));
         }
     }
 

@@ -69,7 +69,7 @@ impl ChainVerifier<'_> {
             self.report(Finding {
                 stored,
                 expected: root,
-                ..Finding::of(FindingKind::AnchorMismatch, size.checked_sub(1))
+                ..Finding::new(FindingKind::AnchorMismatch, size.checked_sub(1))
             });
             // The anchor is signed, so the rows behind it are compared with it anyway.
             let Some(frontier) = anchor.frontier() else { return };

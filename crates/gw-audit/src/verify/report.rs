@@ -65,7 +65,7 @@ impl Report {
             .unwrap_or(0);
         let sealed = self.head.map_or(0, |head| head.size);
         if issued > sealed {
-            let lost = Finding::of(FindingKind::JournalLost, Some(sealed));
+            let lost = Finding::new(FindingKind::JournalLost, Some(sealed));
             if issued > covered {
                 self.add(lost)
             } else {
@@ -90,7 +90,7 @@ impl Report {
             let kind = FindingKind::CheckpointMissing;
             self.add(Finding {
                 time: Some(oldest),
-                ..Finding::of(kind, Some(self.signed))
+                ..Finding::new(kind, Some(self.signed))
             });
         }
     }

@@ -663,7 +663,7 @@ fn rl5_issued_numbers_that_were_never_sealed_are_reported() {
         report.findings
     };
     assert_eq!(lost(6), []);
-    assert_eq!(lost(9), [Finding::of(FindingKind::JournalLost, Some(6))]);
+    assert_eq!(lost(9), [Finding::new(FindingKind::JournalLost, Some(6))]);
 }
 
 /// A running writer compares and signs the tail behind the last note, even if it is late. Without the writer, the tail

@@ -175,11 +175,11 @@ impl Redis {
         for group in entry.groups {
             args.extend([bounded(group.name).into_owned().into(), group.limit.to_string().into()]);
         }
-        let (said, millis): (i64, u64) = self
+        let (status, millis): (i64, u64) = self
             .run(&self.scripts.put, vec![place.value, place.index], args)
             .await?;
         let wait = rate_limit::wait(millis.saturating_mul(1_000));
-        match said {
+        match status {
             1 => Ok(true),
             0 => Ok(false),
             -2 => Err(PutError::GroupFull { wait }),
@@ -287,7 +287,7 @@ impl Redis {
     pub(crate) async fn check_rate(&self, rate: Rate, key: &str) -> Result<Result<(), Seconds>, Unavailable> {
         let key = format!("gw:pace:{}:{}", rate.name, bounded(key));
         let args = vec![rate.interval().to_string().into(), rate.ahead().to_string().into()];
-        let wait: u64 = self.run(&self.scripts.pace, vec![key], args).await?;
+        let wait: u64 = self.run(&self.scripts.check_rate, vec![key], args).await?;
         Ok(if wait == 0 { Ok(()) } else { Err(rate_limit::wait(wait)) })
     }
 

@@ -174,7 +174,7 @@ return { tonumber(redis.call('GET', KEYS[1]) or '0'), redis.call('PTTL', KEYS[1]
 
 /// KEYS: the time when all previous requests would have been due. ARGV: microseconds between two requests, microseconds
 /// a key may be ahead. Returns the microseconds to wait; 0: allowed and counted. Computes the same as `Rate::judge`.
-const PACE: &str = r"
+const CHECK_RATE: &str = r"
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local due = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now)
@@ -194,7 +194,7 @@ pub(super) struct Scripts {
     pub(super) list: Script,
     pub(super) hit: Script,
     pub(super) hits: Script,
-    pub(super) pace: Script,
+    pub(super) check_rate: Script,
 }
 
 impl Scripts {
@@ -206,7 +206,7 @@ impl Scripts {
             list: Script::from_lua(LIST),
             hit: Script::from_lua(HIT),
             hits: Script::from_lua(HITS),
-            pace: Script::from_lua(PACE),
+            check_rate: Script::from_lua(CHECK_RATE),
         }
     }
 }

@@ -181,7 +181,7 @@ pub enum AllowListMatch {
 
 impl CustomMethodNames {
     /// Selects the custom entries of a group's allow list and deny list (G1).
-    pub fn of(allowed: &[String], denied: &[String]) -> Self {
+    pub fn new(allowed: &[String], denied: &[String]) -> Self {
         let custom_entries = |names: &[String]| {
             let names = names
                 .iter()

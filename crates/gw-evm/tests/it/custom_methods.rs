@@ -323,7 +323,7 @@ fn g1_g3_g4_methods_that_a_list_lets_through() {
     let methods = read(&linea());
     let lists = |allowed: &[&str], denied: &[&str], name: &str| {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        CustomMethodNames::of(&owned(allowed), &owned(denied)).lists(&custom(&methods, name))
+        CustomMethodNames::new(&owned(allowed), &owned(denied)).lists(&custom(&methods, name))
     };
     assert_eq!(
         lists(&["*"], &[], "linea_estimateGas"),

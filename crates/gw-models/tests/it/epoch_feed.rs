@@ -188,7 +188,7 @@ impl Rules {
         let recorded = match recorded {
             // Before the first commit both are at the start.
             None => Some(None),
-            Some(found) => found.map(Some),
+            Some(committed) => committed.map(Some),
         };
         let recorded = if self.compares_stamps { recorded } else { Some(stamp) };
         match succession(seen, stamp, head, recorded) {

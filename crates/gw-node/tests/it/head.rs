@@ -14,7 +14,7 @@ async fn decision_41_a_higher_number_polls_the_node_once_and_a_known_one_does_no
     fake.take();
     node.advance_head_to(FakeNode::HEAD).await.unwrap();
     fake.assert_silent();
-    fake.on("eth_getBlockByNumber", fake_node::block(101, NEXT));
+    fake.set_result("eth_getBlockByNumber", fake_node::block(101, NEXT));
     node.advance_head_to(101).await.unwrap();
     assert_eq!(fake.take_bodies().len(), 1);
     let head = node.head().unwrap();
@@ -36,10 +36,10 @@ async fn an_unconfirmed_head_is_withdrawn() {
         .await
         .unwrap();
     assert!(node.head().is_some());
-    fake.on("eth_getBlockByNumber", serde_json::json!({"number": "0x65"}));
+    fake.set_result("eth_getBlockByNumber", serde_json::json!({"number": "0x65"}));
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert!(node.head().is_none());
-    fake.on("eth_getBlockByNumber", fake_node::block(101, NEXT));
+    fake.set_result("eth_getBlockByNumber", fake_node::block(101, NEXT));
     node.refresh_head().await.unwrap();
     assert_eq!(node.head().map(|head| head.block.number), Some(101));
 }
@@ -49,7 +49,7 @@ async fn a_node_that_does_not_answer_at_start_is_an_error() {
     let fake = FakeNode::start().await;
     fake.reply(
         "eth_chainId",
-        fake_node::Reply::Error(-32601, "x", serde_json::Value::Null),
+        fake_node::NodeReply::Error(-32601, "x", serde_json::Value::Null),
     );
     assert!(matches!(
         Node::connect(&config(fake.url())).await,
@@ -61,7 +61,7 @@ async fn a_node_that_does_not_answer_at_start_is_an_error() {
 /// it does not reach it. It is published again with the node's first answer.
 #[tokio::test(start_paused = true)]
 async fn rl14_the_head_is_withdrawn_at_most_three_seconds_after_the_only_node_fails() {
-    for failure in [fake_node::Reply::Silence, fake_node::Reply::Http(502, "gone")] {
+    for failure in [fake_node::NodeReply::Silence, fake_node::NodeReply::Http(502, "gone")] {
         let fake = FakeNode::start().await;
         let frequent = HealthCheckConfig {
             probe: Duration::from_secs(3600),
@@ -80,7 +80,7 @@ async fn rl14_the_head_is_withdrawn_at_most_three_seconds_after_the_only_node_fa
                 .iter()
                 .all(|node| node.state == gw_node::NodeState::Down)
         );
-        fake.on("eth_getBlockByNumber", fake_node::block(101, NEXT));
+        fake.set_result("eth_getBlockByNumber", fake_node::block(101, NEXT));
         node.refresh_head().await.unwrap();
         assert_eq!(node.head().map(|head| head.block.number), Some(101));
         tokio::time::sleep(Duration::from_secs(3)).await;

@@ -5,7 +5,7 @@ use gw_evm::wire::{TraceForm, UpstreamCall};
 use gw_node::{Answer, Connections, Node, NodeError, RequestBudget};
 use gw_testkit::{
     FakeNode,
-    fake_node::{Reply, block},
+    fake_node::{NodeReply, block},
 };
 use gw_types::{Address, Secret};
 use serde_json::{Value, json};
@@ -58,12 +58,12 @@ async fn b20_an_invalid_answer_is_unparsable_with_any_status() {
     let node = connect(fake.url()).await;
     for body in ["<html>gateway timeout</html>", "", "{}", r#"{"jsonrpc":"2.0","id":0}"#] {
         for status in [200, 500] {
-            fake.reply("eth_syncing", Reply::Http(status, body));
+            fake.reply("eth_syncing", NodeReply::Http(status, body));
             let answer = node.call(&call("eth_syncing"), RequestBudget::Forward).await;
             assert!(matches!(answer, Err(NodeError::Unparsable)), "{status} {body}");
         }
     }
-    fake.reply("eth_syncing", Reply::Http(429, "slow down"));
+    fake.reply("eth_syncing", NodeReply::Http(429, "slow down"));
     assert!(matches!(
         node.call(&call("eth_syncing"), RequestBudget::Forward).await,
         Err(NodeError::RateLimited(_))
@@ -119,11 +119,11 @@ async fn x11_tracing_is_accepted_only_with_a_valid_trace() {
     for (lists_empty, form) in [(true, Some(TraceForm::Batch)), (false, None)] {
         fake.script("debug_traceCall", move |params| {
             match gw_testkit::fake_node::trace(params) {
-                Reply::Result(Value::Object(mut accounts)) if params[2]["tracer"] == "prestateTracer" => {
+                NodeReply::Result(Value::Object(mut accounts)) if params[2]["tracer"] == "prestateTracer" => {
                     if !(lists_empty && params[2]["tracerConfig"]["includeEmpty"] == true) {
                         accounts.retain(|_, account| account["balance"] != "0x0");
                     }
-                    Reply::Result(Value::Object(accounts))
+                    NodeReply::Result(Value::Object(accounts))
                 }
                 reply => reply,
             }
@@ -131,12 +131,12 @@ async fn x11_tracing_is_accepted_only_with_a_valid_trace() {
         assert_eq!(connect(fake.url()).await.trace_form(), form);
     }
     // A node that ignores tracer names answers with struct logs.
-    fake.on(
+    fake.set_result(
         "debug_traceCall",
         json!({"gas": 21000, "failed": false, "returnValue": "", "structLogs": []}),
     );
     assert_eq!(connect(fake.url()).await.trace_form(), None);
-    fake.reply("debug_traceCall", Reply::Error(-32601, "no debug", json!(null)));
+    fake.reply("debug_traceCall", NodeReply::Error(-32601, "no debug", json!(null)));
     assert_eq!(connect(fake.url()).await.trace_form(), None);
 }
 
@@ -157,8 +157,8 @@ async fn hd22_the_block_of_a_nonce_is_found() {
                 |text: &Value| u64::from_str_radix(text.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
             let counted_blocks = nonce_blocks.clone();
             fake.script("eth_getTransactionCount", move |params| match number(&params[1]) {
-                block if block < oldest_state => Reply::Error(-32000, "missing trie node", json!(null)),
-                block => Reply::Result(json!(format!(
+                block if block < oldest_state => NodeReply::Error(-32000, "missing trie node", json!(null)),
+                block => NodeReply::Result(json!(format!(
                     "{:#x}",
                     counted_blocks
                         .iter()
@@ -168,15 +168,15 @@ async fn hd22_the_block_of_a_nonce_is_found() {
             });
             let hash = |number: u64| format!("0x{number:064x}");
             fake.script("eth_getBlockByNumber", move |params| match &params[0] {
-                tag if tag == "latest" => Reply::Result(block(25, &hash(25))),
-                block_param => Reply::Result(block(number(block_param), &hash(number(block_param)))),
+                tag if tag == "latest" => NodeReply::Result(block(25, &hash(25))),
+                block_param => NodeReply::Result(block(number(block_param), &hash(number(block_param)))),
             });
             let node = connect(fake.url()).await;
             for (nonce, block_number) in nonce_blocks.iter().enumerate() {
                 let result = node.block_of_nonce(Address::repeat_byte(7), nonce as u64, 25).await;
                 match result {
-                    Ok(found) => assert_eq!(
-                        found.map(|hash| hash.to_string()),
+                    Ok(block_hash) => assert_eq!(
+                        block_hash.map(|hash| hash.to_string()),
                         Some(hash(*block_number)),
                         "{nonce} of {nonce_blocks:?}"
                     ),

@@ -13,7 +13,7 @@ use gw_policy::{
     snapshot::{AccountChange, VisibleState},
     testing::world,
 };
-use gw_testkit::{FakeNode, Relay, anvil::anvil, fake_node, fake_node::Reply};
+use gw_testkit::{FakeNode, Relay, anvil::anvil, fake_node, fake_node::NodeReply};
 use gw_types::{Address, U256};
 use serde_json::{Value, json};
 use std::{
@@ -144,7 +144,7 @@ async fn a_call_that_times_out_on_a_healthy_node_causes_no_failover() {
         .await
         .unwrap();
     let (pin, request) = (node.head().unwrap().pin(), CallRequest::default());
-    first_node.reply("debug_traceCall", Reply::Silence);
+    first_node.reply("debug_traceCall", NodeReply::Silence);
     second_node.take();
     let result = node
         .trace(&request, pin, TraceScope::Read, &VisibleState::default())
@@ -193,7 +193,7 @@ async fn a_proxys_bad_gateway_causes_a_failover() {
         .await
         .unwrap();
     for method in ["eth_getBalance", "eth_getBlockByNumber"] {
-        first_node.reply(method, Reply::Http(502, "<html>bad gateway</html>"));
+        first_node.reply(method, NodeReply::Http(502, "<html>bad gateway</html>"));
     }
     balance(&node).await.unwrap();
     assert_eq!(active(&node), 1);
@@ -212,10 +212,10 @@ async fn hd22_a_send_whose_outcome_is_unknown_is_not_sent_again() {
         let node = connect_both(first_node.url(), second_node.url(), rare_checks())
             .await
             .unwrap();
-        second_node.on(method, json!(NEXT));
+        second_node.set_result(method, json!(NEXT));
         // The node received the send, and its outcome is unknown.
         for method in [method, "eth_getBlockByNumber", "eth_getBalance"] {
-            first_node.reply(method, Reply::Http(504, "gateway timeout"));
+            first_node.reply(method, NodeReply::Http(504, "gateway timeout"));
         }
         first_node.take();
         second_node.take();
@@ -244,7 +244,7 @@ async fn hd22_a_send_that_no_node_received_goes_to_the_other_one_unless_a_node_s
         let node = connect_both(&relay.url(), second_node.url(), rare_checks())
             .await
             .unwrap();
-        second_node.on(method, json!(NEXT));
+        second_node.set_result(method, json!(NEXT));
         relay.cut().await;
         // The first failure, on the kept-alive connection, leaves the outcome open. Later connections are refused.
         let mut is_accepted = false;
@@ -274,17 +274,17 @@ async fn hd22_a_send_that_no_node_received_goes_to_the_other_one_unless_a_node_s
 #[tokio::test]
 async fn decision_41_a_standby_behind_the_head_is_not_used_before_it_has_caught_up() {
     let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
-    second_node.on("eth_getBlockByNumber", fake_node::block(99, OTHER));
+    second_node.set_result("eth_getBlockByNumber", fake_node::block(99, OTHER));
     let node = connect_both(first_node.url(), second_node.url(), rare_checks())
         .await
         .unwrap();
-    first_node.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
+    first_node.reply("eth_getBlockByNumber", NodeReply::Http(502, "gone"));
     assert!(matches!(node.refresh_head().await, Err(NodeError::Unavailable)));
     assert_eq!(
         (active(&node), node.head().map(|head| head.number)),
         (0, Some(FakeNode::HEAD))
     );
-    second_node.on("eth_getBlockByNumber", fake_node::block(101, NEXT));
+    second_node.set_result("eth_getBlockByNumber", fake_node::block(101, NEXT));
     node.refresh_head().await.unwrap();
     assert_eq!((active(&node), node.head().map(|head| head.number)), (1, Some(101)));
 }
@@ -292,7 +292,7 @@ async fn decision_41_a_standby_behind_the_head_is_not_used_before_it_has_caught_
 #[tokio::test]
 async fn after_the_grace_period_a_standby_behind_the_head_is_used() {
     let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
-    second_node.on("eth_getBlockByNumber", fake_node::block(99, OTHER));
+    second_node.set_result("eth_getBlockByNumber", fake_node::block(99, OTHER));
     let health_checks = HealthCheckConfig {
         grace: Duration::from_millis(400),
         ..frequent_polls(50)
@@ -301,7 +301,7 @@ async fn after_the_grace_period_a_standby_behind_the_head_is_used() {
         .await
         .unwrap();
     let mut head_changes = node.head_moves();
-    first_node.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
+    first_node.reply("eth_getBlockByNumber", NodeReply::Http(502, "gone"));
     head_changes.changed().await.unwrap();
     // Reads are refused first, so that no client reads an older block without notice.
     assert!(node.head().is_none_or(|head| head.number == 99));
@@ -339,7 +339,7 @@ async fn hd2_another_block_at_the_same_height_passes_the_gate_before_its_node_is
     let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
     let serve_block = |fake: &FakeNode, hash: &'static str| {
         for method in ["eth_getBlockByNumber", "eth_getBlockByHash"] {
-            fake.on(method, fake_node::block(FakeNode::HEAD, hash));
+            fake.set_result(method, fake_node::block(FakeNode::HEAD, hash));
         }
     };
     serve_block(&second_node, OTHER);
@@ -349,7 +349,7 @@ async fn hd2_another_block_at_the_same_height_passes_the_gate_before_its_node_is
     let gate = Arc::new(RecordingGate::default());
     node.set_block_gate(Arc::clone(&gate) as Arc<dyn BlockGate>);
     node.refresh_head().await.unwrap();
-    first_node.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
+    first_node.reply("eth_getBlockByNumber", NodeReply::Http(502, "gone"));
     assert!(node.refresh_head().await.is_err());
     assert_eq!(active(&node), 0, "the gate rejected the block");
     serve_block(&second_node, NEXT);
@@ -364,7 +364,7 @@ async fn hd2_another_block_at_the_same_height_passes_the_gate_before_its_node_is
 #[tokio::test]
 async fn nodes_of_different_chains_are_refused_at_start_and_never_used_later() {
     let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
-    second_node.on("eth_chainId", json!("0x5"));
+    second_node.set_result("eth_chainId", json!("0x5"));
     let error = connect_both(first_node.url(), second_node.url(), rare_checks())
         .await
         .unwrap_err();
@@ -373,16 +373,16 @@ async fn nodes_of_different_chains_are_refused_at_start_and_never_used_later() {
         "the nodes serve different chains: number 1 chain 31337, number 2 chain 5"
     );
     // A node that is down at start and serves another chain later is not used.
-    second_node.reply("eth_chainId", Reply::Http(502, "starting"));
+    second_node.reply("eth_chainId", NodeReply::Http(502, "starting"));
     let node = connect_both(first_node.url(), second_node.url(), rare_checks())
         .await
         .unwrap();
-    second_node.on("eth_chainId", json!("0x5"));
-    first_node.reply("eth_getBlockByNumber", Reply::Http(502, "gone"));
+    second_node.set_result("eth_chainId", json!("0x5"));
+    first_node.reply("eth_getBlockByNumber", NodeReply::Http(502, "gone"));
     assert!(node.refresh_head().await.is_err());
     assert_eq!((active(&node), node.statuses()[1].state), (0, NodeState::OtherChain));
     // After it serves our chain, it is used again.
-    second_node.on("eth_chainId", json!("0x7a69"));
+    second_node.set_result("eth_chainId", json!("0x7a69"));
     node.refresh_head().await.unwrap();
     assert_eq!((active(&node), node.statuses()[1].state), (1, NodeState::Up));
 }
@@ -390,7 +390,7 @@ async fn nodes_of_different_chains_are_refused_at_start_and_never_used_later() {
 #[tokio::test]
 async fn one_node_that_answers_is_enough_to_start() {
     let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
-    first_node.reply("eth_chainId", Reply::Http(502, "starting"));
+    first_node.reply("eth_chainId", NodeReply::Http(502, "starting"));
     assert_eq!(
         active(
             &connect_both(first_node.url(), second_node.url(), rare_checks())
@@ -399,7 +399,7 @@ async fn one_node_that_answers_is_enough_to_start() {
         ),
         1
     );
-    second_node.reply("eth_chainId", Reply::Http(503, "starting"));
+    second_node.reply("eth_chainId", NodeReply::Http(503, "starting"));
     assert!(matches!(
         connect_both(first_node.url(), second_node.url(), rare_checks()).await,
         Err(NodeError::Unavailable)
@@ -409,7 +409,7 @@ async fn one_node_that_answers_is_enough_to_start() {
 #[tokio::test]
 async fn x11_the_node_that_traces_is_preferred() {
     let (first_node, second_node) = (FakeNode::start().await, FakeNode::start().await);
-    first_node.reply("debug_traceCall", Reply::Error(-32601, "no debug", Value::Null));
+    first_node.reply("debug_traceCall", NodeReply::Error(-32601, "no debug", Value::Null));
     let health_checks = HealthCheckConfig {
         probe: Duration::from_millis(50),
         ..rare_checks()
@@ -419,7 +419,7 @@ async fn x11_the_node_that_traces_is_preferred() {
         .unwrap();
     assert_eq!((active(&node), node.trace_form()), (1, Some(TraceForm::Batch)));
     // Without tracing on either node, neither is better, and the node in use stays.
-    second_node.reply("debug_traceCall", Reply::Error(-32601, "no debug", Value::Null));
+    second_node.reply("debug_traceCall", NodeReply::Error(-32601, "no debug", Value::Null));
     wait_until(|| node.trace_form().is_none()).await;
     assert_eq!(active(&node), 1);
     first_node.script("debug_traceCall", fake_node::trace);
@@ -460,11 +460,11 @@ async fn decision_7_a_retried_trace_has_the_form_of_the_other_node() {
         let mut answer = serde_json::Map::new();
         for tracer in ["callTracer", "prestateTracer"] {
             let config = json!({ "tracer": tracer, "tracerConfig": params[2]["tracerConfig"][tracer] });
-            if let Reply::Result(trace) = fake_node::trace(&json!([params[0], params[1], config])) {
+            if let NodeReply::Result(trace) = fake_node::trace(&json!([params[0], params[1], config])) {
                 answer.insert(tracer.to_owned(), trace);
             }
         }
-        Reply::Result(Value::Object(answer))
+        NodeReply::Result(Value::Object(answer))
     };
     first_node.script("debug_traceCall", mux);
     let node = connect_both(&relay.url(), second_node.url(), rare_checks())

@@ -109,7 +109,7 @@ impl CallChecks<'_> {
 
     /// Historical blocks are for organization administrators (H1).
     fn history(&self, block: BlockId) -> Result<(), DenyReason> {
-        if StateAge::of(block, self.request.head.number) == StateAge::Old && !self.scope.is_org_admin() {
+        if StateAge::for_block(block, self.request.head.number) == StateAge::Old && !self.scope.is_org_admin() {
             return Err(DenyReason::HistoryNotPermitted);
         }
         Ok(())
@@ -126,7 +126,7 @@ impl CallChecks<'_> {
             Resource::Simulation(simulation, _) => simulation.block,
             Resource::Nothing | Resource::Send(..) | Resource::Emitters(_) | Resource::SentBy(_) => BlockId::LATEST,
         };
-        StateAge::of(block, self.request.head.number)
+        StateAge::for_block(block, self.request.head.number)
     }
 
     /// Whether the answer depends on the code pin of a shared address (X6), because no trace shows the code.

@@ -87,7 +87,7 @@ fn decide_target(snapshot: &Snapshot, request: &AccessRequest<'_>) -> Result<Per
     // The organization, then its method list, then the parameter error: a caller who may not use the method must not
     // get parameter errors.
     let resource = request.call.map_or(Resource::Nothing, |call| {
-        Resource::of(snapshot, &principal, call, request.policy_settings)
+        Resource::for_call(snapshot, &principal, call, request.policy_settings)
     });
     let scope = orgs::resolve(&principal, request.named_org, resource.owner(request.named_org));
     let scope = scope.map_err(|reason| (reason.into(), audit_org))?;

@@ -77,7 +77,7 @@ pub fn effective<'s>(
             Functions::All => None,
             Functions::Only(rules) => Some(rules),
         };
-        let events = match EventRights::of(viewer.user(), contract).events {
+        let events = match EventRights::for_viewer(viewer.user(), contract).events {
             AllowedEvents::All => None,
             AllowedEvents::Only(rules) => Some(rules),
         };

@@ -91,7 +91,7 @@ impl DecidingCheck {
     }
 
     /// The check that refuses with this reason.
-    pub const fn of(reason: DenyReason, lookup: &MethodLookup) -> Self {
+    pub const fn from_reason(reason: DenyReason, lookup: &MethodLookup) -> Self {
         match reason {
             DenyReason::MethodUnknown => Self::Method,
             DenyReason::MethodNotAllowed => match lookup {
@@ -212,7 +212,7 @@ pub struct GrantExplanation<'s> {
     /// The group that holds it.
     pub group: &'s Group,
     /// Whether the user holds it through an active membership of the group.
-    pub held: bool,
+    pub is_held_by_user: bool,
     /// Whether it permits the function of the call, regardless of parameters; `None` if the call names no function.
     pub opens_function: Option<bool>,
 }
@@ -221,8 +221,8 @@ pub struct GrantExplanation<'s> {
 pub fn explain<'s>(snapshot: &'s Snapshot, request: &AccessRequest<'_>, decision: &Decision) -> Explanation<'s> {
     let (rule, org) = match decision {
         Decision::Allow(permit) => (DecidingCheck::Passed, permit.org()),
-        Decision::Deny(denial) => (DecidingCheck::of(denial.reason, &request.lookup), denial.org),
-        Decision::Invalid(invalid) => (DecidingCheck::of(invalid.reason, &request.lookup), invalid.org),
+        Decision::Deny(denial) => (DecidingCheck::from_reason(denial.reason, &request.lookup), denial.org),
+        Decision::Invalid(invalid) => (DecidingCheck::from_reason(invalid.reason, &request.lookup), invalid.org),
     };
     let without_rows = Explanation {
         rule,
@@ -332,7 +332,7 @@ fn access_path(
             .is_some_and(|rights| rights.permissions.is_org_admin)
         {
             AccessPath::OrgAdmin
-        } else if grants.iter().any(|grant| grant.held) {
+        } else if grants.iter().any(|grant| grant.is_held_by_user) {
             AccessPath::Grant
         } else if contract.deployer == Some(principal.user) {
             AccessPath::Deployer
@@ -356,7 +356,7 @@ fn grants<'s>(
     contract: &'s Arc<Contract>,
 ) -> Vec<GrantExplanation<'s>> {
     let selector = request.call.ok().and_then(selector);
-    let held: Vec<_> = held_grants(snapshot, principal, contract)
+    let held_ids: Vec<_> = held_grants(snapshot, principal, contract)
         .map(|(grant, _)| grant.id)
         .collect();
     let explain_grant = |grant: &'s Arc<ContractGrant>| {
@@ -372,7 +372,7 @@ fn grants<'s>(
         Some(GrantExplanation {
             grant,
             group,
-            held: held.contains(&grant.id),
+            is_held_by_user: held_ids.contains(&grant.id),
             opens_function,
         })
     };
@@ -383,7 +383,7 @@ fn selector(call: &Call) -> Option<[u8; 4]> {
     if let Call::Simulate(simulation) = call {
         return simulation.request.selector();
     }
-    Signed::of(call).and_then(|signed| signed.request.selector())
+    Signed::from_call(call).and_then(|signed| signed.request.selector())
 }
 
 /// The target addresses of a call.
@@ -394,7 +394,7 @@ fn target_addresses(call: &Call) -> Vec<Address> {
     if let Call::Simulate(simulation) = call {
         return simulation.request.to.into_iter().collect();
     }
-    if let Some(signed) = Signed::of(call) {
+    if let Some(signed) = Signed::from_call(call) {
         return signed.request.to.into_iter().collect();
     }
     super::history::state_of(call).into_iter().collect()

@@ -102,7 +102,7 @@ impl AuthorizedRuns {
 
     /// The record of a send from the verdicts on its traces at `block` (number and hash), whose beneficiary is
     /// `coinbase`. `may_vary` is whether the send leaves any part of its execution, such as gas, to the node.
-    pub fn of(block: (u64, B256), coinbase: Address, verdicts: [&TraceVerdict; 2], may_vary: bool) -> Self {
+    pub fn new(block: (u64, B256), coinbase: Address, verdicts: [&TraceVerdict; 2], may_vary: bool) -> Self {
         let [latest, _] = verdicts;
         let changes = latest.changes(coinbase);
         let size: usize = changes
@@ -145,7 +145,7 @@ pub(super) fn account_changes(trace: &Trace, sender: Address, coinbase: Address)
     let changes = trace.changes.iter().flatten().filter(|(_, change)| !change.is_none());
     let mut account_changes: BTreeMap<Address, AccountChange> = changes
         .map(|(address, change)| {
-            let mut account_change = AccountChange::of(change, false);
+            let mut account_change = AccountChange::from_change(change, false);
             account_change.created = created.contains(address);
             (*address, account_change)
         })
@@ -401,7 +401,7 @@ impl MinedCase<'_> {
                 None => change.storage.is_empty() && change.before.nonce == 0,
             };
             let keeps_nonce = *address == self.send.sender || (is_wallet && !created.contains(address));
-            let mut account_change = AccountChange::of(change, keeps_nonce);
+            let mut account_change = AccountChange::from_change(change, keeps_nonce);
             if change.removed {
                 account_change.code = before.map(Bytes::copy_from_slice);
             }

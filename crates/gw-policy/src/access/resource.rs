@@ -54,7 +54,7 @@ pub(super) struct Signed<'c> {
 
 impl<'c> Signed<'c> {
     /// The send, if the call is one.
-    pub(super) fn of(call: &'c Call) -> Option<Self> {
+    pub(super) fn from_call(call: &'c Call) -> Option<Self> {
         if let Call::SendRaw(signed) = call {
             Some(Self {
                 sender: signed.sender,
@@ -74,7 +74,7 @@ impl<'c> Signed<'c> {
 }
 
 impl<'s, 'c> Resource<'s, 'c> {
-    pub(super) fn of(
+    pub(super) fn for_call(
         snapshot: &'s Snapshot,
         principal: &Principal,
         call: &'c Call,
@@ -91,7 +91,7 @@ impl<'s, 'c> Resource<'s, 'c> {
             }
             Call::Simulate(simulation) => Self::Simulation(simulation, simulation.request.to.map(status)),
             Call::Send(_) | Call::SendRaw(_) => {
-                Signed::of(call).map_or(Self::Nothing, |signed| Self::Send(signed, signed.request.to.map(status)))
+                Signed::from_call(call).map_or(Self::Nothing, |send| Self::Send(send, send.request.to.map(status)))
             }
             Call::Logs(LogFilter { addresses, .. }) => {
                 Self::Emitters(addresses.iter().map(|a| (*a, status(*a))).collect())
@@ -228,7 +228,7 @@ pub(super) enum StateAge {
 
 impl StateAge {
     /// The age of the block that a call names, while the head has this number.
-    pub(super) fn of(block: BlockId, head: u64) -> Self {
+    pub(super) fn for_block(block: BlockId, head: u64) -> Self {
         match block {
             BlockId::Tag(BlockTag::Latest | BlockTag::Pending) => Self::Present,
             BlockId::Tag(BlockTag::Safe | BlockTag::Finalized) => Self::Tagged,

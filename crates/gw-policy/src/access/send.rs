@@ -98,7 +98,7 @@ pub fn check_nonce(
     pending: u64,
     policy_settings: &PolicySettings,
 ) -> Result<(), ParamError> {
-    let Some(signed) = Signed::of(permit.call()) else {
+    let Some(signed) = Signed::from_call(permit.call()) else {
         return Ok(());
     };
     // The node signs with the next nonce. A request for another nonce may be a repetition, which must not be sent
@@ -163,7 +163,7 @@ pub fn recipients(snapshot: &Snapshot, permit: &Permit, verdict: &TraceVerdict) 
     if permit.call.visible_to.is_empty() {
         return Ok(Vec::new());
     }
-    let signed = Signed::of(permit.call()).ok_or_else(not_a_call)?;
+    let signed = Signed::from_call(permit.call()).ok_or_else(not_a_call)?;
     let entries = names_recipients(&permit.call.visible_to, signed.request)?;
     if !verdict.target_has_code {
         return Err(not_a_call());
@@ -192,7 +192,7 @@ pub fn recipients(snapshot: &Snapshot, permit: &Permit, verdict: &TraceVerdict) 
 /// The trace ran with the sender's current nonce, so the address of a top-level creation is computed from the
 /// transaction's own nonce instead.
 pub fn created_addresses(permit: &Permit, verdict: &TraceVerdict, pending: u64) -> Vec<Address> {
-    let Some(signed) = Signed::of(permit.call()) else {
+    let Some(signed) = Signed::from_call(permit.call()) else {
         return Vec::new();
     };
     let nonce = signed.signed_nonce.unwrap_or(pending);

@@ -40,7 +40,9 @@ pub(super) fn check_url_scope(url: &PersonalUrl, method: Method, call: &Call) ->
 /// Checks the sender of a send: only wallets that the owner linked by a signature may send through the URL. Otherwise a
 /// page could sign with a key of its own, and its transactions would count as the owner's.
 pub(super) fn check_url_sender(snapshot: &Snapshot, url: &PersonalUrl, call: &Call) -> Result<(), CheckError> {
-    let Some(signed) = Signed::of(call) else { return Ok(()) };
+    let Some(signed) = Signed::from_call(call) else {
+        return Ok(());
+    };
     let mut links = snapshot.links_at(signed.sender).iter();
     let is_proved = links.any(|link| link.user == url.user && link.kind == LinkKind::User && !link.contract_wallet);
     if is_proved { Ok(()) } else { Err(invalid_sender()) }

@@ -40,7 +40,7 @@ pub struct AccountChange {
 impl AccountChange {
     /// The changes in a state diff. With `keeps_nonce` the nonce is left out, for accounts whose owner needs it to keep
     /// sending.
-    pub fn of(change: &Change, keeps_nonce: bool) -> Self {
+    pub fn from_change(change: &Change, keeps_nonce: bool) -> Self {
         let before = &change.before;
         let after = if change.removed {
             Some(U256::ZERO)

@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 /// The result of `debug_traceCall`: the tree of an evaluated execution.
 pub fn call_tree(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Disclosed {
     let trace = verdict.trace();
-    let execution = ExecutionRow::of(trace);
+    let execution = ExecutionRow::from_trace(trace);
     Tree::new(trace, FrameViewer::for_run(viewer, &execution)).disclosed()
 }
 
@@ -38,7 +38,7 @@ pub fn mined_call_tree(viewer: &Viewer<'_>, transaction: &Sealed<RawJson>, trace
     let (row, _) = traceable_row(viewer, transaction).ok()?;
     Some(malformed_as(Disclosed::NULL, || {
         let trace = trace.open();
-        let execution = ExecutionRow::of(&trace);
+        let execution = ExecutionRow::from_trace(&trace);
         Ok(Tree::new(&trace, FrameViewer::for_transaction(viewer, &execution, &row)).disclosed())
     }))
 }
@@ -78,7 +78,7 @@ impl<'a, 's> Tree<'a, 's> {
     fn disclosed(&self) -> Disclosed {
         let mut out = String::new();
         if let Some(top) = self.trace.frames.first() {
-            let row = FrameRow::of(self.trace, top);
+            let row = FrameRow::from_frame(self.trace, top);
             self.write(0, &row, self.viewer.top(&row), &mut out);
         }
         if out.is_empty() {
@@ -132,7 +132,7 @@ impl<'a, 's> Tree<'a, 's> {
             let Some(frame) = self.trace.frames.get(*call) else {
                 continue;
             };
-            let row = FrameRow::of(self.trace, frame);
+            let row = FrameRow::from_frame(self.trace, frame);
             let visibility = self.viewer.frame_below(parent, &row);
             if visibility == FrameVisibility::Cut {
                 continue;

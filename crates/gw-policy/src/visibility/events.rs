@@ -35,7 +35,7 @@ pub(crate) enum AllowedEvents<'s> {
 
 impl<'s> EventRights<'s> {
     /// The viewer's rights to the events that the contract emitted under this registration.
-    pub(crate) fn of(viewer: &SingleViewer<'s>, contract: &'s Arc<Contract>) -> Self {
+    pub(crate) fn for_viewer(viewer: &SingleViewer<'s>, contract: &'s Arc<Contract>) -> Self {
         let mut rights = Self {
             contract,
             is_org_admin: viewer.administers(contract.org),

@@ -26,7 +26,7 @@ pub struct ExecutionRow {
 impl ExecutionRow {
     /// The facts about the execution of a trace.
     #[must_use]
-    pub fn of(trace: &Trace) -> Self {
+    pub fn from_trace(trace: &Trace) -> Self {
         let creations = trace.frames.iter().filter(|frame| frame.is_creation());
         Self {
             sides: trace.frames.first().map(|top| (top.from, top.to)),
@@ -65,7 +65,7 @@ pub enum TargetCode {
 impl FrameRow {
     /// The facts about a frame of a trace.
     #[must_use]
-    pub fn of(trace: &Trace, frame: &Frame) -> Self {
+    pub fn from_frame(trace: &Trace, frame: &Frame) -> Self {
         let code = |address| trace.touched.get(&address).map_or(&[][..], |account| &account.code);
         let code = match frame.to.map_or(&[][..], code) {
             [] => TargetCode::Empty,

@@ -350,7 +350,7 @@ impl<'v, 's> SingleLogViewer<'v, 's> {
         let rights = contract.map(|contract| {
             self.emitters
                 .entry(contract.id)
-                .or_insert_with(|| EventRights::of(self.viewer, contract))
+                .or_insert_with(|| EventRights::for_viewer(self.viewer, contract))
         });
         let declared = rights
             .as_ref()

@@ -94,7 +94,7 @@ impl RecentSends {
 
     /// The other sends that were mined after this send was authorized, and before it in the chain.
     fn before(&self, watched: &WatchedSend, position: (u64, u64)) -> Vec<&RecentSend> {
-        let authorized_at = watched.judged.as_ref().map_or(u64::MAX, |runs| runs.number);
+        let authorized_at = watched.authorized_runs.as_ref().map_or(u64::MAX, |runs| runs.number);
         let is_before = |change: &&MinedChange| {
             change.position.0 > authorized_at && change.position < position && change.watch != watched.id
         };
@@ -309,7 +309,7 @@ impl BlockValidator {
         let violation = evaluate_mined(snapshot, &send, &run.trace, now, policy_settings);
         let (Some(true), Some(authorized_runs)) = (
             violation.as_ref().map(|violation| violation.suspends),
-            &watch.watched.judged,
+            &watch.watched.authorized_runs,
         ) else {
             return Ok(violation);
         };
@@ -503,7 +503,7 @@ fn mined_send<'a>(
         at: (block.number, 0),
         came: new_code,
         recent_sends: &[],
-        authorized_runs: watched.judged.as_ref(),
+        authorized_runs: watched.authorized_runs.as_ref(),
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) struct SendDetails {
     pub(super) creates_at_top: bool,
     pub(super) claims: Claims,
     /// The simulated runs by which the send was authorized.
-    pub(super) judged: AuthorizedRuns,
+    pub(super) authorized_runs: AuthorizedRuns,
 }
 
 /// The most addresses that one send reserves: each is a row, and other writes wait while it is written.
@@ -147,7 +147,7 @@ pub(super) async fn prepare(context: &mut CallContext<'_>) -> Result<PreparedSen
         creates_at_top: request.to.is_none(),
         claims: permissions(context.snapshot(), user, org, context.now()).claims,
         // The node chooses the gas of a transaction that names none.
-        judged: AuthorizedRuns::of(
+        authorized_runs: AuthorizedRuns::new(
             (block.number, block.hash),
             block.coinbase,
             [&verdict, &next_verdict],

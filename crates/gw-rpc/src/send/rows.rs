@@ -45,7 +45,7 @@ pub(super) async fn start(context: &SendContext, details: &SendDetails) -> Resul
             external_id: details.subject.clone(),
             orgs: active_orgs(&context.feed.pin().snapshot, details.user, context.clock.now()),
             is_named: details.is_named,
-            judged: Some(details.judged.clone()),
+            authorized_runs: Some(details.authorized_runs.clone()),
         }),
     };
     if start.visible_to.is_empty() && start.reservations.is_empty() && start.watch.is_none() {

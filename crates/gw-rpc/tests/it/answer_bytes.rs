@@ -30,8 +30,8 @@ fn settings() -> RpcSettings {
 /// A node that answers `eth_getCode` and a custom method with this many bytes.
 async fn node(bytes: usize) -> FakeNode {
     let fake = FakeNode::start().await;
-    fake.on("eth_getCode", json!(format!("0x{}", "00".repeat(bytes / 2))));
-    fake.on("linea_blob", json!("x".repeat(bytes)));
+    fake.set_result("eth_getCode", json!(format!("0x{}", "00".repeat(bytes / 2))));
+    fake.set_result("linea_blob", json!("x".repeat(bytes)));
     fake
 }
 
@@ -216,9 +216,9 @@ async fn rl8_many_small_elements_of_a_batch_count() {
     assert_eq!(world.node.answers().held(), 0, "a small answer is not counted");
     let batch = vec![r#"{"jsonrpc":"2.0","id":1,"method":"linea_blob","params":[]}"#; 100].join(",");
     // Another answer of the caller is still unread, so the batch does not have the whole share.
-    fake.on("linea_blob", json!("x".repeat(MIB / 2)));
+    fake.set_result("linea_blob", json!("x".repeat(MIB / 2)));
     let unread = ask(&world, &person, BLOB).await;
-    fake.on("linea_blob", json!("x".repeat(60_000)));
+    fake.set_result("linea_blob", json!("x".repeat(60_000)));
     let opened = world.raw(format!("[{batch}]")).by(&person).opening().await;
     let held = world.node.answers().held();
     assert!(held <= MIB, "{held}");

@@ -3,7 +3,7 @@
 use crate::world::{scripted, scripted_with};
 use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
-use gw_testkit::fake_node::Reply;
+use gw_testkit::fake_node::NodeReply;
 use gw_types::Address;
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ async fn hd20_each_element_is_authorized_by_the_policy_of_its_own_time() {
     let caller = world
         .person("caller", bank, &["eth_syncing", "eth_blobBaseFee"], &[])
         .await;
-    let gate = crate::consistency::Gate::new(&fake, "eth_syncing", Reply::Result(json!(false)));
+    let gate = crate::consistency::Gate::new(&fake, "eth_syncing", NodeReply::Result(json!(false)));
     let body = json!([call(1, "eth_syncing", json!([])), call(2, "eth_blobBaseFee", json!([]))]).to_string();
     let request = tokio::spawn(world.raw(body).by(&caller).answering());
     let gate = gate.reached().await;
@@ -146,7 +146,7 @@ async fn hd20_a_batch_ends_after_a_minute() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
-    fake.reply("eth_syncing", Reply::Silence);
+    fake.reply("eth_syncing", NodeReply::Silence);
     let body = json!(vec![call(1, "eth_syncing", json!([])); 10]).to_string();
     tokio::time::pause();
     let answer = world.raw(body).by(&caller).send().await;

@@ -11,7 +11,7 @@ use gw_node::{HealthCheckConfig, Node, NodeConfig, NodeError};
 use gw_policy::PolicySettings;
 use gw_rpc::BlockValidator;
 use gw_store::record::{NewWatch, SendStart};
-use gw_testkit::{Anvil, anvil::AnvilOptions, fake_node::Reply};
+use gw_testkit::{Anvil, anvil::AnvilOptions, fake_node::NodeReply};
 use gw_types::{Address, B256, Bytes, U256};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -524,7 +524,7 @@ async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
         external_id,
         orgs: vec![bank],
         is_named: false,
-        judged: None,
+        authorized_runs: None,
     });
     let (user, org) = (caller.id, bank);
     let start = SendStart {
@@ -541,13 +541,13 @@ async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
             .await,
     );
     world.node.set_block_gate(Arc::new(BlockValidator::new(&world.sends)));
-    let used_at = |older: Reply| {
+    let used_at = |older: NodeReply| {
         move |params: &Value| match &params[1] {
             Value::String(number) if number != "0x64" => older.clone(),
-            _ => Reply::Result(json!("0x1")),
+            _ => NodeReply::Result(json!("0x1")),
         }
     };
-    fake.script("eth_getTransactionCount", used_at(Reply::Result(json!("soon"))));
+    fake.script("eth_getTransactionCount", used_at(NodeReply::Result(json!("soon"))));
     for _ in 0..2 {
         assert!(matches!(
             world.node.refresh_head().await,
@@ -557,7 +557,7 @@ async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
     assert!(world.store.read().list_suspensions().await.unwrap().is_empty());
     fake.script(
         "eth_getTransactionCount",
-        used_at(Reply::Error(-32000, "missing trie node", Value::Null)),
+        used_at(NodeReply::Error(-32000, "missing trie node", Value::Null)),
     );
     world.node.refresh_head().await.unwrap();
     assert_eq!(

@@ -73,7 +73,7 @@ fn has_accepted(world: &World, person: &Person, org: OrgId) -> bool {
 async fn with_contract(slug: &str, world: &World, fake: &FakeNode, at: Address) -> (OrgId, GroupId) {
     let (org, group) = bank(world, slug).await;
     world.contract(org, at, None, &[group]).await;
-    fake.on("eth_getBalance", json!("0x7"));
+    fake.set_result("eth_getBalance", json!("0x7"));
     (org, group)
 }
 
@@ -100,7 +100,7 @@ async fn hd32_an_unnamed_call_accepts_nothing() {
         200
     );
     let (raw, hash) = signed(&account(0), 0, Some(Address::repeat_byte(5)), 1, Bytes::new());
-    fake.on("eth_sendRawTransaction", json!(hash));
+    fake.set_result("eth_sendRawTransaction", json!(hash));
     assert_eq!(
         world
             .ask(Some(&carol), "eth_sendRawTransaction", json!([raw]))
@@ -111,7 +111,7 @@ async fn hd32_an_unnamed_call_accepts_nothing() {
     );
     // Nor does a deployment, although her group of deployers is pending as well.
     let (raw, hash) = signed(&account(0), 1, None, 0, Bytes::from_static(&[0x60]));
-    fake.on("eth_sendRawTransaction", json!(hash));
+    fake.set_result("eth_sendRawTransaction", json!(hash));
     world
         .ask(Some(&carol), "eth_sendRawTransaction", json!([raw]))
         .send()

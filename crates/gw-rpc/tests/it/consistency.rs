@@ -3,7 +3,7 @@
 use crate::world::{Person, World, account, scripted, signed};
 use gw_audit::Outcome;
 use gw_store::record::UserPatch;
-use gw_testkit::{FakeNode, fake_node::Reply};
+use gw_testkit::{FakeNode, fake_node::NodeReply};
 use gw_types::{Address, Bytes};
 use serde_json::{Value, json};
 use std::{
@@ -20,7 +20,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(fake: &FakeNode, method: &str, reply: Reply) -> Self {
+    pub(crate) fn new(fake: &FakeNode, method: &str, reply: NodeReply) -> Self {
         let (at_gate, reached) = tokio::sync::mpsc::unbounded_channel();
         let (open, opened) = mpsc::channel::<()>();
         fake.script(method, move |_| {
@@ -67,11 +67,11 @@ async fn hd20_an_answer_is_opened_under_the_newest_policy() {
         .await;
     world.link(&owner, wallet).await;
     let balance = json!([wallet, "latest"]);
-    fake.on("eth_getBalance", json!("0x5"));
+    fake.set_result("eth_getBalance", json!("0x5"));
     assert_eq!(world.result(&owner, "eth_getBalance", balance.clone()).await, "0x5");
 
     // The link ends while the node answers, so the caller may no longer see the answer.
-    let gate = Gate::new(&fake, "eth_getBalance", Reply::Result(json!("0x5")));
+    let gate = Gate::new(&fake, "eth_getBalance", NodeReply::Result(json!("0x5")));
     let request = tokio::spawn(world.ask(Some(&owner), "eth_getBalance", balance).answering());
     let gate = gate.reached().await;
     world
@@ -81,7 +81,7 @@ async fn hd20_an_answer_is_opened_under_the_newest_policy() {
     assert_eq!(request.await.unwrap().body["result"], "0x0");
 
     // A ban ends the call.
-    let gate = Gate::new(&fake, "eth_syncing", Reply::Result(json!(false)));
+    let gate = Gate::new(&fake, "eth_syncing", NodeReply::Result(json!(false)));
     let request = tokio::spawn(world.ask(Some(&owner), "eth_syncing", json!([])).answering());
     let gate = gate.reached().await;
     world.ban(&owner).await;
@@ -95,7 +95,7 @@ async fn decision_45_stale_policy_serves_metadata_only() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
-    let gate = Gate::new(&fake, "eth_syncing", Reply::Result(json!(false)));
+    let gate = Gate::new(&fake, "eth_syncing", NodeReply::Result(json!(false)));
     let request = tokio::spawn(world.ask(Some(&caller), "eth_syncing", json!([])).answering());
     let gate = gate.reached().await;
     world.uptime.pass(10);
@@ -127,7 +127,7 @@ async fn hd20_a_ban_during_the_trace_stops_a_send() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let sender = world.person("sender", bank, &["eth_sendRawTransaction"], &[]).await;
-    let gate = Gate::new(&fake, "eth_getTransactionCount", Reply::Result(json!("0x0")));
+    let gate = Gate::new(&fake, "eth_getTransactionCount", NodeReply::Result(json!("0x0")));
     let (raw, _) = signed(&account(0), 0, Some(Address::repeat_byte(5)), 1, Bytes::new());
     let request = tokio::spawn(
         world
@@ -217,8 +217,8 @@ async fn hd21_an_abandoned_send_runs_to_its_record() {
     for polls in 1.. {
         let nonce = u64::try_from(polls).unwrap();
         let (raw, hash) = signed(&account(0), nonce, Some(Address::repeat_byte(5)), 1, Bytes::new());
-        fake.on("eth_getTransactionCount", json!(format!("{nonce:#x}")));
-        fake.on("eth_sendRawTransaction", json!(hash));
+        fake.set_result("eth_getTransactionCount", json!(format!("{nonce:#x}")));
+        fake.set_result("eth_sendRawTransaction", json!(hash));
         fake.take();
         let request = world
             .ask(Some(&sender), "eth_sendRawTransaction", json!([raw]))

@@ -14,7 +14,7 @@ use gw_policy::testing::{
 use gw_rpc::RpcSettings;
 use gw_testkit::{
     FakeNode,
-    fake_node::{self, Reply},
+    fake_node::{self, NodeReply},
 };
 use serde_json::{Value, json};
 use std::{fs, path::Path};
@@ -46,7 +46,7 @@ async fn every_case_shows_through_rpc_the_views_in_its_file() {
         let mut settled = Settled::default();
         settled.write(&world, &policy_world(name, case)).await;
         // The block in the files is the followed head: callers see nothing of any other block (HD28).
-        fake.on(
+        fake.set_result(
             "eth_getBlockByNumber",
             fake_node::block(100, &hash_of("block").to_string()),
         );
@@ -106,7 +106,7 @@ fn script(fake: &FakeNode, name: &str, case: &Case) {
     let transactions = case.transactions.clone();
     fake.script("eth_getTransactionByHash", move |params| {
         let known = transactions.iter().find(|transaction| transaction["hash"] == params[0]);
-        Reply::Result(known.cloned().unwrap_or(Value::Null))
+        NodeReply::Result(known.cloned().unwrap_or(Value::Null))
     });
     let transactions = case.transactions.clone();
     fake.script("eth_getBlockByHash", move |params| {
@@ -114,10 +114,10 @@ fn script(fake: &FakeNode, name: &str, case: &Case) {
             .iter()
             .filter(|transaction| transaction["blockHash"] == params[0])
             .collect();
-        Reply::Result(json!({"hash": params[0], "transactions": inside}))
+        NodeReply::Result(json!({"hash": params[0], "transactions": inside}))
     });
     let upstream = case.upstream_method().unwrap_or_else(|error| panic!("{name}: {error}"));
-    fake.on(&upstream, case.node.clone());
+    fake.set_result(&upstream, case.node.clone());
 }
 
 /// A world that cannot be written fails the test: no case is skipped.

@@ -7,7 +7,7 @@ use crate::{
 use gw_audit::{AccessRecord, MatchedVia};
 use gw_evm::CustomMethods;
 use gw_rpc::RpcSettings;
-use gw_testkit::{FakeNode, fake_node::Reply};
+use gw_testkit::{FakeNode, fake_node::NodeReply};
 use gw_types::{Address, Bytes, DenyReason, OrgId};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ async fn n2_an_aliased_method_is_forwarded_under_its_own_name() {
     let (world, fake, bank) = world().await;
     let caller = insider(&world, bank).await;
     let pinned = json!({"blockHash": FakeNode::HEAD_HASH, "requireCanonical": true});
-    fake.on("linea_getBalance", json!("0x5"));
+    fake.set_result("linea_getBalance", json!("0x5"));
     assert_eq!(
         world
             .result(&caller, "LINEA_getbalance", json!([WALLET, "latest"]))
@@ -94,7 +94,7 @@ async fn n2_an_aliased_method_is_forwarded_under_its_own_name() {
     let mut block = gw_testkit::fake_node::block(100, FakeNode::HEAD_HASH);
     block["secret"] = json!(1);
     block["gasUsed"] = json!("0x77");
-    fake.on("linea_getBlock", block);
+    fake.set_result("linea_getBlock", block);
     let shown = world.result(&caller, "linea_getBlock", json!(["latest", false])).await;
     assert_eq!((&shown["gasUsed"], shown.get("secret")), (&json!("0x0"), None));
     assert_eq!(
@@ -144,7 +144,7 @@ async fn n2_a_send_under_another_name_is_a_send() {
     let (world, fake, bank) = world().await;
     let sender = world.person("sender", bank, &["linea_sendRaw"], &[]).await;
     let (raw, hash) = signed(&account(0), 0, Some(Address::repeat_byte(5)), 1, Bytes::new());
-    fake.on("linea_sendRaw", json!(hash));
+    fake.set_result("linea_sendRaw", json!(hash));
     assert_eq!(world.result(&sender, "linea_sendRaw", json!([raw])).await, json!(hash));
     let calls = fake.take();
     assert_eq!(
@@ -177,7 +177,7 @@ async fn n3_a_passthrough_call_cannot_name_another_organizations_contract() {
     world.contract(rival, SECRET, None, &[]).await;
     fake.script("linea_getState", |params| {
         let secret = params.to_string().to_lowercase().contains(&format!("{SECRET:x}"));
-        Reply::Result(if secret {
+        NodeReply::Result(if secret {
             json!({"balance": "0x5ec2e7"})
         } else {
             json!({"balance": "0x1"})
@@ -260,14 +260,14 @@ async fn n3_errors_of_the_node_become_known_texts() {
     let caller = insider(&world, bank).await;
     fake.reply(
         "linea_x",
-        Reply::Error(-38000, "no such thing: secret", json!("0x1234")),
+        NodeReply::Error(-38000, "no such thing: secret", json!("0x1234")),
     );
     let answer = world.ask(Some(&caller), "linea_x", json!([])).send().await;
     assert_eq!(
         answer.body["error"],
         json!({"code": -32000, "message": "upstream error"})
     );
-    fake.reply("linea_x", Reply::Http(200, "<html>secret</html>"));
+    fake.reply("linea_x", NodeReply::Http(200, "<html>secret</html>"));
     assert_eq!(
         world.ask(Some(&caller), "linea_x", json!([])).send().await.error(),
         (502, -32603)
@@ -279,7 +279,7 @@ async fn n3_errors_of_the_node_become_known_texts() {
 async fn hd20_a_passthrough_answer_is_opened_under_the_newest_policy() {
     let (world, fake, bank) = world().await;
     let caller = insider(&world, bank).await;
-    let gate = Gate::new(&fake, "linea_getState", Reply::Result(json!("0x5")));
+    let gate = Gate::new(&fake, "linea_getState", NodeReply::Result(json!("0x5")));
     let request = tokio::spawn(world.ask(Some(&caller), "linea_getState", json!([])).answering());
     let gate = gate.reached().await;
     world.ban(&caller).await;

@@ -215,7 +215,7 @@ async fn decision_37_code_out_of_reach_is_denied_only_where_there_is_some() {
         );
         assert_eq!(fake.take().len(), 1);
     }
-    fake.on("eth_getCode", json!("0x6001"));
+    fake.set_result("eth_getCode", json!("0x6001"));
     for address in [FOREIGN, UNREGISTERED] {
         world
             .ask(Some(&trader), "eth_getCode", json!([address, "latest"]))

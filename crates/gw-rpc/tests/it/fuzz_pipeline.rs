@@ -7,7 +7,7 @@ use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_testkit::{
     FakeNode,
-    fake_node::{Received, Reply, block, trace},
+    fake_node::{NodeReply, Received, block, trace},
 };
 use gw_types::{Address, B256, Bytes, Claim, Clock as _, OrgId, Seconds, Timestamp};
 use serde_json::{Map, Value, json};
@@ -371,18 +371,18 @@ impl PipelineFuzz {
 }
 
 impl Mood {
-    fn answer(self, call: &Received) -> Option<Reply> {
+    fn answer(self, call: &Received) -> Option<NodeReply> {
         match self {
             Self::Honest => None,
-            Self::Canary => canary(call).map(Reply::Result),
-            Self::Constant(value) => Some(Reply::Result(value)),
+            Self::Canary => canary(call).map(NodeReply::Result),
+            Self::Constant(value) => Some(NodeReply::Result(value)),
             // W7: the caller gets the node's error about a send or a simulation that passed its trace.
-            Self::Errs(code) => Some(Reply::Error(
+            Self::Errs(code) => Some(NodeReply::Error(
                 code,
                 "insufficient funds of ca9a51e5ca9a51e5",
                 Value::Null,
             )),
-            Self::Http(status, body) => Some(Reply::Http(status, body)),
+            Self::Http(status, body) => Some(NodeReply::Http(status, body)),
         }
     }
 }
@@ -441,7 +441,7 @@ fn canary(call: &Received) -> Option<Value> {
             "unheard": address})
         }
         "debug_traceCall" => {
-            let Reply::Result(mut tree) = trace(&call.params) else {
+            let NodeReply::Result(mut tree) = trace(&call.params) else {
                 return None;
             };
             if tree.get("type").is_some() {

@@ -96,7 +96,7 @@ async fn g1_a_send_is_traced_and_forwarded_by_the_groups_key() {
     let (_, with_key, _) = bank(&world).await;
     world.link(&with_key, account(0).address()).await;
     let (raw, hash) = signed(&account(0), 0, Some(Address::repeat_byte(9)), 0, Bytes::new());
-    fake.on("eth_sendRawTransaction", json!(hash));
+    fake.set_result("eth_sendRawTransaction", json!(hash));
     fake.take();
     fake.take_keys();
     let answer = world

@@ -6,7 +6,7 @@ use crate::{
 };
 use gw_audit::Outcome;
 use gw_rpc::send::resolve_intents;
-use gw_testkit::fake_node::Reply;
+use gw_testkit::fake_node::NodeReply;
 use gw_types::{B256, Bytes};
 use serde_json::{Value, json};
 use std::{
@@ -67,11 +67,11 @@ fn hd22_a_send_killed_anywhere_is_known_and_settled() {
         let raw: Bytes = params[0].as_str().unwrap().parse().unwrap();
         let hash = alloy_primitives::keccak256(&raw);
         accepting.lock().unwrap().insert(hash);
-        Reply::Result(json!(hash))
+        NodeReply::Result(json!(hash))
     });
     fake.script("eth_getTransactionByHash", move |params| {
         let hash: B256 = params[0].as_str().unwrap().parse().unwrap();
-        Reply::Result(if knowing.lock().unwrap().contains(&hash) {
+        NodeReply::Result(if knowing.lock().unwrap().contains(&hash) {
             json!({"hash": hash})
         } else {
             Value::Null
@@ -84,7 +84,7 @@ fn hd22_a_send_killed_anywhere_is_known_and_settled() {
         let (mut never_sent, mut open, mut ended) = (0, 0, 0);
         for kill in 0..=KILLS {
             let label = format!("{kind:?}, kill {kill}");
-            fake.on("eth_getTransactionCount", json!(format!("{nonce:#x}")));
+            fake.set_result("eth_getTransactionCount", json!(format!("{nonce:#x}")));
             let (to, input) = match kind {
                 Kind::Deployment => (None, Bytes::from_static(&[0x60])),
                 Kind::SharedCall => (Some(CONTRACT), Bytes::from_static(&[1, 2, 3, 4])),

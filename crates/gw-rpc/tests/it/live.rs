@@ -3,7 +3,7 @@
 use crate::world::{Person, World};
 use gw_testkit::{
     FakeNode,
-    fake_node::{Reply, block},
+    fake_node::{NodeReply, block},
 };
 use gw_types::{Address, B256, U256, b256};
 use serde_json::{Value, json};
@@ -39,14 +39,14 @@ impl Chain {
         let chain = Self(Arc::new(Mutex::new((0..=FakeNode::HEAD).map(empty_block).collect())));
         let served = chain.clone();
         fake.script("eth_getBlockByNumber", move |params| {
-            Reply::Result(served.by_number(&params[0]))
+            NodeReply::Result(served.by_number(&params[0]))
         });
         let served = chain.clone();
         fake.script("eth_getBlockByHash", move |params| {
-            Reply::Result(served.by_hash(&params[0]))
+            NodeReply::Result(served.by_hash(&params[0]))
         });
         let served = chain.clone();
-        fake.script("eth_getLogs", move |params| Reply::Result(served.logs(&params[0])));
+        fake.script("eth_getLogs", move |params| NodeReply::Result(served.logs(&params[0])));
         chain
     }
 

@@ -5,7 +5,7 @@ use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_testkit::{
     FakeNode,
-    fake_node::{self, Reply},
+    fake_node::{self, NodeReply},
 };
 use gw_types::{Address, B256, b256};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ async fn holder(world: &World) -> Person {
 async fn hd1_a_hidden_address_in_a_query_is_not_forwarded() {
     let (world, fake) = scripted().await;
     let holder = holder(&world).await;
-    fake.on(
+    fake.set_result(
         "eth_getLogs",
         json!([log(B256::repeat_byte(1), HIDDEN, Address::repeat_byte(0xcc), 0)]),
     );
@@ -74,7 +74,7 @@ async fn rt16_rows_that_cannot_be_visible_are_not_queried() {
     let rival = world.org("rival").await;
     let foreign = Address::repeat_byte(0x22);
     world.contract(rival, foreign, Some(&erc20()), &[]).await;
-    fake.on("eth_getLogs", json!([]));
+    fake.set_result("eth_getLogs", json!([]));
     let unregistered = Address::repeat_byte(0x33);
     for emitters in [
         json!(foreign),
@@ -107,7 +107,7 @@ async fn logs_of_own_transactions_are_whole() {
     let (world, fake) = scripted().await;
     let holder = holder(&world).await;
     let (mine, wallet) = (B256::repeat_byte(1), Address::repeat_byte(0xaa));
-    fake.on(
+    fake.set_result(
         "eth_getLogs",
         json!([
             log(mine, wallet, HIDDEN, 0),
@@ -124,7 +124,7 @@ async fn logs_of_own_transactions_are_whole() {
     world.link(&holder, wallet).await;
     fake.script("eth_getTransactionByHash", move |params| {
         let from = if params[0] == json!(mine) { wallet } else { HIDDEN };
-        Reply::Result(
+        NodeReply::Result(
             json!({"hash": params[0], "from": from, "to": TOKEN, "blockHash": FakeNode::HEAD_HASH,
             "blockNumber": "0x64", "transactionIndex": "0x0"}),
         )
@@ -147,7 +147,7 @@ async fn decision_20_without_a_grant_own_rows_or_the_denial() {
     let caller = world.person("caller", bank, &["eth_getLogs"], &[]).await;
     world.contract(rival, TOKEN, Some(&erc20()), &[]).await;
     let (tx, wallet) = (B256::repeat_byte(1), Address::repeat_byte(0xaa));
-    fake.on(
+    fake.set_result(
         "eth_getLogs",
         json!([log(tx, HIDDEN, wallet, 0), log(B256::repeat_byte(2), HIDDEN, HIDDEN, 1)]),
     );
@@ -160,7 +160,7 @@ async fn decision_20_without_a_grant_own_rows_or_the_denial() {
     world.link(&caller, wallet).await;
     fake.script("eth_getTransactionByHash", move |params| {
         let to = if params[0] == json!(tx) { wallet } else { HIDDEN };
-        Reply::Result(
+        NodeReply::Result(
             json!({"hash": params[0], "from": HIDDEN, "to": to, "blockHash": FakeNode::HEAD_HASH,
             "blockNumber": "0x64", "transactionIndex": "0x0"}),
         )
@@ -216,7 +216,7 @@ async fn d40_a_mixed_query_opens_no_logs_where_the_method_is_not_listed() {
     let own = Address::repeat_byte(0x22);
     world.contract(bank, own, Some(&erc20()), &[caller.group]).await;
     world.contract(rival, TOKEN, Some(&erc20()), &[guests]).await;
-    fake.on("eth_getLogs", json!([log(B256::repeat_byte(1), HIDDEN, HIDDEN, 0)]));
+    fake.set_result("eth_getLogs", json!([log(B256::repeat_byte(1), HIDDEN, HIDDEN, 0)]));
     for addresses in [json!([TOKEN]), json!([own, TOKEN])] {
         world
             .ask(Some(&caller), "eth_getLogs", json!([{"address": addresses}]))
@@ -224,7 +224,7 @@ async fn d40_a_mixed_query_opens_no_logs_where_the_method_is_not_listed() {
             .await
             .assert_denied();
     }
-    fake.on("eth_getLogs", json!([]));
+    fake.set_result("eth_getLogs", json!([]));
     assert_eq!(
         world.result(&caller, "eth_getLogs", json!([{"address": [own]}])).await,
         json!([])
@@ -264,7 +264,7 @@ async fn j9_b19_queries_are_bounded() {
     assert_eq!(ask(range("0x70", "0x71")).await.body["result"], json!([]));
     assert!(fake.take().iter().all(|call| call.method != "eth_getLogs"));
     // The node resolves a tag that the gateway does not follow.
-    fake.on(
+    fake.set_result(
         "eth_getBlockByNumber",
         fake_node::block(68, &format!("0x{}", "44".repeat(32))),
     );
@@ -277,13 +277,13 @@ async fn j9_more_than_ten_thousand_rows_are_too_many() {
     let (world, fake) = scripted().await;
     let holder = holder(&world).await;
     let rows = |n: u64| Value::Array((0..n).map(|i| log(B256::repeat_byte(1), HIDDEN, HIDDEN, i)).collect());
-    fake.on("eth_getLogs", rows(10_000));
+    fake.set_result("eth_getLogs", rows(10_000));
     let ask = || {
         world
             .ask(Some(&holder), "eth_getLogs", json!([{"address": TOKEN}]))
             .send()
     };
     assert_eq!(ask().await.body["result"].as_array().unwrap().len(), 10_000);
-    fake.on("eth_getLogs", rows(10_001));
+    fake.set_result("eth_getLogs", rows(10_001));
     assert_eq!(ask().await.error(), (400, -32005));
 }

@@ -705,7 +705,7 @@ async fn hd2_hd22_a_send_without_a_hash_is_validated_after_a_restart() {
         external_id,
         orgs: vec![org],
         is_named: false,
-        judged: None,
+        authorized_runs: None,
     });
     let start = SendStart {
         user,

@@ -6,7 +6,7 @@ use gw_rpc::{
     RpcSettings,
     send::{ComplianceCheck, PermittedSend},
 };
-use gw_testkit::{FakeNode, fake_node::Reply};
+use gw_testkit::{FakeNode, fake_node::NodeReply};
 use gw_types::{Address, Bytes, DenyReason};
 use serde_json::{Value, json};
 use std::sync::{
@@ -114,7 +114,7 @@ async fn s17_the_checks_of_a_call_run_in_order() {
     );
     fake.assert_silent();
     // The trace, before the answer.
-    fake.reply("debug_traceCall", Reply::Error(-32601, "gone", Value::Null));
+    fake.reply("debug_traceCall", NodeReply::Error(-32601, "gone", Value::Null));
     let good = json!([{"to": CONTRACT, "data": "0x12345678"}, "latest"]);
     assert_eq!(
         world.ask(Some(&caller), "eth_call", good).send().await.error(),
@@ -140,7 +140,7 @@ async fn s17_limits_come_after_denials_and_before_the_node() {
     let caller = world
         .person("caller", bank, &["eth_syncing", "eth_getBalance"], &[])
         .await;
-    fake.reply("eth_syncing", Reply::Silence);
+    fake.reply("eth_syncing", NodeReply::Silence);
     let mut hanging = Box::pin(world.ask(Some(&caller), "eth_syncing", json!([])).answering());
     while fake.take().is_empty() {
         let turn = tokio::task::yield_now();
@@ -171,7 +171,7 @@ async fn s17_limits_come_after_denials_and_before_the_node() {
     );
     fake.assert_silent();
     drop(hanging);
-    fake.on("eth_syncing", json!(false));
+    fake.set_result("eth_syncing", json!(false));
     assert_eq!(
         world.ask(Some(&caller), "eth_syncing", json!([])).send().await.status,
         200
@@ -184,7 +184,7 @@ async fn j8_after_429_the_node_gets_no_call_for_a_second() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
-    fake.reply("eth_syncing", Reply::Http(429, "slow down"));
+    fake.reply("eth_syncing", NodeReply::Http(429, "slow down"));
     for _ in 0..3 {
         assert_eq!(
             world.ask(Some(&caller), "eth_syncing", json!([])).send().await.error(),
@@ -192,7 +192,7 @@ async fn j8_after_429_the_node_gets_no_call_for_a_second() {
         );
     }
     assert_eq!(fake.take().len(), 1);
-    fake.on("eth_syncing", json!(false));
+    fake.set_result("eth_syncing", json!(false));
     world.clock.pass(1);
     assert_eq!(
         world.ask(Some(&caller), "eth_syncing", json!([])).send().await.status,
@@ -211,7 +211,7 @@ async fn s17_a_send_writes_nothing_until_everything_passed() {
     let far = signed(&account(0), 65, Some(to), 1, Bytes::new()).0;
     let near = signed(&account(0), 0, Some(to), 1, Bytes::new()).0;
 
-    fake.reply("debug_traceCall", Reply::Error(-32601, "gone", Value::Null));
+    fake.reply("debug_traceCall", NodeReply::Error(-32601, "gone", Value::Null));
     assert_eq!(
         send(&world, &sender, &far).await.error(),
         (503, -32002),
@@ -269,7 +269,7 @@ async fn s17_compliance_comes_after_the_trace_and_before_anything_is_written() {
     fake.script("debug_traceCall", gw_testkit::fake_node::trace);
     assert_eq!(send(&world, &stranger, &raw).await.text, DENIED);
     assert_eq!(take_checks(), 0, "access before compliance");
-    fake.reply("debug_traceCall", Reply::Error(-32601, "gone", Value::Null));
+    fake.reply("debug_traceCall", NodeReply::Error(-32601, "gone", Value::Null));
     assert_eq!(send(&world, &sender, &raw).await.error(), (503, -32002));
     assert_eq!(take_checks(), 0, "trace before compliance");
     fake.script("debug_traceCall", gw_testkit::fake_node::trace);
@@ -284,7 +284,7 @@ async fn s17_compliance_comes_after_the_trace_and_before_anything_is_written() {
     assert!(!forwarded(&fake));
 
     rules.is_closed.store(false, Ordering::SeqCst);
-    fake.on(
+    fake.set_result(
         "eth_sendRawTransaction",
         json!(signed(&account(0), 0, Some(to), 1, Bytes::new()).1),
     );

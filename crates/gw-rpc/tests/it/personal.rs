@@ -9,7 +9,7 @@ use gw_audit::AuthMethod;
 use gw_policy::{PolicySettings, snapshot::UrlReach};
 use gw_rpc::RpcSettings;
 use gw_store::record::{AccessInput, NewMembership, NewPersonalUrl, PersonalUrl, UserPatch};
-use gw_testkit::{FakeNode, fake_node::Reply};
+use gw_testkit::{FakeNode, fake_node::NodeReply};
 use gw_types::{Address, B256, Bytes, Claim, OrgId, Seconds, U256};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -167,8 +167,8 @@ async fn pu1_a_scope_permits_its_methods_and_no_more() {
         .enumerate()
     {
         let (world, fake) = serving().await;
-        fake.on("eth_maxPriorityFeePerGas", json!("0x1"));
-        fake.on(
+        fake.set_result("eth_maxPriorityFeePerGas", json!("0x1"));
+        fake.set_result(
             "eth_feeHistory",
             json!({"oldestBlock": "0x64", "gasUsedRatio": [0.5], "baseFeePerGas": ["0x1", "0x1"]}),
         );
@@ -193,7 +193,7 @@ async fn pu1_a_wallet_url_shows_only_the_owners_accounts_and_transactions() {
     let (owner, ..) = world.owner(UrlReach::Wallet).await;
     let own = Address::repeat_byte(0xaa);
     world.link(&owner, own).await;
-    fake.on("eth_getBalance", json!("0x7"));
+    fake.set_result("eth_getBalance", json!("0x7"));
     // The token shows a granted contract's balance; the URL does not.
     assert_eq!(
         world.result(&owner, "eth_getBalance", json!([TOKEN, "latest"])).await,
@@ -219,7 +219,7 @@ async fn pu1_a_wallet_url_shows_only_the_owners_accounts_and_transactions() {
             "transactionHash": B256::repeat_byte(9), "transactionIndex": "0x0", "type": "0x2"})
     };
     let params = json!([B256::repeat_byte(9)]);
-    fake.on("eth_getTransactionReceipt", receipt(stranger));
+    fake.set_result("eth_getTransactionReceipt", receipt(stranger));
     assert!(
         world
             .result(&owner, "eth_getTransactionReceipt", params.clone())
@@ -234,7 +234,7 @@ async fn pu1_a_wallet_url_shows_only_the_owners_accounts_and_transactions() {
             .body["result"],
         Value::Null
     );
-    fake.on("eth_getTransactionReceipt", receipt(own));
+    fake.set_result("eth_getTransactionReceipt", receipt(own));
     assert!(world.call_by_url("eth_getTransactionReceipt", params).await.body["result"].is_object());
 }
 
@@ -252,10 +252,10 @@ async fn rt6a_a_wallet_url_gets_no_revert_data() {
         world.owner(reach).await;
         fake.script("debug_traceCall", move |params| {
             match gw_testkit::fake_node::trace(params) {
-                Reply::Result(mut tree) if tree.get("type").is_some() => {
+                NodeReply::Result(mut tree) if tree.get("type").is_some() => {
                     tree["error"] = json!("execution reverted");
                     tree["output"] = json!(canary);
-                    Reply::Result(tree)
+                    NodeReply::Result(tree)
                 }
                 reply => reply,
             }
@@ -278,7 +278,7 @@ async fn rto11_a_wallet_url_shows_where_no_code_is() {
         world.owner(reach).await;
         let code = |address: Address| world.call_by_url("eth_getCode", json!([address, "latest"]));
         assert_eq!(code(Address::repeat_byte(0x33)).await.body["result"], "0x");
-        fake.on("eth_getCode", json!("0x6001"));
+        fake.set_result("eth_getCode", json!("0x6001"));
         code(Address::repeat_byte(0x33)).await.assert_denied();
         let picked = code(TOKEN).await;
         assert_eq!(picked.text != DENIED, shows_code, "{}", picked.text);
@@ -294,7 +294,7 @@ async fn rt6b_by_url_only_proved_addresses_send() {
         let (owner, ..) = world.owner(reach).await;
         let key = account(1);
         let (raw, hash) = signed(&key, 0, None, 0, Bytes::from_static(&[0x5f, 0x5f, 0xf3]));
-        fake.on("eth_sendRawTransaction", json!(hash));
+        fake.set_result("eth_sendRawTransaction", json!(hash));
         fake.take();
         assert_eq!(
             world.call_by_url("eth_sendRawTransaction", json!([raw])).await.error(),
@@ -304,7 +304,7 @@ async fn rt6b_by_url_only_proved_addresses_send() {
         assert!(world.feed.pin().snapshot.links_of(owner.id).is_empty());
         // An inferred link is not a proof.
         let (raw, hash) = signed(&key, 0, Some(Address::repeat_byte(0x33)), 1, Bytes::new());
-        fake.on("eth_sendRawTransaction", json!(hash));
+        fake.set_result("eth_sendRawTransaction", json!(hash));
         assert_eq!(
             world.result(&owner, "eth_sendRawTransaction", json!([raw])).await,
             json!(hash),
@@ -512,7 +512,7 @@ async fn pu3_a_record_names_the_url_and_not_its_secret() {
     let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
     let (owner, bank, url) = world.owner(UrlReach::Wallet).await;
     world.records().await;
-    fake.script("eth_getBalance", |_| Reply::Result(json!("0x7")));
+    fake.script("eth_getBalance", |_| NodeReply::Result(json!("0x7")));
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_feeHistory", "params": ["0x1", "latest"]});
     world.by_url(SECRET, &call).await;
     let record = world.record().await;

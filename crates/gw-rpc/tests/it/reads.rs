@@ -5,7 +5,7 @@ use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_testkit::{
     FakeNode,
-    fake_node::{self, Reply},
+    fake_node::{self, NodeReply},
 };
 use gw_types::{Address, B256, OrgId};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn j5_the_body_is_written_from_the_typed_call() {
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.link(&caller, WALLET).await;
     let pinned = json!({"blockHash": FakeNode::HEAD_HASH, "requireCanonical": true});
-    fake.on("eth_getBalance", json!("0x5"));
+    fake.set_result("eth_getBalance", json!("0x5"));
     let mixed_case = WALLET.to_checksum(None);
     for block in [
         json!("latest"),
@@ -40,7 +40,7 @@ async fn j5_the_body_is_written_from_the_typed_call() {
         assert_eq!((sent.len(), &sent[0].params), (1, &json!([WALLET, pinned])), "{block}");
     }
     // A recent number is the state of that block.
-    fake.on(
+    fake.set_result(
         "eth_getBlockByNumber",
         fake_node::block(99, &format!("0x{}", "63".repeat(32))),
     );
@@ -56,12 +56,12 @@ async fn h1_a_recent_block_before_the_registration_is_history() {
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.contract(bank, OTHER, None, &[caller.group]).await;
-    fake.on("eth_getBalance", json!("0x5"));
+    fake.set_result("eth_getBalance", json!("0x5"));
     let registered = gw_types::Clock::now(&*world.clock).micros() / 1_000_000;
     for (time, shown) in [(registered - 1, false), (registered, true)] {
         let mut block = fake_node::block(99, &format!("0x{}", "63".repeat(32)));
         block["timestamp"] = json!(format!("{time:#x}"));
-        fake.on("eth_getBlockByNumber", block);
+        fake.set_result("eth_getBlockByNumber", block);
         let call = json!([{"to": OTHER, "input": "0x12345678"}, "0x63"]);
         for (method, params) in [("eth_getBalance", json!([OTHER, "0x63"])), ("eth_call", call)] {
             let answer = world.ask(Some(&caller), method, params).send().await;
@@ -86,7 +86,7 @@ async fn b20_unusable_answers_become_one_text() {
     let caller = world.person("caller", bank, ALL, &[]).await;
     for body in ["<html>secret of the node</html>", "{\"secret\":1}", ""] {
         for status in [200, 500, 401] {
-            fake.reply("eth_syncing", Reply::Http(status, body));
+            fake.reply("eth_syncing", NodeReply::Http(status, body));
             let answer = world.ask(Some(&caller), "eth_syncing", json!([])).send().await;
             assert_eq!(answer.error(), (502, -32603));
             assert_eq!(
@@ -96,7 +96,7 @@ async fn b20_unusable_answers_become_one_text() {
         }
     }
     // A result of the wrong shape becomes a constant that reveals nothing (spec/30 section 5.2).
-    fake.on("eth_getBlockByHash", json!({"number": 7, "secret": WALLET}));
+    fake.set_result("eth_getBlockByHash", json!({"number": 7, "secret": WALLET}));
     assert_eq!(
         world
             .result(&caller, "eth_getBlockByNumber", json!(["latest", true]))
@@ -114,7 +114,7 @@ async fn hd15_node_errors_become_known_texts() {
     for code in [-32001, -32002, -32003, -32004, -32005, -32603, 17] {
         fake.reply(
             "eth_syncing",
-            Reply::Error(code, "dial tcp 10.0.0.7:8545", json!("0x1234")),
+            NodeReply::Error(code, "dial tcp 10.0.0.7:8545", json!("0x1234")),
         );
         let answer = world.ask(Some(&caller), "eth_syncing", json!([])).send().await;
         assert_eq!(
@@ -126,7 +126,7 @@ async fn hd15_node_errors_become_known_texts() {
     // RTO12: the node's unknown-method error does not look like a denial.
     fake.reply(
         "eth_syncing",
-        Reply::Error(-32601, "the method does not exist", json!("0x1234")),
+        NodeReply::Error(-32601, "the method does not exist", json!("0x1234")),
     );
     let answer = world.ask(Some(&caller), "eth_syncing", json!([])).send().await;
     let unsupported =
@@ -155,7 +155,7 @@ async fn hd11_b18_blocks_show_own_transactions_and_zeroed_sums() {
     block["transactions"] = json!([transaction(mine, WALLET, OTHER), transaction(others, OTHER, OTHER)]);
     block["excessBlobGas"] = json!("0x9");
     block["secretOfTheNode"] = json!("0x4");
-    fake.on("eth_getBlockByHash", block);
+    fake.set_result("eth_getBlockByHash", block);
     let seen = world
         .result(&caller, "eth_getBlockByNumber", json!(["latest", false]))
         .await;
@@ -188,7 +188,7 @@ async fn hd11_b18_blocks_show_own_transactions_and_zeroed_sums() {
     fake.script("eth_getTransactionByHash", move |params| {
         let hash: B256 = params[0].as_str().unwrap().parse().unwrap();
         let exists = hash == mine || hash == others;
-        Reply::Result(if exists {
+        NodeReply::Result(if exists {
             transaction(hash, if hash == mine { WALLET } else { OTHER }, OTHER)
         } else {
             Value::Null
@@ -216,7 +216,7 @@ async fn b18_fee_history_keeps_no_ratio() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
-    fake.on(
+    fake.set_result(
         "eth_feeHistory",
         json!({"oldestBlock": "0x63", "baseFeePerGas": ["0x1", "0x2", "0x3"], "gasUsedRatio": [0.5, 0.25],
             "reward": [["0x9"], ["0x9"]], "blobGasUsedRatio": [0.1, 0.2], "secret": 1}),
@@ -270,7 +270,7 @@ async fn b11_slots_and_proofs_are_closed() {
         .await;
     assert!(fake.take().iter().all(|call| call.method == "debug_traceCall"));
     const IMPLEMENTATION: &str = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc";
-    fake.on("eth_getStorageAt", json!(B256::repeat_byte(5)));
+    fake.set_result("eth_getStorageAt", json!(B256::repeat_byte(5)));
     let slot = world
         .result(&caller, "eth_getStorageAt", json!([OTHER, IMPLEMENTATION, "latest"]))
         .await;
@@ -298,11 +298,11 @@ async fn h1_blocks_of_the_past_and_of_the_future() {
     }
     fake.assert_silent();
     // The node has a newer block: its head is queried once, and then the block is known.
-    fake.on(
+    fake.set_result(
         "eth_getBlockByNumber",
         fake_node::block(101, &format!("0x{}", "65".repeat(32))),
     );
-    fake.on("eth_getBalance", json!("0x5"));
+    fake.set_result("eth_getBalance", json!("0x5"));
     assert_eq!(
         world.result(&caller, "eth_getBalance", json!([WALLET, "0x65"])).await,
         "0x5"
@@ -332,8 +332,8 @@ async fn decision_41_an_answer_advances_the_head_to_its_block() {
     let mut mined = transaction(hash, WALLET, OTHER);
     mined["blockNumber"] = json!("0x65");
     mined["blockHash"] = json!(B256::repeat_byte(0x65));
-    fake.on("eth_getTransactionByHash", mined);
-    fake.on(
+    fake.set_result("eth_getTransactionByHash", mined);
+    fake.set_result(
         "eth_getBlockByNumber",
         fake_node::block(101, &format!("0x{}", "65".repeat(32))),
     );
@@ -425,10 +425,10 @@ async fn x11_without_a_usable_trace_there_is_no_answer() {
         deep = frame(json!([deep]));
     }
     for (reply, reason) in [
-        (Reply::Error(-32601, "no debug", Value::Null), "tracing_unavailable"),
-        (Reply::Result(Value::Null), "tracing_unavailable"),
-        (Reply::Result(json!({"structLogs": []})), "tracing_unavailable"),
-        (Reply::Result(deep), "trace_depth_exceeded"),
+        (NodeReply::Error(-32601, "no debug", Value::Null), "tracing_unavailable"),
+        (NodeReply::Result(Value::Null), "tracing_unavailable"),
+        (NodeReply::Result(json!({"structLogs": []})), "tracing_unavailable"),
+        (NodeReply::Result(deep), "trace_depth_exceeded"),
     ] {
         fake.reply("debug_traceCall", reply);
         for (person, method) in [(&caller, "eth_call"), (&second_caller, "eth_estimateGas")] {

@@ -11,7 +11,7 @@ use alloy_sol_types::{SolCall, sol};
 use gw_store::record::{AccessInput, NewGroup, NewMembership};
 use gw_testkit::{
     FakeNode,
-    fake_node::{self, Reply},
+    fake_node::{self, NodeReply},
 };
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, OrgId, U256};
 use serde_json::{Value, json};
@@ -263,9 +263,9 @@ async fn rto4_a_frame_of_unknown_type_is_denied() {
     world.link(&caller, account(0).address()).await;
     world.contract(bank, TOKEN, None, &[caller.group]).await;
     fake.script("debug_traceCall", |params| match fake_node::trace(params) {
-        Reply::Result(mut tree) if tree.get("calls").is_none() && tree.get("type").is_some() => {
+        NodeReply::Result(mut tree) if tree.get("calls").is_none() && tree.get("type").is_some() => {
             tree["calls"] = json!([{"type": "EXTCALL", "from": TOKEN, "to": TOKEN, "input": "0x", "gasUsed": "0x0"}]);
-            Reply::Result(tree)
+            NodeReply::Result(tree)
         }
         reply => reply,
     });
@@ -296,7 +296,7 @@ async fn rt8_a_tag_below_the_head_is_history() {
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["*"], &[]).await;
     world.contract(bank, TOKEN, None, &[caller.group]).await;
-    fake.on("eth_getBalance", json!("0x5"));
+    fake.set_result("eth_getBalance", json!("0x5"));
     let registered = gw_types::Clock::now(&*world.clock).micros() / 1_000_000;
     for (number, time, shown) in [
         (99, registered - 1, false),
@@ -305,7 +305,7 @@ async fn rt8_a_tag_below_the_head_is_history() {
     ] {
         let mut block = fake_node::block(number, &format!("0x{}", "63".repeat(32)));
         block["timestamp"] = json!(format!("{time:#x}"));
-        fake.on("eth_getBlockByNumber", block);
+        fake.set_result("eth_getBlockByNumber", block);
         for tag in ["safe", "finalized"] {
             let call = json!([{"to": TOKEN, "input": "0x12345678"}, tag]);
             for (method, params) in [("eth_getBalance", json!([TOKEN, tag])), ("eth_call", call)] {
@@ -357,12 +357,12 @@ async fn rt28_a_named_organization_bounds_what_is_shown() {
     let (transaction, receipt) = strangers();
     let mut block = fake_node::block(100, FakeNode::HEAD_HASH);
     block["transactions"] = json!([transaction]);
-    fake.on("eth_getTransactionByHash", transaction);
-    fake.on("eth_getTransactionReceipt", receipt.clone());
-    fake.on("eth_getBlockReceipts", json!([receipt]));
-    fake.on("eth_getLogs", receipt["logs"].clone());
-    fake.on("eth_getBlockByNumber", block);
-    fake.on("eth_getBalance", json!("0x5"));
+    fake.set_result("eth_getTransactionByHash", transaction);
+    fake.set_result("eth_getTransactionReceipt", receipt.clone());
+    fake.set_result("eth_getBlockReceipts", json!([receipt]));
+    fake.set_result("eth_getLogs", receipt["logs"].clone());
+    fake.set_result("eth_getBlockByNumber", block);
+    fake.set_result("eth_getBalance", json!("0x5"));
     let reads = [
         ("eth_getTransactionReceipt", json!([B256::repeat_byte(9)]), json!(null)),
         ("eth_getTransactionByHash", json!([B256::repeat_byte(9)]), json!(null)),

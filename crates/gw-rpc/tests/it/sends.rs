@@ -8,7 +8,7 @@ use gw_audit::{Outcome, Record, SecurityKind};
 use gw_policy::{PolicySettings, settings::RawSenderPolicy};
 use gw_rpc::RpcSettings;
 use gw_store::record::UserPatch;
-use gw_testkit::{FakeNode, fake_node::Reply};
+use gw_testkit::{FakeNode, fake_node::NodeReply};
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, OrgId};
 use serde_json::{Value, json};
 
@@ -31,9 +31,9 @@ pub(crate) async fn bank_with_sender(world: &World) -> (OrgId, Person) {
 /// A call of the contract, which has code. Scripts the node so that the call can be traced.
 pub(crate) fn contract_call(fake: &FakeNode) -> (String, B256) {
     fake.script("debug_traceCall", |params| match gw_testkit::fake_node::trace(params) {
-        Reply::Result(mut accounts) if accounts.get(CONTRACT.to_string().to_lowercase()).is_some() => {
+        NodeReply::Result(mut accounts) if accounts.get(CONTRACT.to_string().to_lowercase()).is_some() => {
             accounts[CONTRACT.to_string().to_lowercase()] = json!({"balance": "0x0", "code": "0x6001"});
-            Reply::Result(accounts)
+            NodeReply::Result(accounts)
         }
         reply => reply,
     });
@@ -47,7 +47,7 @@ async fn hd15_a_send_is_traced_whole_and_twice_in_one_batch() {
     let (world, fake) = scripted().await;
     let (_, sender) = bank_with_sender(&world).await;
     let (raw, hash) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
-    fake.on(SEND, json!(hash));
+    fake.set_result(SEND, json!(hash));
     let answer = send(&world, &sender, &raw).await;
     assert_eq!(
         answer.text,
@@ -113,7 +113,7 @@ async fn hd22_intent_then_node_then_outcome() {
     let (world, fake) = scripted().await;
     let (bank, sender) = bank_with_sender(&world).await;
     let (raw, hash) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
-    let gate = Gate::new(&fake, SEND, Reply::Result(json!(hash)));
+    let gate = Gate::new(&fake, SEND, NodeReply::Result(json!(hash)));
     let request = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
     let gate = gate.reached().await;
     let (intents, outcomes, calls) = world.sends_recorded().await;
@@ -149,7 +149,7 @@ async fn w7_a_refusal_is_mapped_and_leaves_nothing_behind() {
         (0, -32602, "No Signer available", (-32602, "upstream error")),
     ] {
         let (raw, _) = signed(&account(0), nonce, None, 0, Bytes::from_static(&[0x60]));
-        fake.reply(SEND, Reply::Error(code, message, Value::Null));
+        fake.reply(SEND, NodeReply::Error(code, message, Value::Null));
         let answer = send(&world, &sender, &raw).await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.body["error"], json!({"code": shown.0, "message": shown.1}));
@@ -177,7 +177,7 @@ async fn b12_another_hash_from_the_node_links_nobody_and_the_send_stays_open() {
     let (_, sender) = bank_with_sender(&world).await;
     let (raw, _) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
     for result in [json!(B256::repeat_byte(7)), json!(null), json!({"hash": "0x"})] {
-        fake.on(SEND, result);
+        fake.set_result(SEND, result);
         assert_eq!(send(&world, &sender, &raw).await.error(), (502, -32603));
         let (intents, outcomes, _) = world.sends_recorded().await;
         assert_eq!((intents.len(), outcomes.len()), (1, 0), "the outcome is unknown");
@@ -192,13 +192,13 @@ async fn hd22_an_unanswered_send_is_settled_by_its_hash() {
     let (bank, sender) = bank_with_sender(&world).await;
     world.contract(bank, CONTRACT, None, &[sender.group]).await;
     let (raw, hash) = contract_call(&fake);
-    fake.reply(SEND, Reply::Http(502, "<html>bad gateway</html>"));
+    fake.reply(SEND, NodeReply::Http(502, "<html>bad gateway</html>"));
     // Decision 59: the transaction was not sent before.
     let queries = std::sync::atomic::AtomicU32::new(0);
     fake.script("eth_getTransactionByHash", move |_| {
         match queries.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-            0 => Reply::Result(Value::Null),
-            _ => Reply::Result(json!({"hash": hash})),
+            0 => NodeReply::Result(Value::Null),
+            _ => NodeReply::Result(json!({"hash": hash})),
         }
     });
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": SEND, "params": [raw], "visibleTo": ["did:test:friend"]});
@@ -236,7 +236,7 @@ async fn hd22_open_intents_are_resolved_at_start() {
         claims: gw_types::Claims::NONE,
         creates: Vec::new(),
     };
-    fake.on("eth_getTransactionByHash", json!({"hash": hash}));
+    fake.set_result("eth_getTransactionByHash", json!({"hash": hash}));
     gw_rpc::send::resolve_intents(&world.sends, vec![intent]).await;
     let (_, outcomes, _) = world.sends_recorded().await;
     assert_eq!((outcomes[0].hash, outcomes[0].outcome), (hash, Outcome::Accepted));
@@ -250,7 +250,11 @@ async fn hd22_an_open_intent_of_a_send_signed_by_the_node_stays_unknown() {
     let (world, fake) = scripted().await;
     let (_, sender) = bank_with_sender(&world).await;
     world.link(&sender, account(0).address()).await;
-    let gate = Gate::new(&fake, "eth_sendTransaction", Reply::Result(json!(B256::repeat_byte(9))));
+    let gate = Gate::new(
+        &fake,
+        "eth_sendTransaction",
+        NodeReply::Result(json!(B256::repeat_byte(9))),
+    );
     let call = json!([{"from": account(0).address(), "to": TO, "value": "0x1"}]);
     let request = tokio::spawn(world.ask(Some(&sender), "eth_sendTransaction", call).answering());
     let gate = gate.reached().await;
@@ -272,7 +276,7 @@ async fn j8_a_send_rejected_with_429_is_released() {
     let (world, fake) = scripted().await;
     let (_, sender) = bank_with_sender(&world).await;
     let (raw, _) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
-    fake.reply(SEND, Reply::Http(429, ""));
+    fake.reply(SEND, NodeReply::Http(429, ""));
     assert_eq!(send(&world, &sender, &raw).await.error(), (429, -32005));
     let (_, outcomes, _) = world.sends_recorded().await;
     assert_eq!(outcomes[0].outcome, Outcome::Refused);
@@ -286,7 +290,7 @@ async fn w5_b25_the_visibility_row_is_written_before_forwarding() {
     let (bank, sender) = bank_with_sender(&world).await;
     world.contract(bank, CONTRACT, None, &[sender.group]).await;
     let (raw, hash) = contract_call(&fake);
-    let gate = Gate::new(&fake, SEND, Reply::Result(json!(hash)));
+    let gate = Gate::new(&fake, SEND, NodeReply::Result(json!(hash)));
     // W4, R25: the lists from all permitted places are united.
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": SEND, "params": [raw, {"visibleTo": ["did:test:b"]}],
         "visibleTo": ["did:test:a", "nonsense"], "privateFor": ["did:test:c"]});
@@ -318,7 +322,7 @@ async fn rto2_the_same_bytes_are_shared_once() {
     let (bank, sender) = bank_with_sender(&world).await;
     world.contract(bank, CONTRACT, None, &[sender.group]).await;
     let (raw, hash) = contract_call(&fake);
-    fake.on(SEND, json!(hash));
+    fake.set_result(SEND, json!(hash));
     for names in [
         &["did:test:first"][..],
         &["did:test:other"],
@@ -339,11 +343,11 @@ async fn rto2_the_same_bytes_are_shared_once() {
         );
     }
     // A transaction that was first sent without recipients gets none afterwards.
-    fake.on("eth_getTransactionCount", json!("0x1"));
+    fake.set_result("eth_getTransactionCount", json!("0x1"));
     let (raw, hash) = signed(&account(0), 1, Some(CONTRACT), 0, Bytes::from_static(&[1, 2, 3, 4]));
-    fake.on(SEND, json!(hash));
+    fake.set_result(SEND, json!(hash));
     assert_eq!(send(&world, &sender, &raw).await.status, 200);
-    fake.on("eth_getTransactionByHash", json!({"hash": hash}));
+    fake.set_result("eth_getTransactionByHash", json!({"hash": hash}));
     assert_eq!(
         world
             .raw(naming(&raw, &["did:test:other"]))
@@ -379,7 +383,7 @@ async fn w6_an_accepted_sender_is_linked_once() {
     let (_, sender) = bank_with_sender(&world).await;
     for nonce in 0..2 {
         let (raw, hash) = signed(&account(0), nonce, Some(TO), 1, Bytes::new());
-        fake.on(SEND, json!(hash));
+        fake.set_result(SEND, json!(hash));
         assert_eq!(send(&world, &sender, &raw).await.status, 200);
     }
     let linked: Vec<_> = world
@@ -420,7 +424,7 @@ async fn hd13_relaying_somebody_elses_transaction() {
         for (number, allowed) in [(0, unclaimed), (1, proved_by_other), (2, inferred_for_other)] {
             // A creation of a claimed sender may be sent only by its owner, under every policy.
             let (raw, hash) = signed(&account(number), 0, None, 0, Bytes::from_static(&[0x60]));
-            fake.on(SEND, json!(hash));
+            fake.set_result(SEND, json!(hash));
             let claimed = number > 0;
             let answer = send(&world, &relay, &raw).await;
             assert_eq!(
@@ -429,7 +433,7 @@ async fn hd13_relaying_somebody_elses_transaction() {
                 "{policy:?} creation of {number}"
             );
             let (raw, hash) = signed(&account(number), 1, Some(TO), 1, Bytes::new());
-            fake.on(SEND, json!(hash));
+            fake.set_result(SEND, json!(hash));
             fake.take();
             let answer = send(&world, &relay, &raw).await;
             assert_eq!(answer.status == 200, allowed, "{policy:?} {number}: {}", answer.text);
@@ -463,7 +467,7 @@ async fn hd13_hd37_a_former_holders_transaction_is_not_relayed() {
     fake.assert_silent();
     // Payments of an address that was never linked may be relayed.
     let (raw, hash) = signed(&account(2), 0, Some(TO), 1, Bytes::new());
-    fake.on(SEND, json!(hash));
+    fake.set_result(SEND, json!(hash));
     assert_eq!(send(&world, &relay, &raw).await.status, 200);
 }
 
@@ -525,8 +529,8 @@ async fn b6_a_send_signed_by_the_node() {
     fake.assert_silent();
     world.link(&sender, mine).await;
     let hash = B256::repeat_byte(9);
-    fake.on("eth_sendTransaction", json!(hash));
-    fake.on("eth_getTransactionCount", json!("0x7"));
+    fake.set_result("eth_sendTransaction", json!(hash));
+    fake.set_result("eth_getTransactionCount", json!("0x7"));
     assert_eq!(
         ask(json!([{"from": mine, "to": TO, "value": "0x1", "extra": 1}]))
             .await
@@ -543,7 +547,7 @@ async fn b6_a_send_signed_by_the_node() {
     // A node without the sender's key.
     fake.reply(
         "eth_sendTransaction",
-        Reply::Error(-32000, "unknown account", Value::Null),
+        NodeReply::Error(-32000, "unknown account", Value::Null),
     );
     let answer = ask(json!([{"from": mine, "to": TO}])).await;
     assert_eq!(
@@ -558,7 +562,7 @@ async fn r1_the_address_of_a_deployment_is_reserved_before_forwarding() {
     let (world, fake) = scripted().await;
     let (bank, sender) = bank_with_sender(&world).await;
     let (raw, hash) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
-    let gate = Gate::new(&fake, SEND, Reply::Result(json!(hash)));
+    let gate = Gate::new(&fake, SEND, NodeReply::Result(json!(hash)));
     let request = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
     let gate = gate.reached().await;
     let reserved = world

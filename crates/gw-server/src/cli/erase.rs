@@ -155,7 +155,7 @@ fn records(plan: &ErasurePlan, reason: &str) -> Vec<ErasureRecord> {
     }
     chains
         .into_iter()
-        .flat_map(|(chain, seqs)| ErasureRecord::of(chain, seqs, reason))
+        .flat_map(|(chain, seqs)| ErasureRecord::for_entries(chain, seqs, reason))
         .collect()
 }
 

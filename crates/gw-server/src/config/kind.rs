@@ -21,7 +21,7 @@ pub trait ConfigEnum: Copy + 'static {
     const WORDS: &'static [(&'static str, Self)];
 
     /// The value of a word; `None` if the word is unknown.
-    fn of(text: &str) -> Option<Self> {
+    fn from_word(text: &str) -> Option<Self> {
         Self::WORDS
             .iter()
             .find(|(word, _)| *word == text)
@@ -44,7 +44,10 @@ macro_rules! words {
 
         #[doc = concat!("The kind of [`", stringify!($name), "`].")]
         pub static $kind: $crate::config::variable::Kind<$name> =
-            $crate::config::variable::Kind { rule: $rule, parse: <$name as $crate::config::kind::ConfigEnum>::of };
+            $crate::config::variable::Kind {
+                rule: $rule,
+                parse: <$name as $crate::config::kind::ConfigEnum>::from_word,
+            };
     };
 }
 /// Declares the words and the kind of an enum from another crate.
@@ -56,7 +59,10 @@ macro_rules! words_of {
 
         #[doc = concat!("The kind of [`", stringify!($name), "`].")]
         pub static $kind: $crate::config::variable::Kind<$name> =
-            $crate::config::variable::Kind { rule: $rule, parse: <$name as $crate::config::kind::ConfigEnum>::of };
+            $crate::config::variable::Kind {
+                rule: $rule,
+                parse: <$name as $crate::config::kind::ConfigEnum>::from_word,
+            };
     };
 }
 pub(super) use {words, words_of};

@@ -351,7 +351,7 @@ pub struct Retention {
 
 impl Retention {
     /// How long entries of a stream are kept.
-    pub fn of(&self, stream: Stream) -> Option<Duration> {
+    pub fn for_stream(&self, stream: Stream) -> Option<Duration> {
         match stream {
             Stream::Admin => self.admin,
             Stream::Access => self.access,

@@ -62,7 +62,7 @@ impl ProcessEnv {
     }
 
     /// Makes an environment from name and value pairs.
-    pub fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self(
             pairs
                 .into_iter()

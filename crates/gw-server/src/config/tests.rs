@@ -34,7 +34,7 @@ fn problems(base: &[(&str, &str)], changes: &[(&str, &str)]) -> Vec<String> {
 }
 
 fn problems_of(base: &[(&str, &str)], changes: &[(&str, &str)], build: Build) -> Vec<String> {
-    let env = ProcessEnv::of(base.iter().chain(changes).copied());
+    let env = ProcessEnv::from_pairs(base.iter().chain(changes).copied());
     let messages: Vec<String> = settings(&env, build)
         .1
         .problems()
@@ -274,7 +274,7 @@ fn spec85_2_a_directory_needs_all_required_variables_or_none() {
     .concat();
     assert_eq!(problems(&[], &plain), Vec::<String>::new());
     assert_eq!(problems(PRODUCTION, &plain).len(), 1, "https in production");
-    let env = ProcessEnv::of(plain.iter().copied());
+    let env = ProcessEnv::from_pairs(plain.iter().copied());
     let directory = Config::load(&env, Build::Release).unwrap().identity.directory.unwrap();
     assert_eq!(
         (directory.authority.as_str(), directory.sp_audience.as_str()),
@@ -498,7 +498,7 @@ fn with_file(text: &str, env: &[(&str, &str)]) -> (tempfile::TempDir, Vec<String
     let path = dir.path().join("gateway.toml");
     std::fs::write(&path, text).expect("written");
     let path = path.to_string_lossy().into_owned();
-    let env = ProcessEnv::of(env.iter().copied().chain([("CONFIG_FILE", path.as_str())]));
+    let env = ProcessEnv::from_pairs(env.iter().copied().chain([("CONFIG_FILE", path.as_str())]));
     let problems = settings(&env, Build::Release)
         .1
         .problems()
@@ -591,7 +591,10 @@ fn secrets_come_from_mounted_files() {
         path.to_string_lossy().into_owned()
     };
     let (good, empty) = (path("good", "from-the-file\n"), path("empty", "\n"));
-    let config = Config::load(&ProcessEnv::of([("JWT_SECRET_FILE", good.as_str())]), Build::Release);
+    let config = Config::load(
+        &ProcessEnv::from_pairs([("JWT_SECRET_FILE", good.as_str())]),
+        Build::Release,
+    );
     let secret = config.ok().and_then(|config| config.identity.access_secret);
     assert!(secret.is_some_and(|secret| secret.matches("from-the-file")));
     let (_dir, messages, config) = with_file(&format!("version = 1\nJWT_SECRET_FILE = \"{good}\""), &[]);
@@ -613,8 +616,9 @@ fn secrets_come_from_mounted_files() {
 /// Decision 12; spec/70 rule 25.
 #[test]
 fn stores_default_to_files_and_the_audit_store_to_a_second_database() {
-    let config =
-        |env: &[(&str, &str)]| Config::load(&ProcessEnv::of(env.iter().copied()), Build::Release).expect("valid");
+    let config = |env: &[(&str, &str)]| {
+        Config::load(&ProcessEnv::from_pairs(env.iter().copied()), Build::Release).expect("valid")
+    };
     let embedded = config(&[("DATA_DIR", "/srv/gateway")]);
     assert_eq!((embedded.store.url, embedded.audit.url), (None, None));
     assert_eq!(embedded.audit.journal_dir, PathBuf::from("/srv/gateway/audit"));
@@ -627,7 +631,7 @@ fn stores_default_to_files_and_the_audit_store_to_a_second_database() {
 #[test]
 fn the_profile_applies_to_settings_that_are_not_set() {
     let policy = |env: &[(&str, &str)]| {
-        Config::load(&ProcessEnv::of(env.iter().copied()), Build::Release)
+        Config::load(&ProcessEnv::from_pairs(env.iter().copied()), Build::Release)
             .expect("valid")
             .policy_settings
     };
@@ -701,7 +705,10 @@ fn n1_a_method_file_with_any_problem_is_rejected_as_a_whole() {
         std::fs::write(&path, text).expect("written");
         let set = [("EXTRA_RPC_NAMESPACES_FILE", name.as_str())];
         let env: Vec<_> = set.iter().chain(more).copied().collect();
-        (problems(&[], &env), Config::load(&ProcessEnv::of(env), Build::Release))
+        (
+            problems(&[], &env),
+            Config::load(&ProcessEnv::from_pairs(env), Build::Release),
+        )
     };
     let good = r#"{"version":1,"namespaces":{"linea":[{"method":"linea_estimateGas","alias":"eth_estimateGas"}]}}"#;
     let (messages, config) = file(good, &[]);

@@ -117,7 +117,7 @@ fn complete(document: &mut Value, examples: &Map<String, Value>) {
         }
         describe(operation);
         describe_parameters(path, operation);
-        let surface = Surface::of(path);
+        let surface = Surface::for_path(path);
         let common = surface.common_errors(operation.contains_key("requestBody"), needs_token);
         if let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) {
             for code in common {
@@ -240,7 +240,7 @@ enum Surface {
 }
 
 impl Surface {
-    fn of(path: &str) -> Self {
+    fn for_path(path: &str) -> Self {
         match path {
             "/health" | "/ready" => Self::Probe,
             "/oauth/token" | "/oauth/authorize" => Self::Oauth,

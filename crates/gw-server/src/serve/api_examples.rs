@@ -47,14 +47,14 @@ pub(super) fn refer(operation: &mut Map<String, Value>, examples: &Map<String, V
     }
     let media = contents.into_iter().filter_map(Value::as_object_mut);
     for media in media.flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
-        if let Some(example) = media.get("schema").and_then(|schema| of(schema, examples)) {
+        if let Some(example) = media.get("schema").and_then(|schema| schema_examples(schema, examples)) {
             media.extend(example);
         }
     }
 }
 
 /// The members that give a media type the examples of its schema.
-fn of(schema: &Value, examples: &Map<String, Value>) -> Option<Map<String, Value>> {
+fn schema_examples(schema: &Value, examples: &Map<String, Value>) -> Option<Map<String, Value>> {
     let name = referred(schema)?;
     let mut members = Map::new();
     if let Some(row) = name.strip_prefix("Paged_").and_then(|item| examples.get(item)) {

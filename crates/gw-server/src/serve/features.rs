@@ -337,7 +337,8 @@ impl AppDeps<'_> {
         if let (Some(humanity), end) = (self.humanity.clone(), shutdown.clone()) {
             self.tasks.spawn(async move { humanity.keep_loading(&end).await });
         }
-        self.tasks.spawn(workers::tidy(self.store.clone(), shutdown.clone()));
+        self.tasks
+            .spawn(workers::purge_expired(self.store.clone(), shutdown.clone()));
         let contract_wallets = workers::ContractWallets {
             store: self.store.clone(),
             chain: Arc::new(OwnChain {

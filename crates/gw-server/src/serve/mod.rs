@@ -129,7 +129,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
     }
     foreign_chains
         .into_iter()
-        .for_each(|chain| trust.alarm.raise(chain, &Finding::of(FindingKind::Fork, None), 0, 0));
+        .for_each(|chain| trust.alarm.raise(chain, &Finding::new(FindingKind::Fork, None), 0, 0));
     let http_context = http_context::http_context(&config, &secrets, &platform, &feed)?;
     feed.on_clock_jump({
         let journal = Arc::clone(&journal);

@@ -340,7 +340,7 @@ pub(crate) async fn reach<T>(name: &str, open: impl AsyncFn() -> anyhow::Result<
             Err(error) => {
                 tracing::warn!(
                     tries = attempts,
-                    of = MAX_ATTEMPTS,
+                    "of" = MAX_ATTEMPTS,
                     error = causes(&error),
                     "{name} cannot be reached yet"
                 )

@@ -91,7 +91,7 @@ pub(super) async fn open(
     {
         trust
             .alarm
-            .raise(ADMIN_CHAIN, &Finding::of(FindingKind::SchemaChanged, None), 0, 0);
+            .raise(ADMIN_CHAIN, &Finding::new(FindingKind::SchemaChanged, None), 0, 0);
     }
     sign_abandoned(&trust, secrets, journal, audit)
         .await
@@ -132,7 +132,7 @@ async fn sign_abandoned(
             let finding = Finding {
                 stored,
                 expected: edge.last(),
-                ..Finding::of(kind, last)
+                ..Finding::new(kind, last)
             };
             trust.alarm.raise(chain, &finding, 0, 0);
             continue;

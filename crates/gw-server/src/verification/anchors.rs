@@ -36,7 +36,7 @@ pub(super) async fn compare(
     let mut findings = Vec::new();
     let mut pruned = 0;
     for row in audit.anchor_rows(chain).await? {
-        let finding = |kind| Finding::of(kind, row.stored.size.checked_sub(1));
+        let finding = |kind| Finding::new(kind, row.stored.size.checked_sub(1));
         let opened = Anchor::open(&row.stored.bytes, &row.stored.note, chain, pass.cluster, &known.keys);
         let Some(anchor) = opened.ok().filter(|anchor| anchor.head.size == row.stored.size) else {
             findings.push(finding(FindingKind::AnchorMismatch));
@@ -48,7 +48,7 @@ pub(super) async fn compare(
         }
     }
     if !audit.keeps_hashes_of(chain, pruned).await? {
-        findings.push(Finding::of(FindingKind::AnchorMismatch, pruned.checked_sub(1)));
+        findings.push(Finding::new(FindingKind::AnchorMismatch, pruned.checked_sub(1)));
     }
     Ok(findings)
 }

@@ -96,7 +96,7 @@ pub(crate) async fn report_lost_journals(
         let Some(lost) = lost(issued, 0, sealed) else { continue };
         trust
             .alarm
-            .raise(chain, &Finding::of(FindingKind::JournalLost, Some(lost.start)), 0, 0);
+            .raise(chain, &Finding::new(FindingKind::JournalLost, Some(lost.start)), 0, 0);
         if store.claim_loss_report(chain).await? {
             tracing::error!(
                 stream = %chain.stream,

@@ -15,7 +15,7 @@ mod verify;
 pub(crate) use cache::watch as watch_cache;
 pub(crate) use contract_wallets::ContractWallets;
 pub(crate) use journal_heads::watch as watch_journal_heads;
-pub(crate) use purge::tidy;
+pub(crate) use purge::purge_expired;
 pub(crate) use reservations::watch as watch_reservations;
 pub(crate) use retention::Retention;
 pub(crate) use sealer::{ADMIN_CHAIN, Sealing, SealingHealth, raise_outbox_ids, seal};

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 const INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Purges the store until `end` is cancelled. Correctness does not depend on it, because every use checks the expiry.
-pub(crate) async fn tidy(store: Store, end: CancellationToken) {
+pub(crate) async fn purge_expired(store: Store, end: CancellationToken) {
     while end.run_until_cancelled(sleep(INTERVAL)).await.is_some() {
         if let Err(error) = store.purge_expired().await {
             tracing::warn!(

@@ -247,7 +247,7 @@ fn contract(address: Address, mined: &Mined) -> MinedContract {
 mod tests {
     use super::*;
     use gw_node::NodeConfig;
-    use gw_testkit::fake_node::{FakeNode, Reply};
+    use gw_testkit::fake_node::{FakeNode, NodeReply};
     use gw_types::{ReservationId, UserId};
     use serde_json::{Value, json};
 
@@ -363,7 +363,7 @@ mod tests {
                     _ => return None,
                 };
                 queries += 1;
-                Some(Reply::Result(result))
+                Some(NodeReply::Result(result))
             });
             let status = query_status(&node, open.tx_hash, open.sender, NOW).await.unwrap();
             let expected = if mined_at < 3 {

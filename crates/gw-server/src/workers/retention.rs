@@ -186,7 +186,7 @@ impl Retention {
     ) -> anyhow::Result<()> {
         let now = self.clock.now();
         for stream in Stream::ALL {
-            let Some(retention) = self.config.of(*stream) else {
+            let Some(retention) = self.config.for_stream(*stream) else {
                 continue;
             };
             let seconds = u32::try_from(retention.as_secs()).map_or(Seconds(u32::MAX), Seconds);

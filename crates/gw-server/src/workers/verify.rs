@@ -140,7 +140,7 @@ impl Verification {
             if !seq.is_some_and(|seq| is_covered(chain, seq)) {
                 self.trust
                     .alarm
-                    .raise(chain, &Finding::of(FindingKind::HashMismatch, seq), 1, 0);
+                    .raise(chain, &Finding::new(FindingKind::HashMismatch, seq), 1, 0);
             }
         }
     }

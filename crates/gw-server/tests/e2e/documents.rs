@@ -47,7 +47,7 @@ enum Kind {
     Json,
     Nginx,
     Unit,
-    Shown,
+    NotRun,
 }
 
 impl Kind {
@@ -59,11 +59,11 @@ impl Kind {
             ("js", "") => Self::JavaScript,
             ("python", "") => Self::Python,
             ("text", "output") => Self::Output,
-            ("text", "") => Self::Shown,
+            ("text", "") => Self::NotRun,
             ("json", "") => Self::Json,
             ("nginx", "") => Self::Nginx,
             ("ini", "") => Self::Unit,
-            (_, reason) if reason.strip_prefix("no_run: ").is_some_and(|why| why.len() > 9) => Self::Shown,
+            (_, reason) if reason.strip_prefix("no_run: ").is_some_and(|why| why.len() > 9) => Self::NotRun,
             ("", _) => return Err("the block has no language".into()),
             _ => {
                 return Err(format!(
@@ -105,7 +105,7 @@ fn blocks(page: &str, text: &str) -> (Vec<Block>, Vec<String>) {
         } else if let Some(info) = line.strip_prefix("```") {
             let kind = Kind::from_info(info.trim()).unwrap_or_else(|fault| {
                 faults.push(format!("{page}:{number}: {fault}"));
-                Kind::Shown
+                Kind::NotRun
             });
             open = Some(Block {
                 page: page.to_owned(),
@@ -265,7 +265,7 @@ impl Stage {
                 Kind::Python => self.file(number, "py", "python3", &text),
                 Kind::Unit => self.unit(number, &text),
                 Kind::Nginx => self.nginx(&text),
-                Kind::Output | Kind::Json | Kind::Shown => continue,
+                Kind::Output | Kind::Json | Kind::NotRun => continue,
             };
             script.push_str(&format!(
                 "echo {} >at\n{{\n{command}\n}} >out.{number}\n",

@@ -41,7 +41,7 @@ pub struct AccessPosition {
 }
 
 impl AccessPosition {
-    pub(super) fn of(check: &RowCheck) -> Option<Self> {
+    pub(super) fn from_check(check: &RowCheck) -> Option<Self> {
         check.row().map(|row| Self {
             created_at: row.created_at,
             id: row.id,
@@ -79,7 +79,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn of(row: &entries::Model) -> Self {
+    fn from_row(row: &entries::Model) -> Self {
         Self {
             chain: row.chain_id,
             seq: row.seq,
@@ -148,7 +148,7 @@ impl AuditPosition {
     /// The position after a sealed entry.
     pub(super) fn after_sealed(self, check: &RowCheck) -> Option<Self> {
         check.row().map(|row| Self {
-            sealed: Some(Place::of(row)),
+            sealed: Some(Place::from_row(row)),
             ..self
         })
     }

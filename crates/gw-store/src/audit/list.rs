@@ -197,7 +197,7 @@ impl AuditStore {
         };
         let query = select.order_by_desc(C::CreatedAt).order_by_desc(C::Id);
         let checks = self.read_page(query, paging, PAGE_BYTES).await?;
-        let positions = checks.iter().map(AccessPosition::of).collect();
+        let positions = checks.iter().map(AccessPosition::from_check).collect();
         let rows = self.check_rows(checks).await?;
         Ok(LogPage {
             rows: rows.into_iter().map(|row| row.and_then(access_log)).collect(),

@@ -20,7 +20,7 @@ pub struct NewWatch {
     /// Whether the request named its organization, and so has no rights in others (HD39).
     pub is_named: bool,
     /// The simulated runs by which it is authorized.
-    pub judged: Option<AuthorizedRuns>,
+    pub authorized_runs: Option<AuthorizedRuns>,
 }
 
 /// A watched send: pending, or found in a block recently.
@@ -45,7 +45,7 @@ pub struct WatchedSend {
     /// The number of the block where it was found; `None` while it is pending.
     pub block_number: Option<u64>,
     /// The simulated runs by which it was authorized; `None` for sends older than this field.
-    pub judged: Option<AuthorizedRuns>,
+    pub authorized_runs: Option<AuthorizedRuns>,
 }
 
 /// A violation by a mined transaction: what it did that would have been denied, and the consequences.

@@ -153,7 +153,7 @@ impl SnapshotTable for group_access::Entity {
         // G1: a group's denied methods are removed from its own allowed ones before the union; other groups may still
         // allow them.
         let methods = method_set(&access.allowed_methods).without(method_set(&access.denied_methods));
-        let custom_methods = CustomMethodNames::of(&access.allowed_methods, &access.denied_methods);
+        let custom_methods = CustomMethodNames::new(&access.allowed_methods, &access.denied_methods);
         let (group, claims, expires_at) = (access.group, access.claims, access.expires_at);
         let upstream_key = access.rpc_api_key;
         Ok(Change::GroupAccess(

@@ -56,7 +56,7 @@ impl Tx {
         }
         if let Some(watch) = start.watch {
             let id = self.new_id();
-            let judged = watch.judged.as_ref();
+            let authorized_runs = watch.authorized_runs.as_ref();
             let row = watched_sends::Model {
                 id,
                 tx_hash: start.tx_hash.map(|hash| hash.to_string()),
@@ -68,12 +68,13 @@ impl Tx {
                 is_named: watch.is_named,
                 created_at: self.now.micros(),
                 block_number: None,
-                judged_block: judged.map(|judged| judged.block.to_string()),
-                judged_number: judged.map(|judged| i64::try_from(judged.number).unwrap_or(i64::MAX)),
-                judged_runs: judged.map(|judged| json!(judged.digests)),
-                judged_may_vary: judged.map(|judged| judged.may_vary),
-                judged_changes: judged
-                    .and_then(|judged| judged.changes.as_ref())
+                judged_block: authorized_runs.map(|authorized_runs| authorized_runs.block.to_string()),
+                judged_number: authorized_runs
+                    .map(|authorized_runs| i64::try_from(authorized_runs.number).unwrap_or(i64::MAX)),
+                judged_runs: authorized_runs.map(|authorized_runs| json!(authorized_runs.digests)),
+                judged_may_vary: authorized_runs.map(|authorized_runs| authorized_runs.may_vary),
+                judged_changes: authorized_runs
+                    .and_then(|authorized_runs| authorized_runs.changes.as_ref())
                     .map(|changes| json!(changes)),
             };
             watched_sends::Entity::insert(watched_sends::ActiveModel::from(row))

@@ -75,7 +75,7 @@ async fn start(world: &World, (org, user): (OrgId, UserId), tx_hash: Option<B256
         external_id: did("a"),
         orgs: vec![org],
         is_named: false,
-        judged: Some(judged_runs()),
+        authorized_runs: Some(judged_runs()),
     });
     let (visible_to, reservations) = (Vec::new(), Vec::new());
     let rows = tx

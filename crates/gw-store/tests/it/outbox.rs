@@ -523,7 +523,7 @@ async fn rl3_a_missing_row_of_policy_store_refuses_changes_as_unavailable(world:
         stream: Stream::Access,
         shard: ShardId(Uuid::from_u128(1)),
     };
-    let erasure = ErasureRecord::of(chain, [1], "test").pop().expect("a record");
+    let erasure = ErasureRecord::for_entries(chain, [1], "test").pop().expect("a record");
     world
         .tamper(&[
             "CREATE TABLE kept AS SELECT * FROM policy_store",

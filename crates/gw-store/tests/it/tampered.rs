@@ -238,7 +238,7 @@ async fn rl10_an_erasure_leaves_the_chain_and_is_named_by_a_record(world: &World
             .iter()
             .filter(|(entry_chain, _)| *entry_chain == chain)
             .map(|(_, seq)| *seq);
-        records.extend(ErasureRecord::of(chain, seqs, "request 12"));
+        records.extend(ErasureRecord::for_entries(chain, seqs, "request 12"));
     }
     let mut tx = world.begin().await;
     records.iter().for_each(|record| tx.note_erasure(record));

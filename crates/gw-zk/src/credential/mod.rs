@@ -200,7 +200,7 @@ pub fn examine(
 ) -> Result<VerifiedProof, CredentialError> {
     let entries = requested.iter().filter_map(|query| match find(scope, query.id) {
         Err(CredentialError::Absent(_)) if query.optional => None,
-        found => Some(found.map(|entry| (query, entry))),
+        result => Some(result.map(|entry| (query, entry))),
     });
     let entries: Vec<(&Requested, Entry)> = entries.collect::<Result<_, CredentialError>>()?;
     // A linked proof is about the credential of another proof; alone it says nothing.
@@ -357,7 +357,7 @@ fn atomic(
     }
     let issuer = Id::of_scalar(&signals.issuer)
         .ok()
-        .and_then(|id| Did::of(id).ok())
+        .and_then(|id| Did::from_id(id).ok())
         .ok_or(CredentialError::Issuer)?;
     let accepted = |issuers: &Vec<String>| issuers.iter().any(|known| known == "*" || known == issuer.as_str());
     if !query.issuers.as_ref().is_none_or(accepted) {

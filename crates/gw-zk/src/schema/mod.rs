@@ -186,7 +186,7 @@ impl Schema {
     /// [`SchemaError`] if the type has no such field or it cannot be addressed.
     pub fn field(&self, path: &str) -> Result<Field, SchemaError> {
         let (parts, datatype) = self.resolve(path)?;
-        let datatype = Datatype::of(datatype.as_deref());
+        let datatype = Datatype::from_iri(datatype.as_deref());
         match &self.layout {
             Layout::Merklized => {
                 let key = hash::claim_path(&parts).ok_or_else(|| SchemaError::Path(path.into()))?;

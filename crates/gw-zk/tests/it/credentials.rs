@@ -27,7 +27,7 @@ pub(crate) fn judge(vector: &Value, scope: &[Value], user: Id, now: Timestamp) -
     let asked = request["body"]["scope"].as_array().unwrap();
     let documents = documents(&vector["documents"]);
     let requested = query::compute(asked, request["from"].as_str().unwrap(), &documents).map_err(Refused::Query)?;
-    let examined = credential::examine(&requested, scope, user, now).map_err(Refused::Credential)?;
+    let proof = credential::examine(&requested, scope, user, now).map_err(Refused::Credential)?;
     let answer = |lookup: credential::Lookup| {
         let network = lookup.issuer.network().map(Network::key).unwrap_or_default();
         let data = state::state_call(&lookup.issuer, &lookup.state);
@@ -36,8 +36,8 @@ pub(crate) fn judge(vector: &Value, scope: &[Value], user: Id, now: Timestamp) -
         });
         (lookup, StateAnswer { state, read: now })
     };
-    let answers: StateAnswers = examined.lookups().into_iter().map(answer).collect();
-    examined.judge(&answers, now).map_err(Refused::Credential)
+    let answers: StateAnswers = proof.lookups().into_iter().map(answer).collect();
+    proof.judge(&answers, now).map_err(Refused::Credential)
 }
 
 /// ZK-63, ZK-64, ZK-65, ZK-66, ZK-67, ZK-68, ZK-69, ZK-72: at least one case each.

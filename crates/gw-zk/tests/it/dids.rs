@@ -18,7 +18,10 @@ fn di1_di2_di3_valid_dids_are_one_with_their_ids() {
         assert_eq!(did.id().to_string(), case["id_base58"].as_str().unwrap());
         assert_eq!(hex::encode(did.id().bytes()), case["id_hex"].as_str().unwrap());
         assert_eq!(did.id().scalar(), fr(&case["id_int"]));
-        assert_eq!(Did::of(Id::of_scalar(&fr(&case["id_int"])).unwrap()), Ok(did.clone()));
+        assert_eq!(
+            Did::from_id(Id::of_scalar(&fr(&case["id_int"])).unwrap()),
+            Ok(did.clone())
+        );
         assert_eq!(
             did.id().network().unwrap().key(),
             case["resolver_key"].as_str().unwrap()

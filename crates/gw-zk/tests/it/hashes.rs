@@ -64,9 +64,9 @@ fn zk73_values_hash_in_frames_of_six() {
 }
 
 /// The documents of a vector, by the URLs that it gives them.
-pub(crate) fn documents(of: &Value) -> Documents {
+pub(crate) fn documents(paths: &Value) -> Documents {
     let mut documents = Documents::default();
-    for (url, path) in of.as_object().unwrap() {
+    for (url, path) in paths.as_object().unwrap() {
         documents.insert(url, support::file(&format!("jwz/{}", path.as_str().unwrap())).unwrap());
     }
     documents
@@ -88,7 +88,7 @@ fn zk65_zk69_schemas_and_fields_have_the_published_hashes_and_keys() {
             let field = schema.field(expected["field"].as_str().unwrap()).unwrap();
             assert_eq!(field.slot, expected["slot_index"]);
             assert_eq!(field.key, fr(&expected["claim_path_key"]));
-            assert_eq!(field.datatype, Datatype::of(expected["datatype"].as_str()));
+            assert_eq!(field.datatype, Datatype::from_iri(expected["datatype"].as_str()));
             assert_eq!(
                 encode::value(&expected["example_value"], field.datatype),
                 Ok(fr(&expected["example_encoded"]))
@@ -104,7 +104,7 @@ fn zk68_values_have_the_published_encodings() {
         return;
     };
     for case in data["value_encoding"].as_array().unwrap() {
-        let encoded = encode::value(&case["value"], Datatype::of(case["datatype"].as_str()));
+        let encoded = encode::value(&case["value"], Datatype::from_iri(case["datatype"].as_str()));
         match case.get("encoded") {
             Some(expected) => assert_eq!(encoded, Ok(fr(expected)), "{case}"),
             None => assert!(encoded.is_err(), "{case}"),

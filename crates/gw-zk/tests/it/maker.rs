@@ -26,12 +26,12 @@ impl ConstraintSynthesizer<Fr> for Anything {
     fn generate_constraints(self, cs: ConstraintSystemRef<Fr>) -> Result<(), SynthesisError> {
         let [a, b, c] = self.0;
         let given = |value: Option<Fr>| value.ok_or(SynthesisError::AssignmentMissing);
-        let of = |x: Option<Fr>, y: Option<Fr>| Some(x? * y?);
+        let product = |x: Option<Fr>, y: Option<Fr>| Some(x? * y?);
         let first = cs.new_input_variable(|| given(a))?;
         let second = cs.new_input_variable(|| given(b))?;
         let third = cs.new_input_variable(|| given(c))?;
-        let two = cs.new_witness_variable(|| given(of(a, b)))?;
-        let three = cs.new_witness_variable(|| given(of(of(a, b), c)))?;
+        let two = cs.new_witness_variable(|| given(product(a, b)))?;
+        let three = cs.new_witness_variable(|| given(product(product(a, b), c)))?;
         cs.enforce_r1cs_constraint(|| lc!() + first, || lc!() + second, || lc!() + two)?;
         cs.enforce_r1cs_constraint(|| lc!() + two, || lc!() + third, || lc!() + three)
     }

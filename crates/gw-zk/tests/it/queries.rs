@@ -162,14 +162,14 @@ fn zk75_all_mistakes_are_told_together() {
         ..settings(&issuers, b"{\"age\":{\"$eq\":-1}}")
     };
     let errors = CredentialQuery::new(&settings).unwrap_err();
-    let told = |wanted: fn(&SettingsError) -> bool| assert!(errors.iter().any(wanted), "{errors:#?}");
-    told(|error| matches!(error, SettingsError::Circuit(_)));
-    told(|error| matches!(error, SettingsError::Issuer { .. }));
-    told(|error| matches!(error, SettingsError::Context(_)));
-    told(|error| matches!(error, SettingsError::NoType));
-    told(|error| matches!(error, SettingsError::NullifierSession(_)));
-    told(|error| matches!(error, SettingsError::Verifier(_)));
-    told(|error| matches!(error, SettingsError::Negative { .. }));
+    let assert_reported = |wanted: fn(&SettingsError) -> bool| assert!(errors.iter().any(wanted), "{errors:#?}");
+    assert_reported(|error| matches!(error, SettingsError::Circuit(_)));
+    assert_reported(|error| matches!(error, SettingsError::Issuer { .. }));
+    assert_reported(|error| matches!(error, SettingsError::Context(_)));
+    assert_reported(|error| matches!(error, SettingsError::NoType));
+    assert_reported(|error| matches!(error, SettingsError::NullifierSession(_)));
+    assert_reported(|error| matches!(error, SettingsError::Verifier(_)));
+    assert_reported(|error| matches!(error, SettingsError::Negative { .. }));
     let no_issuer = CredentialQuery::new(&self::settings(&[], b"nonsense")).unwrap_err();
     assert!(matches!(
         no_issuer[..],

@@ -62,7 +62,7 @@ fn zk51_di6_di7_roots_are_read_as_published() {
             hex::encode_prefixed(state::root_call(&root)),
             case["calldata"].as_str().unwrap()
         );
-        let told = read(&case["answer"], |outcome| state::read_root(&root, outcome));
+        let result = read(&case["answer"], |outcome| state::read_root(&root, outcome));
         let expected = match case["expect"]["error"].as_str() {
             Some(text) => Err(error_of(text)),
             None if case["expect"]["latest"] == true => Ok(Root::Current),
@@ -70,7 +70,7 @@ fn zk51_di6_di7_roots_are_read_as_published() {
                 case["expect"]["transition"].as_i64().unwrap(),
             ))),
         };
-        assert_eq!(told, expected, "{}", case["name"]);
+        assert_eq!(result, expected, "{}", case["name"]);
     }
 }
 
@@ -80,12 +80,12 @@ fn zk70_di6_di7_states_are_read_as_published() {
         return;
     };
     for case in data["identity_states"].as_array().unwrap() {
-        let (id, of) = (Id::of_scalar(&fr(&case["id"])).unwrap(), fr(&case["state"]));
+        let (id, state_hash) = (Id::of_scalar(&fr(&case["id"])).unwrap(), fr(&case["state"]));
         assert_eq!(
-            hex::encode_prefixed(state::state_call(&id, &of)),
+            hex::encode_prefixed(state::state_call(&id, &state_hash)),
             case["calldata"].as_str().unwrap()
         );
-        let told = read(&case["answer"], |outcome| state::read_state(&id, &of, outcome));
+        let result = read(&case["answer"], |outcome| state::read_state(&id, &state_hash, outcome));
         let expected = match case["expect"]["error"].as_str() {
             Some(text) => Err(error_of(text)),
             None => {
@@ -97,7 +97,7 @@ fn zk70_di6_di7_states_are_read_as_published() {
                 })
             }
         };
-        assert_eq!(told, expected, "{}", case["name"]);
+        assert_eq!(result, expected, "{}", case["name"]);
     }
 }
 

@@ -107,10 +107,10 @@ fn judge_state(vector: &Value, answer: &Answer, now: Timestamp) -> Verdict {
             why: "no resolver".to_owned(),
         };
     }
-    let told = call(contract, &state::root_call(&answer.gist_root), |outcome| {
+    let result = call(contract, &state::root_call(&answer.gist_root), |outcome| {
         state::read_root(&answer.gist_root, outcome)
     });
-    match told {
+    match result {
         Err(error) => Verdict::failed(error),
         Ok(root) => match state::judge_root(root, now, now) {
             Err(error) => Verdict::failed(error),

@@ -55,7 +55,7 @@ impl World {
 
     fn token(&self, thread: &str, id: Id) -> String {
         let message = json!({
-            "thid": thread, "type": response::RESPONSE_TYPE, "from": Did::of(id).unwrap().as_str(), "to": VERIFIER,
+            "thid": thread, "type": response::RESPONSE_TYPE, "from": Did::from_id(id).unwrap().as_str(), "to": VERIFIER,
             "body": {"scope": [{"id": 1, "type": "GroupClaim", "rbac_groups": ["admins"]}]},
         });
         self.maker.token_of(HEADER, &message.to_string(), id, root(), |_| ())
@@ -78,13 +78,13 @@ async fn zk48_a_message_counts_once_in_whatever_session() {
     assert_eq!(world.verify(&token, "u").await, Err(ProofError::Failed), "ZK-43");
     assert_eq!(
         world.verify(&token, "t").await,
-        Ok(Did::of(user()).unwrap().to_string()),
+        Ok(Did::from_id(user()).unwrap().to_string()),
         "ZK-41, ZK-47"
     );
     assert_eq!(world.verify(&token, "t").await, Err(ProofError::Failed));
     assert_eq!(
         world.verify(&world.token("u", user()), "u").await,
-        Ok(Did::of(user()).unwrap().to_string())
+        Ok(Did::from_id(user()).unwrap().to_string())
     );
 }
 

@@ -59,7 +59,7 @@ fn execution_of(permit: &Permit) -> Option<(&CallRequest, Address)> {
     if let Call::Simulate(simulation) = permit.call() {
         return Some((&simulation.request, simulation.request.from.unwrap_or(Address::ZERO)));
     }
-    Signed::of(permit.call()).map(|signed| (signed.request, signed.sender))
+    Signed::from_call(permit.call()).map(|signed| (signed.request, signed.sender))
 }
 
 /// X2: whether the top frame is the execution of this request.

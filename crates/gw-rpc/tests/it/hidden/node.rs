@@ -5,7 +5,7 @@ use alloy_primitives::keccak256;
 use gw_policy::testing::{address_of, hash_of};
 use gw_testkit::{
     FakeNode,
-    fake_node::{self, Reply},
+    fake_node::{self, NodeReply},
 };
 use gw_types::{Address, B256, U256};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl Chain {
         let serve = |method: &str, answer: fn(&[Tx], &Value) -> Value| {
             let chain = self.clone();
             fake.script(method, move |params| {
-                Reply::Result(answer(&chain.transactions(), params))
+                NodeReply::Result(answer(&chain.transactions(), params))
             });
         };
         serve("eth_getBlockByNumber", |chain, _| block(chain));
@@ -84,7 +84,7 @@ impl Chain {
         fake.script("debug_traceTransaction", move |params| {
             let chain = chain.transactions();
             let Some(tx) = chain.iter().find(|tx| json!(hash_of(&tx.name)) == params[0]) else {
-                return Reply::Error(-32000, "transaction not found", Value::Null);
+                return NodeReply::Error(-32000, "transaction not found", Value::Null);
             };
             let input = format!("0xa9059cbb{:x}", word(tx.mentions));
             let call =
@@ -224,7 +224,7 @@ fn block(chain: &[Tx]) -> Value {
 }
 
 /// The trace of a call to its target, which calls the address in its argument.
-fn trace(params: &Value) -> Reply {
+fn trace(params: &Value) -> NodeReply {
     let zero = json!(Address::ZERO);
     let (to, input) = (
         params[0]["to"].clone(),
@@ -250,7 +250,7 @@ fn trace(params: &Value) -> Reply {
                         "gas": "0x100", "gasUsed": "0x10"})
                 })
                 .collect();
-            Reply::Result(
+            NodeReply::Result(
                 json!({"type": "CALL", "from": from, "to": to, "input": input, "output": word("output"),
                 "value": value, "gas": "0x1c97158", "gasUsed": gas_used, "calls": inner}),
             )
@@ -265,8 +265,8 @@ fn trace(params: &Value) -> Reply {
                 }
                 accounts.insert(address.as_str().unwrap_or_default().to_owned(), account);
             }
-            Reply::Result(Value::Object(accounts))
+            NodeReply::Result(Value::Object(accounts))
         }
-        _ => Reply::Error(-32602, "unsupported tracer type", Value::Null),
+        _ => NodeReply::Error(-32602, "unsupported tracer type", Value::Null),
     }
 }

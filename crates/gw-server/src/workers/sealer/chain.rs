@@ -281,7 +281,7 @@ impl SealedChain {
             let due_rows = rows.iter().filter(|row| row.seq < held.size && after_pruned == first);
             let mut pushed = due_rows.map(|row| guard.push(row.seq, row.hash, &row.bytes));
             let contradiction = contradiction.or_else(|| pushed.find_map(Result::err));
-            let missing = (guard.next() == due).then_some(Finding::of(FindingKind::SeqGap, Some(due)));
+            let missing = (guard.next() == due).then_some(Finding::new(FindingKind::SeqGap, Some(due)));
             if let Some(finding) = contradiction.or(missing) {
                 self.stop_signing(frontiers, finding);
                 return Ok(());

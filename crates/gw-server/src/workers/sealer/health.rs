@@ -71,7 +71,7 @@ impl StallReason {
     }
 
     /// The reason that an error of a chain's step indicates.
-    pub(super) fn of(error: &anyhow::Error) -> Self {
+    pub(super) fn from_error(error: &anyhow::Error) -> Self {
         if let Some(OutOfStep(reason)) = error.downcast_ref() {
             return *reason;
         }

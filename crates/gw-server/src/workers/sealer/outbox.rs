@@ -385,7 +385,7 @@ impl Outbox {
                     );
                     let finding = Finding {
                         stored: Some(row.hash),
-                        ..Finding::of(FindingKind::OutboxFault, Some(row.seq))
+                        ..Finding::new(FindingKind::OutboxFault, Some(row.seq))
                     };
                     self.sealed.stop_signing(frontiers, finding);
                 }

@@ -158,7 +158,7 @@ impl JournalStream {
         }
         let finding = Finding {
             stored: Some(stored.hash),
-            ..Finding::of(FindingKind::Fork, stored.size.checked_sub(1))
+            ..Finding::new(FindingKind::Fork, stored.size.checked_sub(1))
         };
         frontiers.raise(self.id, &finding);
         tracing::error!(

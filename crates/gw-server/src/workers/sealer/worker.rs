@@ -131,7 +131,7 @@ impl ChainWorker {
 
     fn failed(&mut self, error: &anyhow::Error) {
         self.retry_at = Some(Instant::now() + RETRY);
-        let (stream, reason) = (self.stream, StallReason::of(error));
+        let (stream, reason) = (self.stream, StallReason::from_error(error));
         tracing::warn!(%stream, reason = reason.as_str(), error = format!("{error:#}"), "records could not be sealed; \
              the sealer retries");
         if self.tools.health.note_failure(stream, reason) {
