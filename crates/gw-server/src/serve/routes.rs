@@ -13,8 +13,8 @@ use axum::{
     routing::get,
 };
 use gw_http::{
-    ApiError, Correlate, Cors, HttpContext, KnownQueries, SecureHeaders, known_queries, method_not_allowed, network,
-    route_not_found,
+    ApiError, Correlate, Cors, HttpContext, KnownQueries, SecureHeaders, known_queries, method_not_allowed,
+    private_only, route_not_found,
 };
 use http::{HeaderValue, header};
 use std::{any::Any, sync::Arc};
@@ -48,7 +48,7 @@ pub(super) fn listener_routers(
     };
     let internal = Router::new()
         .route("/metrics", get(render).with_state(metrics))
-        .layer(from_fn_with_state(Arc::clone(&http_context), network::private_only))
+        .layer(from_fn_with_state(Arc::clone(&http_context), private_only))
         .merge(features.admin);
     let public = probes(ready.clone().for_public(has_internal))
         .route("/openapi.json", get(move || api_document(Arc::clone(&api))))
