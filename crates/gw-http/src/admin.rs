@@ -112,8 +112,12 @@ impl AdminCaller {
         }
     }
 
-    /// Checks gates 3 to 6.
-    pub fn of(http_context: &HttpContext, client: ClientAddress, headers: &HeaderMap) -> Result<Self, ApiError> {
+    /// Authenticates a request by its headers: gates 3 to 6.
+    pub fn authenticate(
+        http_context: &HttpContext,
+        client: ClientAddress,
+        headers: &HeaderMap,
+    ) -> Result<Self, ApiError> {
         let now = http_context.now();
         let mut presented = headers.get_all(HEADER).iter();
         if let Some(first) = presented.next() {
@@ -128,7 +132,7 @@ impl AdminCaller {
                 Err(wait) => Err(ApiError::rate_limited(wait)),
             };
         }
-        let (token, by_cookie) = match Credentials::of(headers, &http_context.origins) {
+        let (token, by_cookie) = match Credentials::from_headers(headers, &http_context.origins) {
             Ok(Credentials::Bearer(token)) => (token, false),
             Ok(Credentials::Cookie(token)) => (token, true),
             Ok(Credentials::Nothing) | Err(_) => return Err(ApiError::unauthorized("admin authentication required")),
@@ -200,7 +204,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let http_context = Arc::<HttpContext>::from_ref(state);
         let client = http_context.client(&parts.extensions, &parts.headers);
-        Self::of(&http_context, client, &parts.headers)
+        Self::authenticate(&http_context, client, &parts.headers)
     }
 }
 

@@ -30,7 +30,7 @@ const PAGE_PARAMETERS: [&str; 4] = ["limit", "offset", "cursor", "envelope"];
 
 impl GrowingList {
     /// Reads the request. The filter is all other parameters, in a fixed order.
-    fn of(path: &str, query: &str) -> Self {
+    fn from_uri(path: &str, query: &str) -> Self {
         let mut cursor = None;
         let mut filter: Vec<(String, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -79,7 +79,7 @@ impl<S: Sync> FromRequestParts<S> for GrowingList {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(parts.uri.path(), parts.uri.query().unwrap_or_default()))
+        Ok(Self::from_uri(parts.uri.path(), parts.uri.query().unwrap_or_default()))
     }
 }
 
@@ -89,11 +89,11 @@ mod tests {
 
     #[test]
     fn a_list_is_its_route_and_its_filter() {
-        let name = |query| GrowingList::of("/logs", query).name;
+        let name = |query| GrowingList::from_uri("/logs", query).name;
         assert_eq!(name("b=2&limit=5&a=1&cursor=x&offset=0"), "/logs?a=1&b=2");
         assert_eq!(name("a=1&b=2&envelope=true"), "/logs?a=1&b=2");
         assert_ne!(name("a=1"), name("a=2"));
         assert_ne!(name("a=1%26b=2"), name("a=1&b=2"));
-        assert_eq!(GrowingList::of("/logs", "cursor=x").cursor, Some("x".to_owned()));
+        assert_eq!(GrowingList::from_uri("/logs", "cursor=x").cursor, Some("x".to_owned()));
     }
 }

@@ -63,7 +63,7 @@ pub fn api() -> OpenApi {
 /// The accepted query parameters of every route. Two endpoints ignore unknown parameters (RFC 6749 sections 3.1 and
 /// 3.2).
 pub(crate) fn queries() -> KnownQueries {
-    KnownQueries::of(&api(), &["/oauth/authorize", "/oauth/token"])
+    KnownQueries::from_api(&api(), &["/oauth/authorize", "/oauth/token"])
 }
 
 /// How a group of routes is limited, and which pages may call it.

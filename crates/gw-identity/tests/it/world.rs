@@ -241,8 +241,8 @@ impl World {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::clone(&entropy),
             origins: Arc::new(AllowedOrigins {
-                base: Origin::of(BASE).unwrap(),
-                frontend: setup.frontend.map(|url| Origin::of(url).unwrap()),
+                base: Origin::from_url(BASE).unwrap(),
+                frontend: setup.frontend.map(|url| Origin::from_url(url).unwrap()),
                 listed: Vec::new(),
                 any_localhost: false,
             }),

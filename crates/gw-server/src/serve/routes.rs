@@ -44,7 +44,10 @@ pub(super) fn listener_routers(
         Router::new()
             .route("/health", get(ready::health))
             .route("/ready", get(ready::ready).with_state(ready))
-            .route_layer(from_fn_with_state(KnownQueries::of(&self::api(), &[]), known_queries))
+            .route_layer(from_fn_with_state(
+                KnownQueries::from_api(&self::api(), &[]),
+                known_queries,
+            ))
     };
     let internal = Router::new()
         .route("/metrics", get(render).with_state(metrics))

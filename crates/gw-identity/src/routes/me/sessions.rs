@@ -68,7 +68,7 @@ pub(crate) async fn list(
         expires_at: login.expires_at.to_rfc3339(),
         current: current == Some(login.id),
     });
-    Ok(Json(page.of(rows.collect(), total)))
+    Ok(Json(page.answer(rows.collect(), total)))
 }
 
 /// End one of my logins

@@ -81,7 +81,7 @@ pub(crate) async fn silent_complete(
 /// The caller's claims. The cookie counts here unless a foreign page sent it (decision 4).
 fn caller(state: &IdentityState, headers: &HeaderMap) -> Result<AccessClaims, SessionError> {
     let http_context = &*state.http_context;
-    let token = match Credentials::of(headers, &http_context.origins)? {
+    let token = match Credentials::from_headers(headers, &http_context.origins)? {
         Credentials::Bearer(token) | Credentials::Cookie(token) => token,
         Credentials::Nothing if headers.contains_key(header::ORIGIN) => return Err(AuthError::Missing.into()),
         Credentials::Nothing => access_cookie(headers).ok_or(AuthError::Missing)?,

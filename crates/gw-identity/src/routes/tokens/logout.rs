@@ -87,7 +87,7 @@ fn logins(
     refresh_token: Option<&str>,
 ) -> Result<Vec<(ExternalId, SessionId)>, AuthError> {
     let Some(named) = refresh_token else {
-        let caller = Authenticated::of(&state.http_context, headers)?;
+        let caller = Authenticated::authenticate(&state.http_context, headers)?;
         return Ok(vec![(caller.claims.subject, caller.claims.session)]);
     };
     let (http_context, now) = (&*state.http_context, state.http_context.now());
@@ -95,7 +95,7 @@ fn logins(
         .tokens
         .refresh(named, now)
         .map(|claims| (claims.subject, claims.session));
-    let own = match Credentials::of(headers, &http_context.origins) {
+    let own = match Credentials::from_headers(headers, &http_context.origins) {
         Ok(Credentials::Bearer(token) | Credentials::Cookie(token)) => http_context.tokens.access(token, now).ok(),
         Ok(Credentials::Nothing) | Err(_) => None,
     };
