@@ -1,7 +1,7 @@
 //! Records of this crate: security events of logins, tokens and links, and access records of users who read their own
 //! data (spec/70 section 1).
 
-use crate::{routes::RequestInfo, state::IdentityState};
+use crate::{request_info::RequestInfo, state::IdentityState};
 use axum::{
     extract::{Request, State},
     middleware::Next,

@@ -11,7 +11,7 @@ use crate::{
 };
 use axum::extract::FromRef;
 use gw_cache::Cache;
-use gw_http::{HttpContext, KnownQueries};
+use gw_http::HttpContext;
 use gw_journal::Journal;
 use gw_policy::PolicySettings;
 use gw_store::Store;
@@ -126,8 +126,6 @@ pub(crate) struct Inner {
     pub(crate) challenges: Challenges,
     pub(crate) limits: Limits,
     pub(crate) oauth: Oauth,
-    /// The query parameters that each route accepts.
-    pub(crate) queries: KnownQueries,
 }
 
 impl IdentityState {
@@ -157,8 +155,7 @@ impl IdentityState {
                 cache.clone(),
                 &*http_context.entropy,
             ),
-            limits: Limits::new(&config, cache),
-            queries: crate::routes::queries(),
+            limits: Limits::new(config.auth_per_minute, cache),
             config,
         };
         Self {

@@ -1,14 +1,13 @@
 //! Logins through an enterprise directory (spec/10 section 6).
 //!
 //! `token` and `keys` check a directory's tokens, and `keyring` decides how long the directory's keys and endpoints are
-//! used: all pure. `http` sends requests to the directory, and `login` turns an identity into an account and tokens.
-//! [`Directory`] combines them.
+//! used: all pure. `http` sends requests to the directory. [`Directory`] combines them. The module `directory_login`
+//! turns an identity into an account and tokens.
 
 mod error;
 mod http;
 mod keyring;
 mod keys;
-mod login;
 mod state_token;
 mod token;
 
@@ -16,7 +15,6 @@ pub use keys::{KeySet, KeySetError};
 pub use token::{Fault, Identity, Rules, id_token, service_principal};
 
 pub(crate) use error::DirectoryError;
-pub(crate) use login::{log_in, note_refusal};
 use state_token::Pending;
 
 use self::http::{AskError, Http};
@@ -90,6 +88,10 @@ impl Directory {
                 () = tokio::time::sleep(LOOK) => {}
             }
         }
+    }
+
+    pub(crate) fn settings(&self) -> &DirectorySettings {
+        &self.settings
     }
 
     /// Whether logins with it are possible now.

@@ -6,7 +6,7 @@
 //! address must not choose what a browser there signs. A wrong secret is worse than no secret.
 
 use super::{MAX_OPEN_PER_ADDRESS, Places};
-use crate::routes::{SECRET_HEADER, cookies};
+use crate::login_secret::{self, SECRET_HEADER};
 use gw_http::{AllowedOrigins, ClientAddress};
 use http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,7 @@ impl<'a> OpenerEvidence<'a> {
             .map(|value| value.to_str().unwrap_or_default());
         let is_browser = AllowedOrigins::sent_by_browser(headers) || headers.contains_key(header::COOKIE);
         Self {
-            secrets: in_headers.chain(cookies::all_logins(headers)).collect(),
+            secrets: in_headers.chain(login_secret::in_cookies(headers)).collect(),
             client,
             is_browser,
         }

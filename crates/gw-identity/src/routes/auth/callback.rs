@@ -1,8 +1,9 @@
 //! `POST /auth/callback?session=`: the wallet sends its proof (ZK-20).
 
 use crate::{
-    login::{LoginAttempt, LoginError, LoginId, complete},
-    routes::RequestInfo,
+    complete_login::{LoginAttempt, complete},
+    login::{LoginError, LoginId},
+    request_info::RequestInfo,
     state::IdentityState,
     tokens::AuthResponse,
 };

@@ -3,7 +3,8 @@
 use super::callback::parse_session;
 use crate::{
     login::{AuthorizationRequest, LoginError, OpenerEvidence},
-    routes::{RequestInfo, oauth::SessionError},
+    request_info::RequestInfo,
+    routes::oauth::SessionError,
     state::IdentityState,
 };
 use axum::{

@@ -3,7 +3,8 @@
 use super::callback::parse_session;
 use crate::{
     login::{LoginError, OpenerEvidence, Reason, Status},
-    routes::{RequestInfo, cookies},
+    request_info::RequestInfo,
+    routes::cookies,
     state::IdentityState,
     tokens::{AuthResponse, has_ended},
 };
@@ -80,7 +81,7 @@ pub(crate) async fn status(
     let (tokens, refused) = match status {
         Status::Completed(sealed) => {
             let pair = inner.vault.open(id, &sealed).ok_or(LoginError::Unsealed)?;
-            if has_ended(&state, &pair)? {
+            if has_ended(&state.http_context, &pair)? {
                 inner.sessions.remove(id).await.map_err(LoginError::from)?;
                 return Err(LoginError::SessionOver.into());
             }

@@ -4,7 +4,7 @@ use super::{LinkError, Linker};
 use crate::{
     error::spawn_tracked,
     link::{ask_wallet, challenge_hash, parse_address, parse_bytes, signer},
-    routes::RequestInfo,
+    request_info::RequestInfo,
     security,
     state::IdentityState,
 };

@@ -3,7 +3,7 @@
 use crate::{
     error::{spawn_tracked, storage},
     link::parse_address,
-    routes::RequestInfo,
+    request_info::RequestInfo,
     state::IdentityState,
 };
 use axum::{

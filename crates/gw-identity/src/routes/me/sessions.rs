@@ -2,7 +2,8 @@
 
 use crate::{
     error::{spawn_tracked, storage},
-    routes::{RequestInfo, cookies, tokens::logout::end_login},
+    request_info::RequestInfo,
+    routes::{cookies, tokens::logout::end_login},
     state::IdentityState,
 };
 use axum::{

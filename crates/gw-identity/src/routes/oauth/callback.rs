@@ -2,11 +2,12 @@
 
 use super::session;
 use crate::{
+    complete_login::{LoginAttempt, complete},
     error::spawn_tracked,
-    login::{LoginAttempt, LoginError, complete},
+    login::LoginError,
     oauth::{GrantedLogin, Progress},
+    request_info::RequestInfo,
     routes::{
-        RequestInfo,
         auth::callback::{known_members, parameter, parse_session, proof_in},
         oauth::SessionError,
     },

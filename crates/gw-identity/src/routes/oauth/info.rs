@@ -1,7 +1,7 @@
 //! `GET /oauth/session/{id}/info`: what a sign-in page shows (OA-9).
 
 use super::{SessionError, polled};
-use crate::{login::OpenerEvidence, routes::RequestInfo, state::IdentityState};
+use crate::{login::OpenerEvidence, request_info::RequestInfo, state::IdentityState};
 use axum::{
     Json,
     extract::{Path, State},

@@ -2,9 +2,10 @@
 
 use super::{SessionError, callback, session};
 use crate::{
-    login::{LoginAttempt, LoginError, LoginId},
+    complete_login::LoginAttempt,
+    login::{LoginError, LoginId},
     oauth::Progress,
-    routes::RequestInfo,
+    request_info::RequestInfo,
     state::IdentityState,
 };
 use axum::{

@@ -17,7 +17,7 @@ pub(crate) use error::{OAuthErrorResponse, OauthError, SessionError};
 use crate::{
     login::{LoginId, OpenerEvidence},
     oauth::{OauthId, OauthSession},
-    routes::RequestInfo,
+    request_info::RequestInfo,
     state::IdentityState,
 };
 use gw_http::ApiError;

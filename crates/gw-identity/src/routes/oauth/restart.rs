@@ -3,7 +3,7 @@
 //! complete it silently (OA-10).
 
 use super::{SessionError, base_path, session};
-use crate::{login::OpenerEvidence, oauth::Progress, routes::RequestInfo, state::IdentityState};
+use crate::{login::OpenerEvidence, oauth::Progress, request_info::RequestInfo, state::IdentityState};
 use axum::{
     extract::{Path, State},
     response::IntoResponse,

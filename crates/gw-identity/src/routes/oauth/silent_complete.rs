@@ -7,7 +7,7 @@ use crate::{
     login::LoginId,
     login::OpenerEvidence,
     oauth::{CompleteError, GrantedLogin, OauthId, OauthSession, Progress},
-    routes::RequestInfo,
+    request_info::RequestInfo,
     security,
     state::IdentityState,
     tokens::{Family, revoked_until},

@@ -4,7 +4,8 @@ use super::{SessionError, polled};
 use crate::{
     login::{LoginId, Reason, Status},
     oauth::Progress,
-    routes::{RequestInfo, cookies},
+    request_info::RequestInfo,
+    routes::cookies,
     state::IdentityState,
     tokens::{AuthResponse, has_ended},
 };
@@ -78,7 +79,7 @@ pub(crate) async fn status(
             // The page's own token pair of the same login. Its cookie lets the next application log in silently (TK-9).
             if let Some(Status::Completed(sealed)) = of_login
                 && let Some(pair) = inner.vault.open(login, &sealed)
-                && !has_ended(&state, &pair)?
+                && !has_ended(&state.http_context, &pair)?
             {
                 answer = cookies::set_access(&state.http_context, &headers, &AuthResponse::new(pair, now));
             }

@@ -7,7 +7,7 @@ use super::OauthError;
 use crate::{
     error::spawn_tracked,
     oauth::{GrantedLogin, Redeemed},
-    routes::RequestInfo,
+    request_info::RequestInfo,
     security,
     state::IdentityState,
     tokens::{AuthResponse, Family, TokenPair, revoked_until},

@@ -1,10 +1,8 @@
 //! `POST /introspect`: whether a token is active (TK-7). In doubt, a token is inactive.
 
 use crate::{
-    routes::{
-        RequestInfo,
-        oauth::{OAuthErrorResponse, OauthError, token::client_of},
-    },
+    request_info::RequestInfo,
+    routes::oauth::{OAuthErrorResponse, OauthError, token::client_of},
     state::IdentityState,
     tokens::hash,
 };

@@ -2,10 +2,7 @@
 
 use super::revoke::RevokeError;
 use crate::{
-    error::spawn_tracked,
-    routes::{RequestInfo, cookies},
-    security,
-    state::IdentityState,
+    error::spawn_tracked, request_info::RequestInfo, routes::cookies, security, state::IdentityState,
     tokens::revoked_until,
 };
 use axum::{

@@ -7,9 +7,6 @@ pub(in crate::routes) mod url;
 use crate::directory::DirectoryError;
 use gw_http::{AllowedOrigins, Origin};
 
-/// Header with the browser's secret, for pages that fetch without cookies, as with other logins (HD19).
-const SECRET_HEADER: &str = "x-login-secret";
-
 /// Checks that the directory may send the browser there: to an allowed page, over https in production (OA-3, DS-2).
 fn check_redirect(text: &str, own: &AllowedOrigins, production: bool) -> Result<(), DirectoryError> {
     let strange = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\');

@@ -1,7 +1,13 @@
 //! Turns an identity that the directory confirmed into an account and tokens (DS-7, DS-8, DS-9).
 
-use super::{Directory, DirectoryError, Identity};
-use crate::{error::spawn_tracked, routes::RequestInfo, security, state::IdentityState, tokens::TokenPair};
+use crate::{
+    directory::{Directory, DirectoryError, Identity},
+    error::spawn_tracked,
+    request_info::RequestInfo,
+    security,
+    state::IdentityState,
+    tokens::TokenPair,
+};
 use gw_audit::SecurityKind;
 use gw_http::Amr;
 use gw_policy::snapshot::Group;
@@ -20,7 +26,7 @@ pub(crate) async fn log_in(
     amr: Amr,
     request_info: &RequestInfo,
 ) -> Result<TokenPair, DirectoryError> {
-    let settings = &directory.settings;
+    let settings = directory.settings();
     let is_person = amr == Amr::Directory;
     let auto_kyc = if is_person {
         settings.auto_kyc_user
