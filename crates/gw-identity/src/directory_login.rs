@@ -133,10 +133,12 @@ async fn group_of(tx: &Tx, tenant: &AllowedTenant) -> Result<GroupId, StoreError
     let Some(group) = tenant.default_group else {
         return Ok(Group::DEFAULT);
     };
-    let found = tx.read().find_access(group).await?;
-    let fits = found.is_some_and(|found| {
-        let is_admin = found.group.is_org_admin || found.group.is_org_readonly_admin;
-        Some(found.group.org) == tenant.default_org && !is_admin && !found.access.claims.has(Claim::Admin)
+    let default_group = tx.read().find_access(group).await?;
+    let fits = default_group.is_some_and(|default_group| {
+        let is_admin = default_group.group.is_org_admin || default_group.group.is_org_readonly_admin;
+        Some(default_group.group.org) == tenant.default_org
+            && !is_admin
+            && !default_group.access.claims.has(Claim::Admin)
     });
     if !fits {
         tracing::warn!(tenant.id = %tenant.id, "the tenant's group does not serve; its new users join the default one");

@@ -130,7 +130,7 @@ pub(crate) struct Inner {
 
 impl IdentityState {
     /// Creates the state of one instance; call it once.
-    pub fn new(config: IdentityConfig, on: IdentityParts) -> Self {
+    pub fn new(config: IdentityConfig, parts: IdentityParts) -> Self {
         let IdentityParts {
             http_context,
             store,
@@ -141,7 +141,7 @@ impl IdentityState {
             ens,
             verifier,
             tasks,
-        } = on;
+        } = parts;
         let inner = Inner {
             issuer: TokenIssuer::new(Arc::clone(&http_context), config.access_ttl, config.refresh_ttl),
             verifier,

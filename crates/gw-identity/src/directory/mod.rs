@@ -158,13 +158,13 @@ impl Directory {
         judge: impl Fn(&KeySet) -> Result<Identity, Fault>,
     ) -> Result<Identity, DirectoryError> {
         let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
-        let said = judge(&known.keys);
-        if let (Err(Fault::UnknownKey), Some(id)) = (&said, token::key_id(token.expose()))
+        let verdict = judge(&known.keys);
+        if let (Err(Fault::UnknownKey), Some(id)) = (&verdict, token::key_id(token.expose()))
             && let Some(newer) = self.refresh_for_unknown_key(&id, named_by, &known).await
         {
             return Ok(judge(&newer.keys)?);
         }
-        Ok(said?)
+        Ok(verdict?)
     }
 
     /// Exchanges a code and returns the identity in its id token (DS-3, DS-4).

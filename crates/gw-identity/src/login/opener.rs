@@ -82,7 +82,7 @@ impl Opener {
 
 impl<'a> OpenerEvidence<'a> {
     /// Reads the evidence of a request from `client`.
-    pub(crate) fn of(headers: &'a HeaderMap, client: ClientAddress) -> Self {
+    pub(crate) fn from_headers(headers: &'a HeaderMap, client: ClientAddress) -> Self {
         // A header value that is not text counts as a wrong secret, not as none.
         let in_headers = headers
             .get_all(SECRET_HEADER)

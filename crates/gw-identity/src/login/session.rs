@@ -390,16 +390,16 @@ impl LoginSessions {
     }
 
     async fn by_handle(&self, handle: Uuid) -> Result<Option<LoginId>, Unavailable> {
-        let mut found = None;
+        let mut matching = None;
         for space in [Namespace::LoginSession, Namespace::FinishedLogin] {
             self.each(space, |id, _| {
                 let is = self.handle(id) == handle;
-                found = is.then_some(id).or(found);
+                matching = is.then_some(id).or(matching);
                 is
             })
             .await?;
         }
-        Ok(found)
+        Ok(matching)
     }
 
     /// Calls `look` with every session of a space until it returns `true`.
@@ -533,7 +533,10 @@ mod tests {
         assert_eq!(read.request, request);
         let mut headers = http::HeaderMap::new();
         headers.insert("x-login-secret", secret.expose().parse().unwrap());
-        assert!(read.opener.is(&OpenerEvidence::of(&headers, ClientAddress(elsewhere))));
+        assert!(
+            read.opener
+                .is(&OpenerEvidence::from_headers(&headers, ClientAddress(elsewhere)))
+        );
         assert!(LoginSession::read(b"{}").is_none());
     }
 }

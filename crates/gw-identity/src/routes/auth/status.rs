@@ -61,8 +61,8 @@ pub(crate) async fn status(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let (now, inner) = (state.http_context.now(), &state.inner);
-    let shown = OpenerEvidence::of(&headers, request_info.client);
-    let found = match parse_session(&id) {
+    let shown = OpenerEvidence::from_headers(&headers, request_info.client);
+    let opened = match parse_session(&id) {
         Ok(id) => inner
             .sessions
             .find(id)
@@ -71,7 +71,7 @@ pub(crate) async fn status(
             .map(|session| (id, session)),
         Err(_) => None,
     };
-    let Some((id, session)) = found else {
+    let Some((id, session)) = opened else {
         inner.limits.poll_from(request_info.client).await?;
         return Err(LoginError::SessionOver.into());
     };

@@ -128,11 +128,11 @@ pub(super) async fn run(state: &IdentityState, oauth: &str, attempt: LoginAttemp
 
 /// Completes the login and then the OAuth session. Runs to its end after the first token is issued (HD21).
 async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Result<String, CallbackError> {
-    let (id, found) = session(state, oauth).await?;
-    if found.progress != Progress::Pending || !is_open(state, &attempt).await? {
+    let (id, oauth_session) = session(state, oauth).await?;
+    if oauth_session.progress != Progress::Pending || !is_open(state, &attempt).await? {
         return Err(SessionError::Done.into());
     }
-    if found.login != attempt.session.0 {
+    if oauth_session.login != attempt.session.0 {
         return Err(CallbackError::Mismatch);
     }
     let worker = state.clone();
@@ -148,7 +148,7 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Re
                         .inner
                         .oauth
                         .sessions
-                        .set_aside(&id, &found, worker.http_context.now())
+                        .set_aside(&id, &oauth_session, worker.http_context.now())
                         .await;
                 }
                 return Err(error.into());
@@ -172,7 +172,7 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Re
             .inner
             .oauth
             .sessions
-            .complete(&id, &found, login, issuer, worker.http_context.now())
+            .complete(&id, &oauth_session, login, issuer, worker.http_context.now())
             .await;
         if completed.is_err() {
             let actor = request_info.actor(Actor::named(claims.subject.as_str()));

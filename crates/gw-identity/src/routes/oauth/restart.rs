@@ -36,7 +36,10 @@ pub(crate) async fn restart(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let (_, session) = session(&state, &id).await?;
-    if !session.opener.is(&OpenerEvidence::of(&headers, request_info.client)) {
+    if !session
+        .opener
+        .is(&OpenerEvidence::from_headers(&headers, request_info.client))
+    {
         return Err(SessionError::Unknown.into());
     }
     if session.progress != Progress::Pending {

@@ -124,11 +124,11 @@ pub(crate) async fn introspect(
         .filter(|token| !token.expose().is_empty())
         .ok_or_else(|| ApiError::bad_request("token required"))?;
     let now = state.http_context.now();
-    let found = match access(&state, &token, now) {
-        Some(found) => Some(found),
+    let response = match access(&state, &token, now) {
+        Some(response) => Some(response),
         None => refresh(&state, &token, now).await,
     };
-    Ok(Json(found.unwrap_or_default()))
+    Ok(Json(response.unwrap_or_default()))
 }
 
 fn access(state: &IdentityState, token: &Secret, now: Timestamp) -> Option<IntrospectResponse> {
