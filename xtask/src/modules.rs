@@ -18,8 +18,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("gw-admin", 8),
     ("gw-audit", 3),
     ("gw-evm", 3),
-    ("gw-http", 9),
-    ("gw-identity", 9),
     ("gw-journal", 4),
     ("gw-server", 5),
     ("gw-store", 12),

@@ -44,7 +44,7 @@ pub fn router(state: AdminState) -> Router {
     let record = from_fn_with_state(state.clone(), record::record);
     let mask = from_fn_with_state(state.clone(), private::mask);
     // HD33: query parameters that the API description does not name are rejected.
-    let known_queries = Extension(KnownQueries::of(&api(), &[]));
+    let known_queries = Extension(KnownQueries::from_api(&api(), &[]));
     let routes = if state.settings.personal_urls {
         routes().merge(rpc_urls())
     } else {

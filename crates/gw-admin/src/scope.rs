@@ -49,7 +49,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let context = Arc::<HttpContext>::from_ref(state);
         let client = context.client(&parts.extensions, &parts.headers);
-        let caller = AdminCaller::of(&context, client, &parts.headers)?;
+        let caller = AdminCaller::authenticate(&context, client, &parts.headers)?;
         let caller_slot = parts.extensions.get::<CallerSlot>().cloned();
         if let Some(caller_slot) = &caller_slot {
             caller_slot.set(&caller);

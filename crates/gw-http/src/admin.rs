@@ -4,13 +4,13 @@
 //! to 6; each operation asks [`AdminCaller`] what the caller may do with a resource (gate 7 and later).
 
 use crate::{
+    admin_gate::TokenHolder,
     auth::{AuthError, Credentials},
     client::ClientAddress,
     error::{ApiError, Challenge},
     http_context::HttpContext,
     json::BODY_LIMIT,
-    limit::AddressKey,
-    network::private_only,
+    private_only::private_only,
 };
 use axum::{
     Router,
@@ -22,12 +22,9 @@ use gw_policy::{
     access::{TokenFacts, admin, identify},
     snapshot::User,
 };
-use gw_types::{OrgId, Seconds, Secret, Timestamp, UserId};
+use gw_types::{OrgId, Timestamp};
 use http::{HeaderMap, HeaderName, request::Parts};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 /// The header of the machine and bootstrap token.
 pub const HEADER: HeaderName = HeaderName::from_static("x-admin-token");
@@ -115,26 +112,27 @@ impl AdminCaller {
         }
     }
 
-    /// Checks gates 3 to 6.
-    pub fn of(http_context: &HttpContext, client: ClientAddress, headers: &HeaderMap) -> Result<Self, ApiError> {
+    /// Authenticates a request by its headers: gates 3 to 6.
+    pub fn authenticate(
+        http_context: &HttpContext,
+        client: ClientAddress,
+        headers: &HeaderMap,
+    ) -> Result<Self, ApiError> {
         let now = http_context.now();
         let mut presented = headers.get_all(HEADER).iter();
         if let Some(first) = presented.next() {
-            http_context
-                .admin
-                .wrong
-                .locked(client, now)
-                .map_err(ApiError::rate_limited)?;
-            let known = match presented.next() {
-                None => first.to_str().ok().and_then(|token| http_context.admin.known(token)),
+            let token = match presented.next() {
+                None => first.to_str().ok(),
                 Some(_) => None,
             };
-            return known.ok_or_else(|| {
-                http_context.admin.wrong.count(client, now);
-                ApiError::unauthorized("invalid or missing X-Admin-Token")
-            });
+            return match http_context.admin.authenticate(token, client, now) {
+                Ok(Some(TokenHolder::Super)) => Ok(Self::Super),
+                Ok(Some(TokenHolder::Operator)) => Ok(Self::Operator),
+                Ok(None) => Err(ApiError::unauthorized("invalid or missing X-Admin-Token")),
+                Err(wait) => Err(ApiError::rate_limited(wait)),
+            };
         }
-        let (token, by_cookie) = match Credentials::of(headers, &http_context.origins) {
+        let (token, by_cookie) = match Credentials::from_headers(headers, &http_context.origins) {
             Ok(Credentials::Bearer(token)) => (token, false),
             Ok(Credentials::Cookie(token)) => (token, true),
             Ok(Credentials::Nothing) | Err(_) => return Err(ApiError::unauthorized("admin authentication required")),
@@ -206,7 +204,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let http_context = Arc::<HttpContext>::from_ref(state);
         let client = http_context.client(&parts.extensions, &parts.headers);
-        Self::of(&http_context, client, &parts.headers)
+        Self::authenticate(&http_context, client, &parts.headers)
     }
 }
 
@@ -215,122 +213,4 @@ pub fn guard(router: Router, http_context: Arc<HttpContext>) -> Router {
     router
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(from_fn_with_state(http_context, private_only))
-}
-
-/// The tokens of the admin API, and the addresses that sent wrong ones.
-#[derive(Debug)]
-pub struct AdminGate {
-    supers: Vec<Secret>,
-    operators: Vec<Secret>,
-    qualifies: admin::AdminCriteria,
-    wrong: AdminTokenLockout,
-}
-
-impl AdminGate {
-    /// Creates the gate from ADMIN_API_TOKEN, its predecessor, and OPERATOR_API_TOKEN. An empty token matches nothing
-    /// (rule 1.1).
-    pub fn new(token: Secret, previous: Option<Secret>, operator: Option<Secret>, production: bool) -> Self {
-        let real = |secrets: Vec<Secret>| secrets.into_iter().filter(|s| !s.expose().is_empty()).collect();
-        Self {
-            supers: real([Some(token), previous].into_iter().flatten().collect()),
-            operators: real(operator.into_iter().collect()),
-            qualifies: admin::AdminCriteria::default(),
-            wrong: AdminTokenLockout::new(production),
-        }
-    }
-
-    /// Sets other criteria for administrators (`ADMIN_REQUIRE_ORG_ADMIN_GROUP`).
-    #[must_use]
-    pub fn with(mut self, qualifies: admin::AdminCriteria) -> Self {
-        self.qualifies = qualifies;
-        self
-    }
-
-    /// The organizations that a user administers now.
-    pub fn status(&self, snapshot: &Snapshot, user: UserId, now: Timestamp) -> admin::AdminStatus {
-        admin::status_by(snapshot, user, now, self.qualifies)
-    }
-
-    fn known(&self, token: &str) -> Option<AdminCaller> {
-        // Compares with every secret, so that the time does not reveal which one matched.
-        let any = |secrets: &[Secret]| {
-            secrets
-                .iter()
-                .fold(false, |found, secret| secret.matches(token) | found)
-        };
-        match (any(&self.supers), any(&self.operators)) {
-            (true, _) => Some(AdminCaller::Super),
-            (false, true) => Some(AdminCaller::Operator),
-            (false, false) => None,
-        }
-    }
-}
-
-/// Gate 3: ten wrong tokens in a minute lock an address out for a minute.
-#[derive(Debug)]
-struct AdminTokenLockout {
-    on: bool,
-    addresses: Mutex<HashMap<AddressKey, Wrong>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Wrong {
-    count: u32,
-    since: Timestamp,
-    locked_until: Option<Timestamp>,
-}
-
-const WRONG_MAX: u32 = 10;
-const MINUTE: Seconds = Seconds(60);
-/// Above this number of addresses, those that are quiet again are removed.
-const SWEEP_OVER: usize = 10_000;
-
-impl AdminTokenLockout {
-    fn new(on: bool) -> Self {
-        Self {
-            on,
-            addresses: Mutex::default(),
-        }
-    }
-
-    fn locked(&self, client: ClientAddress, now: Timestamp) -> Result<(), Seconds> {
-        let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        match addresses.get(&client.into()).and_then(|wrong| wrong.locked_until) {
-            Some(until) if until > now => {
-                let micros = until.micros().saturating_sub(now.micros());
-                Err(Seconds(
-                    u32::try_from(micros.div_euclid(1_000_000) + 1).unwrap_or(u32::MAX),
-                ))
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    fn count(&self, client: ClientAddress, now: Timestamp) {
-        if !self.on {
-            return;
-        }
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        let quiet = |wrong: &Wrong| wrong.since.plus(MINUTE) <= now && wrong.locked_until.is_none_or(|end| end <= now);
-        if addresses.len() > SWEEP_OVER {
-            addresses.retain(|_, wrong| !quiet(wrong));
-        }
-        let fresh = Wrong {
-            count: 0,
-            since: now,
-            locked_until: None,
-        };
-        let wrong = addresses.entry(client.into()).or_insert(fresh);
-        if quiet(wrong) {
-            *wrong = fresh;
-        }
-        wrong.count += 1;
-        if wrong.count >= WRONG_MAX {
-            *wrong = Wrong {
-                count: 0,
-                since: now,
-                locked_until: Some(now.plus(MINUTE)),
-            };
-        }
-    }
 }

@@ -105,7 +105,7 @@ impl From<AuthError> for ApiError {
 
 impl<'a> Credentials<'a> {
     /// Reads the credentials. If there is an Authorization header, the cookie is ignored.
-    pub fn of(headers: &'a HeaderMap, own: &AllowedOrigins) -> Result<Self, AuthError> {
+    pub fn from_headers(headers: &'a HeaderMap, own: &AllowedOrigins) -> Result<Self, AuthError> {
         let mut authorization = headers.get_all(header::AUTHORIZATION).iter();
         match (authorization.next(), authorization.next()) {
             (Some(value), None) => bearer(value.to_str().map_err(|_| AuthError::Format)?).map(Self::Bearer),
@@ -139,20 +139,20 @@ pub fn access_cookie(headers: &HeaderMap) -> Option<&str> {
 
 /// The value of a cookie. A cookie sent twice with different values is ignored: a sibling host may have set one.
 pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let mut found = None;
+    let mut unique = None;
     for value in headers.get_all(header::COOKIE) {
         for pair in value.to_str().ok()?.split(';') {
             if let Some((key, value)) = pair.trim().split_once('=')
                 && key == name
             {
-                match found {
+                match unique {
                     Some(other) if other != value => return None,
-                    Some(_) | None => found = Some(value),
+                    Some(_) | None => unique = Some(value),
                 }
             }
         }
     }
-    found.filter(|value| !value.is_empty())
+    unique.filter(|value| !value.is_empty())
 }
 
 /// A caller with a valid token and a user row, who is not banned, and the policy snapshot of that check.
@@ -170,8 +170,8 @@ pub struct Authenticated {
 
 impl Authenticated {
     /// Authenticates a request by its headers.
-    pub fn of(http_context: &HttpContext, headers: &HeaderMap) -> Result<Self, AuthError> {
-        let (token, by_cookie) = match Credentials::of(headers, &http_context.origins)? {
+    pub fn authenticate(http_context: &HttpContext, headers: &HeaderMap) -> Result<Self, AuthError> {
+        let (token, by_cookie) = match Credentials::from_headers(headers, &http_context.origins)? {
             Credentials::Bearer(token) => (token, false),
             Credentials::Cookie(token) => (token, true),
             Credentials::Nothing => return Err(AuthError::Missing),
@@ -196,6 +196,9 @@ where
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        Ok(Self::of(&Arc::<HttpContext>::from_ref(state), &parts.headers)?)
+        Ok(Self::authenticate(
+            &Arc::<HttpContext>::from_ref(state),
+            &parts.headers,
+        )?)
     }
 }

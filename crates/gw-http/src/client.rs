@@ -1,12 +1,10 @@
 //! The client address of a request (85 §5): the TCP peer, or behind trusted proxies the rightmost hop that is not one.
 
-use crate::http_context::HttpContext;
-use axum::extract::{ConnectInfo, FromRef, FromRequestParts};
-use http::{Extensions, HeaderMap, request::Parts};
+use axum::extract::ConnectInfo;
+use http::{Extensions, HeaderMap};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::{
-    convert::Infallible,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
         Arc,
@@ -24,18 +22,6 @@ pub struct ClientAddress(pub IpAddr);
 impl core::fmt::Display for ClientAddress {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-impl<S> FromRequestParts<S> for ClientAddress
-where
-    S: Send + Sync,
-    Arc<HttpContext>: FromRef<S>,
-{
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
-        Ok(Arc::<HttpContext>::from_ref(state).client(&parts.extensions, &parts.headers))
     }
 }
 

@@ -28,7 +28,7 @@ pub struct CorrelationId(Arc<str>);
 
 impl CorrelationId {
     /// The client's id if it is valid, else a new one.
-    pub fn of(headers: &HeaderMap, entropy: &dyn Entropy) -> Self {
+    pub fn from_headers(headers: &HeaderMap, entropy: &dyn Entropy) -> Self {
         [HEADER, ALTERNATIVE]
             .into_iter()
             .filter_map(|name| headers.get(name)?.to_str().ok())
@@ -100,7 +100,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let id = CorrelationId::of(request.headers(), &*self.entropy);
+        let id = CorrelationId::from_headers(request.headers(), &*self.entropy);
         request.extensions_mut().insert(id.clone());
         let format = ErrorFormat::accepted(request.headers());
         Correlated {
@@ -147,28 +147,33 @@ mod tests {
     use super::*;
     use gw_types::testing::FixedEntropy;
 
-    fn of(pairs: &[(&'static str, &[u8])]) -> String {
+    fn id_from(pairs: &[(&'static str, &[u8])]) -> String {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.insert(*name, HeaderValue::from_bytes(value).unwrap());
         }
-        CorrelationId::of(&headers, &FixedEntropy(7)).as_str().to_owned()
+        CorrelationId::from_headers(&headers, &FixedEntropy(7))
+            .as_str()
+            .to_owned()
     }
 
     #[test]
     fn audit_rule_1_the_clients_id_is_kept_if_decent() {
-        let fresh = of(&[]);
+        let fresh = id_from(&[]);
         assert_eq!(fresh.len(), 36);
         assert_eq!(fresh.as_bytes()[14], b'4', "a version 4 uuid");
         assert_eq!(
-            of(&[("x-correlation-id", b"abc-1"), ("x-request-id", b"other")]),
+            id_from(&[("x-correlation-id", b"abc-1"), ("x-request-id", b"other")]),
             "abc-1"
         );
-        assert_eq!(of(&[("x-request-id", b"other")]), "other");
-        assert_eq!(of(&[("x-correlation-id", &[b'x'; 128])]).len(), 128);
+        assert_eq!(id_from(&[("x-request-id", b"other")]), "other");
+        assert_eq!(id_from(&[("x-correlation-id", &[b'x'; 128])]).len(), 128);
         for bad in [&[b'x'; 129][..], b"a\tb", "ü".as_bytes(), b""] {
-            assert_eq!(of(&[("x-correlation-id", bad)]), fresh, "{bad:?}");
+            assert_eq!(id_from(&[("x-correlation-id", bad)]), fresh, "{bad:?}");
         }
-        assert_eq!(of(&[("x-correlation-id", b"a\tb"), ("x-request-id", b"good")]), "good");
+        assert_eq!(
+            id_from(&[("x-correlation-id", b"a\tb"), ("x-request-id", b"good")]),
+            "good"
+        );
     }
 }

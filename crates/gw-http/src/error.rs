@@ -174,7 +174,7 @@ pub enum Challenge {
 
 impl Challenge {
     fn text(this: Option<Self>, error: &str) -> String {
-        let told = match this {
+        let code = match this {
             None => return format!("Bearer realm=\"{REALM}\""),
             Some(Self::InvalidRequest) => "invalid_request".to_owned(),
             Some(Self::InvalidToken) => "invalid_token".to_owned(),
@@ -183,7 +183,7 @@ impl Challenge {
             }
         };
         // Both are the gateway's own texts, which contain no quotes.
-        format!("Bearer realm=\"{REALM}\", error=\"{told}\", error_description=\"{error}\"")
+        format!("Bearer realm=\"{REALM}\", error=\"{code}\", error_description=\"{error}\"")
     }
 }
 

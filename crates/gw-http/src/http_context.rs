@@ -1,16 +1,17 @@
 //! The state that all extractors and gates use.
 
 use crate::{
-    admin::AdminGate,
+    admin_gate::AdminGate,
     client::{self, ClientAddress, TrustedProxies},
     network::PrivateNetwork,
     origin::AllowedOrigins,
     token::TokenCodec,
 };
+use axum::extract::{FromRef, FromRequestParts};
 use gw_policy::Snapshot;
 use gw_types::{Clock, Entropy, Timestamp};
-use http::{Extensions, HeaderMap};
-use std::sync::Arc;
+use http::{Extensions, HeaderMap, request::Parts};
+use std::{convert::Infallible, sync::Arc};
 
 /// What every HTTP surface shares. Router states provide it through `FromRef` as `Arc<HttpContext>`.
 #[derive(Debug)]
@@ -44,6 +45,18 @@ impl HttpContext {
     /// The client address of a request.
     pub fn client(&self, extensions: &Extensions, headers: &HeaderMap) -> ClientAddress {
         self.proxies.client(client::peer(extensions), headers)
+    }
+}
+
+impl<S> FromRequestParts<S> for ClientAddress
+where
+    S: Send + Sync,
+    Arc<HttpContext>: FromRef<S>,
+{
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        Ok(Arc::<HttpContext>::from_ref(state).client(&parts.extensions, &parts.headers))
     }
 }
 

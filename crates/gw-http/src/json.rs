@@ -77,9 +77,9 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let http_context = Arc::<HttpContext>::from_ref(state);
         let (parts, body) = request.into_parts();
-        Authenticated::of(&http_context, &parts.headers)?;
+        Authenticated::authenticate(&http_context, &parts.headers)?;
         let body = read_body(body).await?;
-        let caller = Authenticated::of(&http_context, &parts.headers)?;
+        let caller = Authenticated::authenticate(&http_context, &parts.headers)?;
         Ok(Self {
             caller,
             body: parse_json(&body)?,
@@ -240,22 +240,22 @@ mod tests {
     /// HD33, decision 61: unknown members are rejected at every level, by the fields of the structs alone.
     #[test]
     fn hd33_unknown_members_are_refused_at_every_level() {
-        let said = |body: &str| parse_json::<Lists>(body.as_bytes()).map_err(|error| error.text().to_owned());
+        let error_text = |body: &str| parse_json::<Lists>(body.as_bytes()).map_err(|error| error.text().to_owned());
         let refused = |text: &str| Err::<Lists, _>(text.to_owned());
         assert_eq!(
-            said(r#"{"method": []}"#),
+            error_text(r#"{"method": []}"#),
             refused("unknown member `method`: did you mean `methods`?")
         );
         assert_eq!(
-            said(r#"{"parts": [{"index": 1}, {"index": 1, "indx": 2}]}"#),
+            error_text(r#"{"parts": [{"index": 1}, {"index": 1, "indx": 2}]}"#),
             refused("`parts[1]`: unknown member `indx`: did you mean `index`?")
         );
         assert_eq!(
-            said(r#"{"functions": [{"index": 1, "must": 2}]}"#),
+            error_text(r#"{"functions": [{"index": 1, "must": 2}]}"#),
             refused("`functions[0]`: unknown member `must`: did you mean `index`?")
         );
         // A map accepts any member.
-        assert!(said(r#"{"free": {"anything": {"at": ["all"]}}}"#).is_ok());
+        assert!(error_text(r#"{"free": {"anything": {"at": ["all"]}}}"#).is_ok());
     }
 
     /// RTO1: some clients write `null` for an empty list.
@@ -271,13 +271,13 @@ mod tests {
             Some(Vec::new()),
             "null and `[]` stay apart there"
         );
-        let said = parse_json::<Lists>(br#"{"methods": "x"}"#).unwrap_err();
+        let error = parse_json::<Lists>(br#"{"methods": "x"}"#).unwrap_err();
         assert_eq!(
-            said.text(),
+            error.text(),
             "`methods`: invalid type: string \"x\", expected a sequence"
         );
-        let said = parse_json::<Lists>(br#"{"free": null}"#).unwrap_err();
-        assert!(said.text().starts_with("`free`: invalid type: null"), "{said:?}");
+        let error = parse_json::<Lists>(br#"{"free": null}"#).unwrap_err();
+        assert!(error.text().starts_with("`free`: invalid type: null"), "{error:?}");
     }
 
     #[test]
@@ -311,8 +311,8 @@ mod tests {
     #[test]
     fn edge_depth_64_is_the_limit() {
         let nested = |n: usize| format!(r#"{{"text":"[[[[","free":{{"x":{}{}}}}}"#, "[".repeat(n), "]".repeat(n));
-        let said = |n| parse_json::<Lists>(nested(n).as_bytes()).map_err(|error| error.text().to_owned());
-        assert!(said(62).is_ok());
-        assert_eq!(said(63), Err("request body is nested too deeply".to_owned()));
+        let error_text = |n| parse_json::<Lists>(nested(n).as_bytes()).map_err(|error| error.text().to_owned());
+        assert!(error_text(62).is_ok());
+        assert_eq!(error_text(63), Err("request body is nested too deeply".to_owned()));
     }
 }

@@ -6,12 +6,14 @@
 #![warn(missing_docs)]
 
 pub mod admin;
+mod admin_gate;
 pub mod auth;
 pub mod client;
 pub mod correlation;
 pub mod cors;
 mod created;
 mod cursor;
+mod cursor_cipher;
 mod error;
 pub mod headers;
 mod http_context;
@@ -21,19 +23,22 @@ mod nearest;
 pub mod network;
 mod origin;
 mod page;
+mod private_only;
 mod query;
 mod record;
 pub mod simulation;
 mod strict;
 pub mod token;
 
-pub use admin::{AdminCaller, AdminGate};
+pub use admin::AdminCaller;
+pub use admin_gate::AdminGate;
 pub use auth::{AuthError, Authenticated, Credentials};
 pub use client::{ClientAddress, TrustedProxies};
 pub use correlation::{Correlate, CorrelationId};
 pub use cors::Cors;
 pub use created::Created;
-pub use cursor::{CursorCipher, CursorQuery, GrowingList, Position};
+pub use cursor::{CursorQuery, GrowingList};
+pub use cursor_cipher::{CursorCipher, Position};
 pub use error::{
     ApiError, Challenge, DescribedError, ErrorBody, ErrorCode, Message, described_responses, method_not_allowed,
     route_not_found,
@@ -45,6 +50,7 @@ pub use limit::{AddressKey, Networks, RateLimit};
 pub use network::PrivateNetwork;
 pub use origin::{AllowedOrigins, Origin};
 pub use page::{Page, PageQuery, Paged, fitting};
+pub use private_only::private_only;
 pub use query::{KnownQueries, QueryParams, known_queries};
 pub use record::RequestRecorder;
 pub use token::{AccessClaims, Amr, RefreshClaims, TokenCodec, TokenError, TokenLives, TokenSecrets};

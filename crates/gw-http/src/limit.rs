@@ -151,13 +151,13 @@ mod tests {
 
     #[test]
     fn rts4_hd34_networks_of_an_address() {
-        let of = |text: &str| Networks::from(ClientAddress(text.parse().unwrap())).names().to_vec();
+        let names = |text: &str| Networks::from(ClientAddress(text.parse().unwrap())).names().to_vec();
         assert_eq!(
-            of("2001:db8:1:2:3::4"),
+            names("2001:db8:1:2:3::4"),
             ["2001:db8:1:2::/64", "2001:db8:1::/56", "2001:db8:1::/48"]
         );
-        assert_eq!(of("198.51.100.77"), ["198.51.100.77/32", "198.51.100.0/24"]);
-        assert_eq!(of("::ffff:198.51.100.77"), of("198.51.100.77"));
+        assert_eq!(names("198.51.100.77"), ["198.51.100.77/32", "198.51.100.0/24"]);
+        assert_eq!(names("::ffff:198.51.100.77"), names("198.51.100.77"));
     }
 
     #[test]

@@ -3,15 +3,10 @@
 //! Behind a TLS proxy, a private TCP peer alone proves nothing. A trusted proxy must therefore name the client that it
 //! forwards, and a forwarding header from any other peer marks the request as external.
 
-use crate::{client::TrustedProxies, error::ApiError, http_context::HttpContext};
-use axum::{
-    extract::{Request, State},
-    middleware::Next,
-    response::Response,
-};
+use crate::client::TrustedProxies;
 use http::HeaderMap;
 use ipnet::IpNet;
-use std::{net::IpAddr, sync::Arc};
+use std::net::IpAddr;
 
 /// The addresses that count as internal.
 #[derive(Clone, Debug, Default)]
@@ -64,23 +59,6 @@ fn carries_forwarding(headers: &HeaderMap) -> bool {
     headers
         .keys()
         .any(|name| name.as_str().starts_with("x-forwarded-") || OTHERS.contains(&name.as_str()))
-}
-
-/// Middleware: rejects requests from external addresses.
-pub async fn private_only(
-    State(http_context): State<Arc<HttpContext>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    let peer = crate::client::peer(request.extensions());
-    if http_context
-        .network
-        .admits(&http_context.proxies, peer, request.headers())
-    {
-        Ok(next.run(request).await)
-    } else {
-        Err(ApiError::forbidden("available from localhost / private network only"))
-    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub struct OriginError(String);
 
 impl Origin {
     /// The origin of a URL. A path is allowed and dropped; user information is rejected.
-    pub fn of(url: &str) -> Result<Self, OriginError> {
+    pub fn from_url(url: &str) -> Result<Self, OriginError> {
         let refuse = || OriginError(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| refuse())?;
         let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
@@ -149,7 +149,7 @@ pub(crate) fn origin_header(headers: &HeaderMap) -> Option<Origin> {
     let (value, None) = (values.next()?, values.next()) else {
         return None;
     };
-    Origin::of(value.to_str().ok()?).ok()
+    Origin::from_url(value.to_str().ok()?).ok()
 }
 
 /// Whether scheme and host are the same. Browsers compare registrable domains; comparing hosts errs on the side of
@@ -171,7 +171,7 @@ mod tests {
             ("http://localhost:8080", "http://localhost:8080"),
             ("http://[::1]:3000", "http://[::1]:3000"),
         ] {
-            assert_eq!(Origin::of(url).unwrap().as_str(), text);
+            assert_eq!(Origin::from_url(url).unwrap().as_str(), text);
         }
         for bad in [
             "null",
@@ -182,7 +182,7 @@ mod tests {
             "*",
             "https://gate.example:99999",
         ] {
-            assert!(Origin::of(bad).is_err(), "{bad}");
+            assert!(Origin::from_url(bad).is_err(), "{bad}");
         }
     }
 
@@ -195,15 +195,15 @@ mod tests {
             ("http://localhost.evil.example", false),
             ("http://10.0.0.1", false),
         ] {
-            assert_eq!(Origin::of(url).unwrap().is_loopback(), expected, "{url}");
+            assert_eq!(Origin::from_url(url).unwrap().is_loopback(), expected, "{url}");
         }
     }
 
     fn own() -> AllowedOrigins {
         AllowedOrigins {
-            base: Origin::of("https://gate.example").unwrap(),
-            frontend: Some(Origin::of("https://app.example").unwrap()),
-            listed: vec![Origin::of("https://explorer.example").unwrap()],
+            base: Origin::from_url("https://gate.example").unwrap(),
+            frontend: Some(Origin::from_url("https://app.example").unwrap()),
+            listed: vec![Origin::from_url("https://explorer.example").unwrap()],
             any_localhost: true,
         }
     }
@@ -265,7 +265,7 @@ mod tests {
     fn hd19_a_frontend_on_another_host_is_another_site() {
         assert!(own().frontend_is_foreign());
         let near = AllowedOrigins {
-            frontend: Some(Origin::of("https://gate.example:8443").unwrap()),
+            frontend: Some(Origin::from_url("https://gate.example:8443").unwrap()),
             ..own()
         };
         assert!(!near.frontend_is_foreign());

@@ -98,12 +98,12 @@ impl<const DEFAULT: u32> Page<DEFAULT> {
     pub fn of_all<T: Serialize>(self, all: Vec<T>) -> Paged<T> {
         let total = all.len() as u64;
         let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
-        self.of(all.into_iter().skip(offset).take(self.limit as usize).collect(), total)
+        self.answer(all.into_iter().skip(offset).take(self.limit as usize).collect(), total)
     }
 
     /// Builds the answer of this page. If the rows are too long to fit, it has fewer of them, and `limit` is their
     /// number.
-    pub fn of<T: Serialize>(self, data: Vec<T>, total: u64) -> Paged<T> {
+    pub fn answer<T: Serialize>(self, data: Vec<T>, total: u64) -> Paged<T> {
         let data = fitting(data);
         let limit = match u32::try_from(data.len()) {
             Ok(given @ 1..) if self.offset.saturating_add(given.into()) < total => given.min(self.limit),
@@ -170,12 +170,12 @@ mod tests {
             offset: 10,
         };
         let long = || vec!["x".repeat(1024 * 1024); 8];
-        let cut = page.of(long(), 18);
+        let cut = page.answer(long(), 18);
         assert_eq!((cut.data.len(), cut.limit, cut.total), (3, 3, 18));
-        let one = page.of(vec!["x".repeat(2 * PAGE_BYTES); 2], 12);
+        let one = page.answer(vec!["x".repeat(2 * PAGE_BYTES); 2], 12);
         assert_eq!((one.data.len(), one.limit), (1, 1));
-        let whole = page.of(vec!["x"; 8], 18);
+        let whole = page.answer(vec!["x"; 8], 18);
         assert_eq!((whole.data.len(), whole.limit), (8, 1000));
-        assert!(page.of(Vec::<String>::new(), 18).data.is_empty());
+        assert!(page.answer(Vec::<String>::new(), 18).data.is_empty());
     }
 }

@@ -42,7 +42,7 @@ pub struct KnownQueries(Arc<HashMap<String, Operations>>);
 
 impl KnownQueries {
     /// Reads the parameters from an API description. Routes with one of the `lenient` paths accept any parameter.
-    pub fn of(api: &OpenApi, lenient: &[&str]) -> Self {
+    pub fn from_api(api: &OpenApi, lenient: &[&str]) -> Self {
         let paths = api
             .paths
             .paths
@@ -64,7 +64,7 @@ impl KnownQueries {
         }
         let operations = self.0.get(route).or_else(|| self.0.get(&format!("/api/v1{route}")));
         let method = if *method == Method::HEAD { &Method::GET } else { method };
-        let operation = operations.into_iter().flatten().find(|(of, _)| of == method);
+        let operation = operations.into_iter().flatten().find(|(known, _)| known == method);
         let Some((_, known)) = operation else { return Ok(()) };
         let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
         match names.find(|name| !known.iter().any(|known| **known == **name)) {
@@ -95,7 +95,7 @@ pub async fn known_queries(State(known): State<KnownQueries>, request: Request, 
 
 fn operations(item: &PathItem) -> Vec<(Method, Vec<String>)> {
     let shared = item.parameters.as_deref().unwrap_or_default();
-    let of = |method: Method, operation: &Option<Operation>| {
+    let query_names = |method: Method, operation: &Option<Operation>| {
         let own = operation.as_ref()?.parameters.as_deref().unwrap_or_default();
         let in_query = |parameter: &RefOr<Parameter>| match parameter {
             RefOr::T(own) if own.parameter_in == ParameterIn::Query => Some(own.name.clone()),
@@ -104,11 +104,11 @@ fn operations(item: &PathItem) -> Vec<(Method, Vec<String>)> {
         Some((method, own.iter().chain(shared).filter_map(in_query).collect()))
     };
     [
-        of(Method::GET, &item.get),
-        of(Method::POST, &item.post),
-        of(Method::PUT, &item.put),
-        of(Method::DELETE, &item.delete),
-        of(Method::PATCH, &item.patch),
+        query_names(Method::GET, &item.get),
+        query_names(Method::POST, &item.post),
+        query_names(Method::PUT, &item.put),
+        query_names(Method::DELETE, &item.delete),
+        query_names(Method::PATCH, &item.patch),
     ]
     .into_iter()
     .flatten()
@@ -144,7 +144,7 @@ mod tests {
             .path("/api/v1/users/{id}", PathItem::new(HttpMethod::Get, list))
             .path("/oauth/authorize", PathItem::new(HttpMethod::Get, open))
             .build();
-        let known = KnownQueries::of(&OpenApiBuilder::new().paths(paths).build(), &["/oauth/authorize"]);
+        let known = KnownQueries::from_api(&OpenApiBuilder::new().paths(paths).build(), &["/oauth/authorize"]);
         let check = |method, route, query| {
             known
                 .check(&method, route, query)

@@ -5,7 +5,7 @@
 //! Invariant: a token is accepted only if its header segment is byte for byte the one that this codec writes for that
 //! kind. No algorithm, type or key is ever taken from the token.
 
-use crate::cursor::CursorCipher;
+use crate::cursor_cipher::CursorCipher;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gw_policy::access::TokenFacts;
 use gw_types::{ExternalId, Seconds, Secret, SessionId, Timestamp, TokenId};

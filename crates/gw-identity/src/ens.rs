@@ -105,9 +105,9 @@ impl Ens {
     }
 
     async fn resolver_of(&self, node: B256) -> Result<Option<Address>, EnsError> {
-        let said = self.ask(REGISTRY, RESOLVER, node).await?;
-        Ok(said
-            .and_then(|said| Address::abi_decode(&said).ok())
+        let returned = self.ask(REGISTRY, RESOLVER, node).await?;
+        Ok(returned
+            .and_then(|returned| Address::abi_decode(&returned).ok())
             .filter(|resolver| !resolver.is_zero()))
     }
 
@@ -116,7 +116,7 @@ impl Ens {
         let data = [selector.as_slice(), node.as_slice()].concat();
         Ok(
             match external_node::contract(&self.outbound, &self.node, contract, &data).await? {
-                Reply::Returned(said) => Some(said),
+                Reply::Returned(returned) => Some(returned),
                 Reply::Reverted { .. } => None,
             },
         )
@@ -186,9 +186,9 @@ mod tests {
         }
 
         /// Sets the reverse record of `of` to `name`, and the forward record of `name` to `leads_to`.
-        async fn name(&self, of: Address, name: &str, leads_to: Address) {
+        async fn name(&self, address: Address, name: &str, leads_to: Address) {
             let selector = alloy_primitives::keccak256("set(bytes32,string,bytes32,address)");
-            let reverse = namehash(&format!("{of:x}.addr.reverse"));
+            let reverse = namehash(&format!("{address:x}.addr.reverse"));
             let mut data = selector[..4].to_vec();
             data.extend((reverse, name.to_owned(), namehash(name), leads_to).abi_encode_params());
             let data = alloy_primitives::hex::encode_prefixed(data);

@@ -32,8 +32,8 @@ pub(crate) enum CallError {
     NoResult,
     #[error("this machine trusts no certificates")]
     NoTrust,
-    #[error("the node is on chain {found} instead of {expected}")]
-    Chain { expected: u64, found: u64 },
+    #[error("the node is on chain {actual} instead of {expected}")]
+    Chain { expected: u64, actual: u64 },
 }
 
 #[derive(Deserialize)]

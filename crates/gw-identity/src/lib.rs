@@ -7,15 +7,19 @@
 #![warn(missing_docs)]
 
 mod account;
+mod complete_login;
 pub mod directory;
+mod directory_login;
 mod ens;
 mod error;
 mod external_node;
 mod limits;
 mod link;
 mod login;
+mod login_secret;
 pub mod oauth;
 mod outbound;
+mod request_info;
 mod resolver;
 mod routes;
 mod security;

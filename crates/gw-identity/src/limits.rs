@@ -1,7 +1,7 @@
 //! Rate limits (spec/10 §9, decision 54): counted for all instances together, or per instance while the cache is
 //! unavailable.
 
-use crate::{login::LoginId, state::IdentityConfig};
+use crate::login::LoginId;
 use axum::{
     extract::{Request, State},
     middleware::Next,
@@ -39,15 +39,16 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    pub(crate) fn new(config: &IdentityConfig, cache: Cache) -> Self {
+    /// Creates the limits; `auth_per_minute` is RATE_LIMIT_AUTH.
+    pub(crate) fn new(auth_per_minute: NonZeroU32, cache: Cache) -> Self {
         Self {
             cache,
-            auth: Rate::per_minute("auth", config.auth_per_minute),
-            proofs: Rate::per_minute("proofs", config.auth_per_minute),
+            auth: Rate::per_minute("auth", auth_per_minute),
+            proofs: Rate::per_minute("proofs", auth_per_minute),
             revocations: Rate::per_minute("revocations", REVOCATIONS_PER_ADDRESS),
             polls: Rate::per_minute("polls", POLLS_PER_ADDRESS),
             refreshes: Rate::per_minute("refreshes", REFRESHES_PER_ADDRESS),
-            refreshes_of_family: Rate::per_minute("family", config.auth_per_minute),
+            refreshes_of_family: Rate::per_minute("family", auth_per_minute),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Records of this crate: security events of logins, tokens and links, and access records of users who read their own
 //! data (spec/70 section 1).
 
-use crate::{routes::RequestInfo, state::IdentityState};
+use crate::{request_info::RequestInfo, state::IdentityState};
 use axum::{
     extract::{Request, State},
     middleware::Next,
@@ -41,7 +41,7 @@ pub(crate) fn event(kind: SecurityKind, request_info: &RequestInfo) -> SecurityE
 
 /// The middleware around the routes of the caller's own data.
 pub(crate) async fn record(State(state): State<IdentityState>, request: Request, next: Next) -> Response {
-    let caller = Authenticated::of(&state.http_context, request.headers());
+    let caller = Authenticated::authenticate(&state.http_context, request.headers());
     let complete = move |record: &mut AccessRecord, _: StatusCode| {
         if let Ok(caller) = caller {
             record.external_id = Some(caller.user.external_id.clone());

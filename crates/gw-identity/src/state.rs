@@ -11,7 +11,7 @@ use crate::{
 };
 use axum::extract::FromRef;
 use gw_cache::Cache;
-use gw_http::{HttpContext, KnownQueries};
+use gw_http::HttpContext;
 use gw_journal::Journal;
 use gw_policy::PolicySettings;
 use gw_store::Store;
@@ -126,13 +126,11 @@ pub(crate) struct Inner {
     pub(crate) challenges: Challenges,
     pub(crate) limits: Limits,
     pub(crate) oauth: Oauth,
-    /// The query parameters that each route accepts.
-    pub(crate) queries: KnownQueries,
 }
 
 impl IdentityState {
     /// Creates the state of one instance; call it once.
-    pub fn new(config: IdentityConfig, on: IdentityParts) -> Self {
+    pub fn new(config: IdentityConfig, parts: IdentityParts) -> Self {
         let IdentityParts {
             http_context,
             store,
@@ -143,7 +141,7 @@ impl IdentityState {
             ens,
             verifier,
             tasks,
-        } = on;
+        } = parts;
         let inner = Inner {
             issuer: TokenIssuer::new(Arc::clone(&http_context), config.access_ttl, config.refresh_ttl),
             verifier,
@@ -157,8 +155,7 @@ impl IdentityState {
                 cache.clone(),
                 &*http_context.entropy,
             ),
-            limits: Limits::new(&config, cache),
-            queries: crate::routes::queries(),
+            limits: Limits::new(config.auth_per_minute, cache),
             config,
         };
         Self {

@@ -1,6 +1,5 @@
 //! Issues token pairs (spec/10 section 4). The token format is in `gw-http`, the stored rows are in `gw-store`.
 
-use crate::state::IdentityState;
 use gw_http::{AccessClaims, Amr, ApiError, HttpContext, RefreshClaims, token::SKEW};
 use gw_policy::access::{IdentityError, TokenFacts, identify};
 use gw_store::record::{NewRefreshToken, TokenHash, User};
@@ -115,12 +114,8 @@ impl TokenIssuer {
 
 /// Whether the login of a pair that waits for its page has ended meanwhile: by logout, revocation or ban. An unknown
 /// user counts as not ended, because another instance may have just created it.
-pub(crate) fn has_ended(state: &IdentityState, pair: &TokenPair) -> Result<bool, ApiError> {
-    let Ok(claims) = state
-        .http_context
-        .tokens
-        .refresh(pair.refresh.expose(), state.http_context.now())
-    else {
+pub(crate) fn has_ended(http_context: &HttpContext, pair: &TokenPair) -> Result<bool, ApiError> {
+    let Ok(claims) = http_context.tokens.refresh(pair.refresh.expose(), http_context.now()) else {
         return Ok(true);
     };
     let facts = TokenFacts {
@@ -129,11 +124,7 @@ pub(crate) fn has_ended(state: &IdentityState, pair: &TokenPair) -> Result<bool,
         session: TokenId(claims.session.0),
         issued_at: claims.issued_at,
     };
-    let snapshot = state
-        .http_context
-        .policy
-        .pin()
-        .ok_or_else(ApiError::policy_unavailable)?;
+    let snapshot = http_context.policy.pin().ok_or_else(ApiError::policy_unavailable)?;
     Ok(!matches!(
         identify(&snapshot, &facts),
         Ok(_) | Err(IdentityError::UnknownUser)

@@ -85,7 +85,7 @@ impl RequestContext {
         if headers.get(header::AUTHORIZATION).is_some_and(|value| value.is_empty()) {
             return Ok(());
         }
-        let (claims, auth) = match Credentials::of(headers, &http.origins)? {
+        let (claims, auth) = match Credentials::from_headers(headers, &http.origins)? {
             Credentials::Nothing => return Ok(()),
             Credentials::Bearer(token) => (http.tokens.access(token, now)?, AuthMethod::Bearer),
             Credentials::Cookie(token) => match http.tokens.access(token, now) {
@@ -145,7 +145,7 @@ impl RequestContext {
     ) -> Result<(), AuthError> {
         let header = headers.get(header::AUTHORIZATION).filter(|value| !value.is_empty());
         let token = match (header, protocol) {
-            (Some(_), _) => match Credentials::of(headers, &http.origins)? {
+            (Some(_), _) => match Credentials::from_headers(headers, &http.origins)? {
                 Credentials::Bearer(token) => token,
                 Credentials::Nothing | Credentials::Cookie(_) => return Err(AuthError::Format),
             },

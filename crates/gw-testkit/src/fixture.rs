@@ -134,7 +134,7 @@ fn http_context(feed: &Feed, clock: &ManualClock, entropy: Arc<dyn Entropy>) -> 
         clock: Arc::new(clock.clone()) as Arc<dyn Clock>,
         entropy,
         origins: Arc::new(AllowedOrigins {
-            base: Origin::of(BASE_URL).expect("an origin"),
+            base: Origin::from_url(BASE_URL).expect("an origin"),
             frontend: None,
             listed: Vec::new(),
             any_localhost: false,

@@ -48,7 +48,7 @@ pub(crate) async fn list_contracts(
         search: filter.search,
     };
     let contracts = state.store.read().list_contracts(org.id, &filter, paging(page)).await?;
-    Ok(Json(page.of(
+    Ok(Json(page.answer(
         contracts.rows.into_iter().map(Contract::from).collect(),
         contracts.total,
     )))

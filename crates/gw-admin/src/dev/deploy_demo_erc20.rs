@@ -60,7 +60,7 @@ pub(crate) async fn deploy_demo_erc20(
         .unwrap_or(NAME);
     let name = input::text(&input::name(name)?, "name", MAX_NAME_CHARS)?;
     let sender = wallet(&state, user)?;
-    let token = match Credentials::of(&headers, &state.http_context.origins) {
+    let token = match Credentials::from_headers(&headers, &state.http_context.origins) {
         Ok(Credentials::Bearer(token) | Credentials::Cookie(token)) => Secret::new(token),
         Ok(Credentials::Nothing) | Err(_) => return Err(ApiError::unauthorized("admin authentication required").into()),
     };

@@ -41,5 +41,5 @@ pub(crate) async fn list_groups(
         group: row.group.into(),
         access: GroupAccess::new(row.access, None),
     });
-    Ok(Json(page.of(rows.collect(), groups.total)))
+    Ok(Json(page.answer(rows.collect(), groups.total)))
 }

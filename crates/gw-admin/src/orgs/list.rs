@@ -31,7 +31,7 @@ pub(crate) async fn list_orgs(
         .read()
         .list_organizations(&filter, crate::scope::paging(page))
         .await?;
-    Ok(Json(page.of(
+    Ok(Json(page.answer(
         organizations.rows.into_iter().map(Organization::from).collect(),
         organizations.total,
     )))

@@ -67,7 +67,7 @@ impl<'a> LogRequest<'a> {
         let before = self.page.offset;
         let page = self
             .page
-            .of(rows.into_iter().map(row).collect(), remaining.saturating_add(before));
+            .answer(rows.into_iter().map(row).collect(), remaining.saturating_add(before));
         let given = page.data.len();
         let last = positions.into_iter().take(given).rev().find_map(|position| position);
         let has_more = u64::try_from(given).is_ok_and(|given| given < remaining);

@@ -92,7 +92,7 @@ pub(crate) async fn list_users(
             })
             .collect(),
     });
-    Ok(Json(page.of(rows.collect(), users.total)))
+    Ok(Json(page.answer(rows.collect(), users.total)))
 }
 
 /// The search for an external id or an address (HD30). An address that the caller may not see matches nobody.

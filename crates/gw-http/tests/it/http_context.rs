@@ -59,9 +59,9 @@ impl World {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::new(FixedEntropy(7)),
             origins: Arc::new(AllowedOrigins {
-                base: Origin::of(BASE).unwrap(),
+                base: Origin::from_url(BASE).unwrap(),
                 frontend: None,
-                listed: vec![Origin::of("https://explorer.example").unwrap()],
+                listed: vec![Origin::from_url("https://explorer.example").unwrap()],
                 any_localhost: false,
             }),
             proxies,

@@ -1,14 +1,13 @@
 //! Logins through an enterprise directory (spec/10 section 6).
 //!
 //! `token` and `keys` check a directory's tokens, and `keyring` decides how long the directory's keys and endpoints are
-//! used: all pure. `http` sends requests to the directory, and `login` turns an identity into an account and tokens.
-//! [`Directory`] combines them.
+//! used: all pure. `http` sends requests to the directory. [`Directory`] combines them. The module `directory_login`
+//! turns an identity into an account and tokens.
 
 mod error;
 mod http;
 mod keyring;
 mod keys;
-mod login;
 mod state_token;
 mod token;
 
@@ -16,7 +15,6 @@ pub use keys::{KeySet, KeySetError};
 pub use token::{Fault, Identity, Rules, id_token, service_principal};
 
 pub(crate) use error::DirectoryError;
-pub(crate) use login::{log_in, note_refusal};
 use state_token::Pending;
 
 use self::http::{AskError, Http};
@@ -92,6 +90,10 @@ impl Directory {
         }
     }
 
+    pub(crate) fn settings(&self) -> &DirectorySettings {
+        &self.settings
+    }
+
     /// Whether logins with it are possible now.
     pub fn is_available(&self) -> bool {
         self.known(self.clock.now()).is_some()
@@ -156,13 +158,13 @@ impl Directory {
         judge: impl Fn(&KeySet) -> Result<Identity, Fault>,
     ) -> Result<Identity, DirectoryError> {
         let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
-        let said = judge(&known.keys);
-        if let (Err(Fault::UnknownKey), Some(id)) = (&said, token::key_id(token.expose()))
+        let verdict = judge(&known.keys);
+        if let (Err(Fault::UnknownKey), Some(id)) = (&verdict, token::key_id(token.expose()))
             && let Some(newer) = self.refresh_for_unknown_key(&id, named_by, &known).await
         {
             return Ok(judge(&newer.keys)?);
         }
-        Ok(said?)
+        Ok(verdict?)
     }
 
     /// Exchanges a code and returns the identity in its id token (DS-3, DS-4).

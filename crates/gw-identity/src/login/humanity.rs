@@ -182,8 +182,8 @@ impl Humanity {
     ///
     /// # Errors
     /// [`ProofError`], as the login answers it.
-    pub fn judge(examined: VerifiedProof, answers: &StateAnswers, now: Timestamp) -> Result<Accepted, ProofError> {
-        examined.judge(answers, now).map_err(|error| refused(&error))
+    pub fn judge(proof: VerifiedProof, answers: &StateAnswers, now: Timestamp) -> Result<Accepted, ProofError> {
+        proof.judge(answers, now).map_err(|error| refused(&error))
     }
 
     /// The nullifier in the proofs, if the query requests one (ZK-77).

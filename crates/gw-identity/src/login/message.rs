@@ -120,7 +120,7 @@ fn reason(facts: &RequestFacts<'_>, entropy: &dyn Entropy) -> String {
 /// In production the page may choose only an allowed origin. In development a loopback page gets BASE_URL, since the
 /// wallet runs on another machine; a page on another host gets that host with the port of BASE_URL.
 pub(crate) fn callback_base(asked: Option<&str>, base_url: &str, own: &AllowedOrigins, production: bool) -> String {
-    let Some(origin) = asked.and_then(|asked| Origin::of(asked).ok()) else {
+    let Some(origin) = asked.and_then(|asked| Origin::from_url(asked).ok()) else {
         return base_url.to_owned();
     };
     if production {
@@ -210,9 +210,9 @@ mod tests {
     #[test]
     fn zk4_only_origins_of_ours_count_in_production() {
         let own = AllowedOrigins {
-            base: Origin::of(BASE).unwrap(),
-            frontend: Some(Origin::of("https://app.example").unwrap()),
-            listed: vec![Origin::of("https://explorer.example").unwrap()],
+            base: Origin::from_url(BASE).unwrap(),
+            frontend: Some(Origin::from_url("https://app.example").unwrap()),
+            listed: vec![Origin::from_url("https://explorer.example").unwrap()],
             any_localhost: false,
         };
         let base = |asked| callback_base(asked, BASE, &own, true);
@@ -233,7 +233,7 @@ mod tests {
     fn zk4_development_reaches_this_machine_from_elsewhere() {
         let base_url = "http://localhost:8080";
         let own = AllowedOrigins {
-            base: Origin::of(base_url).unwrap(),
+            base: Origin::from_url(base_url).unwrap(),
             frontend: None,
             listed: Vec::new(),
             any_localhost: true,

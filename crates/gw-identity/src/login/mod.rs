@@ -1,6 +1,5 @@
 //! Login by proof: the session between the page that opens a login and the wallet that proves it (spec/10 section 2).
 
-mod complete;
 mod documents;
 mod error;
 mod humanity;
@@ -14,7 +13,6 @@ mod session;
 mod vault;
 mod verifier;
 
-pub(crate) use complete::{LoginAttempt, complete};
 pub use documents::DocumentError;
 pub(crate) use error::{LoginError, Reason};
 pub use humanity::{Humanity, HumanityConfig, HumanityError};
@@ -24,7 +22,7 @@ pub(crate) use opener::{Opener, OpenerEvidence};
 pub(crate) use places::Places;
 pub use proof::{NoVerifier, Nullifier, ProofError, ProofVerifier, VerifiedLogin};
 pub(crate) use session::{
-    FailureCounter, LoginCompletion, LoginId, LoginRejection, LoginSecret, LoginSession, MAX_OPEN_PER_ADDRESS, Status,
+    FailureCounter, LoginCompletion, LoginId, LoginRejection, LoginSession, MAX_OPEN_PER_ADDRESS, Status,
 };
 pub use session::{LoginSessions, Progress, SessionView};
 pub(crate) use vault::Vault;

@@ -6,7 +6,7 @@
 //! address must not choose what a browser there signs. A wrong secret is worse than no secret.
 
 use super::{MAX_OPEN_PER_ADDRESS, Places};
-use crate::routes::{SECRET_HEADER, cookies};
+use crate::login_secret::{self, SECRET_HEADER};
 use gw_http::{AllowedOrigins, ClientAddress};
 use http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,7 @@ impl Opener {
 
 impl<'a> OpenerEvidence<'a> {
     /// Reads the evidence of a request from `client`.
-    pub(crate) fn of(headers: &'a HeaderMap, client: ClientAddress) -> Self {
+    pub(crate) fn from_headers(headers: &'a HeaderMap, client: ClientAddress) -> Self {
         // A header value that is not text counts as a wrong secret, not as none.
         let in_headers = headers
             .get_all(SECRET_HEADER)
@@ -90,7 +90,7 @@ impl<'a> OpenerEvidence<'a> {
             .map(|value| value.to_str().unwrap_or_default());
         let is_browser = AllowedOrigins::sent_by_browser(headers) || headers.contains_key(header::COOKIE);
         Self {
-            secrets: in_headers.chain(cookies::all_logins(headers)).collect(),
+            secrets: in_headers.chain(login_secret::in_cookies(headers)).collect(),
             client,
             is_browser,
         }

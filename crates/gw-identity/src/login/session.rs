@@ -11,7 +11,7 @@ use super::{AuthorizationRequest, Opener, Reason, vault::SealedPair};
 use crate::error::once_the_cache_answers;
 use gw_cache::{Cache, Change, CounterKind, Entry, Namespace, PutError, Unavailable};
 use gw_http::{AddressKey, ClientAddress};
-use gw_types::{Entropy, ExternalId, Seconds, Secret, Timestamp};
+use gw_types::{ExternalId, Seconds, Secret, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -31,22 +31,6 @@ pub(crate) struct LoginId(pub(crate) Uuid);
 impl LoginId {
     fn key(self) -> String {
         self.0.to_string()
-    }
-}
-
-/// The secret by which the page that opened a session gets its tokens.
-#[derive(Clone, Debug)]
-pub(crate) struct LoginSecret(Secret);
-
-impl LoginSecret {
-    pub(crate) fn fresh(entropy: &dyn Entropy) -> Self {
-        let mut bytes = [0u8; 32];
-        entropy.fill(&mut bytes);
-        Self(Secret::new(hex::encode(bytes)))
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        self.0.expose()
     }
 }
 
@@ -406,16 +390,16 @@ impl LoginSessions {
     }
 
     async fn by_handle(&self, handle: Uuid) -> Result<Option<LoginId>, Unavailable> {
-        let mut found = None;
+        let mut matching = None;
         for space in [Namespace::LoginSession, Namespace::FinishedLogin] {
             self.each(space, |id, _| {
                 let is = self.handle(id) == handle;
-                found = is.then_some(id).or(found);
+                matching = is.then_some(id).or(matching);
                 is
             })
             .await?;
         }
-        Ok(found)
+        Ok(matching)
     }
 
     /// Calls `look` with every session of a space until it returns `true`.
@@ -520,7 +504,10 @@ fn key(id: LoginId, client: ClientAddress) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::login::{OpenerEvidence, RequestFacts};
+    use crate::{
+        login::{OpenerEvidence, RequestFacts},
+        login_secret::LoginSecret,
+    };
     use gw_types::testing::SeededEntropy;
 
     /// A reader of the cache must gain nothing from a stored session (decision 26).
@@ -546,7 +533,10 @@ mod tests {
         assert_eq!(read.request, request);
         let mut headers = http::HeaderMap::new();
         headers.insert("x-login-secret", secret.expose().parse().unwrap());
-        assert!(read.opener.is(&OpenerEvidence::of(&headers, ClientAddress(elsewhere))));
+        assert!(
+            read.opener
+                .is(&OpenerEvidence::from_headers(&headers, ClientAddress(elsewhere)))
+        );
         assert!(LoginSession::read(b"{}").is_none());
     }
 }

@@ -80,14 +80,14 @@ impl ZkVerifier {
         }
         let answer = self.answer(token, request, now).await?;
         let hash = number::word(&answer.hash).to_string();
-        let stage = Refusal {
+        let rejections = RejectionLog {
             circuit: answer.circuit.id(),
             network: self.resolvers.name_of(answer.user()),
             hash: &hash,
         };
         match self.resolvers.root(answer.user(), answer.gist_root).await {
-            Ok(root) => state::judge_root(root.said, root.read, now)
-                .map_err(|error| stage.of("state", &error, ProofError::Failed))?,
+            Ok(root) => state::judge_root(root.value, root.read, now)
+                .map_err(|error| rejections.log("state", &error, ProofError::Failed))?,
             Err(error) => {
                 let answer = match error {
                     LookupError::NoResolver => ProofError::NetworkNotSupported,
@@ -96,7 +96,7 @@ impl ZkVerifier {
                         ProofError::Failed
                     }
                 };
-                return Err(stage.of("state", &error, answer));
+                return Err(rejections.log("state", &error, answer));
             }
         }
         // Independent of the request: a login that began before the credential was required must show it, too.
@@ -114,9 +114,9 @@ impl ZkVerifier {
                 amr: Amr::Zk,
                 nullifier,
             }),
-            Ok(false) => Err(stage.of("replay", &Replayed, ProofError::Failed)),
+            Ok(false) => Err(rejections.log("replay", &Replayed, ProofError::Failed)),
             // A message that cannot be recorded could be used again.
-            Err(error) => Err(stage.of("replay", &error, ProofError::ResolverFault)),
+            Err(error) => Err(rejections.log("replay", &error, ProofError::ResolverFault)),
         }
     }
 
@@ -129,16 +129,16 @@ impl ZkVerifier {
         now: Timestamp,
     ) -> Result<Option<Nullifier>, ProofError> {
         let (asked, scope, user) = (Arc::clone(humanity), answer.scope.clone(), answer.user());
-        let Some(examined) = self.pool.run(move || asked.examine(&scope, user, now)).await else {
+        let Some(proof) = self.pool.run(move || asked.examine(&scope, user, now)).await else {
             tracing::warn!(stage = "pool", "a credential proof found no processor in time");
             return Err(ProofError::ResolverFault);
         };
-        let examined = examined?;
+        let proof = proof?;
         let mut answers = StateAnswers::new();
-        for lookup in examined.lookups() {
-            let told = match self.resolvers.state(lookup.issuer, lookup.state).await {
+        for lookup in proof.lookups() {
+            let answer = match self.resolvers.state(lookup.issuer, lookup.state).await {
                 Ok(fact) => StateAnswer {
-                    state: Ok(fact.said),
+                    state: Ok(fact.value),
                     read: fact.read,
                 },
                 Err(LookupError::State(error)) => StateAnswer {
@@ -150,9 +150,9 @@ impl ZkVerifier {
                     return Err(ProofError::ResolverFault);
                 }
             };
-            answers.insert(lookup, told);
+            answers.insert(lookup, answer);
         }
-        Ok(humanity.nullifier(&Humanity::judge(examined, &answers, now)?))
+        Ok(humanity.nullifier(&Humanity::judge(proof, &answers, now)?))
     }
 
     /// Verifies the token, its proof included. Runs on the bounded pool, since a pairing takes milliseconds.
@@ -219,14 +219,15 @@ fn asked(request: &AuthorizationRequest) -> Request {
 }
 
 /// What the log says about a rejected token besides the cause (ZK-90): never the token, never a DID.
-struct Refusal<'a> {
+struct RejectionLog<'a> {
     circuit: &'a str,
     network: Option<&'a str>,
     hash: &'a str,
 }
 
-impl Refusal<'_> {
-    fn of(&self, stage: &str, error: &(dyn core::error::Error + 'static), answer: ProofError) -> ProofError {
+impl RejectionLog<'_> {
+    /// Logs a rejection at `stage` and returns `answer`.
+    fn log(&self, stage: &str, error: &(dyn core::error::Error + 'static), answer: ProofError) -> ProofError {
         tracing::info!(
             stage,
             circuit = self.circuit,

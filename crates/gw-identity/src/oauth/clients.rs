@@ -82,12 +82,12 @@ impl Clients {
     /// Parses OAUTH_FIRST_PARTY_CLIENTS (`<id>:<hash>[|<hash>],…`) and OAUTH_REDIRECT_URIS (`<id>=<uri>[|<uri>],…`).
     /// Returns all errors at once.
     pub fn parse(clients: &str, redirect_uris: &str, production: bool) -> Result<Self, Vec<ClientsError>> {
-        let (mut found, mut wrong) = (BTreeMap::new(), Vec::new());
+        let (mut by_id, mut wrong) = (BTreeMap::new(), Vec::new());
         for (at, entry) in entries(clients) {
             match client(at, entry) {
-                Ok((id, _)) if found.contains_key(&id) => wrong.push(ClientsError::Duplicate(id)),
+                Ok((id, _)) if by_id.contains_key(&id) => wrong.push(ClientsError::Duplicate(id)),
                 Ok((id, client)) => {
-                    found.insert(id, client);
+                    by_id.insert(id, client);
                 }
                 Err(errors) => wrong.extend(errors),
             }
@@ -108,7 +108,7 @@ impl Clients {
                     }),
                 }
             }
-            match found.get_mut(id) {
+            match by_id.get_mut(id) {
                 Some(client) => client.redirects.get_or_insert_default().extend(listed),
                 // If the client's own entry is broken, that is reported already.
                 None if !wrong.iter().any(|error| !error.is_about_redirects()) => {
@@ -118,7 +118,7 @@ impl Clients {
             }
         }
         if wrong.is_empty() {
-            Ok(Self::new(found))
+            Ok(Self::new(by_id))
         } else {
             Err(wrong)
         }
@@ -398,10 +398,10 @@ mod tests {
             ("https://a.example/#x", false),
             ("http://a.example", true),
         ] {
-            let found = errors(&one, &format!("one={uri}"), production);
+            let errors_of_uri = errors(&one, &format!("one={uri}"), production);
             assert!(
-                matches!(found.as_slice(), [ClientsError::Redirect { .. }]),
-                "{uri}: {found:?}"
+                matches!(errors_of_uri.as_slice(), [ClientsError::Redirect { .. }]),
+                "{uri}: {errors_of_uri:?}"
             );
         }
     }

@@ -98,7 +98,7 @@ impl RedirectUri {
         if let Some(listed) = listed {
             return listed.iter().any(|one| one.text == self.text);
         }
-        let Ok(origin) = Origin::of(&self.url.origin().ascii_serialization()) else {
+        let Ok(origin) = Origin::from_url(&self.url.origin().ascii_serialization()) else {
             return false;
         };
         own.base == origin || own.listed.contains(&origin) || (!production && origin.is_loopback())
@@ -135,9 +135,9 @@ mod tests {
 
     fn own() -> AllowedOrigins {
         AllowedOrigins {
-            base: Origin::of("https://gate.example").unwrap(),
-            frontend: Some(Origin::of("https://app.example").unwrap()),
-            listed: vec![Origin::of("https://explorer.example").unwrap()],
+            base: Origin::from_url("https://gate.example").unwrap(),
+            frontend: Some(Origin::from_url("https://app.example").unwrap()),
+            listed: vec![Origin::from_url("https://explorer.example").unwrap()],
             any_localhost: true,
         }
     }

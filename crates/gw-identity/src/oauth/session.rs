@@ -228,8 +228,8 @@ impl OauthSessions {
 
     pub(crate) async fn find(&self, id: &OauthId) -> Result<Option<OauthSession>, Unavailable> {
         for space in [Namespace::OauthSession, Namespace::FinishedOauth] {
-            if let Some(found) = self.cache.get(space, id.as_str()).await?.and_then(|bytes| read(&bytes)) {
-                return Ok(Some(found));
+            if let Some(session) = self.cache.get(space, id.as_str()).await?.and_then(|bytes| read(&bytes)) {
+                return Ok(Some(session));
             }
         }
         Ok(None)

@@ -27,8 +27,8 @@ impl<K: Ord, T: Copy> Memory<K, T> {
     }
 
     /// Caches the answer to a question that was asked at `read`.
-    pub(super) fn put(&self, key: K, said: T, read: Timestamp, life: Seconds) -> Fact<T> {
-        let fact = Fact { said, read };
+    pub(super) fn put(&self, key: K, value: T, read: Timestamp, life: Seconds) -> Fact<T> {
+        let fact = Fact { value, read };
         let mut facts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if facts.len() >= MAX {
             facts.retain(|_, (_, until)| read < *until);

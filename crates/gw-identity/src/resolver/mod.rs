@@ -80,7 +80,7 @@ impl core::fmt::Debug for Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fact<T> {
     /// The answer.
-    pub(crate) said: T,
+    pub(crate) value: T,
     /// When it was asked.
     pub(crate) read: Timestamp,
 }
@@ -157,36 +157,36 @@ impl Resolvers {
         if let Some(fact) = row.roots.get(&root, now) {
             return Ok(fact);
         }
-        let said = self
+        let value = self
             .ask(row, &state::root_call(&root), |outcome| {
                 state::read_root(&root, outcome)
             })
             .await?;
-        let life = match said {
+        let life = match value {
             Root::Current => Seconds(150),
             Root::Replaced(_) => Seconds(300),
         };
-        Ok(row.roots.put(root, said, now, life))
+        Ok(row.roots.put(root, value, now, life))
     }
 
     /// Looks up the state `of` of identity `id` in its network (ZK-70, ZK-71, DI-7).
-    pub(crate) async fn state(&self, id: Id, of: Fr) -> Result<Fact<State>, LookupError> {
+    pub(crate) async fn state(&self, id: Id, hash: Fr) -> Result<Fact<State>, LookupError> {
         let row = self.row(id).ok_or(LookupError::NoResolver)?;
         let now = self.clock.now();
-        if let Some(fact) = row.states.get(&(id, of), now) {
+        if let Some(fact) = row.states.get(&(id, hash), now) {
             return Ok(fact);
         }
-        let said = self
-            .ask(row, &state::state_call(&id, &of), |outcome| {
-                state::read_state(&id, &of, outcome)
+        let value = self
+            .ask(row, &state::state_call(&id, &hash), |outcome| {
+                state::read_state(&id, &hash, outcome)
             })
             .await?;
-        let life = if said.replaced.is_none() {
+        let life = if value.replaced.is_none() {
             Seconds(1800)
         } else {
             Seconds(3600)
         };
-        Ok(row.states.put((id, of), said, now, life))
+        Ok(row.states.put((id, hash), value, now, life))
     }
 
     fn row(&self, id: Id) -> Option<&Resolver> {
@@ -208,7 +208,7 @@ impl Resolvers {
                 (None, _) => Err(call::CallError::NoTrust),
                 (_, Err(error)) => Err(error),
             };
-            let said = match &reply {
+            let value = match &reply {
                 Ok(Reply::Returned(bytes)) => read(Outcome::Returned(bytes)),
                 Ok(Reply::Reverted { data, message }) => read(Outcome::Reverted { data, message }),
                 Err(error) => {
@@ -216,11 +216,11 @@ impl Resolvers {
                     continue;
                 }
             };
-            match said {
+            match value {
                 Err(StateError::Fault) => {
                     tracing::warn!(network = row.config.name, "the state contract's answer cannot be read")
                 }
-                said => return said,
+                value => return value,
             }
         }
         Err(StateError::Fault)
@@ -246,11 +246,11 @@ impl Resolvers {
             *node.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = right.then_some(now);
         }
         let expected = row.config.network.chain_id;
-        chain.and_then(|found| {
+        chain.and_then(|actual| {
             if right {
                 Ok(())
             } else {
-                Err(call::CallError::Chain { expected, found })
+                Err(call::CallError::Chain { expected, actual })
             }
         })
     }

@@ -42,13 +42,13 @@ impl Script {
 
     pub(crate) async fn serve(&self) -> Uri {
         let answer = async |With(script): With<Self>, Json(asked): Json<Value>| {
-            let said = &script.0;
+            let script = &script.0;
             if asked["method"] == "eth_chainId" {
-                said.chains.fetch_add(1, Ordering::Relaxed);
-                return Json(json!({"jsonrpc": "2.0", "id": 1, "result": said.chain}));
+                script.chains.fetch_add(1, Ordering::Relaxed);
+                return Json(json!({"jsonrpc": "2.0", "id": 1, "result": script.chain}));
             }
-            said.calls.fetch_add(1, Ordering::Relaxed);
-            Json(said.call.lock().unwrap().clone())
+            script.calls.fetch_add(1, Ordering::Relaxed);
+            Json(script.call.lock().unwrap().clone())
         };
         let app = Router::new().route("/", post(answer)).with_state(self.clone());
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -101,7 +101,7 @@ async fn zk52_a_current_root_is_asked_for_again_after_150_seconds() {
     assert_eq!(
         first,
         Fact {
-            said: Root::Current,
+            value: Root::Current,
             read: Timestamp::from_secs(1_700_000_000)
         }
     );
@@ -133,7 +133,7 @@ async fn di5_the_second_node_is_asked_when_the_first_fails() {
         let good = Script::new(RIGHT, current());
         let (with_second, _) = resolvers(vec![fault.clone(), good.serve().await]);
         assert_eq!(
-            with_second.root(user(), root()).await.map(|fact| fact.said),
+            with_second.root(user(), root()).await.map(|fact| fact.value),
             Ok(Root::Current),
             "{fault}"
         );
@@ -159,7 +159,7 @@ async fn di6_what_the_contract_does_not_know_is_no_fault() {
     // "Unknown" is not remembered: the root may be published the next moment.
     node.say(current());
     assert_eq!(
-        resolvers.root(user(), root()).await.map(|fact| fact.said),
+        resolvers.root(user(), root()).await.map(|fact| fact.value),
         Ok(Root::Current)
     );
     node.say(json!({"error": {"code": 3, "message": "", "data": "0x9223dc39"}}));

@@ -3,16 +3,16 @@
 //! Over https their names begin with `__Host-`: browsers then accept them from this host only, so that a sibling host
 //! cannot set one (RFC 6265bis). `pp_access` is the agreed name (decision 4) and is set as well.
 
-use crate::{login::LoginSecret, oauth::OauthId, tokens::AuthResponse};
+use crate::{
+    login_secret::{COOKIE as LOGIN, HOST_COOKIE as HOST_LOGIN, LoginSecret},
+    oauth::OauthId,
+    tokens::AuthResponse,
+};
 use gw_http::{
     HttpContext,
     auth::{COOKIE as ACCESS, HOST_COOKIE as HOST_ACCESS, cookie},
 };
 use http::{HeaderMap, HeaderValue, header};
-
-/// Ties the page that opened a login session to its polls.
-const LOGIN: &str = "pp_login";
-const HOST_LOGIN: &str = "__Host-pp_login";
 
 /// Ties the browser that began a directory login to its callback.
 const DIRECTORY: &str = "pp_directory";
@@ -106,24 +106,6 @@ pub(crate) fn set_oauth_login(
         &format!("{LOGIN}={secret}; Path={base}/auth/session/{login}{rest}"),
     );
     headers
-}
-
-/// Every login secret in the request's cookies. A request may contain one of a plain login and several of OAuth
-/// sessions.
-pub(crate) fn all_logins(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let sent = headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    let pairs = sent
-        .flat_map(|value| value.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='));
-    let is_login = |name: &str| name == LOGIN || name.strip_prefix(HOST_LOGIN).is_some_and(is_end_of_name);
-    pairs.filter(move |(name, _)| is_login(name)).map(|(_, secret)| secret)
-}
-
-fn is_end_of_name(rest: &str) -> bool {
-    rest.is_empty() || rest.starts_with('_')
 }
 
 /// The common attributes of cookies for pages.

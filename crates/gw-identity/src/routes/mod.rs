@@ -6,11 +6,7 @@ mod eth;
 mod me;
 mod oauth;
 mod pages;
-mod request_info;
 mod tokens;
-
-pub(crate) use auth::request::SECRET_HEADER;
-pub(crate) use request_info::RequestInfo;
 
 use crate::{
     limits::{PerAddress, own_pages_and_links_only, own_pages_only, per_address},
@@ -26,23 +22,21 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 /// All routes of this crate. Those of logins, tokens and links exist with and without `/api/v1` (spec/10 §1); the API
 /// description contains the versioned ones.
 pub fn router(state: IdentityState) -> OpenApiRouter {
-    let aliases: axum::Router = both_ways(|routes, of| limited(routes, of, &state))
-        .with_state(state.clone())
-        .into();
+    let queries = queries();
+    let limit = |routes, limit| limited(routes, limit, &state, &queries);
+    let aliases: axum::Router = both_ways(limit).with_state(state.clone()).into();
     let own = if state.inner.config.personal_urls {
         versioned_only().merge(rpc_urls())
     } else {
         versioned_only()
     };
-    let own = own.route_layer(from_fn_with_state(state.inner.queries.clone(), known_queries));
+    let own = own.route_layer(from_fn_with_state(queries.clone(), known_queries));
     let own = own.route_layer(from_fn_with_state(state.clone(), record));
-    let versioned = both_ways(|routes, of| limited(routes, of, &state))
-        .merge(own)
-        .with_state(state.clone());
+    let versioned = both_ways(limit).merge(own).with_state(state.clone());
     // The layer is set here too, so that token responses can never be cached, however the router is mounted (TK-10).
-    let oauth = oauth(|routes, of| limited(routes, of, &state)).with_state(state.clone());
+    let oauth = oauth(limit).with_state(state.clone());
     #[cfg(feature = "mock-login")]
-    let oauth = oauth.merge(OpenApiRouter::from(mock_only(&state)));
+    let oauth = oauth.merge(OpenApiRouter::from(mock_only(&state, &queries)));
     OpenApiRouter::from(aliases)
         .nest("/api/v1", versioned)
         .merge(oauth)
@@ -62,8 +56,8 @@ pub fn api() -> OpenApi {
 
 /// The accepted query parameters of every route. Two endpoints ignore unknown parameters (RFC 6749 sections 3.1 and
 /// 3.2).
-pub(crate) fn queries() -> KnownQueries {
-    KnownQueries::of(&api(), &["/oauth/authorize", "/oauth/token"])
+fn queries() -> KnownQueries {
+    KnownQueries::from_api(&api(), &["/oauth/authorize", "/oauth/token"])
 }
 
 /// How a group of routes is limited, and which pages may call it.
@@ -86,9 +80,14 @@ enum Limited {
     Links,
 }
 
-fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentityState) -> OpenApiRouter<IdentityState> {
+fn limited(
+    routes: OpenApiRouter<IdentityState>,
+    limit: Limited,
+    state: &IdentityState,
+    queries: &KnownQueries,
+) -> OpenApiRouter<IdentityState> {
     let limits = &state.inner.limits;
-    let routes = routes.route_layer(from_fn_with_state(state.inner.queries.clone(), known_queries));
+    let routes = routes.route_layer(from_fn_with_state(queries.clone(), known_queries));
     let counted = |routes: OpenApiRouter<IdentityState>, rate| {
         routes.route_layer(from_fn_with_state(
             PerAddress::new(&state.http_context, limits, rate),
@@ -97,7 +96,7 @@ fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentitySt
     };
     let own = || from_fn_with_state(Arc::clone(&state.http_context), own_pages_only);
     // The layer that is added last runs first.
-    match of {
+    match limit {
         Limited::Auth => counted(routes, limits.auth).route_layer(own()),
         Limited::Navigated => counted(routes, limits.auth)
             .route_layer(from_fn_with_state(
@@ -193,10 +192,10 @@ fn oauth(
 
 /// Routes that no release has, and that no API description contains.
 #[cfg(feature = "mock-login")]
-fn mock_only(state: &IdentityState) -> axum::Router {
+fn mock_only(state: &IdentityState, queries: &KnownQueries) -> axum::Router {
     let path = "/oauth/session/{id}/mock-complete";
     let route = axum::Router::new().route(path, axum::routing::post(oauth::mock_complete::mock_complete));
-    limited(OpenApiRouter::from(route), Limited::Auth, state)
+    limited(OpenApiRouter::from(route), Limited::Auth, state, queries)
         .with_state(state.clone())
         .into()
 }

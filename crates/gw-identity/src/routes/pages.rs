@@ -33,8 +33,8 @@ pub(super) async fn for_browsers(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = answer.into_parts();
     let body = read_body(body).await.unwrap_or_default();
-    let told: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let text = |name: &str| told.get(name).and_then(Value::as_str);
+    let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let text = |name: &str| answer.get(name).and_then(Value::as_str);
     let what = text("error_description")
         .or_else(|| text("error"))
         .unwrap_or("the request was refused");

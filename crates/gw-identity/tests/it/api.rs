@@ -91,16 +91,16 @@ async fn the_description_names_every_operation_once() {
     );
     expected.extend(OAUTH.map(str::to_owned));
     expected.sort();
-    let mut told = Vec::new();
+    let mut operations = Vec::new();
     let mut ids = Vec::new();
     for (path, item) in described["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            told.push(format!("{} {path}", method.to_uppercase()));
+            operations.push(format!("{} {path}", method.to_uppercase()));
             ids.push(operation["operationId"].as_str().unwrap().to_owned());
         }
     }
-    told.sort();
-    assert_eq!(told, expected);
+    operations.sort();
+    assert_eq!(operations, expected);
     let count = ids.len();
     ids.sort();
     ids.dedup();

@@ -36,7 +36,7 @@ pub(crate) async fn open_from(world: &World, peer: &'static str, headers: &[(&st
         .send()
         .await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    Login::of(&answer)
+    Login::from_answer(&answer)
 }
 
 pub(crate) fn is_pending(answer: &Answer) -> bool {
@@ -101,8 +101,8 @@ async fn rts2_hd34_a_listed_session_is_a_handle_that_collects_nothing() {
     world.prove(&login, "proof:did:test:alice").await;
     let by_handle = world.get(&format!("/auth/session/{}/status", view.id)).send().await;
     assert_eq!(by_handle.status, StatusCode::UNAUTHORIZED, "{}", by_handle.body);
-    let found = sessions.find_view(view.id).await.unwrap().expect("known by its handle");
-    assert_eq!(found.id, view.id, "and called the same when it is done");
+    let view_by_id = sessions.find_view(view.id).await.unwrap().expect("known by its handle");
+    assert_eq!(view_by_id.id, view.id, "and called the same when it is done");
     assert_eq!(
         sessions.find_view(login.id.parse().unwrap()).await.unwrap(),
         None,
@@ -220,9 +220,9 @@ async fn rts3_hd34_a_completed_session_says_who_goes_on() {
     };
     assert_eq!(info().await.body.get("did"), None);
     prove(&world, &flow, "bob").await;
-    let told = info().await.body;
+    let info_body = info().await.body;
     assert_eq!(
-        (&told["client_id"], &told["did"]),
+        (&info_body["client_id"], &info_body["did"]),
         (&json!("explorer"), &json!("did:test:bob"))
     );
 }
@@ -475,11 +475,11 @@ async fn rts8_hd34_foreign_polls_leave_the_owners_alone() {
 /// Logs in through a page. Returns the wallet's tokens and the page's.
 pub(crate) async fn log_in_by_page(world: &World, name: &str) -> (Tokens, Tokens) {
     let login = open_from(world, PAGE, &[("origin", BASE)]).await;
-    let wallet = Tokens::of(&world.prove(&login, &format!("proof:did:test:{name}")).await.body);
+    let wallet = Tokens::from_body(&world.prove(&login, &format!("proof:did:test:{name}")).await.body);
     let polled = world
         .poll(&login, PAGE, &[("x-login-secret", &login.secret), ("origin", BASE)])
         .await;
-    (wallet, Tokens::of(&polled.body["tokens"]))
+    (wallet, Tokens::from_body(&polled.body["tokens"]))
 }
 
 pub(crate) async fn entry(world: &World, tokens: &Tokens) -> StatusCode {
@@ -620,7 +620,7 @@ async fn rts5_hd35_no_silent_sign_in_after_logout() {
         .body(form)
         .send()
         .await;
-    let application = Tokens::of(&token.body);
+    let application = Tokens::from_body(&token.body);
     assert_eq!(
         world.get("/api/v1/me/orgs").bearer(&page).send().await.status,
         StatusCode::OK
@@ -713,7 +713,7 @@ async fn rts6_hd35_a_url_is_made_only_just_after_a_login() {
     let (_, page) = log_in_by_page(&world, "alice").await;
     assert_eq!(mint(&world, &page).await.status, StatusCode::CREATED);
     world.clock.pass(290);
-    let refreshed = Tokens::of(&world.post("/refresh", page.as_refresh()).send().await.body);
+    let refreshed = Tokens::from_body(&world.post("/refresh", page.as_refresh()).send().await.body);
     assert_eq!(
         mint(&world, &refreshed).await.status,
         StatusCode::CREATED,
@@ -836,7 +836,7 @@ async fn rts12_a_poll_after_logout_serves_no_tokens() {
     let login = open_from(&world, PAGE, &[("origin", BASE)]).await;
     world.prove(&login, "proof:did:test:alice").await;
     let shown = [("x-login-secret", login.secret.as_str())];
-    let page = Tokens::of(&world.poll(&login, PAGE, &shown).await.body["tokens"]);
+    let page = Tokens::from_body(&world.poll(&login, PAGE, &shown).await.body["tokens"]);
     world.post("/revoke", page.as_refresh()).send().await;
     let after = world.poll(&login, PAGE, &shown).await;
     assert_eq!(after.refusal(), (401, "session not found or expired"));
@@ -867,7 +867,7 @@ async fn rts12_cookies_belong_to_this_host() {
         "decision 4: the agreed name too"
     );
 
-    let mine = Tokens::of(&polled.body["tokens"]).access;
+    let mine = Tokens::from_body(&polled.body["tokens"]).access;
     let planted = world.log_in("mallory").await.access;
     let cookie = format!("pp_access={planted}; __Host-pp_access={mine}");
     world.accesses();

@@ -57,13 +57,13 @@ async fn offer(world: &World, group: GroupId) {
 }
 
 async fn waiting(world: &World, alice: &Tokens) -> Vec<(String, bool)> {
-    let told = world
+    let invitations = world
         .get("/api/v1/me/invitations")
         .bearer(&alice.access)
         .send()
         .await
         .body;
-    let rows = told["data"].as_array().unwrap().iter();
+    let rows = invitations["data"].as_array().unwrap().iter();
     rows.map(|row| {
         (
             row["id"].as_str().unwrap().to_owned(),
@@ -87,7 +87,7 @@ async fn has_accepted(world: &World, org: OrgId) -> bool {
 async fn refreshed(world: &World, tokens: &Tokens) -> Tokens {
     let answer = world.post("/refresh", tokens.as_refresh()).send().await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    Tokens::of(&answer.body)
+    Tokens::from_body(&answer.body)
 }
 
 /// HD32, decision 62: a new invitation followed by a refresh or login does not take back a user who declined or left.
@@ -139,9 +139,9 @@ async fn hd32_of_two_that_wait_a_login_chooses_none() {
     let alice = refreshed(&world, &world.log_in("alice").await).await;
     let mut both = [(first.to_string(), true), (second.to_string(), false)];
     both.sort_unstable();
-    let mut told = waiting(&world, &alice).await;
-    told.sort_unstable();
-    assert_eq!(told, both);
+    let mut invitations = waiting(&world, &alice).await;
+    invitations.sort_unstable();
+    assert_eq!(invitations, both);
     assert!(!has_accepted(&world, first).await && !has_accepted(&world, second).await);
 }
 
@@ -166,7 +166,7 @@ async fn hd35_tk5_reuse_ends_the_whole_login() {
         let (wallet, page) = log_in_by_page(&world, "alice").await;
         let before = urls(&world).await;
         assert_eq!(mint(&world, &page).await.status, StatusCode::CREATED);
-        let application = Tokens::of(&redeem(&world, &silent_code(&world, &page).await, &[]).await.body);
+        let application = Tokens::from_body(&redeem(&world, &silent_code(&world, &page).await, &[]).await.body);
         let unredeemed = silent_code(&world, &page).await;
         match way {
             "logout" => drop(
@@ -246,9 +246,9 @@ async fn hd34_a_script_fixes_no_sign_in_of_a_browser() {
     }
     flow.prove(&world, "proof:did:test:alice").await;
     for header in OF_BROWSERS {
-        let told = flow.status(&world, PAGE, &[header]).await;
+        let status = flow.status(&world, PAGE, &[header]).await;
         assert_eq!(
-            told.body,
+            status.body,
             json!({ "completed": false }),
             "{header:?}: no code for a browser that did not begin it"
         );

@@ -342,7 +342,7 @@ async fn lk4_a_contract_wallet_answers_for_its_address() {
     let world = World::new().await;
     let alice = world.log_in("alice").await;
     let contract = Address::repeat_byte(0xc0);
-    let says = |said| world.chain.wallets.lock().unwrap().insert(contract, said);
+    let says = |accepts| world.chain.wallets.lock().unwrap().insert(contract, accepts);
     let open = challenge(&world, &alice).await;
     let hand_in = async |signature: &str| answer(&world, &alice, &open.nonce, &lower(contract), signature).await;
 
@@ -454,8 +454,8 @@ async fn rts11_hd10_a_registered_contract_is_linked_by_who_reaches_it() {
         (&alice, contract, StatusCode::OK),
     ] {
         let open = challenge(&world, who).await;
-        let said = answer(&world, who, &open.nonce, &lower(address), "0x1234").await;
-        assert_eq!(said.status, status, "{address}");
+        let verified = answer(&world, who, &open.nonce, &lower(address), "0x1234").await;
+        assert_eq!(verified.status, status, "{address}");
     }
     assert_eq!(listed(&world, &alice).await, [lower(contract)]);
     let snapshot = world.http_context.policy.pin().unwrap();

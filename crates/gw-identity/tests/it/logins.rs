@@ -167,10 +167,10 @@ async fn ds1_without_a_directory_its_routes_are_not_there() {
 async fn hd19_wallet_and_page_get_two_families() {
     let world = World::new().await;
     let login = world.open_login().await;
-    let wallet = Tokens::of(&world.prove(&login, "proof:did:test:alice").await.body);
+    let wallet = Tokens::from_body(&world.prove(&login, "proof:did:test:alice").await.body);
     let polled = world.poll(&login, PAGE, &login.shown()).await;
     assert_eq!(polled.body["completed"], true);
-    let page = Tokens::of(&polled.body["tokens"]);
+    let page = Tokens::from_body(&polled.body["tokens"]);
     let family = |tokens: &Tokens| {
         world
             .http_context
@@ -229,7 +229,10 @@ async fn decision_26_a_completed_poll_can_be_repeated_until_the_session_ends() {
     let first = world.poll(&login, PAGE, &login.shown()).await;
     world.clock.pass(240);
     let second = world.poll(&login, PAGE, &login.shown()).await;
-    assert_eq!(Tokens::of(&first.body["tokens"]), Tokens::of(&second.body["tokens"]));
+    assert_eq!(
+        Tokens::from_body(&first.body["tokens"]),
+        Tokens::from_body(&second.body["tokens"])
+    );
     assert_eq!(second.body["tokens"]["expires_in"], 60);
     world.clock.pass(360);
     assert_eq!(

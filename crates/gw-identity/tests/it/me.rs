@@ -55,9 +55,9 @@ async fn decision_32_my_organizations_and_my_administration() {
         .body;
     let mut full = vec![id_of("flagged"), id_of("claimed")];
     full.sort();
-    let mut told: Vec<String> = serde_json::from_value(status["admin_org_ids"].clone()).unwrap();
-    told.sort();
-    assert_eq!(told, full);
+    let mut admin_org_ids: Vec<String> = serde_json::from_value(status["admin_org_ids"].clone()).unwrap();
+    admin_org_ids.sort();
+    assert_eq!(admin_org_ids, full);
     assert_eq!(status["readonly_admin_org_ids"], json!([id_of("read")]));
     assert_eq!(
         (&status["is_admin"], &status["is_readonly_admin"]),

@@ -22,7 +22,7 @@ async fn mock_login(world: &World, token: &str) -> Result<Tokens, (u16, String)>
     let login = world.open_login().await;
     let answer = world.prove(&login, token).await;
     if answer.status == StatusCode::OK {
-        return Ok(Tokens::of(&answer.body));
+        return Ok(Tokens::from_body(&answer.body));
     }
     let (status, text) = answer.refusal();
     Err((status, text.to_owned()))

@@ -55,14 +55,14 @@ pub(crate) struct Flow {
 
 impl Flow {
     pub(crate) async fn open(world: &World, changes: &[(&str, &str)]) -> Self {
-        Self::of(&world.get(&authorize_path(changes)).send().await)
+        Self::from_answer(&world.get(&authorize_path(changes)).send().await)
     }
 
     pub(crate) async fn opened_by(world: &World, token: &str) -> Self {
-        Self::of(&world.get(&authorize_path(&[])).bearer(token).send().await)
+        Self::from_answer(&world.get(&authorize_path(&[])).bearer(token).send().await)
     }
 
-    fn of(answer: &Answer) -> Self {
+    fn from_answer(answer: &Answer) -> Self {
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         let text = |name: &str| answer.body[name].as_str().unwrap().to_owned();
         let url = answer.body["auth_request"]["body"]["callbackUrl"].as_str().unwrap();
@@ -400,7 +400,7 @@ async fn oa5_oa6_oa7_oa9_a_code_becomes_tokens() {
         assert_eq!(answer.headers["cache-control"], "no-store");
         assert_eq!(answer.headers["pragma"], "no-cache");
         assert_eq!(answer.cookies(), [""; 0]);
-        let tokens = Tokens::of(&answer.body);
+        let tokens = Tokens::from_body(&answer.body);
         let me = world.get("/api/v1/me/orgs").bearer(&tokens.access).send().await;
         assert_eq!(me.status, StatusCode::OK);
         assert_eq!(
@@ -421,17 +421,17 @@ async fn oa5_oa6_oa7_oa9_a_code_becomes_tokens() {
 async fn oa6_a_code_is_used_once_and_its_second_use_ends_what_it_gave() {
     let world = World::new().await;
     let code = code_for(&world, "alice", &[]).await;
-    let tokens = Tokens::of(&redeem(&world, &code, &[]).await.body);
+    let tokens = Tokens::from_body(&redeem(&world, &code, &[]).await.body);
     assert!(is_active(&world, &tokens.access).await && is_active(&world, &tokens.refresh).await);
     world.events();
     assert_eq!(redeem(&world, &code, &[]).await.refusal(), (400, "invalid_grant"));
     assert!(!is_active(&world, &tokens.access).await && !is_active(&world, &tokens.refresh).await);
     let events = world.events();
-    let told: Vec<_> = events
+    let revocations: Vec<_> = events
         .iter()
         .map(|event| (event.kind, event.reason.as_deref()))
         .collect();
-    assert_eq!(told, [(SecurityKind::SessionRevoked, Some("oauth_code_reuse"))]);
+    assert_eq!(revocations, [(SecurityKind::SessionRevoked, Some("oauth_code_reuse"))]);
     assert_eq!(redeem(&world, &code, &[]).await.refusal(), (400, "invalid_grant"));
 
     let code = code_for(&world, "alice", &[]).await;
@@ -622,14 +622,14 @@ async fn oa9_the_answer_needs_the_secret_or_the_opener() {
     let flow = Flow::open(&world, &[]).await;
     flow.prove(&world, "proof:did:test:alice").await;
     let cookie = format!("pp_login={}", flow.secret);
-    let beside = format!("pp_login={}; pp_login={}", "0".repeat(64), flow.secret);
+    let two_secrets = format!("pp_login={}; pp_login={}", "0".repeat(64), flow.secret);
     for (peer, headers, given) in [
         (STRANGER, &[][..], false),
         (STRANGER, &[("x-login-secret", "guess")], false),
         (STRANGER, &[("cookie", "pp_login=guess")], false),
         (STRANGER, &[("x-login-secret", flow.secret.as_str())], true),
         (STRANGER, &[("cookie", cookie.as_str())], true),
-        (STRANGER, &[("cookie", beside.as_str())], true),
+        (STRANGER, &[("cookie", two_secrets.as_str())], true),
         (PAGE, &[], true),
         (PAGE, &[("x-login-secret", "guess")], false),
     ] {
@@ -733,7 +733,7 @@ async fn oa10_silent_completion() {
         StatusCode::UNAUTHORIZED
     );
 
-    let tokens = Tokens::of(
+    let tokens = Tokens::from_body(
         &redeem(&world, &brought(&done.body["redirect_url"])["code"], &[])
             .await
             .body,
@@ -764,7 +764,7 @@ async fn hd34_silent_sign_ins_give_their_places_back() {
     for n in 0..25 {
         let answer = world.get(&authorize_path(&[])).bearer(&alice.access).send().await;
         assert_eq!(answer.status, StatusCode::OK, "{n}: {}", answer.body);
-        let flow = Flow::of(&answer);
+        let flow = Flow::from_answer(&answer);
         let done = flow.silent(&world).bearer(&alice.access).send().await;
         assert_eq!(done.status, StatusCode::OK, "{n}: {}", done.body);
     }
@@ -787,7 +787,7 @@ async fn oa10_silent_completion_ends_with_what_vouches_for_it() {
         world.clock.pass(6 * 86_400);
         let answer = world.post("/refresh", kept.as_refresh()).send().await;
         assert_eq!(answer.status, StatusCode::OK);
-        kept = Tokens::of(&answer.body);
+        kept = Tokens::from_body(&answer.body);
     }
     assert_eq!(
         flow.silent(&world).bearer(&kept.access).send().await.status,
@@ -796,7 +796,7 @@ async fn oa10_silent_completion_ends_with_what_vouches_for_it() {
     );
     let late = Flow::opened_by(&world, &kept.access).await;
     let done = late.silent(&world).bearer(&kept.access).send().await;
-    let tokens = Tokens::of(
+    let tokens = Tokens::from_body(
         &redeem(&world, &brought(&done.body["redirect_url"])["code"], &[])
             .await
             .body,
@@ -806,7 +806,7 @@ async fn oa10_silent_completion_ends_with_what_vouches_for_it() {
     assert_eq!(alive.status, StatusCode::OK);
     world.clock.pass(6);
     let over = world
-        .post("/refresh", Tokens::of(&alive.body).as_refresh())
+        .post("/refresh", Tokens::from_body(&alive.body).as_refresh())
         .send()
         .await;
     assert_eq!(
@@ -862,7 +862,11 @@ async fn oa10_a_session_begins_anew_for_who_logged_in_meanwhile() {
         .bearer(&alice.access)
         .send()
         .await;
-    let done = Flow::of(&anew).silent(&world).bearer(&alice.access).send().await;
+    let done = Flow::from_answer(&anew)
+        .silent(&world)
+        .bearer(&alice.access)
+        .send()
+        .await;
     let brought = brought(&done.body["redirect_url"]);
     assert_eq!(brought["state"], STATE);
     assert_eq!(
@@ -909,18 +913,23 @@ async fn tk9_decision_4_the_cookie_names_the_initiator() {
         .get(&authorize_path(&[]))
         .header("cookie", &cookie)
         .header("sec-fetch-site", "cross-site");
-    assert!(silent(&Flow::of(&elsewhere.header("sec-fetch-mode", "navigate").send().await)).await);
+    assert!(
+        silent(&Flow::from_answer(
+            &elsewhere.header("sec-fetch-mode", "navigate").send().await
+        ))
+        .await
+    );
     for (name, value) in [
         ("cookie", "pp_access=nonsense"),
         ("authorization", "Bearer nonsense"),
         ("x-none", "x"),
     ] {
-        let flow = Flow::of(&world.get(&authorize_path(&[])).header(name, value).send().await);
+        let flow = Flow::from_answer(&world.get(&authorize_path(&[])).header(name, value).send().await);
         assert!(!silent(&flow).await, "{name}");
     }
     world.clock.pass(306);
     let stale = world.get(&authorize_path(&[])).header("cookie", &cookie).send().await;
-    assert!(!silent(&Flow::of(&stale)).await);
+    assert!(!silent(&Flow::from_answer(&stale)).await);
 }
 
 /// ZK-6: the QR code that a wallet scans exists while the login is open.
@@ -977,10 +986,10 @@ async fn identity_9_oauth_routes_share_the_limit_of_logins() {
 #[tokio::test]
 async fn client_libraries_find_the_routes() {
     let world = World::new().await;
-    let told = world.get("/.well-known/oauth-authorization-server").send().await.body;
-    assert_eq!(told["issuer"], BASE);
-    assert_eq!(told["token_endpoint"], format!("{BASE}/oauth/token"));
-    assert_eq!(told["code_challenge_methods_supported"], json!(["S256"]));
+    let metadata = world.get("/.well-known/oauth-authorization-server").send().await.body;
+    assert_eq!(metadata["issuer"], BASE);
+    assert_eq!(metadata["token_endpoint"], format!("{BASE}/oauth/token"));
+    assert_eq!(metadata["code_challenge_methods_supported"], json!(["S256"]));
 }
 
 /// RL14: application sign-ins that met an internal fault do not count against the limit either, and can be completed

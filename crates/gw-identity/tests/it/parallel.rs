@@ -106,7 +106,7 @@ fn one_of(crowd: Crowd, refusal: (u16, &str)) -> Option<Tokens> {
         assert_eq!(answer.refusal(), refusal);
     }
     match &won[..] {
-        [one] => Some(Tokens::of(&one.body)),
+        [one] => Some(Tokens::from_body(&one.body)),
         _ => {
             assert!(crowd.away, "nobody succeeded, and nothing was away");
             println!("the cache or the store was too slow for an answer: once more");
@@ -129,7 +129,7 @@ async fn callbacks(on_postgres: bool, on_redis: bool) {
         };
         let [shown] = login.shown();
         let poll = world.poll(&login, PAGE, &[shown, ("origin", BASE)]).await;
-        let page = Tokens::of(&poll.body["tokens"]);
+        let page = Tokens::from_body(&poll.body["tokens"]);
         assert_ne!(wallet, page);
         let logins = world
             .event_kinds()

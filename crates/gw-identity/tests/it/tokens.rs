@@ -17,7 +17,7 @@ async fn refresh(world: &World, tokens: &Tokens) -> Answer {
 async fn refreshed(world: &World, tokens: &Tokens) -> Tokens {
     let answer = refresh(world, tokens).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    Tokens::of(&answer.body)
+    Tokens::from_body(&answer.body)
 }
 
 /// Whether a protected route accepts an access token, and the error if not.
@@ -75,7 +75,7 @@ async fn tk5_parallel_refreshes_give_one_success() {
     for post in posts {
         let answer = post.await.unwrap();
         match answer.status {
-            StatusCode::OK => winners.push(Tokens::of(&answer.body)),
+            StatusCode::OK => winners.push(Tokens::from_body(&answer.body)),
             _ => assert_eq!(answer.refusal(), (401, "refresh token revoked")),
         }
     }
@@ -233,7 +233,7 @@ async fn tk9_refresh_sets_and_revoke_clears_the_cookie() {
         .header("origin", BASE)
         .send()
         .await;
-    let next = Tokens::of(&answer.body);
+    let next = Tokens::from_body(&answer.body);
     assert!(answer.cookies()[0].starts_with(&format!("pp_access={}; Path=/; HttpOnly", next.access)));
     assert_eq!(answer.headers["cache-control"], "no-store", "TK-10");
 
@@ -248,7 +248,10 @@ async fn tk9_refresh_sets_and_revoke_clears_the_cookie() {
         "a foreign page must not log its visitor in as itself"
     );
 
-    let revoked = world.post("/revoke", Tokens::of(&evil.body).as_refresh()).send().await;
+    let revoked = world
+        .post("/revoke", Tokens::from_body(&evil.body).as_refresh())
+        .send()
+        .await;
     let rest = "=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0; Secure";
     assert_eq!(
         revoked.cookies(),
@@ -507,15 +510,15 @@ async fn tk7_introspection_may_ask_for_an_application() {
         );
         assert!(refused.headers.contains_key("www-authenticate"));
     }
-    for told in [
+    for answer in [
         ask("&client_id=explorer&client_secret=old%20secret", None).await,
         ask("", Some(&basic("explorer:new secret"))).await,
     ] {
         assert_eq!(
-            (told.status, &told.body["active"]),
+            (answer.status, &answer.body["active"]),
             (StatusCode::OK, &json!(true)),
             "{}",
-            told.body
+            answer.body
         );
     }
 }

@@ -101,21 +101,23 @@ impl Chain for TestChain {
         &'a self,
         question: &'a WalletQuestion,
     ) -> BoxFuture<'a, Result<WalletTrace, ChainUnavailable>> {
-        let said = self.wallets.lock().unwrap().get(&question.wallet).copied().transpose();
-        Box::pin(std::future::ready(said.map(|said| self.execution(question, said))))
+        let accepts = self.wallets.lock().unwrap().get(&question.wallet).copied().transpose();
+        Box::pin(std::future::ready(
+            accepts.map(|accepts| self.execution(question, accepts)),
+        ))
     }
 }
 
 impl TestChain {
     /// The trace of a wallet that reads only itself and `looked_at`. Without an answer there is no contract.
-    fn execution(&self, question: &WalletQuestion, said: Option<bool>) -> WalletTrace {
+    fn execution(&self, question: &WalletQuestion, accepts: Option<bool>) -> WalletTrace {
         let word = |yes: bool| {
             let mut word = [0; 32];
             word[..4].copy_from_slice(if yes { &[0x16, 0x26, 0xba, 0x7e] } else { &[0xff; 4] });
             Bytes::copy_from_slice(&word)
         };
         let request = question.request();
-        let output = said.map(word).unwrap_or_default();
+        let output = accepts.map(word).unwrap_or_default();
         let top = Frame {
             kind: FrameKind::Call,
             from: request.from.unwrap(),
@@ -146,7 +148,9 @@ impl TestChain {
             .iter()
             .map(|address| (*address, code(true)))
             .collect::<Vec<_>>();
-        let touched = looked_at.into_iter().chain([(question.wallet, code(said.is_some()))]);
+        let touched = looked_at
+            .into_iter()
+            .chain([(question.wallet, code(accepts.is_some()))]);
         let touched = touched
             .map(|(address, code)| {
                 (
@@ -241,8 +245,8 @@ impl World {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::clone(&entropy),
             origins: Arc::new(AllowedOrigins {
-                base: Origin::of(BASE).unwrap(),
-                frontend: setup.frontend.map(|url| Origin::of(url).unwrap()),
+                base: Origin::from_url(BASE).unwrap(),
+                frontend: setup.frontend.map(|url| Origin::from_url(url).unwrap()),
                 listed: Vec::new(),
                 any_localhost: false,
             }),
@@ -351,7 +355,7 @@ impl World {
             .send()
             .await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-        Login::of(&answer)
+        Login::from_answer(&answer)
     }
 
     /// Logs `name` in as a wallet does.
@@ -359,7 +363,7 @@ impl World {
         let login = self.open_login().await;
         let answer = self.prove(&login, &format!("proof:did:test:{name}")).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-        Tokens::of(&answer.body)
+        Tokens::from_body(&answer.body)
     }
 
     /// Sends a proof for a session from the wallet's address.
@@ -556,7 +560,7 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    pub(crate) fn of(answer: &Answer) -> Self {
+    pub(crate) fn from_answer(answer: &Answer) -> Self {
         Self {
             id: answer.body["session_id"].as_str().unwrap().to_owned(),
             secret: answer.headers["x-login-secret"].to_str().unwrap().to_owned(),
@@ -577,7 +581,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    pub(crate) fn of(body: &Value) -> Self {
+    pub(crate) fn from_body(body: &Value) -> Self {
         let text = |name: &str| {
             body[name]
                 .as_str()

@@ -577,7 +577,7 @@ fn http_context(feed: &Feed, clock: &Arc<ManualClock>, entropy: Arc<dyn Entropy>
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         entropy,
         origins: Arc::new(AllowedOrigins {
-            base: Origin::of(PAGE).unwrap(),
+            base: Origin::from_url(PAGE).unwrap(),
             frontend: None,
             listed: Vec::new(),
             any_localhost: false,

@@ -278,9 +278,9 @@ impl ListedOrigin {
         if text == "*" {
             return Some(Self::Any);
         }
-        // An origin has no path, and `Origin::of` would drop a path silently.
+        // An origin has no path, and `Origin::from_url` would drop a path silently.
         let bare = web(text).is_some_and(|url| url.path() == "/");
-        Origin::of(text).ok().filter(|_| bare).map(Self::One)
+        Origin::from_url(text).ok().filter(|_| bare).map(Self::One)
     }
 }
 
@@ -507,7 +507,7 @@ mod tests {
 
     #[test]
     fn origins_have_no_path() {
-        let single = ListedOrigin::One(Origin::of("https://a.example").unwrap());
+        let single = ListedOrigin::One(Origin::from_url("https://a.example").unwrap());
         assert_eq!(
             (ORIGINS.parse)("https://a.example, *"),
             Some(vec![single, ListedOrigin::Any])

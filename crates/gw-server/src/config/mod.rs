@@ -558,7 +558,7 @@ fn humanity(settings: &Settings) -> Result<Option<Humanity>, &'static str> {
 
 /// Origins allowed to call with credentials: those of BASE_URL, of FRONTEND_URL and of CORS_ALLOWED_ORIGINS.
 fn origins(settings: &Settings, base_url: &Url, environment: Environment) -> Result<AllowedOrigins, &'static str> {
-    let origin = |url: &Url, name| Origin::of(url.as_str()).map_err(|_| name);
+    let origin = |url: &Url, name| Origin::from_url(url.as_str()).map_err(|_| name);
     let frontend = settings.get(&var::FRONTEND_URL);
     let listed = settings.get(&var::CORS_ALLOWED_ORIGINS);
     let any_localhost = match &listed {

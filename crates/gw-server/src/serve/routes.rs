@@ -13,8 +13,8 @@ use axum::{
     routing::get,
 };
 use gw_http::{
-    ApiError, Correlate, Cors, HttpContext, KnownQueries, SecureHeaders, known_queries, method_not_allowed, network,
-    route_not_found,
+    ApiError, Correlate, Cors, HttpContext, KnownQueries, SecureHeaders, known_queries, method_not_allowed,
+    private_only, route_not_found,
 };
 use http::{HeaderValue, header};
 use std::{any::Any, sync::Arc};
@@ -44,11 +44,14 @@ pub(super) fn listener_routers(
         Router::new()
             .route("/health", get(ready::health))
             .route("/ready", get(ready::ready).with_state(ready))
-            .route_layer(from_fn_with_state(KnownQueries::of(&self::api(), &[]), known_queries))
+            .route_layer(from_fn_with_state(
+                KnownQueries::from_api(&self::api(), &[]),
+                known_queries,
+            ))
     };
     let internal = Router::new()
         .route("/metrics", get(render).with_state(metrics))
-        .layer(from_fn_with_state(Arc::clone(&http_context), network::private_only))
+        .layer(from_fn_with_state(Arc::clone(&http_context), private_only))
         .merge(features.admin);
     let public = probes(ready.clone().for_public(has_internal))
         .route("/openapi.json", get(move || api_document(Arc::clone(&api))))

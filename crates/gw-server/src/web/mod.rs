@@ -26,7 +26,7 @@ const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
 
 /// The address of the login page, without a query, and whether it is the page of this module.
 pub(crate) fn login_page(edge: &EdgeConfig) -> (String, bool) {
-    let is_own_origin = |url: &url::Url| Origin::of(url.as_str()).is_ok_and(|origin| origin == edge.origins.base);
+    let is_own_origin = |url: &url::Url| Origin::from_url(url.as_str()).is_ok_and(|origin| origin == edge.origins.base);
     match &edge.frontend_url {
         Some(url) if !is_own_origin(url) => (format!("{}/login", url.as_str().trim_end_matches('/')), false),
         // A path without a host: the browser stays on the host name it used, and keeps its cookies.

@@ -20,8 +20,8 @@ struct World {
 }
 
 impl World {
-    async fn start(said: serde_json::Value) -> Self {
-        let (maker, node) = (Maker::new(1), Script::new(RIGHT, said));
+    async fn start(state: serde_json::Value) -> Self {
+        let (maker, node) = (Maker::new(1), Script::new(RIGHT, state));
         let (resolvers, clock) = resolvers(vec![node.serve().await]);
         let cache = Cache::in_process(Arc::clone(&clock) as Arc<dyn Clock>);
         let verifier = ZkVerifier::new(Arc::new(resolvers), cache).with_own_key(maker.key.clone());

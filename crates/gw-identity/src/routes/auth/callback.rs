@@ -1,8 +1,9 @@
 //! `POST /auth/callback?session=`: the wallet sends its proof (ZK-20).
 
 use crate::{
-    login::{LoginAttempt, LoginError, LoginId, complete},
-    routes::RequestInfo,
+    complete_login::{LoginAttempt, complete},
+    login::{LoginError, LoginId},
+    request_info::RequestInfo,
     state::IdentityState,
     tokens::AuthResponse,
 };
@@ -127,7 +128,7 @@ mod tests {
     /// Decision 61.
     #[test]
     fn hd33_other_members_than_the_proof_are_refused() {
-        let said = |body: &str| known_members(body.as_bytes()).map_err(|refusal| refusal.text().to_owned());
+        let check = |body: &str| known_members(body.as_bytes()).map_err(|refusal| refusal.text().to_owned());
         for body in [
             "a.b.c",
             r#"{"token": "a.b.c"}"#,
@@ -135,10 +136,10 @@ mod tests {
             "{",
             r#"{"token": 1}"#,
         ] {
-            assert_eq!(said(body), Ok(()), "{body}");
+            assert_eq!(check(body), Ok(()), "{body}");
         }
         let refusal = "unknown member `jwz`: did you mean `token`?";
-        assert_eq!(said(r#"{"jwz": "a.b.c"}"#), Err(refusal.to_owned()));
+        assert_eq!(check(r#"{"jwz": "a.b.c"}"#), Err(refusal.to_owned()));
     }
 
     #[test]

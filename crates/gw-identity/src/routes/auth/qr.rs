@@ -3,7 +3,8 @@
 use super::callback::parse_session;
 use crate::{
     login::{AuthorizationRequest, LoginError, OpenerEvidence},
-    routes::{RequestInfo, oauth::SessionError},
+    request_info::RequestInfo,
+    routes::oauth::SessionError,
     state::IdentityState,
 };
 use axum::{
@@ -44,7 +45,7 @@ pub(crate) async fn qr(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let inner = &state.inner;
-    let found = match parse_session(&id) {
+    let opened = match parse_session(&id) {
         Ok(id) => inner
             .sessions
             .find(id)
@@ -53,11 +54,13 @@ pub(crate) async fn qr(
             .map(|session| (id, session)),
         Err(_) => None,
     };
-    let Some((id, session)) = found else {
+    let Some((id, session)) = opened else {
         inner.limits.poll_from(request_info.client).await?;
         return Err(LoginError::SessionOver.into());
     };
-    let by_opener = session.opener.is(&OpenerEvidence::of(&headers, request_info.client));
+    let by_opener = session
+        .opener
+        .is(&OpenerEvidence::from_headers(&headers, request_info.client));
     inner.limits.poll_of(id, by_opener, request_info.client).await?;
     if !by_opener {
         return Err(SessionError::OtherBrowser.into());

@@ -1,19 +1,16 @@
 //! `POST /auth/request`: opens a login session (ZK-1, ZK-4, ZK-5, ZK-13).
 
 use crate::{
-    login::{
-        AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, Opener, RequestFacts, callback_base,
-    },
-    routes::{RequestInfo, cookies},
+    login::{AuthorizationRequest, LoginError, LoginId, LoginSession, Opener, RequestFacts, callback_base},
+    login_secret::{LoginSecret, SECRET_HEADER},
+    request_info::RequestInfo,
+    routes::cookies,
     state::IdentityState,
 };
 use axum::{Json, extract::State, response::IntoResponse};
 use gw_http::{AllowedOrigins, ApiError, ErrorBody, JsonBody};
 use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
-
-/// Header with the session's secret, for pages that fetch without cookies (HD19).
-pub(crate) const SECRET_HEADER: &str = "x-login-secret";
 
 /// The optional parameters of a login.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]

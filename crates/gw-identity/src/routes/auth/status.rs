@@ -3,7 +3,8 @@
 use super::callback::parse_session;
 use crate::{
     login::{LoginError, OpenerEvidence, Reason, Status},
-    routes::{RequestInfo, cookies},
+    request_info::RequestInfo,
+    routes::cookies,
     state::IdentityState,
     tokens::{AuthResponse, has_ended},
 };
@@ -60,8 +61,8 @@ pub(crate) async fn status(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let (now, inner) = (state.http_context.now(), &state.inner);
-    let shown = OpenerEvidence::of(&headers, request_info.client);
-    let found = match parse_session(&id) {
+    let shown = OpenerEvidence::from_headers(&headers, request_info.client);
+    let opened = match parse_session(&id) {
         Ok(id) => inner
             .sessions
             .find(id)
@@ -70,7 +71,7 @@ pub(crate) async fn status(
             .map(|session| (id, session)),
         Err(_) => None,
     };
-    let Some((id, session)) = found else {
+    let Some((id, session)) = opened else {
         inner.limits.poll_from(request_info.client).await?;
         return Err(LoginError::SessionOver.into());
     };
@@ -80,7 +81,7 @@ pub(crate) async fn status(
     let (tokens, refused) = match status {
         Status::Completed(sealed) => {
             let pair = inner.vault.open(id, &sealed).ok_or(LoginError::Unsealed)?;
-            if has_ended(&state, &pair)? {
+            if has_ended(&state.http_context, &pair)? {
                 inner.sessions.remove(id).await.map_err(LoginError::from)?;
                 return Err(LoginError::SessionOver.into());
             }

@@ -2,8 +2,9 @@
 
 use super::callback::parse_session;
 use crate::{
-    login::{LoginAttempt, complete},
-    routes::{RequestInfo, cookies},
+    complete_login::{LoginAttempt, complete},
+    request_info::RequestInfo,
+    routes::cookies,
     state::IdentityState,
     tokens::AuthResponse,
 };

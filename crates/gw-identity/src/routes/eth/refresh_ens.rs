@@ -5,7 +5,7 @@ use crate::{
     ens::{Ens, EnsError},
     error::spawn_tracked,
     link::parse_address,
-    routes::RequestInfo,
+    request_info::RequestInfo,
     state::IdentityState,
 };
 use axum::{

@@ -1,7 +1,7 @@
 //! `DELETE /eth/addresses/{address}`: removes the caller's own link (LK-5).
 
 use super::LinkError;
-use crate::{error::spawn_tracked, link::parse_address, routes::RequestInfo, security, state::IdentityState};
+use crate::{error::spawn_tracked, link::parse_address, request_info::RequestInfo, security, state::IdentityState};
 use axum::extract::{Path, State};
 use gw_audit::SecurityKind;
 use gw_http::{ApiError, Authenticated, ErrorBody, Message};

@@ -4,7 +4,7 @@ use super::{LinkError, Linker};
 use crate::{
     error::spawn_tracked,
     link::{ask_wallet, challenge_hash, parse_address, parse_bytes, signer},
-    routes::RequestInfo,
+    request_info::RequestInfo,
     security,
     state::IdentityState,
 };
@@ -81,7 +81,7 @@ pub(crate) async fn verify(
         return Err(LinkError::Signature.into());
     };
     // The node may have been slow, so the caller is authenticated again (HD20).
-    let caller = Authenticated::of(&state.http_context, &headers)?;
+    let caller = Authenticated::authenticate(&state.http_context, &headers)?;
     let proved = VerifiedAddress {
         user: caller.user,
         address,

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{spawn_tracked, storage},
-    routes::RequestInfo,
+    request_info::RequestInfo,
     state::IdentityState,
 };
 use axum::{

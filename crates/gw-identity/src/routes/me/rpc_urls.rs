@@ -3,7 +3,7 @@
 use crate::{
     error::{spawn_tracked, storage},
     link::parse_address,
-    routes::RequestInfo,
+    request_info::RequestInfo,
     state::IdentityState,
 };
 use axum::{
@@ -78,7 +78,7 @@ pub(crate) struct RpcUrlResponse {
 }
 
 impl RpcUrlResponse {
-    fn of(row: PersonalUrl) -> Self {
+    fn from_row(row: PersonalUrl) -> Self {
         let scope = row.scope();
         let contracts = match &row.reach {
             UrlReach::Contracts(contracts) => contracts.iter().map(|address| format!("{address:#x}")).collect(),
@@ -216,7 +216,9 @@ pub(crate) async fn list(
         .list_personal_urls(caller.user.id, state.http_context.now())
         .await
         .map_err(|error| storage(&error))?;
-    Ok(Json(page.of_all(rows.into_iter().map(RpcUrlResponse::of).collect())))
+    Ok(Json(
+        page.of_all(rows.into_iter().map(RpcUrlResponse::from_row).collect()),
+    ))
 }
 
 /// Make an RPC URL
@@ -295,7 +297,7 @@ pub(crate) async fn create(
         RpcUrlResponse {
             url,
             warning,
-            ..RpcUrlResponse::of(made)
+            ..RpcUrlResponse::from_row(made)
         },
     ))
 }

@@ -2,7 +2,8 @@
 
 use crate::{
     error::{spawn_tracked, storage},
-    routes::{RequestInfo, cookies, tokens::logout::end_login},
+    request_info::RequestInfo,
+    routes::{cookies, tokens::logout::end_login},
     state::IdentityState,
 };
 use axum::{
@@ -68,7 +69,7 @@ pub(crate) async fn list(
         expires_at: login.expires_at.to_rfc3339(),
         current: current == Some(login.id),
     });
-    Ok(Json(page.of(rows.collect(), total)))
+    Ok(Json(page.answer(rows.collect(), total)))
 }
 
 /// End one of my logins

@@ -7,9 +7,11 @@ use super::{
     error::{OAuthErrorResponse, OAuthOrAPIError},
 };
 use crate::{
-    login::{AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, Opener, RequestFacts},
+    login::{AuthorizationRequest, LoginError, LoginId, LoginSession, Opener, RequestFacts},
+    login_secret::{LoginSecret, SECRET_HEADER},
     oauth::{AuthorizeParams, Challenge, OauthId, OauthSession, RedirectUri},
-    routes::{RequestInfo, SECRET_HEADER, cookies, pages::wants_page},
+    request_info::RequestInfo,
+    routes::{cookies, pages::wants_page},
     state::IdentityState,
 };
 use axum::{

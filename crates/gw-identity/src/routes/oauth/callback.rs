@@ -2,11 +2,12 @@
 
 use super::session;
 use crate::{
+    complete_login::{LoginAttempt, complete},
     error::spawn_tracked,
-    login::{LoginAttempt, LoginError, complete},
+    login::LoginError,
     oauth::{GrantedLogin, Progress},
+    request_info::RequestInfo,
     routes::{
-        RequestInfo,
         auth::callback::{known_members, parameter, parse_session, proof_in},
         oauth::SessionError,
     },
@@ -127,11 +128,11 @@ pub(super) async fn run(state: &IdentityState, oauth: &str, attempt: LoginAttemp
 
 /// Completes the login and then the OAuth session. Runs to its end after the first token is issued (HD21).
 async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Result<String, CallbackError> {
-    let (id, found) = session(state, oauth).await?;
-    if found.progress != Progress::Pending || !is_open(state, &attempt).await? {
+    let (id, oauth_session) = session(state, oauth).await?;
+    if oauth_session.progress != Progress::Pending || !is_open(state, &attempt).await? {
         return Err(SessionError::Done.into());
     }
-    if found.login != attempt.session.0 {
+    if oauth_session.login != attempt.session.0 {
         return Err(CallbackError::Mismatch);
     }
     let worker = state.clone();
@@ -147,7 +148,7 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Re
                         .inner
                         .oauth
                         .sessions
-                        .set_aside(&id, &found, worker.http_context.now())
+                        .set_aside(&id, &oauth_session, worker.http_context.now())
                         .await;
                 }
                 return Err(error.into());
@@ -171,7 +172,7 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Re
             .inner
             .oauth
             .sessions
-            .complete(&id, &found, login, issuer, worker.http_context.now())
+            .complete(&id, &oauth_session, login, issuer, worker.http_context.now())
             .await;
         if completed.is_err() {
             let actor = request_info.actor(Actor::named(claims.subject.as_str()));

@@ -347,8 +347,8 @@ mod tests {
                 | OauthError::Unrecorded(_) => {}
             }
             let name = format!("{error:?}");
-            let (found, word) = error.answer();
-            assert_eq!((found.as_u16(), word), (status, code), "{name}");
+            let (status_sent, word) = error.answer();
+            assert_eq!((status_sent.as_u16(), word), (status, code), "{name}");
             let is_client = word == "invalid_client";
             let headers = error.into_response().headers().clone();
             assert_eq!(headers.contains_key(header::WWW_AUTHENTICATE), is_client, "{name}");

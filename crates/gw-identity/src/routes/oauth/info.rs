@@ -1,7 +1,7 @@
 //! `GET /oauth/session/{id}/info`: what a sign-in page shows (OA-9).
 
 use super::{SessionError, polled};
-use crate::{login::OpenerEvidence, routes::RequestInfo, state::IdentityState};
+use crate::{login::OpenerEvidence, request_info::RequestInfo, state::IdentityState};
 use axum::{
     Json,
     extract::{Path, State},
@@ -55,7 +55,7 @@ pub(crate) async fn info(
     let (_, session, _) = polled(&state, &id, &headers, &request_info).await?;
     if !session
         .opener
-        .has_shown_secret(&OpenerEvidence::of(&headers, request_info.client))
+        .has_shown_secret(&OpenerEvidence::from_headers(&headers, request_info.client))
     {
         return Err(SessionError::OtherBrowser.into());
     }

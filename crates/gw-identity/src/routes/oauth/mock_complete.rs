@@ -2,9 +2,10 @@
 
 use super::{SessionError, callback, session};
 use crate::{
-    login::{LoginAttempt, LoginError, LoginId},
+    complete_login::LoginAttempt,
+    login::{LoginError, LoginId},
     oauth::Progress,
-    routes::RequestInfo,
+    request_info::RequestInfo,
     state::IdentityState,
 };
 use axum::{
@@ -40,8 +41,8 @@ pub(crate) async fn mock_complete(
     if !state.inner.oauth.allow_mock {
         return Err(SessionError::MockOff.into());
     }
-    let (_, found) = session(&state, &id).await?;
-    if found.progress != Progress::Pending {
+    let (_, oauth_session) = session(&state, &id).await?;
+    if oauth_session.progress != Progress::Pending {
         return Err(SessionError::Done.into());
     }
     let JsonBody(body) = body.unwrap_or(JsonBody(MockCompleteRequest::default()));
@@ -51,7 +52,7 @@ pub(crate) async fn mock_complete(
         .unwrap_or_else(|| SOMEBODY.to_owned());
     let token: Result<String, LoginError> = Ok(format!("mock.{did}"));
     let attempt = LoginAttempt {
-        session: LoginId(found.login),
+        session: LoginId(oauth_session.login),
         token,
         request_info,
     };

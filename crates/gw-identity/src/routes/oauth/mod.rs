@@ -17,7 +17,7 @@ pub(crate) use error::{OAuthErrorResponse, OauthError, SessionError};
 use crate::{
     login::{LoginId, OpenerEvidence},
     oauth::{OauthId, OauthSession},
-    routes::RequestInfo,
+    request_info::RequestInfo,
     state::IdentityState,
 };
 use gw_http::ApiError;
@@ -46,12 +46,14 @@ async fn polled(
 ) -> Result<(OauthId, OauthSession, bool), ApiError> {
     let limits = &state.inner.limits;
     match session(state, id).await {
-        Ok((id, found)) => {
-            let by_opener = found.opener.is(&OpenerEvidence::of(headers, request_info.client));
+        Ok((id, oauth_session)) => {
+            let by_opener = oauth_session
+                .opener
+                .is(&OpenerEvidence::from_headers(headers, request_info.client));
             limits
-                .poll_of(LoginId(found.login), by_opener, request_info.client)
+                .poll_of(LoginId(oauth_session.login), by_opener, request_info.client)
                 .await?;
-            Ok((id, found, by_opener))
+            Ok((id, oauth_session, by_opener))
         }
         Err(error) => {
             limits.poll_from(request_info.client).await?;

@@ -3,7 +3,7 @@
 //! complete it silently (OA-10).
 
 use super::{SessionError, base_path, session};
-use crate::{login::OpenerEvidence, oauth::Progress, routes::RequestInfo, state::IdentityState};
+use crate::{login::OpenerEvidence, oauth::Progress, request_info::RequestInfo, state::IdentityState};
 use axum::{
     extract::{Path, State},
     response::IntoResponse,
@@ -36,7 +36,10 @@ pub(crate) async fn restart(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let (_, session) = session(&state, &id).await?;
-    if !session.opener.is(&OpenerEvidence::of(&headers, request_info.client)) {
+    if !session
+        .opener
+        .is(&OpenerEvidence::from_headers(&headers, request_info.client))
+    {
         return Err(SessionError::Unknown.into());
     }
     if session.progress != Progress::Pending {

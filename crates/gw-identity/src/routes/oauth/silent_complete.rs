@@ -7,7 +7,7 @@ use crate::{
     login::LoginId,
     login::OpenerEvidence,
     oauth::{CompleteError, GrantedLogin, OauthId, OauthSession, Progress},
-    routes::RequestInfo,
+    request_info::RequestInfo,
     security,
     state::IdentityState,
     tokens::{Family, revoked_until},
@@ -56,7 +56,10 @@ pub(crate) async fn silent_complete(
 ) -> Result<Json<OAuthSessionStatusResponse>, ApiError> {
     let caller = caller(&state, &headers)?;
     let (id, session) = session(&state, &id).await?;
-    if !session.opener.is(&OpenerEvidence::of(&headers, request_info.client)) {
+    if !session
+        .opener
+        .is(&OpenerEvidence::from_headers(&headers, request_info.client))
+    {
         return Err(SessionError::OtherBrowser.into());
     }
     if session.progress != Progress::Pending {
@@ -81,7 +84,7 @@ pub(crate) async fn silent_complete(
 /// The caller's claims. The cookie counts here unless a foreign page sent it (decision 4).
 fn caller(state: &IdentityState, headers: &HeaderMap) -> Result<AccessClaims, SessionError> {
     let http_context = &*state.http_context;
-    let token = match Credentials::of(headers, &http_context.origins)? {
+    let token = match Credentials::from_headers(headers, &http_context.origins)? {
         Credentials::Bearer(token) | Credentials::Cookie(token) => token,
         Credentials::Nothing if headers.contains_key(header::ORIGIN) => return Err(AuthError::Missing.into()),
         Credentials::Nothing => access_cookie(headers).ok_or(AuthError::Missing)?,
@@ -99,7 +102,7 @@ fn caller(state: &IdentityState, headers: &HeaderMap) -> Result<AccessClaims, Se
 async fn finish(
     state: &IdentityState,
     id: &OauthId,
-    found: &OauthSession,
+    oauth_session: &OauthSession,
     caller: AccessClaims,
     request_info: &RequestInfo,
 ) -> Result<String, SessionError> {
@@ -132,11 +135,11 @@ async fn finish(
         family.started,
         first.hash,
     );
-    let redirect = Sha256::digest(found.redirect_uri.as_str().as_bytes());
+    let redirect = Sha256::digest(oauth_session.redirect_uri.as_str().as_bytes());
     tx.store_application_token(
         first,
         &Application {
-            client: &found.client,
+            client: &oauth_session.client,
             redirect: redirect.into(),
         },
     )
@@ -154,12 +157,12 @@ async fn finish(
         .inner
         .oauth
         .sessions
-        .complete(id, found, login, issuer, state.http_context.now())
+        .complete(id, oauth_session, login, issuer, state.http_context.now())
         .await;
     if completed.is_ok() {
         // The session waits for no wallet any more, so it stops counting against the limit (HD34). If removal fails it
         // expires.
-        if let Err(error) = state.inner.sessions.remove(LoginId(found.login)).await {
+        if let Err(error) = state.inner.sessions.remove(LoginId(oauth_session.login)).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "the wallet's session of a silent sign-in stays open"

@@ -4,7 +4,8 @@ use super::{SessionError, polled};
 use crate::{
     login::{LoginId, Reason, Status},
     oauth::Progress,
-    routes::{RequestInfo, cookies},
+    request_info::RequestInfo,
+    routes::cookies,
     state::IdentityState,
     tokens::{AuthResponse, has_ended},
 };
@@ -57,13 +58,13 @@ pub(crate) async fn status(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (id, found, by_opener) = polled(&state, &id, &headers, &request_info).await?;
-    let (now, inner, login) = (state.http_context.now(), &state.inner, LoginId(found.login));
+    let (id, oauth_session, by_opener) = polled(&state, &id, &headers, &request_info).await?;
+    let (now, inner, login) = (state.http_context.now(), &state.inner, LoginId(oauth_session.login));
     let of_login = inner.sessions.find(login).await.map_err(SessionError::from)?;
     let of_login = of_login.map(|session| session.status(by_opener));
     let mut body = OAuthSessionStatusResponse::default();
     let mut answer = HeaderMap::new();
-    match (found.progress, of_login) {
+    match (oauth_session.progress, of_login) {
         (Progress::Pending, Some(Status::Pending { refused })) => {
             body.failed = refused.map(|_| true);
             body.reason = refused;
@@ -73,12 +74,15 @@ pub(crate) async fn status(
         (progress, of_login) => {
             body.completed = true;
             if progress == Progress::Completed {
-                body.redirect_url = inner.oauth.sessions.redirect_url(&id, &found, &inner.config.base_url);
+                body.redirect_url = inner
+                    .oauth
+                    .sessions
+                    .redirect_url(&id, &oauth_session, &inner.config.base_url);
             }
             // The page's own token pair of the same login. Its cookie lets the next application log in silently (TK-9).
             if let Some(Status::Completed(sealed)) = of_login
                 && let Some(pair) = inner.vault.open(login, &sealed)
-                && !has_ended(&state, &pair)?
+                && !has_ended(&state.http_context, &pair)?
             {
                 answer = cookies::set_access(&state.http_context, &headers, &AuthResponse::new(pair, now));
             }

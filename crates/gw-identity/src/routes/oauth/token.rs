@@ -7,7 +7,7 @@ use super::OauthError;
 use crate::{
     error::spawn_tracked,
     oauth::{GrantedLogin, Redeemed},
-    routes::RequestInfo,
+    request_info::RequestInfo,
     security,
     state::IdentityState,
     tokens::{AuthResponse, Family, TokenPair, revoked_until},
@@ -368,7 +368,7 @@ mod tests {
         };
         let headers = authorization.map_or_else(HeaderMap::new, |value| headers(&[("authorization", value)]));
         match credentials(&headers, &asked) {
-            Ok(found) => Ok((found.id, found.secrets)),
+            Ok(client) => Ok((client.id, client.secrets)),
             Err(error) => Err(error.into_response().status().as_u16()),
         }
     }

@@ -1,10 +1,8 @@
 //! `POST /introspect`: whether a token is active (TK-7). In doubt, a token is inactive.
 
 use crate::{
-    routes::{
-        RequestInfo,
-        oauth::{OAuthErrorResponse, OauthError, token::client_of},
-    },
+    request_info::RequestInfo,
+    routes::oauth::{OAuthErrorResponse, OauthError, token::client_of},
     state::IdentityState,
     tokens::hash,
 };
@@ -126,11 +124,11 @@ pub(crate) async fn introspect(
         .filter(|token| !token.expose().is_empty())
         .ok_or_else(|| ApiError::bad_request("token required"))?;
     let now = state.http_context.now();
-    let found = match access(&state, &token, now) {
-        Some(found) => Some(found),
+    let response = match access(&state, &token, now) {
+        Some(response) => Some(response),
         None => refresh(&state, &token, now).await,
     };
-    Ok(Json(found.unwrap_or_default()))
+    Ok(Json(response.unwrap_or_default()))
 }
 
 fn access(state: &IdentityState, token: &Secret, now: Timestamp) -> Option<IntrospectResponse> {

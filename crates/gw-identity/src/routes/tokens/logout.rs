@@ -2,10 +2,7 @@
 
 use super::revoke::RevokeError;
 use crate::{
-    error::spawn_tracked,
-    routes::{RequestInfo, cookies},
-    security,
-    state::IdentityState,
+    error::spawn_tracked, request_info::RequestInfo, routes::cookies, security, state::IdentityState,
     tokens::revoked_until,
 };
 use axum::{
@@ -87,7 +84,7 @@ fn logins(
     refresh_token: Option<&str>,
 ) -> Result<Vec<(ExternalId, SessionId)>, AuthError> {
     let Some(named) = refresh_token else {
-        let caller = Authenticated::of(&state.http_context, headers)?;
+        let caller = Authenticated::authenticate(&state.http_context, headers)?;
         return Ok(vec![(caller.claims.subject, caller.claims.session)]);
     };
     let (http_context, now) = (&*state.http_context, state.http_context.now());
@@ -95,7 +92,7 @@ fn logins(
         .tokens
         .refresh(named, now)
         .map(|claims| (claims.subject, claims.session));
-    let own = match Credentials::of(headers, &http_context.origins) {
+    let own = match Credentials::from_headers(headers, &http_context.origins) {
         Ok(Credentials::Bearer(token) | Credentials::Cookie(token)) => http_context.tokens.access(token, now).ok(),
         Ok(Credentials::Nothing) | Err(_) => None,
     };

@@ -2,7 +2,8 @@
 
 use crate::{
     error::spawn_tracked,
-    routes::{RequestInfo, cookies},
+    request_info::RequestInfo,
+    routes::cookies,
     security,
     state::IdentityState,
     tokens::{AuthResponse, Family, TokenPair, hash, revoked_until},

@@ -3,7 +3,8 @@
 
 use crate::{
     error::{spawn_tracked, storage},
-    routes::{RequestInfo, cookies},
+    request_info::RequestInfo,
+    routes::cookies,
     security,
     state::IdentityState,
     tokens::revoked_until,

@@ -1,9 +1,12 @@
 //! `POST /auth/directory/callback`: the browser returns with a code (DS-3, DS-4, DS-7, DS-8).
 
-use super::{SECRET_HEADER, check_redirect};
+use super::check_redirect;
 use crate::{
-    directory::{Directory, DirectoryError, log_in, note_refusal},
-    routes::{RequestInfo, cookies},
+    directory::{Directory, DirectoryError},
+    directory_login::{log_in, note_refusal},
+    login_secret::SECRET_HEADER,
+    request_info::RequestInfo,
+    routes::cookies,
     state::IdentityState,
     tokens::{AuthResponse, TokenPair},
 };

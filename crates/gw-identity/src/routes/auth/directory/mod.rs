@@ -7,13 +7,10 @@ pub(in crate::routes) mod url;
 use crate::directory::DirectoryError;
 use gw_http::{AllowedOrigins, Origin};
 
-/// Header with the browser's secret, for pages that fetch without cookies, as with other logins (HD19).
-const SECRET_HEADER: &str = "x-login-secret";
-
 /// Checks that the directory may send the browser there: to an allowed page, over https in production (OA-3, DS-2).
 fn check_redirect(text: &str, own: &AllowedOrigins, production: bool) -> Result<(), DirectoryError> {
     let strange = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\');
-    let origin = Origin::of(text).map_err(|_| DirectoryError::Redirect)?;
+    let origin = Origin::from_url(text).map_err(|_| DirectoryError::Redirect)?;
     let secure = !production || origin.as_str().starts_with("https://");
     let ours = own.is_own(&origin) || (!production && origin.is_loopback());
     if secure && ours && !text.contains(strange) {
@@ -29,7 +26,7 @@ mod tests {
 
     #[test]
     fn ds2_redirects_go_to_our_pages_only() {
-        let origin = |url| Origin::of(url).unwrap();
+        let origin = |url| Origin::from_url(url).unwrap();
         let own = AllowedOrigins {
             base: origin("https://gate.example"),
             frontend: Some(origin("https://app.example")),

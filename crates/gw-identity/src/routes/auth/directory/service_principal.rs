@@ -2,8 +2,9 @@
 //! DS-7, DS-8).
 
 use crate::{
-    directory::{DirectoryError, log_in, note_refusal},
-    routes::RequestInfo,
+    directory::DirectoryError,
+    directory_login::{log_in, note_refusal},
+    request_info::RequestInfo,
     state::IdentityState,
     tokens::AuthResponse,
 };

@@ -1,9 +1,8 @@
 //! `GET /auth/directory/url`: starts a directory login and returns the URL for the browser (DS-2).
 
-use super::{SECRET_HEADER, check_redirect};
+use super::check_redirect;
 use crate::{
-    directory::DirectoryError,
-    routes::{RequestInfo, cookies},
+    directory::DirectoryError, login_secret::SECRET_HEADER, request_info::RequestInfo, routes::cookies,
     state::IdentityState,
 };
 use axum::{

@@ -1,10 +1,10 @@
 //! Verifies a wallet's proof and issues tokens (ZK-10, ZK-12, ZK-80, HD19, HD21).
 
-use super::{LoginCompletion, LoginError, LoginId, LoginRejection, Nullifier, Reason, VerifiedLogin};
 use crate::{
     account,
     error::{once_the_cache_answers, spawn_tracked},
-    routes::RequestInfo,
+    login::{LoginCompletion, LoginError, LoginId, LoginRejection, Nullifier, Reason, VerifiedLogin},
+    request_info::RequestInfo,
     security,
     state::IdentityState,
     tokens::{Family, TokenPair},

@@ -1,11 +1,10 @@
 //! Client address and correlation id of a request, for its records.
 
-use crate::state::IdentityState;
-use axum::extract::FromRequestParts;
-use gw_http::{ClientAddress, CorrelationId};
+use axum::extract::{FromRef, FromRequestParts};
+use gw_http::{ClientAddress, CorrelationId, HttpContext};
 use gw_store::Actor;
 use http::request::Parts;
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Arc};
 
 /// Client address and correlation id of one request.
 #[derive(Clone, Debug)]
@@ -21,13 +20,16 @@ impl RequestInfo {
     }
 }
 
-impl FromRequestParts<IdentityState> for RequestInfo {
+impl<S> FromRequestParts<S> for RequestInfo
+where
+    S: Send + Sync,
+    Arc<HttpContext>: FromRef<S>,
+{
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, state: &IdentityState) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
         let Ok(client) = ClientAddress::from_request_parts(parts, state).await;
-        let Ok(correlation) =
-            <CorrelationId as FromRequestParts<IdentityState>>::from_request_parts(parts, state).await;
+        let Ok(correlation) = <CorrelationId as FromRequestParts<S>>::from_request_parts(parts, state).await;
         Ok(Self { client, correlation })
     }
 }

@@ -1,7 +1,13 @@
 //! Turns an identity that the directory confirmed into an account and tokens (DS-7, DS-8, DS-9).
 
-use super::{Directory, DirectoryError, Identity};
-use crate::{error::spawn_tracked, routes::RequestInfo, security, state::IdentityState, tokens::TokenPair};
+use crate::{
+    directory::{Directory, DirectoryError, Identity},
+    error::spawn_tracked,
+    request_info::RequestInfo,
+    security,
+    state::IdentityState,
+    tokens::TokenPair,
+};
 use gw_audit::SecurityKind;
 use gw_http::Amr;
 use gw_policy::snapshot::Group;
@@ -20,7 +26,7 @@ pub(crate) async fn log_in(
     amr: Amr,
     request_info: &RequestInfo,
 ) -> Result<TokenPair, DirectoryError> {
-    let settings = &directory.settings;
+    let settings = directory.settings();
     let is_person = amr == Amr::Directory;
     let auto_kyc = if is_person {
         settings.auto_kyc_user
@@ -127,10 +133,12 @@ async fn group_of(tx: &Tx, tenant: &AllowedTenant) -> Result<GroupId, StoreError
     let Some(group) = tenant.default_group else {
         return Ok(Group::DEFAULT);
     };
-    let found = tx.read().find_access(group).await?;
-    let fits = found.is_some_and(|found| {
-        let is_admin = found.group.is_org_admin || found.group.is_org_readonly_admin;
-        Some(found.group.org) == tenant.default_org && !is_admin && !found.access.claims.has(Claim::Admin)
+    let default_group = tx.read().find_access(group).await?;
+    let fits = default_group.is_some_and(|default_group| {
+        let is_admin = default_group.group.is_org_admin || default_group.group.is_org_readonly_admin;
+        Some(default_group.group.org) == tenant.default_org
+            && !is_admin
+            && !default_group.access.claims.has(Claim::Admin)
     });
     if !fits {
         tracing::warn!(tenant.id = %tenant.id, "the tenant's group does not serve; its new users join the default one");
