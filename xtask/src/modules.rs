@@ -16,7 +16,6 @@ use std::{
 /// only shrink: the check fails if a circle is larger or smaller than its number here.
 const CIRCLES: &[(&str, usize)] = &[
     ("gw-admin", 8),
-    ("gw-audit", 3),
     ("gw-evm", 3),
     ("gw-journal", 4),
     ("gw-server", 5),

@@ -9,9 +9,11 @@
 use crate::cbor::{CborError, Reader, Writer};
 use crate::chain::{Chain, ChainError, Head, OrgHead};
 use crate::checkpoint::{Checkpoint, CheckpointError, CheckpointKey, CheckpointPublicKey};
-use crate::entry::{ChainId, Content, Entry, EntryError, Header, ShardId};
+use crate::entry::{ChainId, Content, Entry, Header};
+use crate::entry_error::EntryError;
 use crate::erasure::Erasures;
 use crate::hash::Hash;
+use crate::ids::ShardId;
 use crate::record::Record;
 use crate::tree::{self, Frontier};
 use gw_types::{OrgId, Timestamp};

@@ -1,6 +1,8 @@
 //! The hash chain: numbers, links and times of entries (spec/70 rules 3 to 6).
 
-use crate::entry::{ChainId, EncodedRecord, EntryError, Genesis, Header, OrgLink, StoredEntry};
+use crate::entry::{ChainId, EncodedRecord, Header, OrgLink, StoredEntry};
+use crate::entry_error::EntryError;
+use crate::genesis::Genesis;
 use crate::hash::Hash;
 use crate::record::Kind;
 use crate::tree;

@@ -1,8 +1,11 @@
 //! Entries: a record and its position in a chain, as deterministic bytes.
 
-use crate::cbor::{CborError, MapReader, Reader, Writer};
+use crate::cbor::{MapReader, Reader, Writer};
+use crate::entry_error::EntryError;
 use crate::fields::{FieldReader, FieldWriter, Fields, Openings};
+use crate::genesis::Genesis;
 use crate::hash::Hash;
+use crate::ids::ShardId;
 use crate::record::{Kind, Record, Stream};
 use crate::tree;
 use gw_types::{B256, Entropy, OrgId, Timestamp};
@@ -10,42 +13,6 @@ use uuid::Uuid;
 
 /// The schema version of the entries that this crate writes.
 pub const ENTRY_VERSION: u64 = 1;
-
-/// The name of the entry format, as recorded in the first entry of each chain.
-pub const ENTRY_FORMAT: &str = "ledger-gateway-entry/1";
-
-/// The id of one writer's chain within a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ShardId(pub Uuid);
-
-impl From<Uuid> for ShardId {
-    fn from(id: Uuid) -> Self {
-        Self(id)
-    }
-}
-
-impl core::fmt::Display for ShardId {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        core::fmt::Display::fmt(&self.0.as_hyphenated(), f)
-    }
-}
-
-/// The id of a policy store. It is generated when the schema is created and is part of every backup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[serde(transparent)]
-pub struct StoreId(pub Uuid);
-
-impl From<Uuid> for StoreId {
-    fn from(id: Uuid) -> Self {
-        Self(id)
-    }
-}
-
-impl core::fmt::Display for StoreId {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        core::fmt::Display::fmt(&self.0.as_hyphenated(), f)
-    }
-}
 
 /// The id of a chain: a stream and a writer's shard of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,31 +28,6 @@ impl ChainId {
     /// all instances share (spec/70 rule 3).
     pub const fn can_be(&self) -> bool {
         !matches!(self.stream, Stream::Admin) || self.shard.0.is_nil()
-    }
-}
-
-/// The body of a chain's first entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Genesis {
-    /// The shard, as in the header.
-    pub shard: ShardId,
-    /// [`ENTRY_FORMAT`].
-    pub format: String,
-    /// The cluster's name.
-    pub cluster: String,
-    /// The public key of the key that signs the chain's checkpoints.
-    pub checkpoint_key: B256,
-}
-
-impl Genesis {
-    /// The body of the first entry of a chain of `cluster`.
-    pub fn new(shard: ShardId, cluster: &str, checkpoint_key: [u8; 32]) -> Self {
-        Self {
-            shard,
-            format: ENTRY_FORMAT.to_owned(),
-            cluster: cluster.to_owned(),
-            checkpoint_key: B256::new(checkpoint_key),
-        }
     }
 }
 
@@ -392,24 +334,4 @@ pub fn erased(openings: &[u8]) -> Result<Vec<u8>, EntryError> {
         Writer::new(&mut erased).null();
     }
     Ok(erased)
-}
-
-/// Why bytes are not an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EntryError {
-    /// The entry's bytes are malformed.
-    #[error("the entry is malformed")]
-    Cbor(#[from] CborError),
-    /// This crate does not know the schema version.
-    #[error("the schema version {0} is unknown")]
-    Version(u64),
-    /// A value is not valid for its field.
-    #[error("a value is not valid for its field")]
-    Value,
-    /// The openings are malformed.
-    #[error("the openings are malformed")]
-    Openings(#[source] CborError),
-    /// A salt and value do not match the commitment.
-    #[error("a personal value does not match its commitment")]
-    Commitment,
 }

@@ -5,7 +5,9 @@
 //! entry covers is a finding.
 
 use crate::cbor::{Reader, Writer};
-use crate::entry::{ChainId, EntryError, ShardId};
+use crate::entry::ChainId;
+use crate::entry_error::EntryError;
+use crate::ids::ShardId;
 use crate::record::{Action, AdminEntry, ResourceType};
 use core::ops::Range;
 use serde::{Deserialize, Serialize};

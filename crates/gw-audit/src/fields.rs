@@ -5,7 +5,8 @@
 //! or null once it is erased (spec/70 rule 5).
 
 use crate::cbor::{CborError, MapReader, MapWriter, Reader, Writer};
-use crate::entry::{EntryError, Genesis};
+use crate::entry_error::EntryError;
+use crate::genesis::Genesis;
 use crate::record::{
     AccessRecord, Action, AdminEntry, AuthMethod, MatchedVia, OutboxFault, Outcome, ResourceType, SecurityEvent,
     SecurityKind, SendIntent, SendOutcome, TraceKind,

@@ -14,10 +14,11 @@
 use crate::chain::Head;
 use crate::checkpoint::{Checkpoint, CheckpointKey, CheckpointPublicKey};
 use crate::discontinuity::Discontinuity;
-use crate::entry::{ChainId, Header, ShardId};
+use crate::entry::{ChainId, Header};
+use crate::finding::{Finding, FindingKind};
 use crate::hash::Hash;
+use crate::ids::ShardId;
 use crate::tree::{self, Frontier};
-use crate::verify::{Finding, FindingKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

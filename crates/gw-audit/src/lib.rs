@@ -19,10 +19,14 @@ mod checkpoint;
 mod code;
 mod discontinuity;
 mod entry;
+mod entry_error;
 mod erasure;
 mod fields;
+mod finding;
+mod genesis;
 mod hash;
 mod heads;
+mod ids;
 pub mod outbox;
 mod record;
 pub mod tree;
@@ -33,15 +37,15 @@ pub use chain::{Chain, ChainError, ChainedRecord, Head, OrgHead};
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointKey, CheckpointPublicKey, KeyError};
 pub use code::UnknownCode;
 pub use discontinuity::{Discontinuity, TextError};
-pub use entry::{
-    ChainId, Content, ENTRY_FORMAT, ENTRY_VERSION, EncodedRecord, Entry, EntryError, Genesis, Header, OrgLink, ShardId,
-    StoreId, StoredEntry, erased,
-};
+pub use entry::{ChainId, Content, ENTRY_VERSION, EncodedRecord, Entry, Header, OrgLink, StoredEntry, erased};
+pub use entry_error::EntryError;
 pub use erasure::{Erased, ErasureRecord, Erasures, erased_where, erasures, names};
+pub use genesis::{ENTRY_FORMAT, Genesis};
 pub use hash::Hash;
 pub use heads::{
     ChainEdge, ChainList, ChainNameError, SignedPart, SigningGuard, StoredChain, TrustedHead, TrustedHeads,
 };
+pub use ids::{ShardId, StoreId};
 pub use record::{
     AccessRecord, Action, AdminEntry, AuthMethod, Kind, MatchedVia, OutboxFault, Outcome, Record, ResourceType,
     SUPER_ADMIN, SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,

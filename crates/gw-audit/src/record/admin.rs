@@ -1,7 +1,7 @@
 //! The audit-log entry of a mutation (spec/70 section 2).
 
-use crate::StoreId;
 use crate::code::codes;
+use crate::ids::StoreId;
 use gw_types::{OrgId, UserId};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -4,19 +4,20 @@
 //! fault does not hide the next. It reads nothing itself: the caller passes everything outside the rows, such as notes
 //! kept elsewhere, erased entries and issued numbers.
 
-mod finding;
 mod notes;
 mod outbox;
 mod report;
 
-pub use finding::{Finding, FindingKind, TableRow};
+pub use crate::finding::{Finding, FindingKind, TableRow};
 pub use outbox::OutboxIds;
 pub use report::Report;
 
 use crate::chain::{Chain, Head, OrgHead};
 use crate::checkpoint::CheckpointPublicKey;
 use crate::discontinuity::Discontinuity;
-use crate::entry::{ChainId, Content, Entry, EntryError, Genesis, Header};
+use crate::entry::{ChainId, Content, Entry, Header};
+use crate::entry_error::EntryError;
+use crate::genesis::Genesis;
 use crate::hash::Hash;
 use crate::heads::ChainEdge;
 use crate::outbox as outbox_rules;

@@ -1,7 +1,7 @@
 //! The outbox rows that the entries of the admin chain were made from: none may be missing (spec/70 rule 15).
 
 use super::FindingKind;
-use crate::entry::StoreId;
+use crate::ids::StoreId;
 use crate::record::{AdminEntry, OutboxFault};
 use std::collections::{BTreeMap, HashMap};
 

@@ -18,7 +18,7 @@ pub(crate) use journal_heads::watch as watch_journal_heads;
 pub(crate) use purge::purge_expired;
 pub(crate) use reservations::watch as watch_reservations;
 pub(crate) use retention::Retention;
-pub(crate) use sealer::{ADMIN_CHAIN, Sealing, SealingHealth, raise_outbox_ids, seal};
+pub(crate) use sealer::{ADMIN_CHAIN, Alarm as OutboxAlarm, Sealing, SealingHealth, raise_outbox_ids, seal};
 #[cfg(test)]
 pub(crate) use verify::Outcome;
 pub(crate) use verify::{Verification, verify};
