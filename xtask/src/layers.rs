@@ -18,6 +18,7 @@ const SPINE: &[(&str, &[&str])] = &[
     ("gw-evm", &["gw-types"]),
     ("gw-audit", &["gw-types"]),
     ("gw-policy", &["gw-types", "gw-evm"]),
+    ("gw-postings", &["gw-types"]),
     ("gw-zk", &["gw-types"]),
 ];
 /// The adapters. They may use the spine.

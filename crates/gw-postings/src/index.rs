@@ -1,0 +1,352 @@
+//! The index: blocks are appended at its end and removed from its end.
+
+use crate::{
+    blocks::{BlockBounds, BlockRange, BlockTable, RowCounts},
+    list::PostingList,
+    owners::RowOwners,
+    rows::{BlockRows, RowId, Space, TransactionRows},
+};
+use gw_types::{Address, B256, Timestamp};
+use roaring::RoaringTreemap;
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    ops::Range,
+};
+
+/// The newest blocks whose posting lists are noted, so that a reorganization touches only these lists.
+const JOURNAL_BLOCKS: usize = 4096;
+
+/// Why a block cannot be appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// The block does not follow the newest block.
+    #[error("block `{block}` does not follow block `{newest}`")]
+    NotNext {
+        /// The newest block of the index.
+        newest: u64,
+        /// The block that was to be appended.
+        block: u64,
+    },
+    /// The block is older than the block before it.
+    #[error("block `{block}` has an earlier time than the block before it")]
+    TimeRunsBack {
+        /// The block that was to be appended.
+        block: u64,
+    },
+}
+
+/// The role of an address in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    /// Transactions by sender.
+    Sender,
+    /// Transactions by recipient.
+    Recipient,
+    /// Transactions by a party of their token transfers.
+    TransferParty,
+    /// Transactions by an address argument of their calldata.
+    CalldataParty,
+    /// Transactions by an address in a standard event.
+    EventParty,
+    /// Transfers by sender or recipient.
+    Transfer,
+    /// Transfers by token contract.
+    Token,
+    /// Frames by caller or called address.
+    Frame,
+    /// Logs by emitter.
+    Emitter,
+}
+
+impl Role {
+    pub(crate) const fn space(self) -> Space {
+        match self {
+            Self::Sender | Self::Recipient | Self::TransferParty | Self::CalldataParty | Self::EventParty => {
+                Space::Transactions
+            }
+            Self::Transfer | Self::Token => Space::Transfers,
+            Self::Frame => Space::Frames,
+            Self::Emitter => Space::Logs,
+        }
+    }
+}
+
+/// The posting lists of one address. Most addresses have few roles.
+#[derive(Clone, Debug, Default)]
+struct AddressLists(Vec<(Role, PostingList)>);
+
+impl AddressLists {
+    fn get(&self, role: Role) -> Option<&PostingList> {
+        self.0.iter().find(|(known, _)| *known == role).map(|(_, list)| list)
+    }
+
+    fn push(&mut self, role: Role, id: u64) {
+        match self.0.iter_mut().find(|(known, _)| *known == role) {
+            Some((_, list)) => list.push(id),
+            None => {
+                let mut list = PostingList::default();
+                list.push(id);
+                self.0.push((role, list));
+            }
+        }
+    }
+}
+
+/// The addresses and events of which a block extended the posting lists.
+#[derive(Clone, Debug)]
+struct BlockJournal {
+    number: u64,
+    addresses: Vec<Address>,
+    events: Vec<(Address, B256)>,
+}
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Which rows of the chain mention which address.
+#[derive(Clone, Debug, Default)]
+pub struct PostingIndex {
+    blocks: BlockTable,
+    addresses: Map<Address, AddressLists>,
+    events: Map<(Address, B256), PostingList>,
+    /// Transactions without a recipient.
+    deployments: RoaringTreemap,
+    /// Frames of which a side is sender or recipient of the transaction.
+    party_frames: RoaringTreemap,
+    pub(crate) transfer_owners: RowOwners,
+    pub(crate) frame_owners: RowOwners,
+    pub(crate) log_owners: RowOwners,
+    journal: VecDeque<BlockJournal>,
+    generation: u64,
+}
+
+impl PostingIndex {
+    /// An index without blocks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The number of the newest block; `None` while there is none.
+    pub fn newest_block(&self) -> Option<u64> {
+        self.blocks.newest()
+    }
+
+    /// The number of removals so far. What was selected under another generation may contain removed rows.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The block of a row; `None` if there is no such row.
+    pub fn block_of(&self, space: Space, row: RowId) -> Option<BlockBounds> {
+        self.blocks.block_of(space, row)
+    }
+
+    /// The ids of the rows in a range of blocks.
+    pub fn ids_in_blocks(&self, space: Space, blocks: BlockRange) -> Range<u64> {
+        self.blocks.ids(space, blocks)
+    }
+
+    /// The ids of the rows in blocks from `start` on and before `end`: a bucket of a chart.
+    pub fn ids_between(&self, space: Space, start: Timestamp, end: Timestamp) -> Range<u64> {
+        self.blocks.ids_between(space, start, end)
+    }
+
+    /// The rows of a transaction in another space.
+    pub fn rows_of_transaction(&self, space: Space, transaction: RowId) -> Range<u64> {
+        let end = self.end(space);
+        match space {
+            Space::Transactions if transaction.0 < end => transaction.0..transaction.0 + 1,
+            Space::Transactions => 0..0,
+            Space::Transfers => self.transfer_owners.rows(transaction, end),
+            Space::Frames => self.frame_owners.rows(transaction, end),
+            Space::Logs => self.log_owners.rows(transaction, end),
+        }
+    }
+
+    /// The transaction of a row; `None` if there is no such row.
+    pub fn transaction_of(&self, space: Space, row: RowId) -> Option<RowId> {
+        if row.0 >= self.end(space) {
+            return None;
+        }
+        match space {
+            Space::Transactions => Some(row),
+            Space::Transfers => self.transfer_owners.owner(row),
+            Space::Frames => self.frame_owners.owner(row),
+            Space::Logs => self.log_owners.owner(row),
+        }
+    }
+
+    /// Appends the block after the newest one; the first block may have any number.
+    ///
+    /// # Errors
+    /// [`AppendError`] if the block does not follow the newest one; the index is unchanged then.
+    pub fn append(&mut self, block: &BlockRows) -> Result<(), AppendError> {
+        let number = block.number;
+        if let Some(newest) = self.blocks.newest()
+            && Some(number) != newest.checked_add(1)
+        {
+            return Err(AppendError::NotNext { newest, block: number });
+        }
+        if self.blocks.newest_time().is_some_and(|newest| block.time < newest) {
+            return Err(AppendError::TimeRunsBack { block: number });
+        }
+        let first = self.blocks.end();
+        let mut next = first;
+        let mut touched = Touched::default();
+        for rows in &block.transactions {
+            self.append_transaction(rows, &mut next, &mut touched);
+        }
+        let counts = RowCounts {
+            transactions: next.transactions - first.transactions,
+            transfers: next.transfers - first.transfers,
+            frames: next.frames - first.frames,
+            logs: next.logs - first.logs,
+        };
+        self.blocks.push(number, block.time, counts);
+        self.journal.push_back(BlockJournal {
+            number,
+            addresses: touched.addresses.into_iter().collect(),
+            events: touched.events.into_iter().collect(),
+        });
+        if self.journal.len() > JOURNAL_BLOCKS {
+            self.journal.pop_front();
+        }
+        Ok(())
+    }
+
+    fn append_transaction(&mut self, rows: &TransactionRows, next: &mut RowCounts, touched: &mut Touched) {
+        let transaction = next.transactions;
+        next.transactions += 1;
+        self.push(touched, rows.from, Role::Sender, transaction);
+        match rows.to {
+            Some(to) => self.push(touched, to, Role::Recipient, transaction),
+            None => {
+                self.deployments.insert(transaction);
+            }
+        }
+        for party in &rows.calldata_parties {
+            self.push(touched, *party, Role::CalldataParty, transaction);
+        }
+        for party in &rows.event_parties {
+            self.push(touched, *party, Role::EventParty, transaction);
+        }
+        if !rows.transfers.is_empty() {
+            self.transfer_owners.push(transaction, next.transfers);
+        }
+        for transfer in &rows.transfers {
+            let id = next.transfers;
+            next.transfers += 1;
+            for party in [transfer.from, transfer.to] {
+                self.push(touched, party, Role::TransferParty, transaction);
+                self.push(touched, party, Role::Transfer, id);
+            }
+            self.push(touched, transfer.token, Role::Token, id);
+        }
+        if !rows.frames.is_empty() {
+            self.frame_owners.push(transaction, next.frames);
+        }
+        for frame in &rows.frames {
+            let id = next.frames;
+            next.frames += 1;
+            for side in std::iter::once(frame.from).chain(frame.to) {
+                self.push(touched, side, Role::Frame, id);
+                if side == rows.from || Some(side) == rows.to {
+                    self.party_frames.insert(id);
+                }
+            }
+        }
+        if !rows.logs.is_empty() {
+            self.log_owners.push(transaction, next.logs);
+        }
+        for log in &rows.logs {
+            let id = next.logs;
+            next.logs += 1;
+            self.push(touched, log.emitter, Role::Emitter, id);
+            if let Some(topic0) = log.topic0 {
+                let event = (log.emitter, topic0);
+                self.events.entry(event).or_default().push(id);
+                touched.events.insert(event);
+            }
+        }
+    }
+
+    fn push(&mut self, touched: &mut Touched, address: Address, role: Role, id: u64) {
+        self.addresses.entry(address).or_default().push(role, id);
+        touched.addresses.insert(address);
+    }
+
+    /// Removes this block and all later ones, after a reorganization. Raises the generation if there were any.
+    pub fn truncate(&mut self, number: u64) {
+        let is_noted = self.journal.front().is_some_and(|oldest| oldest.number <= number);
+        let Some(end) = self.blocks.truncate(number) else { return };
+        self.generation += 1;
+        self.deployments.remove_range(end.transactions..);
+        self.party_frames.remove_range(end.frames..);
+        self.transfer_owners.truncate(end.transactions, end.transfers);
+        self.frame_owners.truncate(end.transactions, end.frames);
+        self.log_owners.truncate(end.transactions, end.logs);
+        let mut touched = Touched::default();
+        while let Some(block) = self.journal.pop_back_if(|block| block.number >= number) {
+            touched.addresses.extend(block.addresses);
+            touched.events.extend(block.events);
+        }
+        if is_noted {
+            for address in touched.addresses {
+                if let Some(lists) = self.addresses.get_mut(&address)
+                    && truncate_lists(lists, end)
+                {
+                    self.addresses.remove(&address);
+                }
+            }
+            for event in touched.events {
+                if let Some(list) = self.events.get_mut(&event) {
+                    list.truncate(end.logs);
+                    if list.len() == 0 {
+                        self.events.remove(&event);
+                    }
+                }
+            }
+        } else {
+            self.addresses.retain(|_, lists| !truncate_lists(lists, end));
+            self.events.retain(|_, list| {
+                list.truncate(end.logs);
+                list.len() > 0
+            });
+        }
+    }
+
+    pub(crate) fn end(&self, space: Space) -> u64 {
+        self.blocks.end().of(space)
+    }
+
+    pub(crate) fn list(&self, address: Address, role: Role) -> Option<&PostingList> {
+        self.addresses.get(&address)?.get(role)
+    }
+
+    pub(crate) fn event(&self, emitter: Address, topic0: B256) -> Option<&PostingList> {
+        self.events.get(&(emitter, topic0))
+    }
+
+    pub(crate) fn deployments(&self) -> &RoaringTreemap {
+        &self.deployments
+    }
+
+    pub(crate) fn party_frames(&self) -> &RoaringTreemap {
+        &self.party_frames
+    }
+}
+
+/// The posting lists that a block extends.
+#[derive(Debug, Default)]
+struct Touched {
+    addresses: BTreeSet<Address>,
+    events: BTreeSet<(Address, B256)>,
+}
+
+/// Removes the rows from `end` on. Returns whether the address has no rows left.
+fn truncate_lists(lists: &mut AddressLists, end: RowCounts) -> bool {
+    lists.0.retain_mut(|(role, list)| {
+        list.truncate(end.of(role.space()));
+        list.len() > 0
+    });
+    lists.0.is_empty()
+}

@@ -1,0 +1,73 @@
+//! Rows that a viewer may see.
+
+use crate::rows::{RowId, Space};
+use roaring::RoaringTreemap;
+use std::ops::Range;
+
+/// The rows of one space that a scope selects, as of one state of the index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowSet {
+    pub(crate) space: Space,
+    pub(crate) ids: RoaringTreemap,
+    /// The number of rows of the space when the set was selected.
+    pub(crate) end: u64,
+    /// The generation of the index when the set was selected.
+    pub(crate) generation: u64,
+}
+
+impl RowSet {
+    /// The space of the rows.
+    pub fn space(&self) -> Space {
+        self.space
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> u64 {
+        self.ids.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Whether the row is in the set.
+    pub fn contains(&self, row: RowId) -> bool {
+        self.ids.contains(row.0)
+    }
+
+    /// The number of rows with ids in a range: in a block, in a transaction, or in a bucket of a chart.
+    pub fn count_in(&self, ids: Range<u64>) -> u64 {
+        self.ids.range_cardinality(ids)
+    }
+
+    /// At most `limit` rows, the newest first, beginning below `before`; with the newest row if that is `None`.
+    pub fn page_before(&self, before: Option<RowId>, limit: usize) -> Vec<RowId> {
+        let mut ids = self.ids.iter();
+        if let Some(before) = before {
+            let Some(last) = before.0.checked_sub(1) else {
+                return Vec::new();
+            };
+            ids.advance_back_to(last);
+        }
+        ids.rev().take(limit).map(RowId).collect()
+    }
+
+    /// At most `limit` rows, the newest first, after skipping the `offset` newest ones.
+    pub fn page_at(&self, offset: u64, limit: usize) -> Vec<RowId> {
+        let position = self.len().checked_sub(offset).and_then(|rest| rest.checked_sub(1));
+        let newest = position.and_then(|position| self.ids.select(position));
+        match newest.and_then(|newest| newest.checked_add(1)) {
+            Some(before) => self.page_before(Some(RowId(before)), limit),
+            None => Vec::new(),
+        }
+    }
+
+    /// The rows of this set that are also in `other`: for example those of one address.
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self {
+            ids: &self.ids & &other.ids,
+            ..self.clone()
+        }
+    }
+}

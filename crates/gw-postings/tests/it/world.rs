@@ -1,0 +1,110 @@
+//! Random chains and scopes.
+
+use gw_postings::{
+    BlockRange, BlockRows, FrameParties, Grant, LogParties, OneSided, RowId, Scope, TransactionRows, TransferParties,
+    VisibleAddress,
+};
+use gw_types::{Address, B256, Timestamp};
+use proptest::{collection, option, prelude::*};
+
+/// Few addresses, so that they meet; the zero address is one of them.
+const ADDRESSES: u8 = 12;
+const TOPICS: u8 = 3;
+/// The most blocks of a chain.
+pub(crate) const BLOCKS: u64 = 12;
+
+pub(crate) fn address(number: u8) -> Address {
+    Address::with_last_byte(number)
+}
+
+pub(crate) fn topic(number: u8) -> B256 {
+    B256::with_last_byte(number)
+}
+
+fn addresses() -> impl Strategy<Value = Address> {
+    (0..ADDRESSES).prop_map(address)
+}
+
+fn transaction() -> impl Strategy<Value = TransactionRows> {
+    let transfer = (addresses(), addresses(), addresses()).prop_map(|(token, from, to)| TransferParties { token, from, to });
+    let frame = (addresses(), option::of(addresses())).prop_map(|(from, to)| FrameParties { from, to });
+    let log = (addresses(), option::of((0..TOPICS).prop_map(topic)))
+        .prop_map(|(emitter, topic0)| LogParties { emitter, topic0 });
+    (
+        (addresses(), option::weighted(0.9, addresses())),
+        collection::vec(addresses(), 0..2),
+        collection::vec(addresses(), 0..2),
+        collection::vec(transfer, 0..3),
+        collection::vec(frame, 0..3),
+        collection::vec(log, 0..3),
+    )
+        .prop_map(|((from, to), calldata_parties, event_parties, transfers, frames, logs)| TransactionRows {
+            from,
+            to,
+            calldata_parties,
+            event_parties,
+            transfers,
+            frames,
+            logs,
+        })
+}
+
+/// A chain that begins at block 5. Its times are multiples of ten seconds, and some blocks have the same time.
+pub(crate) fn chain() -> impl Strategy<Value = Vec<BlockRows>> {
+    let block = (collection::vec(transaction(), 0..6), 0..2_i64);
+    collection::vec(block, 1..=BLOCKS as usize).prop_map(|blocks| {
+        let mut time = 1_000;
+        let numbers = 5..;
+        blocks
+            .into_iter()
+            .zip(numbers)
+            .map(|((transactions, step), number)| {
+                time += step * 10;
+                BlockRows {
+                    number,
+                    time: Timestamp::from_secs(time),
+                    transactions,
+                }
+            })
+            .collect()
+    })
+}
+
+fn block_range() -> impl Strategy<Value = BlockRange> {
+    prop_oneof![
+        3 => Just(BlockRange::ALL),
+        1 => (0..20_u64, 0..20_u64).prop_map(|(start, end)| BlockRange { start, end }),
+    ]
+}
+
+fn visible() -> impl Strategy<Value = VisibleAddress> {
+    (addresses(), block_range()).prop_map(|(address, blocks)| VisibleAddress { address, blocks })
+}
+
+pub(crate) fn scope() -> impl Strategy<Value = Scope> {
+    let few = || collection::vec(visible(), 0..3);
+    let grant = (visible(), option::of(collection::vec(addresses(), 0..3)))
+        .prop_map(|(target, counterparties)| Grant { target, counterparties });
+    let transactions = || collection::btree_set((0..40_u64).prop_map(RowId), 0..3);
+    (
+        (few(), few(), few(), few()),
+        collection::vec((visible(), (0..TOPICS).prop_map(topic)), 0..2),
+        collection::vec(grant, 0..2),
+        transactions(),
+        transactions(),
+        prop_oneof![Just(OneSided::Keep), Just(OneSided::Drop)],
+    )
+        .prop_map(
+            |((visible, public, own, emitters), events, grants, shared, withheld, one_sided)| Scope {
+                visible,
+                public,
+                own,
+                grants,
+                shared,
+                withheld,
+                emitters,
+                events,
+                one_sided,
+            },
+        )
+}
