@@ -277,7 +277,9 @@ impl PostingIndex {
     /// Removes this block and all later ones, after a reorganization. Raises the generation if there were any.
     pub fn truncate(&mut self, number: u64) {
         let is_noted = self.journal.front().is_some_and(|oldest| oldest.number <= number);
-        let Some(end) = self.blocks.truncate(number) else { return };
+        let Some(end) = self.blocks.truncate(number) else {
+            return;
+        };
         self.generation += 1;
         self.deployments.remove_range(end.transactions..);
         self.party_frames.remove_range(end.frames..);

@@ -40,7 +40,9 @@ impl RowOwners {
             return 0..0;
         }
         let position = self.owners.rank(transaction.0);
-        let first = position.checked_sub(1).and_then(|position| self.first_rows.select(position));
+        let first = position
+            .checked_sub(1)
+            .and_then(|position| self.first_rows.select(position));
         let Some(first) = first else { return 0..0 };
         first..self.first_rows.select(position).unwrap_or(end)
     }
@@ -93,15 +95,24 @@ mod tests {
         owners.push(5, 3);
         owners.push(6, 4);
         let transaction = |row| owners.owner(RowId(row)).map(|id| id.0);
-        assert_eq!([0, 2, 3, 4, 9].map(transaction), [Some(2), Some(2), Some(5), Some(6), Some(6)]);
+        assert_eq!(
+            [0, 2, 3, 4, 9].map(transaction),
+            [Some(2), Some(2), Some(5), Some(6), Some(6)]
+        );
         assert_eq!(owners.rows(RowId(2), 7), 0..3);
         assert_eq!(owners.rows(RowId(6), 7), 4..7);
         assert_eq!(owners.rows(RowId(3), 7), 0..0);
         let rows: RoaringTreemap = [1, 2, 5].into_iter().collect();
         let transactions: RoaringTreemap = [2, 3].into_iter().collect();
-        assert_eq!(owners.retain_rows_of(rows, &transactions, 7).iter().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(
+            owners.retain_rows_of(rows, &transactions, 7).iter().collect::<Vec<_>>(),
+            [1, 2]
+        );
         let transactions: RoaringTreemap = [3, 5, 6].into_iter().collect();
-        assert_eq!(owners.rows_of(&transactions, 7).iter().collect::<Vec<_>>(), [3, 4, 5, 6]);
+        assert_eq!(
+            owners.rows_of(&transactions, 7).iter().collect::<Vec<_>>(),
+            [3, 4, 5, 6]
+        );
         owners.truncate(6, 4);
         assert_eq!(owners.owner(RowId(4)), Some(RowId(5)));
     }

@@ -56,7 +56,11 @@ impl PostingIndex {
         };
         RowSet {
             space,
-            ids: self.union(std::iter::once(&VisibleAddress::in_all_blocks(address)), roles, BlockRange::ALL),
+            ids: self.union(
+                std::iter::once(&VisibleAddress::in_all_blocks(address)),
+                roles,
+                BlockRange::ALL,
+            ),
             end: self.end(space),
             generation: self.generation(),
         }
@@ -122,7 +126,8 @@ impl PostingIndex {
         rows |= own & self.party_frames();
         rows |= self.granted(&scope.grants, &[Role::Frame], blocks);
         rows |= self.frame_owners.rows_of(&self.shared(scope, blocks), end);
-        self.frame_owners.retain_rows_of(rows, &self.transactions(scope, blocks), end)
+        self.frame_owners
+            .retain_rows_of(rows, &self.transactions(scope, blocks), end)
     }
 
     /// spec/30 section 6: logs of contracts and events that the viewer may see, and all logs of the viewer's own and
@@ -187,7 +192,11 @@ impl PostingIndex {
         for grant in grants {
             let mut granted = self.union(std::iter::once(&grant.target), roles, blocks);
             if let Some(counterparties) = &grant.counterparties {
-                let others: Vec<_> = counterparties.iter().copied().map(VisibleAddress::in_all_blocks).collect();
+                let others: Vec<_> = counterparties
+                    .iter()
+                    .copied()
+                    .map(VisibleAddress::in_all_blocks)
+                    .collect();
                 granted &= self.union(others.iter(), roles, blocks);
             }
             rows |= granted;

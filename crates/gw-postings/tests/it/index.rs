@@ -50,7 +50,11 @@ fn x5_a_reorganization_of_any_depth_leaves_nothing_behind() {
         }
         let generation = index.generation();
         index.truncate(6_000 - depth);
-        assert_eq!(index.select(Space::Transactions, &scope()).len(), 6_000 - depth, "{depth}");
+        assert_eq!(
+            index.select(Space::Transactions, &scope()).len(),
+            6_000 - depth,
+            "{depth}"
+        );
         assert_eq!(index.generation(), generation + 1);
         index.truncate(7_000);
         assert_eq!(index.generation(), generation + 1, "no block was removed");
@@ -74,5 +78,8 @@ fn a_bucket_of_a_chart_counts_the_blocks_from_its_start_and_before_its_end() {
     assert_eq!(count(0, 1_000), 0);
     let end = BlockRange { start: 3, end: 5 };
     assert_eq!(index.ids_in_blocks(Space::Transactions, end), 3..5);
-    assert_eq!(index.ids_in_blocks(Space::Transactions, BlockRange { start: 5, end: 3 }), 5..5);
+    assert_eq!(
+        index.ids_in_blocks(Space::Transactions, BlockRange { start: 5, end: 3 }),
+        5..5
+    );
 }

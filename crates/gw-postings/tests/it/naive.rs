@@ -114,9 +114,7 @@ impl Judge<'_> {
         }
         let sides = [transfer.from, transfer.to];
         let token = self.is_visible(transfer.token);
-        let by_side = |address| {
-            self.is_visible_by_right(address) || (self.is_in(&self.scope.public, address) && token)
-        };
+        let by_side = |address| self.is_visible_by_right(address) || (self.is_in(&self.scope.public, address) && token);
         let survives = sides.into_iter().any(by_side) && (self.scope.one_sided == OneSided::Keep || token);
         survives
             || sides.into_iter().any(|side| self.is_own(side))

@@ -26,7 +26,8 @@ fn addresses() -> impl Strategy<Value = Address> {
 }
 
 fn transaction() -> impl Strategy<Value = TransactionRows> {
-    let transfer = (addresses(), addresses(), addresses()).prop_map(|(token, from, to)| TransferParties { token, from, to });
+    let transfer =
+        (addresses(), addresses(), addresses()).prop_map(|(token, from, to)| TransferParties { token, from, to });
     let frame = (addresses(), option::of(addresses())).prop_map(|(from, to)| FrameParties { from, to });
     let log = (addresses(), option::of((0..TOPICS).prop_map(topic)))
         .prop_map(|(emitter, topic0)| LogParties { emitter, topic0 });
@@ -38,21 +39,23 @@ fn transaction() -> impl Strategy<Value = TransactionRows> {
         collection::vec(frame, 0..3),
         collection::vec(log, 0..3),
     )
-        .prop_map(|((from, to), calldata_parties, event_parties, transfers, frames, logs)| TransactionRows {
-            from,
-            to,
-            calldata_parties,
-            event_parties,
-            transfers,
-            frames,
-            logs,
-        })
+        .prop_map(
+            |((from, to), calldata_parties, event_parties, transfers, frames, logs)| TransactionRows {
+                from,
+                to,
+                calldata_parties,
+                event_parties,
+                transfers,
+                frames,
+                logs,
+            },
+        )
 }
 
 /// A chain that begins at block 5. Its times are multiples of ten seconds, and some blocks have the same time.
 pub(crate) fn chain() -> impl Strategy<Value = Vec<BlockRows>> {
     let block = (collection::vec(transaction(), 0..6), 0..2_i64);
-    collection::vec(block, 1..=BLOCKS as usize).prop_map(|blocks| {
+    collection::vec(block, 1..=usize::try_from(BLOCKS).unwrap()).prop_map(|blocks| {
         let mut time = 1_000;
         let numbers = 5..;
         blocks
