@@ -319,19 +319,20 @@ fn tests(root: &Path) -> anyhow::Result<Tally> {
     count(cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]))
 }
 
+/// Runs the end-to-end tests with the dev build. Of the other tests of this build it runs those that the plain build
+/// does not contain; their modules are named `mock` and `demo`.
 fn end_to_end(root: &Path) -> anyhow::Result<Tally> {
-    let arguments = [
-        "test",
-        "-p",
-        "gw-server",
-        "-p",
-        "gw-identity",
-        "--features",
-        MOCK,
-        "--locked",
-        "--no-fail-fast",
-    ];
-    count(cargo(root, &arguments))
+    let run = |packages: &[&'static str], filter: &[&'static str]| {
+        let first = ["test", "--features", MOCK, "--locked", "--no-fail-fast"];
+        let arguments: Vec<&str> = first.iter().chain(packages).chain(filter).copied().collect();
+        count(cargo(root, &arguments))
+    };
+    let mut tally = run(&["-p", "gw-server", "--test", "e2e"], &[])?;
+    tally.add(run(
+        &["-p", "gw-server", "-p", "gw-identity", "--lib", "--bins", "--test", "it"],
+        &["--", "mock", "demo"],
+    )?);
+    Ok(tally)
 }
 
 fn dependencies(root: &Path) -> anyhow::Result<Tally> {
