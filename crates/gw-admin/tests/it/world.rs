@@ -8,7 +8,7 @@ use gw_audit::{
 use gw_http::{
     AccessClaims, Amr, AuthError,
     simulation::{
-        CallSimulator, ImpersonatedCall, ImpersonatedResult, SenderRequired, Simulated, TestCall, TestResult,
+        CallSimulator, ImpersonatedCall, ImpersonatedResult, SenderRequired, SimulationFuture, TestCall, TestResult,
     },
 };
 use gw_node::{HealthCheckConfig, Node, NodeConfig};
@@ -76,10 +76,10 @@ impl LoginSessions for NoSessions {
 struct NoCalls;
 
 impl CallSimulator for NoCalls {
-    fn test_call(&self, _: TestCall) -> Simulated<'_, Result<TestResult, AuthError>> {
+    fn test_call(&self, _: TestCall) -> SimulationFuture<'_, Result<TestResult, AuthError>> {
         Box::pin(async { Err(AuthError::Invalid) })
     }
-    fn simulate_as(&self, _: ImpersonatedCall) -> Simulated<'_, Result<ImpersonatedResult, SenderRequired>> {
+    fn simulate_as(&self, _: ImpersonatedCall) -> SimulationFuture<'_, Result<ImpersonatedResult, SenderRequired>> {
         Box::pin(std::future::pending())
     }
 }

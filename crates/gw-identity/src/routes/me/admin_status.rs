@@ -2,7 +2,7 @@
 
 use crate::state::IdentityState;
 use axum::{Json, extract::State};
-use gw_http::{ApiError, Authenticated, ErrorBody};
+use gw_http::{ApiError, AuthenticatedUser, ErrorBody};
 use gw_types::OrgId;
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ pub(crate) struct MyAdminStatusResponse {
 )]
 pub(crate) async fn admin_status(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
 ) -> Result<Json<MyAdminStatusResponse>, ApiError> {
     let status = state
         .http_context
