@@ -9,9 +9,9 @@ use serde::Serialize;
 /// The organizations that a user administers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct MyAdminStatusResponse {
-    /// Whether the user is a full administrator of anything.
+    /// Whether the user is a full administrator of any organization.
     is_admin: bool,
-    /// Whether the user is a read-only administrator of anything.
+    /// Whether the user is a read-only administrator of any organization.
     is_readonly_admin: bool,
     /// Organizations with full administration.
     admin_org_ids: Vec<String>,
