@@ -90,12 +90,12 @@ pub(crate) enum TokenHolder {
 #[derive(Debug)]
 struct AdminTokenLockout {
     enabled: bool,
-    addresses: Mutex<HashMap<AddressKey, WrongTokens>>,
+    addresses: Mutex<HashMap<AddressKey, TokenFailures>>,
 }
 
-/// The wrong tokens that one address sent in the current minute.
+/// The wrong tokens that one address sent within a minute.
 #[derive(Clone, Copy, Debug)]
-struct WrongTokens {
+struct TokenFailures {
     count: u32,
     since: Timestamp,
     locked_until: Option<Timestamp>,
@@ -133,11 +133,11 @@ impl AdminTokenLockout {
         }
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         let quiet =
-            |wrong: &WrongTokens| wrong.since.plus(MINUTE) <= now && wrong.locked_until.is_none_or(|end| end <= now);
+            |wrong: &TokenFailures| wrong.since.plus(MINUTE) <= now && wrong.locked_until.is_none_or(|end| end <= now);
         if addresses.len() > SWEEP_OVER {
             addresses.retain(|_, wrong| !quiet(wrong));
         }
-        let fresh = WrongTokens {
+        let fresh = TokenFailures {
             count: 0,
             since: now,
             locked_until: None,
@@ -148,7 +148,7 @@ impl AdminTokenLockout {
         }
         wrong.count += 1;
         if wrong.count >= WRONG_MAX {
-            *wrong = WrongTokens {
+            *wrong = TokenFailures {
                 count: 0,
                 since: now,
                 locked_until: Some(now.plus(MINUTE)),
