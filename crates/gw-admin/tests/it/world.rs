@@ -1,7 +1,7 @@
 //! An admin API on a fixture, with a scripted node.
 
 use axum::{Router, body::Body, extract::ConnectInfo};
-use gw_admin::{AdminSettings, AdminState, Answer, InstanceFacts, LoginSession, LoginSessions, router};
+use gw_admin::{AdminSettings, AdminState, InstanceFacts, LoginSession, LoginSessions, SessionFuture, router};
 use gw_audit::{
     AccessRecord, Chain, ChainId, Content, EncodedRecord, Entry, Genesis, Record, ShardId, StoredEntry, Stream,
 };
@@ -60,13 +60,13 @@ pub(crate) enum Caller<'a> {
 struct NoSessions;
 
 impl LoginSessions for NoSessions {
-    fn list(&self) -> Answer<'_, Vec<LoginSession>> {
+    fn list(&self) -> SessionFuture<'_, Vec<LoginSession>> {
         Box::pin(async { Ok(Vec::new()) })
     }
-    fn find(&self, _: Uuid) -> Answer<'_, Option<LoginSession>> {
+    fn find(&self, _: Uuid) -> SessionFuture<'_, Option<LoginSession>> {
         Box::pin(async { Ok(None) })
     }
-    fn end(&self, _: Uuid) -> Answer<'_, bool> {
+    fn end(&self, _: Uuid) -> SessionFuture<'_, bool> {
         Box::pin(async { Ok(false) })
     }
 }
