@@ -10,16 +10,16 @@ fuzz_target!(|text: &str| {
     if let Ok(did) = Did::parse(text) {
         assert_eq!(did.as_str(), text);
         assert_eq!(Did::from_id(did.id()), Ok(did.clone()));
-        assert_eq!(Id::of_scalar(&did.id().scalar()), Ok(did.id()));
+        assert_eq!(Id::from_scalar(&did.id().scalar()), Ok(did.id()));
     }
-    if let Ok(id) = Id::of_base58(text) {
+    if let Ok(id) = Id::from_base58(text) {
         assert_eq!(id.to_string(), text);
         assert_eq!(Id::new(*id.bytes()), Ok(id));
     }
     if let Ok(scalar) = number::scalar(text) {
         assert_eq!(number::word(&scalar).to_string(), text);
-        assert_eq!(number::of_word(number::word(&scalar)), Some(scalar));
-        let _ = Id::of_scalar(&scalar).map(|id| id.is_genesis(&scalar));
+        assert_eq!(number::scalar_from_word(number::word(&scalar)), Some(scalar));
+        let _ = Id::from_scalar(&scalar).map(|id| id.is_genesis(&scalar));
         for outcome in [Outcome::Returned(text.as_bytes()), Outcome::Reverted { data: &[], message: text }] {
             let _ = state::read_root(&scalar, outcome);
         }

@@ -412,7 +412,7 @@ fn reachable<'a>(uses: &'a Uses, module: &str) -> BTreeSet<&'a String> {
     reached
 }
 
-/// The uses of the modules of a crate, one line for each module of its largest circle; for whoever undoes it.
+/// Describes how the modules of a crate use each other: one line for each module of its largest circle.
 pub(crate) fn describe(root: &Path, only: &str) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for (name, folder) in source::crate_folders(root)?

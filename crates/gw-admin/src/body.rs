@@ -6,8 +6,9 @@ use gw_http::{ApiError, HttpContext};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-/// A JSON object of type `T`. The caller is authorized again once the body has arrived: an administrator who was banned
-/// or removed while it was on its way must not finish the request (HD20). `Option<JsonBody<T>>` accepts an empty body.
+/// A JSON object of type `T`. The caller is authorized again after the body has arrived, because an administrator who
+/// was banned or removed in the meantime must not finish the request (HD20). `Option<JsonBody<T>>` accepts an empty
+/// body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JsonBody<T>(pub(crate) T);
 

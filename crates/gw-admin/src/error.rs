@@ -1,6 +1,6 @@
 //! Maps errors to the responses that administrators read, for the whole API.
 
-use crate::SessionsAway;
+use crate::SessionsUnavailable;
 use axum::response::{IntoResponse, Response};
 use gw_http::{ApiError, ErrorCode, described_error};
 use gw_store::{Conflict, Missing, StoreError};
@@ -52,8 +52,8 @@ impl From<ApiError> for AdminError {
     }
 }
 
-impl From<SessionsAway> for AdminError {
-    fn from(_: SessionsAway) -> Self {
+impl From<SessionsUnavailable> for AdminError {
+    fn from(_: SessionsUnavailable) -> Self {
         Self::Api(ApiError::unavailable("login sessions temporarily unavailable"))
     }
 }

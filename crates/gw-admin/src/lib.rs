@@ -30,7 +30,7 @@ mod tenants;
 mod users;
 mod wire;
 
-pub use sessions::{Answer, LoginSession, LoginSessions, SessionsAway};
+pub use sessions::{LoginSession, LoginSessions, SessionFuture, SessionsUnavailable};
 pub use state::{AdminSettings, AdminState, InstanceFacts};
 
 use axum::{Extension, Router, middleware::from_fn_with_state};

@@ -1,6 +1,6 @@
 //! What a caller may read and change: the scope and opacity rules of spec/80 §2 and §3.
 //!
-//! The super token gets a 404 for an unknown object. Everybody else gets the same 403, byte for byte, for an unknown
+//! The super token gets a 404 for an unknown object. All other callers get a 403 with the same bytes for an unknown
 //! object and for an object of another organization.
 
 use crate::{

@@ -30,7 +30,7 @@
 //!     })
 //!     .await?; // `None`: there is no such value
 //!
-//! // Count failures in a window; ask how often somebody may come.
+//! // Count failures in a window; check a rate limit.
 //! let failures = cache.hit(CounterKind::ClientFailures, "client").await?.count;
 //! let rate = Rate::per_minute("links", 10.try_into()?);
 //! cache.check_rate(rate, "did:test:alice").await.map_err(|wait| format!("{wait:?}"))?;
@@ -48,7 +48,7 @@
 //!   all instances.
 //! - While the shared cache is unreachable every call fails within a second ([`Unavailable`]), and works again by
 //!   itself afterwards. Only [`Cache::check_rate`] then counts in the process: an outage must neither disable a limit
-//!   nor block everybody.
+//!   nor block all clients.
 #![warn(missing_docs)]
 
 mod memory;
@@ -206,6 +206,9 @@ impl Cache {
     /// Connects to the cache at `url`, which is shared with every instance that uses the same URL: `redis://`,
     /// `rediss://` (TLS), or either with `-cluster` or `-sentinel`; `valkey` works like `redis`. Tries once; later it
     /// reconnects by itself.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the URL is invalid or the cache cannot be used.
     pub async fn connect(url: &Secret, clock: Arc<dyn Clock>) -> Result<Self, ConnectError> {
         let shared = Redis::connect(url, Arc::clone(&clock)).await?;
         Ok(Self(Arc::new(Inside {
@@ -238,6 +241,9 @@ impl Cache {
     }
 
     /// Checks that the cache answers.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the shared cache does not answer.
     pub async fn check(&self) -> Result<(), Unavailable> {
         match &self.0.shared {
             Some(shared) => shared.ping().await,
@@ -246,11 +252,17 @@ impl Cache {
     }
 
     /// Stores a value; replaces one with the same key.
+    ///
+    /// # Errors
+    /// [`PutError`] if the namespace is full or the shared cache does not answer.
     pub async fn put(&self, entry: Entry<'_>) -> Result<(), PutError> {
         self.put_if(&entry, false).await.map(|_| ())
     }
 
     /// Stores a value unless one with the same key exists; returns whether it did.
+    ///
+    /// # Errors
+    /// [`PutError`] if the namespace is full or the shared cache does not answer.
     pub async fn put_new(&self, entry: Entry<'_>) -> Result<bool, PutError> {
         self.put_if(&entry, true).await
     }
@@ -263,6 +275,9 @@ impl Cache {
     }
 
     /// Returns a live value.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the shared cache does not answer.
     pub async fn get(&self, namespace: Namespace, key: &str) -> Result<Option<Bytes>, Unavailable> {
         match &self.0.shared {
             Some(shared) => shared.get(namespace, key).await,
@@ -271,6 +286,9 @@ impl Cache {
     }
 
     /// Returns and removes a value in one step: only one caller ever gets it.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the shared cache does not answer.
     pub async fn take(&self, namespace: Namespace, key: &str) -> Result<Option<Bytes>, Unavailable> {
         match &self.0.shared {
             Some(shared) => shared.take(namespace, key).await,
@@ -282,6 +300,9 @@ impl Cache {
     /// between. In the shared cache `work` may run again, so it must only compute.
     ///
     /// `None` if there is no such value.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the shared cache does not answer.
     pub async fn update<R: Send>(
         &self,
         namespace: Namespace,
@@ -296,6 +317,9 @@ impl Cache {
 
     /// Returns a page of a namespace: `limit` live values after the first `offset`. A key longer than 200 bytes may be
     /// returned as its digest.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the shared cache does not answer.
     pub async fn list(&self, namespace: Namespace, offset: usize, limit: usize) -> Result<Listed, Unavailable> {
         match &self.0.shared {
             Some(shared) => shared.list(namespace, offset, limit).await,
@@ -304,6 +328,9 @@ impl Cache {
     }
 
     /// Increments the count of `key` in its window, which opens with the first count.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the shared cache does not answer, or if the process counts as many keys as it may.
     pub async fn hit(&self, kind: CounterKind, key: &str) -> Result<Hits, Unavailable> {
         match &self.0.shared {
             Some(shared) => shared.hit(kind, key).await,
@@ -312,6 +339,9 @@ impl Cache {
     }
 
     /// Returns the count of `key` in its window, without incrementing it.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the shared cache does not answer.
     pub async fn hits(&self, kind: CounterKind, key: &str) -> Result<Hits, Unavailable> {
         match &self.0.shared {
             Some(shared) => shared.hits(kind, key).await,
@@ -321,6 +351,9 @@ impl Cache {
 
     /// Counts one request of `key`; if rejected, returns how long to wait. Counts in this process while the shared
     /// cache is unreachable.
+    ///
+    /// # Errors
+    /// The time to wait, if the request is over the limit.
     pub async fn check_rate(&self, rate: Rate, key: &str) -> Result<(), Seconds> {
         match &self.0.shared {
             Some(shared) => match shared.check_rate(rate, key).await {

@@ -41,6 +41,9 @@ impl std::fmt::Debug for KeyCipher {
 
 impl KeyCipher {
     /// From `RPC_API_KEY_ENCRYPTION_KEY`.
+    ///
+    /// # Errors
+    /// [`KeyCipherError::Key`] if the setting is not a valid key.
     pub fn new(key: &Secret) -> Result<Self, KeyCipherError> {
         let bytes = bytes(key)?;
         // A key of their own for digests, so that the one says nothing of the other.
@@ -55,6 +58,9 @@ impl KeyCipher {
     }
 
     /// Reads what was made with `RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS` too.
+    ///
+    /// # Errors
+    /// [`KeyCipherError::Key`] if the setting is not a valid key.
     pub fn with_previous(self, key: &Secret) -> Result<Self, KeyCipherError> {
         Ok(Self {
             previous: Some(cipher(bytes(key)?)),

@@ -60,6 +60,9 @@ pub struct AdminUser {
 impl AdminUser {
     /// Checks, by the newest policy, that the user still has all the rights that they had at the start of the request
     /// (HD20). A user who has lost any of them is rejected.
+    ///
+    /// # Errors
+    /// The error of [`AdminCaller::authenticate`], or 403 if the user has lost a right.
     pub fn reauthorize(&self, http_context: &HttpContext) -> Result<(), ApiError> {
         let now = AdminCaller::by_facts(http_context, &self.token, self.by_cookie, http_context.now())?;
         let reads = |org: &OrgId| now.full.contains(org) || now.readonly.contains(org);
@@ -97,6 +100,9 @@ impl AdminCaller {
     }
 
     /// Accepts the super administrator only.
+    ///
+    /// # Errors
+    /// 403 for every other caller.
     pub fn require_super(&self) -> Result<(), ApiError> {
         match self {
             Self::Super => Ok(()),
@@ -105,6 +111,9 @@ impl AdminCaller {
     }
 
     /// Accepts users only: some operations need an accountable person (80 §2 rule 5).
+    ///
+    /// # Errors
+    /// 403 for callers with a platform token.
     pub fn require_user(&self) -> Result<&AdminUser, ApiError> {
         match self {
             Self::User(admin) => Ok(admin),
@@ -113,6 +122,10 @@ impl AdminCaller {
     }
 
     /// Authenticates a request by its headers: gates 3 to 6.
+    ///
+    /// # Errors
+    /// 401 without valid credentials, 403 for a user who administers no organization, 429 after too many wrong platform
+    /// tokens.
     pub fn authenticate(
         http_context: &HttpContext,
         client: ClientAddress,
@@ -146,6 +159,9 @@ impl AdminCaller {
 
     /// Checks the caller again, by the newest policy. For requests that waited after authentication, for a body or for
     /// their turn (HD20).
+    ///
+    /// # Errors
+    /// The error of [`AdminCaller::authenticate`], or 403 if the user has lost a right.
     pub fn reauthorize(&self, http_context: &HttpContext) -> Result<(), ApiError> {
         match self {
             Self::Super | Self::Operator => Ok(()),

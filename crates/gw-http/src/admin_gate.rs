@@ -90,11 +90,12 @@ pub(crate) enum TokenHolder {
 #[derive(Debug)]
 struct AdminTokenLockout {
     enabled: bool,
-    addresses: Mutex<HashMap<AddressKey, Wrong>>,
+    addresses: Mutex<HashMap<AddressKey, TokenFailures>>,
 }
 
+/// The wrong tokens that one address sent within a minute.
 #[derive(Clone, Copy, Debug)]
-struct Wrong {
+struct TokenFailures {
     count: u32,
     since: Timestamp,
     locked_until: Option<Timestamp>,
@@ -102,7 +103,7 @@ struct Wrong {
 
 const WRONG_MAX: u32 = 10;
 const MINUTE: Seconds = Seconds(60);
-/// Above this number of addresses, those that are quiet again are removed.
+/// Above this number of addresses, those without a recent wrong token are removed.
 const SWEEP_OVER: usize = 10_000;
 
 impl AdminTokenLockout {
@@ -131,11 +132,12 @@ impl AdminTokenLockout {
             return;
         }
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        let quiet = |wrong: &Wrong| wrong.since.plus(MINUTE) <= now && wrong.locked_until.is_none_or(|end| end <= now);
+        let quiet =
+            |wrong: &TokenFailures| wrong.since.plus(MINUTE) <= now && wrong.locked_until.is_none_or(|end| end <= now);
         if addresses.len() > SWEEP_OVER {
             addresses.retain(|_, wrong| !quiet(wrong));
         }
-        let fresh = Wrong {
+        let fresh = TokenFailures {
             count: 0,
             since: now,
             locked_until: None,
@@ -146,7 +148,7 @@ impl AdminTokenLockout {
         }
         wrong.count += 1;
         if wrong.count >= WRONG_MAX {
-            *wrong = Wrong {
+            *wrong = TokenFailures {
                 count: 0,
                 since: now,
                 locked_until: Some(now.plus(MINUTE)),

@@ -105,6 +105,9 @@ impl From<AuthError> for ApiError {
 
 impl<'a> Credentials<'a> {
     /// Reads the credentials. If there is an Authorization header, the cookie is ignored.
+    ///
+    /// # Errors
+    /// [`AuthError::Format`] for a malformed Authorization header, or for several.
     pub fn from_headers(headers: &'a HeaderMap, own: &AllowedOrigins) -> Result<Self, AuthError> {
         let mut authorization = headers.get_all(header::AUTHORIZATION).iter();
         match (authorization.next(), authorization.next()) {
@@ -157,7 +160,7 @@ pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// A caller with a valid token and a user row, who is not banned, and the policy snapshot of that check.
 #[derive(Clone, Debug)]
-pub struct Authenticated {
+pub struct AuthenticatedUser {
     /// The user.
     pub user: Arc<User>,
     /// The claims of their token.
@@ -168,8 +171,11 @@ pub struct Authenticated {
     pub by_cookie: bool,
 }
 
-impl Authenticated {
+impl AuthenticatedUser {
     /// Authenticates a request by its headers.
+    ///
+    /// # Errors
+    /// [`AuthError`] if there is no valid token, the policy is stale, or the user may not log in.
     pub fn authenticate(http_context: &HttpContext, headers: &HeaderMap) -> Result<Self, AuthError> {
         let (token, by_cookie) = match Credentials::from_headers(headers, &http_context.origins)? {
             Credentials::Bearer(token) => (token, false),
@@ -188,7 +194,7 @@ impl Authenticated {
     }
 }
 
-impl<S> FromRequestParts<S> for Authenticated
+impl<S> FromRequestParts<S> for AuthenticatedUser
 where
     S: Send + Sync,
     Arc<HttpContext>: FromRef<S>,

@@ -93,7 +93,7 @@ where
 {
     type Response = Response;
     type Error = S::Error;
-    type Future = Correlated<S::Future>;
+    type Future = CorrelateFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -103,7 +103,7 @@ where
         let id = CorrelationId::from_headers(request.headers(), &*self.entropy);
         request.extensions_mut().insert(id.clone());
         let format = ErrorFormat::accepted(request.headers());
-        Correlated {
+        CorrelateFuture {
             inner: self.inner.call(request),
             id,
             format,
@@ -114,7 +114,7 @@ where
 pin_project! {
     /// See [`Correlate`].
     #[derive(Debug)]
-    pub struct Correlated<F> {
+    pub struct CorrelateFuture<F> {
         #[pin]
         inner: F,
         id: CorrelationId,
@@ -122,7 +122,7 @@ pin_project! {
     }
 }
 
-impl<F, R, E> Future for Correlated<F>
+impl<F, R, E> Future for CorrelateFuture<F>
 where
     F: Future<Output = Result<R, E>>,
     R: IntoResponse,

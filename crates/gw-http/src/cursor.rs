@@ -11,8 +11,8 @@ use std::convert::Infallible;
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct CursorQuery {
-    /// The `next_cursor` of the page before: the answer is the page after it, with the same filter. Rows that were
-    /// added meanwhile neither move nor repeat others. Not together with `offset`.
+    /// The `next_cursor` of the previous page; the filter must be the same. Rows that were added in the meantime do not
+    /// shift or repeat other rows. Not together with `offset`.
     #[param(required = false)]
     pub cursor: Option<String>,
 }

@@ -54,14 +54,14 @@ where
 {
     type Response = Response;
     type Error = S::Error;
-    type Future = Secured<S::Future>;
+    type Future = SecureHeadersFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        Secured {
+        SecureHeadersFuture {
             inner: self.inner.call(request),
             hsts: self.hsts,
         }
@@ -71,14 +71,14 @@ where
 pin_project! {
     /// See [`SecureHeaders`].
     #[derive(Debug)]
-    pub struct Secured<F> {
+    pub struct SecureHeadersFuture<F> {
         #[pin]
         inner: F,
         hsts: bool,
     }
 }
 
-impl<F, R, E> Future for Secured<F>
+impl<F, R, E> Future for SecureHeadersFuture<F>
 where
     F: Future<Output = Result<R, E>>,
     R: IntoResponse,

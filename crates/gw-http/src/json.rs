@@ -5,7 +5,9 @@
 //!
 //! The content type is ignored: clients of the versioned API send various ones.
 
-use crate::{auth::Authenticated, error::ApiError, http_context::HttpContext, nearest::unknown_member, strict::Strict};
+use crate::{
+    auth::AuthenticatedUser, error::ApiError, http_context::HttpContext, nearest::unknown_member, strict::Strict,
+};
 use axum::{
     body::Body,
     extract::{FromRef, FromRequest, OptionalFromRequest, Request},
@@ -61,7 +63,7 @@ impl<S: Sync, T: DeserializeOwned> OptionalFromRequest<S> for JsonBody<T> {
 #[derive(Clone, Debug)]
 pub struct AuthenticatedBody<T> {
     /// The caller, as authenticated after the body arrived.
-    pub caller: Authenticated,
+    pub caller: AuthenticatedUser,
     /// The body.
     pub body: T,
 }
@@ -77,9 +79,9 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let http_context = Arc::<HttpContext>::from_ref(state);
         let (parts, body) = request.into_parts();
-        Authenticated::authenticate(&http_context, &parts.headers)?;
+        AuthenticatedUser::authenticate(&http_context, &parts.headers)?;
         let body = read_body(body).await?;
-        let caller = Authenticated::authenticate(&http_context, &parts.headers)?;
+        let caller = AuthenticatedUser::authenticate(&http_context, &parts.headers)?;
         Ok(Self {
             caller,
             body: parse_json(&body)?,

@@ -32,7 +32,7 @@ pub mod token;
 
 pub use admin::AdminCaller;
 pub use admin_gate::AdminGate;
-pub use auth::{AuthError, Authenticated, Credentials};
+pub use auth::{AuthError, AuthenticatedUser, Credentials};
 pub use client::{ClientAddress, TrustedProxies};
 pub use correlation::{Correlate, CorrelationId};
 pub use cors::Cors;

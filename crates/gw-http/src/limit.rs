@@ -91,6 +91,9 @@ impl<K: Hash + Eq + Clone> RateLimit<K> {
     }
 
     /// Counts one request. If it is over the limit, returns the time to wait.
+    ///
+    /// # Errors
+    /// The time to wait, if the request is over the limit.
     pub fn check(&self, key: &K) -> Result<(), Seconds> {
         if self.checks.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
             self.limiter.retain_recent();

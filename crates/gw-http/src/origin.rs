@@ -13,25 +13,28 @@ pub struct OriginError(String);
 
 impl Origin {
     /// The origin of a URL. A path is allowed and dropped; user information is rejected.
+    ///
+    /// # Errors
+    /// [`OriginError`] if the URL is not `http` or `https`, or has no host or user information.
     pub fn from_url(url: &str) -> Result<Self, OriginError> {
-        let refuse = || OriginError(url.to_owned());
-        let uri: Uri = url.parse().map_err(|_| refuse())?;
+        let invalid = || OriginError(url.to_owned());
+        let uri: Uri = url.parse().map_err(|_| invalid())?;
         let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
-            return Err(refuse());
+            return Err(invalid());
         };
         let default_port = match scheme {
             s if *s == Scheme::HTTPS => 443,
             s if *s == Scheme::HTTP => 80,
-            _ => return Err(refuse()),
+            _ => return Err(invalid()),
         };
         let host = authority.host().to_ascii_lowercase();
         if host.is_empty() || authority.as_str().contains('@') {
-            return Err(refuse());
+            return Err(invalid());
         }
         match authority.port_u16() {
             Some(port) if port != default_port => Ok(Self(format!("{scheme}://{host}:{port}"))),
             // An unreadable port must not be taken for the scheme's default port.
-            None if authority.as_str().len() != host.len() => Err(refuse()),
+            None if authority.as_str().len() != host.len() => Err(invalid()),
             Some(_) | None => Ok(Self(format!("{scheme}://{host}"))),
         }
     }

@@ -63,7 +63,7 @@ pub struct PageQuery {
 pub struct Paged<T> {
     /// The rows.
     pub data: Vec<T>,
-    /// How many rows the whole list has.
+    /// The number of rows of the whole list.
     pub total: u64,
     /// The limit that was applied; on a page that has fewer rows because they are long, the number of its rows.
     pub limit: u32,

@@ -9,6 +9,9 @@ use axum::{
 use std::sync::Arc;
 
 /// Middleware: rejects requests from external addresses.
+///
+/// # Errors
+/// 403 for a request from an external address.
 pub async fn private_only(
     State(http_context): State<Arc<HttpContext>>,
     request: Request,

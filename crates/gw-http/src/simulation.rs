@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::{fmt, pin::Pin};
 
 /// A boxed future, so that [`CallSimulator`] can be a trait object.
-pub type Simulated<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type SimulationFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Makes calls through the pipeline that serves all callers.
 pub trait CallSimulator: Send + Sync + fmt::Debug {
@@ -16,14 +16,14 @@ pub trait CallSimulator: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// The error of a bad token.
-    fn test_call(&self, call: TestCall) -> Simulated<'_, Result<TestResult, AuthError>>;
+    fn test_call(&self, call: TestCall) -> SimulationFuture<'_, Result<TestResult, AuthError>>;
 
     /// Answers a call as its target would be answered, as far as the impersonator may see it too. A send ends at its
     /// trace: nothing takes effect. The caller records the impersonation before.
     ///
     /// # Errors
     /// [`SenderRequired`] for a send that would show what its sender holds.
-    fn simulate_as(&self, call: ImpersonatedCall) -> Simulated<'_, Result<ImpersonatedResult, SenderRequired>>;
+    fn simulate_as(&self, call: ImpersonatedCall) -> SimulationFuture<'_, Result<ImpersonatedResult, SenderRequired>>;
 }
 
 /// A call that an administrator tests.
@@ -151,7 +151,7 @@ pub fn set_placeholder_sender(params: &mut [Value]) -> Result<bool, SenderRequir
 mod tests {
     use super::*;
 
-    /// HD7: a send that names no sender, in whatever spelling, runs from an address of nobody's.
+    /// HD7: a send that names no sender, in any spelling, runs from an address without an owner.
     #[test]
     fn hd7_a_send_without_a_sender_runs_from_nobody() {
         let set = |call: Value| {

@@ -1,7 +1,7 @@
 //! JSON deserialization that never silently drops a member that a client sent (HD33, decision 61).
 //!
-//! [`Strict`] wraps a deserializer. It knows the members of every derived struct, because serde passes them with each
-//! request for a struct: no wire struct needs an attribute for it, and none can forget one.
+//! [`Strict`] wraps a deserializer. It knows the members of every derived struct, because serde passes them to
+//! `deserialize_struct`. So wire structs need no attribute for it, and none can be forgotten.
 //!
 //! - A member that its struct does not have is an error that names it and the nearest known name.
 //! - Where a list is expected, `null` is the empty list (RTO1). For an `Option` of a list, `null` keeps the meaning
@@ -19,7 +19,7 @@ pub(crate) struct Strict<D>(pub(crate) D);
 
 /// The kind of value that a visitor expects.
 #[derive(Clone, Copy)]
-enum Expected {
+enum ExpectedValue {
     /// Any value.
     Any,
     /// A list.
@@ -28,16 +28,17 @@ enum Expected {
     Struct(&'static [&'static str]),
 }
 
-struct Watched<V> {
+/// A visitor that passes on what `visitor` expects, and wraps nested values in [`Strict`].
+struct StrictVisitor<V> {
     visitor: V,
-    expected: Expected,
+    expected: ExpectedValue,
 }
 
-impl<V> Watched<V> {
+impl<V> StrictVisitor<V> {
     const fn any(visitor: V) -> Self {
         Self {
             visitor,
-            expected: Expected::Any,
+            expected: ExpectedValue::Any,
         }
     }
 }
@@ -45,7 +46,7 @@ impl<V> Watched<V> {
 macro_rules! forward {
     ($($method:ident($($name:ident: $kind:ty),*);)*) => {
         $(fn $method<V: Visitor<'de>>(self, $($name: $kind,)* visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$method($($name,)* Watched::any(visitor))
+            self.0.$method($($name,)* StrictVisitor::any(visitor))
         })*
     };
 }
@@ -87,9 +88,9 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
 
     /// Uses `deserialize_any`, so that `null` reaches the visitor.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_any(Watched {
+        self.0.deserialize_any(StrictVisitor {
             visitor,
-            expected: Expected::List,
+            expected: ExpectedValue::List,
         })
     }
 
@@ -102,9 +103,9 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         self.0.deserialize_struct(
             name,
             fields,
-            Watched {
+            StrictVisitor {
                 visitor,
-                expected: Expected::Struct(fields),
+                expected: ExpectedValue::Struct(fields),
             },
         )
     }
@@ -122,7 +123,7 @@ macro_rules! visit {
     };
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Watched<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for StrictVisitor<V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -162,8 +163,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Watched<V> {
 
     fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
         match self.expected {
-            Expected::List => self.visitor.visit_seq(Empty(core::marker::PhantomData)),
-            Expected::Any | Expected::Struct(_) => self.visitor.visit_unit(),
+            ExpectedValue::List => self.visitor.visit_seq(Empty(core::marker::PhantomData)),
+            ExpectedValue::Any | ExpectedValue::Struct(_) => self.visitor.visit_unit(),
         }
     }
 
@@ -177,8 +178,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Watched<V> {
 
     fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         let fields = match self.expected {
-            Expected::Struct(fields) => Some(fields),
-            Expected::Any | Expected::List => None,
+            ExpectedValue::Struct(fields) => Some(fields),
+            ExpectedValue::Any | ExpectedValue::List => None,
         };
         self.visitor.visit_map(Members { inner, fields })
     }
@@ -203,7 +204,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<A> {
     }
 }
 
-/// A list without items.
+/// A list without items, for a `null` in place of a list.
 struct Empty<E>(core::marker::PhantomData<E>);
 
 impl<'de, E: Error> SeqAccess<'de> for Empty<E> {
@@ -282,7 +283,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variants<A> {
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        self.0.tuple_variant(len, Watched::any(visitor))
+        self.0.tuple_variant(len, StrictVisitor::any(visitor))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -292,9 +293,9 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variants<A> {
     ) -> Result<V::Value, A::Error> {
         self.0.struct_variant(
             fields,
-            Watched {
+            StrictVisitor {
                 visitor,
-                expected: Expected::Struct(fields),
+                expected: ExpectedValue::Struct(fields),
             },
         )
     }

@@ -141,7 +141,7 @@ pub enum SecretsError {
     /// A secret is used for both kinds (TK-10): keys would no longer distinguish them.
     #[error("a secret signs or validates both access and refresh tokens")]
     Shared,
-    /// HMAC with an empty key authenticates nobody.
+    /// A secret is empty: with an empty HMAC key every client could sign tokens.
     #[error("a token secret is empty")]
     Empty,
 }
@@ -157,6 +157,9 @@ pub struct TokenCodec {
 
 impl TokenCodec {
     /// Creates a codec whose tokens name `issuer` (BASE_URL).
+    ///
+    /// # Errors
+    /// [`SecretsError`] if a secret is empty or is used for both kinds of token.
     pub fn new(issuer: &str, access: &TokenSecrets, refresh: &TokenSecrets) -> Result<Self, SecretsError> {
         let all = |secrets: &TokenSecrets| {
             [&secrets.current]
@@ -232,6 +235,9 @@ impl TokenCodec {
     }
 
     /// Verifies an access token. Other code checks that it is not revoked and that its subject may log in.
+    ///
+    /// # Errors
+    /// [`TokenError`] if the token is invalid, expired or of another kind.
     pub fn access(&self, text: &str, now: Timestamp) -> Result<AccessClaims, TokenError> {
         let buffer = self.access.open(text)?;
         let wire = self.check(&self.access, &buffer, now)?;
@@ -247,6 +253,9 @@ impl TokenCodec {
     }
 
     /// Verifies a refresh token.
+    ///
+    /// # Errors
+    /// [`TokenError`] if the token is invalid, expired or of another kind.
     pub fn refresh(&self, text: &str, now: Timestamp) -> Result<RefreshClaims, TokenError> {
         let buffer = self.refresh.open(text)?;
         let wire = self.check(&self.refresh, &buffer, now)?;

@@ -72,7 +72,7 @@ async fn try_complete(state: &IdentityState, attempt: LoginAttempt) -> Result<To
     let proved = match verified {
         Ok(proved) => proved,
         Err(error) => {
-            refuse(state, session, &request_info, &error).await?;
+            record_rejection(state, session, &request_info, &error).await?;
             return Err(error);
         }
     };
@@ -84,12 +84,12 @@ async fn try_complete(state: &IdentityState, attempt: LoginAttempt) -> Result<To
         let issued = issue(&state, session, &proved, &request_info).await;
         if let Err(error) = &issued {
             let reason = error.reason().unwrap_or(Reason::AuthenticationFailed);
-            let refusal = LoginRejection {
+            let rejection = LoginRejection {
                 reason,
                 exact: error.exact(),
                 subject: Some(proved.subject.clone()),
             };
-            if state.inner.sessions.release(session, &refusal).await.is_err() {
+            if state.inner.sessions.release(session, &rejection).await.is_err() {
                 tracing::warn!("a login session stays claimed: the cache is away");
             }
             note_refusal(&state, Some(&proved), &request_info, reason);
@@ -100,7 +100,7 @@ async fn try_complete(state: &IdentityState, attempt: LoginAttempt) -> Result<To
 }
 
 /// Records a rejection in the session, in the failure counter and in the security log.
-async fn refuse(
+async fn record_rejection(
     state: &IdentityState,
     session: LoginId,
     request_info: &RequestInfo,
@@ -115,7 +115,7 @@ async fn refuse(
     Ok(state
         .inner
         .sessions
-        .refuse(
+        .record_rejection(
             session,
             &LoginRejection {
                 reason,

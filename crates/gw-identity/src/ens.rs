@@ -56,6 +56,9 @@ impl core::fmt::Debug for Ens {
 
 impl Ens {
     /// Creates lookups at this node; fails on a machine without trusted certificates.
+    ///
+    /// # Errors
+    /// An error of the TLS setup, for example on a machine without trusted certificates.
     pub fn new(node: Uri) -> Result<Self, io::Error> {
         Ok(Self {
             outbound: Outbound::new()?,

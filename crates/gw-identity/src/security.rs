@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use gw_audit::{AccessRecord, AuthMethod, SecurityEvent, SecurityKind};
-use gw_http::{Authenticated, RequestRecorder};
+use gw_http::{AuthenticatedUser, RequestRecorder};
 use http::StatusCode;
 
 impl IdentityState {
@@ -41,7 +41,7 @@ pub(crate) fn event(kind: SecurityKind, request_info: &RequestInfo) -> SecurityE
 
 /// The middleware around the routes of the caller's own data.
 pub(crate) async fn record(State(state): State<IdentityState>, request: Request, next: Next) -> Response {
-    let caller = Authenticated::authenticate(&state.http_context, request.headers());
+    let caller = AuthenticatedUser::authenticate(&state.http_context, request.headers());
     let complete = move |record: &mut AccessRecord, _: StatusCode| {
         if let Ok(caller) = caller {
             record.external_id = Some(caller.user.external_id.clone());

@@ -102,7 +102,7 @@ struct Waiter {
     bytes: usize,
     /// Bytes that the request holds already.
     held: usize,
-    /// The part of `held` that is for the present call, and not for answered calls of the same batch.
+    /// The part of `held` that is for the current call and not for answered calls of the same batch.
     present_call: usize,
     granted: oneshot::Sender<()>,
 }
@@ -162,10 +162,10 @@ impl AnswerBudget {
             self.take_anyway(payer, bytes, held.reserved == 0);
             return Ok(());
         }
-        if let Some(mut turn) = self.queue(payer, bytes, held) {
-            let granted = tokio::time::timeout(patience, &mut turn.granted).await;
+        if let Some(mut ticket) = self.queue(payer, bytes, held) {
+            let granted = tokio::time::timeout(patience, &mut ticket.granted).await;
             if matches!(granted, Ok(Ok(()))) {
-                turn.is_used = true;
+                ticket.is_used = true;
                 return Ok(());
             }
         }
@@ -174,7 +174,7 @@ impl AnswerBudget {
     }
 
     /// Enters the queue; returns `None` if waiting would never end.
-    fn queue(self: &Arc<Self>, payer: Payer, bytes: usize, held_bytes: HeldBytes) -> Option<WaitingTurn> {
+    fn queue(self: &Arc<Self>, payer: Payer, bytes: usize, held_bytes: HeldBytes) -> Option<QueueTicket> {
         let (sender, granted) = oneshot::channel();
         let held = held_bytes.reserved;
         let present_call = held.saturating_sub(held_bytes.answered);
@@ -193,7 +193,7 @@ impl AnswerBudget {
         share.stuck += usize::from(held > 0);
         ledger.stuck += usize::from(held > 0);
         ledger.grant(&self.limits);
-        let turn = WaitingTurn {
+        let ticket = QueueTicket {
             budget: Arc::clone(self),
             id,
             payer,
@@ -205,8 +205,8 @@ impl AnswerBudget {
         let would_deadlock = ledger.is_deadlocked(id, &self.limits);
         self.update_gauge(&ledger);
         drop(ledger);
-        // Dropping the turn removes it from the queue.
-        (!would_deadlock).then_some(turn)
+        // Dropping the ticket removes it from the queue.
+        (!would_deadlock).then_some(ticket)
     }
 
     fn take_anyway(&self, payer: Payer, bytes: usize, is_first: bool) {
@@ -298,7 +298,7 @@ impl Ledger {
             let waiter = self.queue.swap_remove(index);
             self.unstick(waiter.payer, waiter.held);
             self.charge(waiter.payer, waiter.bytes, waiter.held == 0);
-            // If the waiter is gone, dropping its turn returns the bytes.
+            // If the waiter is gone, dropping its ticket returns the bytes.
             let _ = waiter.granted.send(());
         }
     }
@@ -327,7 +327,7 @@ impl Ledger {
 
 /// A place in the queue. Dropped unused, it returns the bytes that it was granted.
 #[derive(Debug)]
-struct WaitingTurn {
+struct QueueTicket {
     budget: Arc<AnswerBudget>,
     id: u64,
     payer: Payer,
@@ -337,7 +337,7 @@ struct WaitingTurn {
     is_used: bool,
 }
 
-impl Drop for WaitingTurn {
+impl Drop for QueueTicket {
     fn drop(&mut self) {
         if self.is_used {
             return;
@@ -426,7 +426,7 @@ impl AnswerHold {
 
     /// Returns reserved bytes that are not in use.
     pub fn trim(&self) {
-        // A concurrent request for more bytes relies on the present reservation.
+        // A concurrent request for more bytes relies on the current reservation.
         let (Some((budget, payer)), Ok(_growing)) = (self.account.get(), self.growing.try_lock()) else {
             return;
         };
@@ -492,8 +492,8 @@ impl ByteLease {
         };
         // Only this function and `claim` increase `used`, and `claim` reserves its own bytes.
         let _growing = hold.growing.lock().await;
-        let present = *hold.bytes();
-        let missing = present.used.saturating_add(more).saturating_sub(present.reserved);
+        let current = *hold.bytes();
+        let missing = current.used.saturating_add(more).saturating_sub(current.reserved);
         if missing > 0 {
             let factor = if hold.is_unrepeatable.load(Ordering::Relaxed) {
                 UNREPEATABLE_FACTOR
@@ -501,7 +501,7 @@ impl ByteLease {
                 1
             };
             budget
-                .take(*payer, missing, present, budget.limits.patience.saturating_mul(factor))
+                .take(*payer, missing, current, budget.limits.patience.saturating_mul(factor))
                 .await?;
         }
         let mut held = hold.bytes();
@@ -522,19 +522,19 @@ impl Drop for ByteLease {
 
 /// Bytes together with their lease.
 #[derive(Debug)]
-pub struct Leased<T> {
+pub struct LeasedBytes<T> {
     bytes: T,
     _lease: ByteLease,
 }
 
-impl<T: AsRef<[u8]> + Send + 'static> Leased<T> {
+impl<T: AsRef<[u8]> + Send + 'static> LeasedBytes<T> {
     /// Returns bytes that stay charged until the last part of them is dropped.
     pub fn share(bytes: T, lease: ByteLease) -> bytes::Bytes {
         bytes::Bytes::from_owner(Self { bytes, _lease: lease })
     }
 }
 
-impl<T: AsRef<[u8]>> AsRef<[u8]> for Leased<T> {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for LeasedBytes<T> {
     fn as_ref(&self) -> &[u8] {
         self.bytes.as_ref()
     }

@@ -112,6 +112,9 @@ pub enum NodeConfigError {
 
 impl NodeConfig {
     /// A node at `url`, without a key.
+    ///
+    /// # Errors
+    /// [`NodeConfigError`] if the URL is not an absolute `http` or `https` URL, or contains credentials.
     pub fn new(url: &str) -> Result<Self, NodeConfigError> {
         Ok(Self {
             uris: vec![parse_url(url)?],
@@ -127,18 +130,27 @@ impl NodeConfig {
     }
 
     /// Adds a node, which is used when those before it cannot be.
+    ///
+    /// # Errors
+    /// [`NodeConfigError`] if the URL is not an absolute `http` or `https` URL, or contains credentials.
     pub fn or(mut self, url: &str) -> Result<Self, NodeConfigError> {
         self.uris.push(parse_url(url)?);
         Ok(self)
     }
 
     /// Sets the header that carries keys (`RPC_API_KEY_HEADER`).
+    ///
+    /// # Errors
+    /// [`NodeConfigError::ApiKey`] if this is not a valid header name.
     pub fn with_key_header(mut self, header: &str) -> Result<Self, NodeConfigError> {
         self.key_header = header.parse().map_err(|_| NodeConfigError::ApiKey)?;
         Ok(self)
     }
 
     /// Sets the gateway's own key (`RPC_API_KEY`).
+    ///
+    /// # Errors
+    /// [`NodeConfigError::ApiKey`] if the key is not a valid header value.
     pub fn with_api_key(mut self, key: &Secret) -> Result<Self, NodeConfigError> {
         self.api_key = Some(UpstreamKey::new(key).map_err(|_| NodeConfigError::ApiKey)?);
         Ok(self)

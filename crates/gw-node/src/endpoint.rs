@@ -3,7 +3,7 @@
 use crate::{
     config::NodeConfig,
     head::Block,
-    tracing_support::{Overriding, Tracing},
+    tracing_support::{OverrideSupport, TracingSupport},
     transport::Transport,
 };
 use gw_evm::wire::TraceForm;
@@ -19,8 +19,8 @@ use tokio::{sync::watch, time::Instant};
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) transport: Transport,
-    pub(crate) tracing: Tracing,
-    pub(crate) overriding: Overriding,
+    pub(crate) tracing: TracingSupport,
+    pub(crate) overriding: OverrideSupport,
     health: Mutex<Health>,
     /// Whether another node replaced this one; requests that wait for an answer of it stop waiting.
     is_abandoned: watch::Sender<bool>,
@@ -68,8 +68,8 @@ impl Endpoint {
     pub(crate) fn new(config: &NodeConfig, uri: &Uri) -> Result<Self, io::Error> {
         Ok(Self {
             transport: Transport::new(config, uri)?,
-            tracing: Tracing::default(),
-            overriding: Overriding::default(),
+            tracing: TracingSupport::default(),
+            overriding: OverrideSupport::default(),
             health: Mutex::default(),
             is_abandoned: watch::Sender::new(false),
         })

@@ -92,7 +92,7 @@ impl NodeError {
     }
 
     /// Whether the transport to the node failed, rather than the node's answer.
-    pub(crate) const fn is_of_transport(&self) -> bool {
+    pub(crate) const fn is_transport_failure(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::Timeout | Self::Unavailable | Self::GivenUp => true,
             Self::TooLarge
@@ -111,13 +111,14 @@ impl NodeError {
     }
 }
 
-/// An error that may be a transport failure, for retries on another node.
-pub(crate) trait Failure: From<NodeError> {
-    fn is_of_transport(&self) -> bool;
+/// An error after which [`crate::Node::with_failover`] may repeat the query on another node.
+pub(crate) trait FailoverError: From<NodeError> {
+    /// Whether the transport to the node failed, rather than the node's answer.
+    fn is_transport_failure(&self) -> bool;
 }
 
-impl Failure for NodeError {
-    fn is_of_transport(&self) -> bool {
-        self.is_of_transport()
+impl FailoverError for NodeError {
+    fn is_transport_failure(&self) -> bool {
+        self.is_transport_failure()
     }
 }

@@ -65,7 +65,7 @@ impl Node {
         };
         let has_standbys = self.shared.endpoints().len() > 1;
         let half_grace = self.shared.health_checks().grace / 2;
-        let is_lost = error.is_of_transport()
+        let is_lost = error.is_transport_failure()
             || matches!(error, NodeError::OtherChain)
             || node.endpoint().is_none_or(|node| node.is_unconfirmed_for(half_grace));
         if has_standbys && is_lost {
@@ -100,7 +100,7 @@ impl Node {
         let endpoint = self.endpoint().ok_or(NodeError::NoHead)?;
         endpoint.mark_head_requested();
         let answers = self.ask(&head::head_query(), self.head_budget()).await;
-        if !answers.as_ref().is_err_and(NodeError::is_of_transport) {
+        if !answers.as_ref().is_err_and(NodeError::is_transport_failure) {
             endpoint.mark_head_answered();
         }
         answers

@@ -12,7 +12,7 @@ pub(crate) struct UpstreamKey {
     id: KeyId,
 }
 
-/// Identifies a key without revealing it. Equal keys have equal ids, whoever owns them.
+/// Identifies a key without revealing it. Equal keys have equal ids, also if two groups have the same key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyId(u64);
 
@@ -64,7 +64,11 @@ impl UpstreamKey {
     }
 
     /// Decrypts the stored key of a group.
-    pub(crate) fn of_group(group: GroupId, stored: &Secret, cipher: Option<&KeyCipher>) -> Result<Self, GroupKeyError> {
+    pub(crate) fn for_group(
+        group: GroupId,
+        stored: &Secret,
+        cipher: Option<&KeyCipher>,
+    ) -> Result<Self, GroupKeyError> {
         let key = cipher
             .ok_or(GroupKeyError::NoCipher)?
             .open(group, stored)
@@ -89,8 +93,8 @@ mod tests {
     const GROUP: GroupId = GroupId::fixed(1);
 
     #[derive(Debug)]
-    struct Fixed;
-    impl Entropy for Fixed {
+    struct FixedEntropy;
+    impl Entropy for FixedEntropy {
         fn fill(&self, bytes: &mut [u8]) {
             bytes.fill(7);
         }
@@ -100,7 +104,7 @@ mod tests {
     fn g1_keys_of_groups_have_distinct_ids_and_are_never_shown() {
         let cipher = KeyCipher::new(&Secret::new("11".repeat(32))).unwrap();
         let group_key =
-            |key: &str| UpstreamKey::of_group(GROUP, &cipher.seal(GROUP, key, &Fixed).unwrap(), Some(&cipher));
+            |key: &str| UpstreamKey::for_group(GROUP, &cipher.seal(GROUP, key, &FixedEntropy).unwrap(), Some(&cipher));
         let (first, second) = (
             group_key("Bearer canary-one").unwrap(),
             group_key("Bearer canary-two").unwrap(),
@@ -111,11 +115,11 @@ mod tests {
         assert_eq!(group_key("two\nlines").unwrap_err(), GroupKeyError::Header);
         let plain = Secret::new("canary");
         assert!(matches!(
-            UpstreamKey::of_group(GROUP, &plain, Some(&cipher)),
+            UpstreamKey::for_group(GROUP, &plain, Some(&cipher)),
             Err(GroupKeyError::Stored(_))
         ));
         assert_eq!(
-            UpstreamKey::of_group(GROUP, &plain, None).unwrap_err(),
+            UpstreamKey::for_group(GROUP, &plain, None).unwrap_err(),
             GroupKeyError::NoCipher
         );
     }

@@ -74,7 +74,7 @@ fn push(body: &mut Vec<u8>, id: usize, call: &UpstreamCall) {
 struct Wire<'a> {
     #[serde(default)]
     id: Option<Id>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_some")]
     result: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<WireError<'a>>,
@@ -97,8 +97,8 @@ enum Id {
     Other(IgnoredAny),
 }
 
-/// Distinguishes `null` from an absent member.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+/// Reads a member that is present as `Some`, so that `null` differs from an absent member.
+fn deserialize_some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Invariant: the size of a block decides nothing. A block is queried without its transactions. A query for several
 //! transactions that fails is repeated for each of them alone. A transaction that cannot be read even then, while the
-//! node answers other queries, is [`Unreadable`]; a node that does not answer is an error.
+//! node answers other queries, is an [`UnreadableTransaction`]; a node that does not answer is an error.
 
 use crate::{
     error::NodeError,
@@ -56,7 +56,7 @@ pub struct BlockListing {
 
 /// A mined transaction as its sender signed it.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct SentTransaction {
     /// The transaction hash.
     pub hash: B256,
     /// The sender.
@@ -73,7 +73,7 @@ pub struct Sent {
 #[derive(Debug)]
 pub struct MinedRun {
     /// The transaction.
-    pub sent: Sent,
+    pub sent: SentTransaction,
     /// The whole trace.
     pub trace: Sealed<Trace>,
     /// The contracts that the transaction created and kept.
@@ -82,11 +82,11 @@ pub struct MinedRun {
 
 /// A transaction that cannot be read as a whole, with the parts that can be read.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct UnreadableTransaction {
     /// The transaction hash.
     pub hash: B256,
     /// The transaction, if it can be read.
-    pub sent: Option<Sent>,
+    pub sent: Option<SentTransaction>,
     /// The accounts that it changed, if they can be read.
     pub changes: Option<BTreeMap<Address, Change>>,
     /// The emitters of its logs.
@@ -101,7 +101,7 @@ pub enum MinedExecution {
     /// The transaction was read.
     Run(MinedRun),
     /// The transaction cannot be read as a whole.
-    Unreadable(Unreadable),
+    Unreadable(UnreadableTransaction),
 }
 
 impl MinedExecution {
@@ -122,7 +122,7 @@ impl MinedExecution {
     }
 
     /// The transaction, if it can be read.
-    pub const fn sent(&self) -> Option<&Sent> {
+    pub const fn sent(&self) -> Option<&SentTransaction> {
         match self {
             Self::Run(run) => Some(&run.sent),
             Self::Unreadable(unreadable) => unreadable.sent.as_ref(),
@@ -189,13 +189,13 @@ struct WireLogs {
 }
 
 impl WireSent {
-    fn read(self) -> Option<Sent> {
+    fn read(self) -> Option<SentTransaction> {
         let delegations = self
             .authorization_list
             .unwrap_or_default()
             .into_iter()
             .filter_map(WireDelegation::read);
-        Some(Sent {
+        Some(SentTransaction {
             hash: self.hash,
             sender: self.from,
             nonce: to_u64(self.nonce).ok()?,
@@ -207,6 +207,9 @@ impl WireSent {
 
 impl Node {
     /// Reads a block by its hash, with the hashes of its transactions.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer.
     pub async fn listing(&self, hash: B256) -> Result<BlockListing, NodeError> {
         let text = self
             .query_within(wire::header(at_hash(hash)), RequestBudget::Block)
@@ -221,6 +224,9 @@ impl Node {
     }
 
     /// The number of nonces that each sender had used at the end of this block.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer; [`NodeError::NoAnswer`] for a JSON-RPC error.
     pub async fn nonces_at(&self, senders: &[Address], block: B256) -> Result<Vec<u64>, NodeError> {
         let mut nonces = Vec::with_capacity(senders.len());
         for senders in senders.chunks(FACTS_PER_REQUEST) {
@@ -239,6 +245,9 @@ impl Node {
     }
 
     /// The hash of the block that a transaction is in; `None` if it is not mined.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer.
     pub async fn block_of(&self, hash: B256) -> Result<Option<B256>, NodeError> {
         let text = self
             .query_within(wire::transaction_by_hash(hash), RequestBudget::Block)
@@ -247,6 +256,9 @@ impl Node {
     }
 
     /// The transaction of this block with this sender and nonce; `None` if no readable one has them.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer.
     pub async fn transaction_with_nonce(
         &self,
         listing: &BlockListing,
@@ -293,7 +305,7 @@ impl Node {
             }
             for transaction in chunk {
                 let run = self.trace_single(block, *transaction, form, &slow_senders).await?;
-                if let MinedExecution::Unreadable(Unreadable { sent: Some(sent), .. }) = &run {
+                if let MinedExecution::Unreadable(UnreadableTransaction { sent: Some(sent), .. }) = &run {
                     slow_senders.insert(sent.sender);
                 }
                 executions.push(run);
@@ -321,6 +333,9 @@ impl Node {
 
     /// The number of events of a mined transaction. `u64::MAX` if the node cannot tell: then the logs of later
     /// transactions in its block cannot be told apart.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer.
     pub async fn log_count(&self, hash: B256) -> Result<u64, NodeError> {
         let receipt = self.result(&wire::receipt(hash)).await?;
         let count = receipt
@@ -348,7 +363,7 @@ impl Node {
         for hashes in wanted.chunks(TRANSACTIONS_PER_REQUEST) {
             sent.extend(self.sent(block, hashes).await.ok()?);
         }
-        let execution_of = |(hash, sent): (&B256, Option<Sent>)| {
+        let execution_of = |(hash, sent): (&B256, Option<SentTransaction>)| {
             let results = &mined.iter().find(|mined| mined.hash == *hash)?.results;
             parse_run(sent?, results, form).map(MinedExecution::Run)
         };
@@ -424,7 +439,7 @@ impl Node {
     }
 
     /// Reads the parts of a transaction that cannot be read as a whole.
-    async fn read_parts(&self, listing: &BlockListing, hash: B256) -> Result<Unreadable, NodeError> {
+    async fn read_parts(&self, listing: &BlockListing, hash: B256) -> Result<UnreadableTransaction, NodeError> {
         let block = listing.block.hash;
         let sent = self
             .sent(block, &[hash])
@@ -452,7 +467,7 @@ impl Node {
         match &diff {
             Some(diff) => candidates.extend(made(diff)),
             // Without the diff, every touched account that got code in this block may be a contract of this
-            // transaction. It counts as one, so that nobody reads it.
+            // transaction. It counts as one, so that it stays unreadable.
             None => {
                 let touched = self
                     .result(touched_call)
@@ -468,7 +483,7 @@ impl Node {
             }
         }
         let created = self.newly_created(candidates, &listing.block).await?;
-        Ok(Unreadable {
+        Ok(UnreadableTransaction {
             hash,
             sent,
             changes,
@@ -502,6 +517,9 @@ impl Node {
 
     /// Whether each address has code of its own in this block; a wallet that delegates (EIP-7702) has none. `true`
     /// where the node answers with an error.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer.
     pub async fn code_at(&self, addresses: &[Address], block: B256) -> Result<Vec<bool>, NodeError> {
         let mut has_code = Vec::with_capacity(addresses.len());
         for addresses in addresses.chunks(FACTS_PER_REQUEST) {
@@ -523,7 +541,7 @@ impl Node {
     }
 
     /// Transactions of this block; `None` for one that cannot be read or is not in this block.
-    async fn sent(&self, block: B256, hashes: &[B256]) -> Result<Vec<Option<Sent>>, NodeError> {
+    async fn sent(&self, block: B256, hashes: &[B256]) -> Result<Vec<Option<SentTransaction>>, NodeError> {
         let calls: Vec<_> = hashes.iter().map(|hash| wire::transaction_by_hash(*hash)).collect();
         let read = |body: &bytes::Bytes, hashes: &[B256]| {
             let answers = read_batch(body, hashes.len())?;
@@ -559,7 +577,7 @@ impl Node {
 
 /// Parses the transaction; `None` unless it has this hash and is in this block. A transaction that moved to another
 /// block is validated there.
-fn read_sent(text: &RawValue, hash: B256, block: B256) -> Option<Sent> {
+fn read_sent(text: &RawValue, hash: B256, block: B256) -> Option<SentTransaction> {
     let sent: WireSent = serde_json::from_str(text.get()).ok()?;
     if sent.hash != hash || sent.block_hash != Some(block) {
         return None;
@@ -576,7 +594,7 @@ fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
     answers.into_iter().map(result).collect()
 }
 
-fn parse_run(sent: Sent, results: &[&RawValue], form: TraceForm) -> Option<MinedRun> {
+fn parse_run(sent: SentTransaction, results: &[&RawValue], form: TraceForm) -> Option<MinedRun> {
     let trace = Trace::parse(results, TraceScope::Mined, form).ok()?;
     let created = trace.created().collect();
     Some(MinedRun {

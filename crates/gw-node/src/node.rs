@@ -5,7 +5,7 @@ use crate::{
     answers::{AnswerBudget, AnswerHold, Payer},
     config::{HealthCheckConfig, NodeConfig},
     endpoint::{Endpoint, NodeStatus},
-    error::{Failure, NodeError},
+    error::{FailoverError, NodeError},
     head::{Block, Head, HeadCell},
     key::{GroupKeyError, KeyId, UpstreamKey},
     message::{self, Answer},
@@ -45,7 +45,7 @@ pub enum RetryPolicy {
     Never,
 }
 
-/// Validation that new blocks must pass before anybody reads at them (HD2).
+/// Validation of new blocks. No call reads at a block before the block passed it (HD2).
 pub trait BlockGate: core::fmt::Debug + Send + Sync {
     /// Validates the block; `last` is the newest block validated before, if there is one.
     fn validate<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> BlockValidation<'a>;
@@ -142,8 +142,11 @@ impl Node {
 
     /// A view for callers whose group has its own key: forwarded calls carry that key. The gateway's own background
     /// requests do not.
+    ///
+    /// # Errors
+    /// [`GroupKeyError`] if the stored key cannot be decrypted or used.
     pub fn for_group(&self, group: GroupId, stored: &Secret) -> Result<Self, GroupKeyError> {
-        let key = UpstreamKey::of_group(group, stored, self.shared.group_keys.as_deref())?;
+        let key = UpstreamKey::for_group(group, stored, self.shared.group_keys.as_deref())?;
         Ok(Self {
             key: Some(Arc::new(key)),
             ..self.clone()
@@ -202,6 +205,9 @@ impl Node {
     }
 
     /// Polls the head now. Reads after it see everything that the node accepted before (decision 41).
+    ///
+    /// # Errors
+    /// [`NodeError`] if no node gives a valid head.
     pub async fn refresh_head(&self) -> Result<(), NodeError> {
         // The head is shared by all callers, so it is polled with the gateway's own key.
         let own_view = Self::unpinned(Arc::clone(&self.shared));
@@ -217,6 +223,9 @@ impl Node {
 
     /// Ensures that the head is at least `number`. Called before a block number is sent to a client, so that no client
     /// is shown a block that it cannot read (decision 41).
+    ///
+    /// # Errors
+    /// [`NodeError`] if no node gives a valid head.
     pub async fn advance_head_to(&self, number: u64) -> Result<(), NodeError> {
         if self.head().is_some_and(|head| head.block.number >= number) {
             Ok(())
@@ -231,6 +240,9 @@ impl Node {
     }
 
     /// The newest blocks, ending with the followed head. Subscriptions use them to find new and removed blocks.
+    ///
+    /// # Errors
+    /// [`NodeError::NoHead`] without a head; [`NodeError`] if the blocks cannot be read.
     pub async fn recent_blocks(&self) -> Result<Arc<RecentBlocks>, NodeError> {
         let mut recent_blocks = self.shared.recent_blocks.lock().await;
         let head = self.head().ok_or(NodeError::NoHead)?.block;
@@ -244,6 +256,9 @@ impl Node {
     /// Whether the block of this number and hash is an ancestor of the followed head (or the head itself), and so has
     /// been validated. Blocks older than the [recent blocks](Self::recent_blocks) count as ancestors: the record begins
     /// with the first block followed, and reaches far deeper than a reorganization.
+    ///
+    /// # Errors
+    /// [`NodeError::NoHead`] without a head; [`NodeError`] if the blocks cannot be read.
     pub async fn follows(&self, number: u64, hash: B256) -> Result<bool, NodeError> {
         let head = self.head().ok_or(NodeError::NoHead)?.block;
         if number >= head.number {
@@ -263,6 +278,9 @@ impl Node {
     }
 
     /// Makes a call that runs no code; [`NodeError::Unjudged`] if it would run some.
+    ///
+    /// # Errors
+    /// [`NodeError::Unjudged`] if the call would run code; [`NodeError`] if the node gives no usable answer.
     pub async fn call(&self, call: &UpstreamCall, budget: RequestBudget) -> Result<SealedAnswer, NodeError> {
         require_no_execution(call)?;
         self.exchange_one(call, budget).await
@@ -270,6 +288,10 @@ impl Node {
 
     /// Makes a permitted call, or a narrower one; `None` if the gateway answers it without the node. An execution needs
     /// a permit to run untraced ([`NodeError::Unjudged`]).
+    ///
+    /// # Errors
+    /// [`NodeError::Unjudged`] for an execution whose permit requires a trace; [`NodeError`] if the node gives no
+    /// usable answer.
     pub fn permitted(
         self,
         permit: &Permit,
@@ -277,11 +299,11 @@ impl Node {
         pin: wire::Pin,
         budget: RequestBudget,
     ) -> impl Future<Output = Result<Option<SealedAnswer>, NodeError>> + Send + use<> {
-        let is_unjudged = matches!(call, Call::Simulate(_)) && permit.plan() != Plan::Untraced;
+        let lacks_trace = matches!(call, Call::Simulate(_)) && permit.plan() != Plan::Untraced;
         let body = permit.body(call, pin);
         async move {
             match body {
-                _ if is_unjudged => Err(NodeError::Unjudged),
+                _ if lacks_trace => Err(NodeError::Unjudged),
                 Some(body) => self.exchange_one(&body, budget).await.map(Some),
                 None => Ok(None),
             }
@@ -295,6 +317,10 @@ impl Node {
 
     /// Makes a call that changes the chain. It goes to one node only; `resend` says whether it may go to another one if
     /// the first certainly never received it.
+    ///
+    /// # Errors
+    /// [`NodeError::Unjudged`] if the call would run code; [`NodeError`] if the node gives no usable answer. The
+    /// node may have accepted the call unless [`NodeError::is_before_sending`].
     pub async fn send(&self, call: &UpstreamCall, resend: RetryPolicy) -> Result<SealedAnswer, NodeError> {
         require_no_execution(call)?;
         let node = self.pinned_to(self.index());
@@ -302,7 +328,7 @@ impl Node {
         let answer = match node.post(body.clone(), RequestBudget::Forward).await {
             Err(error)
                 if resend == RetryPolicy::IfUnheard
-                    && error.is_of_transport()
+                    && error.is_transport_failure()
                     && error.is_before_sending()
                     && self.failed_over(node.index()).await =>
             {
@@ -315,6 +341,9 @@ impl Node {
 
     /// Makes several calls in one exchange, none of which runs code ([`NodeError::Unjudged`]). The answers are in the
     /// order of the calls.
+    ///
+    /// # Errors
+    /// [`NodeError::Unjudged`] if a call would run code; [`NodeError`] if the node gives no usable answer.
     pub async fn batch(&self, calls: &[UpstreamCall], budget: RequestBudget) -> Result<Vec<SealedAnswer>, NodeError> {
         calls.iter().try_for_each(require_no_execution)?;
         let body = self.exchange(calls, budget).await?;
@@ -362,7 +391,7 @@ impl Node {
     /// use by then, it runs once more, on that node.
     pub(crate) async fn with_failover<T, E, F>(&self, query: impl Fn(Self) -> F) -> Result<T, E>
     where
-        E: Failure,
+        E: FailoverError,
         F: Future<Output = Result<T, E>>,
     {
         if self.pinned_index.is_some() || self.shared.endpoints.len() == 1 {
@@ -381,7 +410,7 @@ impl Node {
             () = abandoned => Err(NodeError::GivenUp.into()),
         };
         match answer {
-            Err(error) if error.is_of_transport() && self.failed_over(node.index()).await => {
+            Err(error) if error.is_transport_failure() && self.failed_over(node.index()).await => {
                 query(self.pinned_to(self.index())).await
             }
             answer => answer,

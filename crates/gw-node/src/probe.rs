@@ -40,7 +40,7 @@ pub(crate) async fn overrides(node: &Node, form: TraceForm, pin: Pin) -> bool {
 /// Tries both trace forms on a call of an empty address; returns the first form whose answer is a trace that lists that
 /// address. A trace without empty accounts cannot be authorized (HD6).
 pub(crate) async fn probe(node: &Node, pin: Pin) -> Option<TraceForm> {
-    // The address could not be known before the block, so nobody has paid it.
+    // The address was unknown before the block existed, so it has no balance.
     let empty = Address::from_word(pin.hash);
     let call = CallRequest {
         to: Some(empty),

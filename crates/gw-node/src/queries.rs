@@ -54,17 +54,23 @@ struct WireReceipt {
     contract_address: Option<Address>,
 }
 
-/// An answer to `eth_getTransactionByHash`, read only for whether there is one.
+/// A transaction in the answer to `eth_getTransactionByHash`, whose members are not read.
 #[derive(Deserialize)]
-struct Exists {}
+struct AnyTransaction {}
 
 impl Node {
     /// The nonce of the sender's next transaction, pending ones counted.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer; [`NodeError::NoAnswer`] for a JSON-RPC error.
     pub async fn pending_nonce(&self, sender: Address) -> Result<u64, NodeError> {
         self.nonce(sender, BlockId::Tag(BlockTag::Pending)).await
     }
 
     /// The nonce of `sender` in the newest block: all nonces below it are used.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer; [`NodeError::NoAnswer`] for a JSON-RPC error.
     pub async fn mined_nonce(&self, sender: Address) -> Result<u64, NodeError> {
         self.nonce(sender, BlockId::LATEST).await
     }
@@ -110,11 +116,17 @@ impl Node {
     }
 
     /// The balance of an address in wei, at the block with this hash.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer; [`NodeError::NoAnswer`] for a JSON-RPC error.
     pub async fn balance(&self, address: Address, block: B256) -> Result<U256, NodeError> {
         parse(&self.query(wire::balance(address, at_hash(block))).await?)
     }
 
     /// Whether there is code at `address` in the block with this hash.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer; [`NodeError::NoAnswer`] for a JSON-RPC error.
     pub async fn has_code(&self, address: Address, block: B256) -> Result<bool, NodeError> {
         let code: &str = &parse::<String>(&self.query(wire::code(address, at_hash(block))).await?)?;
         Ok(code.len() > 2)
@@ -122,6 +134,9 @@ impl Node {
 
     /// Whether there is code at each address at the head, in one exchange; `None` where the node answered with an
     /// error.
+    ///
+    /// # Errors
+    /// [`NodeError::NoHead`] without a head; [`NodeError`] if the node gives no usable answer.
     pub async fn have_code(&self, addresses: &[Address]) -> Result<Vec<Option<bool>>, NodeError> {
         let block = self.head().ok_or(NodeError::NoHead)?.hash;
         let calls: Vec<_> = addresses
@@ -138,6 +153,9 @@ impl Node {
 
     /// The code hash of `address` at the head and, for a proxy (ERC-1967 or ERC-1167), of its implementation; `None`
     /// without code.
+    ///
+    /// # Errors
+    /// [`NodeError::NoHead`] without a head; [`NodeError`] if the node gives no usable answer.
     pub async fn code_pair(&self, address: Address) -> Result<Option<CodePair>, NodeError> {
         let block = at_hash(self.head().ok_or(NodeError::NoHead)?.hash);
         let calls = [
@@ -169,6 +187,9 @@ impl Node {
     }
 
     /// The transaction with this hash, if it is mined.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer; [`NodeError::NoAnswer`] for a JSON-RPC error.
     pub async fn mined(&self, hash: B256) -> Result<Option<Mined>, NodeError> {
         let receipt = self.query_within(wire::receipt(hash), RequestBudget::Block).await?;
         let Some(receipt) = parse::<Option<WireReceipt>>(&receipt)? else {
@@ -184,15 +205,21 @@ impl Node {
     }
 
     /// Whether the node has the transaction, pending or mined.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the node gives no usable answer; [`NodeError::NoAnswer`] for a JSON-RPC error.
     pub async fn has_transaction(&self, hash: B256) -> Result<bool, NodeError> {
         let answer = self
             .query_within(wire::transaction_by_hash(hash), RequestBudget::Block)
             .await?;
-        Ok(parse::<Option<Exists>>(&answer)?.is_some())
+        Ok(parse::<Option<AnyTransaction>>(&answer)?.is_some())
     }
 
     /// The block that a call names; it is the followed head or an ancestor of it. For any other block the gateway polls
     /// the head once (decision 41, HD28). `None` if there is no such block.
+    ///
+    /// # Errors
+    /// [`NodeError::NoHead`] without a head; [`NodeError`] if the node gives no usable answer.
     pub async fn block(&self, id: BlockId) -> Result<Option<Block>, NodeError> {
         let head = || self.head().map(|head| head.block).ok_or(NodeError::NoHead);
         match id {
@@ -242,6 +269,9 @@ impl Node {
     }
 
     /// The time of a block in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`NodeError::Unparsable`] if there is no such block; [`NodeError`] if the node gives no usable answer.
     pub async fn block_time(&self, hash: B256) -> Result<u64, NodeError> {
         let block = self
             .block(BlockId::Hash {

@@ -2,7 +2,7 @@
 //! supports.
 
 use crate::{
-    error::{Failure, NodeError},
+    error::{FailoverError, NodeError},
     head::{at_hash, parse, to_u64},
     message::{Answer, read_batch},
     node::Node,
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The result of tracing.
 #[derive(Debug)]
-pub enum Traced {
+pub enum TraceResult {
     /// A complete trace.
     Trace(Sealed<Trace>),
     /// The node refused to run the call, for example for lack of funds or a used nonce. It counts as a failure to trace
@@ -36,9 +36,9 @@ pub enum Traced {
 #[derive(Debug)]
 pub struct SendTrace {
     /// The trace on the state of the head.
-    pub now: Traced,
+    pub now: TraceResult,
     /// The trace in the block after the head.
-    pub next: Traced,
+    pub next: TraceResult,
     /// The nonce of the sender's next transaction, pending ones counted.
     pub pending_nonce: u64,
 }
@@ -57,10 +57,10 @@ pub enum NoTrace {
     Node(#[from] NodeError),
 }
 
-impl Failure for NoTrace {
-    fn is_of_transport(&self) -> bool {
+impl FailoverError for NoTrace {
+    fn is_transport_failure(&self) -> bool {
         match self {
-            Self::Node(error) => error.is_of_transport(),
+            Self::Node(error) => error.is_transport_failure(),
             Self::Unsupported | Self::Unusable(_) => false,
         }
     }
@@ -68,13 +68,16 @@ impl Failure for NoTrace {
 
 impl Node {
     /// Traces a simulation on the state of `pin`, with withheld state overridden.
+    ///
+    /// # Errors
+    /// [`NoTrace`] if the node cannot trace or gives no usable trace.
     pub async fn trace(
         &self,
         request: &CallRequest,
         pin: Pin,
         scope: TraceScope,
         state: &VisibleState,
-    ) -> Result<Traced, NoTrace> {
+    ) -> Result<TraceResult, NoTrace> {
         self.with_failover(|node| async move {
             let form = node.trace_form().ok_or(NoTrace::Unsupported)?;
             node.require_overrides(form, pin, state).await?;
@@ -93,12 +96,18 @@ impl Node {
     }
 
     /// Traces a mined transaction.
+    ///
+    /// # Errors
+    /// [`NoTrace`] if the node cannot trace or gives no usable trace.
     pub async fn trace_mined(&self, hash: B256) -> Result<Sealed<Trace>, NoTrace> {
         self.mined_trace(hash).await.map(Sealed::new)
     }
 
     /// Traces a send twice, at `pin` and in the block after it, and queries the sender's pending nonce, in one exchange
     /// (HD2, HD13, HD15). Both traces run on the same state.
+    ///
+    /// # Errors
+    /// [`NoTrace`] if the node cannot trace or gives no usable trace.
     pub async fn trace_send(
         &self,
         request: &CallRequest,
@@ -142,6 +151,9 @@ impl Node {
     }
 
     /// The contracts that a mined transaction created and kept, from its trace (R3, HD14).
+    ///
+    /// # Errors
+    /// [`NoTrace`] if the node cannot trace or gives no usable trace.
     pub async fn created_by(&self, hash: B256) -> Result<Vec<Address>, NoTrace> {
         self.mined_trace(hash).await.map(|trace| trace.created().collect())
     }
@@ -272,10 +284,10 @@ impl<'s> OverrideRounds<'s> {
     }
 }
 
-fn sealed(traced: Result<Trace, Sealed<RawError>>) -> Traced {
+fn sealed(traced: Result<Trace, Sealed<RawError>>) -> TraceResult {
     match traced {
-        Ok(trace) => Traced::Trace(Sealed::new(trace)),
-        Err(refusal) => Traced::Refused(refusal),
+        Ok(trace) => TraceResult::Trace(Sealed::new(trace)),
+        Err(refusal) => TraceResult::Refused(refusal),
     }
 }
 

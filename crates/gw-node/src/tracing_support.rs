@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// The trace form found by the last probe; `None` means no tracing.
 #[derive(Debug, Default)]
-pub(crate) struct Tracing(AtomicU8);
+pub(crate) struct TracingSupport(AtomicU8);
 
-impl Tracing {
+impl TracingSupport {
     pub(crate) fn load(&self) -> Option<TraceForm> {
         match self.0.load(Ordering::Relaxed) {
             1 => Some(TraceForm::Mux),
@@ -30,9 +30,9 @@ impl Tracing {
 
 /// Whether the node was found, since the last probe, to support state overrides.
 #[derive(Debug, Default)]
-pub(crate) struct Overriding(AtomicBool);
+pub(crate) struct OverrideSupport(AtomicBool);
 
-impl Overriding {
+impl OverrideSupport {
     pub(crate) fn load(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

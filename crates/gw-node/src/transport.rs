@@ -3,7 +3,7 @@
 //! It does not interpret the bytes: JSON-RPC is in `message`.
 
 use crate::{
-    answers::{AnswerBudget, AnswerHold, ByteLease, Leased, Payer, SMALL},
+    answers::{AnswerBudget, AnswerHold, ByteLease, LeasedBytes, Payer, SMALL},
     config::{NodeConfig, Timeouts},
     error::NodeError,
     key::{KeyId, UpstreamKey},
@@ -172,7 +172,7 @@ impl Transport {
         }
         let key_id = key.map_or(self.own_key, UpstreamKey::id);
         let budget_wait = BudgetWait::default();
-        let reading = Reading {
+        let reading = BodyReader {
             cap: budget.size(self.largest_trace),
             answers: &self.answers,
             hold,
@@ -191,7 +191,7 @@ impl Transport {
         &self,
         request: Request<Full<Bytes>>,
         key_id: KeyId,
-        reading: Reading<'_>,
+        reading: BodyReader<'_>,
     ) -> Result<Bytes, NodeError> {
         let _permit = match &self.in_use {
             // The semaphore is never closed, so `acquire` succeeds; the deadline limits the wait.
@@ -273,7 +273,7 @@ impl BudgetWait {
 }
 
 /// The state of reading a body. Bytes are reserved before they are read, so that unreserved bytes stay with the node.
-struct Reading<'a> {
+struct BodyReader<'a> {
     cap: usize,
     answers: &'a Arc<AnswerBudget>,
     hold: Option<&'a Arc<AnswerHold>>,
@@ -282,7 +282,7 @@ struct Reading<'a> {
     read: Vec<u8>,
 }
 
-impl Reading<'_> {
+impl BodyReader<'_> {
     /// Reads the body up to `cap` bytes; an answer in one frame is not copied.
     async fn collect(mut self, mut body: hyper::body::Incoming) -> Result<Bytes, NodeError> {
         let cap = self.cap;
@@ -322,8 +322,8 @@ impl Reading<'_> {
         Ok(match lease {
             None if read.is_empty() => first,
             None => Bytes::from(read),
-            Some(lease) if read.is_empty() => Leased::share(first, lease),
-            Some(lease) => Leased::share(read, lease),
+            Some(lease) if read.is_empty() => LeasedBytes::share(first, lease),
+            Some(lease) => LeasedBytes::share(read, lease),
         })
     }
 

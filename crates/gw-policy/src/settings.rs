@@ -104,7 +104,7 @@ pub enum Deployments {
 /// What happens if a mined send did something that its trace had not shown when it was authorized (HD2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinedTrace {
-    /// The blocks of sends are validated before anybody reads them. On a violation the sender is suspended, the
+    /// Blocks that contain sends are validated before they are read. On a violation the sender is suspended, the
     /// contracts are quarantined and an event is recorded.
     Quarantine,
     /// The blocks of sends are validated, and a violation is only recorded as an event.

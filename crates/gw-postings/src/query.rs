@@ -46,7 +46,7 @@ impl PostingIndex {
         }
     }
 
-    /// The rows of one address, whoever views them: to be intersected with the rows of a viewer.
+    /// The rows of one address, without regard to a viewer. The caller intersects them with the viewer's rows.
     pub fn rows_of_address(&self, space: Space, address: Address) -> RowSet {
         let roles: &[Role] = match space {
             Space::Transactions => &[Role::Sender, Role::Recipient],

@@ -56,7 +56,7 @@ pub struct Scope {
     pub grants: Vec<Grant>,
     /// Transactions that were shared with the viewer (`visibleTo`).
     pub shared: BTreeSet<RowId>,
-    /// Transactions that are withheld from everybody, with all their rows (HD28).
+    /// Transactions that are withheld from all viewers, with all their rows (HD28).
     pub withheld: BTreeSet<RowId>,
     /// Contracts all of whose events the viewer may see.
     pub emitters: Vec<VisibleAddress>,

@@ -6,7 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use gw_node::{
     AnswerHold, NoRoom,
-    answers::{ByteLease, Leased, SMALL},
+    answers::{ByteLease, LeasedBytes, SMALL},
 };
 use http_body::{Frame, SizeHint};
 use std::{
@@ -58,7 +58,7 @@ impl Output {
                     bytes
                 } else {
                     let lease = self.hold.claim(bytes.len());
-                    Leased::share(bytes, lease)
+                    LeasedBytes::share(bytes, lease)
                 };
                 self.end_tail();
                 self.parts.push_back(bytes);
@@ -97,7 +97,7 @@ impl Output {
         match (tail.is_empty(), self.lease.take()) {
             (true, _) => {}
             (false, None) => self.parts.push_back(Bytes::from(tail)),
-            (false, Some(lease)) => self.parts.push_back(Leased::share(tail, lease)),
+            (false, Some(lease)) => self.parts.push_back(LeasedBytes::share(tail, lease)),
         }
     }
 

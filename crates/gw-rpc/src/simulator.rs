@@ -4,16 +4,16 @@ use crate::{impersonation, state::RpcState, test_call};
 use gw_http::{
     AuthError,
     simulation::{
-        CallSimulator, ImpersonatedCall, ImpersonatedResult, SenderRequired, Simulated, TestCall, TestResult,
+        CallSimulator, ImpersonatedCall, ImpersonatedResult, SenderRequired, SimulationFuture, TestCall, TestResult,
     },
 };
 
 impl CallSimulator for RpcState {
-    fn test_call(&self, call: TestCall) -> Simulated<'_, Result<TestResult, AuthError>> {
+    fn test_call(&self, call: TestCall) -> SimulationFuture<'_, Result<TestResult, AuthError>> {
         Box::pin(test_call::test_call(&self.0, call))
     }
 
-    fn simulate_as(&self, call: ImpersonatedCall) -> Simulated<'_, Result<ImpersonatedResult, SenderRequired>> {
+    fn simulate_as(&self, call: ImpersonatedCall) -> SimulationFuture<'_, Result<ImpersonatedResult, SenderRequired>> {
         Box::pin(impersonation::simulate_as(&self.0, call))
     }
 }

@@ -72,20 +72,20 @@ pub struct StoreConfig {
 /// Protects the rows of the audit outbox against an attacker who can write only to the database.
 #[derive(Clone, Debug, Default)]
 pub struct OutboxGuard {
-    /// Authenticates rows. Without a key, rows are written without code and accepted unchecked.
+    /// The key that authenticates rows. Without it, rows are written without an authentication code and read unchecked.
     pub key: Option<OutboxKey>,
     /// Notified of each commit that wrote rows.
     pub witness: Option<Arc<dyn OutboxWitness>>,
 }
 
-/// Remembers outside the database the outbox position and the last written rows, to detect missing rows at the end and
-/// replaced rows.
+/// Remembers the outbox position and the last written rows outside the database. This reveals replaced rows, and rows
+/// that are missing at the end.
 pub trait OutboxWitness: Send + Sync + core::fmt::Debug {
     /// Records that rows up to `mark` are committed, with these ids and digests. Called after each commit that wrote
     /// rows, not necessarily in order; must not block.
     fn note(&self, mark: OutboxMark, digests: &[(i64, [u8; 32])]);
 
-    /// Records the ids and codes of rows whose mutation was rolled back: an attacker who saw such a row has a genuine
+    /// Records the ids and codes of rows whose mutation was rolled back. An attacker who saw such a row has a valid
     /// code for a change that never took place. Must not block.
     fn note_undone(&self, store: StoreId, codes: &[(i64, [u8; 32])]);
 
@@ -98,7 +98,7 @@ pub trait OutboxWitness: Send + Sync + core::fmt::Debug {
     /// Returns ids and codes of rows whose mutations were rolled back, if remembered.
     fn undone(&self, store: StoreId) -> Vec<(i64, [u8; 32])>;
 
-    /// Returns the policy stores that this one replaced: waiting rows may carry their ids.
+    /// Returns the policy stores that this one replaced; rows that wait in the outbox may have their ids.
     fn former_stores(&self) -> Vec<StoreId>;
 }
 
@@ -116,9 +116,9 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// `X-Admin-Token`.
+    /// The holder of the super administrator's token (`X-Admin-Token`).
     pub const SUPER_ADMIN: &str = "__super_admin__";
-    /// The platform admin's token.
+    /// The holder of the platform administrator's token.
     pub const OPERATOR: &str = "__operator__";
     /// The gateway itself.
     pub const SYSTEM: &str = "__system__";

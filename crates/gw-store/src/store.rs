@@ -24,7 +24,7 @@ pub(crate) struct Inner {
     pub(crate) pools: Pools,
     pub(crate) config: StoreConfig,
     /// The feed that is notified of each commit, so that the committing instance is the first to know.
-    feed: OnceLock<Weak<feed::Shared>>,
+    feed: OnceLock<Weak<feed::FeedState>>,
     /// Alarms about altered outbox rows.
     pub(crate) outbox_alarms: OutboxAlarms,
     /// Outbox rows to be checked until they are sealed.
@@ -153,7 +153,7 @@ impl Store {
     }
 
     /// Connects the feed that is notified of this store's commits; only the first call counts.
-    pub(crate) fn attach(&self, feed: Weak<feed::Shared>) {
+    pub(crate) fn attach(&self, feed: Weak<feed::FeedState>) {
         // A second feed on one store polls like that of another instance.
         let _first = self.inner.feed.set(feed);
     }

@@ -56,6 +56,9 @@ pub struct Database {
 }
 
 /// Creates an empty database. `None` only if the tests were told to run without PostgreSQL ([`SKIP`]).
+///
+/// # Errors
+/// [`PostgresError`] if the server or the database cannot be created.
 pub fn database() -> Result<Option<Database>, PostgresError> {
     static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
     static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -42,6 +42,9 @@ pub enum RedisError {
 
 /// The URL of an empty database of the private server, valid as long as the test process lives. `None` only if the
 /// tests were told to run without Redis ([`SKIP`]).
+///
+/// # Errors
+/// [`RedisError`] if the server cannot be started, or if all of its databases are in use.
 pub fn database() -> Result<Option<String>, RedisError> {
     static SERVER: OnceLock<Result<RedisServer, String>> = OnceLock::new();
     static NEXT: AtomicU8 = AtomicU8::new(0);
@@ -68,6 +71,9 @@ pub struct RedisServer {
 
 impl RedisServer {
     /// Starts a server; `None` only if the tests were told to run without Redis ([`SKIP`]).
+    ///
+    /// # Errors
+    /// [`RedisError`] if the server cannot be started.
     pub fn start() -> Result<Option<Self>, RedisError> {
         if skipped() {
             Ok(None)
@@ -96,6 +102,9 @@ impl RedisServer {
     }
 
     /// Starts the server again on its port, empty.
+    ///
+    /// # Errors
+    /// [`RedisError`] if the server cannot be started.
     pub fn start_again(&mut self) -> Result<(), RedisError> {
         self.stop();
         let mut watch = watch(self.port)?;
@@ -130,11 +139,17 @@ impl RedisServer {
     }
 
     /// Makes the server hang: connections stay open, but get no responses until [`Self::resume`].
+    ///
+    /// # Errors
+    /// [`RedisError`] if the server is stopped.
     pub fn pause(&self) -> Result<(), RedisError> {
         self.signal(b"STOP\n")
     }
 
     /// Continues a paused server.
+    ///
+    /// # Errors
+    /// [`RedisError`] if the server is stopped.
     pub fn resume(&self) -> Result<(), RedisError> {
         self.signal(b"CONT\n")
     }

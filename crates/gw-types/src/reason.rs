@@ -31,7 +31,7 @@ reasons! {
     MethodUnknown = "method_unknown",
     /// `from` is not linked to the caller.
     SenderNotLinked = "sender_not_linked",
-    /// The recovered sender belongs to somebody else (HD13).
+    /// The recovered sender is linked to another user (HD13).
     SenderNotOwned = "sender_not_owned",
     /// The request is malformed.
     InvalidRequestShape = "invalid_request_shape",
@@ -94,8 +94,8 @@ reasons! {
 }
 
 impl DenyReason {
-    /// Returns the reason for metrics. Anybody inside may read metrics, so reasons that distinguish one target from
-    /// another share one class (HD40).
+    /// Returns the reason for metrics. Metrics are readable on the whole internal network, so reasons that distinguish
+    /// one target from another share one class (HD40).
     pub const fn class(self) -> &'static str {
         match self {
             Self::SenderNotLinked

@@ -36,7 +36,7 @@ pub enum Circuit {
 }
 
 /// The constants of a circuit.
-struct Facts {
+struct CircuitConstants {
     id: &'static str,
     signals: usize,
     /// The key in the format of `keys/README.md`.
@@ -66,17 +66,17 @@ impl Circuit {
 
     /// Its public name.
     pub fn id(self) -> &'static str {
-        self.facts().id
+        self.constants().id
     }
 
     /// The circuit with this name.
-    pub fn of_id(id: &str) -> Option<Self> {
+    pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|circuit| circuit.id() == id)
     }
 
     /// The number of public signals of a proof.
     pub fn signals(self) -> usize {
-        self.facts().signals
+        self.constants().signals
     }
 
     /// Whether the circuit proves control of an identity, so that it can sign a message.
@@ -86,112 +86,115 @@ impl Circuit {
 
     /// SHA-256 of the published JSON form of the key.
     pub fn published_sha256(self) -> [u8; 32] {
-        self.facts().published
+        self.constants().published
     }
 
     /// The official key, parsed once. An error is permanent: no proof is accepted with a key that is not the pinned
     /// one.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the embedded key is not the pinned one or cannot be parsed.
     pub fn key(self) -> Result<&'static Key, KeyError> {
         static KEYS: [OnceLock<Result<Key, KeyError>>; Circuit::ALL.len()] =
             [const { OnceLock::new() }; Circuit::ALL.len()];
         let read = || {
-            let facts = self.facts();
-            if Sha256::digest(facts.key).as_slice() != facts.sha256 {
+            let constants = self.constants();
+            if Sha256::digest(constants.key).as_slice() != constants.sha256 {
                 return Err(KeyError::Pin);
             }
-            Key::from_bytes(facts.key, facts.signals)
+            Key::from_bytes(constants.key, constants.signals)
         };
-        let place = Self::ALL
+        let index = Self::ALL
             .iter()
             .position(|circuit| *circuit == self)
-            .and_then(|place| KEYS.get(place));
-        place
+            .and_then(|index| KEYS.get(index));
+        index
             .ok_or(KeyError::Pin)?
             .get_or_init(read)
             .as_ref()
             .map_err(|error| *error)
     }
 
-    fn facts(self) -> Facts {
+    fn constants(self) -> CircuitConstants {
         match self {
-            Self::AuthV2 => Facts {
+            Self::AuthV2 => CircuitConstants {
                 id: "authV2",
                 signals: 3,
                 key: include_bytes!("../keys/authV2.vk"),
                 sha256: hex!("0bb32e85158779eb9519498eaaaad393fd6ecf01f427a870948d3c6d840045a4"),
                 published: hex!("79cf543dd8300c0149454ddd200a0a1ac83eed1df4fb49bdceea4b5ebd2cec96"),
             },
-            Self::AuthV3 => Facts {
+            Self::AuthV3 => CircuitConstants {
                 id: "authV3",
                 signals: 3,
                 key: include_bytes!("../keys/authV3.vk"),
                 sha256: hex!("a5b0418e9fb7e12b61cf239693aeb4852e7ce8f1336ab15ff753694ebcab2d0f"),
                 published: hex!("493636f7d13aa5d0be66f34e30ad7a11b142b297f57724a3b3390e1304822538"),
             },
-            Self::AuthV3Small => Facts {
+            Self::AuthV3Small => CircuitConstants {
                 id: "authV3-8-32",
                 signals: 3,
                 key: include_bytes!("../keys/authV3-8-32.vk"),
                 sha256: hex!("5bb939d42d0416a3d908030e567aa35c42e1b8ce7f5d50122742d27f68475d96"),
                 published: hex!("82ca51c1b9352a1bfe220ed293ce91b0353812bfdb9f33c2c9e947dcc57b7f4f"),
             },
-            Self::MtpV2 => Facts {
+            Self::MtpV2 => CircuitConstants {
                 id: "credentialAtomicQueryMTPV2",
                 signals: 77,
                 key: include_bytes!("../keys/credentialAtomicQueryMTPV2.vk"),
                 sha256: hex!("5ccab634db9da493bebac57ad1e717dcb69a8f556573cca7f52410f9e85ed8c5"),
                 published: hex!("c4f25200625b28f8a91c1ab3b22e0e74d29f906920e7b886607a80ff97e88e77"),
             },
-            Self::SigV2 => Facts {
+            Self::SigV2 => CircuitConstants {
                 id: "credentialAtomicQuerySigV2",
                 signals: 77,
                 key: include_bytes!("../keys/credentialAtomicQuerySigV2.vk"),
                 sha256: hex!("eb8d150de868a75789c40d0b274951b1f274cb5c55feb69225583bd4531aae11"),
                 published: hex!("f90286b8bff8d00ca4ae3b81578108967257f2efa3c103777a7306e1a8b94597"),
             },
-            Self::V3 => Facts {
+            Self::V3 => CircuitConstants {
                 id: "credentialAtomicQueryV3",
                 signals: 83,
                 key: include_bytes!("../keys/credentialAtomicQueryV3.vk"),
                 sha256: hex!("cab6f0b8f35370f6d92078f5677aa45b656b0cc00d01186e73ff2e847b7004ff"),
                 published: hex!("7caa29b8c751f3300f67f997e639436945c720926089de81314bc7062687c5d1"),
             },
-            Self::V3Beta1 => Facts {
+            Self::V3Beta1 => CircuitConstants {
                 id: "credentialAtomicQueryV3-beta.1",
                 signals: 83,
                 key: include_bytes!("../keys/credentialAtomicQueryV3-beta.1.vk"),
                 sha256: hex!("fc97440b43e881149db4715ab068ce56945e3a5d777d0bd6a70d2929602546fd"),
                 published: hex!("7dd54e88a4a6447126bb53da058e0b26a0efdc0aa1d116789126120f7cb520a0"),
             },
-            Self::V3Small => Facts {
+            Self::V3Small => CircuitConstants {
                 id: "credentialAtomicQueryV3-16-16-64",
                 signals: 83,
                 key: include_bytes!("../keys/credentialAtomicQueryV3-16-16-64.vk"),
                 sha256: hex!("942ff5ba7452bc486e29bfdd0ebe165157870bc54acb064d045cb78d107ee8ad"),
                 published: hex!("6886945f57f584ba41a387aaf99ccbdcb5c050a81842c337eba1c7ada8632335"),
             },
-            Self::Linked10 => Facts {
+            Self::Linked10 => CircuitConstants {
                 id: "linkedMultiQuery",
                 signals: 22,
                 key: include_bytes!("../keys/linkedMultiQuery.vk"),
                 sha256: hex!("ef7bbca31145dfd0198fb2f8863abf30845dc2fb5e1608a442a2a4987ec7b953"),
                 published: hex!("265bb369802282d4816a60fff4f7029bbeb6e24838d0e8dfe30e0b40f0359e16"),
             },
-            Self::Linked10Beta1 => Facts {
+            Self::Linked10Beta1 => CircuitConstants {
                 id: "linkedMultiQuery10-beta.1",
                 signals: 22,
                 key: include_bytes!("../keys/linkedMultiQuery10-beta.1.vk"),
                 sha256: hex!("9d0710bf99fc7e8481f7494f55d97afb397d353a859b8f6335cdd95c7a85fc42"),
                 published: hex!("e9abd7da8e2ddf83d117a661eb6cd43ce986cdfaa32387151cdf7e1af37d7c89"),
             },
-            Self::Linked5 => Facts {
+            Self::Linked5 => CircuitConstants {
                 id: "linkedMultiQuery5",
                 signals: 12,
                 key: include_bytes!("../keys/linkedMultiQuery5.vk"),
                 sha256: hex!("dce9d161f5d8cdb34d4576babdcb6096d196f76d27510e1d2208449a299af65d"),
                 published: hex!("8bc10082145dcea9bf18f617c7e71b7cbf093aa7fdaa80b8c914c0a7f747c4b7"),
             },
-            Self::Linked3 => Facts {
+            Self::Linked3 => CircuitConstants {
                 id: "linkedMultiQuery3",
                 signals: 8,
                 key: include_bytes!("../keys/linkedMultiQuery3.vk"),
@@ -215,9 +218,9 @@ mod tests {
                 "{}",
                 circuit.id()
             );
-            assert_eq!(Circuit::of_id(circuit.id()), Some(circuit));
+            assert_eq!(Circuit::from_id(circuit.id()), Some(circuit));
         }
-        assert_eq!(Circuit::of_id("auth"), None);
-        assert_eq!(Circuit::of_id("AUTHV2"), None);
+        assert_eq!(Circuit::from_id("auth"), None);
+        assert_eq!(Circuit::from_id("AUTHV2"), None);
     }
 }

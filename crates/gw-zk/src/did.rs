@@ -57,7 +57,7 @@ pub enum DidError {
     #[error("not of the form `did:<method>:<blockchain>:<network>:<id>`")]
     Shape,
     /// The last part is not an identifier.
-    #[error("the identifier is none")]
+    #[error("the identifier is invalid")]
     Id(#[from] IdError),
     /// The identifier's network is not in the table.
     #[error("the network is unknown")]
@@ -101,12 +101,12 @@ const fn network(byte: u8, blockchain: &'static str, name: &'static str, chain_i
 
 impl Network {
     /// The network with this byte.
-    pub fn of_byte(byte: u8) -> Option<&'static Self> {
+    pub fn from_byte(byte: u8) -> Option<&'static Self> {
         NETWORKS.iter().find(|network| network.byte == byte)
     }
 
     /// The network with the key `<blockchain>:<network>`.
-    pub fn of_key(key: &str) -> Option<&'static Self> {
+    pub fn from_key(key: &str) -> Option<&'static Self> {
         let (blockchain, name) = key.split_once(':')?;
         NETWORKS
             .iter()
@@ -121,6 +121,9 @@ impl Network {
 
 impl Id {
     /// Checks type and checksum of the bytes.
+    ///
+    /// # Errors
+    /// [`IdError::Checksum`] or [`IdError::Method`].
     pub fn new(bytes: [u8; LEN]) -> Result<Self, IdError> {
         let (body, checksum) = split(&bytes);
         if checksum == [0, 0] || checksum != checksum_of(body) {
@@ -135,7 +138,10 @@ impl Id {
     }
 
     /// Decodes an id from a signal: little-endian.
-    pub fn of_scalar(scalar: &Fr) -> Result<Self, IdError> {
+    ///
+    /// # Errors
+    /// [`IdError`] if the number has more than 31 bytes, or type or checksum are invalid.
+    pub fn from_scalar(scalar: &Fr) -> Result<Self, IdError> {
         match scalar.into_bigint().to_bytes_le().as_slice() {
             [bytes @ .., 0] => Self::new(bytes.try_into().map_err(|_| IdError::Wide)?),
             _ => Err(IdError::Wide),
@@ -143,12 +149,18 @@ impl Id {
     }
 
     /// Decodes an id from a contract's word.
-    pub fn of_word(word: U256) -> Result<Self, IdError> {
-        Self::of_scalar(&number::of_word(word).ok_or(IdError::Wide)?)
+    ///
+    /// # Errors
+    /// [`IdError`] if the number has more than 31 bytes, or type or checksum are invalid.
+    pub fn from_word(word: U256) -> Result<Self, IdError> {
+        Self::from_scalar(&number::scalar_from_word(word).ok_or(IdError::Wide)?)
     }
 
     /// Decodes an id from base58.
-    pub fn of_base58(text: &str) -> Result<Self, IdError> {
+    ///
+    /// # Errors
+    /// [`IdError`] if the text is not the base58 form of 31 bytes, or type or checksum are invalid.
+    pub fn from_base58(text: &str) -> Result<Self, IdError> {
         // 31 bytes need at most 43 characters; longer texts are not decoded.
         if text.len() > 43 {
             return Err(IdError::Base58);
@@ -185,7 +197,7 @@ impl Id {
 
     /// The network, if it is in the table.
     pub fn network(&self) -> Option<&'static Network> {
-        Network::of_byte(self.network_byte())
+        Network::from_byte(self.network_byte())
     }
 
     /// The id of an identity of the same type that begins with this state (DI-4).
@@ -231,6 +243,9 @@ impl core::fmt::Debug for Id {
 
 impl Did {
     /// The DID of an id.
+    ///
+    /// # Errors
+    /// [`DidError::Network`] if the id's network is not in [`NETWORKS`].
     pub fn from_id(id: Id) -> Result<Self, DidError> {
         let method = id.method_byte().and_then(method).ok_or(IdError::Method)?;
         let network = id.network().ok_or(DidError::Network)?;
@@ -241,6 +256,9 @@ impl Did {
     }
 
     /// Parses a DID. Accepts only the canonical text, without a fragment (DI-3).
+    ///
+    /// # Errors
+    /// [`DidError`] if the text is not the canonical DID of an identity on a known network.
     pub fn parse(text: &str) -> Result<Self, DidError> {
         let mut parts = text.split(':');
         let (Some("did"), Some(_), Some(_), Some(_), Some(id), None) = (
@@ -253,7 +271,7 @@ impl Did {
         ) else {
             return Err(DidError::Shape);
         };
-        let did = Self::from_id(Id::of_base58(id)?)?;
+        let did = Self::from_id(Id::from_base58(id)?)?;
         if did.as_str() == text {
             Ok(did)
         } else {
@@ -314,8 +332,8 @@ mod tests {
     fn di1_di3_text_bytes_and_number_are_one() {
         let did = Did::parse(DID).unwrap();
         assert_eq!(did.to_string(), DID);
-        assert_eq!(Id::of_scalar(&did.id().scalar()), Ok(did.id()));
-        assert_eq!(Id::of_word(did.id().word()), Ok(did.id()));
+        assert_eq!(Id::from_scalar(&did.id().scalar()), Ok(did.id()));
+        assert_eq!(Id::from_word(did.id().word()), Ok(did.id()));
         assert_eq!(Id::new(*did.id().bytes()), Ok(did.id()));
         assert_eq!(did.id().network().map(Network::key).as_deref(), Some("privado:main"));
     }
@@ -371,17 +389,17 @@ mod tests {
         let mut other = [0u8; LEN];
         (other[0], other[29]) = (0xff, 0xff);
         assert_eq!(Id::new(other), Err(IdError::Method));
-        assert_eq!(Id::of_scalar(&Fr::zero()), Err(IdError::Checksum));
-        assert_eq!(Id::of_word(U256::from(1) << 248), Err(IdError::Wide));
-        assert_eq!(Id::of_word(U256::MAX), Err(IdError::Wide));
+        assert_eq!(Id::from_scalar(&Fr::zero()), Err(IdError::Checksum));
+        assert_eq!(Id::from_word(U256::from(1) << 248), Err(IdError::Wide));
+        assert_eq!(Id::from_word(U256::MAX), Err(IdError::Wide));
     }
 
     #[test]
     fn di2_bytes_and_keys_are_unique() {
         for network in NETWORKS {
-            assert_eq!(Network::of_byte(network.byte), Some(network));
-            assert_eq!(Network::of_key(&network.key()), Some(network));
+            assert_eq!(Network::from_byte(network.byte), Some(network));
+            assert_eq!(Network::from_key(&network.key()), Some(network));
         }
-        assert_eq!(Network::of_byte(0), None);
+        assert_eq!(Network::from_byte(0), None);
     }
 }

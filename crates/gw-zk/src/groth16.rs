@@ -73,7 +73,7 @@ pub enum KeyError {
     #[error("the key has the wrong length")]
     Length,
     /// An invalid number or point.
-    #[error("the key holds a point that is none")]
+    #[error("the key contains an invalid number or point")]
     Point,
     /// Not the JSON form of a key.
     #[error("not a verification key")]
@@ -82,6 +82,9 @@ pub enum KeyError {
 
 impl Proof {
     /// Parses a proof and checks its points.
+    ///
+    /// # Errors
+    /// [`ProofError`] if the protocol or curve differs, a coordinate is not canonical, or a point is not in its group.
     pub fn read(raw: &RawProof) -> Result<Self, ProofError> {
         if raw.protocol != "groth16" || raw.curve.as_deref().is_some_and(|curve| curve != "bn128") {
             return Err(ProofError::Protocol);
@@ -101,6 +104,9 @@ impl Key {
     }
 
     /// Parses the compact form described in `keys/README.md`.
+    ///
+    /// # Errors
+    /// [`KeyError::Length`] if the length does not match `signals`; [`KeyError::Point`] for an invalid number or point.
     pub fn from_bytes(bytes: &[u8], signals: usize) -> Result<Self, KeyError> {
         let (numbers, rest) = bytes.as_chunks::<32>();
         if !rest.is_empty() || numbers.len() != 14 + 2 * (signals + 1) {
@@ -129,6 +135,9 @@ impl Key {
     }
 
     /// Parses the JSON form that setup tools write.
+    ///
+    /// # Errors
+    /// [`KeyError::Json`] if the text is not a key for groth16 over bn128; [`KeyError::Point`] for an invalid point.
     pub fn from_json(json: &[u8]) -> Result<Self, KeyError> {
         let json: KeyJson = serde_json::from_slice(json).map_err(|_| KeyError::Json)?;
         let signals = json.ic.len().checked_sub(1);
@@ -179,6 +188,9 @@ impl Key {
     }
 
     /// Checks the proof for these signals.
+    ///
+    /// # Errors
+    /// [`ProofError::Signals`] if their number is wrong; [`ProofError::Pairing`] if the pairing equation does not hold.
     pub fn verify(&self, proof: &Proof, signals: &[Fr]) -> Result<(), ProofError> {
         let inputs = self.inputs(signals)?;
         match Groth16::<Bn254>::verify_proof_with_prepared_inputs(&self.0, &proof.0, &inputs) {

@@ -1,6 +1,6 @@
 //! JSON with unique member names: an object that has two members of the same name is rejected, at every depth.
 //!
-//! Parsers differ in which of two members wins; a signed message must mean the same to everybody.
+//! Parsers differ in which of two such members they keep, but a signed message must have only one reading.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -11,16 +11,19 @@ use serde_json::{Map, Number, Value};
 pub struct JsonError(#[source] serde_json::Error);
 
 /// Parses one JSON text.
+///
+/// # Errors
+/// [`JsonError`] if the bytes are not one JSON text, or if an object has two members of the same name.
 pub fn read(bytes: &[u8]) -> Result<Value, JsonError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Unique.deserialize(&mut deserializer).map_err(JsonError)?;
+    let value = UniqueMembers.deserialize(&mut deserializer).map_err(JsonError)?;
     deserializer.end().map_err(JsonError)?;
     Ok(value)
 }
 
-struct Unique;
+struct UniqueMembers;
 
-impl<'de> DeserializeSeed<'de> for Unique {
+impl<'de> DeserializeSeed<'de> for UniqueMembers {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -28,7 +31,7 @@ impl<'de> DeserializeSeed<'de> for Unique {
     }
 }
 
-impl<'de> Visitor<'de> for Unique {
+impl<'de> Visitor<'de> for UniqueMembers {
     type Value = Value;
 
     fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -70,13 +70,17 @@ pub enum TokenError {
 
 /// The content of the third segment.
 #[derive(Deserialize)]
-struct Signed {
+struct ProofSegment {
     proof: RawProof,
     pub_signals: Vec<String>,
 }
 
 impl Token {
     /// Parses a compact token, without blanks or quotes around it. Checks everything but the pairing.
+    ///
+    /// # Errors
+    /// [`TokenError`] for the first segment, header, signal or point that is invalid, and if the proof is about another
+    /// message.
     pub fn read(text: &str) -> Result<Self, TokenError> {
         let mut segments = text.split('.');
         let (Some(header), Some(message), Some(signed), None) =
@@ -88,7 +92,7 @@ impl Token {
         let message_text = decode(message)?;
         let signed_text = decode(signed)?;
 
-        let signed: Signed = serde_json::from_value(json::read(&signed_text).map_err(TokenError::Segment)?)
+        let signed: ProofSegment = serde_json::from_value(json::read(&signed_text).map_err(TokenError::Segment)?)
             .map_err(TokenError::Shape)?;
         let [user, challenge, gist_root] = signed.pub_signals.as_slice() else {
             return Err(TokenError::SignalCount);
@@ -106,18 +110,24 @@ impl Token {
             circuit,
             message: json::read(&message_text).map_err(TokenError::Message)?,
             hash,
-            user: Id::of_scalar(&user)?,
+            user: Id::from_scalar(&user)?,
             gist_root,
             proof: Proof::read(&signed.proof)?,
         })
     }
 
     /// Verifies the proof with the official key of its circuit.
+    ///
+    /// # Errors
+    /// [`ProofError`] if the proof does not hold or the official key is unusable.
     pub fn verify(&self) -> Result<(), ProofError> {
         self.verify_under(self.circuit.key()?)
     }
 
     /// Verifies the proof with this key.
+    ///
+    /// # Errors
+    /// [`ProofError`] if the proof does not hold.
     pub fn verify_under(&self, key: &Key) -> Result<(), ProofError> {
         key.verify(&self.proof, &[self.user.scalar(), self.hash, self.gist_root])
     }
@@ -132,7 +142,7 @@ impl Token {
         &self.message
     }
 
-    /// The hash of the signed message; the same in every token that has this message and this header.
+    /// The hash of header and message (ZK-31); equal in all tokens with the same header and message.
     pub fn hash(&self) -> Fr {
         self.hash
     }
@@ -156,9 +166,9 @@ pub fn trimmed(posted: &str) -> &str {
         .map_or(text, str::trim)
 }
 
-/// Whether a text looks like a token: segments of base64url, whatever their content.
+/// Whether a text has the form of a token: segments of base64url, which are not decoded.
 ///
-/// A text that does not counts as an unreadable body, not as a failed proof.
+/// Any other text counts as an unreadable body, not as a failed proof.
 pub fn looks_like_token(text: &str) -> bool {
     text.contains('.')
         && text
@@ -192,12 +202,12 @@ fn decode(segment: &str) -> Result<Vec<u8>, TokenError> {
 
 /// The circuit in a header. Accepts one spelling only: sorted members, no blanks, no other members.
 ///
-/// Libraries hash the header as they would write it, not as it was sent; with one spelling both are the same.
+/// Some libraries hash the header as they would write it, not as it was sent. With one spelling both hashes are equal.
 fn circuit_of(header: &[u8]) -> Option<Circuit> {
     let id = header
         .strip_prefix(br#"{"alg":"groth16","circuitId":""#)?
         .strip_suffix(br#"","crit":["circuitId"],"typ":"application/iden3-zkp-json"}"#)?;
-    let circuit = Circuit::of_id(core::str::from_utf8(id).ok()?)?;
+    let circuit = Circuit::from_id(core::str::from_utf8(id).ok()?)?;
     circuit.is_auth().then_some(circuit)
 }
 

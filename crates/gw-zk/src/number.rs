@@ -25,11 +25,17 @@ pub enum NumberError {
 }
 
 /// Parses a public signal: a number below the order of the group.
+///
+/// # Errors
+/// [`NumberError`] if the text is not canonical or the number is not below the order.
 pub fn scalar(text: &str) -> Result<Fr, NumberError> {
     Fr::from_bigint(limbs(text)?).ok_or(NumberError::Range)
 }
 
 /// Parses a coordinate: a number below the modulus of the base field.
+///
+/// # Errors
+/// [`NumberError`] if the text is not canonical or the number is not below the modulus.
 pub fn coordinate(text: &str) -> Result<Fq, NumberError> {
     Fq::from_bigint(limbs(text)?).ok_or(NumberError::Range)
 }
@@ -40,7 +46,7 @@ pub fn word(scalar: &Fr) -> U256 {
 }
 
 /// Converts a contract's word to a scalar. `None` if it is not below the order.
-pub fn of_word(word: U256) -> Option<Fr> {
+pub fn scalar_from_word(word: U256) -> Option<Fr> {
     Fr::from_bigint(BigInteger256::new(word.into_limbs()))
 }
 
@@ -99,7 +105,7 @@ mod tests {
 
     #[test]
     fn words_that_are_no_field_element_are_none() {
-        assert_eq!(of_word(U256::from(7)), Some(Fr::from(7u8)));
-        assert_eq!(of_word(U256::MAX), None);
+        assert_eq!(scalar_from_word(U256::from(7)), Some(Fr::from(7u8)));
+        assert_eq!(scalar_from_word(U256::MAX), None);
     }
 }

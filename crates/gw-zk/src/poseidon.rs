@@ -1,9 +1,9 @@
 //! The Poseidon hash with the parameters of the circom library, over BN254's scalar field, for 1 to 16 inputs.
 //!
 //! Round constants and matrices come from the Grain generator of the Poseidon paper (its reference script, field 1,
-//! S-box x^5). They are generated once per width at first use, which takes a few milliseconds and avoids 700 kB of
-//! tables that nobody can review. The constants published for circom begin with the same numbers; the tests compare
-//! hashes.
+//! S-box x^5). They are generated once per width at first use. That takes a few milliseconds and replaces 700 kB
+//! of tables that are too large to review. The constants published for circom begin with the same numbers; the tests
+//! compare hashes.
 
 use std::sync::OnceLock;
 

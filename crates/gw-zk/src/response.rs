@@ -1,7 +1,7 @@
 //! Checks that a wallet's answer belongs to a request (ZK-40 to ZK-47).
 //!
-//! One function of the token, the stored request and the time. A valid answer yields a DID and what the caller must
-//! still check: the state of the identity (`state`) and the requested credential proofs.
+//! Pure functions of the token, the stored request and the time. A valid answer yields a DID. The caller must still
+//! check the state of the identity ([`crate::state`]) and the requested credential proofs ([`crate::credential`]).
 
 use crate::{
     circuit::Circuit,
@@ -45,9 +45,9 @@ pub enum Keys<'a> {
     Own(&'a Key),
 }
 
-/// A valid answer, and what is still to be checked.
+/// A valid answer. The state of its identity and its credential proofs have not been checked.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct VerifiedResponse {
     /// The DID that answers. It is the subject of the login once the state is checked.
     pub subject: Did,
     /// The root of the tree of all identities (GIST) that the proof uses.
@@ -60,7 +60,7 @@ pub struct Answer {
     pub scope: Vec<Value>,
 }
 
-impl Answer {
+impl VerifiedResponse {
     /// The identifier that answers.
     pub fn user(&self) -> Id {
         self.subject.id()
@@ -74,13 +74,13 @@ pub enum ResponseError {
     #[error("the token is malformed")]
     Token(#[from] TokenError),
     /// The request does not accept the envelope's circuit.
-    #[error("the request does not take envelopes of this circuit")]
+    #[error("the request does not accept envelopes of this circuit")]
     Accept,
     /// The message has another type, or none.
     #[error("not an authorization response")]
     Type,
     /// The message names another sender than the proof.
-    #[error("the sender is not the one who proved")]
+    #[error("the sender is not the identity of the proof")]
     From,
     /// The network of the sender's identifier is not in the table.
     #[error("the network is unknown")]
@@ -110,9 +110,17 @@ pub enum ResponseError {
 
 /// Checks a token as the answer to `request`.
 ///
-/// The pairing is checked last although the specification lists it first. All checks must pass, and in this order
-/// unauthenticated clients cause the least work.
-pub fn check(token: &str, request: &Request, keys: Keys<'_>, now: Timestamp) -> Result<Answer, ResponseError> {
+/// The specification lists the pairing first, but it is checked last: the result is the same, and this way requests of
+/// unauthenticated clients cost the least work.
+///
+/// # Errors
+/// [`ResponseError`] for the first check that fails.
+pub fn check(
+    token: &str,
+    request: &Request,
+    keys: Keys<'_>,
+    now: Timestamp,
+) -> Result<VerifiedResponse, ResponseError> {
     let token = Token::read(token)?;
     if !request.accept.is_empty() && !request.accept.iter().any(|profile| accepts(profile, token.circuit())) {
         return Err(ResponseError::Accept);
@@ -128,7 +136,7 @@ pub fn check(token: &str, request: &Request, keys: Keys<'_>, now: Timestamp) -> 
         Keys::Own(key) => token.verify_under(key),
     }
     .map_err(ResponseError::Proof)?;
-    Ok(Answer {
+    Ok(VerifiedResponse {
         subject,
         gist_root: token.gist_root(),
         circuit: token.circuit(),
@@ -138,6 +146,9 @@ pub fn check(token: &str, request: &Request, keys: Keys<'_>, now: Timestamp) -> 
 }
 
 /// Checks the signed message and returns the requested entries. Also usable for a message without an envelope.
+///
+/// # Errors
+/// [`ResponseError`] for the first check that fails.
 pub fn check_message(
     message: &Value,
     subject: &Did,
@@ -175,12 +186,16 @@ pub fn check_message(
     }
     match body.get("scope") {
         None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Array(entries)) => Ok(entries.iter().filter(|entry| asked(entry, request)).cloned().collect()),
+        Some(Value::Array(entries)) => Ok(entries
+            .iter()
+            .filter(|entry| is_requested(entry, request))
+            .cloned()
+            .collect()),
         Some(_) => Err(ResponseError::Malformed),
     }
 }
 
-fn asked(entry: &Value, request: &Request) -> bool {
+fn is_requested(entry: &Value, request: &Request) -> bool {
     entry
         .get("id")
         .and_then(Value::as_u64)

@@ -21,7 +21,7 @@ const STATE_DOES_NOT_EXIST: [u8; 4] = [0x92, 0x23, 0xdc, 0x39];
 
 /// The outcome of a contract call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<'a> {
+pub enum CallResult<'a> {
     /// It returned these bytes.
     Returned(&'a [u8]),
     /// It reverted.
@@ -70,11 +70,11 @@ pub enum StateError {
 
 /// Why a status is too old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Outdated {
+pub enum FreshnessError {
     /// The root or state was replaced too long ago.
     #[error("replaced too long ago")]
     Replaced,
-    /// The contract was asked too long ago.
+    /// The contract was queried too long ago.
     #[error("read too long ago")]
     Read,
 }
@@ -95,10 +95,13 @@ pub fn state_call(id: &Id, state: &Fr) -> Vec<u8> {
 }
 
 /// Parses the answer about a root.
-pub fn read_root(root: &Fr, outcome: Outcome<'_>) -> Result<Root, StateError> {
-    let bytes = match outcome {
-        Outcome::Returned(bytes) => bytes,
-        Outcome::Reverted { data, message } => {
+///
+/// # Errors
+/// [`StateError::Unknown`] if the contract does not know the root; the other errors if the answer cannot be used.
+pub fn read_root(root: &Fr, result: CallResult<'_>) -> Result<Root, StateError> {
+    let bytes = match result {
+        CallResult::Returned(bytes) => bytes,
+        CallResult::Reverted { data, message } => {
             let unknown = reverted_with(data, message, ROOT_DOES_NOT_EXIST, "Root does not exist");
             return Err(if unknown {
                 StateError::Unknown
@@ -124,11 +127,15 @@ pub fn read_root(root: &Fr, outcome: Outcome<'_>) -> Result<Root, StateError> {
 /// state (DI-6).
 ///
 /// For the state under which a credential was issued, ZK-70 requires only that there is an answer.
-pub fn read_state(id: &Id, state: &Fr, outcome: Outcome<'_>) -> Result<State, StateError> {
+///
+/// # Errors
+/// [`StateError::Unknown`] if the contract does not know the state and it is not the genesis state; the other errors
+/// if the answer cannot be used.
+pub fn read_state(id: &Id, state: &Fr, result: CallResult<'_>) -> Result<State, StateError> {
     let genesis = id.is_genesis(state);
-    let bytes = match outcome {
-        Outcome::Returned(bytes) => bytes,
-        Outcome::Reverted { data, message } => {
+    let bytes = match result {
+        CallResult::Returned(bytes) => bytes,
+        CallResult::Reverted { data, message } => {
             let unknown = reverted_with(data, message, STATE_DOES_NOT_EXIST, "State does not exist");
             return match (unknown, genesis) {
                 (true, true) => Ok(State {
@@ -157,21 +164,27 @@ pub fn read_state(id: &Id, state: &Fr, outcome: Outcome<'_>) -> Result<State, St
     }
 }
 
-/// Checks that a proof may use this root (ZK-51). `read` is when the contract was asked: a root that was current then
+/// Checks that a proof may use this root (ZK-51). `read` is when the contract was queried: a root that was current then
 /// may have been replaced immediately after (ZK-52).
-pub fn judge_root(root: Root, read: Timestamp, now: Timestamp) -> Result<(), Outdated> {
+///
+/// # Errors
+/// [`FreshnessError`] if the root was replaced, or the contract was asked, more than [`ROOT_DELAY`] ago.
+pub fn check_root_freshness(root: Root, read: Timestamp, now: Timestamp) -> Result<(), FreshnessError> {
     match root {
-        Root::Current if older(read, ROOT_DELAY, now) => Err(Outdated::Read),
-        Root::Replaced(at) if older(at, ROOT_DELAY, now) => Err(Outdated::Replaced),
+        Root::Current if older(read, ROOT_DELAY, now) => Err(FreshnessError::Read),
+        Root::Replaced(at) if older(at, ROOT_DELAY, now) => Err(FreshnessError::Replaced),
         Root::Current | Root::Replaced(_) => Ok(()),
     }
 }
 
 /// Checks that this state shows that a credential was not revoked (ZK-71).
-pub fn judge_non_revocation(state: State, read: Timestamp, now: Timestamp) -> Result<(), Outdated> {
+///
+/// # Errors
+/// [`FreshnessError`] if the state was replaced, or the contract was asked, more than [`STATE_DELAY`] ago.
+pub fn check_non_revocation_freshness(state: State, read: Timestamp, now: Timestamp) -> Result<(), FreshnessError> {
     match state.replaced {
-        None if older(read, STATE_DELAY, now) => Err(Outdated::Read),
-        Some(at) if older(at, STATE_DELAY, now) => Err(Outdated::Replaced),
+        None if older(read, STATE_DELAY, now) => Err(FreshnessError::Read),
+        Some(at) if older(at, STATE_DELAY, now) => Err(FreshnessError::Replaced),
         None | Some(_) => Ok(()),
     }
 }
@@ -230,7 +243,7 @@ mod tests {
     }
 
     fn root(words: &[u64]) -> Result<Root, StateError> {
-        read_root(&Fr::from(7u8), Outcome::Returned(&answer(words)))
+        read_root(&Fr::from(7u8), CallResult::Returned(&answer(words)))
     }
 
     #[test]
@@ -251,20 +264,29 @@ mod tests {
     #[test]
     fn zk51_zk52_age_counts_from_replacement_and_from_reading() {
         let ago = |seconds| NOW.minus(Seconds(seconds));
-        assert_eq!(judge_root(Root::Current, ago(300), NOW), Ok(()));
-        assert_eq!(judge_root(Root::Current, ago(301), NOW), Err(Outdated::Read));
-        assert_eq!(judge_root(Root::Replaced(ago(300)), NOW, NOW), Ok(()));
-        assert_eq!(judge_root(Root::Replaced(ago(301)), NOW, NOW), Err(Outdated::Replaced));
+        assert_eq!(check_root_freshness(Root::Current, ago(300), NOW), Ok(()));
+        assert_eq!(
+            check_root_freshness(Root::Current, ago(301), NOW),
+            Err(FreshnessError::Read)
+        );
+        assert_eq!(check_root_freshness(Root::Replaced(ago(300)), NOW, NOW), Ok(()));
+        assert_eq!(
+            check_root_freshness(Root::Replaced(ago(301)), NOW, NOW),
+            Err(FreshnessError::Replaced)
+        );
         let state = |replaced| State {
             replaced,
             genesis: false,
         };
-        assert_eq!(judge_non_revocation(state(None), ago(3600), NOW), Ok(()));
-        assert_eq!(judge_non_revocation(state(None), ago(3601), NOW), Err(Outdated::Read));
-        assert_eq!(judge_non_revocation(state(Some(ago(3600))), NOW, NOW), Ok(()));
+        assert_eq!(check_non_revocation_freshness(state(None), ago(3600), NOW), Ok(()));
         assert_eq!(
-            judge_non_revocation(state(Some(ago(3601))), NOW, NOW),
-            Err(Outdated::Replaced)
+            check_non_revocation_freshness(state(None), ago(3601), NOW),
+            Err(FreshnessError::Read)
+        );
+        assert_eq!(check_non_revocation_freshness(state(Some(ago(3600))), NOW, NOW), Ok(()));
+        assert_eq!(
+            check_non_revocation_freshness(state(Some(ago(3601))), NOW, NOW),
+            Err(FreshnessError::Replaced)
         );
     }
 
@@ -277,7 +299,7 @@ mod tests {
             data.resize(data.len().next_multiple_of(32) + 4, 0);
             data
         };
-        let read = |data: &[u8], message: &str| read_root(&Fr::from(7u8), Outcome::Reverted { data, message });
+        let read = |data: &[u8], message: &str| read_root(&Fr::from(7u8), CallResult::Reverted { data, message });
         let (unknown, fault) = (Err(StateError::Unknown), Err(StateError::Fault));
         assert_eq!(read(&text("Root does not exist"), ""), unknown);
         assert_eq!(read(&ROOT_DOES_NOT_EXIST, "execution reverted"), unknown);

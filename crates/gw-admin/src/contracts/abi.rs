@@ -11,7 +11,7 @@ use axum::{
 };
 use gw_store::record::{AbiText, ContractPatch};
 
-/// Sets the ABI used by parameter rules and log masking; `null` clears it.
+/// Sets the contract's ABI, which parameter rules and the masking of logs use; `null` clears it.
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/abi", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
     request_body = ContractAbiUpdateRequest,

@@ -10,8 +10,7 @@ use axum::{
     extract::{Path, State},
 };
 
-/// Looks a contract up by its address. An administrator of another organization gets the answer for an unregistered
-/// address.
+/// Looks a contract up by its address. For an administrator of another organization the address looks unregistered.
 #[utoipa::path(get, path = "/api/v1/admin/contracts/by-address/{address}", tag = "contracts",
     params(("address" = String, Path)),
     responses((status = 200, body = ContractLookupFullResponse), (status = 400), (status = 401), (status = 403),

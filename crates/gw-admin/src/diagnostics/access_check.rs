@@ -22,11 +22,10 @@ use gw_types::{Address, Claim, Claims, DenyReason, ExternalId, OrgId, Timestamp}
 use serde_json::{Value, json, value::to_raw_value};
 use std::sync::Arc;
 
-/// Checks whether a user may make a call. The function that decides on real calls decides here, too, before any
-/// execution is traced. The response names the deciding rule and the groups and grants that it used.
+/// Checks whether a user may make a call. The decision is that of a real call before its execution is traced. The
+/// response names the deciding rule and the groups and grants that it used.
 ///
-/// Administrators of an organization name it, and ask about its members. Everything outside of it gets one and the same
-/// 403.
+/// Administrators of an organization must name it and may check only its members. All other requests get the same 403.
 #[utoipa::path(post, path = "/api/v1/admin/access/check", tag = "diagnostics", request_body = AccessCheckRequest,
     responses((status = 200, body = AccessCheckResult), (status = 400), (status = 401), (status = 403),
         (status = 404)))]

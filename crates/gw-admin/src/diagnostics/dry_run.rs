@@ -44,9 +44,9 @@ const METHODS: [Method; 11] = [
 /// Simulates a call of a member through the pipeline of all calls, and explains the decision. A send ends at its trace:
 /// nothing takes effect.
 ///
-/// For administrators of the organization, in person. The call is recorded before it is answered. The answer holds what
-/// the administrator may see too; what only the member sees is left out or masked. A send without `from`, or signed by
-/// somebody else, runs from a fixed address that has no key, no links and no funds.
+/// Callers are users who administer the organization. The call is recorded before it is answered. The answer contains
+/// only what the administrator may see too; other values that the member sees are left out or masked. A send without
+/// `from`, or one that the administrator did not sign, runs from a fixed address without key, links and funds.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/dry-run", tag = "diagnostics", request_body = DryRunRequest,
     params(("org_id" = String, Path, format = Uuid)),
     responses((status = 200, body = DryRunResponseDoc), (status = 400), (status = 401), (status = 403),

@@ -16,11 +16,11 @@ use gw_evm::{Class, Method, MethodLookup};
 use gw_http::ApiError;
 use serde_json::Value;
 
-/// Makes one read as this member. The response contains only what the administrator may see, too; everything else is
-/// left out or masked (V2).
+/// Makes one read as this member. The response contains only values that the administrator may see too; other values
+/// are left out or masked (V2).
 ///
-/// Only for administrators of the organization, in person. The read is recorded before it is answered. A denial is the
-/// one that the member would get.
+/// Callers are users who administer the organization. The read is recorded before it is answered. If the member may not
+/// make the read, the answer is the denial that the member would get.
 #[utoipa::path(post, path = "/api/v1/admin/impersonate/{did}/in/{org_id}/rpc", tag = "diagnostics",
     request_body = ViewAsRequest,
     params(("did" = String, Path, description = "The member"), ("org_id" = String, Path, format = Uuid)),
@@ -90,8 +90,8 @@ pub(crate) async fn view_as(
     ))
 }
 
-/// The place of the explorer's reads under impersonation, once there is an explorer. It checks the caller, and finds
-/// nothing.
+/// Routes reserved for impersonated reads of an explorer, which does not exist yet. They check the caller and answer
+/// 404.
 pub(crate) fn explorer_mirror() -> Router<AdminState> {
     let base = "/api/v1/admin/impersonate/{did}";
     Router::new()

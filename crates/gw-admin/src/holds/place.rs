@@ -12,8 +12,8 @@ use gw_http::{ApiError, Created};
 use gw_store::record::HoldScope;
 
 /// Places a legal hold on an organization's entries in all streams, or on all entries of one stream; super only. Held
-/// entries are neither pruned nor erased. Because only the beginning of a log can be pruned, entries after a held one
-/// are not pruned either. The organization need not exist any more.
+/// entries are neither pruned nor erased. Only the beginning of a log can be pruned, so a hold also keeps all later
+/// entries of the log. The organization may have been deleted.
 #[utoipa::path(post, path = "/api/v1/admin/legal-holds", tag = "logs", request_body = LegalHoldRequest,
     responses((status = 201, body = LegalHold), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn place_legal_hold(

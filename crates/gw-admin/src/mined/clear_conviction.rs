@@ -4,8 +4,8 @@ use axum::extract::{Path, State};
 use gw_http::{ApiError, Message};
 use gw_types::ConvictionId;
 
-/// Shows a withheld transaction again; super, or administrators of every affected organization. The reason is kept in
-/// the audit log.
+/// Clears a conviction, so that its transaction is shown again; super, or a user who administers every affected
+/// organization. The audit log keeps the reason.
 #[utoipa::path(post, path = "/api/v1/admin/mined/convictions/{id}/clear", tag = "mined",
     params(("id" = String, Path, format = Uuid)), request_body = ClearMinedRequest,
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -18,7 +18,8 @@ pub(crate) async fn clear_conviction(
     let request = ClearRequest::<ConvictionId>::new(&admin, &state, &id, body, "conviction not found")?;
     let conviction = state.store.read().find_conviction(request.id).await?;
     let conviction = conviction.ok_or_else(|| request.unknown())?;
-    // If one organization is affected, the audit entry is filed under it, so that its administrators find it.
+    // If only one organization is affected, the audit entry belongs to it, so that its administrators can read the
+    // entry.
     let org = if let [only] = conviction.wronged.as_slice() {
         Some(*only)
     } else {

@@ -4,8 +4,8 @@ use axum::extract::{Path, State};
 use gw_http::{ApiError, Message};
 use gw_types::SuspensionId;
 
-/// Lets a suspended user send transactions again; super, or administrators of every affected organization. The reason
-/// is kept in the audit log.
+/// Clears a suspension, so that the user may send transactions again; super, or a user who administers every affected
+/// organization. The audit log keeps the reason.
 #[utoipa::path(post, path = "/api/v1/admin/mined/suspensions/{id}/clear", tag = "mined",
     params(("id" = String, Path, format = Uuid)), request_body = ClearMinedRequest,
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]

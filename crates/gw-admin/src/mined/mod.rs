@@ -1,9 +1,9 @@
 //! `/mined`: the violations found in mined transactions, and how they are cleared (spec/02 HD2, HD28, HD38).
 //!
-//! A super administrator sees and clears everything. An organization's administrators see that there is a violation if
-//! the transaction was sent under their organization. Its effects, the affected organizations, and the right to clear
-//! it are only for administrators of every affected organization. Anybody else could be the one who gains by the
-//! violation: an administrator of the sender's organization, or of a third organization that received the assets.
+//! A super administrator sees and clears everything. Administrators of the organization that the transaction was sent
+//! under see that there is a violation. Its effects and the affected organizations are shown only to a user who
+//! administers every affected organization; only such a user may clear it. Other administrators may gain by the
+//! violation: those of the sender's organization, or of a third organization that received the assets.
 pub(crate) mod clear_conviction;
 pub(crate) mod clear_quarantine;
 pub(crate) mod clear_suspension;

@@ -47,7 +47,7 @@ pub(crate) struct Filter {
 /// page. For a sealed entry that was changed, only its id, `tampered` and, where proven, its time are returned.
 #[utoipa::path(get, path = "/api/v1/admin/audit-logs", tag = "logs", params(Filter, PageQuery, CursorQuery),
     responses((status = 200, body = AuditLogs, headers(
-            ("X-Total-Count" = u64, description = "How many rows the whole list has"),
+            ("X-Total-Count" = u64, description = "The number of rows of the whole list"),
             ("X-Next-Cursor" = Option<String>, description = "For `cursor` of the next page; absent on the last page"),
         )), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn list_audit_logs(

@@ -31,7 +31,7 @@ pub(crate) struct Filter {
     /// `success`, `denied`, `error` or `all`.
     #[param(required = false)]
     outcome: Option<String>,
-    /// Denied for this reason, as the rows name it.
+    /// Only calls that were denied for this reason: a value of `denial_reason`.
     #[param(required = false)]
     denial_reason: Option<String>,
     /// RFC 3339.

@@ -13,25 +13,25 @@ use uuid::Uuid;
 /// The login session store; the server implements it.
 pub trait LoginSessions: Send + Sync + core::fmt::Debug {
     /// All sessions, the next to expire first.
-    fn list(&self) -> Answer<'_, Vec<LoginSession>>;
+    fn list(&self) -> SessionFuture<'_, Vec<LoginSession>>;
     /// The session with this id.
-    fn find(&self, id: Uuid) -> Answer<'_, Option<LoginSession>>;
+    fn find(&self, id: Uuid) -> SessionFuture<'_, Option<LoginSession>>;
     /// Ends a session; returns whether there was one.
-    fn end(&self, id: Uuid) -> Answer<'_, bool>;
+    fn end(&self, id: Uuid) -> SessionFuture<'_, bool>;
 }
 
 /// The future that methods of [`LoginSessions`] return.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionsAway>> + Send + 'a>>;
+pub type SessionFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionsUnavailable>> + Send + 'a>>;
 
 /// The session store is not reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the login session store is not reachable")]
-pub struct SessionsAway;
+pub struct SessionsUnavailable;
 
 /// A login session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoginSession {
-    /// The public id, which ends the session and polls nothing.
+    /// The public id. It can end the session, but not poll it.
     pub id: Uuid,
     /// When the session was opened.
     pub opened_at: Timestamp,
@@ -41,9 +41,9 @@ pub struct LoginSession {
     pub client: IpAddr,
     /// When the login was completed.
     pub completed_at: Option<Timestamp>,
-    /// The exact reason why the last proof was refused.
+    /// The exact reason why the last proof was rejected.
     pub failure: Option<String>,
-    /// The user, if a proof has named them.
+    /// The user that the proof names; `None` without a proof.
     pub subject: Option<ExternalId>,
     /// The login provider of the proof.
     pub provider: Option<String>,

@@ -36,7 +36,7 @@ pub(crate) async fn set_eth_call_tracing(
     change(&admin, &state, SystemToggle::EthCallTracing, body).await
 }
 
-/// Returns whether frames into contracts of the caller's own organization need a grant, too.
+/// Returns whether frames into contracts of the caller's own organization need a grant.
 #[utoipa::path(get, path = "/api/v1/admin/system/intra-org-grant-tracing", tag = "system",
     responses((status = 200, body = SystemToggleResponse), (status = 401), (status = 403)))]
 pub(crate) async fn get_intra_org_grant_tracing(
@@ -46,7 +46,8 @@ pub(crate) async fn get_intra_org_grant_tracing(
     current(&state, SystemToggle::IntraOrgGrantTracing).await
 }
 
-/// Switches the need of grants inside executions for at most a day; super only.
+/// Switches, for at most a day, whether frames into contracts of the caller's own organization need a grant; super
+/// only.
 #[utoipa::path(post, path = "/api/v1/admin/system/intra-org-grant-tracing", tag = "system",
     request_body = SystemToggleRequest,
     responses((status = 200, body = SystemToggleResponse), (status = 400), (status = 401), (status = 403)))]

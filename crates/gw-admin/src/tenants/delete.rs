@@ -4,7 +4,7 @@ use axum::extract::{Path, State};
 use gw_http::{Message, QueryParams};
 
 /// Removes a directory tenant from the list; super only. Its users are banned, which ends all their tokens. With
-/// `dry_run=true` nothing changes: the answer says how many users would be banned.
+/// `dry_run=true` nothing changes, and the answer contains the number of users that would be banned.
 #[utoipa::path(delete, path = "/api/v1/admin/directory-tenants/{id}", tag = "directory",
     params(("id" = String, Path, format = Uuid), Preview),
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]

@@ -2,7 +2,7 @@ use crate::{AdminState, error::AdminError, scope::Admin, wire::AllowedDirectoryT
 use axum::{Json, extract::State};
 use gw_http::{Page, PageQuery, Paged};
 
-/// Lists the directory tenants whose users may log in, by label; super only.
+/// Lists the directory tenants whose users may log in, ordered by label; super only.
 #[utoipa::path(get, path = "/api/v1/admin/directory-tenants", tag = "directory", params(PageQuery),
     responses((status = 200, body = Paged<AllowedDirectoryTenant>), (status = 401), (status = 403)))]
 pub(crate) async fn list_tenants(

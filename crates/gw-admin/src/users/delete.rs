@@ -9,8 +9,8 @@ use gw_http::Message;
 use gw_store::{Tx, read::Scope};
 
 /// Deletes a user. Super deletes the account with memberships, links and tokens; a ban remains. An administrator of an
-/// organization ends the memberships there: they do not manage the account, and whether the user belongs to other
-/// organizations makes no difference (HD40).
+/// organization ends only the memberships there. The account remains, even if the user has no other organization
+/// (HD40).
 #[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}", tag = "users",
     params(("user_id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404), (status = 409)))]

@@ -31,7 +31,7 @@ fn default_slug() -> String {
 #[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/effective-permissions", tag = "diagnostics",
     params(("user_id" = String, Path, format = Uuid), InOrg),
     responses((status = 200, body = EffectivePermissions), (status = 401), (status = 403),
-        (status = 404, description = "No such organization within the administrator's reach")))]
+        (status = 404, description = "No such organization in the administrator's scope")))]
 pub(crate) async fn effective_permissions(
     admin: Admin,
     State(state): State<AdminState>,

@@ -15,8 +15,8 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ForOrg {
-    /// The organization whose record of the user is meant. If absent, an administrator of organizations means all their
-    /// organizations that the user was added to, and super means the account.
+    /// The organization whose record of the user is read or changed. If absent: for an administrator of organizations,
+    /// the records of all their organizations that the user was added to; for super, the account.
     #[serde(default)]
     #[param(required = false)]
     pub(crate) org_id: Option<String>,

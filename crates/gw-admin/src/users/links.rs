@@ -27,9 +27,9 @@ const fn kind(kind: LinkKind) -> &'static str {
 }
 
 /// Lists a user's active links. An administrator of an organization sees a wallet's address only if it is Full for them
-/// (HD12, HD30). Of other wallets that the user proved, they see that there is a link, and its day. The gateway makes
-/// links by itself when a wallet sends something. Such links reveal activity in any organization, so those of hidden
-/// wallets are not listed (HD40).
+/// (HD12, HD30). Of other wallets that the user proved, they see only that there is a link, and its day. The gateway
+/// also infers links from sends. Inferred links reveal activity in any organization, so those of hidden wallets are not
+/// listed (HD40).
 #[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/linked-addresses", tag = "links",
     params(("user_id" = String, Path, format = Uuid)),
     responses((status = 200, body = UserLinkedAddressesResponse), (status = 401), (status = 403), (status = 404)))]

@@ -21,7 +21,7 @@ pub(crate) struct Filter {
     /// Members of this organization.
     #[param(required = false, format = Uuid)]
     org_id: Option<String>,
-    /// A whole external id, or a whole linked address that the caller sees in full. Parts match nothing.
+    /// A complete external id, or a complete linked address that is Full for the caller. Parts do not match.
     #[param(required = false)]
     search: Option<String>,
     /// Members of any of these groups; repeatable.
@@ -95,7 +95,7 @@ pub(crate) async fn list_users(
     Ok(Json(page.answer(rows.collect(), users.total)))
 }
 
-/// The search for an external id or an address (HD30). An address that the caller may not see matches nobody.
+/// The search for an external id or an address (HD30). An address that the caller may not see matches no user.
 fn search(text: &str, shows: impl Fn(Address) -> bool) -> UserSearch {
     match input::address(text) {
         Ok(address) if shows(address) => UserSearch::Holder(address),

@@ -15,10 +15,10 @@ use axum::{
 use gw_http::QueryParams;
 use gw_store::{Tx, record::UserPatch};
 
-/// Changes a user. An administrator of an organization changes that organization's own record: its note, KYC mark and
-/// ban bind in that organization only, whatever other organizations the user belongs to (A11). Super changes the
-/// account: that binds everywhere, and a ban ends every token of the user before the response is sent (A10). Only super
-/// bans an administrator, ends such a ban, or withdraws an administrator's KYC mark (C4).
+/// Changes a user. An administrator of an organization changes the record of that organization: its note, KYC mark and
+/// ban apply only there, even if the user belongs to other organizations (A11). Super changes the account, which
+/// applies everywhere; a ban ends every token of the user before the response is sent (A10). Only super bans an
+/// administrator, ends such a ban, or withdraws an administrator's KYC mark (C4).
 #[utoipa::path(put, path = "/api/v1/admin/users/{user_id}", tag = "users",
     params(("user_id" = String, Path, format = Uuid), ForOrg), request_body = RbacUserUpdateRequest,
     responses((status = 200, body = User), (status = 400), (status = 401), (status = 403), (status = 404),

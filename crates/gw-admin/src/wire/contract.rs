@@ -116,7 +116,7 @@ pub(crate) struct ContractEventsResponse {
     pub(crate) message: Option<&'static str>,
 }
 
-/// One event, ready for an event rule.
+/// One event of the ABI, in the form that event rules use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventSignature {
     pub(crate) name: String,
@@ -137,7 +137,7 @@ pub(crate) struct EventInput {
     pub(crate) indexed: bool,
 }
 
-/// Everything about the contract at an address.
+/// The contract at an address, with its organization and grants.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContractLookupFullResponse {
     pub(crate) contract: Contract,

@@ -66,7 +66,7 @@ pub(crate) struct AccessCheckRequest {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccessCheckResult {
     pub(crate) allowed: bool,
-    /// Whether the call was denied because nobody is logged in.
+    /// Whether the call was denied because it has no user: the caller is not logged in.
     pub(crate) auth_required: bool,
     /// The claims that the user holds, on the target or in the organization.
     pub(crate) claims: Vec<&'static str>,

@@ -65,13 +65,13 @@ pub(crate) struct ContractGrantCreateRequest {
 /// claims (F1, C3, decision 19).
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractGrantUpdateRequest {
-    #[serde(default, deserialize_with = "super::present")]
+    #[serde(default, deserialize_with = "super::deserialize_some")]
     #[schema(value_type = Option<Vec<String>>)]
     pub(crate) claims: Option<Option<Vec<String>>>,
-    #[serde(default, deserialize_with = "super::present")]
+    #[serde(default, deserialize_with = "super::deserialize_some")]
     #[schema(value_type = Option<Vec<super::rules::FunctionRule>>)]
     pub(crate) functions: Option<Option<Vec<FunctionRule>>>,
-    #[serde(default, deserialize_with = "super::present")]
+    #[serde(default, deserialize_with = "super::deserialize_some")]
     #[schema(value_type = Option<super::rules::EventRulesField>)]
     pub(crate) event_rules: Option<Option<EventRulesField>>,
 }

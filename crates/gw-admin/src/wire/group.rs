@@ -155,7 +155,7 @@ pub(crate) struct GroupAccessRequest {
     pub(crate) allowed_methods: Vec<String>,
     #[serde(default)]
     pub(crate) claims: Vec<String>,
-    #[serde(default, deserialize_with = "super::present")]
+    #[serde(default, deserialize_with = "super::deserialize_some")]
     #[schema(value_type = Option<String>)]
     pub(crate) rpc_api_key: Option<Option<String>>,
     #[serde(default)]

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AdminLogsResponse {
     pub(crate) data: Vec<AccessLogRow>,
-    /// How many rows the whole list has.
+    /// The number of rows of the whole list.
     pub(crate) total: u64,
     pub(crate) limit: u32,
     pub(crate) offset: u64,
@@ -24,7 +24,7 @@ pub(crate) struct AdminLogsResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditLogsResponse {
     pub(crate) data: Vec<AuditLogRow>,
-    /// How many rows the whole list has.
+    /// The number of rows of the whole list.
     pub(crate) total: u64,
     pub(crate) limit: u32,
     pub(crate) offset: u64,

@@ -2,7 +2,8 @@ use gw_types::{Address, B256, ConvictionId, ExternalId, OrgId, QuarantineId, Sus
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A transaction whose effects, once mined, differed from its trace. It and its effects are withheld from everybody.
+/// A mined transaction whose effects differed from its trace. The transaction and its effects are withheld from all
+/// users.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedConviction {
     #[schema(value_type = String, format = Uuid)]
@@ -56,8 +57,8 @@ pub(crate) struct MinedSuspension {
     pub(crate) created_at: Timestamp,
 }
 
-/// An account that a withheld transaction changed: everybody sees its earlier state. Or an address that is closed
-/// because the changes of the transaction are not known.
+/// An account that a withheld transaction changed, whose earlier state is shown; or an address that is closed because
+/// the changes of the transaction are not known.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedQuarantine {
     #[schema(value_type = String, format = Uuid)]

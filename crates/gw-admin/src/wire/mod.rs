@@ -59,8 +59,8 @@ pub(crate) use user::{
     UserMembership,
 };
 
-/// Tells an absent member (`None`) from an explicit `null` (`Some(None)`), for partial updates.
-pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+/// Reads a member of a partial update: `None` if it is absent, `Some(None)` if it is `null`.
+pub(crate) fn deserialize_some<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: serde::Deserialize<'de>,

@@ -19,13 +19,14 @@ pub(crate) struct FunctionRule {
 pub(crate) struct ParamRule {
     /// The position in the ABI's inputs, from 0.
     index: u16,
-    must_be: MustBe,
+    must_be: Constraint,
 }
 
 /// The condition on a parameter.
 #[derive(Serialize, ToSchema)]
+#[schema(as = MustBe)]
 #[serde(untagged)]
-pub(crate) enum MustBe {
+pub(crate) enum Constraint {
     /// `self` for an address linked to the caller, or a hex literal of at most 32 bytes.
     Text(String),
     Operator(Comparison),

@@ -16,7 +16,7 @@ pub(crate) struct SessionListResponse {
 /// A login session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionInfoResponse {
-    /// The public id, which ends the session and polls nothing.
+    /// The public id. It can end the session, but not poll it.
     id: Uuid,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -26,12 +26,12 @@ pub(crate) struct SessionInfoResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Timestamp>,
-    /// Whether the last proof was refused.
+    /// Whether the last proof was rejected.
     failed: bool,
-    /// The exact reason why the last proof was refused.
+    /// The exact reason why the last proof was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// The user, if a proof has named them.
+    /// The user that the proof names; absent without a proof.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     did: Option<ExternalId>,

@@ -32,7 +32,7 @@ pub(crate) struct SystemToggleRequest {
     /// 1 to 500 characters.
     #[serde(default)]
     pub(crate) reason: String,
-    /// RFC 3339, at most 24 hours ahead, which is also the default.
+    /// When the override expires, as RFC 3339: at most 24 hours ahead, which is also the default.
     #[serde(default)]
     pub(crate) expires_at: Option<String>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct NodeStatus {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Compliance features, which are not part of this version.
+/// The state of compliance features; this version has none.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SecurityStatus {
     pub(crate) travel_rule_enabled: bool,
@@ -74,9 +74,9 @@ pub(crate) struct SecurityStatus {
 /// Methods that the operator added to the registry (N4).
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MethodsStatus {
-    /// By namespace, the methods that are handled like one of the registry.
+    /// The methods that are aliases of registered methods, by namespace.
     extra_namespaces: BTreeMap<String, Vec<String>>,
-    /// By namespace, the prefix whose methods pass through unexamined.
+    /// The prefix whose methods pass through unexamined, by namespace.
     extra_wildcards: BTreeMap<String, ExtraWildcardInfo>,
 }
 

@@ -1,14 +1,14 @@
 //! An admin API on a fixture, with a scripted node.
 
 use axum::{Router, body::Body, extract::ConnectInfo};
-use gw_admin::{AdminSettings, AdminState, Answer, InstanceFacts, LoginSession, LoginSessions, router};
+use gw_admin::{AdminSettings, AdminState, InstanceFacts, LoginSession, LoginSessions, SessionFuture, router};
 use gw_audit::{
     AccessRecord, Chain, ChainId, Content, EncodedRecord, Entry, Genesis, Record, ShardId, StoredEntry, Stream,
 };
 use gw_http::{
     AccessClaims, Amr, AuthError,
     simulation::{
-        CallSimulator, ImpersonatedCall, ImpersonatedResult, SenderRequired, Simulated, TestCall, TestResult,
+        CallSimulator, ImpersonatedCall, ImpersonatedResult, SenderRequired, SimulationFuture, TestCall, TestResult,
     },
 };
 use gw_node::{HealthCheckConfig, Node, NodeConfig};
@@ -60,13 +60,13 @@ pub(crate) enum Caller<'a> {
 struct NoSessions;
 
 impl LoginSessions for NoSessions {
-    fn list(&self) -> Answer<'_, Vec<LoginSession>> {
+    fn list(&self) -> SessionFuture<'_, Vec<LoginSession>> {
         Box::pin(async { Ok(Vec::new()) })
     }
-    fn find(&self, _: Uuid) -> Answer<'_, Option<LoginSession>> {
+    fn find(&self, _: Uuid) -> SessionFuture<'_, Option<LoginSession>> {
         Box::pin(async { Ok(None) })
     }
-    fn end(&self, _: Uuid) -> Answer<'_, bool> {
+    fn end(&self, _: Uuid) -> SessionFuture<'_, bool> {
         Box::pin(async { Ok(false) })
     }
 }
@@ -76,10 +76,10 @@ impl LoginSessions for NoSessions {
 struct NoCalls;
 
 impl CallSimulator for NoCalls {
-    fn test_call(&self, _: TestCall) -> Simulated<'_, Result<TestResult, AuthError>> {
+    fn test_call(&self, _: TestCall) -> SimulationFuture<'_, Result<TestResult, AuthError>> {
         Box::pin(async { Err(AuthError::Invalid) })
     }
-    fn simulate_as(&self, _: ImpersonatedCall) -> Simulated<'_, Result<ImpersonatedResult, SenderRequired>> {
+    fn simulate_as(&self, _: ImpersonatedCall) -> SimulationFuture<'_, Result<ImpersonatedResult, SenderRequired>> {
         Box::pin(std::future::pending())
     }
 }

@@ -17,8 +17,8 @@ const ABSENT: Seconds = Seconds(300);
 const ABSENT_MAX: usize = 256;
 /// Longer key ids are rejected without a request.
 const LONGEST_ID: usize = 256;
-/// Unknown keys cause this many requests in a row, then one per `INTERVAL`: anybody can invent key ids, and a new key
-/// of the directory must be found all the same.
+/// Unknown keys cause this many requests in a row, then one per `INTERVAL`. The limit is needed because clients can
+/// invent key ids; the burst, so that a new key of the directory is found at once.
 const BURST: i64 = 6;
 const INTERVAL: Seconds = Seconds(10);
 

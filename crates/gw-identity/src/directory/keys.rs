@@ -56,6 +56,9 @@ struct Member {
 
 impl KeySet {
     /// Parses a key document. Leaves out keys of other kinds and weak ones.
+    ///
+    /// # Errors
+    /// [`KeySetError`] if the document is malformed or contains no usable key.
     pub fn parse(document: &[u8]) -> Result<Self, KeySetError> {
         let document: Document = serde_json::from_slice(document).map_err(|_| KeySetError::Malformed)?;
         let keys: Vec<Key> = document.keys.into_iter().filter_map(Member::usable).collect();

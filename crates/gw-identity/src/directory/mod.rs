@@ -47,8 +47,8 @@ pub struct Directory {
     settings: DirectorySettings,
     http: Http,
     keyring: Mutex<Keyring>,
-    /// Held while the directory is asked: only one request at a time, and waiters use its result.
-    asking: tokio::sync::Mutex<()>,
+    /// Held while keys are requested: there is one request at a time, and waiters use its result.
+    refreshing: tokio::sync::Mutex<()>,
     cache: Cache,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -59,6 +59,9 @@ const LOOK: Duration = Duration::from_secs(5);
 
 impl Directory {
     /// Creates a directory that was not asked yet; see [`Directory::watch`]. `cache` stores pending logins.
+    ///
+    /// # Errors
+    /// An error of the TLS setup, for example on a machine without trusted certificates.
     pub fn new(
         settings: DirectorySettings,
         cache: Cache,
@@ -66,12 +69,12 @@ impl Directory {
         entropy: Arc<dyn Entropy>,
     ) -> std::io::Result<Self> {
         let http = Http::new(settings.rules.authority.starts_with("https:"))?;
-        let (keyring, asking) = (Mutex::default(), tokio::sync::Mutex::default());
+        let (keyring, refreshing) = (Mutex::default(), tokio::sync::Mutex::default());
         Ok(Self {
             settings,
             http,
             keyring,
-            asking,
+            refreshing,
             cache,
             clock,
             entropy,
@@ -105,7 +108,7 @@ impl Directory {
 
     async fn refresh_if_due(&self) {
         if self.lock().due(self.clock.now()) {
-            let _one_at_a_time = self.asking.lock().await;
+            let _one_at_a_time = self.refreshing.lock().await;
             if self.lock().begin_refresh(self.clock.now()) {
                 self.refresh().await;
             }
@@ -114,7 +117,7 @@ impl Directory {
 
     /// Asks for keys again because a token names an unknown one. Returns the newer key set, if there is one.
     async fn refresh_for_unknown_key(&self, id: &str, named_by: NamedBy, seen: &Arc<Known>) -> Option<Arc<Known>> {
-        let _one_at_a_time = self.asking.lock().await;
+        let _one_at_a_time = self.refreshing.lock().await;
         let now = self.clock.now();
         let newer = |known: &Arc<Known>| !Arc::ptr_eq(known, seen);
         if let Some(known) = self.known(now).filter(newer) {
@@ -150,21 +153,21 @@ impl Directory {
         }
     }
 
-    /// Calls `judge` with the known keys, and again with newer ones if the token names an unknown key.
-    async fn judged(
+    /// Calls `verify` with the known keys, and again with newer ones if the token names an unknown key.
+    async fn verify_with_refresh(
         &self,
         token: &Secret,
         named_by: NamedBy,
-        judge: impl Fn(&KeySet) -> Result<Identity, Fault>,
+        verify: impl Fn(&KeySet) -> Result<Identity, Fault>,
     ) -> Result<Identity, DirectoryError> {
         let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
-        let verdict = judge(&known.keys);
-        if let (Err(Fault::UnknownKey), Some(id)) = (&verdict, token::key_id(token.expose()))
+        let result = verify(&known.keys);
+        if let (Err(Fault::UnknownKey), Some(id)) = (&result, token::key_id(token.expose()))
             && let Some(newer) = self.refresh_for_unknown_key(&id, named_by, &known).await
         {
-            return Ok(judge(&newer.keys)?);
+            return Ok(verify(&newer.keys)?);
         }
-        Ok(verdict?)
+        Ok(result?)
     }
 
     /// Exchanges a code and returns the identity in its id token (DS-3, DS-4).
@@ -192,7 +195,7 @@ impl Directory {
                     }
                 }
             })?;
-        let judge = |keys: &KeySet| {
+        let verify = |keys: &KeySet| {
             id_token(
                 token.expose(),
                 keys,
@@ -201,13 +204,13 @@ impl Directory {
                 self.clock.now(),
             )
         };
-        self.judged(&token, NamedBy::Directory, judge).await
+        self.verify_with_refresh(&token, NamedBy::Directory, verify).await
     }
 
     /// Verifies the token of a service principal and returns its identity (DS-5).
     pub(crate) async fn verify_service_principal(&self, token: &Secret) -> Result<Identity, DirectoryError> {
-        let judge = |keys: &KeySet| service_principal(token.expose(), keys, &self.settings.rules, self.clock.now());
-        self.judged(token, NamedBy::Caller, judge).await
+        let verify = |keys: &KeySet| service_principal(token.expose(), keys, &self.settings.rules, self.clock.now());
+        self.verify_with_refresh(token, NamedBy::Caller, verify).await
     }
 
     fn lock(&self) -> MutexGuard<'_, Keyring> {

@@ -92,6 +92,9 @@ pub enum Fault {
 }
 
 /// Verifies the id token of the login with this nonce (DS-4).
+///
+/// # Errors
+/// [`Fault`] for the first check that fails; only the log shows it.
 pub fn id_token(text: &str, keys: &KeySet, rules: &Rules, nonce: &str, now: Timestamp) -> Result<Identity, Fault> {
     let (claims, key_issuer) = open(text, keys)?;
     claims.check_time(now)?;
@@ -116,6 +119,9 @@ pub fn id_token(text: &str, keys: &KeySet, rules: &Rules, nonce: &str, now: Time
 }
 
 /// Verifies the access token of a service principal (DS-5), in the older (v1) or the newer (v2) form.
+///
+/// # Errors
+/// [`Fault`] for the first check that fails; only the log shows it.
 pub fn service_principal(text: &str, keys: &KeySet, rules: &Rules, now: Timestamp) -> Result<Identity, Fault> {
     let (claims, key_issuer) = open(text, keys)?;
     claims.check_time(now)?;

@@ -27,6 +27,9 @@ pub struct ChainUnavailable;
 /// Asks the wallet whether it accepts the signature, on behalf of `user`, and evaluates the trace by the newest policy.
 ///
 /// Every address is asked, even if the answer is known to be no: the time must not reveal who registered the contract.
+///
+/// # Errors
+/// [`ChainUnavailable`] if the node gives no trace or the policy is stale.
 pub async fn ask_wallet(
     chain: &dyn Chain,
     policy: &PolicySource,

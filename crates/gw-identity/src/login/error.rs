@@ -92,7 +92,7 @@ pub(crate) enum LoginError {
     Unsealed,
     /// The login sessions cannot be reached.
     #[error("the login sessions cannot be reached")]
-    SessionsAway(#[from] Unavailable),
+    SessionsUnavailable(#[from] Unavailable),
 }
 
 impl LoginError {
@@ -114,7 +114,7 @@ impl LoginError {
             | Self::NoSession
             | Self::SessionOver
             | Self::TooManyFailures(_)
-            | Self::SessionsAway(_) => None,
+            | Self::SessionsUnavailable(_) => None,
             Self::NoToken
             | Self::Proof {
                 error: ProofError::Unreadable,
@@ -157,7 +157,7 @@ impl LoginError {
             | Self::Store(_)
             | Self::Unrecorded(_)
             | Self::Unsealed
-            | Self::SessionsAway(_) => true,
+            | Self::SessionsUnavailable(_) => true,
             Self::NoVerifierId
             | Self::NoSchema
             | Self::Busy(_)
@@ -178,7 +178,7 @@ impl From<PutError> for LoginError {
         match error {
             PutError::Full { wait } => Self::Busy(wait),
             PutError::GroupFull { wait } => Self::TooManySessions(wait),
-            PutError::Unavailable(away) => Self::SessionsAway(away),
+            PutError::Unavailable(away) => Self::SessionsUnavailable(away),
         }
     }
 }
@@ -217,7 +217,7 @@ impl From<LoginError> for ApiError {
             LoginError::Store(error) => crate::error::storage(&error),
             LoginError::Unrecorded(_) => Self::audit_unavailable(),
             LoginError::Unsealed => Self::internal(),
-            LoginError::SessionsAway(_) => crate::error::away(),
+            LoginError::SessionsUnavailable(_) => crate::error::away(),
         }
     }
 }
@@ -350,7 +350,7 @@ mod tests {
                 None,
             ),
             (
-                LoginError::SessionsAway(Unavailable),
+                LoginError::SessionsUnavailable(Unavailable),
                 503,
                 "login temporarily unavailable",
                 None,
@@ -374,7 +374,7 @@ mod tests {
                 | LoginError::Store(_)
                 | LoginError::Unrecorded(_)
                 | LoginError::Unsealed
-                | LoginError::SessionsAway(_) => {}
+                | LoginError::SessionsUnavailable(_) => {}
             }
             let name = format!("{error:?}");
             assert_eq!(error.reason().map(Reason::as_str), reason, "{name}");

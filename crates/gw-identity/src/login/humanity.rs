@@ -10,9 +10,9 @@ use super::{
 use crate::outbound::Outbound;
 use gw_types::Timestamp;
 use gw_zk::{
-    credential::{self, Accepted, CredentialError, StateAnswers, VerifiedProof},
+    credential::{self, CredentialError, StateAnswers, VerifiedCredentials, VerifiedProof},
     did::Id,
-    query::{CredentialQuery, QueryError, Requested},
+    query::{CredentialQuery, ProofRequest, QueryError},
     schema::{Documents, SchemaError},
     state::StateError,
 };
@@ -83,7 +83,7 @@ pub struct Humanity {
     pin: Option<[u8; 32]>,
     source: DocumentSource,
     nullifier_session: Option<String>,
-    requested: OnceLock<Vec<Requested>>,
+    requested: OnceLock<Vec<ProofRequest>>,
 }
 
 impl Humanity {
@@ -116,7 +116,7 @@ impl Humanity {
 
     /// What proofs are compared with; `None` until the schema is loaded.
     #[must_use]
-    pub fn requested(&self) -> Option<&[Requested]> {
+    pub fn requested(&self) -> Option<&[ProofRequest]> {
         self.requested.get().map(Vec::as_slice)
     }
 
@@ -131,7 +131,7 @@ impl Humanity {
         let mut documents = self.given.clone();
         self.check_pin(&documents)?;
         loop {
-            let url = match self.query.compute(&documents) {
+            let url = match self.query.proof_requests(&documents) {
                 Ok(requested) => {
                     // Another attempt may have been faster; it computed the same.
                     self.requested.get_or_init(|| requested);
@@ -169,25 +169,31 @@ impl Humanity {
     }
 
     /// Verifies the credential proofs of an answer, except the issuers' states: the caller looks those up and passes
-    /// them to [`VerifiedProof::judge`]. Takes milliseconds of processor time.
+    /// them to [`VerifiedProof::check_issuer_states`]. Takes milliseconds of processor time.
     ///
     /// # Errors
     /// [`ProofError`], as the login answers it.
-    pub fn examine(&self, scope: &[Value], user: Id, now: Timestamp) -> Result<VerifiedProof, ProofError> {
+    pub fn verify_proofs(&self, scope: &[Value], user: Id, now: Timestamp) -> Result<VerifiedProof, ProofError> {
         let requested = self.requested().ok_or(ProofError::ResolverFault)?;
-        credential::examine(requested, scope, user, now).map_err(|error| refused(&error))
+        credential::verify_proofs(requested, scope, user, now).map_err(|error| to_proof_error(&error))
     }
 
     /// Checks the issuers' states, which is the last step of verification.
     ///
     /// # Errors
     /// [`ProofError`], as the login answers it.
-    pub fn judge(proof: VerifiedProof, answers: &StateAnswers, now: Timestamp) -> Result<Accepted, ProofError> {
-        proof.judge(answers, now).map_err(|error| refused(&error))
+    pub fn check_issuer_states(
+        proof: VerifiedProof,
+        answers: &StateAnswers,
+        now: Timestamp,
+    ) -> Result<VerifiedCredentials, ProofError> {
+        proof
+            .check_issuer_states(answers, now)
+            .map_err(|error| to_proof_error(&error))
     }
 
     /// The nullifier in the proofs, if the query requests one (ZK-77).
-    pub(super) fn nullifier(&self, accepted: &Accepted) -> Option<Nullifier> {
+    pub(super) fn nullifier(&self, accepted: &VerifiedCredentials) -> Option<Nullifier> {
         let session = self.nullifier_session.clone()?;
         Some(Nullifier {
             session,
@@ -206,7 +212,7 @@ impl Humanity {
 
 /// Maps an error to the login's answer (spec/10 section 2.8). Only a missing entry means that the credential is absent;
 /// only the log says which check failed.
-fn refused(error: &CredentialError) -> ProofError {
+fn to_proof_error(error: &CredentialError) -> ProofError {
     let answer = match error {
         CredentialError::Absent(_) => ProofError::HumanityMissing,
         CredentialError::State(StateError::Fault) | CredentialError::NotLookedUp => ProofError::ResolverFault,
@@ -303,14 +309,18 @@ mod tests {
         let humanity = Humanity::new(config("ipfs://person", &gateway, ADULT)).unwrap();
         assert!(humanity.requested().is_none());
         assert_eq!(
-            humanity.examine(&[], user(), Timestamp::from_secs(0)).unwrap_err(),
+            humanity
+                .verify_proofs(&[], user(), Timestamp::from_secs(0))
+                .unwrap_err(),
             ProofError::ResolverFault
         );
         humanity.load().await.unwrap();
         assert_eq!(humanity.requested().unwrap().len(), 1);
         assert!(humanity.requested().unwrap()[0].merklized);
         assert_eq!(
-            humanity.examine(&[], user(), Timestamp::from_secs(0)).unwrap_err(),
+            humanity
+                .verify_proofs(&[], user(), Timestamp::from_secs(0))
+                .unwrap_err(),
             ProofError::HumanityMissing
         );
     }

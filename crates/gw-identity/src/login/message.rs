@@ -20,7 +20,7 @@ pub(crate) const PLACEHOLDER_VERIFIER: &str = "did:pkh:eip155:1:0x00000000000000
 pub struct AuthorizationRequest {
     /// Message id.
     pub id: String,
-    /// Thread id; equals `id`. It alone ties a Path A proof to its session.
+    /// Thread id; equals `id`. It ties the proof to the session: without a credential query nothing else does.
     pub thid: String,
     /// The verifier's DID.
     pub from: String,
@@ -119,8 +119,8 @@ fn reason(facts: &RequestFacts<'_>, entropy: &dyn Entropy) -> String {
 ///
 /// In production the page may choose only an allowed origin. In development a loopback page gets BASE_URL, since the
 /// wallet runs on another machine; a page on another host gets that host with the port of BASE_URL.
-pub(crate) fn callback_base(asked: Option<&str>, base_url: &str, own: &AllowedOrigins, production: bool) -> String {
-    let Some(origin) = asked.and_then(|asked| Origin::from_url(asked).ok()) else {
+pub(crate) fn callback_base(requested: Option<&str>, base_url: &str, own: &AllowedOrigins, production: bool) -> String {
+    let Some(origin) = requested.and_then(|url| Origin::from_url(url).ok()) else {
         return base_url.to_owned();
     };
     if production {
@@ -215,7 +215,7 @@ mod tests {
             listed: vec![Origin::from_url("https://explorer.example").unwrap()],
             any_localhost: false,
         };
-        let base = |asked| callback_base(asked, BASE, &own, true);
+        let base = |requested| callback_base(requested, BASE, &own, true);
         assert_eq!(base(None), BASE);
         assert_eq!(base(Some("https://app.example/login")), "https://app.example");
         assert_eq!(base(Some("https://explorer.example")), "https://explorer.example");
@@ -238,7 +238,7 @@ mod tests {
             listed: Vec::new(),
             any_localhost: true,
         };
-        let base = |asked| callback_base(Some(asked), base_url, &own, false);
+        let base = |requested| callback_base(Some(requested), base_url, &own, false);
         assert_eq!(base("http://127.0.0.1:3000"), base_url);
         assert_eq!(base("http://192.168.1.5:3000"), "http://192.168.1.5:8080");
         assert_eq!(base("https://tunnel.example"), "https://tunnel.example");

@@ -225,10 +225,10 @@ impl LoginSessions {
     }
 
     /// Records a rejected proof; the session stays open (ZK-10).
-    pub(crate) async fn refuse(&self, id: LoginId, refusal: &LoginRejection) -> Result<(), Unavailable> {
+    pub(crate) async fn record_rejection(&self, id: LoginId, rejection: &LoginRejection) -> Result<(), Unavailable> {
         let note = |state| match state {
             State::Pending { .. } => Some(State::Pending {
-                refused: Some(refusal.clone()),
+                refused: Some(rejection.clone()),
             }),
             State::Claimed | State::Completed { .. } => None,
         };
@@ -245,19 +245,19 @@ impl LoginSessions {
     }
 
     /// Reopens a claimed session that could not be completed, with the reason.
-    pub(crate) async fn release(&self, id: LoginId, refusal: &LoginRejection) -> Result<(), Unavailable> {
+    pub(crate) async fn release(&self, id: LoginId, rejection: &LoginRejection) -> Result<(), Unavailable> {
         let release = |state| match state {
             State::Claimed => Some(State::Pending {
-                refused: Some(refusal.clone()),
+                refused: Some(rejection.clone()),
             }),
             State::Pending { .. } | State::Completed { .. } => None,
         };
         self.change(id, release).await.map(|_| ())
     }
 
-    /// Moves an open session out of its network's limit after an internal fault, so that the fault locks nobody out
-    /// (RL14, HD34). The session moves to the space of completed ones, where entries of the fullest network are evicted
-    /// first. A proof can still complete it.
+    /// Moves an open session out of its network's limit after an internal fault, so that the fault does not prevent
+    /// further logins (RL14, HD34). The session moves to the space of completed ones, where entries of the fullest
+    /// network are evicted first. A proof can still complete it.
     pub(crate) async fn set_aside(&self, id: LoginId, now: Timestamp) -> Result<(), Unavailable> {
         let key = id.key();
         let open = self.cache.get(Namespace::LoginSession, &key).await?;
@@ -330,6 +330,9 @@ impl LoginSessions {
     }
 
     /// Lists all sessions, the next to expire first.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the shared cache does not answer.
     pub async fn list(&self) -> Result<Vec<SessionView>, Unavailable> {
         let mut views: Vec<SessionView> = Vec::new();
         for space in [Namespace::LoginSession, Namespace::FinishedLogin] {
@@ -346,6 +349,9 @@ impl LoginSessions {
     }
 
     /// Finds the session of a handle.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the shared cache does not answer.
     pub async fn find_view(&self, handle: Uuid) -> Result<Option<SessionView>, Unavailable> {
         let Some(id) = self.by_handle(handle).await? else {
             return Ok(None);
@@ -354,6 +360,9 @@ impl LoginSessions {
     }
 
     /// Ends the session of a handle. Returns whether there was one.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the shared cache does not answer.
     pub async fn end(&self, handle: Uuid) -> Result<bool, Unavailable> {
         match self.by_handle(handle).await? {
             Some(id) => self.remove(id).await,

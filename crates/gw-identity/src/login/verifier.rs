@@ -13,7 +13,7 @@ use gw_zk::{
     credential::{StateAnswer, StateAnswers},
     groth16::Key,
     jwz, number,
-    response::{self, Answer, Keys, Request, ResponseError},
+    response::{self, Keys, Request, ResponseError, VerifiedResponse},
     state::{self, StateError},
 };
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
@@ -51,8 +51,8 @@ impl ZkVerifier {
         self
     }
 
-    /// Uses `key` for every envelope, in place of the official keys. Anybody who has the proving key can log in as
-    /// anybody; for development builds only.
+    /// Uses `key` for every envelope, in place of the official keys. For development builds only: the owner of the
+    /// proving key can log in as any user.
     #[cfg(any(test, feature = "mock-login"))]
     #[must_use]
     pub fn with_own_key(mut self, key: Key) -> Self {
@@ -74,7 +74,7 @@ impl ZkVerifier {
         if self.humanity.is_none() && !request.body.scope.is_empty() {
             tracing::error!(
                 stage = "credential",
-                "a request asks for a credential that nothing here can judge"
+                "a login requires a credential, but no credential query is configured to verify it"
             );
             return Err(ProofError::ResolverFault);
         }
@@ -86,7 +86,7 @@ impl ZkVerifier {
             hash: &hash,
         };
         match self.resolvers.root(answer.user(), answer.gist_root).await {
-            Ok(root) => state::judge_root(root.value, root.read, now)
+            Ok(root) => state::check_root_freshness(root.value, root.read, now)
                 .map_err(|error| rejections.log("state", &error, ProofError::Failed))?,
             Err(error) => {
                 let answer = match error {
@@ -125,11 +125,11 @@ impl ZkVerifier {
     async fn credential(
         &self,
         humanity: &Arc<Humanity>,
-        answer: &Answer,
+        answer: &VerifiedResponse,
         now: Timestamp,
     ) -> Result<Option<Nullifier>, ProofError> {
-        let (asked, scope, user) = (Arc::clone(humanity), answer.scope.clone(), answer.user());
-        let Some(proof) = self.pool.run(move || asked.examine(&scope, user, now)).await else {
+        let (verifier, scope, user) = (Arc::clone(humanity), answer.scope.clone(), answer.user());
+        let Some(proof) = self.pool.run(move || verifier.verify_proofs(&scope, user, now)).await else {
             tracing::warn!(stage = "pool", "a credential proof found no processor in time");
             return Err(ProofError::ResolverFault);
         };
@@ -152,21 +152,26 @@ impl ZkVerifier {
             };
             answers.insert(lookup, answer);
         }
-        Ok(humanity.nullifier(&Humanity::judge(proof, &answers, now)?))
+        Ok(humanity.nullifier(&Humanity::check_issuer_states(proof, &answers, now)?))
     }
 
     /// Verifies the token, its proof included. Runs on the bounded pool, since a pairing takes milliseconds.
-    async fn answer(&self, token: &str, request: &AuthorizationRequest, now: Timestamp) -> Result<Answer, ProofError> {
-        let (token, request, own_key) = (token.to_owned(), asked(request), self.own_key.clone());
+    async fn answer(
+        &self,
+        token: &str,
+        request: &AuthorizationRequest,
+        now: Timestamp,
+    ) -> Result<VerifiedResponse, ProofError> {
+        let (token, request, own_key) = (token.to_owned(), expected_request(request), self.own_key.clone());
         let work = move || {
             let keys = own_key.as_deref().map_or(Keys::Official, Keys::Own);
             response::check(&token, &request, keys, now)
         };
-        let Some(judged) = self.pool.run(work).await else {
+        let Some(result) = self.pool.run(work).await else {
             tracing::warn!(stage = "pool", "a login proof found no processor in time");
             return Err(ProofError::ResolverFault);
         };
-        judged.map_err(|error| {
+        result.map_err(|error| {
             tracing::info!(
                 stage = stage_of(&error),
                 error = &error as &dyn core::error::Error,
@@ -202,7 +207,7 @@ impl ProofVerifier for ZkVerifier {
 }
 
 /// The parts of the stored request that an answer is checked against.
-fn asked(request: &AuthorizationRequest) -> Request {
+fn expected_request(request: &AuthorizationRequest) -> Request {
     Request {
         thread: request.thid.clone(),
         from: request.from.clone(),

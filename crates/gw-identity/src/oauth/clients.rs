@@ -81,6 +81,9 @@ impl ClientsError {
 impl Clients {
     /// Parses OAUTH_FIRST_PARTY_CLIENTS (`<id>:<hash>[|<hash>],…`) and OAUTH_REDIRECT_URIS (`<id>=<uri>[|<uri>],…`).
     /// Returns all errors at once.
+    ///
+    /// # Errors
+    /// One [`ClientsError`] for each invalid entry.
     pub fn parse(clients: &str, redirect_uris: &str, production: bool) -> Result<Self, Vec<ClientsError>> {
         let (mut by_id, mut wrong) = (BTreeMap::new(), Vec::new());
         for (at, entry) in entries(clients) {

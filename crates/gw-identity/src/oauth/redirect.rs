@@ -46,6 +46,9 @@ pub enum RedirectError {
 
 impl RedirectUri {
     /// Parses a redirect URI.
+    ///
+    /// # Errors
+    /// [`RedirectError`] for the first rule that the URI violates.
     pub fn parse(text: &str) -> Result<Self, RedirectError> {
         if text.len() > MAX_LEN {
             return Err(RedirectError::TooLong);

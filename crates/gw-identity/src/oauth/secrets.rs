@@ -53,6 +53,9 @@ impl ClientSecrets {
 
     /// Whether one of `secrets`, the possible decodings of the sent secret, is that of client `id`. Takes as long for
     /// an unknown client as for a wrong secret.
+    ///
+    /// # Errors
+    /// [`Busy`] if no processor for the hash was free in time.
     pub async fn check(&self, id: &str, secrets: Vec<String>) -> Result<bool, Busy> {
         if secrets.iter().any(|secret| self.is_remembered(id, secret)) {
             return Ok(true);

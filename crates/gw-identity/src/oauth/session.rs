@@ -44,7 +44,7 @@ impl OauthId {
     }
 }
 
-/// What an application asked for, and the state of the request.
+/// An authorization request of an application, and how far it got.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct OauthSession {
     pub(crate) client: String,
@@ -57,7 +57,7 @@ pub(crate) struct OauthSession {
     pub(crate) login: Uuid,
     /// The message that the login's wallet answers.
     pub(crate) auth_request: Value,
-    /// The opener: nobody else learns of the session (HD34).
+    /// Who opened the session; only the opener may learn of it (HD34).
     pub(crate) opener: Opener,
     /// When it ends.
     expires_at: Timestamp,
@@ -88,13 +88,13 @@ pub(crate) struct AuthorizeParams {
 }
 
 impl OauthSession {
-    pub(crate) fn new(asked: AuthorizeParams, initiator: Option<ExternalId>, opener: Opener, now: Timestamp) -> Self {
+    pub(crate) fn new(params: AuthorizeParams, initiator: Option<ExternalId>, opener: Opener, now: Timestamp) -> Self {
         let AuthorizeParams {
             client,
             redirect_uri,
             state,
             challenge,
-        } = asked;
+        } = params;
         Self {
             client,
             redirect_uri,

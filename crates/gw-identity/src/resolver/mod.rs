@@ -15,7 +15,7 @@ use gw_types::{Address, Clock, Seconds, Timestamp};
 use gw_zk::{
     Fr,
     did::{Id, Network},
-    state::{self, Outcome, Root, State, StateError},
+    state::{self, CallResult, Root, State, StateError},
 };
 use http::Uri;
 use memory::Memory;
@@ -200,7 +200,7 @@ impl Resolvers {
         &self,
         row: &Resolver,
         data: &[u8],
-        read: impl Fn(Outcome<'_>) -> Result<T, StateError>,
+        read: impl Fn(CallResult<'_>) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
         for node in &row.nodes {
             let reply = match (&self.outbound, self.confirmed(row, node).await) {
@@ -209,8 +209,8 @@ impl Resolvers {
                 (_, Err(error)) => Err(error),
             };
             let value = match &reply {
-                Ok(Reply::Returned(bytes)) => read(Outcome::Returned(bytes)),
-                Ok(Reply::Reverted { data, message }) => read(Outcome::Reverted { data, message }),
+                Ok(Reply::Returned(bytes)) => read(CallResult::Returned(bytes)),
+                Ok(Reply::Reverted { data, message }) => read(CallResult::Reverted { data, message }),
                 Err(error) => {
                     warn(row, error);
                     continue;

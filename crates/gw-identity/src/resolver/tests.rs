@@ -86,7 +86,7 @@ pub(crate) fn resolvers(nodes: Vec<Uri>) -> (Resolvers, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
     let row = ResolverConfig {
         name: "idp:main".to_owned(),
-        network: Network::of_key("privado:main").unwrap(),
+        network: Network::from_key("privado:main").unwrap(),
         contract: Address::repeat_byte(1),
         nodes,
     };

@@ -21,9 +21,10 @@ const HOST_DIRECTORY: &str = "__Host-pp_directory";
 /// How many characters of an OAuth session's id go into its cookie's name, so that several tabs have different cookies.
 const TELLING: usize = 16;
 
-/// Sets the access token's cookies, unless a foreign page asked: it could log its visitor in as itself.
-pub(crate) fn set_access(http_context: &HttpContext, asked: &HeaderMap, tokens: &AuthResponse) -> HeaderMap {
-    if http_context.origins.sent_by_foreign_page(asked) {
+/// Sets the access token's cookies, unless a page of another site sent the request: that page could log its visitor in
+/// to an account of its own.
+pub(crate) fn set_access(http_context: &HttpContext, headers: &HeaderMap, tokens: &AuthResponse) -> HeaderMap {
+    if http_context.origins.sent_by_foreign_page(headers) {
         return HeaderMap::new();
     }
     access(http_context, tokens.access_token.expose(), tokens.expires_in)
@@ -56,9 +57,9 @@ pub(crate) fn set_login(http_context: &HttpContext, secret: &LoginSecret) -> Hea
     ))
 }
 
-/// Sets the cookie that ties a browser to its directory login, unless a foreign page asked.
-pub(crate) fn set_directory(http_context: &HttpContext, asked: &HeaderMap, secret: &str) -> HeaderMap {
-    if http_context.origins.sent_by_foreign_page(asked) {
+/// Sets the cookie that ties a browser to its directory login, unless a page of another site sent the request.
+pub(crate) fn set_directory(http_context: &HttpContext, headers: &HeaderMap, secret: &str) -> HeaderMap {
+    if http_context.origins.sent_by_foreign_page(headers) {
         return HeaderMap::new();
     }
     set(&directory(http_context, secret, 600))

@@ -7,7 +7,7 @@ use gw_evm::{
 };
 use gw_node::{
     Answer, Block, BlockGate, BlockValidation, HealthCheckConfig, Node, NodeError, NodeState, RequestBudget,
-    RetryPolicy, Traced,
+    RetryPolicy, TraceResult,
 };
 use gw_policy::{
     snapshot::{AccountChange, VisibleState},
@@ -107,7 +107,7 @@ async fn a_read_goes_to_the_other_node_when_the_first_is_disconnected() {
         node.trace(&request, pin, TraceScope::Read, &VisibleState::default())
             .await
             .unwrap(),
-        Traced::Trace(_)
+        TraceResult::Trace(_)
     ));
     assert_eq!(
         node.block(BlockId::Number(0)).await.unwrap().map(|block| block.number),
@@ -169,14 +169,17 @@ async fn hd28_a_node_that_ignores_overrides_of_withheld_state_gives_no_trace() {
         };
         let pin = node.head().unwrap().pin();
         let trace = async |state: &VisibleState| node.trace(&request, pin, TraceScope::Read, state).await;
-        assert!(matches!(trace(&VisibleState::default()).await, Ok(Traced::Trace(_))));
+        assert!(matches!(
+            trace(&VisibleState::default()).await,
+            Ok(TraceResult::Trace(_))
+        ));
         let payment = AccountChange {
             balance: Some((U256::ONE, U256::ZERO)),
             ..AccountChange::default()
         };
         let snapshot = world().withheld(Address::repeat_byte(9), 0, payment).snapshot();
         let result = trace(&snapshot.visible_state(0)).await;
-        assert_eq!(matches!(result, Ok(Traced::Trace(_))), expected, "{result:?}");
+        assert_eq!(matches!(result, Ok(TraceResult::Trace(_))), expected, "{result:?}");
         assert_eq!(
             matches!(result, Err(gw_node::NoTrace::Unsupported)),
             !expected,
@@ -485,6 +488,6 @@ async fn decision_7_a_retried_trace_has_the_form_of_the_other_node() {
         )
         .await
         .unwrap();
-    assert!(matches!(traced, Traced::Trace(_)), "{traced:?}");
+    assert!(matches!(traced, TraceResult::Trace(_)), "{traced:?}");
     assert_eq!((active(&node), node.trace_form()), (1, Some(TraceForm::Batch)));
 }

@@ -6,7 +6,7 @@ use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use alloy_sol_types::SolValue as _;
 use gw_evm::wire::{TraceScope, UpstreamCall};
-use gw_node::{NoTrace, Node, RequestBudget, Traced};
+use gw_node::{NoTrace, Node, RequestBudget, TraceResult};
 use gw_policy::{
     PolicySettings,
     access::{TraceFacts, WalletAnswer, WalletQuestion, WalletTrace, evaluate_wallet_signature},
@@ -69,8 +69,8 @@ async fn wallet_trace(node: &Node, question: &WalletQuestion) -> WalletTrace {
         )
         .await
     {
-        Ok(Traced::Trace(trace)) => Some(trace),
-        Ok(Traced::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Unsupported | NoTrace::Node(_)) => None,
+        Ok(TraceResult::Trace(trace)) => Some(trace),
+        Ok(TraceResult::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Unsupported | NoTrace::Node(_)) => None,
     };
     WalletTrace {
         trace,

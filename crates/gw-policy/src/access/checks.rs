@@ -164,7 +164,7 @@ impl CallChecks<'_> {
             return Err(DenyReason::Multicall.into());
         }
         self.history(simulation.block)?;
-        // Everybody may estimate the gas of a plain payment and see its trace, but not its outcome by eth_call (§10).
+        // All users may estimate the gas of a plain payment and trace it, but not call it with eth_call (§10).
         self.target(request, target, simulation.is_payment())?;
         match request.from {
             Some(from) if !self.principal.owns(self.snapshot, from) => Err(invalid_sender()),

@@ -60,7 +60,7 @@ fn decide_target(snapshot: &Snapshot, request: &AccessRequest<'_>) -> Result<Per
         (None, None) => return Err((DenyReason::MethodUnknown.into(), None)),
     };
     let audit_org = orgs::audit_org(&principal, request.named_org);
-    // Metadata is open to everybody who is not banned.
+    // Metadata is open to all callers except banned users.
     if method.class() == Class::Meta {
         let call = request.require_valid_params().map_err(|error| (error, audit_org))?;
         let grantee = (Some(user.id), audit_org);

@@ -2,9 +2,9 @@
 //! HD2, HD28, HD38).
 //!
 //! A contract may do one thing in the trace and another in a block: depending on the block number, on gas, or on code
-//! that was deployed in between. The gateway cannot undo that, but it can keep the outcome from everybody. The
-//! transaction and all its changes are withheld: everybody is shown the state from before it. No address is closed,
-//! because the set of closed addresses would reveal what the transaction did.
+//! that was deployed in between. The gateway cannot undo the transaction, but it withholds it and all its changes: all
+//! users are shown the state from before it. No address is closed, because the set of closed addresses would reveal
+//! what the transaction did.
 
 use super::{
     late_code::{MinedTransaction, NOBODY, Violation},
@@ -204,7 +204,7 @@ pub struct UnreadableRun {
 pub struct PostExecutionViolation {
     /// The reason for which the execution would have been denied.
     pub reason: DenyReason,
-    /// The changes of the transaction, which are withheld from everybody.
+    /// The changes of the transaction, which are withheld from all users.
     pub changes: Vec<(Address, AccountChange)>,
     /// Addresses that are closed to the sender's side, if the changes of the transaction are unknown.
     pub closed_to_side: Vec<Address>,

@@ -152,7 +152,7 @@ impl<'s, 'c> Resource<'s, 'c> {
 /// The organization that owns the target.
 fn owning(status: &TargetStatus<'_>, named: NamedOrg) -> Option<OrgId> {
     match (status.contract, named) {
-        // Shared infrastructure of another organization is open to everybody and needs no right of its owner (X6).
+        // Shared infrastructure of another organization is open to all users and needs no right of its owner (X6).
         (Some(_), _) if status.shared.is_some() && status.access.is_none() => None,
         (Some(contract), _) => Some(contract.org),
         (None, _) => reserving(status, named),

@@ -3,8 +3,8 @@
 //!
 //! The transaction ran on the chain's own state, which differs from the shown state. Receiving a payment, or paying out
 //! of a balance that is shown, is no dependency, so a person who was paid with stolen funds can keep sending. Only
-//! changes by the sender's own side count: consequences fall on that side only (HD38), otherwise one member could cause
-//! everybody's transactions to be withheld.
+//! changes by the sender's own side count, because only that side bears the consequences (HD38). Otherwise one member
+//! could cause the transactions of all users to be withheld.
 
 use super::trace::TraceEvaluator;
 use crate::snapshot::{AccountChange, undone_balance};

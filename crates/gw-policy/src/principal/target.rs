@@ -30,7 +30,7 @@ pub fn contract_access<'s>(
     contract: &'s Arc<Contract>,
     policy_settings: &PolicySettings,
 ) -> Option<ContractAccess<'s>> {
-    // HD2: nobody reads tainted state, administrators included.
+    // HD2: tainted state is closed to all users, administrators included.
     if principal.is_closed(snapshot, contract.address) {
         return None;
     }
@@ -121,12 +121,12 @@ pub struct TargetStatus<'s> {
     /// Whether the caller owns the address ([`owns`](super::owns)). The owner of a closed address does not read its
     /// state.
     pub owned: bool,
-    /// The shared infrastructure at the address. Everybody has access to it, except to its logs, while its code is the
+    /// The shared infrastructure at the address. All users have access to it, except to its logs, while its code is the
     /// pinned one. The user of this field has to check the code (`access::check_pin`, `access::evaluate_trace`).
     pub shared: Option<&'s SharedInfra>,
     /// The contract that is registered at the address, by any organization.
     pub contract: Option<&'s Arc<Contract>>,
-    /// The contract at the address whose registration was deleted, which nobody has access to (HD27).
+    /// The contract at the address whose registration was deleted; no user has access to it (HD27).
     pub retired: Option<&'s RetiredContract>,
     /// The access of the caller to the contract.
     pub access: Option<ContractAccess<'s>>,

@@ -621,7 +621,7 @@ impl Snapshot {
             .is_some_and(|user| !self.suspensions.get(name_key(&user.external_id)).is_empty())
     }
 
-    /// Whether nobody may read the state of the address (HD28).
+    /// Whether the state of the address is closed to all users (HD28).
     pub fn is_quarantined(&self, address: Address) -> bool {
         self.quarantines
             .get(address)

@@ -623,15 +623,15 @@ pub struct Quarantine {
 /// For whom an address is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClosedTo {
-    /// For everybody.
+    /// Closed to all users.
     Everybody,
-    /// For the sender of the transaction and the members of the sender's organizations. Used for addresses that
-    /// everybody uses, which must stay open to all others.
+    /// Closed to the sender of the transaction and the members of the sender's organizations. For addresses in common
+    /// use, which must stay open to all other users.
     SenderSide(ExternalId, Arc<[OrgId]>),
 }
 
-/// A mined transaction that did something its sender is not permitted to do. It is withheld from everybody as a whole
-/// (HD28).
+/// A mined transaction that did something its sender is not permitted to do. The whole transaction is withheld from all
+/// users (HD28).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conviction {
     /// Row id.

@@ -244,7 +244,7 @@ impl Snapshot {
 const MOST_SLOTS: usize = 4096;
 const MOST_CREATED: usize = 1024;
 
-/// The state of a block that everybody is shown and that executions run on: without the changes of convicted
+/// The state of a block that users are shown and that executions run on: without the changes of convicted
 /// transactions (HD28), and with new accounts in place of those whose existence the gas would reveal (RT9).
 #[derive(Clone, Debug, Default)]
 pub struct VisibleState {

@@ -1,7 +1,7 @@
 //! Views of the state of one address (spec/30 section 5.1; K8, decisions 5 and 37, HD6, HD11).
 //!
-//! Everybody is shown the state without the changes of convicted transactions (HD28). To undo them, each view takes the
-//! number of the block that the state was read at.
+//! State is shown without the changes of convicted transactions (HD28). To undo them, each view takes the number of the
+//! block that the state was read at.
 
 use super::{
     malformed_as,
@@ -54,14 +54,14 @@ fn number(value: U256) -> String {
     format!("\"{value:#x}\"")
 }
 
-/// A quantity that may be disclosed to everybody; a malformed one becomes zero.
+/// A quantity that may be disclosed to all callers; a malformed one becomes zero.
 pub(super) fn quantity(answer: Sealed<RawJson>) -> Disclosed {
     checked(answer, Shape::Quantity, Disclosed::ZERO)
 }
 
-/// The result of `eth_getCode` (decision 37). An address without code is `0x` for everybody. Code is shown to viewers
-/// with access to the contract and to the owner of a delegated wallet; the code of shared infrastructure is shown to
-/// everybody. For all others a delegated wallet has no code (HD40). `None` is the opaque 404.
+/// The result of `eth_getCode` (decision 37). An address without code is `0x` for all viewers. Code is shown to
+/// viewers with access to the contract and to the owner of a delegated wallet; the code of shared infrastructure is
+/// shown to all viewers. For other viewers a delegated wallet has no code (HD40). `None` is the opaque 404.
 #[must_use]
 pub fn code(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Option<Disclosed> {
     let code = match viewer.user().snapshot.shown_code(address, block) {
@@ -125,10 +125,10 @@ const STORAGE_PROOF: [Field; 3] = [
 ];
 
 /// The result of `eth_getProof` for a contract that the viewer has access to and slots that the access rules permitted.
-/// The account proof contains the state root and nodes of other accounts, so it is empty under K9 (HD11). Storage
-/// proofs are empty under K9 for a viewer who may not read every slot, and the storage root is zero: their nodes
-/// contain values of other slots, and the root confirms guesses of them. While any change is withheld, all accounts
-/// have empty proofs, since empty proofs of single accounts would reveal which ones are affected.
+/// Under K9 the account proof is empty, because it contains the state root and nodes of other accounts (HD11). For a
+/// viewer who may not read every slot, K9 also makes the storage proofs empty and the storage root zero: proofs contain
+/// values of other slots, and the root confirms guesses of them. While any change is withheld, the proofs of all
+/// accounts are empty, since empty proofs of single accounts would reveal which ones are affected.
 pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::NULL, || {
         let raw = answer.open();
@@ -146,7 +146,7 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<R
                 slots.push(',');
             }
             let slot = Object::read(scan, &STORAGE_PROOF)?;
-            nodes(slot.get("proof")?)?;
+            check_nodes(slot.get("proof")?)?;
             let key = B256::from(parse_number(slot.get("key")?)?);
             let actual = B256::from(parse_number(slot.get("value")?)?);
             let shown = number(snapshot.shown_slot(address, key, block, actual).into());
@@ -159,7 +159,7 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<R
         })?;
         slots.push(']');
         let account = object.get("accountProof")?;
-        nodes(account)?;
+        check_nodes(account)?;
         let account = if withholds || viewer.policy_settings().hide_block_roots {
             "[]"
         } else {
@@ -186,17 +186,17 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<R
     })
 }
 
-fn nodes(list: &str) -> Result<(), Malformed> {
+fn check_nodes(list: &str) -> Result<(), Malformed> {
     Scan::new(list).list(|scan| Shape::Bytes.check(scan.value()?))
 }
 
-/// The transaction hash in the result of `eth_sendTransaction`, which the sender may see and the gateway records.
+/// The transaction hash in the result of `eth_sendTransaction`. The sender may see it, and the gateway records it.
 #[must_use]
 pub fn sent_hash(answer: &Sealed<RawJson>) -> Option<B256> {
     shape::word(Scan::whole(answer.peek().text()?).ok()?).ok()
 }
 
-/// The upstream result if it has this shape and is not `null`, else the constant.
+/// The upstream result if it has this shape and is not `null`, else `otherwise`.
 pub(super) fn checked(answer: Sealed<RawJson>, shape: Shape, otherwise: Disclosed) -> Disclosed {
     malformed_as(otherwise, || {
         let raw = answer.open();

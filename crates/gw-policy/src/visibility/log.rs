@@ -225,7 +225,7 @@ impl Levels<'_, '_> {
         match candidate {
             AddressCandidate::None => true,
             // A word that may be an address is treated as one. If the result depended on whether the address is linked
-            // to a user, anybody who can emit events could find that out (HD6, decision 50).
+            // to a user, any emitter of events could find that out (HD6, decision 50).
             AddressCandidate::Address(address) | AddressCandidate::Possible(address) => self.sees(address),
             AddressCandidate::NonCanonical => false,
         }
@@ -337,7 +337,7 @@ impl<'v, 's> SingleLogViewer<'v, 's> {
     /// The table of §6.1. The rows that show a log whole come before those that mask it.
     fn log(&mut self, log: &LogRow<'_>, role: TransactionRole) -> Result<LogVisibility, MalformedData> {
         let policy_settings = self.viewer.policy_settings;
-        // HD28: logs of closed addresses and withheld transactions are shown to nobody, not even to their sender.
+        // HD28: logs of closed addresses and of withheld transactions are hidden from all users, their sender included.
         if self.viewer.is_closed(log.emitter) || self.viewer.withholds(log.tx_hash) {
             return Ok(LogVisibility::Dropped);
         }

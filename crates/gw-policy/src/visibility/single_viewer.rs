@@ -169,8 +169,8 @@ impl<'s> SingleViewer<'s> {
         }
     }
 
-    /// Whether a post-execution violation withholds the transaction (HD28). It then does not exist for anybody, by any
-    /// method, not even for the users whose accounts it touched: they may cooperate with its sender.
+    /// Whether a post-execution violation withholds the transaction (HD28). Then no method shows it to any user, not
+    /// even to the users whose accounts it touched: they may cooperate with its sender.
     pub(crate) fn withholds(&self, tx_hash: B256) -> bool {
         !self.snapshot.convictions(tx_hash).is_empty()
     }

@@ -164,7 +164,7 @@ impl RpcCall {
         }
     }
 
-    /// Replaces the signer of a signed transaction by an address that nobody owns, unless the impersonating
+    /// Replaces the signer of a signed transaction by an address without an owner, unless the impersonating
     /// administrator owns the signer's address as well (HD7).
     ///
     /// # Errors

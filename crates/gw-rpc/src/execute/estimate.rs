@@ -1,5 +1,5 @@
-//! `eth_estimateGas`: the gateway searches by itself instead of asking the node for an estimate, and evaluates the
-//! trace of every probe (HD3). Code therefore cannot behave differently at an amount of gas that no trace covers.
+//! `eth_estimateGas`: the gateway searches for the gas itself, by traced runs, and evaluates each trace (HD3). The
+//! node's own estimate would run the code with amounts of gas that no evaluated trace covers.
 
 use super::simulate::{MAX_SIMULATED_GAS, run_traced};
 use crate::{call::CallContext, outcome::RpcOutcome};
@@ -8,9 +8,9 @@ use gw_node::Block;
 use gw_policy::{Disclosed, view};
 use gw_types::U256;
 
-/// The most runs of one search (HD3).
+/// The maximum number of runs of one search (HD3).
 const MAX_PROBES: u32 = 12;
-/// The most gas of one transaction on chains with EIP-7825.
+/// The maximum gas of one transaction on chains with EIP-7825.
 const MAX_TRANSACTION_GAS: u64 = 1 << 24;
 /// The gas of a payment to an account without code.
 const PLAIN_PAYMENT: u64 = 21_000;
@@ -27,18 +27,18 @@ pub(super) async fn estimate(
             break;
         };
         request.gas = Some(gas);
-        let verdict = match run_traced(context, &request, block, TraceScope::Read).await {
+        let run = match run_traced(context, &request, block, TraceScope::Read).await {
             // On a chain with EIP-7825 the node does not run a transaction with more gas, even if a block holds more.
             Err(RpcOutcome::TracingUnavailable(_)) if search.is_none() && cap > MAX_TRANSACTION_GAS => {
                 cap = MAX_TRANSACTION_GAS;
                 continue;
             }
-            verdict => verdict?,
+            run => run?,
         };
-        let used = view::gas_used(&verdict);
+        let used = view::gas_used(&run);
         match &mut search {
-            Some(search) => search.learn(gas, used.is_ok()),
-            // A run that fails with the most gas fails with any amount: the caller gets its error.
+            Some(search) => search.record_run(gas, used.is_ok()),
+            // If the run with the maximum gas fails, every run with less gas fails, so the caller gets this error.
             None => {
                 let hides_revert_data = context.permit().no_revert_data();
                 let used = used.map_err(|error| {
@@ -56,8 +56,8 @@ pub(super) async fn estimate(
     )))
 }
 
-/// The most gas to try: the least of what the caller allows, what a block holds, and what the named sender can pay for
-/// at the named price. The sender is the caller's own address (X10), so the use of its balance reveals nothing.
+/// The maximum gas to try: the minimum of the caller's limit, the block's limit, and the gas that the named sender can
+/// pay for at the named price. The sender is the caller's own address (X10), so the use of its balance reveals nothing.
 async fn gas_cap(context: &mut CallContext<'_>, request: &CallRequest, block: &Block) -> Result<u64, RpcOutcome> {
     let cap = request
         .gas
@@ -76,16 +76,17 @@ async fn gas_cap(context: &mut CallContext<'_>, request: &CallRequest, block: &B
     Ok(cap.min(affordable.try_into().unwrap_or(u64::MAX)))
 }
 
-/// The search for the least gas that suffices: `low` is too little, `high` is enough.
+/// The search for the minimum gas: `low` does not suffice, `high` does.
 #[derive(Debug)]
 struct Search {
     low: u64,
     high: u64,
+    /// The first amount to try; `None` once it was tried.
     first: Option<u64>,
 }
 
 impl Search {
-    /// A call may pass on 63/64 of its gas, so the first guess leaves that much room.
+    /// A call passes at most 63/64 of its gas to a nested call (EIP-150), so the first guess adds 1/63 to the used gas.
     fn new(used: u64, cap: u64) -> Self {
         let first = used.saturating_add(used.div_ceil(63)).min(cap);
         Self {
@@ -99,19 +100,19 @@ impl Search {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
-        // The search ends within 1.7 % of the least gas, so that a first guess that suffices is the result; geth ends
-        // at 1.5 %.
+        // The search ends within 1.7 % of the minimum, so that a first guess that suffices is the result. Geth ends
+        // within 1.5 %.
         let gap = self.high.saturating_sub(self.low);
         if gap <= 1 || gap <= self.high / 60 {
             return None;
         }
-        // The least gas is mostly near the lower end.
+        // The minimum is usually near the lower end.
         let middle = self.low + gap / 2;
         Some(middle.min(self.low.saturating_mul(2)).max(self.low + 1))
     }
 
-    fn learn(&mut self, candidate: u64, enough: bool) {
-        if enough {
+    fn record_run(&mut self, candidate: u64, suffices: bool) {
+        if suffices {
             self.high = candidate;
         } else {
             self.low = candidate;
@@ -133,7 +134,7 @@ mod tests {
         while probes < MAX_PROBES {
             let Some(candidate) = search.next() else { break };
             probes += 1;
-            search.learn(candidate, candidate >= least);
+            search.record_run(candidate, candidate >= least);
         }
         (search.gas(), probes)
     }

@@ -8,7 +8,7 @@ use crate::{
     state::RpcContext,
 };
 use gw_evm::{Call, CallRequest, Simulation, SimulationKind, trace::Trace, wire::TraceScope};
-use gw_node::{Block, Node, Traced};
+use gw_node::{Block, Node, TraceResult};
 use gw_policy::{
     Disclosed, Sealed,
     access::{TraceFacts, TraceVerdict, broken_pins, denied_frame, evaluate_trace},
@@ -87,8 +87,8 @@ pub(super) async fn run_traced(
             async move { node.trace(request, block.pin(), scope, &visible_state).await }
         };
         let trace = match context.query_trace(query).await? {
-            Traced::Refused(error) => return Err(execution_rejected(error)),
-            Traced::Trace(trace) => trace,
+            TraceResult::Refused(error) => return Err(execution_rejected(error)),
+            TraceResult::Trace(trace) => trace,
         };
         let verdict = evaluate_run(context, trace, block)?;
         if state.policy_settings().hide_base_fee && view::reads_base_fee(&verdict) {
@@ -109,8 +109,8 @@ pub(super) async fn run_traced(
     Err(RpcOutcome::TracingUnavailable(DenyReason::TracingUnavailable))
 }
 
-/// The most gas of a simulation (J9), since nobody pays for it. It bounds the gas that the caller names; if the caller
-/// names none, the node's own bound holds.
+/// The maximum gas of a simulation (J9), which costs the caller nothing. It limits the gas that the caller names; if
+/// the caller names none, the node's own limit applies.
 pub(super) const MAX_SIMULATED_GAS: u64 = 50_000_000;
 
 /// Lowers the gas to what a block holds.

@@ -1,4 +1,4 @@
-//! Validates each block that contains sends of the gateway, before anybody reads at that block (spec/02 HD2).
+//! Validates each block that contains sends of the gateway, before any call reads at that block (spec/02 HD2).
 //!
 //! [`watched_sends`] locates the watched sends on the chain, the node traces them, and
 //! `gw_policy::access::evaluate_mined` decides whether the executions would have been denied. This module writes the

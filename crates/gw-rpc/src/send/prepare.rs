@@ -7,7 +7,7 @@ use crate::{
     outcome::RpcOutcome,
 };
 use gw_evm::{Call, CallRequest, ParamError, trace::Trace, wire::NextBlock};
-use gw_node::{Block, Node, Traced};
+use gw_node::{Block, Node, TraceResult};
 use gw_policy::{
     Sealed,
     access::{
@@ -255,9 +255,9 @@ fn with_nonce(mut call: Call, nonce: u64) -> Call {
     call
 }
 
-fn require_trace(traced: Traced) -> Result<Sealed<Trace>, RpcOutcome> {
+fn require_trace(traced: TraceResult) -> Result<Sealed<Trace>, RpcOutcome> {
     match traced {
-        Traced::Trace(trace) => Ok(trace),
-        Traced::Refused(error) => Err(execution_rejected(error)),
+        TraceResult::Trace(trace) => Ok(trace),
+        TraceResult::Refused(error) => Err(execution_rejected(error)),
     }
 }

@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// The answers without the transaction after which it counts as never accepted. Its released rows give nobody access,
-/// and a worker follows its reservations.
+/// After this many answers without the transaction it counts as never accepted. Its released rows give no access, and a
+/// worker follows its reservations.
 const MAX_ATTEMPTS: u32 = 60;
 
 #[derive(Debug, thiserror::Error)]

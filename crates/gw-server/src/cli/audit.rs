@@ -149,7 +149,7 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
         // With --database-url the audit store may belong to another machine, whose policy store is not known here.
         if options.database_url.is_none() {
             let store = policy_store(&platform, config).await;
-            // Without the key of the outbox, a forged row would excuse values that somebody removed.
+            // Without the key of the outbox, a forged row would make removed values look erased.
             if let Ok(store) = &store
                 && checkpoint_key(config)?.is_some()
             {

@@ -1,5 +1,5 @@
-//! `audit salvage`: recovers the intact records of a journal that cannot be opened, so that nobody deletes it (spec/70
-//! rule 12).
+//! `audit salvage`: recovers the intact records of a journal that cannot be opened, so that operators need not delete
+//! it (spec/70 rule 12).
 //!
 //! Without `--confirm` it changes nothing, and with it, it deletes nothing. Exit codes: [`super`]. A damaged journal,
 //! or a salvage that lost records, is a finding.
@@ -75,8 +75,8 @@ pub(super) fn run(command: &Salvage, config: &Config) -> Result<ExitCode, ServeE
 }
 
 /// Adds a trusted head for each chain of the damaged shard that is sealed further than it is signed. Only the damaged
-/// journal knows of these entries: without the head, anybody with write access to the store could remove them without a
-/// finding. The next start compares the store with the heads, and signs them.
+/// journal knows of these entries: without the head, a writer of the store could remove them without a finding. The
+/// next start compares the store with the heads, and signs them.
 fn trust_sealed(salvage: &gw_journal::Salvage, dir: &Path) -> anyhow::Result<()> {
     let Some(shard) = salvage.findings().shard else {
         return Ok(());

@@ -227,7 +227,7 @@ pub static DIDS: Kind<Vec<ExternalId>> = Kind {
 /// Circuits of login proofs.
 pub static AUTH_CIRCUITS: Kind<Vec<Circuit>> = Kind {
     rule: "a comma-separated list of `authV2`, `authV3`, `authV3-8-32`",
-    parse: |text| list(text, |item| Circuit::of_id(item).filter(|circuit| circuit.is_auth())),
+    parse: |text| list(text, |item| Circuit::from_id(item).filter(|circuit| circuit.is_auth())),
 };
 
 /// A positive decimal number of at most 76 digits, which fits into a field element of the circuits.
@@ -421,7 +421,7 @@ fn resolver(text: &str) -> Option<ResolverConfig> {
     let node = |text: &str| (UPSTREAM.parse)(text).and_then(|url| url.as_str().parse().ok());
     Some(ResolverConfig {
         name: key.to_owned(),
-        network: Network::of_key(key)?,
+        network: Network::from_key(key)?,
         contract: contract(address)?,
         nodes: nodes.split(';').map(node).collect::<Option<_>>()?,
     })

@@ -608,7 +608,7 @@ fn resolvers(settings: &Settings) -> Result<Vec<ResolverConfig>, &'static str> {
             .map(|url| url.as_str().parse());
         Ok::<_, &'static str>(ResolverConfig {
             name: str::to_owned(name),
-            network: Network::of_key(key).ok_or(variable)?,
+            network: Network::from_key(key).ok_or(variable)?,
             contract,
             nodes: nodes.collect::<Result<_, _>>().map_err(|_| variable)?,
         })

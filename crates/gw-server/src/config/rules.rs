@@ -179,7 +179,7 @@ impl Rules<'_> {
                 );
             }
         }
-        // Anybody with the proving key that matches a custom verification key can log in as any user.
+        // The owner of the proving key for a custom verification key can log in as any user.
         if self.settings.is_set(&var::IDP_VERIFICATION_KEYS_DIR) && build == Build::Release {
             self.broken(&var::IDP_VERIFICATION_KEYS_DIR, "needs `ledger-gateway-dev`");
         }
@@ -273,7 +273,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Class A: with an incomplete setup, either nobody could log in or anybody could without the credential.
+    /// Class A: with an incomplete setup, either no user could log in, or users could log in without the credential.
     fn humanity(&mut self) {
         let settings = self.settings;
         if settings.get(&var::REQUIRE_PROOF_OF_HUMANITY) != Some(true) {

@@ -72,7 +72,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "429",
         "RateLimited",
-        "Too many requests; `Retry-After` says when to come again.",
+        "Too many requests; `Retry-After` contains the seconds to wait.",
     ),
     ("500", "InternalError", "An internal error; nothing was changed."),
     ("502", "BadGateway", "The node failed, or its answer is unusable."),
@@ -128,7 +128,7 @@ fn complete(document: &mut Value, examples: &Map<String, Value>) {
                 used.extend(complete_response(surface, path, status, response));
             }
         }
-        api_examples::refer(operation, examples);
+        api_examples::add_examples(operation, examples);
     }
     let responses = error_responses(&used);
     let text = root.get("paths").map(Value::to_string).unwrap_or_default() + &responses.to_string();
@@ -334,7 +334,7 @@ fn error_responses(used: &BTreeSet<&'static str>) -> Value {
             ("application/problem+json", "ProblemDetails"),
         ] {
             if let Some(Value::Object(media)) = content.get_mut(media) {
-                media.insert("examples".into(), api_examples::reference(&[example]));
+                media.insert("examples".into(), api_examples::references(&[example]));
             }
         }
         let mut response = json!({ "description": description, "content": content });

@@ -1,9 +1,9 @@
-//! The examples of the API document: one per request body and per kind of answer, in `api_examples.json`.
+//! The examples of the API document, from `api_examples.json`: one for each request body and each schema of a response.
 
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
-/// Each name is that of a schema; `NAME_batch` is a second example of the schema `NAME`.
+/// A JSON object of examples by schema name; `NAME_batch` is a second example of the schema `NAME`.
 const EXAMPLES: &str = include_str!("api_examples.json");
 const BATCH: &str = "_batch";
 
@@ -12,7 +12,8 @@ pub(super) fn examples() -> anyhow::Result<Map<String, Value>> {
     serde_json::from_str(EXAMPLES).context("the examples of the API document are no JSON object")
 }
 
-/// The examples as components: those that `document` refers to. Examples of rows stand in the pages alone.
+/// The `components/examples` of `document`: the examples that it refers to. An example of a row is part of the example
+/// of its page, so it is no component.
 pub(super) fn components(examples: &Map<String, Value>, document: &str) -> Value {
     let is_used = |name: &str| document.contains(&format!("#/components/examples/{name}\""));
     let used = examples.iter().filter(|(name, _)| is_used(name));
@@ -21,7 +22,7 @@ pub(super) fn components(examples: &Map<String, Value>, document: &str) -> Value
 }
 
 /// References to components of these names.
-pub(super) fn reference(names: &[&str]) -> Value {
+pub(super) fn references(names: &[&str]) -> Value {
     let one = |name: &&str| {
         let reference = json!({ "$ref": format!("#/components/examples/{name}") });
         ((*name).to_owned(), reference)
@@ -29,8 +30,8 @@ pub(super) fn reference(names: &[&str]) -> Value {
     names.iter().map(one).collect::<Map<_, _>>().into()
 }
 
-/// Refers from the request body and the responses of an operation to the examples of their schemas.
-pub(super) fn refer(operation: &mut Map<String, Value>, examples: &Map<String, Value>) {
+/// Adds references to the examples of their schemas to the request body and the responses of an operation.
+pub(super) fn add_examples(operation: &mut Map<String, Value>, examples: &Map<String, Value>) {
     let mut contents: Vec<&mut Value> = Vec::new();
     for (name, value) in operation.iter_mut() {
         match (&**name, value) {
@@ -53,9 +54,9 @@ pub(super) fn refer(operation: &mut Map<String, Value>, examples: &Map<String, V
     }
 }
 
-/// The members that give a media type the examples of its schema.
+/// The members `example` or `examples` for a media type with this schema; `None` if the schema has no example.
 fn schema_examples(schema: &Value, examples: &Map<String, Value>) -> Option<Map<String, Value>> {
-    let name = referred(schema)?;
+    let name = schema_name(schema)?;
     let mut members = Map::new();
     if let Some(row) = name.strip_prefix("Paged_").and_then(|item| examples.get(item)) {
         let page = json!({ "data": [row], "total": 1, "limit": 50, "offset": 0 });
@@ -70,12 +71,12 @@ fn schema_examples(schema: &Value, examples: &Map<String, Value>) -> Option<Map<
     if names.is_empty() {
         return None;
     }
-    members.insert("examples".into(), reference(&names));
+    members.insert("examples".into(), references(&names));
     Some(members)
 }
 
-/// The name of the schema that is referred to, alone or as the first of several.
-fn referred(schema: &Value) -> Option<&str> {
+/// The name of the schema that `$ref` names. Of a `oneOf`, the first schema counts.
+fn schema_name(schema: &Value) -> Option<&str> {
     let schema = match schema.get("oneOf") {
         Some(schemas) => schemas.get(0)?,
         None => schema,
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
     use crate::serve::api_document::api_document;
 
-    /// What is wrong with a value, by the parts of JSON Schema that the document uses.
+    /// Validates a value and returns its violations. Supports only the parts of JSON Schema that the document uses.
     fn faults(document: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
         let fault = |text: &str| vec![format!("{at}: {text}: {value}")];
         if let Some(path) = schema["$ref"].as_str() {

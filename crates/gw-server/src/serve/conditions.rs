@@ -43,7 +43,7 @@ impl Conditions<'_> {
                 let store = self.storage.store.clone();
                 move || store.takes_writes()
             })
-            // Not required: without the cache nobody can log in, but everything else works.
+            // Not required: without the cache logins fail, but everything else works.
             .showing("cache", {
                 let cache = self.cache.clone();
                 move || cache.is_up()
@@ -57,7 +57,7 @@ impl Conditions<'_> {
                 let journal = Arc::clone(journal);
                 move || journal.can_admit()
             })
-            // Not required after somebody rewrote a chain of the journal: the journal buffers its records, and other
+            // Not required after a chain of the journal was rewritten: the journal buffers its records, and other
             // instances may be attacked in the same way.
             .with_if(
                 "sealing",

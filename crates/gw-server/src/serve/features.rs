@@ -21,7 +21,7 @@ use gw_identity::{
     Resolvers, ZkVerifier, oauth::OauthConfig,
 };
 use gw_journal::{Journal, Recovery};
-use gw_node::{NoTrace, Node, NodeError, Traced};
+use gw_node::{NoTrace, Node, NodeError, TraceResult};
 use gw_policy::{
     access::{TraceFacts, WalletQuestion, WalletTrace},
     settings::MinedTrace,
@@ -173,9 +173,9 @@ impl Chain for OwnChain {
                 .trace(&question.request(), head.pin(), TraceScope::Read, &visible_state)
                 .await
             {
-                Ok(Traced::Trace(trace)) => Some(trace),
+                Ok(TraceResult::Trace(trace)) => Some(trace),
                 // The execution itself failed: the wallet does not confirm.
-                Ok(Traced::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Node(NodeError::TooLarge)) => None,
+                Ok(TraceResult::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Node(NodeError::TooLarge)) => None,
                 Err(error @ (NoTrace::Unsupported | NoTrace::Node(_))) => {
                     tracing::warn!(
                         error = &error as &dyn core::error::Error,

@@ -277,8 +277,8 @@ async fn settle_abandoned(dir: &Path, shard: ShardId, audit: &AuditStore, store:
 }
 
 /// The trusted head for the sealed entries of a chain that the store contradicts, if there are more than the signed
-/// ones. Only the journal knows of these entries: without the head, anybody with write access to the store could
-/// rewrite them without a finding.
+/// ones. Only the journal knows of these entries: without the head, a writer of the store could rewrite them without a
+/// finding.
 pub(crate) fn sealed_edge(
     journal: &Journal,
     trusted: &TrustedHeads,

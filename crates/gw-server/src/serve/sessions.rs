@@ -1,6 +1,6 @@
 //! Implements the login session interface of the admin API on the sessions of `gw-identity`.
 
-use gw_admin::{Answer, LoginSession, LoginSessions, SessionsAway};
+use gw_admin::{LoginSession, LoginSessions, SessionFuture, SessionsUnavailable};
 use gw_identity::{Progress, SessionView};
 use uuid::Uuid;
 
@@ -9,26 +9,26 @@ use uuid::Uuid;
 pub(super) struct Sessions(pub(super) gw_identity::LoginSessions);
 
 impl LoginSessions for Sessions {
-    fn list(&self) -> Answer<'_, Vec<LoginSession>> {
+    fn list(&self) -> SessionFuture<'_, Vec<LoginSession>> {
         Box::pin(async move {
-            let views = self.0.list().await.map_err(|_| SessionsAway)?;
+            let views = self.0.list().await.map_err(|_| SessionsUnavailable)?;
             Ok(views.into_iter().map(to_login_session).collect())
         })
     }
 
-    fn find(&self, id: Uuid) -> Answer<'_, Option<LoginSession>> {
+    fn find(&self, id: Uuid) -> SessionFuture<'_, Option<LoginSession>> {
         Box::pin(async move {
             Ok(self
                 .0
                 .find_view(id)
                 .await
-                .map_err(|_| SessionsAway)?
+                .map_err(|_| SessionsUnavailable)?
                 .map(to_login_session))
         })
     }
 
-    fn end(&self, id: Uuid) -> Answer<'_, bool> {
-        Box::pin(async move { self.0.end(id).await.map_err(|_| SessionsAway) })
+    fn end(&self, id: Uuid) -> SessionFuture<'_, bool> {
+        Box::pin(async move { self.0.end(id).await.map_err(|_| SessionsUnavailable) })
     }
 }
 

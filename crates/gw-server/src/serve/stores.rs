@@ -464,7 +464,7 @@ impl Secrets {
 pub(super) async fn restore_toggles(store: &Store) -> Result<(), ServeError> {
     let restored = async {
         let mut tx = match store.begin(&Actor::system()).await {
-            // The condition was logged before. Reads still work, and nobody can change a toggle.
+            // The condition was logged before. Reads still work, and toggles cannot be changed.
             Err(StoreError::EpochExhausted(_) | StoreError::EpochMissing) => return Ok(()),
             result => result?,
         };

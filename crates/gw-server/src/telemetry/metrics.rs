@@ -43,8 +43,8 @@ impl Metrics {
         self.handle.render()
     }
 
-    /// Moves pending measurements into the histograms. Call it regularly, otherwise the measurements accumulate in
-    /// memory when nobody reads the metrics.
+    /// Moves pending measurements into the histograms. Must be called regularly: while no client reads the metrics, the
+    /// measurements accumulate in memory.
     pub fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }

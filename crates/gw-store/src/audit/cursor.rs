@@ -71,14 +71,14 @@ impl AccessPosition {
     }
 }
 
-/// The place of a sealed entry: entries are ordered by chain, and by sequence number within the chain.
+/// The position of a sealed entry: entries are ordered by chain, and by sequence number within the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SealedPosition {
     chain: i64,
     seq: i64,
 }
 
-impl Place {
+impl SealedPosition {
     fn from_row(row: &entries::Model) -> Self {
         Self {
             chain: row.chain_id,
@@ -103,7 +103,7 @@ impl Place {
 }
 
 /// The newest sealed entry, read before the waiting entries.
-pub(super) async fn newest_place(conn: &Pool) -> Result<Option<Place>, StoreError> {
+pub(super) async fn newest_position(conn: &Pool) -> Result<Option<SealedPosition>, StoreError> {
     use entries::Column as C;
     let newest = entries::Entity::find()
         .select_only()
@@ -112,7 +112,7 @@ pub(super) async fn newest_place(conn: &Pool) -> Result<Option<Place>, StoreErro
         .order_by_desc(C::ChainId)
         .order_by_desc(C::Seq);
     let newest: Option<(i64, i64)> = newest.into_tuple().one(conn).await?;
-    Ok(newest.map(|(chain, seq)| Place { chain, seq }))
+    Ok(newest.map(|(chain, seq)| SealedPosition { chain, seq }))
 }
 
 /// The position of a row in the audit log: waiting entries by descending outbox id, then the sealed ones. What waited
@@ -123,14 +123,14 @@ pub struct AuditPosition {
     waiting: Option<i64>,
     /// The newest sealed entry when the list was first read. Later sealed ones are listed if they waited below
     /// `waiting`.
-    newest: Option<Place>,
+    newest: Option<SealedPosition>,
     /// The last sealed entry that was listed.
-    sealed: Option<Place>,
+    sealed: Option<SealedPosition>,
 }
 
 impl AuditPosition {
     /// The position before all rows.
-    pub(super) fn start(newest: Option<Place>) -> Self {
+    pub(super) fn start(newest: Option<SealedPosition>) -> Self {
         Self {
             newest,
             ..Self::default()
@@ -148,7 +148,7 @@ impl AuditPosition {
     /// The position after a sealed entry.
     pub(super) fn after_sealed(self, check: &RowCheck) -> Option<Self> {
         check.row().map(|row| Self {
-            sealed: Some(Place::from_row(row)),
+            sealed: Some(SealedPosition::from_row(row)),
             ..self
         })
     }
@@ -170,19 +170,19 @@ impl AuditPosition {
         use entries::Column as C;
         let not_listed_as_waiting = self.waiting.map(|id| {
             Condition::any()
-                .add_option(self.newest.map(Place::rows_up_to))
+                .add_option(self.newest.map(SealedPosition::rows_up_to))
                 .add(C::OutboxId.is_null())
                 .add(C::OutboxId.lt(id))
         });
-        let older = self.sealed.map(Place::rows_before);
+        let older = self.sealed.map(SealedPosition::rows_before);
         (not_listed_as_waiting.is_some() || older.is_some())
             .then(|| Condition::all().add_option(not_listed_as_waiting).add_option(older))
     }
 
     /// The position as numbers, for a cursor.
     pub fn to_numbers(self) -> [Option<i64>; 5] {
-        let chain = |place: Option<Place>| place.map(|place| place.chain);
-        let seq = |place: Option<Place>| place.map(|place| place.seq);
+        let chain = |position: Option<SealedPosition>| position.map(|position| position.chain);
+        let seq = |position: Option<SealedPosition>| position.map(|position| position.seq);
         [
             self.waiting,
             chain(self.newest),
@@ -196,7 +196,7 @@ impl AuditPosition {
     pub fn from_numbers(numbers: [Option<i64>; 5]) -> Option<Self> {
         let [waiting, newest_chain, newest_seq, sealed_chain, sealed_seq] = numbers;
         let place = |chain: Option<i64>, seq: Option<i64>| match (chain, seq) {
-            (Some(chain), Some(seq)) => Some(Some(Place { chain, seq })),
+            (Some(chain), Some(seq)) => Some(Some(SealedPosition { chain, seq })),
             (None, None) => Some(None),
             (Some(_), None) | (None, Some(_)) => None,
         };

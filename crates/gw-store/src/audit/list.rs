@@ -5,7 +5,7 @@
 
 use super::{
     AuditStore, OutboxEntry,
-    cursor::{AccessPosition, AuditPosition, LogPage, newest_place},
+    cursor::{AccessPosition, AuditPosition, LogPage, newest_position},
     integrity::{LogRow, SoundRow, TamperedRow},
     outbox::readable,
 };
@@ -234,9 +234,9 @@ impl AuditStore {
     ) -> Result<LogPage<AuditLog, AuditPosition>, StoreError> {
         let mut position = match after {
             Some(position) => position,
-            None => AuditPosition::start(newest_place(&self.pools.reader).await?),
+            None => AuditPosition::start(newest_position(&self.pools.reader).await?),
         };
-        let Waiting {
+        let OutboxPage {
             entries,
             total,
             remaining: total_waiting,
@@ -395,7 +395,7 @@ impl AuditStore {
 }
 
 /// The part of a page that waits in the outbox.
-struct Waiting {
+struct OutboxPage {
     entries: Vec<OutboxEntry>,
     /// Number of waiting entries that match the filter.
     total: u64,
@@ -418,7 +418,7 @@ async fn waiting(
     filter: &AuditFilter,
     position: AuditPosition,
     paging: Paging,
-) -> Result<Waiting, StoreError> {
+) -> Result<OutboxPage, StoreError> {
     use audit_outbox::Column as C;
     let tx = policy.inner.pools.begin_read().await?;
     let select_waiting = || audit_outbox::Entity::find().filter(C::SealedAt.is_null());
@@ -481,7 +481,7 @@ async fn waiting(
     let bytes = rows.iter().flatten().map(Weigh::weight).sum();
     let store = policy.outbox_mark().await?.store;
     let entries = rows.into_iter().map(|row| policy.entry_from_row(store, row)).collect();
-    Ok(Waiting {
+    Ok(OutboxPage {
         entries,
         total,
         remaining,

@@ -1,5 +1,5 @@
-//! Reads that a malformed row does not stop: whoever can write the database could otherwise blind verification with one
-//! row. Verification reports the rows that were left out.
+//! Reads that skip malformed rows. Otherwise a writer of the database could stop verification with one row.
+//! Verification reports the skipped rows.
 
 use super::store::{AuditStore, chain_of, chain_row, head_of};
 use crate::{

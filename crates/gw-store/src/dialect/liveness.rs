@@ -237,7 +237,7 @@ mod tests {
     /// The clock is paused: it moves only when every task waits, so the machine's load decides nothing.
     #[tokio::test(start_paused = true)]
     async fn rl14_waits_for_a_database_that_does_not_answer_end_within_a_second() {
-        // The kernel accepts connections to this port, and nobody reads from them.
+        // The kernel accepts connections to this port, and no process reads from them.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = PgConnectOptions::new_without_pgpass()
             .host("127.0.0.1")

@@ -33,7 +33,7 @@ use sea_orm::{
     sea_query::{Expr, SimpleExpr},
     sqlx::error::{DatabaseError, ErrorKind},
 };
-use session::Bound;
+use session::WaitLimits;
 use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, time::timeout};
 use uuid::Uuid;
@@ -150,7 +150,7 @@ const BEGIN: Duration = Duration::from_secs(5);
 const BEGIN_MUTATION: Duration = Duration::from_secs(10);
 /// Bounds of a single statement on PostgreSQL: by then the pool or the server has ended it, or its connection is
 /// silent.
-const POOL_BOUND: Bound = Bound::fixed(
+const POOL_BOUND: WaitLimits = WaitLimits::fixed(
     ACQUIRE_TIMEOUT
         .saturating_add(postgres::STATEMENT_TIMEOUT)
         .saturating_add(BEGIN),
@@ -239,7 +239,7 @@ impl Pools {
             }
             Engine::Postgres => {
                 let work = postgres::begin_write(&writer.db);
-                let bound = Bound::fixed(postgres::begin_limit(writer).min(limit));
+                let bound = WaitLimits::fixed(postgres::begin_limit(writer).min(limit));
                 let db = writer.run_in(None, Some(bound), work).await?;
                 Transaction::new(db, writer, &self.reader)
                     .in_session(lock_wait, true)
@@ -276,7 +276,7 @@ impl Pools {
             }
             Engine::Postgres => {
                 let work = postgres::begin_read(&reader.db);
-                let bound = Bound::fixed(postgres::begin_limit(reader));
+                let bound = WaitLimits::fixed(postgres::begin_limit(reader));
                 let db = reader.run_in(None, Some(bound), work).await?;
                 Transaction::new(db, reader, reader)
                     .in_session(postgres::LOCK_TIMEOUT, false)
@@ -323,7 +323,7 @@ pub(crate) async fn stamp(conn: &impl ConnectionTrait, epoch: Epoch) -> Result<O
 
 /// The head of policy according to one database.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
+pub(crate) struct PolicyHead {
     pub(crate) epoch: Epoch,
     pub(crate) stamp: HistoryId,
     /// The database's time, if it has its own clock (E-5).
@@ -332,7 +332,7 @@ pub(crate) struct Head {
 }
 
 /// Reads the head of policy.
-pub(crate) async fn head(conn: &impl ConnectionTrait) -> Result<Head, StoreError> {
+pub(crate) async fn head(conn: &impl ConnectionTrait) -> Result<PolicyHead, StoreError> {
     let engine = Engine::for_connection(conn);
     let sql = match engine {
         Engine::Sqlite => sqlite::HEAD,
@@ -346,7 +346,7 @@ pub(crate) async fn head(conn: &impl ConnectionTrait) -> Result<Head, StoreError
     let at: Option<i64> = row.try_get("", "at")?;
     let primary: bool = row.try_get("", "is_primary")?;
     let stamp = HistoryId(row.try_get("", "stamp")?);
-    Ok(Head {
+    Ok(PolicyHead {
         epoch: to_epoch(epoch)?,
         stamp,
         at: at.map(Timestamp::from_micros),
@@ -415,7 +415,7 @@ pub(crate) async fn may_rewrite(conn: &impl ConnectionTrait, table: &str) -> Res
 
 /// Usage of a table's ids.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ids {
+pub(crate) struct IdUsage {
     /// The last id that the engine assigned; `None` if it assigned none or our role may not read it.
     pub(crate) given: Option<i64>,
     /// The highest id of a row.
@@ -425,7 +425,7 @@ pub(crate) struct Ids {
     engine: Engine,
 }
 
-impl Ids {
+impl IdUsage {
     /// Whether the engine cannot assign the next id, or leaves no room for the ids after it.
     pub(crate) fn is_exhausted(&self) -> bool {
         // SQLite continues after the highest id in any case; PostgreSQL may assign ids that rows already have.
@@ -435,7 +435,7 @@ impl Ids {
 }
 
 /// Reads the usage of a table's ids.
-pub(crate) async fn ids(conn: &impl ConnectionTrait, table: &str) -> Result<Ids, StoreError> {
+pub(crate) async fn ids(conn: &impl ConnectionTrait, table: &str) -> Result<IdUsage, StoreError> {
     let engine = Engine::for_connection(conn);
     let given = match engine {
         Engine::Sqlite => format!("SELECT CAST(seq AS integer) FROM sqlite_sequence WHERE name = '{table}'"),
@@ -452,7 +452,7 @@ pub(crate) async fn ids(conn: &impl ConnectionTrait, table: &str) -> Result<Ids,
         .query_one_raw(engine.statement(sql))
         .await?
         .ok_or(StoreError::Schema("missing"))?;
-    Ok(Ids {
+    Ok(IdUsage {
         given: row.try_get("", "given")?,
         highest: row.try_get("", "highest")?,
         highest_sound: row.try_get("", "highest_sound")?,

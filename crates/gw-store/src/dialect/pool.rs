@@ -3,7 +3,7 @@
 use super::{
     Transaction,
     liveness::Liveness,
-    session::{Bound, Session},
+    session::{Session, WaitLimits},
 };
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 use sea_orm_migration::async_trait;
@@ -35,7 +35,7 @@ impl Pool {
     pub(super) async fn run_in<T>(
         &self,
         session: Option<Session>,
-        bound: Option<Bound>,
+        bound: Option<WaitLimits>,
         work: impl Future<Output = Result<T, DbErr>>,
     ) -> Result<T, DbErr> {
         let result = match bound {

@@ -1,8 +1,8 @@
 //! Bounds the waits of a transaction for its one connection (RL14).
 //!
 //! [`Liveness`] ends waits for a database that does not answer at all. But a firewall, a proxy or a lost packet can
-//! silence one connection while the database answers everybody else. Then only the server knows whether it still works
-//! on the statement: `pg_stat_activity` on a fresh connection tells a slow statement from an answer that never comes.
+//! silence one connection while the database answers on all others. Then only the server knows whether it still works
+//! on the statement: `pg_stat_activity` on a fresh connection distinguishes a slow statement from a lost answer.
 
 use super::liveness::{Liveness, PROBE};
 use sea_orm::{
@@ -30,14 +30,14 @@ const TERMINATE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity 
 
 /// Bounds of the waits on one connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
+pub(super) struct WaitLimits {
     /// How long a wait lasts before the server is asked whether it still works on the statement.
     patience: Duration,
     /// Maximum of a wait, even if the server still works on the statement.
     limit: Duration,
 }
 
-impl Bound {
+impl WaitLimits {
     /// For a commit: the server may wait for its disk or for a standby, but not for a lock.
     pub(super) const COMMIT: Self = Self {
         patience: Duration::from_secs(1),
@@ -100,7 +100,7 @@ impl Liveness {
     pub(super) async fn wait_in<T>(
         &self,
         session: Option<Session>,
-        bound: Bound,
+        bound: WaitLimits,
         work: impl Future<Output = Result<T, DbErr>>,
     ) -> Result<T, DbErr> {
         if self.server.is_none() {

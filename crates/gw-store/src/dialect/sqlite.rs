@@ -67,8 +67,8 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
     let opened = Arc::new(OpenedFile::from_path(file).map_err(lost_file)?);
     // A missing file is not created again: it would be another, empty database.
     let options = options.create_if_missing(false);
-    let writer = connect(options.clone(), 1, Use::Write).await?;
-    let reader = connect(options.pragma("query_only", "ON"), connections.max(1), Use::Read).await?;
+    let writer = connect(options.clone(), 1, PoolUse::Write).await?;
+    let reader = connect(options.pragma("query_only", "ON"), connections.max(1), PoolUse::Read).await?;
     Ok(Pools {
         writer,
         reader,
@@ -185,7 +185,7 @@ pub(super) async fn open_read_only(file: &Path) -> Result<Pools, DbErr> {
         .read_only(true)
         .busy_timeout(Duration::from_secs(10))
         .row_buffer_size(4096);
-    let reader = connect(options, 2, Use::Read).await?;
+    let reader = connect(options, 2, PoolUse::Read).await?;
     let turns = Arc::new(Semaphore::new(1));
     Ok(Pools {
         writer: reader.clone(),
@@ -198,12 +198,12 @@ pub(super) async fn open_read_only(file: &Path) -> Result<Pools, DbErr> {
 
 /// Purpose of a pool's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
+enum PoolUse {
     Read,
     Write,
 }
 
-async fn connect(options: SqliteConnectOptions, connections: u32, usage: Use) -> Result<Pool, DbErr> {
+async fn connect(options: SqliteConnectOptions, connections: u32, usage: PoolUse) -> Result<Pool, DbErr> {
     let suspect = Arc::new(AtomicBool::new(false));
     let noted = Arc::clone(&suspect);
     let pool = SqlitePoolOptions::new()
@@ -236,14 +236,14 @@ async fn connect(options: SqliteConnectOptions, connections: u32, usage: Use) ->
 /// Whether a released connection has no open transaction (RL1). After `SQLITE_FULL` and `SQLITE_IOERR` SQLite may have
 /// rolled back by itself; then the driver's own rollback fails, and the driver keeps counting a transaction that does
 /// not exist: later ones would be savepoints in a transaction that is never committed.
-async fn is_sound(connection: &mut SqliteConnection, usage: Use) -> Result<bool, sqlx::Error> {
+async fn is_sound(connection: &mut SqliteConnection, usage: PoolUse) -> Result<bool, sqlx::Error> {
     // The rollback of a dropped transaction is only queued; the ping returns after it.
     connection.ping().await?;
     if connection.is_in_transaction() {
         return Ok(false);
     }
     // The driver only counts transactions; SQLite knows. A ROLLBACK succeeds only if a transaction was left open.
-    Ok(usage == Use::Read || sqlx::query("ROLLBACK").execute(connection).await.is_err())
+    Ok(usage == PoolUse::Read || sqlx::query("ROLLBACK").execute(connection).await.is_err())
 }
 
 /// Raises `user_version` in the file's header, which has no other use here: the change is part of the transaction.

@@ -7,7 +7,7 @@
 
 use super::{
     Engine, HistoryId, Pool, postgres,
-    session::{self, Bound, Session, Settlement},
+    session::{self, Session, Settlement, WaitLimits},
     sqlite,
 };
 use crate::StoreError;
@@ -35,7 +35,7 @@ pub(crate) struct Transaction {
     /// PostgreSQL: how the server knows the transaction, except for migrations.
     session: Option<Session>,
     /// Bounds of its statements; `None` for migrations, which may take long, and on SQLite.
-    bound: Option<Bound>,
+    bound: Option<WaitLimits>,
     /// The mutation's place in the queue; released when the transaction has ended.
     turn: Option<OwnedSemaphorePermit>,
 }
@@ -69,7 +69,7 @@ impl Transaction {
     /// Bounds the waits of a transaction on PostgreSQL whose locks are limited to `lock_wait`. Sets these limits if the
     /// transaction `writes`; the session has those of other transactions.
     pub(super) async fn in_session(mut self, lock_wait: Duration, writes: bool) -> Result<Self, DbErr> {
-        self.bound = Some(Bound::for_statements(lock_wait, postgres::STATEMENT_TIMEOUT));
+        self.bound = Some(WaitLimits::for_statements(lock_wait, postgres::STATEMENT_TIMEOUT));
         self.session = Some(postgres::session(&self, writes.then_some(lock_wait)).await?);
         Ok(self)
     }
@@ -138,7 +138,9 @@ impl Transaction {
             // Dropping `db` rolls back.
             return Err(after_failure().into());
         }
-        let committed = pool.run_in(session, bound.map(|_| Bound::COMMIT), db.commit()).await;
+        let committed = pool
+            .run_in(session, bound.map(|_| WaitLimits::COMMIT), db.commit())
+            .await;
         match committed.map_err(StoreError::from) {
             // The next mutation need not wait for the read-back.
             Ok(()) => drop(turn),

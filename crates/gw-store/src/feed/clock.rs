@@ -17,11 +17,11 @@ use std::{
 /// case.
 #[derive(Clone, Debug)]
 pub struct FeedClock {
-    seen: Arc<Seen>,
+    seen: Arc<ClockState>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct ClockState {
     local: Arc<dyn Clock>,
     /// How far the database's clock is ahead of ours, in microseconds; never negative.
     ahead: AtomicI64,
@@ -59,7 +59,7 @@ pub(super) struct Skew {
 
 impl FeedClock {
     pub(super) fn new(local: Arc<dyn Clock>) -> Self {
-        let seen = Seen {
+        let seen = ClockState {
             local,
             ahead: AtomicI64::new(0),
             latest: AtomicI64::new(i64::MIN),

@@ -3,7 +3,7 @@
 //! A pooler may accept LISTEN and never deliver: after each connect a notification to ourselves must arrive before the
 //! feed polls more slowly. Safety does not depend on notifications, only speed.
 
-use super::Shared;
+use super::FeedState;
 use crate::{Location, dialect::CHANNEL};
 use gw_types::Secret;
 use sea_orm::sqlx::{Error, postgres::PgListener, query};
@@ -30,7 +30,7 @@ pub(super) fn url(location: &Location) -> Option<Secret> {
 }
 
 /// Wakes the worker at each notification, for as long as the task lives.
-pub(super) async fn run(shared: Arc<Shared>, url: Secret) {
+pub(super) async fn run(shared: Arc<FeedState>, url: Secret) {
     loop {
         match tokio::time::timeout(SELF_TEST, connect(&url)).await {
             Ok(Ok(mut connection)) => {

@@ -68,8 +68,8 @@ impl Default for FeedTiming {
 /// The newest snapshot of one instance; cheap to clone. Its worker ends with the last clone.
 #[derive(Clone, Debug)]
 pub struct Feed {
-    shared: Arc<Shared>,
-    _worker: Option<Arc<worker::Running>>,
+    shared: Arc<FeedState>,
+    _worker: Option<Arc<worker::FeedTasks>>,
 }
 
 /// A snapshot taken for one call (HD20: never held longer), and whether it may be trusted now.
@@ -93,9 +93,9 @@ impl core::fmt::Debug for ClockJumpListener {
     }
 }
 
-/// State shared by readers and the worker.
+/// The state that readers and the worker share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct FeedState {
     current: ArcSwap<Snapshot>,
     /// When the query that confirmed the head was sent, in nanoseconds of uptime; 0 if unconfirmed.
     confirmed: AtomicU64,
@@ -125,7 +125,7 @@ impl Feed {
         let clock = FeedClock::new(Arc::clone(&store.inner.config.clock));
         let sent = uptime.now();
         let (snapshot, head) = snapshot::load(&store.inner.pools).await?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FeedState {
             applied: watch::Sender::new((snapshot.epoch(), head.stamp)),
             current: ArcSwap::from_pointee(snapshot),
             confirmed: AtomicU64::new(0),
@@ -148,7 +148,7 @@ impl Feed {
     }
 
     /// Creates a handle that does not keep the worker alive, for the store that announces commits.
-    pub(crate) fn from_shared(shared: Arc<Shared>) -> Self {
+    pub(crate) fn from_shared(shared: Arc<FeedState>) -> Self {
         Self { shared, _worker: None }
     }
 
@@ -228,7 +228,7 @@ impl Feed {
     }
 }
 
-impl Shared {
+impl FeedState {
     /// Publishes a snapshot.
     fn publish(&self, snapshot: Snapshot, stamp: HistoryId) {
         let epoch = snapshot.epoch();

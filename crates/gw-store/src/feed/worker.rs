@@ -1,6 +1,6 @@
 //! The task that keeps a feed current.
 
-use super::{Shared, listen};
+use super::{FeedState, listen};
 use crate::{
     Store, StoreError,
     dialect::HistoryId,
@@ -17,9 +17,9 @@ const REMIND: Duration = Duration::from_secs(30);
 
 /// Ends the tasks when the last feed is dropped.
 #[derive(Debug)]
-pub(super) struct Running(Vec<AbortHandle>);
+pub(super) struct FeedTasks(Vec<AbortHandle>);
 
-impl Drop for Running {
+impl Drop for FeedTasks {
     fn drop(&mut self) {
         for task in &self.0 {
             task.abort();
@@ -28,15 +28,15 @@ impl Drop for Running {
 }
 
 /// Starts the tasks. `stamp` is the stamp of the published epoch.
-pub(super) fn start(shared: &Arc<Shared>, store: &Store, stamp: HistoryId) -> Running {
+pub(super) fn start(shared: &Arc<FeedState>, store: &Store, stamp: HistoryId) -> FeedTasks {
     let mut tasks = vec![tokio::spawn(run(Arc::clone(shared), store.clone(), stamp)).abort_handle()];
     if let Some(url) = listen::url(&store.inner.config.location) {
         tasks.push(tokio::spawn(listen::run(Arc::clone(shared), url)).abort_handle());
     }
-    Running(tasks)
+    FeedTasks(tasks)
 }
 
-async fn run(shared: Arc<Shared>, store: Store, mut stamp: HistoryId) {
+async fn run(shared: Arc<FeedState>, store: Store, mut stamp: HistoryId) {
     let mut whole = false;
     let mut outage = Outage::default();
     loop {
@@ -120,7 +120,7 @@ enum Step {
 }
 
 /// Applies changes, if any, and confirms the head.
-async fn follow(shared: &Shared, store: &Store, stamp: HistoryId) -> Result<Step, StoreError> {
+async fn follow(shared: &FeedState, store: &Store, stamp: HistoryId) -> Result<Step, StoreError> {
     let sent = shared.uptime.now();
     let current = shared.current.load_full();
     let (head, since) = snapshot::changes_since(&store.inner.pools, current.epoch(), stamp).await?;
@@ -134,7 +134,7 @@ async fn follow(shared: &Shared, store: &Store, stamp: HistoryId) -> Result<Step
 }
 
 /// Loads all policy again.
-async fn reload(shared: &Shared, store: &Store) -> Result<Step, StoreError> {
+async fn reload(shared: &FeedState, store: &Store) -> Result<Step, StoreError> {
     let sent = shared.uptime.now();
     let (snapshot, head) = snapshot::load(&store.inner.pools).await?;
     shared.publish(snapshot, head.stamp);

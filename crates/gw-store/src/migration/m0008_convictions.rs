@@ -144,7 +144,7 @@ fn quarantines() -> TableCreateStatement {
         // The owner of the contract there, if one is registered.
         .col(id("org_id").null())
         .col(id("conviction_id").null())
-        // The side to which it is closed; NULL if it is closed to everybody.
+        // The side to which it is closed; NULL if it is closed to all users.
         .col(text_null("side_external_id"))
         .col(json("side_org_ids").default("[]"))
         .col(text("tx_hash"))

@@ -20,7 +20,7 @@ impl MigrationName for MembershipState {
 #[async_trait::async_trait]
 impl MigrationTrait for MembershipState {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        // Existing memberships stay in force: nobody was asked about them.
+        // Existing memberships stay in force: there was no consent when they were created.
         let state = ColumnDef::new("state").text().not_null().default("accepted").to_owned();
         // SQLite adds one column at a time.
         for mut column in [state, number_null("accepted_at")] {

@@ -1,5 +1,5 @@
-//! The simulated runs by which each send was authorized: a transaction that ran like them is told from one that did
-//! more (HD2, HD38).
+//! Columns for the simulated runs that authorized each send. The mined transaction is compared with them, to find
+//! effects that no authorized run had (HD2, HD38).
 
 use super::{flag_null, json_null, number_null};
 use sea_orm_migration::{

@@ -146,7 +146,7 @@ pub struct Quarantine {
     pub org: Option<OrgId>,
     /// The conviction that caused it.
     pub conviction: Option<ConvictionId>,
-    /// The sender and organizations to whom it is closed; `None`: closed to everybody.
+    /// The sender and organizations that it is closed to; `None`: closed to all users.
     pub side: Option<(ExternalId, Vec<OrgId>)>,
     /// The transaction.
     pub tx_hash: B256,

@@ -8,7 +8,7 @@ mod tables;
 
 use crate::{
     StoreError,
-    dialect::{self, Engine, Head, HistoryId, Pools, Transaction},
+    dialect::{self, Engine, HistoryId, PolicyHead, Pools, Transaction},
     feed_rules::{Succession, is_gapless, succession},
 };
 use gw_policy::{Change, Snapshot};
@@ -30,7 +30,7 @@ pub(crate) enum ChangesSince {
 }
 
 /// Loads all policy, with the head it was read at.
-pub(crate) async fn load(pools: &Pools) -> Result<(Snapshot, Head), StoreError> {
+pub(crate) async fn load(pools: &Pools) -> Result<(Snapshot, PolicyHead), StoreError> {
     let tx = pools.begin_read().await?;
     let head = primary_head(&tx).await?;
     let mut snapshot = Snapshot::default();
@@ -46,7 +46,7 @@ pub(crate) async fn changes_since(
     pools: &Pools,
     from: Epoch,
     stamp: HistoryId,
-) -> Result<(Head, ChangesSince), StoreError> {
+) -> Result<(PolicyHead, ChangesSince), StoreError> {
     let tx = pools.begin_read().await?;
     let head = primary_head(&tx).await?;
     let recorded = if head.epoch == from {
@@ -64,7 +64,7 @@ pub(crate) async fn changes_since(
     Ok((head, since))
 }
 
-async fn primary_head(tx: &Transaction) -> Result<Head, StoreError> {
+async fn primary_head(tx: &Transaction) -> Result<PolicyHead, StoreError> {
     let head = dialect::head(tx).await?;
     if head.primary {
         Ok(head)

@@ -2,7 +2,7 @@
 
 use super::{
     Tx,
-    audit::{Action, WithReason},
+    audit::{Action, RecordWithReason},
 };
 use crate::{
     Missing, StoreError,
@@ -193,7 +193,7 @@ impl Tx {
         for row in rows {
             let before = ToggleUpdate::try_from(row.clone())?;
             row.delete(&self.db).await?;
-            let end = WithReason {
+            let end = RecordWithReason {
                 record: &before,
                 reason,
             };

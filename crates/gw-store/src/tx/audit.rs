@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// A record that has audit entries.
-pub(crate) trait Audited {
+pub(crate) trait Auditable {
     const RESOURCE: ResourceType;
     /// Returns the record's id; never an address or a DID, which are personal data.
     fn resource_id(&self) -> String;
@@ -44,7 +44,7 @@ pub(crate) trait Audited {
 
 impl Tx {
     /// Adds an audit entry; written with the commit, in the same transaction (C6).
-    pub(super) fn record_audit<T: Audited>(
+    pub(super) fn record_audit<T: Auditable>(
         &mut self,
         action: Action,
         org: Option<OrgId>,
@@ -97,7 +97,7 @@ impl Tx {
     }
 
     /// Assigns ids without gaps and a code to each entry; returns the rows to write, or `None` if there are none.
-    pub(super) async fn number_entries(&mut self) -> Result<Option<Written>, StoreError> {
+    pub(super) async fn number_entries(&mut self) -> Result<Option<OutboxBatch>, StoreError> {
         let mut entries = core::mem::take(&mut self.entries);
         let Ok(count @ 1..) = i64::try_from(entries.len()) else {
             return Ok(None);
@@ -115,23 +115,26 @@ impl Tx {
                 .as_ref()
                 .map(|key| key.code(mark.store, entry).to_vec());
         }
-        Ok(Some(Written { mark, rows: entries }))
+        Ok(Some(OutboxBatch { mark, rows: entries }))
     }
 }
 
 /// The outbox rows that a mutation writes.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct OutboxBatch {
     pub(super) mark: OutboxMark,
     pub(super) rows: Vec<audit_outbox::Model>,
 }
 
-impl Written {
+impl OutboxBatch {
     /// Writes the rows and commits; returns the raised epoch.
     ///
     /// # Errors
     /// [`StoreError::Unconfirmed`]: the mutation may be committed. Any other error means that nothing was committed.
-    pub(super) async fn keep(&self, db: Transaction) -> Result<Option<(Epoch, dialect::HistoryId)>, StoreError> {
+    pub(super) async fn write_and_commit(
+        &self,
+        db: Transaction,
+    ) -> Result<Option<(Epoch, dialect::HistoryId)>, StoreError> {
         let mut remaining = self.rows.as_slice();
         while !remaining.is_empty() {
             let (batch, rest) = remaining.split_at(
@@ -212,12 +215,12 @@ const COLUMNS: usize = 16;
 
 /// A record with a reason that is not part of it, for instance why a link was revoked.
 #[derive(Debug)]
-pub(crate) struct WithReason<'a, T> {
+pub(crate) struct RecordWithReason<'a, T> {
     pub(crate) record: &'a T,
     pub(crate) reason: &'a str,
 }
 
-impl<T: Audited> Audited for WithReason<'_, T> {
+impl<T: Auditable> Auditable for RecordWithReason<'_, T> {
     const RESOURCE: ResourceType = T::RESOURCE;
     fn resource_id(&self) -> String {
         self.record.resource_id()
@@ -236,7 +239,7 @@ impl<T: Audited> Audited for WithReason<'_, T> {
     }
 }
 
-/// The items of an [`Audited`] record that name it: its kind, the field with its id, and the field with its display
+/// The items of an [`Auditable`] record that name it: its kind, the field with its id, and the field with its display
 /// name or its address, if it has one.
 macro_rules! identify {
     (@ $resource:ident, $id:ident, $self:ident, $name:expr) => {
@@ -261,7 +264,7 @@ macro_rules! identify {
     };
 }
 
-impl Audited for Organization {
+impl Auditable for Organization {
     identify!(Organization, id, name);
 
     fn image(&self) -> Value {
@@ -269,7 +272,7 @@ impl Audited for Organization {
     }
 }
 
-impl Audited for Group {
+impl Auditable for Group {
     identify!(Group, id, name);
 
     fn image(&self) -> Value {
@@ -284,7 +287,7 @@ impl Audited for Group {
     }
 }
 
-impl Audited for GroupAccess {
+impl Auditable for GroupAccess {
     identify!(Access, group);
 
     fn image(&self) -> Value {
@@ -315,7 +318,7 @@ pub(crate) struct OrgUserChange<'a> {
     pub(crate) record: &'a OrgUserRecord,
 }
 
-impl Audited for Impersonation {
+impl Auditable for Impersonation {
     identify!(User, user, external_id);
 
     fn image(&self) -> Value {
@@ -323,7 +326,7 @@ impl Audited for Impersonation {
     }
 }
 
-impl Audited for User {
+impl Auditable for User {
     identify!(User, id, external_id);
 
     fn image(&self) -> Value {
@@ -338,7 +341,7 @@ impl Audited for User {
     }
 }
 
-impl Audited for OrgUserChange<'_> {
+impl Auditable for OrgUserChange<'_> {
     const RESOURCE: ResourceType = ResourceType::User;
     fn resource_id(&self) -> String {
         self.user.to_string()
@@ -358,7 +361,7 @@ impl Audited for OrgUserChange<'_> {
     }
 }
 
-impl Audited for Membership {
+impl Auditable for Membership {
     identify!(Membership, id);
 
     fn image(&self) -> Value {
@@ -373,7 +376,7 @@ impl Audited for Membership {
     }
 }
 
-impl Audited for Contract {
+impl Auditable for Contract {
     identify!(Contract, id, name);
 
     fn image(&self) -> Value {
@@ -392,7 +395,7 @@ impl Audited for Contract {
     }
 }
 
-impl Audited for Grant {
+impl Auditable for Grant {
     identify!(Grant, id);
 
     fn image(&self) -> Value {
@@ -406,7 +409,7 @@ impl Audited for Grant {
     }
 }
 
-impl Audited for AllowedTenant {
+impl Auditable for AllowedTenant {
     identify!(DirectoryTenant, id, label);
 
     fn image(&self) -> Value {
@@ -421,7 +424,7 @@ impl Audited for AllowedTenant {
     }
 }
 
-impl Audited for TenantRemoval {
+impl Auditable for TenantRemoval {
     const RESOURCE: ResourceType = ResourceType::DirectoryTenant;
     fn resource_id(&self) -> String {
         self.tenant.resource_id()
@@ -439,7 +442,7 @@ impl Audited for TenantRemoval {
     }
 }
 
-impl Audited for ApprovedCode {
+impl Auditable for ApprovedCode {
     identify!(ApprovedCode, id, name);
 
     fn image(&self) -> Value {
@@ -447,7 +450,7 @@ impl Audited for ApprovedCode {
     }
 }
 
-impl Audited for SharedInfra {
+impl Auditable for SharedInfra {
     identify!(SharedInfrastructure, id, name);
 
     fn image(&self) -> Value {
@@ -471,7 +474,7 @@ impl Audited for SharedInfra {
     }
 }
 
-impl Audited for ToggleUpdate {
+impl Auditable for ToggleUpdate {
     const RESOURCE: ResourceType = ResourceType::Setting;
     fn resource_id(&self) -> String {
         self.toggle.as_str().to_owned()
@@ -485,7 +488,7 @@ impl Audited for ToggleUpdate {
 }
 
 /// The image omits the secret and its hash.
-impl Audited for PersonalUrl {
+impl Auditable for PersonalUrl {
     identify!(RpcUrl, id, name);
 
     fn image(&self) -> Value {
@@ -506,7 +509,7 @@ impl Audited for PersonalUrl {
 }
 
 /// A link is audited as part of its user.
-impl Audited for Link {
+impl Auditable for Link {
     identify!(User, user, address address);
 
     fn image(&self) -> Value {
@@ -519,7 +522,7 @@ impl Audited for Link {
     }
 }
 
-impl Audited for OpenReservation {
+impl Auditable for OpenReservation {
     identify!(PreregisteredAddress, id, address address);
 
     fn image(&self) -> Value {
@@ -534,7 +537,7 @@ impl Audited for OpenReservation {
     }
 }
 
-impl Audited for Conviction {
+impl Auditable for Conviction {
     identify!(Conviction, id, tx_hash);
 
     fn image(&self) -> Value {
@@ -548,7 +551,7 @@ impl Audited for Conviction {
     }
 }
 
-impl Audited for Suspension {
+impl Auditable for Suspension {
     identify!(Suspension, id);
 
     fn image(&self) -> Value {
@@ -557,7 +560,7 @@ impl Audited for Suspension {
     }
 }
 
-impl Audited for Quarantine {
+impl Auditable for Quarantine {
     identify!(Quarantine, id, address address);
 
     fn image(&self) -> Value {
@@ -571,7 +574,7 @@ impl Audited for Quarantine {
     }
 }
 
-impl Audited for WithheldChange {
+impl Auditable for WithheldChange {
     identify!(Quarantine, id, address address);
 
     fn image(&self) -> Value {
@@ -579,7 +582,7 @@ impl Audited for WithheldChange {
     }
 }
 
-impl Audited for PendingLogin {
+impl Auditable for PendingLogin {
     identify!(Session, id);
 
     fn image(&self) -> Value {
@@ -589,12 +592,12 @@ impl Audited for PendingLogin {
 
 /// A login that one of our applications got silently.
 #[derive(Debug)]
-pub(crate) struct ForApplication<'a> {
+pub(crate) struct SilentLogin<'a> {
     pub(crate) family: &'a Family,
     pub(crate) application: &'a Application<'a>,
 }
 
-impl Audited for ForApplication<'_> {
+impl Auditable for SilentLogin<'_> {
     const RESOURCE: ResourceType = Family::RESOURCE;
     fn resource_id(&self) -> String {
         self.family.resource_id()
@@ -616,7 +619,7 @@ impl Audited for ForApplication<'_> {
     }
 }
 
-impl Audited for Family {
+impl Auditable for Family {
     identify!(Session, id);
 
     fn image(&self) -> Value {

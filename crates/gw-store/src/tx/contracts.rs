@@ -92,7 +92,7 @@ impl Tx {
     }
 
     /// Deletes a contract with its grants. Policy decisions still treat its organization as owner (HD27), and logs up
-    /// to `last_block` stay visible to its former grant holders (HD41); without `last_block`, to nobody.
+    /// to `last_block` stay visible to its former grant holders (HD41); without `last_block` no logs do.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such contract; [`StoreError::Row`] if a stored row is malformed; any
@@ -155,8 +155,8 @@ impl Tx {
         Ok(before)
     }
 
-    /// Stores the past owner of a contract. An address that signed a challenge is a wallet, whoever registered it: the
-    /// organization gets no claim on it.
+    /// Stores the past owner of a contract. An address that signed a challenge is a wallet: the organization that
+    /// registered it gets no claim on it.
     pub(super) async fn retire(
         &self,
         contract: &Contract,

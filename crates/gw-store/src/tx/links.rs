@@ -5,7 +5,7 @@
 
 use super::{
     Tx,
-    audit::{Action, WithReason},
+    audit::{Action, RecordWithReason},
 };
 use crate::{
     Missing, StoreError,
@@ -27,7 +27,7 @@ use sea_orm::{
 const REVOCATION_HOLDS: Seconds = Seconds(30 * 86_400);
 
 /// Use of an address other than as a wallet.
-enum Claimed {
+enum AddressUse {
     /// A contract registered to this organization.
     Registered(OrgId),
     /// A contract whose registration was deleted.
@@ -57,14 +57,18 @@ impl Tx {
         address: Address,
         proof: LinkProof,
     ) -> Result<LinkResult, StoreError> {
-        match (self.claimed(address).await?, &proof) {
+        match (self.address_use(address).await?, &proof) {
             (None, LinkProof::Challenge | LinkProof::ContractWallet { owner: None, .. }) => {}
-            (Some(Claimed::Retired(row)), LinkProof::Challenge) => {
+            (Some(AddressUse::Retired(row)), LinkProof::Challenge) => {
                 row.delete(&self.db).await?;
             }
-            (Some(Claimed::Registered(org)), LinkProof::ContractWallet { owner: Some(owner), .. }) if org == *owner => {
-            }
-            (None | Some(Claimed::Registered(_) | Claimed::Retired(_) | Claimed::Utility | Claimed::Reserved), _) => {
+            (Some(AddressUse::Registered(org)), LinkProof::ContractWallet { owner: Some(owner), .. })
+                if org == *owner => {}
+            (
+                None
+                | Some(AddressUse::Registered(_) | AddressUse::Retired(_) | AddressUse::Utility | AddressUse::Reserved),
+                _,
+            ) => {
                 return Err(StoreError::Rule("address_is_contract"));
             }
         }
@@ -234,7 +238,7 @@ impl Tx {
                 others: proved_by_others,
             });
         }
-        let is_open = self.claimed(sender).await?.is_none()
+        let is_open = self.address_use(sender).await?.is_none()
             && !self.was_revoked_before(user, sender).await?
             && !self.was_proved_by_others(user, sender).await?;
         if !is_open {
@@ -348,11 +352,11 @@ impl Tx {
         row.revoked_by_admin = Set(by_admin);
         let after = Link::try_from(row.update(&self.db).await?)?;
         let (old, new) = (
-            WithReason {
+            RecordWithReason {
                 record: &before,
                 reason: "",
             },
-            WithReason { record: &after, reason },
+            RecordWithReason { record: &after, reason },
         );
         self.record_audit(Action::Revoke, None, Some(&old), Some(&new));
         Ok(after)
@@ -382,7 +386,7 @@ impl Tx {
 
     /// Returns the use of an address as a contract: shared, registered, formerly registered, or reserved and not
     /// expired (HD10, HD27).
-    async fn claimed(&self, address: Address) -> Result<Option<Claimed>, StoreError> {
+    async fn address_use(&self, address: Address) -> Result<Option<AddressUse>, StoreError> {
         let text = row::address_text(address);
         let shared = shared_infrastructure::Column::Address.eq(&text);
         if shared_infrastructure::Entity::find()
@@ -391,7 +395,7 @@ impl Tx {
             .await?
             > 0
         {
-            return Ok(Some(Claimed::Utility));
+            return Ok(Some(AddressUse::Utility));
         }
         let registered = contracts::Entity::find()
             .select_only()
@@ -401,10 +405,10 @@ impl Tx {
             .one(&self.db)
             .await?;
         if let Some(org) = registered {
-            return Ok(Some(Claimed::Registered(org.into())));
+            return Ok(Some(AddressUse::Registered(org.into())));
         }
         if let Some(row) = self.retired_row(address).await? {
-            return Ok(Some(Claimed::Retired(row)));
+            return Ok(Some(AddressUse::Retired(row)));
         }
         let open = [ReservationState::Reserved, ReservationState::Sent].map(ReservationState::as_str);
         let reserved = reservations::Entity::find()
@@ -413,6 +417,6 @@ impl Tx {
             .filter(reservations::Column::ExpiresAt.gt(self.now.micros()))
             .count(&self.db)
             .await?;
-        Ok((reserved > 0).then_some(Claimed::Reserved))
+        Ok((reserved > 0).then_some(AddressUse::Reserved))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Tx,
-    audit::{Action, WithReason},
+    audit::{Action, RecordWithReason},
 };
 use crate::{
     Missing, StoreError,
@@ -157,7 +157,7 @@ impl Tx {
             sender: Some(row::address_text(finding.sender)),
             external_id: finding.external_id.as_str().to_owned(),
             org_id: Some(finding.org.0),
-            // A withheld transaction is visible to nobody; the column remains for older rows.
+            // A withheld transaction is hidden from all users; the column remains for older rows.
             touched_org_ids: json!([]),
             wronged_org_ids: json!(finding.wronged),
             reason: finding.reason.to_owned(),
@@ -269,11 +269,11 @@ impl Tx {
             self.drop_changes(id).await?;
         }
         let (before, after) = (
-            WithReason {
+            RecordWithReason {
                 record: &before,
                 reason,
             },
-            WithReason { record: &after, reason },
+            RecordWithReason { record: &after, reason },
         );
         self.record_audit(Action::Update, org, Some(&before), Some(&after));
         Ok(())
@@ -324,7 +324,7 @@ impl Tx {
         self.record_audit(
             Action::Delete,
             before.org,
-            Some(&WithReason {
+            Some(&RecordWithReason {
                 record: &before,
                 reason,
             }),
@@ -346,7 +346,7 @@ impl Tx {
         self.record_audit(
             Action::Delete,
             before.org,
-            Some(&WithReason {
+            Some(&RecordWithReason {
                 record: &before,
                 reason,
             }),
@@ -368,7 +368,7 @@ impl Tx {
         self.record_audit(
             Action::Delete,
             before.org,
-            Some(&WithReason {
+            Some(&RecordWithReason {
                 record: &before,
                 reason,
             }),

@@ -49,7 +49,7 @@ pub struct Tx {
 }
 
 /// The raised epoch and its stamp, the epoch before, and whether the entries were read back as written.
-type Kept = (Option<(Epoch, dialect::HistoryId)>, Epoch, Result<(), StoreError>);
+type CommitResult = (Option<(Epoch, dialect::HistoryId)>, Epoch, Result<(), StoreError>);
 
 impl Tx {
     pub(crate) async fn begin(store: Arc<Inner>, actor: Actor) -> Result<Self, StoreError> {
@@ -110,7 +110,10 @@ impl Tx {
         let commits = self.store.commits.clone();
         let work = async move {
             let store = Arc::clone(&self.store);
-            let kept = self.keep().await.inspect_err(|error| store.note_refusal(error))?;
+            let kept = self
+                .write_entries_and_commit()
+                .await
+                .inspect_err(|error| store.note_refusal(error))?;
             store.pools.writer.liveness.note_taken();
             let (raised, head, standing) = kept;
             if let (Some((epoch, stamp)), Some(feed)) = (raised, store.feed())
@@ -129,35 +132,35 @@ impl Tx {
     ///
     /// The rows are compared with what was written before the commit, so that no mutation is committed with an altered
     /// entry, and again after it: alterations by the commit itself or afterwards are at least reported (rule 15).
-    async fn keep(mut self) -> Result<Kept, StoreError> {
-        let written = self.number_entries().await?;
+    async fn write_entries_and_commit(mut self) -> Result<CommitResult, StoreError> {
+        let batch = self.number_entries().await?;
         let Self { db, store, head, .. } = self;
-        let Some(written) = written else {
+        let Some(batch) = batch else {
             let raised = dialect::raise_epoch(&db).await?;
             let raised = db.commit_epoch(raised).await?;
             return Ok((raised, head, Ok(())));
         };
         let witness = store.config.outbox.witness.as_deref();
-        let raised = match written.keep(db).await {
+        let raised = match batch.write_and_commit(db).await {
             Ok(raised) => raised,
             Err(error) => {
                 // An unconfirmed mutation may be committed after all.
                 if !matches!(error, StoreError::Unconfirmed(_))
                     && let Some(witness) = witness
                 {
-                    witness.note_undone(written.mark.store, &written.codes());
+                    witness.note_undone(batch.mark.store, &batch.codes());
                 }
-                return Err(refused(error, &store, written.first()));
+                return Err(refused(error, &store, batch.first()));
             }
         };
-        store.unsealed.add(&written.codes());
+        store.unsealed.add(&batch.codes());
         if let Some(witness) = witness {
-            witness.note(written.mark, &written.digests());
+            witness.note(batch.mark, &batch.digests());
         }
-        let standing = match timeout(READ_BACK, outbox::stand(&store.pools.reader, &written.rows, true)).await {
+        let standing = match timeout(READ_BACK, outbox::stand(&store.pools.reader, &batch.rows, true)).await {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => {
-                store.outbox_alarms.raise(OutboxAlarm::Lost(written.first()));
+                store.outbox_alarms.raise(OutboxAlarm::Lost(batch.first()));
                 Err(StoreError::Unconfirmed("its audit entry is not what was written"))
             }
             Ok(Err(_)) | Err(_) => Err(StoreError::Unconfirmed("its audit entry could not be read back")),

@@ -2,7 +2,7 @@
 
 use super::{
     Tx,
-    audit::{Action, Audited},
+    audit::{Action, Auditable},
 };
 use crate::{
     Missing, StoreError,
@@ -90,7 +90,7 @@ struct HoldChange<'a> {
     lifted_because: Option<&'a str>,
 }
 
-impl Audited for HoldChange<'_> {
+impl Auditable for HoldChange<'_> {
     const RESOURCE: ResourceType = ResourceType::Audit;
     fn resource_id(&self) -> String {
         self.hold.id.to_string()
@@ -115,7 +115,7 @@ impl PruneRecord {
     }
 }
 
-impl Audited for PruneRecord {
+impl Auditable for PruneRecord {
     const RESOURCE: ResourceType = ResourceType::Audit;
     fn resource_id(&self) -> String {
         format!("{}/{}", self.chain.stream, self.chain.shard)
@@ -142,7 +142,7 @@ impl Audited for PruneRecord {
 }
 
 /// The image is the whole record: verification reads it from there.
-impl Audited for ErasureRecord {
+impl Auditable for ErasureRecord {
     const RESOURCE: ResourceType = ResourceType::Audit;
     fn resource_id(&self) -> String {
         self.erased.chain.clone()

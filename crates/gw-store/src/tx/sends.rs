@@ -270,8 +270,8 @@ impl Tx {
         Ok(contracts)
     }
 
-    /// Like [`Self::settle_mined`], but changes nothing if the reservation was settled since it was read. Whoever
-    /// settled it has decided about the contracts: they are registered, or withheld.
+    /// Like [`Self::settle_mined`], but changes nothing if the reservation was settled since it was read. Then the
+    /// contracts are already registered or withheld.
     ///
     /// # Errors
     /// The errors of [`Self::settle_mined`].

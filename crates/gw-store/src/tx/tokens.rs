@@ -4,7 +4,7 @@
 
 use super::{
     Tx,
-    audit::{Action, ForApplication},
+    audit::{Action, SilentLogin},
 };
 use crate::{
     Missing, StoreError,
@@ -72,7 +72,7 @@ impl Tx {
             expires_at: new.expires_at,
         };
         self.insert_refresh_token(new).await?;
-        let entry = ForApplication {
+        let entry = SilentLogin {
             family: &family,
             application,
         };

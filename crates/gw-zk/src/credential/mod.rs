@@ -1,8 +1,8 @@
 //! Checks that a wallet's credential proofs show what was requested (spec/10 ZK-60 to ZK-73, ZK-77).
 //!
-//! Works in two steps. [`examine`] checks everything in the proofs themselves and lists the issuers' states to look up;
-//! [`VerifiedProof::judge`] checks the answers. Only both together yield an [`Accepted`]. A proof that is missing,
-//! unreadable or not an exact match is rejected.
+//! Works in two steps. [`verify_proofs`] checks the proofs themselves and lists the issuers' states to look up;
+//! [`VerifiedProof::check_issuer_states`] checks what the look-ups returned. Only both steps together yield
+//! [`VerifiedCredentials`]. A proof that is missing, unreadable or not an exact match is rejected.
 
 mod disclosure;
 mod predicate;
@@ -16,14 +16,14 @@ use gw_types::{Seconds, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::signals::{Atomic, Linked, Signals, Version};
+use self::signals::{AtomicSignals, LinkedSignals, Signals, Version};
 use crate::circuit::Circuit;
 use crate::did::{Did, Id};
 use crate::groth16::{Proof, ProofError, RawProof};
 use crate::hash::LinkedQuery;
 use crate::number;
-use crate::query::{Operator, ProofType, Requested, is_linked};
-use crate::state::{self, Outdated, State, StateError};
+use crate::query::{Operator, ProofRequest, ProofType, is_linked};
+use crate::state::{self, FreshnessError, State, StateError};
 
 /// Maximum age of a proof (ZK-67).
 const MAX_AGE: Seconds = Seconds(86_400);
@@ -64,7 +64,7 @@ pub enum CredentialError {
     #[error("the credential is of another type")]
     Schema,
     /// The proof skips the revocation check (ZK-66).
-    #[error("the proof leaves revocation aside")]
+    #[error("the proof skips the revocation check")]
     RevocationUnchecked,
     /// The proof is too old (ZK-67).
     #[error("the proof is too old")]
@@ -104,7 +104,7 @@ pub enum CredentialError {
     State(#[source] StateError),
     /// The state was replaced too long ago to show that the credential was not revoked (ZK-71).
     #[error("the state that shows non-revocation is too old")]
-    NonRevocation(#[source] Outdated),
+    NonRevocation(#[source] FreshnessError),
     /// A required state was not looked up.
     #[error("a state was not looked up")]
     NotLookedUp,
@@ -124,7 +124,7 @@ pub struct Lookup {
 pub struct StateAnswer {
     /// The status of the state.
     pub state: Result<State, StateError>,
-    /// When the contract was asked, also for an answer from a cache.
+    /// When the contract was queried, also for an answer from a cache.
     pub read: Timestamp,
 }
 
@@ -139,12 +139,12 @@ pub struct VerifiedProof {
     issuance: Vec<Lookup>,
     /// States that show that the credentials were not revoked.
     non_revocation: Vec<Lookup>,
-    accepted: Accepted,
+    credentials: VerifiedCredentials,
 }
 
-/// The proved credentials.
+/// The credentials of an answer whose proofs and issuers' states passed all checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted {
+pub struct VerifiedCredentials {
     credentials: Vec<VerifiedCredential>,
 }
 
@@ -160,7 +160,7 @@ pub struct VerifiedCredential {
     pub nullifier: Option<Fr>,
 }
 
-impl Accepted {
+impl VerifiedCredentials {
     /// All proved credentials, in the order of the request.
     #[must_use]
     pub fn credentials(&self) -> &[VerifiedCredential] {
@@ -170,7 +170,7 @@ impl Accepted {
     /// The nullifier, if one was requested.
     #[must_use]
     pub fn nullifier(&self) -> Option<Fr> {
-        self.credentials.iter().find_map(|shown| shown.nullifier)
+        self.credentials.iter().find_map(|credential| credential.nullifier)
     }
 }
 
@@ -192,8 +192,8 @@ struct Entry {
 ///
 /// # Errors
 /// [`CredentialError`]; `Absent` for a query without an entry, unless the query is optional.
-pub fn examine(
-    requested: &[Requested],
+pub fn verify_proofs(
+    requested: &[ProofRequest],
     scope: &[Value],
     user: Id,
     now: Timestamp,
@@ -202,7 +202,7 @@ pub fn examine(
         Err(CredentialError::Absent(_)) if query.optional => None,
         result => Some(result.map(|entry| (query, entry))),
     });
-    let entries: Vec<(&Requested, Entry)> = entries.collect::<Result<_, CredentialError>>()?;
+    let entries: Vec<(&ProofRequest, Entry)> = entries.collect::<Result<_, CredentialError>>()?;
     // A linked proof is about the credential of another proof; alone it says nothing.
     for (query, _) in entries.iter().filter(|(query, _)| is_linked(query.circuit)) {
         if !entries
@@ -218,7 +218,7 @@ pub fn examine(
     let mut links = BTreeMap::new();
     let mut pairings = Vec::new();
     for (query, entry) in &entries {
-        let circuit = Circuit::of_id(&entry.circuit_id).ok_or(CredentialError::Circuit)?;
+        let circuit = Circuit::from_id(&entry.circuit_id).ok_or(CredentialError::Circuit)?;
         let signals = scalars(&entry.pub_signals)?;
         let checked = check_signals(query, circuit, &signals, entry.vp.as_ref(), user, now)?;
         if let (Some(group), Some(link)) = (query.group, checked.link)
@@ -228,7 +228,7 @@ pub fn examine(
         }
         issuance.extend(checked.issuance);
         non_revocation.extend(checked.non_revocation);
-        credentials.extend(checked.shown);
+        credentials.extend(checked.credential);
         let proof = Proof::read(&entry.proof).map_err(CredentialError::Proof)?;
         pairings.push((circuit, proof, signals));
     }
@@ -239,7 +239,7 @@ pub fn examine(
     Ok(VerifiedProof {
         issuance,
         non_revocation,
-        accepted: Accepted { credentials },
+        credentials: VerifiedCredentials { credentials },
     })
 }
 
@@ -257,7 +257,11 @@ impl VerifiedProof {
     ///
     /// # Errors
     /// [`CredentialError`]; a failed lookup is `State(Fault)`.
-    pub fn judge(self, answers: &StateAnswers, now: Timestamp) -> Result<Accepted, CredentialError> {
+    pub fn check_issuer_states(
+        self,
+        answers: &StateAnswers,
+        now: Timestamp,
+    ) -> Result<VerifiedCredentials, CredentialError> {
         let answer = |lookup: &Lookup| {
             let answer = answers.get(lookup).ok_or(CredentialError::NotLookedUp)?;
             Ok((answer.state.map_err(CredentialError::State)?, answer.read))
@@ -267,9 +271,9 @@ impl VerifiedProof {
         }
         for lookup in &self.non_revocation {
             let (state, read) = answer(lookup)?;
-            state::judge_non_revocation(state, read, now).map_err(CredentialError::NonRevocation)?;
+            state::check_non_revocation_freshness(state, read, now).map_err(CredentialError::NonRevocation)?;
         }
-        Ok(self.accepted)
+        Ok(self.credentials)
     }
 }
 
@@ -293,69 +297,70 @@ fn scalars(signals: &[String]) -> Result<Vec<Fr>, CredentialError> {
 
 /// The result of checking one entry's signals.
 #[derive(Debug)]
-struct Checked {
+struct CheckedEntry {
     /// The link signal, for an entry of a group.
     link: Option<Fr>,
     issuance: Option<Lookup>,
     non_revocation: Option<Lookup>,
-    shown: Option<VerifiedCredential>,
+    credential: Option<VerifiedCredential>,
 }
 
-/// Checks public signals alone, without their proof: a part of [`examine`], for tests of single signals.
+/// Checks public signals alone, without their proof: a part of [`verify_proofs`], for tests of single signals.
 ///
 /// # Errors
 /// [`CredentialError`].
 pub fn check_entry_signals(
-    query: &Requested,
+    query: &ProofRequest,
     circuit: &str,
     signals: &[String],
     user: Id,
     now: Timestamp,
 ) -> Result<(), CredentialError> {
-    let circuit = Circuit::of_id(circuit).ok_or(CredentialError::Circuit)?;
+    let circuit = Circuit::from_id(circuit).ok_or(CredentialError::Circuit)?;
     check_signals(query, circuit, &scalars(signals)?, None, user, now).map(|_| ())
 }
 
 fn check_signals(
-    query: &Requested,
+    query: &ProofRequest,
     circuit: Circuit,
     signals: &[Fr],
     presentation: Option<&Value>,
     user: Id,
     now: Timestamp,
-) -> Result<Checked, CredentialError> {
-    if !answers(circuit, query.circuit) {
+) -> Result<CheckedEntry, CredentialError> {
+    if !satisfies(circuit, query.circuit) {
         return Err(CredentialError::Circuit);
     }
     match Signals::read(circuit, signals).ok_or(CredentialError::Signals)? {
-        Signals::Atomic(signals) => atomic(query, &signals, presentation, user, now),
-        Signals::Linked(signals) => linked(query, &signals),
+        Signals::Atomic(signals) => check_atomic(query, &signals, presentation, user, now),
+        Signals::Linked(signals) => check_linked(query, &signals),
     }
 }
 
-/// Whether a proof of `given` answers a query for `asked`: the same circuit, or one of its smaller versions (ZK-61).
-fn answers(given: Circuit, asked: Circuit) -> bool {
-    given == asked
+/// Whether a proof of circuit `proof` answers a query for circuit `requested`: it must be the same circuit or one of
+/// its smaller versions (ZK-61).
+fn satisfies(proof: Circuit, requested: Circuit) -> bool {
+    proof == requested
         || matches!(
-            (asked, given),
+            (requested, proof),
             (Circuit::V3, Circuit::V3Small) | (Circuit::Linked10, Circuit::Linked5 | Circuit::Linked3)
         )
 }
 
-fn atomic(
-    query: &Requested,
-    signals: &Atomic<'_>,
+fn check_atomic(
+    query: &ProofRequest,
+    signals: &AtomicSignals<'_>,
     presentation: Option<&Value>,
     user: Id,
     now: Timestamp,
-) -> Result<Checked, CredentialError> {
+) -> Result<CheckedEntry, CredentialError> {
     if signals.user != user.scalar() {
         return Err(CredentialError::User);
     }
     if signals.request != Fr::from(query.id) {
         return Err(CredentialError::RequestId);
     }
-    let issuer = Id::of_scalar(&signals.issuer)
+    let issuer = Id::from_scalar(&signals.issuer)
         .ok()
         .and_then(|id| Did::from_id(id).ok())
         .ok_or(CredentialError::Issuer)?;
@@ -384,11 +389,11 @@ fn atomic(
         issuer: issuer.id(),
         state,
     };
-    Ok(Checked {
+    Ok(CheckedEntry {
         link,
         issuance: Some(lookup(signals.issuance_state)),
         non_revocation: checked.then(|| lookup(signals.non_revocation_state)),
-        shown: Some(VerifiedCredential {
+        credential: Some(VerifiedCredential {
             id: query.id,
             nullifier,
             issuer,
@@ -397,7 +402,7 @@ fn atomic(
 }
 
 /// A V2 circuit supports neither links nor nullifiers, so a query that requests one cannot be answered.
-fn check_v2(query: &Requested) -> Result<(Option<Fr>, Option<Fr>), CredentialError> {
+fn check_v2(query: &ProofRequest) -> Result<(Option<Fr>, Option<Fr>), CredentialError> {
     match (query.group, query.nullification) {
         (None, None) => Ok((None, None)),
         (Some(_), _) => Err(CredentialError::Link),
@@ -405,7 +410,7 @@ fn check_v2(query: &Requested) -> Result<(Option<Fr>, Option<Fr>), CredentialErr
     }
 }
 
-fn check_v3(query: &Requested, version: Version) -> Result<(Option<Fr>, Option<Fr>), CredentialError> {
+fn check_v3(query: &ProofRequest, version: Version) -> Result<(Option<Fr>, Option<Fr>), CredentialError> {
     let Version::V3 {
         link,
         nullifier,
@@ -417,8 +422,8 @@ fn check_v3(query: &Requested, version: Version) -> Result<(Option<Fr>, Option<F
     else {
         return Err(CredentialError::Circuit);
     };
-    let shown = [(ProofType::Signature, 1_u8), (ProofType::Tree, 2)];
-    let kind = shown
+    let kinds = [(ProofType::Signature, 1_u8), (ProofType::Tree, 2)];
+    let kind = kinds
         .into_iter()
         .find(|(_, number)| proof_type == Fr::from(*number))
         .map(|(kind, _)| kind);
@@ -427,8 +432,10 @@ fn check_v3(query: &Requested, version: Version) -> Result<(Option<Fr>, Option<F
     }
     let nullifier = match query.nullification {
         None if nullifier_session == Fr::ZERO => None,
-        Some(asked)
-            if nullifier_session == asked.session && verifier == asked.verifier.scalar() && nullifier != Fr::ZERO =>
+        Some(requested)
+            if nullifier_session == requested.session
+                && verifier == requested.verifier.scalar()
+                && nullifier != Fr::ZERO =>
         {
             Some(nullifier)
         }
@@ -440,7 +447,7 @@ fn check_v3(query: &Requested, version: Version) -> Result<(Option<Fr>, Option<F
     Ok((query.group.map(|_| link), nullifier))
 }
 
-fn linked(query: &Requested, signals: &Linked<'_>) -> Result<Checked, CredentialError> {
+fn check_linked(query: &ProofRequest, signals: &LinkedSignals<'_>) -> Result<CheckedEntry, CredentialError> {
     if query.group.is_none() || signals.link == Fr::ZERO {
         return Err(CredentialError::Link);
     }
@@ -459,26 +466,26 @@ fn linked(query: &Requested, signals: &Linked<'_>) -> Result<Checked, Credential
         .hash()
         .ok_or(CredentialError::LinkedQueries)
     };
-    let asked = query
+    let requested = query
         .predicates
         .iter()
-        .map(|asked| hash(asked.operator, asked.key, asked.slot, &asked.values));
-    let mut expected: Vec<Fr> = asked.collect::<Result<_, _>>()?;
+        .map(|predicate| hash(predicate.operator, predicate.key, predicate.slot, &predicate.values));
+    let mut expected: Vec<Fr> = requested.collect::<Result<_, _>>()?;
     if expected.len() > signals.query_hashes.len() {
         return Err(CredentialError::TooManyPredicates);
     }
     expected.resize(signals.query_hashes.len(), hash(Operator::Noop, Fr::ZERO, 0, &[])?);
-    let mut shown = signals.query_hashes.to_vec();
+    let mut proved = signals.query_hashes.to_vec();
     expected.sort_unstable();
-    shown.sort_unstable();
-    if expected != shown {
+    proved.sort_unstable();
+    if expected != proved {
         return Err(CredentialError::LinkedQueries);
     }
-    Ok(Checked {
+    Ok(CheckedEntry {
         link: Some(signals.link),
         issuance: None,
         non_revocation: None,
-        shown: None,
+        credential: None,
     })
 }
 
@@ -496,11 +503,11 @@ fn check_time(timestamp: Fr, now: Timestamp) -> Result<(), CredentialError> {
     let seconds = i64::try_from(number::word(&timestamp))
         .ok()
         .filter(|seconds| *seconds < 1 << 40);
-    let made = Timestamp::from_secs(seconds.ok_or(CredentialError::Future)?);
-    if made > now.plus(AHEAD) {
+    let created = Timestamp::from_secs(seconds.ok_or(CredentialError::Future)?);
+    if created > now.plus(AHEAD) {
         return Err(CredentialError::Future);
     }
-    if made.plus(MAX_AGE) < now {
+    if created.plus(MAX_AGE) < now {
         return Err(CredentialError::Old);
     }
     Ok(())
@@ -513,16 +520,16 @@ mod tests {
     #[test]
     fn zk61_a_query_is_answered_by_its_circuit_or_a_sub_version_of_it() {
         use Circuit::{AuthV2, Linked3, Linked5, Linked10, MtpV2, SigV2, V3, V3Beta1, V3Small};
-        for (asked, given) in [
+        for (requested, proof) in [
             (V3, V3),
             (V3, V3Small),
             (Linked10, Linked5),
             (Linked10, Linked3),
             (SigV2, SigV2),
         ] {
-            assert!(answers(given, asked), "{given:?} for {asked:?}");
+            assert!(satisfies(proof, requested), "{proof:?} for {requested:?}");
         }
-        for (asked, given) in [
+        for (requested, proof) in [
             (V3Small, V3),
             (V3Beta1, V3),
             (V3, V3Beta1),
@@ -532,7 +539,7 @@ mod tests {
             (V3, SigV2),
             (SigV2, AuthV2),
         ] {
-            assert!(!answers(given, asked), "{given:?} for {asked:?}");
+            assert!(!satisfies(proof, requested), "{proof:?} for {requested:?}");
         }
     }
 }

@@ -4,15 +4,15 @@ use ark_bn254::Fr;
 use ark_ff::AdditiveGroup;
 use serde_json::Value;
 
-use super::signals::{Atomic, Version};
+use super::signals::{AtomicSignals, Version};
 use super::{CredentialError, disclosure, flag};
 use crate::hash;
-use crate::query::{Operator, Predicate, Requested};
+use crate::query::{Operator, Predicate, ProofRequest};
 
 pub(super) fn check(
-    query: &Requested,
-    asked: &Predicate,
-    signals: &Atomic<'_>,
+    query: &ProofRequest,
+    predicate: &Predicate,
+    signals: &AtomicSignals<'_>,
     presentation: Option<&Value>,
 ) -> Result<(), CredentialError> {
     // Also needed if the expected slot is 0: slot 0 of a claim contains its schema, and nearly any comparison with that
@@ -20,18 +20,18 @@ pub(super) fn check(
     if flag(signals.merklized) != Some(query.merklized) {
         return Err(CredentialError::Path);
     }
-    match asked.operator {
+    match predicate.operator {
         Operator::Disclose => {
-            let value = disclosure::value(query, asked, presentation)?;
-            shows(value, signals)?;
+            let value = disclosure::value(query, predicate, presentation)?;
+            check_disclosed_value(value, signals)?;
         }
-        Operator::Noop => asks_nothing(signals)?,
-        _ => compares(asked, signals)?,
+        Operator::Noop => check_no_comparison(signals)?,
+        _ => check_comparison(predicate, signals)?,
     }
-    in_place(asked, signals)
+    check_field(predicate, signals)
 }
 
-fn operator_is(operator: Operator, signals: &Atomic<'_>) -> Result<(), CredentialError> {
+fn check_operator(operator: Operator, signals: &AtomicSignals<'_>) -> Result<(), CredentialError> {
     if signals.operator == Fr::from(operator.number()) {
         Ok(())
     } else {
@@ -39,7 +39,7 @@ fn operator_is(operator: Operator, signals: &Atomic<'_>) -> Result<(), Credentia
     }
 }
 
-fn values_are(expected: &[Fr], signals: &Atomic<'_>) -> Result<(), CredentialError> {
+fn check_values(expected: &[Fr], signals: &AtomicSignals<'_>) -> Result<(), CredentialError> {
     let (given, rest) = signals
         .values
         .split_at_checked(expected.len())
@@ -51,7 +51,7 @@ fn values_are(expected: &[Fr], signals: &Atomic<'_>) -> Result<(), CredentialErr
     }
 }
 
-fn count_is(count: usize, signals: &Atomic<'_>) -> Result<(), CredentialError> {
+fn check_value_count(count: usize, signals: &AtomicSignals<'_>) -> Result<(), CredentialError> {
     match signals.version {
         Version::V2 { .. } => Ok(()),
         Version::V3 { value_count, .. } if u64::try_from(count).is_ok_and(|count| value_count == Fr::from(count)) => {
@@ -61,23 +61,23 @@ fn count_is(count: usize, signals: &Atomic<'_>) -> Result<(), CredentialError> {
     }
 }
 
-fn compares(asked: &Predicate, signals: &Atomic<'_>) -> Result<(), CredentialError> {
-    operator_is(asked.operator, signals)?;
-    values_are(&asked.values, signals)?;
-    count_is(asked.values.len(), signals)
+fn check_comparison(predicate: &Predicate, signals: &AtomicSignals<'_>) -> Result<(), CredentialError> {
+    check_operator(predicate.operator, signals)?;
+    check_values(&predicate.values, signals)?;
+    check_value_count(predicate.values.len(), signals)
 }
 
 /// V3 discloses a value in a signal of its own, V2 by comparing with it.
-fn shows(value: Fr, signals: &Atomic<'_>) -> Result<(), CredentialError> {
+fn check_disclosed_value(value: Fr, signals: &AtomicSignals<'_>) -> Result<(), CredentialError> {
     match signals.version {
         Version::V2 { .. } => {
-            operator_is(Operator::Eq, signals)?;
-            values_are(&[value], signals).map_err(|_| CredentialError::Disclosure)
+            check_operator(Operator::Eq, signals)?;
+            check_values(&[value], signals).map_err(|_| CredentialError::Disclosure)
         }
         Version::V3 { operator_output, .. } => {
-            operator_is(Operator::Disclose, signals)?;
-            values_are(&[], signals)?;
-            count_is(0, signals)?;
+            check_operator(Operator::Disclose, signals)?;
+            check_values(&[], signals)?;
+            check_value_count(0, signals)?;
             if operator_output == value {
                 Ok(())
             } else {
@@ -89,10 +89,10 @@ fn shows(value: Fr, signals: &Atomic<'_>) -> Result<(), CredentialError> {
 
 /// Checks a query for the credential alone. V2 circuits always compare, so there the compared field must be the subject
 /// itself.
-fn asks_nothing(signals: &Atomic<'_>) -> Result<(), CredentialError> {
+fn check_no_comparison(signals: &AtomicSignals<'_>) -> Result<(), CredentialError> {
     match signals.version {
         Version::V2 { path_absent } => {
-            operator_is(Operator::Eq, signals)?;
+            check_operator(Operator::Eq, signals)?;
             let [_, rest @ ..] = signals.values else {
                 return Err(CredentialError::Values);
             };
@@ -107,16 +107,16 @@ fn asks_nothing(signals: &Atomic<'_>) -> Result<(), CredentialError> {
             }
         }
         Version::V3 { .. } => {
-            operator_is(Operator::Noop, signals)?;
-            values_are(&[], signals)?;
-            count_is(0, signals)
+            check_operator(Operator::Noop, signals)?;
+            check_values(&[], signals)?;
+            check_value_count(0, signals)
         }
     }
 }
 
 /// Checks the field that the value was taken from.
-fn in_place(asked: &Predicate, signals: &Atomic<'_>) -> Result<(), CredentialError> {
-    if asked.operator == Operator::Noop {
+fn check_field(predicate: &Predicate, signals: &AtomicSignals<'_>) -> Result<(), CredentialError> {
+    if predicate.operator == Operator::Noop {
         return Ok(());
     }
     let merklized = flag(signals.merklized) == Some(true);
@@ -126,9 +126,9 @@ fn in_place(asked: &Predicate, signals: &Atomic<'_>) -> Result<(), CredentialErr
             Version::V2 { path_absent } => path_absent == Fr::ZERO,
             Version::V3 { .. } => true,
         };
-        present && signals.key == asked.key
+        present && signals.key == predicate.key
     } else {
-        asked.operator != Operator::Exists && signals.slot == Fr::from(asked.slot)
+        predicate.operator != Operator::Exists && signals.slot == Fr::from(predicate.slot)
     };
     if fits { Ok(()) } else { Err(CredentialError::Path) }
 }

@@ -6,7 +6,7 @@ use crate::circuit::Circuit;
 
 /// Public signals of a proof about one credential.
 #[derive(Clone, Debug)]
-pub(super) struct Atomic<'a> {
+pub(super) struct AtomicSignals<'a> {
     pub(super) merklized: Fr,
     pub(super) user: Fr,
     pub(super) request: Fr,
@@ -44,7 +44,7 @@ pub(super) enum Version {
 
 /// Public signals of a proof of further predicates.
 #[derive(Clone, Debug)]
-pub(super) struct Linked<'a> {
+pub(super) struct LinkedSignals<'a> {
     pub(super) link: Fr,
     pub(super) merklized: Fr,
     pub(super) query_hashes: &'a [Fr],
@@ -57,8 +57,8 @@ pub(super) struct Linked<'a> {
     reason = "one lives at a time, on the stack of one check"
 )]
 pub(super) enum Signals<'a> {
-    Atomic(Atomic<'a>),
-    Linked(Linked<'a>),
+    Atomic(AtomicSignals<'a>),
+    Linked(LinkedSignals<'a>),
 }
 
 impl<'a> Signals<'a> {
@@ -86,7 +86,7 @@ impl<'a> Signals<'a> {
                     return None;
                 };
                 let (_outputs, query_hashes) = rest.split_at_checked(rest.len() / 2)?;
-                Some(Self::Linked(Linked {
+                Some(Self::Linked(LinkedSignals {
                     link: *link,
                     merklized: *merklized,
                     query_hashes,
@@ -113,7 +113,7 @@ fn v2<'a>(head: [&Fr; 5], rest: &'a [Fr]) -> Option<Signals<'a>> {
     else {
         return None;
     };
-    Some(Signals::Atomic(Atomic {
+    Some(Signals::Atomic(AtomicSignals {
         merklized,
         user,
         request,
@@ -165,7 +165,7 @@ fn v3(signals: &[Fr]) -> Option<Signals<'_>> {
     let [values @ .., value_count, verifier, nullifier_session] = rest else {
         return None;
     };
-    Some(Signals::Atomic(Atomic {
+    Some(Signals::Atomic(AtomicSignals {
         merklized: *merklized,
         user: *user,
         request: *request,

@@ -1,7 +1,7 @@
 //! Translates the credential query of a request into what a proof must show (spec/10 section 2.7).
 //!
-//! A query contains fields and values; a proof contains hashes of them. [`Requested`] is the query in the proof's
-//! terms. It is computed once from the query's schema, not at each login.
+//! A query contains fields and values; a proof contains hashes of them. A [`ProofRequest`] contains these hashes. It is
+//! computed once from the query's schema, not at each login.
 
 mod operator;
 mod settings;
@@ -127,7 +127,7 @@ pub struct Nullification {
 
 /// One entry of a request's scope, ready to be compared with a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requested {
+pub struct ProofRequest {
     /// The entry's id, which proofs name.
     pub id: u64,
     /// The requested circuit.
@@ -201,20 +201,20 @@ struct Params {
     verifier_did: Option<String>,
 }
 
-/// Computes all entries of a scope; `verifier` is the verifier's DID.
+/// Parses all entries of a request's scope; `verifier` is the verifier's DID.
 ///
 /// # Errors
 /// [`QueryError`]; if a document is missing, the error names it.
-pub fn compute(scope: &[Value], verifier: &str, documents: &Documents) -> Result<Vec<Requested>, QueryError> {
-    let requested: Vec<Requested> = scope
+pub fn parse_scope(scope: &[Value], verifier: &str, documents: &Documents) -> Result<Vec<ProofRequest>, QueryError> {
+    let requested: Vec<ProofRequest> = scope
         .iter()
-        .map(|entry| Requested::compute(entry, verifier, documents))
+        .map(|entry| ProofRequest::parse(entry, verifier, documents))
         .collect::<Result<_, _>>()?;
-    for (place, entry) in requested.iter().enumerate() {
-        if requested.iter().take(place).any(|earlier| earlier.id == entry.id) {
+    for (index, entry) in requested.iter().enumerate() {
+        if requested.iter().take(index).any(|earlier| earlier.id == entry.id) {
             return Err(QueryError::SameId(entry.id));
         }
-        let is_anchor = |other: &Requested| !is_linked(other.circuit) && other.group == entry.group;
+        let is_anchor = |other: &ProofRequest| !is_linked(other.circuit) && other.group == entry.group;
         if is_linked(entry.circuit) && (entry.group.is_none() || !requested.iter().any(is_anchor)) {
             return Err(QueryError::Unlinked(entry.id));
         }
@@ -230,15 +230,15 @@ pub(crate) fn is_linked(circuit: Circuit) -> bool {
     )
 }
 
-impl Requested {
-    /// Computes one entry.
+impl ProofRequest {
+    /// Parses one entry of a scope.
     ///
     /// # Errors
     /// [`QueryError`]; if a document is missing, the error names it.
-    pub fn compute(entry: &Value, verifier: &str, documents: &Documents) -> Result<Self, QueryError> {
+    pub fn parse(entry: &Value, verifier: &str, documents: &Documents) -> Result<Self, QueryError> {
         let entry = Entry::deserialize(entry).map_err(|error| QueryError::Shape(error.to_string()))?;
         let query = entry.query;
-        let circuit = Circuit::of_id(&entry.circuit_id)
+        let circuit = Circuit::from_id(&entry.circuit_id)
             .filter(|circuit| !circuit.is_auth())
             .ok_or_else(|| QueryError::Circuit(entry.circuit_id.clone()))?;
         let schema = Schema::read(&query.context, &query.r#type, documents)?;
@@ -270,13 +270,15 @@ fn predicates(subject: Option<&Value>, schema: &Schema, circuit: Circuit) -> Res
         Some(_) => return Err(QueryError::Subject),
     };
     let mut predicates = Vec::new();
-    for (field, asked) in fields {
-        let asked = asked.as_object().ok_or_else(|| QueryError::Predicate(field.clone()))?;
-        if asked.is_empty() {
+    for (field, operators) in fields {
+        let operators = operators
+            .as_object()
+            .ok_or_else(|| QueryError::Predicate(field.clone()))?;
+        if operators.is_empty() {
             predicates.push(predicate(field, Operator::Disclose, &Value::Null, schema, circuit)?);
         }
-        for (name, value) in asked {
-            let operator = Operator::of_name(name)
+        for (name, value) in operators {
+            let operator = Operator::from_name(name)
                 .filter(|operator| *operator != Operator::Disclose)
                 .ok_or_else(|| QueryError::Operator {
                     field: field.clone(),
@@ -306,7 +308,7 @@ fn predicate(
     circuit: Circuit,
 ) -> Result<Predicate, QueryError> {
     let field = schema.field(name)?;
-    if !operator.is_known_to(circuit) {
+    if !operator.is_supported_by(circuit) {
         return Err(QueryError::Operator {
             field: name.into(),
             operator: operator.name().into(),
@@ -357,8 +359,8 @@ pub(super) fn operands(operator: Operator, value: &Value) -> Option<&[Value]> {
     fits.then_some(values)
 }
 
-fn proof_types(asked: Option<OneOrMany>) -> Result<Vec<ProofType>, QueryError> {
-    let names = match asked {
+fn proof_types(requested: Option<OneOrMany>) -> Result<Vec<ProofType>, QueryError> {
+    let names = match requested {
         None => Vec::new(),
         Some(OneOrMany::One(name)) => vec![name],
         Some(OneOrMany::Many(names)) => names,

@@ -3,7 +3,7 @@
 use crate::circuit::Circuit;
 use crate::encode::Datatype;
 
-/// The circuits' operators that a query can name.
+/// The operators that a query can name, in the circuits' numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// No comparison.
@@ -62,7 +62,7 @@ const NAMED: [(&str, Operator, u8); 13] = [
 impl Operator {
     /// The operator with this name.
     #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         NAMED
             .iter()
             .find(|(known, ..)| *known == name)
@@ -87,7 +87,7 @@ impl Operator {
             .map_or(0, |(.., number)| *number)
     }
 
-    /// Whether a configured query may use the operator: one of the six that the service offers.
+    /// Whether `ALTNET_CREDENTIAL_QUERY_FILE` may use the operator.
     #[must_use]
     pub fn is_configurable(self) -> bool {
         match self {
@@ -110,9 +110,9 @@ impl Operator {
         }
     }
 
-    /// Whether the circuit supports the operator. Each kind of credential circuit discloses values in its own way.
+    /// Whether the circuit supports the operator.
     #[must_use]
-    pub fn is_known_to(self, circuit: Circuit) -> bool {
+    pub fn is_supported_by(self, circuit: Circuit) -> bool {
         match circuit {
             Circuit::MtpV2 | Circuit::SigV2 => self.number() <= 6 || self == Self::Disclose,
             Circuit::V3 | Circuit::V3Beta1 | Circuit::V3Small => true,

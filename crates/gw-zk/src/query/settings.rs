@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Operator, QueryError, Requested, compute, operands};
+use super::{Operator, ProofRequest, QueryError, operands, parse_scope};
 use crate::circuit::Circuit;
 use crate::did::{Did, DidError};
 use crate::hash::QUERY_VALUES;
@@ -62,7 +62,7 @@ pub enum SettingsError {
     Json(String),
     /// The query file has a member besides the subject, which would be ignored.
     #[error("the query file holds `{0}` beside `credentialSubject`")]
-    Besides(String),
+    ExtraMember(String),
     /// The subject is empty or missing.
     #[error("the query file has no predicate: `credentialSubject` must be an object with at least one field")]
     NoPredicate,
@@ -130,7 +130,7 @@ impl CredentialQuery {
     /// All errors that can be found without the schema.
     pub fn new(settings: &Settings<'_>) -> Result<Self, Vec<SettingsError>> {
         let mut errors = Vec::new();
-        let circuit = Circuit::of_id(settings.circuit).filter(|circuit| is_usable(*circuit));
+        let circuit = Circuit::from_id(settings.circuit).filter(|circuit| is_usable(*circuit));
         if circuit.is_none() {
             errors.push(SettingsError::Circuit(settings.circuit.into()));
         }
@@ -161,8 +161,8 @@ impl CredentialQuery {
                 return Err(errors);
             }
         };
-        for (field, asked) in &subject {
-            check_field(field, asked, &mut errors);
+        for (field, operators) in &subject {
+            check_field(field, operators, &mut errors);
         }
         if !errors.is_empty() {
             return Err(errors);
@@ -202,12 +202,12 @@ impl CredentialQuery {
         self.predicates > self.scope.len()
     }
 
-    /// Computes what proofs are compared with.
+    /// The proof requests of this query, which wallets' proofs are compared with.
     ///
     /// # Errors
     /// [`QueryError`] if the schema is missing or does not match the query.
-    pub fn compute(&self, documents: &Documents) -> Result<Vec<Requested>, QueryError> {
-        compute(&self.scope, &self.verifier, documents)
+    pub fn proof_requests(&self, documents: &Documents) -> Result<Vec<ProofRequest>, QueryError> {
+        parse_scope(&self.scope, &self.verifier, documents)
     }
 }
 
@@ -242,7 +242,7 @@ fn subject(file: &[u8]) -> Result<Map<String, Value>, SettingsError> {
         None => members,
         Some(Value::Object(subject)) => match members.keys().next() {
             None => subject,
-            Some(other) => return Err(SettingsError::Besides(other.clone())),
+            Some(other) => return Err(SettingsError::ExtraMember(other.clone())),
         },
         Some(_) => return Err(SettingsError::NoPredicate),
     };
@@ -253,13 +253,13 @@ fn subject(file: &[u8]) -> Result<Map<String, Value>, SettingsError> {
     }
 }
 
-fn check_field(field: &str, asked: &Value, errors: &mut Vec<SettingsError>) {
-    let Some(asked) = asked.as_object().filter(|asked| !asked.is_empty()) else {
+fn check_field(field: &str, operators: &Value, errors: &mut Vec<SettingsError>) {
+    let Some(operators) = operators.as_object().filter(|operators| !operators.is_empty()) else {
         errors.push(SettingsError::NoOperator(field.into()));
         return;
     };
-    for (name, value) in asked {
-        let Some(operator) = Operator::of_name(name).filter(|operator| operator.is_configurable()) else {
+    for (name, value) in operators {
+        let Some(operator) = Operator::from_name(name).filter(|operator| operator.is_configurable()) else {
             errors.push(SettingsError::Operator {
                 field: field.into(),
                 operator: name.clone(),
@@ -313,9 +313,9 @@ fn split(subject: &Map<String, Value>) -> Vec<Map<String, Value>> {
     };
     let predicates = subject
         .iter()
-        .filter_map(|(field, asked)| asked.as_object().map(|asked| (field, asked)));
+        .filter_map(|(field, operators)| operators.as_object().map(|operators| (field, operators)));
     predicates
-        .flat_map(|(field, asked)| asked.iter().map(move |(name, value)| one(field, name, value)))
+        .flat_map(|(field, operators)| operators.iter().map(move |(name, value)| one(field, name, value)))
         .collect()
 }
 

@@ -26,7 +26,7 @@ pub(super) struct ContextTerm {
 }
 
 impl ContextTerm {
-    fn says_the_same(&self, other: &Self) -> bool {
+    fn has_same_definition(&self, other: &Self) -> bool {
         Self {
             protected: self.protected,
             ..other.clone()
@@ -41,34 +41,39 @@ impl ContextTerm {
 
 /// The terms that apply at one place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Active {
+pub(super) struct ActiveContext {
     terms: BTreeMap<String, ContextTerm>,
     vocab: Option<String>,
 }
 
 /// Where a context comes from. Property-scoped contexts may redefine protected terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(super) enum ContextScope {
     /// The document, or a type.
     Document,
     /// A field.
     Field,
 }
 
-impl Active {
+impl ActiveContext {
     pub(super) fn term(&self, name: &str) -> Option<&ContextTerm> {
         self.terms.get(name)
     }
 
     /// Applies a context on top of the active one.
-    pub(super) fn apply(&mut self, context: &Value, scope: Scope, documents: &Documents) -> Result<(), SchemaError> {
+    pub(super) fn apply(
+        &mut self,
+        context: &Value,
+        scope: ContextScope,
+        documents: &Documents,
+    ) -> Result<(), SchemaError> {
         self.apply_at(context, scope, documents, 0)
     }
 
     fn apply_at(
         &mut self,
         context: &Value,
-        scope: Scope,
+        scope: ContextScope,
         documents: &Documents,
         depth: usize,
     ) -> Result<(), SchemaError> {
@@ -78,7 +83,7 @@ impl Active {
         let deeper = depth.saturating_add(1);
         match context {
             Value::Null => {
-                if scope == Scope::Document && self.terms.values().any(|term| term.protected) {
+                if scope == ContextScope::Document && self.terms.values().any(|term| term.protected) {
                     return Err(SchemaError::Protected("@context".into()));
                 }
                 *self = Self::default();
@@ -98,7 +103,7 @@ impl Active {
         }
     }
 
-    fn apply_local(&mut self, local: &Map<String, Value>, scope: Scope) -> Result<(), SchemaError> {
+    fn apply_local(&mut self, local: &Map<String, Value>, scope: ContextScope) -> Result<(), SchemaError> {
         for unsupported in ["@import"] {
             if local.contains_key(unsupported) {
                 return Err(SchemaError::Unsupported(unsupported.into()));
@@ -111,14 +116,14 @@ impl Active {
             Some(_) => return Err(SchemaError::Term("@vocab".into())),
         }
         if let Some(vocab) = self.vocab.clone() {
-            let mut pending = Pending {
+            let mut pending = LocalContext {
                 local,
                 defined: BTreeSet::new(),
                 scope,
             };
             self.vocab = Some(self.expand(&vocab, &mut pending, 0)?);
         }
-        let mut pending = Pending {
+        let mut pending = LocalContext {
             local,
             defined: BTreeSet::new(),
             scope,
@@ -132,7 +137,7 @@ impl Active {
         Ok(())
     }
 
-    fn define<'a>(&mut self, name: &'a str, pending: &mut Pending<'a>, depth: usize) -> Result<(), SchemaError> {
+    fn define<'a>(&mut self, name: &'a str, pending: &mut LocalContext<'a>, depth: usize) -> Result<(), SchemaError> {
         // Marked as defined before it is finished: a term that needs itself then counts as undefined, and does not
         // loop.
         if depth > MAX_DEPTH || !pending.defined.insert(name) {
@@ -152,9 +157,9 @@ impl Active {
             .and_then(Value::as_bool)
             .unwrap_or_default();
         let new = self.definition(name, definition, protected, pending, depth)?;
-        if let Some(old) = old.filter(|old| old.protected && pending.scope == Scope::Document) {
+        if let Some(old) = old.filter(|old| old.protected && pending.scope == ContextScope::Document) {
             match new {
-                Some(new) if old.says_the_same(&new) => self.terms.insert(name.into(), old),
+                Some(new) if old.has_same_definition(&new) => self.terms.insert(name.into(), old),
                 Some(_) | None => return Err(SchemaError::Protected(name.into())),
             };
         } else if let Some(new) = new {
@@ -169,7 +174,7 @@ impl Active {
         name: &'a str,
         definition: &'a Value,
         protected: bool,
-        pending: &mut Pending<'a>,
+        pending: &mut LocalContext<'a>,
         depth: usize,
     ) -> Result<Option<ContextTerm>, SchemaError> {
         let bad = || SchemaError::Term(name.into());
@@ -224,7 +229,12 @@ impl Active {
     }
 
     /// Expands an IRI, compact IRI or term to the full IRI.
-    fn expand<'a>(&mut self, text: &'a str, pending: &mut Pending<'a>, depth: usize) -> Result<String, SchemaError> {
+    fn expand<'a>(
+        &mut self,
+        text: &'a str,
+        pending: &mut LocalContext<'a>,
+        depth: usize,
+    ) -> Result<String, SchemaError> {
         if text.starts_with('@') {
             return Ok(text.into());
         }
@@ -249,7 +259,7 @@ impl Active {
     fn expand_compact<'a>(
         &mut self,
         text: &'a str,
-        pending: &mut Pending<'a>,
+        pending: &mut LocalContext<'a>,
         depth: usize,
     ) -> Result<Option<String>, SchemaError> {
         let Some((prefix, rest)) = text.split_once(':') else {
@@ -270,8 +280,8 @@ impl Active {
 }
 
 /// A context whose terms are being defined.
-struct Pending<'a> {
+struct LocalContext<'a> {
     local: &'a Map<String, Value>,
     defined: BTreeSet<&'a str>,
-    scope: Scope,
+    scope: ContextScope,
 }

@@ -12,7 +12,7 @@ use ark_bn254::Fr;
 use ark_ff::AdditiveGroup;
 use serde_json::Value;
 
-use self::context::{Active, Scope};
+use self::context::{ActiveContext, ContextScope};
 use crate::encode::Datatype;
 use crate::hash::{self, PathPart};
 
@@ -102,7 +102,7 @@ pub enum SchemaError {
 #[derive(Clone, Debug)]
 pub struct Schema {
     iri: String,
-    context: Active,
+    context: ActiveContext,
     documents: Documents,
     layout: Layout,
 }
@@ -135,10 +135,10 @@ impl Schema {
     pub fn read(url: &str, type_name: &str, documents: &Documents) -> Result<Self, SchemaError> {
         let bytes = documents.get(url).ok_or_else(|| SchemaError::Missing(url.into()))?;
         let document = parse(bytes)?;
-        let mut context = Active::default();
+        let mut context = ActiveContext::default();
         context.apply(
             document.get("@context").ok_or(SchemaError::NoContext)?,
-            Scope::Document,
+            ContextScope::Document,
             documents,
         )?;
         let unknown = || SchemaError::UnknownType(type_name.into());
@@ -152,7 +152,7 @@ impl Schema {
             if let Some(serialization) = serialization(&scoped) {
                 layout = Layout::Slots(slots(serialization)?);
             }
-            context.apply(&scoped, Scope::Document, documents)?;
+            context.apply(&scoped, ContextScope::Document, documents)?;
         }
         Ok(Self {
             iri,
@@ -222,7 +222,7 @@ impl Schema {
             parts.push(PathPart::Iri(term.iri.clone()));
             datatype = term.datatype.clone();
             if let Some(scoped) = term.context.clone() {
-                context.apply(&scoped, Scope::Field, &self.documents)?;
+                context.apply(&scoped, ContextScope::Field, &self.documents)?;
             }
         }
         Ok((parts, datatype))

@@ -1,11 +1,11 @@
 //! Credential proofs: `signals.json`, and the credential checks of whole vectors.
 
 use gw_types::{Seconds, Timestamp};
-use gw_zk::credential::{self, Accepted, CredentialError, StateAnswer, StateAnswers};
+use gw_zk::credential::{self, CredentialError, StateAnswer, StateAnswers, VerifiedCredentials};
 use gw_zk::did::{Did, Id, Network};
 use gw_zk::groth16::ProofError;
 use gw_zk::query::{self, QueryError};
-use gw_zk::state::{self, Outdated, State, StateError};
+use gw_zk::state::{self, FreshnessError, State, StateError};
 use serde_json::Value;
 
 use crate::hashes::documents;
@@ -22,12 +22,12 @@ pub(crate) enum Refused {
 }
 
 /// Checks the entries of a vector's answer against the recorded contract.
-pub(crate) fn judge(vector: &Value, scope: &[Value], user: Id, now: Timestamp) -> Result<Accepted, Refused> {
+pub(crate) fn judge(vector: &Value, scope: &[Value], user: Id, now: Timestamp) -> Result<VerifiedCredentials, Refused> {
     let request = &vector["request"];
     let asked = request["body"]["scope"].as_array().unwrap();
     let documents = documents(&vector["documents"]);
-    let requested = query::compute(asked, request["from"].as_str().unwrap(), &documents).map_err(Refused::Query)?;
-    let proof = credential::examine(&requested, scope, user, now).map_err(Refused::Credential)?;
+    let requested = query::parse_scope(asked, request["from"].as_str().unwrap(), &documents).map_err(Refused::Query)?;
+    let proof = credential::verify_proofs(&requested, scope, user, now).map_err(Refused::Credential)?;
     let answer = |lookup: credential::Lookup| {
         let network = lookup.issuer.network().map(Network::key).unwrap_or_default();
         let data = state::state_call(&lookup.issuer, &lookup.state);
@@ -37,7 +37,7 @@ pub(crate) fn judge(vector: &Value, scope: &[Value], user: Id, now: Timestamp) -
         (lookup, StateAnswer { state, read: now })
     };
     let answers: StateAnswers = proof.lookups().into_iter().map(answer).collect();
-    proof.judge(&answers, now).map_err(Refused::Credential)
+    proof.check_issuer_states(&answers, now).map_err(Refused::Credential)
 }
 
 /// ZK-63, ZK-64, ZK-65, ZK-66, ZK-67, ZK-68, ZK-69, ZK-72: at least one case each.
@@ -47,7 +47,7 @@ fn zk63_to_zk72_signals_get_their_verdicts() {
         return;
     };
     for case in data.as_array().unwrap() {
-        let requested = query::compute(
+        let requested = query::parse_scope(
             &[case["request"].clone()],
             case["request_from"].as_str().unwrap(),
             &documents(&case["documents"]),
@@ -130,13 +130,13 @@ fn zk70_zk71_every_state_must_be_looked_up_and_be_young_enough() {
         return;
     };
     let request = &vector["request"];
-    let requested = query::compute(
+    let requested = query::parse_scope(
         request["body"]["scope"].as_array().unwrap(),
         request["from"].as_str().unwrap(),
         &documents(&vector["documents"]),
     )
     .unwrap();
-    let examine = || credential::examine(&requested, &scope, user, now).unwrap();
+    let examine = || credential::verify_proofs(&requested, &scope, user, now).unwrap();
     let lookups = examine().lookups();
     assert!(!lookups.is_empty());
     let answers = |state, read| {
@@ -145,7 +145,7 @@ fn zk70_zk71_every_state_must_be_looked_up_and_be_young_enough() {
             .map(|lookup| (*lookup, StateAnswer { state, read }))
             .collect()
     };
-    let judge = |answers: &StateAnswers| examine().judge(answers, now).map(|_| ());
+    let judge = |answers: &StateAnswers| examine().check_issuer_states(answers, now).map(|_| ());
     let current = Ok(State {
         replaced: None,
         genesis: false,
@@ -154,7 +154,7 @@ fn zk70_zk71_every_state_must_be_looked_up_and_be_young_enough() {
     assert_eq!(judge(&StateAnswers::new()), Err(CredentialError::NotLookedUp));
     // A cached answer is as old as the call that fetched it.
     let old = judge(&answers(current, now.minus(Seconds(3601))));
-    assert_eq!(old, Err(CredentialError::NonRevocation(Outdated::Read)));
+    assert_eq!(old, Err(CredentialError::NonRevocation(FreshnessError::Read)));
     for error in [StateError::Unknown, StateError::Fault, StateError::Other] {
         assert_eq!(judge(&answers(Err(error), now)), Err(CredentialError::State(error)));
     }

@@ -19,7 +19,7 @@ fn di1_di2_di3_valid_dids_are_one_with_their_ids() {
         assert_eq!(hex::encode(did.id().bytes()), case["id_hex"].as_str().unwrap());
         assert_eq!(did.id().scalar(), fr(&case["id_int"]));
         assert_eq!(
-            Did::from_id(Id::of_scalar(&fr(&case["id_int"])).unwrap()),
+            Did::from_id(Id::from_scalar(&fr(&case["id_int"])).unwrap()),
             Ok(did.clone())
         );
         assert_eq!(
@@ -37,7 +37,7 @@ fn di1_di3_invalid_dids_are_refused() {
             assert!(Did::parse(text).is_err(), "{text}: {}", case["reason"]);
         }
         if let Some(text) = case["input_int"].as_str() {
-            let id = number::scalar(text).map(|number| Id::of_scalar(&number));
+            let id = number::scalar(text).map(|number| Id::from_scalar(&number));
             assert!(!matches!(id, Ok(Ok(_))), "{text}: {}", case["reason"]);
         }
     }
@@ -51,12 +51,16 @@ fn di2_the_network_table_is_the_published_one() {
             continue;
         }
         assert_eq!(
-            u64::from(Network::of_key(key).unwrap().byte),
+            u64::from(Network::from_key(key).unwrap().byte),
             byte.as_u64().unwrap(),
             "{key}"
         );
     }
     for (key, chain) in data["chain_ids"].as_object().unwrap() {
-        assert_eq!(Network::of_key(key).unwrap().chain_id, chain.as_u64().unwrap(), "{key}");
+        assert_eq!(
+            Network::from_key(key).unwrap().chain_id,
+            chain.as_u64().unwrap(),
+            "{key}"
+        );
     }
 }

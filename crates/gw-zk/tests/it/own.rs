@@ -9,7 +9,7 @@ use gw_zk::{
     did::Did,
     groth16::ProofError,
     jwz::TokenError,
-    response::{self, Answer, Keys, Request, ResponseError},
+    response::{self, Keys, Request, ResponseError, VerifiedResponse},
 };
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn message() -> Value {
     })
 }
 
-fn check(maker: &Maker, token: &str) -> Result<Answer, ResponseError> {
+fn check(maker: &Maker, token: &str) -> Result<VerifiedResponse, ResponseError> {
     response::check(token, &request(), Keys::Own(&maker.key), NOW)
 }
 

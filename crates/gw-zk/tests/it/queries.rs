@@ -90,7 +90,7 @@ fn d8_several_predicates_are_one_entry_that_nobody_can_answer_or_one_entry_each(
     );
     assert!(parts.scope()[1].get("params").is_none());
     let Some(documents) = schema() else { return };
-    let requested = parts.compute(&documents).unwrap();
+    let requested = parts.proof_requests(&documents).unwrap();
     assert!(requested.iter().all(|entry| entry.predicates.len() == 1));
     assert_eq!(
         requested[0].nullification.map(|asked| asked.session),
@@ -113,7 +113,7 @@ fn zk75_start_up_refuses_what_no_proof_could_show() {
     }
     assert_eq!(
         errors(json!({ "credentialSubject": { "age": { "$eq": 1 } }, "type": "x" })),
-        [SettingsError::Besides("type".into())]
+        [SettingsError::ExtraMember("type".into())]
     );
     for asked in [json!({}), json!(5), json!([1])] {
         assert_eq!(errors(json!({ "age": asked })), [SettingsError::NoOperator(field())]);
@@ -189,7 +189,7 @@ fn zk75_all_mistakes_are_told_together() {
 #[test]
 fn zk75_the_schema_refuses_unknown_fields_and_operators_its_types_forbid() {
     let Some(documents) = schema() else { return };
-    let compute = |subject: Value| configured(&subject).unwrap().compute(&documents).map(drop);
+    let compute = |subject: Value| configured(&subject).unwrap().proof_requests(&documents).map(drop);
     for field in ["position", "salary", "ZKPexperiance"] {
         let value = if field == "position" {
             json!("boss")
@@ -222,7 +222,7 @@ fn zk75_the_schema_refuses_unknown_fields_and_operators_its_types_forbid() {
         Err(QueryError::Value { .. })
     ));
     assert!(matches!(
-        configured(&json!({ "age": { "$eq": 1 } })).unwrap().compute(&Documents::default()),
+        configured(&json!({ "age": { "$eq": 1 } })).unwrap().proof_requests(&Documents::default()),
         Err(QueryError::Schema(SchemaError::Missing(url))) if url == CONTEXT
     ));
 }
@@ -235,7 +235,7 @@ fn zk73_linked_queries_need_the_credential_they_are_linked_to() {
             "context": CONTEXT, "type": "KYCEmployee", "groupId": group,
             "credentialSubject": { "documentType": { "$eq": 1 } } } })
     };
-    let compute = |scope: &[Value]| query::compute(scope, VERIFIER, &documents).map(|all| all.len());
+    let compute = |scope: &[Value]| query::parse_scope(scope, VERIFIER, &documents).map(|all| all.len());
     let anchor = entry(1, "credentialAtomicQueryV3", 1);
     assert_eq!(compute(&[anchor.clone(), entry(2, "linkedMultiQuery", 1)]), Ok(2));
     assert_eq!(
@@ -264,7 +264,7 @@ fn rts14_a_list_of_one_value_is_that_value() {
             *asked,
             "asked for as it is written"
         );
-        Some(query.compute(&documents).unwrap()[0].predicates.clone())
+        Some(query.proof_requests(&documents).unwrap()[0].predicates.clone())
     };
     for operator in ["$eq", "$ne", "$lt", "$gt"] {
         assert_eq!(
@@ -295,13 +295,13 @@ fn rts14_an_optional_query_may_be_left_out() {
             entry(1, "credentialAtomicQueryV3", optional[0]),
             entry(2, "linkedMultiQuery", optional[1]),
         ];
-        let requested = query::compute(&asked, VERIFIER, &documents).unwrap();
+        let requested = query::parse_scope(&asked, VERIFIER, &documents).unwrap();
         let proof = json!({ "pi_a": ["1", "2", "1"], "pi_b": [["1", "2"], ["1", "2"], ["1", "0"]],
             "pi_c": ["1", "2", "1"], "protocol": "groth16" });
         let answer =
             |id| json!({ "id": id, "circuitId": "credentialAtomicQueryV3", "proof": proof, "pub_signals": [] });
         let answers: Vec<Value> = answered.iter().map(answer).collect();
-        credential::examine(&requested, &answers, user, gw_types::Timestamp::from_secs(0)).map(|_| ())
+        credential::verify_proofs(&requested, &answers, user, gw_types::Timestamp::from_secs(0)).map(|_| ())
     };
     assert_eq!(judge([true, true], &[]), Ok(()));
     assert_eq!(judge([false, true], &[]), Err(CredentialError::Absent(1)));

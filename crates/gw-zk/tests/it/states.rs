@@ -4,7 +4,7 @@ use alloy_primitives::hex;
 use gw_types::Timestamp;
 use gw_zk::{
     did::Id,
-    state::{self, Outcome, Root, StateError},
+    state::{self, CallResult, Root, StateError},
 };
 use serde_json::Value;
 
@@ -29,10 +29,10 @@ fn ended(answer: &Value) -> Ended {
     }
 }
 
-fn read<T>(answer: &Value, read: impl FnOnce(Outcome<'_>) -> Result<T, StateError>) -> Result<T, StateError> {
+fn read<T>(answer: &Value, read: impl FnOnce(CallResult<'_>) -> Result<T, StateError>) -> Result<T, StateError> {
     match ended(answer) {
-        Ended::Returned(bytes) => read(Outcome::Returned(&bytes)),
-        Ended::Reverted { data, message } => read(Outcome::Reverted {
+        Ended::Returned(bytes) => read(CallResult::Returned(&bytes)),
+        Ended::Reverted { data, message } => read(CallResult::Reverted {
             data: &data,
             message: &message,
         }),
@@ -80,7 +80,7 @@ fn zk70_di6_di7_states_are_read_as_published() {
         return;
     };
     for case in data["identity_states"].as_array().unwrap() {
-        let (id, state_hash) = (Id::of_scalar(&fr(&case["id"])).unwrap(), fr(&case["state"]));
+        let (id, state_hash) = (Id::from_scalar(&fr(&case["id"])).unwrap(), fr(&case["state"]));
         assert_eq!(
             hex::encode_prefixed(state::state_call(&id, &state_hash)),
             case["calldata"].as_str().unwrap()
@@ -107,7 +107,7 @@ fn di4_genesis_states_make_their_ids() {
         return;
     };
     for case in data["genesis_check"].as_array().unwrap() {
-        let id = Id::of_scalar(&fr(&case["id_int"])).unwrap();
+        let id = Id::from_scalar(&fr(&case["id_int"])).unwrap();
         assert_eq!(
             id.is_genesis(&fr(&case["state"])),
             case["is_genesis"].as_bool().unwrap(),

@@ -8,8 +8,8 @@ use gw_zk::{
     credential::CredentialError,
     did::{Did, Network},
     jwz::{self, Token},
-    response::{self, Answer, Keys, Request, ResponseError},
-    state::{self, Outcome},
+    response::{self, Keys, Request, ResponseError, VerifiedResponse},
+    state::{self, CallResult},
 };
 use serde_json::Value;
 use std::path::PathBuf;
@@ -98,7 +98,7 @@ fn judge_response(vector: &Value, now: Timestamp) -> Verdict {
     }
 }
 
-fn judge_state(vector: &Value, answer: &Answer, now: Timestamp) -> Verdict {
+fn judge_state(vector: &Value, answer: &VerifiedResponse, now: Timestamp) -> Verdict {
     let network = answer.user().network().map(Network::key).unwrap_or_default();
     let contract = &vector["state_contract"][network];
     if contract.is_null() {
@@ -112,7 +112,7 @@ fn judge_state(vector: &Value, answer: &Answer, now: Timestamp) -> Verdict {
     });
     match result {
         Err(error) => Verdict::failed(error),
-        Ok(root) => match state::judge_root(root, now, now) {
+        Ok(root) => match state::check_root_freshness(root, now, now) {
             Err(error) => Verdict::failed(error),
             Ok(()) if vector["path"] == "A" => Verdict::Valid(answer.subject.to_string()),
             Ok(()) => judge_credentials(vector, &answer.scope, &answer.subject, now),
@@ -132,7 +132,7 @@ fn judge_credentials(vector: &Value, scope: &[Value], subject: &Did, now: Timest
 }
 
 /// Answers a call from the recorded contract.
-pub(crate) fn call<T>(contract: &Value, data: &[u8], read: impl FnOnce(Outcome<'_>) -> T) -> T {
+pub(crate) fn call<T>(contract: &Value, data: &[u8], read: impl FnOnce(CallResult<'_>) -> T) -> T {
     let data = hex::encode_prefixed(data);
     let recorded = contract["eth_calls"]
         .as_array()
@@ -142,8 +142,8 @@ pub(crate) fn call<T>(contract: &Value, data: &[u8], read: impl FnOnce(Outcome<'
     let recorded = recorded.unwrap_or_else(|| panic!("the contract was asked {data}, which nobody recorded"));
     let bytes = |value: &Value| hex::decode(value.as_str().unwrap_or("0x")).unwrap();
     match recorded["result"].as_str() {
-        Some(_) => read(Outcome::Returned(&bytes(&recorded["result"]))),
-        None => read(Outcome::Reverted {
+        Some(_) => read(CallResult::Returned(&bytes(&recorded["result"]))),
+        None => read(CallResult::Reverted {
             data: &bytes(&recorded["error"]["data"]),
             message: recorded["error"]["message"].as_str().unwrap(),
         }),

@@ -178,7 +178,7 @@ fn ds4_clocks_may_be_a_minute_apart() {
 #[test]
 fn ds4_ds6_only_rs256_under_a_known_key_counts() {
     let claims = person();
-    let judge = |token: &str, keys: &KeySet| id_token(token, keys, &rules(), NONCE, NOW);
+    let verify = |token: &str, keys: &KeySet| id_token(token, keys, &rules(), NONCE, NOW);
     let header = |change: Value| {
         let mut header = json!({ "alg": "RS256", "typ": "JWT", "kid": "k1" });
         for (name, value) in change.as_object().unwrap() {
@@ -186,26 +186,26 @@ fn ds4_ds6_only_rs256_under_a_known_key_counts() {
         }
         KEY.sign_as(&header, &claims)
     };
-    assert!(judge(&header(json!({})), &keys()).is_ok());
+    assert!(verify(&header(json!({})), &keys()).is_ok());
     for alg in ["none", "HS256", "RS512", "PS256", "ES256", "rs256"] {
         assert_eq!(
-            judge(&header(json!({ "alg": alg })), &keys()),
+            verify(&header(json!({ "alg": alg })), &keys()),
             Err(Fault::Algorithm),
             "{alg}"
         );
     }
     assert_eq!(
-        judge(&header(json!({ "crit": ["b64"], "b64": false })), &keys()),
+        verify(&header(json!({ "crit": ["b64"], "b64": false })), &keys()),
         Err(Fault::Algorithm)
     );
-    assert_eq!(judge(&header(json!({ "kid": "k2" })), &keys()), Err(Fault::UnknownKey));
-    assert_eq!(judge(&header(json!({ "kid": null })), &keys()), Err(Fault::Malformed));
+    assert_eq!(verify(&header(json!({ "kid": "k2" })), &keys()), Err(Fault::UnknownKey));
+    assert_eq!(verify(&header(json!({ "kid": null })), &keys()), Err(Fault::Malformed));
     // A key inside the token is ignored.
     let own_key = STRANGER.sign_as(&json!({ "alg": "RS256", "kid": "k1", "jwk": STRANGER.jwk() }), &claims);
-    assert_eq!(judge(&own_key, &keys()), Err(Fault::Signature));
-    assert_eq!(judge(&STRANGER.sign(&claims), &keys()), Err(Fault::Signature));
+    assert_eq!(verify(&own_key, &keys()), Err(Fault::Signature));
+    assert_eq!(verify(&STRANGER.sign(&claims), &keys()), Err(Fault::Signature));
     // If two keys share an id, either may have signed.
-    assert!(judge(&STRANGER.sign(&claims), &set(&[KEY.jwk(), STRANGER.jwk()]).unwrap()).is_ok());
+    assert!(verify(&STRANGER.sign(&claims), &set(&[KEY.jwk(), STRANGER.jwk()]).unwrap()).is_ok());
 
     let good = KEY.sign(&claims);
     let parts: Vec<&str> = good.split('.').collect();
@@ -224,7 +224,7 @@ fn ds4_ds6_only_rs256_under_a_known_key_counts() {
         ),
         "x".repeat(20_000),
     ] {
-        let fault = judge(&broken, &keys()).unwrap_err();
+        let fault = verify(&broken, &keys()).unwrap_err();
         assert!(
             matches!(fault, Fault::Malformed | Fault::Signature),
             "{fault:?} {broken}"
@@ -330,7 +330,7 @@ fn ds5_every_token_that_is_no_machines_is_refused() {
 
 #[test]
 fn ds5_listed_clients_and_roles_are_required_where_configured() {
-    let judge = |claims: &Value, rules: Rules| service_principal(&KEY.sign(claims), &keys(), &rules, NOW);
+    let verify = |claims: &Value, rules: Rules| service_principal(&KEY.sign(claims), &keys(), &rules, NOW);
     let listed = |client: &str| Rules {
         sp_clients: vec![OTHER.into(), client.into()],
         ..rules()
@@ -340,12 +340,12 @@ fn ds5_listed_clients_and_roles_are_required_where_configured() {
         ..rules()
     };
     for claims in [machine_v1(), machine_v2()] {
-        assert!(judge(&claims, listed(MACHINE)).is_ok());
-        assert_eq!(judge(&claims, listed(CLIENT)), Err(Fault::Client));
-        assert!(judge(&claims, role("Ledger.Use")).is_ok());
-        assert_eq!(judge(&claims, role("ledger.use")), Err(Fault::Role));
+        assert!(verify(&claims, listed(MACHINE)).is_ok());
+        assert_eq!(verify(&claims, listed(CLIENT)), Err(Fault::Client));
+        assert!(verify(&claims, role("Ledger.Use")).is_ok());
+        assert_eq!(verify(&claims, role("ledger.use")), Err(Fault::Role));
         assert_eq!(
-            judge(&with(claims, "roles", Value::Null), role("Ledger.Use")),
+            verify(&with(claims, "roles", Value::Null), role("Ledger.Use")),
             Err(Fault::Role)
         );
     }

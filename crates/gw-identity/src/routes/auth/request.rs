@@ -40,7 +40,7 @@ pub(crate) struct AuthRequestResponse {
     request_body = Option<AuthRequestBody>,
     responses(
         (status = 200, body = AuthRequestResponse),
-        (status = 403, body = ErrorBody, description = "A page of somebody else asks"),
+        (status = 403, body = ErrorBody, description = "A page of another site made the request"),
         (status = 429, body = ErrorBody),
         (status = 500, body = ErrorBody, description = "VERIFIER_ID not configured"),
         (status = 503, body = ErrorBody, description = "too many open sessions, or the credential schema is not at \

@@ -40,7 +40,7 @@ pub(crate) struct SessionStatusResponse {
 ///
 /// Only the opener gets the tokens and the reason of a rejected proof. The opener shows the session's secret
 /// (`X-Login-Secret` or the `pp_login` cookie). If no browser opened the session, a request without a secret from the
-/// same address also counts, unless a browser sends it. For everybody else the session looks pending.
+/// same address also counts, unless a browser sends it. To other clients the session looks pending.
 #[utoipa::path(
     get,
     path = "/auth/session/{id}/status",

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// A challenge.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct ChallengeResponse {
-    /// Names the challenge in the answer to it.
+    /// Identifies the challenge; sent back with the signature.
     nonce: String,
     /// The text to sign.
     message: String,

@@ -3,7 +3,7 @@
 use super::LinkError;
 use crate::state::IdentityState;
 use axum::{Json, extract::State};
-use gw_http::{ApiError, Authenticated, ErrorBody};
+use gw_http::{ApiError, AuthenticatedUser, ErrorBody};
 use serde::Serialize;
 
 /// The caller's addresses, newest first.
@@ -44,7 +44,7 @@ pub(crate) struct EthAddressResponse {
 )]
 pub(crate) async fn list(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
 ) -> Result<Json<EthAddressListResponse>, ApiError> {
     let links = state
         .store

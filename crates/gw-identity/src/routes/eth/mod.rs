@@ -10,18 +10,18 @@ pub(super) mod verify;
 use crate::state::IdentityState;
 use axum::extract::FromRequestParts;
 use error::LinkError;
-use gw_http::{ApiError, Authenticated};
+use gw_http::{ApiError, AuthenticatedUser};
 use http::request::Parts;
 
 /// A caller who is within the rate limit of link operations (spec/10 §9).
 #[derive(Debug)]
-pub(super) struct Linker(Authenticated);
+pub(super) struct Linker(AuthenticatedUser);
 
 impl FromRequestParts<IdentityState> for Linker {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &IdentityState) -> Result<Self, ApiError> {
-        let caller = Authenticated::from_request_parts(parts, state).await?;
+        let caller = AuthenticatedUser::from_request_parts(parts, state).await?;
         state.inner.limits.link_of(&caller.user.external_id).await?;
         Ok(Self(caller))
     }

@@ -4,7 +4,7 @@ use super::LinkError;
 use crate::{error::spawn_tracked, link::parse_address, request_info::RequestInfo, security, state::IdentityState};
 use axum::extract::{Path, State};
 use gw_audit::SecurityKind;
-use gw_http::{ApiError, Authenticated, ErrorBody, Message};
+use gw_http::{ApiError, AuthenticatedUser, ErrorBody, Message};
 use gw_policy::snapshot::User;
 use gw_store::Actor;
 use gw_types::Address;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 )]
 pub(crate) async fn unlink(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
     request_info: RequestInfo,
     Path(address): Path<String>,
 ) -> Result<Message, ApiError> {

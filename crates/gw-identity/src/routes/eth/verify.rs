@@ -10,7 +10,7 @@ use crate::{
 };
 use axum::{Json, extract::State};
 use gw_audit::SecurityKind;
-use gw_http::{ApiError, Authenticated, AuthenticatedBody, ErrorBody};
+use gw_http::{ApiError, AuthenticatedBody, AuthenticatedUser, ErrorBody};
 use gw_journal::{JournalError, Reservation};
 use gw_policy::{
     access::{WalletAnswer, WalletQuestion},
@@ -81,7 +81,7 @@ pub(crate) async fn verify(
         return Err(LinkError::Signature.into());
     };
     // The node may have been slow, so the caller is authenticated again (HD20).
-    let caller = Authenticated::authenticate(&state.http_context, &headers)?;
+    let caller = AuthenticatedUser::authenticate(&state.http_context, &headers)?;
     let proved = VerifiedAddress {
         user: caller.user,
         address,

@@ -2,16 +2,16 @@
 
 use crate::state::IdentityState;
 use axum::{Json, extract::State};
-use gw_http::{ApiError, Authenticated, ErrorBody};
+use gw_http::{ApiError, AuthenticatedUser, ErrorBody};
 use gw_types::OrgId;
 use serde::Serialize;
 
 /// The organizations that a user administers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct MyAdminStatusResponse {
-    /// Whether the user is a full administrator of anything.
+    /// Whether the user is a full administrator of any organization.
     is_admin: bool,
-    /// Whether the user is a read-only administrator of anything.
+    /// Whether the user is a read-only administrator of any organization.
     is_readonly_admin: bool,
     /// Organizations with full administration.
     admin_org_ids: Vec<String>,
@@ -35,7 +35,7 @@ pub(crate) struct MyAdminStatusResponse {
 )]
 pub(crate) async fn admin_status(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
 ) -> Result<Json<MyAdminStatusResponse>, ApiError> {
     let status = state
         .http_context

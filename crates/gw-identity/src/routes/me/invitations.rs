@@ -9,7 +9,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::{ApiError, Authenticated, ErrorCode, Message, Page, PageQuery, Paged, described_error};
+use gw_http::{ApiError, AuthenticatedUser, ErrorCode, Message, Page, PageQuery, Paged, described_error};
 use gw_policy::{access::active_orgs, snapshot::Organization};
 use gw_store::{Actor, Missing, StoreError};
 use gw_types::OrgId;
@@ -43,7 +43,7 @@ pub(crate) struct InvitationResponse {
 )]
 pub(crate) async fn list(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
     page: Page<1000>,
 ) -> Result<Json<Paged<InvitationResponse>>, ApiError> {
     let (snapshot, user, now) = (&caller.snapshot, caller.user.id, state.http_context.now());
@@ -175,7 +175,7 @@ described_error!(
 )]
 pub(crate) async fn accept(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
     request_info: RequestInfo,
     Path(org): Path<String>,
 ) -> Result<Message, ApiError> {
@@ -210,7 +210,7 @@ pub(crate) async fn accept(
 )]
 pub(crate) async fn leave(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
     request_info: RequestInfo,
     Path(org): Path<String>,
 ) -> Result<Message, ApiError> {

@@ -2,7 +2,7 @@
 
 use crate::state::IdentityState;
 use axum::{Json, extract::State};
-use gw_http::{ApiError, Authenticated, ErrorBody};
+use gw_http::{ApiError, AuthenticatedUser, ErrorBody};
 use gw_policy::access::active_orgs;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ pub(crate) struct UserOrgResponse {
 )]
 pub(crate) async fn orgs(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
 ) -> Result<Json<MyOrganizationsResponse>, ApiError> {
     let organizations = active_orgs(&caller.snapshot, caller.user.id, state.http_context.now())
         .into_iter()

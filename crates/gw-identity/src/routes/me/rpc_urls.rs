@@ -12,7 +12,7 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gw_http::{
-    ApiError, Authenticated, AuthenticatedBody, Challenge, Created, ErrorCode, Message, Page, PageQuery, Paged,
+    ApiError, AuthenticatedBody, AuthenticatedUser, Challenge, Created, ErrorCode, Message, Page, PageQuery, Paged,
     described_error,
 };
 use gw_policy::{
@@ -207,7 +207,7 @@ described_error!(
 )]
 pub(crate) async fn list(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
     page: Page<1000>,
 ) -> Result<Json<Paged<RpcUrlResponse>>, ApiError> {
     let rows = state
@@ -317,7 +317,7 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn end(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
     request_info: RequestInfo,
     Path(id): Path<String>,
 ) -> Result<Message, ApiError> {
@@ -335,7 +335,7 @@ pub(crate) async fn end(
 }
 
 /// The organization of the URL: the named one, or the caller's only one apart from the default organization.
-fn organization(state: &IdentityState, caller: &Authenticated, named: Option<&str>) -> Result<OrgId, ApiError> {
+fn organization(state: &IdentityState, caller: &AuthenticatedUser, named: Option<&str>) -> Result<OrgId, ApiError> {
     let mine = active_orgs(&caller.snapshot, caller.user.id, state.http_context.now());
     match named.filter(|text| !text.is_empty()) {
         Some(text) => {
@@ -361,7 +361,7 @@ fn organization(state: &IdentityState, caller: &Authenticated, named: Option<&st
 
 fn scope(
     state: &IdentityState,
-    caller: &Authenticated,
+    caller: &AuthenticatedUser,
     org: OrgId,
     scope: Option<&str>,
     contracts: &[String],
@@ -399,7 +399,7 @@ fn scope(
 }
 
 /// Whether the caller may use the contract in this organization now. Each call is checked again.
-fn reaches(state: &IdentityState, caller: &Authenticated, org: OrgId, address: Address) -> bool {
+fn reaches(state: &IdentityState, caller: &AuthenticatedUser, org: OrgId, address: Address) -> bool {
     let member = Principal::new(&caller.snapshot, caller.user.id, state.http_context.now());
     let contract = caller.snapshot.contract(address).filter(|contract| contract.org == org);
     contract.is_some_and(|contract| {

@@ -11,7 +11,7 @@ use axum::{
     extract::{Path, State},
     response::IntoResponse,
 };
-use gw_http::{ApiError, Authenticated, ErrorBody, Message, Page, PageQuery, Paged};
+use gw_http::{ApiError, AuthenticatedUser, ErrorBody, Message, Page, PageQuery, Paged};
 use gw_store::record::LoginUrls;
 use gw_types::SessionId;
 use http::HeaderMap;
@@ -50,7 +50,7 @@ pub(crate) struct MySessionResponse {
 )]
 pub(crate) async fn list(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
     page: Page,
 ) -> Result<Json<Paged<MySessionResponse>>, ApiError> {
     let reads = state.store.read();
@@ -93,7 +93,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn end(
     State(state): State<IdentityState>,
-    caller: Authenticated,
+    caller: AuthenticatedUser,
     request_info: RequestInfo,
     Path(id): Path<String>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -120,7 +120,7 @@ pub(crate) async fn end(
 }
 
 /// The login behind the caller's token.
-async fn current(state: &IdentityState, caller: &Authenticated) -> Result<Option<SessionId>, ApiError> {
+async fn current(state: &IdentityState, caller: &AuthenticatedUser) -> Result<Option<SessionId>, ApiError> {
     let family = state
         .store
         .read()

@@ -61,7 +61,7 @@ pub(crate) struct OauthAuthorizeJSONResponse {
         (status = 200, body = OauthAuthorizeJSONResponse),
         (status = 302, description = "To the sign-in page"),
         (status = 400, body = OAuthErrorResponse),
-        (status = 403, description = "A page of somebody else asks, other than by a link"),
+        (status = 403, description = "A page of another site made the request, other than by a link"),
         (status = 429, body = OAuthOrAPIError),
         (status = 500, body = OAuthOrAPIError),
         (status = 503, body = OAuthOrAPIError, description = "Too many open sessions"),
@@ -73,7 +73,7 @@ pub(crate) async fn authorize(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, OauthError> {
-    let asked = asked(&state, query.as_deref().unwrap_or_default())?;
+    let params = read_params(&state, query.as_deref().unwrap_or_default())?;
     let (http_context, config) = (&*state.http_context, &state.inner.config);
     let verifier = config.verifier(http_context.production)?;
     let scope = config.scope()?;
@@ -104,9 +104,9 @@ pub(crate) async fn authorize(
     let opener = Opener::new(secret.expose(), request_info.client, &headers);
     let opener = if page { opener.with_cookie() } else { opener };
     let initiator = initiator(&state, &headers);
-    let session = OauthSession::new(asked, initiator, opener.clone(), now).answered_by(login.0, message);
-    // Only the secret shows the message that the wallet signs, whoever began the session: signing it logs somebody in
-    // at an application.
+    let session = OauthSession::new(params, initiator, opener.clone(), now).answered_by(login.0, message);
+    // Only a client with the secret gets the message that the wallet signs, because the signature logs the wallet's
+    // owner in at an application.
     let login_session = LoginSession::new(auth_request.clone(), opener.with_cookie(), now);
     state
         .inner
@@ -148,7 +148,7 @@ pub(crate) async fn authorize(
 }
 
 /// Reads and checks the parameters of the request.
-fn asked(state: &IdentityState, query: &str) -> Result<AuthorizeParams, OauthError> {
+fn read_params(state: &IdentityState, query: &str) -> Result<AuthorizeParams, OauthError> {
     const KNOWN: [&str; 6] = [
         "client_id",
         "redirect_uri",

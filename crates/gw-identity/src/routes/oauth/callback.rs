@@ -138,7 +138,7 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: LoginAttempt) -> Re
     let worker = state.clone();
     spawn_tracked(&state.tasks, async move {
         let request_info = attempt.request_info.clone();
-        // The wallet's pair is not sent to anybody: the application's tokens continue the login by its first refresh
+        // The wallet's token pair is not sent. The application's tokens continue the login from its first refresh
         // token.
         let pair = match complete(&worker, attempt).await {
             Ok(pair) => pair,

@@ -28,8 +28,7 @@ pub(crate) struct OAuthErrorResponse {
     error_description: String,
 }
 
-/// An error of a route that speaks OAuth: of the request itself, or of the layers before it, which are those of all
-/// routes.
+/// An error of an OAuth route: the route's own error (RFC 6749 §5.2), or one of the layers that all routes share.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "carries the description only")]
@@ -266,7 +265,7 @@ impl From<LoginError> for OauthError {
             LoginError::TooManySessions(wait) => Self::TooManySessions(wait),
             LoginError::Busy(wait) => Self::Full(wait),
             LoginError::Store(error) => Self::Store(error),
-            // `SessionsAway` is temporary. The others do not occur when a session is opened.
+            // `SessionsUnavailable` is temporary. The others do not occur when a session is opened.
             LoginError::NoSchema
             | LoginError::NoSession
             | LoginError::SessionOver
@@ -277,7 +276,7 @@ impl From<LoginError> for OauthError {
             | LoginError::Banned
             | LoginError::Unrecorded(_)
             | LoginError::Unsealed
-            | LoginError::SessionsAway(_) => Self::Unavailable,
+            | LoginError::SessionsUnavailable(_) => Self::Unavailable,
         }
     }
 }

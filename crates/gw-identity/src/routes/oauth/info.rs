@@ -21,7 +21,7 @@ pub(crate) struct OauthSessionInfoResponse {
     allow_mock: bool,
     /// The application that asks.
     client_id: String,
-    /// Whether a user was logged in when the session began, who may complete it silently.
+    /// Whether a user was logged in when the session began. That user may complete it silently.
     silent: bool,
     /// The user who logged in, or, before that, the user who was logged in when the session began.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,8 +30,8 @@ pub(crate) struct OauthSessionInfoResponse {
 
 /// Describe an OAuth session
 ///
-/// For the page that began the session, which shows its secret (`X-Login-Secret` or the `pp_login` cookie). The address
-/// alone is never enough: completing a sign-in that another person began would log that person in.
+/// For the page that began the session, which shows its secret (`X-Login-Secret` or the `pp_login` cookie). A
+/// request from the same address does not suffice: completing the sign-in of another person would log that person in.
 #[utoipa::path(
     get,
     path = "/oauth/session/{id}/info",

@@ -11,9 +11,9 @@ use axum::{
 use gw_http::{ApiError, ErrorBody};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-/// Begin an OAuth session anew
+/// Restart an OAuth session
 ///
-/// Only for the session's opener: the redirect contains the application's own value.
+/// Only for the session's opener, because the redirect contains the application's `state`.
 #[utoipa::path(
     get,
     path = "/oauth/session/{id}/restart",
@@ -21,7 +21,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
     tag = "oauth",
     params(("id" = String, Path, description = "The OAuth session")),
     responses(
-        (status = 302, description = "To `/oauth/authorize` with what the application asked for"),
+        (status = 302, description = "To `/oauth/authorize` with the parameters of the application's request"),
         (status = 403),
         (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "Completed already"),

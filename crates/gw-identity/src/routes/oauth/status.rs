@@ -38,7 +38,7 @@ pub(crate) struct OAuthSessionStatusResponse {
 ///
 /// Only the opener gets the URL with the code. The opener shows the session's secret (`X-Login-Secret` or the
 /// `pp_login` cookie). If no browser opened the session, a request without a secret from the same address also counts,
-/// unless a browser sends it. For everybody else the session looks pending.
+/// unless a browser sends it. To other clients the session looks pending.
 #[utoipa::path(
     get,
     path = "/oauth/session/{id}/status",

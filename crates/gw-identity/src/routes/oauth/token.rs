@@ -87,21 +87,21 @@ pub(crate) async fn token(
             ErrorCode::Unavailable => OauthError::Unavailable,
             _ => OauthError::Body,
         })?;
-    let asked = read(&headers, &body)?;
-    if asked.grant_type.as_deref() != Some("authorization_code") {
+    let params = read(&headers, &body)?;
+    if params.grant_type.as_deref() != Some("authorization_code") {
         return Err(OauthError::GrantType);
     }
-    let client = authenticate(&state, &headers, &asked, &request_info).await?;
-    let code = asked
+    let client = authenticate(&state, &headers, &params, &request_info).await?;
+    let code = params
         .code
         .filter(|code| !code.is_empty())
         .ok_or(OauthError::Missing("code"))?;
-    let redirect_uri = asked.redirect_uri.ok_or(OauthError::Missing("redirect_uri"))?;
+    let redirect_uri = params.redirect_uri.ok_or(OauthError::Missing("redirect_uri"))?;
     let shown = Shown {
         client,
         code,
         redirect_uri,
-        verifier: asked.code_verifier,
+        verifier: params.code_verifier,
     };
     let worker = state.clone();
     let pair = spawn_tracked(
@@ -131,31 +131,31 @@ fn read(headers: &HeaderMap, body: &[u8]) -> Result<TokenRequest, OauthError> {
         // RFC 6749 section 3.2: unknown parameters are ignored.
         return parse_open_json(body).map_err(|_| OauthError::Body);
     }
-    let mut asked = TokenRequest::default();
+    let mut params = TokenRequest::default();
     for (name, value) in form_urlencoded::parse(body) {
         let (name, member) = match name.as_ref() {
-            "grant_type" => ("grant_type", &mut asked.grant_type),
-            "code" => ("code", &mut asked.code),
-            "redirect_uri" => ("redirect_uri", &mut asked.redirect_uri),
-            "client_id" => ("client_id", &mut asked.client_id),
-            "client_secret" => ("client_secret", &mut asked.client_secret),
-            "code_verifier" => ("code_verifier", &mut asked.code_verifier),
+            "grant_type" => ("grant_type", &mut params.grant_type),
+            "code" => ("code", &mut params.code),
+            "redirect_uri" => ("redirect_uri", &mut params.redirect_uri),
+            "client_id" => ("client_id", &mut params.client_id),
+            "client_secret" => ("client_secret", &mut params.client_secret),
+            "code_verifier" => ("code_verifier", &mut params.code_verifier),
             _ => continue,
         };
         if member.replace(value.into_owned()).is_some() {
             return Err(OauthError::Repeated(name));
         }
     }
-    Ok(asked)
+    Ok(params)
 }
 
 /// Reads the client credentials. A request must not use two methods.
-fn credentials(headers: &HeaderMap, asked: &TokenRequest) -> Result<Credentials, OauthError> {
-    let body_secret = asked.client_secret.clone().filter(|secret| !secret.is_empty());
+fn credentials(headers: &HeaderMap, params: &TokenRequest) -> Result<Credentials, OauthError> {
+    let body_secret = params.client_secret.clone().filter(|secret| !secret.is_empty());
     let mut sent = headers.get_all(header::AUTHORIZATION).iter();
     let basic = match (sent.next(), sent.next()) {
         (None, _) => {
-            let id = asked.client_id.clone().ok_or(OauthError::Client)?;
+            let id = params.client_id.clone().ok_or(OauthError::Client)?;
             let secret = body_secret.ok_or(OauthError::Client)?;
             return Ok(Credentials {
                 id,
@@ -168,7 +168,7 @@ fn credentials(headers: &HeaderMap, asked: &TokenRequest) -> Result<Credentials,
     if body_secret.is_some() {
         return Err(OauthError::TwoMethods);
     }
-    match &asked.client_id {
+    match &params.client_id {
         Some(id) if *id != basic.id => Err(OauthError::Client),
         Some(_) | None => Ok(basic),
     }
@@ -203,10 +203,10 @@ fn decoded(text: &str) -> String {
 async fn authenticate(
     state: &IdentityState,
     headers: &HeaderMap,
-    asked: &TokenRequest,
+    params: &TokenRequest,
     request_info: &RequestInfo,
 ) -> Result<String, OauthError> {
-    let Credentials { id, secrets } = credentials(headers, asked)?;
+    let Credentials { id, secrets } = credentials(headers, params)?;
     let oauth = &state.inner.oauth;
     // All unknown clients share one count, so that inventing names gives no new attempts.
     let known = oauth.secrets.clients().get(&id).is_some();
@@ -361,13 +361,13 @@ mod tests {
     }
 
     fn who(authorization: Option<&str>, id: Option<&str>, secret: Option<&str>) -> Result<(String, Vec<String>), u16> {
-        let asked = TokenRequest {
+        let params = TokenRequest {
             client_id: id.map(str::to_owned),
             client_secret: secret.map(str::to_owned),
             ..TokenRequest::default()
         };
         let headers = authorization.map_or_else(HeaderMap::new, |value| headers(&[("authorization", value)]));
-        match credentials(&headers, &asked) {
+        match credentials(&headers, &params) {
             Ok(client) => Ok((client.id, client.secrets)),
             Err(error) => Err(error.into_response().status().as_u16()),
         }
@@ -410,7 +410,7 @@ mod tests {
         let form = "application/x-www-form-urlencoded; charset=utf-8";
         let code = |kind: &str, body: &str| {
             read(&headers(&[("content-type", kind)]), body.as_bytes())
-                .map(|asked| asked.code)
+                .map(|params| params.code)
                 .map_err(|_| ())
         };
         assert_eq!(code(form, "code=a%20b&other=1"), Ok(Some("a b".to_owned())));

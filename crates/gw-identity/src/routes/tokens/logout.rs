@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gw_audit::SecurityKind;
-use gw_http::{ApiError, AuthError, Authenticated, Credentials, ErrorBody, JsonBody, Message};
+use gw_http::{ApiError, AuthError, AuthenticatedUser, Credentials, ErrorBody, JsonBody, Message};
 use gw_store::{Actor, record::LoginUrls};
 use gw_types::{ExternalId, SessionId};
 use http::HeaderMap;
@@ -84,7 +84,7 @@ fn logins(
     refresh_token: Option<&str>,
 ) -> Result<Vec<(ExternalId, SessionId)>, AuthError> {
     let Some(named) = refresh_token else {
-        let caller = Authenticated::authenticate(&state.http_context, headers)?;
+        let caller = AuthenticatedUser::authenticate(&state.http_context, headers)?;
         return Ok(vec![(caller.claims.subject, caller.claims.session)]);
     };
     let (http_context, now) = (&*state.http_context, state.http_context.now());

@@ -75,7 +75,7 @@ pub(crate) async fn revoke(
     JsonBody(body): JsonBody<RevokeRequest>,
 ) -> Result<impl IntoResponse, ApiError> {
     let now = state.http_context.now();
-    // Only tokens that the gateway signed are stored, so that nobody can fill the table with invented ones.
+    // Only tokens that the gateway signed are stored, so that invented tokens cannot fill the table.
     let refresh = state.http_context.tokens.refresh(&body.refresh_token, now).ok();
     let access = body
         .access_token

@@ -82,7 +82,7 @@ impl<'a> TraceEvaluator<'a> {
         }
         let code = self.code(address);
         if let Some(retired) = self.snapshot.retired(address) {
-            // HD27: nobody has access to it. Its organization may deploy there again if the code is gone.
+            // HD27: no user has access to it. Its organization may deploy there again if the code is gone.
             let is_redeployed = code.is_empty() && self.created.contains(&address) && Some(retired.org) == self.org;
             return if is_redeployed {
                 AddressClass::Created

@@ -171,7 +171,7 @@ registry! {
             );
     /// Whether every application must use a proof key (PKCE, S256).
     OAUTH_REQUIRE_PKCE: bool = Variable::new(Identity, &kind::BOOL).default("false");
-    /// Lets users create personal RPC URLs, for wallets without token support. Anybody who knows such a URL calls with
-    /// its owner's rights, within the URL's scope; so does every web page that the wallet is connected to.
+    /// Lets users create personal RPC URLs, for wallets without token support. A client that knows such a URL calls
+    /// with its owner's rights, within the URL's scope; so does every web page that the wallet is connected to.
     PERSONAL_RPC_URLS: bool = Variable::new(Identity, &kind::BOOL).default("false");
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 registry! {
     /// Calls that need a verified (KYC) user: sends and deployments, or everything but the six metadata methods.
     KYC_GATE: KycGate = Variable::new(Policy, &KYC_GATE_KIND).default("writes");
-    /// Senders whose signed transactions a caller may submit: addresses that are linked to the caller or to nobody
+    /// Senders whose signed transactions a caller may submit: addresses that are linked to the caller or to no user
     /// (`unclaimed`), only addresses that are linked to the caller (`owner`), or all addresses (`any`).
     RAW_SENDER_POLICY: RawSenderPolicy = Variable::new(Policy, &RAW_SENDER_KIND).default("unclaimed");
     /// How far above the pending nonce a submitted transaction may be.
@@ -23,9 +23,9 @@ registry! {
     /// Contracts that a send may create: any, with the claim; or only those whose creation code a super administrator
     /// approved, which keeps hostile code off the chain (docs/production.md).
     DEPLOYMENTS: Deployments = Variable::new(Policy, &DEPLOYMENTS_KIND).default("any");
-    /// Reaction to a mined send that did something its trace had not shown. `quarantine`: its sender may not send and
-    /// everybody sees the state without it until it is cleared. `alert`: only an event is recorded. `off`: mined sends
-    /// are not checked.
+    /// Reaction to a mined send that did something its trace had not shown. `quarantine`: until the send is cleared,
+    /// its sender may not send and all users see the state without it. `alert`: only an event is recorded. `off`: mined
+    /// sends are not checked.
     MINED_TRACE: MinedTrace = Variable::new(Policy, &MINED_TRACE_KIND).default("quarantine");
     /// JSON file with methods that are not in the registry: aliases of registered methods, and prefixes whose methods
     /// are passed through without checks (docs/rpc.md).

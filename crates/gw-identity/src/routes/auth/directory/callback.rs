@@ -79,8 +79,8 @@ async fn complete(
     headers: &HeaderMap,
     request_info: &RequestInfo,
 ) -> Result<TokenPair, DirectoryError> {
-    let refuse = |who, error: DirectoryError| {
-        note_refusal(state, who, Amr::Directory, request_info, &error);
+    let record = |subject, error: DirectoryError| {
+        note_refusal(state, subject, Amr::Directory, request_info, &error);
         error
     };
     let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
@@ -100,13 +100,13 @@ async fn complete(
                 Err(DirectoryError::Redirect)
             }
         })
-        .map_err(|error| refuse(None, error))?;
+        .map_err(|error| record(None, error))?;
     let identity = directory
         .redeem(&body.code, &pending)
         .await
-        .map_err(|error| refuse(None, error))?;
-    let who = identity.subject.clone();
+        .map_err(|error| record(None, error))?;
+    let subject = identity.subject.clone();
     log_in(state, directory, identity, Amr::Directory, request_info)
         .await
-        .map_err(|error| refuse(Some(who), error))
+        .map_err(|error| record(Some(subject), error))
 }

@@ -48,17 +48,17 @@ pub(crate) async fn service_principal(
     if token.expose().is_empty() {
         return Err(ApiError::bad_request("access_token must not be empty"));
     }
-    let refuse = |who, error: DirectoryError| {
-        note_refusal(&state, who, Amr::Sp, &request_info, &error);
+    let record = |subject, error: DirectoryError| {
+        note_refusal(&state, subject, Amr::Sp, &request_info, &error);
         error
     };
     let identity = directory
         .verify_service_principal(&token)
         .await
-        .map_err(|error| refuse(None, error))?;
-    let who = identity.subject.clone();
+        .map_err(|error| record(None, error))?;
+    let subject = identity.subject.clone();
     let pair = log_in(&state, directory, identity, Amr::Sp, &request_info)
         .await
-        .map_err(|error| refuse(Some(who), error))?;
+        .map_err(|error| record(Some(subject), error))?;
     Ok(Json(AuthResponse::new(pair, state.http_context.now())))
 }

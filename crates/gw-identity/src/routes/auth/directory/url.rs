@@ -33,7 +33,7 @@ pub(crate) struct DirectoryUrlResponse {
     path = "/auth/directory/url",
     operation_id = "directoryUrl",
     tag = "auth",
-    params(("redirect_uri" = String, Query, description = "A page of ours that gets the code")),
+    params(("redirect_uri" = String, Query, description = "The page of an allowed origin that receives the code")),
     responses(
         (status = 200, body = DirectoryUrlResponse),
         (status = 400, body = ErrorBody),
