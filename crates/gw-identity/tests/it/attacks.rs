@@ -1,9 +1,10 @@
 //! Reproductions of two attacks on the running service (HD19, HD34, HD35).
 
-use crate::world::{Answer, BASE, Login, PAGE, Setup, Tokens, WALLET, World};
+use crate::world::{Answer, Login, PAGE, Setup, Tokens, WALLET, World};
 use futures_util::FutureExt as _;
 use gw_audit::AuthMethod;
 use gw_store::record::UserPatch;
+use gw_testkit::fixture::BASE_URL;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ pub(crate) fn is_pending(answer: &Answer) -> bool {
 async fn rts2_hd34_the_address_of_a_browser_collects_nothing() {
     let world = World::new().await;
     for headers in [
-        &[("origin", BASE)][..],
+        &[("origin", BASE_URL)][..],
         &[("sec-fetch-site", "same-origin")],
         &[("sec-fetch-mode", "cors")],
     ] {
@@ -121,7 +122,7 @@ struct Flow {
 
 /// A browser begins the flow; returns the ids and the secret that it got.
 async fn flow_of_browser(world: &World, from: &'static str, headers: &[(&str, &str)]) -> Flow {
-    let ask = world.get(&authorize()).from(from).header("origin", BASE);
+    let ask = world.get(&authorize()).from(from).header("origin", BASE_URL);
     let answer = headers
         .iter()
         .fold(ask, |ask, (name, value)| ask.header(name, value))
@@ -133,7 +134,7 @@ async fn flow_of_browser(world: &World, from: &'static str, headers: &[(&str, &s
         id: answer.body["oauth_session_id"].as_str().unwrap().to_owned(),
         login: answer.body["auth_session_id"].as_str().unwrap().to_owned(),
         secret: answer.headers["x-login-secret"].to_str().unwrap().to_owned(),
-        callback: url.strip_prefix(BASE).unwrap().to_owned(),
+        callback: url.strip_prefix(BASE_URL).unwrap().to_owned(),
     }
 }
 
@@ -241,7 +242,7 @@ async fn one_network_closes_the_login_for_nobody(world: &World) {
         let other = world
             .get(&authorize())
             .from(peer(format!("2001:db8:{n}:ff::1")))
-            .header("origin", BASE)
+            .header("origin", BASE_URL)
             .send()
             .await;
         assert_eq!(other.status, StatusCode::OK, "{}", other.body);
@@ -321,10 +322,10 @@ async fn rts4_hd34_finished_logins_give_their_places_back() {
 async fn rts4_hd34_retry_after_tells_the_truth() {
     let world = World::new().await;
     for n in 0..20 {
-        world.clock.pass(i64::from(n == 1) * 100);
+        world.fixture.clock.pass(i64::from(n == 1) * 100);
         open_from(&world, PAGE, &[]).await;
     }
-    world.clock.pass(50);
+    world.fixture.clock.pass(50);
     for path in ["/auth/request".to_owned(), authorize()] {
         let method = if path.starts_with("/auth") {
             Method::POST
@@ -335,12 +336,12 @@ async fn rts4_hd34_retry_after_tells_the_truth() {
         assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "{path}");
         assert_eq!(refused.headers["retry-after"], "450", "{path}");
     }
-    world.clock.pass(449);
+    world.fixture.clock.pass(449);
     assert_eq!(
         world.ask(Method::POST, "/auth/request").send().await.status,
         StatusCode::TOO_MANY_REQUESTS
     );
-    world.clock.pass(1);
+    world.fixture.clock.pass(1);
     open_from(&world, PAGE, &[]).await;
 }
 
@@ -402,7 +403,7 @@ async fn rts8_hd34_a_foreign_page_opens_nothing_and_uses_up_nothing() {
     assert_eq!(
         world
             .ask(Method::POST, "/auth/request")
-            .header("origin", BASE)
+            .header("origin", BASE_URL)
             .send()
             .await
             .status,
@@ -444,7 +445,7 @@ async fn hd34_a_foreign_page_takes_half_of_the_places_at_most() {
             "who clicks comes in"
         );
     }
-    let login = world.ask(Method::POST, "/auth/request").header("origin", BASE);
+    let login = world.ask(Method::POST, "/auth/request").header("origin", BASE_URL);
     assert_eq!(
         login.send().await.status,
         StatusCode::OK,
@@ -456,7 +457,7 @@ async fn hd34_a_foreign_page_takes_half_of_the_places_at_most() {
 #[tokio::test]
 async fn rts8_hd34_foreign_polls_leave_the_owners_alone() {
     let world = World::new().await;
-    let login = open_from(&world, PAGE, &[("origin", BASE)]).await;
+    let login = open_from(&world, PAGE, &[("origin", BASE_URL)]).await;
     let flow = flow_of_browser(&world, PAGE, &[]).await;
     let oauth = format!("/oauth/session/{}/status", flow.id);
     let mut stopped = false;
@@ -474,10 +475,10 @@ async fn rts8_hd34_foreign_polls_leave_the_owners_alone() {
 
 /// Logs in through a page. Returns the wallet's tokens and the page's.
 pub(crate) async fn log_in_by_page(world: &World, name: &str) -> (Tokens, Tokens) {
-    let login = open_from(world, PAGE, &[("origin", BASE)]).await;
+    let login = open_from(world, PAGE, &[("origin", BASE_URL)]).await;
     let wallet = Tokens::from_body(&world.prove(&login, &format!("proof:did:test:{name}")).await.body);
     let polled = world
-        .poll(&login, PAGE, &[("x-login-secret", &login.secret), ("origin", BASE)])
+        .poll(&login, PAGE, &[("x-login-secret", &login.secret), ("origin", BASE_URL)])
         .await;
     (wallet, Tokens::from_body(&polled.body["tokens"]))
 }
@@ -497,7 +498,13 @@ async fn rts5_hd35_logout_ends_the_wallets_tokens_too() {
         let logout = || world.post("/api/v1/logout", json!({}));
         let answer = match way {
             "bearer" => logout().bearer(&page.access).send().await,
-            "cookie" => logout().header("cookie", &cookie).header("origin", BASE).send().await,
+            "cookie" => {
+                logout()
+                    .header("cookie", &cookie)
+                    .header("origin", BASE_URL)
+                    .send()
+                    .await
+            }
             "refresh token" => world.post("/api/v1/logout", wallet.as_refresh()).send().await,
             _ => world.post("/api/v1/revoke", page.as_refresh()).send().await,
         };
@@ -537,7 +544,7 @@ async fn rts5_hd35_logout_ends_the_wallets_tokens_too() {
 async fn rts5_hd35_own_sessions_are_seen_and_ended() {
     let world = World::new().await;
     let (_, here) = log_in_by_page(&world, "alice").await;
-    world.clock.pass(5);
+    world.fixture.clock.pass(5);
     let (wallet, there) = log_in_by_page(&world, "alice").await;
     let (_, bob) = log_in_by_page(&world, "bob").await;
     let list = async |tokens: &Tokens| {
@@ -592,7 +599,7 @@ async fn rts5_hd35_no_silent_sign_in_after_logout() {
     let status = world
         .get(&format!("/oauth/session/{}/status", flow.id))
         .header("x-login-secret", &flow.secret);
-    let status = status.header("origin", BASE).send().await;
+    let status = status.header("origin", BASE_URL).send().await;
     let cookies = status.cookies().join("; ");
     let page = cookies
         .split("pp_access=")
@@ -690,9 +697,10 @@ async fn rts5_hd35_revocations_have_their_own_limit() {
 pub(crate) async fn urls(world: &World) -> usize {
     let user = world.user("alice").await.unwrap();
     world
+        .fixture
         .store
         .read()
-        .list_personal_urls(user.id, world.http_context.now())
+        .list_personal_urls(user.id, world.fixture.http.now())
         .await
         .unwrap()
         .len()
@@ -712,14 +720,14 @@ async fn rts6_hd35_a_url_is_made_only_just_after_a_login() {
     let world = World::new().await;
     let (_, page) = log_in_by_page(&world, "alice").await;
     assert_eq!(mint(&world, &page).await.status, StatusCode::CREATED);
-    world.clock.pass(290);
+    world.fixture.clock.pass(290);
     let refreshed = Tokens::from_body(&world.post("/refresh", page.as_refresh()).send().await.body);
     assert_eq!(
         mint(&world, &refreshed).await.status,
         StatusCode::CREATED,
         "within five minutes"
     );
-    world.clock.pass(11);
+    world.fixture.clock.pass(11);
     let late = mint(&world, &refreshed).await;
     assert_eq!(late.status, StatusCode::UNAUTHORIZED, "{}", late.body);
     assert_eq!(late.body["reason"], "login_required");
@@ -752,7 +760,7 @@ async fn rts6_hd35_a_url_ends_with_its_login() {
             "revoke" => drop(world.post("/revoke", wallet.as_refresh()).send().await),
             "reuse" => {
                 world.post("/refresh", page.as_refresh()).send().await;
-                world.clock.pass(11);
+                world.fixture.clock.pass(11);
                 world.post("/refresh", page.as_refresh()).send().await;
             }
             "own session" => {
@@ -768,13 +776,14 @@ async fn rts6_hd35_a_url_ends_with_its_login() {
             }
             _ => {
                 let family = world
-                    .http_context
+                    .fixture
+                    .http
                     .tokens
-                    .access(&wallet.access, world.http_context.now())
+                    .access(&wallet.access, world.fixture.http.now())
                     .unwrap()
                     .session;
                 let user = world.user("alice").await.unwrap();
-                let mut tx = world.begin().await;
+                let mut tx = world.fixture.begin().await;
                 tx.end_session(user.id, family).await.unwrap();
                 tx.commit().await.unwrap();
             }
@@ -796,11 +805,11 @@ async fn rts6_hd35_a_url_ends_with_its_login() {
 #[tokio::test]
 async fn rts10_a_login_in_the_second_of_a_revocation_works() {
     let world = World::new().await;
-    world.clock.pass_millis(300);
+    world.fixture.clock.pass_millis(300);
     let before = world.log_in("alice").await;
-    world.clock.pass_millis(100);
+    world.fixture.clock.pass_millis(100);
     let alice = world.user("alice").await.unwrap();
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     for banned in [true, false] {
         tx.update_user(
             alice.id,
@@ -813,15 +822,15 @@ async fn rts10_a_login_in_the_second_of_a_revocation_works() {
         .unwrap();
     }
     tx.commit().await.unwrap();
-    world.clock.pass_millis(100);
+    world.fixture.clock.pass_millis(100);
     let after = world.log_in("alice").await;
     assert_eq!(entry(&world, &before).await, StatusCode::UNAUTHORIZED);
     assert_eq!(entry(&world, &after).await, StatusCode::OK);
-    world.clock.pass_millis(1);
-    let mut tx = world.begin().await;
+    world.fixture.clock.pass_millis(1);
+    let mut tx = world.fixture.begin().await;
     tx.end_sessions(alice.id).await.unwrap();
     tx.commit().await.unwrap();
-    world.clock.pass_millis(100);
+    world.fixture.clock.pass_millis(100);
     assert_eq!(
         entry(&world, &after).await,
         StatusCode::UNAUTHORIZED,
@@ -833,7 +842,7 @@ async fn rts10_a_login_in_the_second_of_a_revocation_works() {
 #[tokio::test]
 async fn rts12_a_poll_after_logout_serves_no_tokens() {
     let world = World::new().await;
-    let login = open_from(&world, PAGE, &[("origin", BASE)]).await;
+    let login = open_from(&world, PAGE, &[("origin", BASE_URL)]).await;
     world.prove(&login, "proof:did:test:alice").await;
     let shown = [("x-login-secret", login.secret.as_str())];
     let page = Tokens::from_body(&world.poll(&login, PAGE, &shown).await.body["tokens"]);
@@ -847,7 +856,7 @@ async fn rts12_a_poll_after_logout_serves_no_tokens() {
 #[tokio::test]
 async fn rts12_cookies_belong_to_this_host() {
     let world = World::new().await;
-    let login = open_from(&world, PAGE, &[("origin", BASE)]).await;
+    let login = open_from(&world, PAGE, &[("origin", BASE_URL)]).await;
     assert!(login.cookie.starts_with("__Host-pp_login="), "{}", login.cookie);
     assert!(
         login.cookie.contains("; Path=/;") && login.cookie.contains("Secure"),
@@ -856,7 +865,9 @@ async fn rts12_cookies_belong_to_this_host() {
     );
     world.prove(&login, "proof:did:test:alice").await;
     let shown = format!("__Host-pp_login={}", login.secret);
-    let polled = world.poll(&login, PAGE, &[("cookie", &shown), ("origin", BASE)]).await;
+    let polled = world
+        .poll(&login, PAGE, &[("cookie", &shown), ("origin", BASE_URL)])
+        .await;
     let cookies = polled.cookies();
     assert!(
         cookies.iter().any(|cookie| cookie.starts_with("__Host-pp_access=")),
@@ -870,15 +881,15 @@ async fn rts12_cookies_belong_to_this_host() {
     let mine = Tokens::from_body(&polled.body["tokens"]).access;
     let planted = world.log_in("mallory").await.access;
     let cookie = format!("pp_access={planted}; __Host-pp_access={mine}");
-    world.accesses();
+    world.fixture.access_records();
     let answer = world
         .get("/api/v1/me/orgs")
         .header("cookie", &cookie)
-        .header("origin", BASE)
+        .header("origin", BASE_URL)
         .send()
         .await;
     assert_eq!(answer.status, StatusCode::OK);
-    let records = world.accesses();
+    let records = world.fixture.access_records();
     assert_eq!(records[0].external_id, Some(crate::world::did("alice")));
     let flow = flow_of_browser(&world, PAGE, &[]).await;
     let answer = world.get(&authorize()).header("accept", "text/html").send().await;
@@ -967,17 +978,22 @@ async fn rts12_a_browser_is_shown_a_page_at_authorize() {
 async fn rts13_records_name_the_way_a_caller_authenticated() {
     let world = World::new().await;
     let alice = world.log_in("alice").await;
-    world.accesses();
+    world.fixture.access_records();
     let cookie = format!("pp_access={}", alice.access);
     world
         .get("/api/v1/me/orgs")
         .header("cookie", &cookie)
-        .header("origin", BASE)
+        .header("origin", BASE_URL)
         .send()
         .await;
     world.get("/api/v1/me/orgs").bearer(&alice.access).send().await;
     world.get("/api/v1/me/orgs").send().await;
-    let methods: Vec<_> = world.accesses().iter().map(|record| record.auth_method).collect();
+    let methods: Vec<_> = world
+        .fixture
+        .access_records()
+        .iter()
+        .map(|record| record.auth_method)
+        .collect();
     assert_eq!(methods, [AuthMethod::Cookie, AuthMethod::Bearer, AuthMethod::Anonymous]);
 }
 
@@ -986,7 +1002,7 @@ async fn rts13_records_name_the_way_a_caller_authenticated() {
 async fn rts13_hd21_an_abandoned_request_leaves_its_record() {
     let world = World::new().await;
     let (_, alice) = log_in_by_page(&world, "alice").await;
-    world.accesses();
+    world.fixture.access_records();
     const RUNS: usize = 12;
     for polls in 1..=RUNS {
         let mut request = Box::pin(mint(&world, &alice));
@@ -1005,7 +1021,7 @@ async fn rts13_hd21_an_abandoned_request_leaves_its_record() {
         }
     }
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    let records = world.accesses();
+    let records = world.fixture.access_records();
     assert_eq!(records.len(), RUNS, "{records:?}");
     assert!(records.iter().all(|record| record.status_code == 201), "{records:?}");
     assert_eq!(urls(&world).await, RUNS);

@@ -1,9 +1,10 @@
 //! The authorization code flow of first-party applications (spec/10 section 5).
 
-use crate::world::{Answer, Ask, BASE, PAGE, Setup, Tokens, WALLET, World, did};
+use crate::world::{Answer, Ask, PAGE, Setup, Tokens, WALLET, World, did};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gw_audit::SecurityKind;
 use gw_store::record::UserPatch;
+use gw_testkit::fixture::BASE_URL;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -70,7 +71,7 @@ impl Flow {
             id: text("oauth_session_id"),
             login: text("auth_session_id"),
             secret: answer.headers["x-login-secret"].to_str().unwrap().to_owned(),
-            callback: url.strip_prefix(BASE).unwrap().to_owned(),
+            callback: url.strip_prefix(BASE_URL).unwrap().to_owned(),
         }
     }
 
@@ -147,7 +148,7 @@ async fn is_active(world: &World, token: &str) -> bool {
 
 async fn ban(world: &World, name: &str) {
     let user = world.user(name).await.unwrap();
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     tx.update_user(
         user.id,
         UserPatch {
@@ -284,7 +285,7 @@ async fn oa2_browsers_are_sent_to_the_page() {
     assert_eq!(json.cookies(), [""; 0]);
     let members: Vec<&String> = json.body.as_object().unwrap().keys().collect();
     assert_eq!(members, ["auth_request", "auth_session_id", "oauth_session_id"]);
-    let paged = world.get(&authorize_path(&[])).header("origin", BASE).send().await;
+    let paged = world.get(&authorize_path(&[])).header("origin", BASE_URL).send().await;
     assert_eq!(paged.cookies().len(), 1);
 }
 
@@ -324,7 +325,7 @@ async fn oa5_oa6_oa7_oa9_a_code_becomes_tokens() {
         let info = info.send().await;
         assert_eq!(
             info.body["auth_request"]["body"]["callbackUrl"],
-            format!("{BASE}{}", flow.callback)
+            format!("{BASE_URL}{}", flow.callback)
         );
         assert_eq!(
             (&info.body["allow_mock"], &info.body["client_id"]),
@@ -355,7 +356,7 @@ async fn oa5_oa6_oa7_oa9_a_code_becomes_tokens() {
                 brought["iss"].as_str(),
                 brought["x"].as_str()
             ),
-            (STATE, BASE, "1")
+            (STATE, BASE_URL, "1")
         );
 
         let code = brought["code"].as_str();
@@ -423,10 +424,10 @@ async fn oa6_a_code_is_used_once_and_its_second_use_ends_what_it_gave() {
     let code = code_for(&world, "alice", &[]).await;
     let tokens = Tokens::from_body(&redeem(&world, &code, &[]).await.body);
     assert!(is_active(&world, &tokens.access).await && is_active(&world, &tokens.refresh).await);
-    world.events();
+    world.fixture.security_events();
     assert_eq!(redeem(&world, &code, &[]).await.refusal(), (400, "invalid_grant"));
     assert!(!is_active(&world, &tokens.access).await && !is_active(&world, &tokens.refresh).await);
-    let events = world.events();
+    let events = world.fixture.security_events();
     let revocations: Vec<_> = events
         .iter()
         .map(|event| (event.kind, event.reason.as_deref()))
@@ -490,7 +491,7 @@ async fn oa7_the_order_of_checks_and_what_burns_a_code() {
         (&keyed, &[("code_verifier", CHALLENGE)]),
     ] {
         let code = code_for(&world, "alice", asked).await;
-        world.events();
+        world.fixture.security_events();
         assert_eq!(
             redeem(&world, &code, shown).await.refusal(),
             (400, "invalid_grant"),
@@ -515,7 +516,7 @@ async fn oa7_the_order_of_checks_and_what_burns_a_code() {
     );
 
     let code = code_for(&world, "alice", &[]).await;
-    world.clock.pass(300);
+    world.fixture.clock.pass(300);
     assert_eq!(
         redeem(&world, &code, &[]).await.refusal(),
         (400, "invalid_grant"),
@@ -552,7 +553,7 @@ async fn identity_9_failures_of_a_client_are_limited() {
     assert_eq!(refused.headers["retry-after"], "900");
     let code = code_for(&world, "alice", &[]).await;
     assert_eq!(redeem(&world, &code, &[]).await.status, StatusCode::OK);
-    world.clock.pass(900);
+    world.fixture.clock.pass(900);
     assert_eq!(
         redeem(&world, "x", &[("client_id", "third")]).await.status,
         StatusCode::UNAUTHORIZED
@@ -608,7 +609,7 @@ async fn oa5_the_wallet_names_both_sessions() {
         other.prove(&world, "proof:did:test:alice").await.refusal(),
         (403, "account is banned")
     );
-    world.clock.pass(600);
+    world.fixture.clock.pass(600);
     assert_eq!(
         other.prove(&world, "proof:did:test:bob").await.refusal(),
         (401, "session not found or expired")
@@ -656,7 +657,7 @@ async fn oa10_silent_completion() {
         .get(&format!("/oauth/session/{}/info", flow.id))
         .header("x-login-secret", &flow.secret);
     assert_eq!(info.send().await.body["silent"], true);
-    world.events();
+    world.fixture.security_events();
 
     assert_eq!(flow.silent(&world).send().await.status, StatusCode::UNAUTHORIZED);
     assert_eq!(
@@ -696,7 +697,7 @@ async fn oa10_silent_completion() {
         gone.bearer(&alice.access).send().await.refusal(),
         (404, "session not found or expired")
     );
-    assert!(world.events().is_empty());
+    assert!(world.fixture.security_events().is_empty());
 
     world.fill_journal(true);
     assert_eq!(
@@ -704,13 +705,13 @@ async fn oa10_silent_completion() {
         (503, "audit unavailable")
     );
     world.fill_journal(false);
-    let done = flow.silent(&world).header("cookie", &cookie).header("origin", BASE);
+    let done = flow.silent(&world).header("cookie", &cookie).header("origin", BASE_URL);
     assert_eq!(
         done.send().await.status,
         StatusCode::FORBIDDEN,
         "HD34: a browser that did not begin it"
     );
-    let done = flow.silent(&world).header("cookie", &cookie).header("origin", BASE);
+    let done = flow.silent(&world).header("cookie", &cookie).header("origin", BASE_URL);
     let done = done.header("x-login-secret", &flow.secret).send().await;
     assert_eq!(
         (done.status, &done.body["completed"]),
@@ -718,7 +719,7 @@ async fn oa10_silent_completion() {
         "{}",
         done.body
     );
-    let events = world.events();
+    let events = world.fixture.security_events();
     assert_eq!(events.len(), 1);
     assert_eq!(
         (events[0].kind, &events[0].external_id),
@@ -739,14 +740,16 @@ async fn oa10_silent_completion() {
             .body,
     );
     let claims = world
-        .http_context
+        .fixture
+        .http
         .tokens
-        .access(&tokens.access, world.http_context.now())
+        .access(&tokens.access, world.fixture.http.now())
         .unwrap();
     let before = world
-        .http_context
+        .fixture
+        .http
         .tokens
-        .access(&alice.access, world.http_context.now())
+        .access(&alice.access, world.fixture.http.now())
         .unwrap();
     assert_eq!((claims.subject, claims.amr), (did("alice"), before.amr));
     assert_ne!(
@@ -784,7 +787,7 @@ async fn oa10_silent_completion_ends_with_what_vouches_for_it() {
     let flow = Flow::opened_by(&world, &alice.access).await;
     let mut kept = alice.clone();
     for _ in 0..4 {
-        world.clock.pass(6 * 86_400);
+        world.fixture.clock.pass(6 * 86_400);
         let answer = world.post("/refresh", kept.as_refresh()).send().await;
         assert_eq!(answer.status, StatusCode::OK);
         kept = Tokens::from_body(&answer.body);
@@ -801,10 +804,10 @@ async fn oa10_silent_completion_ends_with_what_vouches_for_it() {
             .await
             .body,
     );
-    world.clock.pass(6 * 86_400 - 1);
+    world.fixture.clock.pass(6 * 86_400 - 1);
     let alive = world.post("/refresh", tokens.as_refresh()).send().await;
     assert_eq!(alive.status, StatusCode::OK);
-    world.clock.pass(6);
+    world.fixture.clock.pass(6);
     let over = world
         .post("/refresh", Tokens::from_body(&alive.body).as_refresh())
         .send()
@@ -927,7 +930,7 @@ async fn tk9_decision_4_the_cookie_names_the_initiator() {
         let flow = Flow::from_answer(&world.get(&authorize_path(&[])).header(name, value).send().await);
         assert!(!silent(&flow).await, "{name}");
     }
-    world.clock.pass(306);
+    world.fixture.clock.pass(306);
     let stale = world.get(&authorize_path(&[])).header("cookie", &cookie).send().await;
     assert!(!silent(&Flow::from_answer(&stale)).await);
 }
@@ -987,8 +990,8 @@ async fn identity_9_oauth_routes_share_the_limit_of_logins() {
 async fn client_libraries_find_the_routes() {
     let world = World::new().await;
     let metadata = world.get("/.well-known/oauth-authorization-server").send().await.body;
-    assert_eq!(metadata["issuer"], BASE);
-    assert_eq!(metadata["token_endpoint"], format!("{BASE}/oauth/token"));
+    assert_eq!(metadata["issuer"], BASE_URL);
+    assert_eq!(metadata["token_endpoint"], format!("{BASE_URL}/oauth/token"));
     assert_eq!(metadata["code_challenge_methods_supported"], json!(["S256"]));
 }
 

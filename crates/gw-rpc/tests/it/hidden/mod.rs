@@ -42,7 +42,7 @@ async fn answers(world: &World, token: Option<&str>, questions: &[Question]) -> 
     for (method, params) in questions {
         if method.starts_with("debug_") {
             // J8: one trace per second.
-            world.clock.pass(1);
+            world.fixture.clock.pass(1);
         }
         let ask = world.raw(format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#
@@ -60,8 +60,8 @@ async fn answers(world: &World, token: Option<&str>, questions: &[Question]) -> 
 
 /// Compares every answer before and after the world grows.
 async fn unchanged(scene: Scene, more: More, policy_settings: PolicySettings) -> Result<(), TestCaseError> {
-    let (world, fake) = scripted_with(RpcSettings::default(), policy_settings, 64 << 20).await;
-    world.clock.set(NOW);
+    let (world, fake) = scripted_with(RpcSettings::default(), policy_settings).await;
+    world.fixture.clock.set(NOW);
     let chain = Chain::default();
     chain.serve(&fake);
     let mut settled = Settled::default();
