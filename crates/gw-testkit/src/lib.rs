@@ -16,6 +16,8 @@ pub mod jwt;
 pub mod postgres;
 pub mod redis;
 pub mod relay;
+#[cfg(feature = "scenario")]
+pub mod scenario;
 #[cfg(feature = "wallet")]
 pub mod wallet;
 
