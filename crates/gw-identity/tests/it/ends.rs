@@ -1,8 +1,8 @@
 //! What a logout, a removal, a decline or a stolen token ends (HD20, HD32, HD34, HD35), each tested as an attack.
 
 use crate::{
-    attacks::{entry, is_pending, log_in_by_page, mint, open_from, urls},
-    oauth::{Flow, brought, redeem},
+    browser::{entry, is_pending, log_in_by_page, mint, open_from, urls},
+    oauth_flow::{Flow, brought, redeem},
     world::{Answer, PAGE, Tokens, World, ask, did},
 };
 use axum::body::Body;

@@ -67,7 +67,7 @@ impl Default for Setup {
             auto_kyc: false,
             database: None,
             cache: None,
-            oauth_clients: crate::oauth::CLIENTS.clone(),
+            oauth_clients: crate::oauth_flow::CLIENTS.clone(),
             require_pkce: false,
             allow_mock: false,
             introspect_require_client: false,
