@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod account;
+mod blocking_pool;
 mod complete_login;
 pub mod directory;
 mod directory_login;

@@ -88,23 +88,20 @@ impl UpstreamKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gw_types::Entropy;
+    use gw_types::testing::FixedEntropy;
 
     const GROUP: GroupId = GroupId::fixed(1);
 
-    #[derive(Debug)]
-    struct FixedEntropy;
-    impl Entropy for FixedEntropy {
-        fn fill(&self, bytes: &mut [u8]) {
-            bytes.fill(7);
-        }
-    }
-
     #[test]
-    fn g1_keys_of_groups_have_distinct_ids_and_are_never_shown() {
+    fn g1_keys_for_groups_have_distinct_ids_and_are_never_shown() {
         let cipher = KeyCipher::new(&Secret::new("11".repeat(32))).unwrap();
-        let group_key =
-            |key: &str| UpstreamKey::for_group(GROUP, &cipher.seal(GROUP, key, &FixedEntropy).unwrap(), Some(&cipher));
+        let group_key = |key: &str| {
+            UpstreamKey::for_group(
+                GROUP,
+                &cipher.seal(GROUP, key, &FixedEntropy(7)).unwrap(),
+                Some(&cipher),
+            )
+        };
         let (first, second) = (
             group_key("Bearer canary-one").unwrap(),
             group_key("Bearer canary-two").unwrap(),

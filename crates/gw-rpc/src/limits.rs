@@ -294,7 +294,7 @@ impl CircuitBreakers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gw_types::Secret;
+    use gw_types::{Secret, testing::ManualClock};
 
     #[test]
     fn j8_permits_are_counted_per_key_and_returned() {
@@ -405,18 +405,9 @@ mod tests {
         assert!(pauses.is_paused(url, call(1, None), now));
     }
 
-    #[derive(Debug)]
-    struct FixedClock;
-
-    impl Clock for FixedClock {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_secs(10)
-        }
-    }
-
     #[test]
     fn edge_rates_count_subjects_and_anonymous_addresses_apart() {
-        let clock: Arc<dyn Clock> = Arc::new(FixedClock);
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         let rates = RateLimits::new(None, NonZeroU32::new(2), &clock);
         let [first, second] = ["198.51.100.1", "198.51.100.2"].map(|text| ClientAddress(text.parse().unwrap()));
         let subject = ExternalId::new("did:test:one").unwrap();

@@ -16,6 +16,8 @@ pub mod jwt;
 pub mod postgres;
 pub mod redis;
 pub mod relay;
+#[cfg(feature = "scenario")]
+pub mod scenario;
 #[cfg(feature = "wallet")]
 pub mod wallet;
 
@@ -24,7 +26,7 @@ pub use disk::FullDisk;
 pub use fake_node::FakeNode;
 pub use faults::Scenario;
 #[cfg(feature = "fixture")]
-pub use fixture::Fixture;
+pub use fixture::{Fixture, FixtureConfig, TestUser};
 pub use gw_types::testing::{Jump, ManualClock, SeededEntropy};
 pub use hardhat::Hardhat;
 pub use redis::RedisServer;

@@ -2,32 +2,34 @@
 
 use axum::{Router, body::Body, extract::ConnectInfo};
 use gw_admin::{AdminSettings, AdminState, InstanceFacts, LoginSession, LoginSessions, SessionFuture, router};
-use gw_audit::{
-    AccessRecord, Chain, ChainId, Content, EncodedRecord, Entry, Genesis, Record, ShardId, StoredEntry, Stream,
-};
+use gw_audit::{AccessRecord, Chain, ChainId, EncodedRecord, Genesis, Record, ShardId, StoredEntry, Stream};
 use gw_http::{
-    AccessClaims, Amr, AuthError,
+    AuthError,
     simulation::{
         CallSimulator, ImpersonatedCall, ImpersonatedResult, SenderRequired, SimulationFuture, TestCall, TestResult,
     },
 };
-use gw_node::{HealthCheckConfig, Node, NodeConfig};
+use gw_node::Node;
 use gw_store::{
-    audit::{Claim, ToSeal},
-    record::{NewGroup, NewMembership, NewOrganization, NewUser},
+    audit::{AuditStore, Claim, ToSeal},
+    record::{AccessInput, NewGroup},
 };
-use gw_testkit::{FakeNode, Fixture, fixture::ADMIN_TOKEN};
-use gw_types::{ExternalId, OrgId, Seconds, SessionId, TokenId};
+use gw_testkit::{
+    FakeNode, Fixture,
+    fixture::{ADMIN_TOKEN, unpolled_node},
+};
+use gw_types::{OrgId, Seconds};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use uuid::Uuid;
 
 pub(crate) struct World {
     pub(crate) fixture: Fixture,
+    audit: AuditStore,
     app: Router,
     _node: FakeNode,
 }
@@ -87,6 +89,7 @@ impl CallSimulator for NoCalls {
 /// The sealed access log, as the sealer of an instance writes it.
 pub(crate) struct AccessLog<'a> {
     fixture: &'a Fixture,
+    audit: &'a AuditStore,
     claim: Claim,
     chain: Chain,
     tail: Vec<ToSeal>,
@@ -102,7 +105,7 @@ impl AccessLog<'_> {
             let entry = self.chain.entry(draft, now).unwrap();
             self.tail.push(ToSeal { entry });
         }
-        self.fixture.audit.insert_sealed(&self.claim, &self.tail).await.unwrap();
+        self.audit.insert_sealed(&self.claim, &self.tail).await.unwrap();
         self.tail.clear();
     }
 }
@@ -114,13 +117,14 @@ impl World {
             stream: Stream::Access,
             shard: ShardId(Uuid::from_u128(1)),
         };
-        let claim = fixture.audit.claim(id, "the test", Seconds(600)).await.unwrap();
+        let claim = self.audit.claim(id, "the test", Seconds(600)).await.unwrap();
         let mut bytes = Vec::new();
         let genesis = Genesis::new(id.shard, "test", [3; 32]);
         let (chain, _) = Chain::begin(id, &genesis, gw_types::Clock::now(&fixture.clock), &mut bytes);
         let entry = StoredEntry::new(bytes, Vec::new()).unwrap();
         AccessLog {
             fixture,
+            audit: &self.audit,
             claim,
             chain,
             tail: vec![ToSeal { entry }],
@@ -129,20 +133,13 @@ impl World {
 
     pub(crate) async fn start() -> Self {
         let (fixture, fake) = (Fixture::start().await, FakeNode::start().await);
-        let hour = Duration::from_secs(3600);
-        let rare_checks = HealthCheckConfig {
-            head: hour,
-            probe: hour,
-            ..HealthCheckConfig::default()
-        };
-        let node = Node::connect(&NodeConfig::new(fake.url()).unwrap().with_health_checks(rare_checks))
-            .await
-            .unwrap();
+        let audit = fixture.open_audit_store().await;
+        let node = Node::connect(&unpolled_node(fake.url())).await.unwrap();
         let app = router(AdminState {
             http_context: Arc::clone(&fixture.http),
             store: fixture.store.clone(),
             feed: fixture.feed.clone(),
-            audit: fixture.audit.clone(),
+            audit: audit.clone(),
             journal: Arc::clone(&fixture.journal),
             node,
             key_cipher: None,
@@ -161,6 +158,7 @@ impl World {
         });
         Self {
             fixture,
+            audit,
             app,
             _node: fake,
         }
@@ -206,67 +204,13 @@ impl World {
 
     /// An organization with an administrator, and the administrator's token.
     pub(crate) async fn org_with_admin(&self, slug: &str) -> (OrgId, String) {
-        let new = NewOrganization {
-            slug: slug.to_owned(),
-            name: slug.to_owned(),
-            settings: Default::default(),
+        let org = self.fixture.create_org(slug).await;
+        let group = NewGroup {
+            is_org_admin: true,
+            ..NewGroup::plain(org, "admins", "admins")
         };
-        let name = ExternalId::new(&format!("did:test:{slug}-admin")).unwrap();
-        let user = NewUser {
-            external_id: name.clone(),
-            kyc: true,
-            auth_tenant_id: None,
-            groups: Vec::new(),
-        };
-        let org = self
-            .fixture
-            .change(async |tx| {
-                let org = tx.create_organization(new).await.unwrap().id;
-                let group = NewGroup {
-                    is_org_admin: true,
-                    ..NewGroup::plain(org, "admins", "admins")
-                };
-                let group = tx.create_group(group).await.unwrap().id;
-                let user = tx.create_user(user).await.unwrap().id;
-                tx.add_membership(NewMembership {
-                    user,
-                    group,
-                    expires_at: None,
-                })
-                .await
-                .unwrap();
-                org
-            })
-            .await;
-        let now = gw_types::Clock::now(&self.fixture.clock);
-        let claims = AccessClaims {
-            subject: name,
-            token: TokenId(self.fixture.entropy.uuid()),
-            session: SessionId(self.fixture.entropy.uuid()),
-            issued_at: now,
-            expires_at: now.plus(Seconds(3600)),
-            kyc: true,
-            amr: Amr::Zk,
-        };
-        (org, self.fixture.http.tokens.sign_access(&claims).expose().to_owned())
-    }
-
-    /// The access records since the last call.
-    pub(crate) fn records(&self) -> Vec<AccessRecord> {
-        let journal = &self.fixture.journal;
-        journal.sync().unwrap();
-        let entries = journal.unsealed(Stream::Access, usize::MAX).unwrap();
-        if let Some(last) = entries.last() {
-            journal.mark_sealed(Stream::Access, last.seq + 1).unwrap();
-        }
-        let contents = entries
-            .iter()
-            .map(|entry| Entry::decode(&entry.bytes, &entry.openings).unwrap().content);
-        contents
-            .filter_map(|content| match content {
-                Content::Record(Record::Access(record)) => Some(record),
-                _ => None,
-            })
-            .collect()
+        let name = format!("{slug}-admin");
+        let admin = self.fixture.create_user(&name, group, AccessInput::default()).await;
+        (org, admin.token)
     }
 }

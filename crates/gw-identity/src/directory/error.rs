@@ -1,12 +1,12 @@
 //! Why a directory login fails, and the answer to the client (spec/10 section 6).
 
 use super::Fault;
-use gw_http::ApiError;
+use gw_http::{ApiError, ErrorCode, described_error};
 use gw_journal::JournalError;
 use gw_store::StoreError;
 use gw_types::Seconds;
 
-/// Why a directory login is rejected.
+/// Why a directory login is rejected: of a user with a code, or of a service principal with a token.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DirectoryError {
     /// No directory is configured.
@@ -15,15 +15,6 @@ pub(crate) enum DirectoryError {
     /// The directory or the shared cache cannot be reached.
     #[error("the directory is not available")]
     Unavailable,
-    /// Too many pending logins.
-    #[error("too many open directory logins")]
-    Busy(Seconds),
-    /// Too many pending logins of one address or network; one of them ends after this time.
-    #[error("too many open directory logins of one network")]
-    TooManyLogins(Seconds),
-    /// No redirect was named.
-    #[error("no redirect was named")]
-    NoRedirect,
     /// The redirect leads to a page that is not allowed.
     #[error("the redirect is not allowed")]
     Redirect,
@@ -60,7 +51,7 @@ impl DirectoryError {
     /// The reason in the record of a rejected login; `None` where no login was attempted.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         match self {
-            Self::NotConfigured | Self::NoRedirect | Self::Redirect | Self::Busy(_) | Self::TooManyLogins(_) => None,
+            Self::NotConfigured | Self::Redirect => None,
             Self::Unavailable => Some("directory_unavailable"),
             Self::State => Some("invalid_state"),
             Self::NoToken | Self::Token(_) => Some("verification_failed"),
@@ -76,12 +67,9 @@ impl DirectoryError {
 impl From<DirectoryError> for ApiError {
     fn from(error: DirectoryError) -> Self {
         match error {
-            DirectoryError::NotConfigured => Self::not_found("not found"),
-            DirectoryError::Unavailable => Self::unavailable("directory unavailable").retry_after(Seconds(60)),
-            DirectoryError::Busy(wait) => Self::unavailable("too many open login sessions").retry_after(wait),
-            DirectoryError::TooManyLogins(wait) => Self::rate_limited(wait),
-            DirectoryError::NoRedirect => Self::bad_request("redirect_uri query parameter required"),
-            DirectoryError::Redirect => Self::bad_request("redirect_uri is not allowed"),
+            DirectoryError::NotConfigured => not_configured(),
+            DirectoryError::Unavailable => unavailable(),
+            DirectoryError::Redirect => redirect_not_allowed(),
             DirectoryError::State => Self::bad_request("invalid or expired state token"),
             DirectoryError::Token(Fault::TenantId) => Self::unauthorized("invalid tenant ID in token"),
             DirectoryError::NoToken | DirectoryError::Token(_) => Self::unauthorized("directory authentication failed"),
@@ -95,9 +83,52 @@ impl From<DirectoryError> for ApiError {
     }
 }
 
+described_error!(
+    DirectoryError,
+    "APIError",
+    [
+        ErrorCode::BadRequest.answer(),
+        ErrorCode::Unauthorized.answer(),
+        ErrorCode::Forbidden.answer(),
+        ErrorCode::NotFound.answer(),
+        ErrorCode::Internal.answer(),
+        ErrorCode::Unavailable.answer(),
+    ]
+);
+
+/// Why no directory login was started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// The directory or the shared cache cannot be reached.
+    #[error("the directory is not available")]
+    Unavailable,
+    /// Too many pending logins.
+    #[error("too many open directory logins")]
+    Busy(Seconds),
+    /// Too many pending logins of one address or network; one of them ends after this time.
+    #[error("too many open directory logins of one network")]
+    TooManyLogins(Seconds),
+}
+
+/// The 404 without a directory.
+pub(crate) fn not_configured() -> ApiError {
+    ApiError::not_found("not found")
+}
+
+/// The 503 for a directory or cache that cannot be reached.
+pub(crate) fn unavailable() -> ApiError {
+    ApiError::unavailable("directory unavailable").retry_after(Seconds(60))
+}
+
+/// The 400 for a redirect to a page that is not allowed.
+pub(crate) fn redirect_not_allowed() -> ApiError {
+    ApiError::bad_request("redirect_uri is not allowed")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gw_http::DescribedError as _;
 
     #[test]
     fn ds2_ds8_every_refusal_has_its_status_text_and_reason() {
@@ -108,24 +139,6 @@ mod tests {
                 503,
                 "directory unavailable",
                 Some("directory_unavailable"),
-            ),
-            (
-                DirectoryError::Busy(Seconds(9)),
-                503,
-                "too many open login sessions",
-                None,
-            ),
-            (
-                DirectoryError::TooManyLogins(Seconds(9)),
-                429,
-                "rate limit exceeded",
-                None,
-            ),
-            (
-                DirectoryError::NoRedirect,
-                400,
-                "redirect_uri query parameter required",
-                None,
             ),
             (DirectoryError::Redirect, 400, "redirect_uri is not allowed", None),
             (
@@ -196,15 +209,27 @@ mod tests {
                 Some("authentication_failed"),
             ),
         ];
-        for (error, status, text, reason) in table {
-            let name = format!("{error:?}");
-            assert_eq!(error.reason(), reason, "{name}");
+        let answers = table.map(|(error, status, text, reason)| {
+            // A new variant stops the build here: add it to the table.
+            match error {
+                DirectoryError::NotConfigured
+                | DirectoryError::Unavailable
+                | DirectoryError::Redirect
+                | DirectoryError::State
+                | DirectoryError::NoToken
+                | DirectoryError::Token(_)
+                | DirectoryError::Tenant
+                | DirectoryError::NotProvisioned
+                | DirectoryError::OtherTenant
+                | DirectoryError::Banned
+                | DirectoryError::Store(_)
+                | DirectoryError::Unrecorded(_) => {}
+            }
+            assert_eq!(error.reason(), reason, "{error:?}");
             let answer = ApiError::from(error);
-            assert_eq!(
-                (answer.code().status().as_u16(), answer.text()),
-                (status, text),
-                "{name}"
-            );
-        }
+            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text));
+            answer.code().answer()
+        });
+        assert!(DirectoryError::lists_exactly(answers));
     }
 }

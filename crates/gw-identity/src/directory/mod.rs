@@ -14,7 +14,7 @@ mod token;
 pub use keys::{KeySet, KeySetError};
 pub use token::{Fault, Identity, Rules, id_token, service_principal};
 
-pub(crate) use error::DirectoryError;
+pub(crate) use error::{DirectoryError, OpenError, not_configured, redirect_not_allowed, unavailable};
 use state_token::Pending;
 
 use self::http::{AskError, Http};

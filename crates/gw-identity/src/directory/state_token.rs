@@ -1,6 +1,6 @@
 //! A pending directory login (DS-2): found by a random state, used once, bound to the browser that began it.
 
-use super::{Directory, DirectoryError};
+use super::{Directory, DirectoryError, OpenError};
 use crate::{error::once_the_cache_answers, login::Places};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gw_cache::{Entry, Namespace, PutError};
@@ -46,8 +46,8 @@ impl Directory {
         redirect_uri: &str,
         opener: ClientAddress,
         begun_by_browser: bool,
-    ) -> Result<Opened, DirectoryError> {
-        let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
+    ) -> Result<Opened, OpenError> {
+        let known = self.known(self.clock.now()).ok_or(OpenError::Unavailable)?;
         let random = |bytes| random(&*self.entropy, bytes);
         let (state, browser) = (random(16), random(32));
         let pending = Pending {
@@ -72,7 +72,7 @@ impl Directory {
             .finish();
         let endpoint = &known.endpoints.authorization;
         let separator = if endpoint.contains('?') { '&' } else { '?' };
-        let record = serde_json::to_vec(&pending).map_err(|_| DirectoryError::Unavailable)?;
+        let record = serde_json::to_vec(&pending).map_err(|_| OpenError::Unavailable)?;
         let (key, places) = (key(&state), Places::new(opener, MAX_PER_ADDRESS));
         let groups = places.groups();
         let opened = self
@@ -80,8 +80,8 @@ impl Directory {
             .put(Entry::new(Namespace::DirectoryState, &key, &record).with_group_limits(&groups))
             .await;
         opened.map_err(|error| match error {
-            PutError::Full { wait } => DirectoryError::Busy(wait),
-            PutError::GroupFull { wait } => DirectoryError::TooManyLogins(wait),
+            PutError::Full { wait } => OpenError::Busy(wait),
+            PutError::GroupFull { wait } => OpenError::TooManyLogins(wait),
             PutError::Unavailable(_) => {
                 // No client got the state, yet the entry may exist and count against the limit.
                 let (cache, key) = (self.cache.clone(), key.clone());
@@ -89,7 +89,7 @@ impl Directory {
                     let (cache, key) = (cache.clone(), key.clone());
                     async move { cache.take(Namespace::DirectoryState, &key).await.map(|_| ()) }
                 });
-                DirectoryError::Unavailable
+                OpenError::Unavailable
             }
         })?;
         Ok(Opened {

@@ -4,7 +4,10 @@
 //! Invariant: a login counts as verified only after every check passed and its message was recorded as used (ZK-48).
 
 use super::{AuthorizationRequest, Humanity, Nullifier, ProofError, ProofVerifier, VerifiedLogin};
-use crate::resolver::{LookupError, Resolvers};
+use crate::{
+    blocking_pool::BlockingPool,
+    resolver::{LookupError, Resolvers},
+};
 use futures_util::future::BoxFuture;
 use gw_cache::{Cache, Entry, Namespace};
 use gw_http::Amr;
@@ -17,17 +20,22 @@ use gw_zk::{
     state::{self, StateError},
 };
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
-use tokio::sync::Semaphore;
 
 /// Maximum time of a check, the wait for a processor included (ZK-34).
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// One less than the number of processors, so that logins do not slow down calls.
+fn parallel_checks() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    processors.saturating_sub(1).max(1)
+}
 
 /// Verifies zero-knowledge proofs.
 #[derive(Debug)]
 pub struct ZkVerifier {
     resolvers: Arc<Resolvers>,
     cache: Cache,
-    pool: Pool,
+    pool: BlockingPool,
     own_key: Option<Arc<Key>>,
     humanity: Option<Arc<Humanity>>,
 }
@@ -38,7 +46,7 @@ impl ZkVerifier {
         Self {
             resolvers,
             cache,
-            pool: Pool::new(),
+            pool: BlockingPool::new(parallel_checks()),
             own_key: None,
             humanity: None,
         }
@@ -58,6 +66,12 @@ impl ZkVerifier {
     pub fn with_own_key(mut self, key: Key) -> Self {
         self.own_key = Some(Arc::new(key));
         self
+    }
+
+    /// Runs `work` on the bounded pool; `None` if it did not end in time.
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let run = async { self.pool.acquire().await?.run(work).await };
+        tokio::time::timeout(PATIENCE, run).await.ok().flatten()
     }
 
     async fn check(
@@ -129,7 +143,7 @@ impl ZkVerifier {
         now: Timestamp,
     ) -> Result<Option<Nullifier>, ProofError> {
         let (verifier, scope, user) = (Arc::clone(humanity), answer.scope.clone(), answer.user());
-        let Some(proof) = self.pool.run(move || verifier.verify_proofs(&scope, user, now)).await else {
+        let Some(proof) = self.run(move || verifier.verify_proofs(&scope, user, now)).await else {
             tracing::warn!(stage = "pool", "a credential proof found no processor in time");
             return Err(ProofError::ResolverFault);
         };
@@ -167,7 +181,7 @@ impl ZkVerifier {
             let keys = own_key.as_deref().map_or(Keys::Official, Keys::Own);
             response::check(&token, &request, keys, now)
         };
-        let Some(result) = self.pool.run(work).await else {
+        let Some(result) = self.run(work).await else {
             tracing::warn!(stage = "pool", "a login proof found no processor in time");
             return Err(ProofError::ResolverFault);
         };
@@ -264,31 +278,6 @@ fn stage_of(error: &ResponseError) -> &'static str {
         | ResponseError::Expired
         | ResponseError::Future
         | ResponseError::Malformed => "message",
-    }
-}
-
-/// Limits parallel checks to one less than the number of processors, so that logins do not slow down calls.
-#[derive(Debug)]
-struct Pool(Arc<Semaphore>);
-
-impl Pool {
-    fn new() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Self(Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))))
-    }
-
-    /// Runs `work`; `None` if it did not end in time. Work that has started keeps its permit until it ends.
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let run = async {
-            let place = Arc::clone(&self.0).acquire_owned().await.ok()?;
-            let work = move || {
-                let done = work();
-                drop(place);
-                done
-            };
-            tokio::task::spawn_blocking(work).await.ok()
-        };
-        tokio::time::timeout(PATIENCE, run).await.ok().flatten()
     }
 }
 

@@ -1,16 +1,17 @@
 //! Authentication of applications (OA-7): bcrypt on a few threads, with a bounded wait.
 
 use super::Clients;
+use crate::blocking_pool::BlockingPool;
 use gw_types::Entropy;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 use subtle::ConstantTimeEq;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
 
 /// Maximum number of parallel checks: each keeps a processor busy for a quarter of a second.
 const AT_A_TIME: usize = 2;
@@ -25,7 +26,7 @@ pub struct Busy;
 /// Checks the secrets of applications.
 pub struct ClientSecrets {
     clients: Clients,
-    pool: Arc<Semaphore>,
+    pool: BlockingPool,
     /// Key of the digests in `good`. It never leaves the process.
     key: [u8; DIGEST_LEN],
     /// The last correct secret of each application, as a keyed digest, so that an active application costs one bcrypt
@@ -40,7 +41,7 @@ impl ClientSecrets {
         entropy.fill(&mut key);
         Self {
             clients,
-            pool: Arc::new(Semaphore::new(AT_A_TIME)),
+            pool: BlockingPool::new(AT_A_TIME),
             key,
             good: Mutex::default(),
         }
@@ -60,16 +61,15 @@ impl ClientSecrets {
         if secrets.iter().any(|secret| self.is_remembered(id, secret)) {
             return Ok(true);
         }
-        let waiting = timeout(LONGEST_WAIT, Arc::clone(&self.pool).acquire_owned());
-        let permit = waiting.await.map_err(|_| Busy)?.map_err(|_| Busy)?;
+        let permit = timeout(LONGEST_WAIT, self.pool.acquire()).await.ok().flatten();
+        let permit = permit.ok_or(Busy)?;
         let hashes = self.clients.hashes(id);
-        let work = tokio::task::spawn_blocking(move || {
-            let _until_done = permit;
+        let work = move || {
             secrets
                 .into_iter()
                 .find(|secret| hashes.verify(core::slice::from_ref(secret)))
-        });
-        let Some(secret) = work.await.map_err(|_| Busy)? else {
+        };
+        let Some(secret) = permit.run(work).await.ok_or(Busy)? else {
             return Ok(false);
         };
         if let Some(digest) = self.digest(id, &secret) {
@@ -139,7 +139,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn oa7_nobody_waits_without_end() {
         let secrets = ClientSecrets::new(Clients::default(), &SeededEntropy::default());
-        let _taken = secrets.pool.acquire_many(2).await.unwrap();
+        let _taken = (secrets.pool.acquire().await, secrets.pool.acquire().await);
         assert_eq!(secrets.check("explorer", vec!["x".to_owned()]).await, Err(Busy));
     }
 }

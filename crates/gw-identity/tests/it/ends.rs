@@ -1,13 +1,14 @@
 //! What a logout, a removal, a decline or a stolen token ends (HD20, HD32, HD34, HD35), each tested as an attack.
 
 use crate::{
-    attacks::{entry, is_pending, log_in_by_page, mint, open_from, urls},
-    oauth::{Flow, brought, redeem},
-    world::{Answer, BASE, PAGE, Tokens, World, ask, did},
+    browser::{entry, is_pending, log_in_by_page, mint, open_from, urls},
+    oauth_flow::{Flow, brought, redeem},
+    world::{Answer, PAGE, Tokens, World, ask, did},
 };
 use axum::body::Body;
 use futures_util::stream::{self, StreamExt as _};
 use gw_store::record::{NewGroup, NewMembership, NewOrganization, NewUser, UserPatch};
+use gw_testkit::fixture::BASE_URL;
 use gw_types::{GroupId, OrgId};
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use std::convert::Infallible;
 
 /// An organization and its group of clients.
 async fn bank(world: &World, slug: &str) -> (OrgId, GroupId) {
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     let new = NewOrganization {
         slug: slug.to_owned(),
         name: slug.to_uppercase(),
@@ -33,7 +34,7 @@ async fn bank(world: &World, slug: &str) -> (OrgId, GroupId) {
 
 /// An administrator puts Alice into a group.
 async fn offer(world: &World, group: GroupId) {
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     let user = match tx.read().find_user_by_external_id(&did("alice")).await.unwrap() {
         Some(user) => user,
         None => {
@@ -76,6 +77,7 @@ async fn waiting(world: &World, alice: &Tokens) -> Vec<(String, bool)> {
 async fn has_accepted(world: &World, org: OrgId) -> bool {
     let user = world.user("alice").await.unwrap();
     world
+        .fixture
         .store
         .read()
         .organizations_of(user.id)
@@ -134,7 +136,7 @@ async fn hd32_of_two_that_wait_a_login_chooses_none() {
     let (first, firsts) = bank(&world, "first").await;
     let (second, seconds) = bank(&world, "second").await;
     offer(&world, firsts).await;
-    world.clock.pass(1);
+    world.fixture.clock.pass(1);
     offer(&world, seconds).await;
     let alice = refreshed(&world, &world.log_in("alice").await).await;
     let mut both = [(first.to_string(), true), (second.to_string(), false)];
@@ -179,7 +181,7 @@ async fn hd35_tk5_reuse_ends_the_whole_login() {
             way => {
                 let stolen = if way.contains("page") { &page } else { &application };
                 refreshed(&world, stolen).await;
-                world.clock.pass(11);
+                world.fixture.clock.pass(11);
                 let shown = world.post("/refresh", stolen.as_refresh()).send().await;
                 assert_eq!(shown.refusal(), (401, "refresh token revoked"), "{way}");
             }
@@ -205,7 +207,7 @@ async fn hd35_tk5_reuse_ends_the_whole_login() {
 
 /// Headers that only browsers send, one at a time.
 const OF_BROWSERS: [(&str, &str); 5] = [
-    ("origin", BASE),
+    ("origin", BASE_URL),
     ("sec-fetch-site", "same-origin"),
     ("sec-fetch-mode", "navigate"),
     ("cookie", "pp_access=x"),
@@ -239,7 +241,7 @@ async fn hd34_a_script_fixes_no_sign_in_of_a_browser() {
         let own = world
             .get(path)
             .header("x-login-secret", &flow.secret)
-            .header("origin", BASE)
+            .header("origin", BASE_URL)
             .send()
             .await;
         assert_eq!(own.status, StatusCode::OK, "{path}");
@@ -301,7 +303,7 @@ async fn hd35_a_logout_ends_the_callers_login_and_the_one_named() {
         let answer = match by {
             "cookie" => logout
                 .header("cookie", &format!("pp_access={}", own.access))
-                .header("origin", BASE),
+                .header("origin", BASE_URL),
             "neither" => logout,
             _ => logout.bearer(&own.access),
         };
@@ -368,7 +370,7 @@ async fn hd20_a_request_is_judged_when_its_body_has_come() {
             let (_, alice) = log_in_by_page(&world, "alice").await;
             let user = world.user("alice").await.unwrap();
             let ban = async |banned| {
-                let mut tx = world.begin().await;
+                let mut tx = world.fixture.begin().await;
                 tx.update_user(
                     user.id,
                     UserPatch {
@@ -380,7 +382,7 @@ async fn hd20_a_request_is_judged_when_its_body_has_come() {
                 .unwrap();
                 tx.commit().await.unwrap();
             };
-            let mut tx = world.begin().await;
+            let mut tx = world.fixture.begin().await;
             let new = NewMembership {
                 user: user.id,
                 group,
@@ -402,7 +404,7 @@ async fn hd20_a_request_is_judged_when_its_body_has_come() {
                             .await,
                     ),
                     _ => {
-                        let mut tx = world.begin().await;
+                        let mut tx = world.fixture.begin().await;
                         tx.remove_membership(held.id).await.unwrap();
                         tx.commit().await.unwrap();
                     }
@@ -416,7 +418,7 @@ async fn hd20_a_request_is_judged_when_its_body_has_come() {
             };
             assert_eq!(answer.refusal(), expected, "{path} {way}");
             assert_eq!(urls(&world).await, 0, "{path} {way}");
-            world.clock.pass(1);
+            world.fixture.clock.pass(1);
             ban(false).await;
         }
     }

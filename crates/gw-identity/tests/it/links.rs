@@ -83,7 +83,7 @@ fn lower(address: Address) -> String {
 async fn lk2_a_signed_challenge_links_the_address() {
     let world = World::new().await;
     let alice = world.log_in("alice").await;
-    world.events();
+    world.fixture.security_events();
     let wallet = wallet(1);
     let linked = link(&world, &alice, &wallet).await;
     assert_eq!(linked.status, StatusCode::OK);
@@ -96,12 +96,12 @@ async fn lk2_a_signed_challenge_links_the_address() {
         list.body,
         json!({ "addresses": [{ "address": lower(wallet.address()), "verified_at": "2023-11-14T22:13:20Z" }] })
     );
-    let events = world.events();
+    let events = world.fixture.security_events();
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].kind, SecurityKind::EthAddressLinked);
     assert_eq!(events[0].address, Some(wallet.address()));
     let user = world.user("alice").await.unwrap();
-    let snapshot = world.http_context.policy.pin().unwrap();
+    let snapshot = world.fixture.http.policy.pin().unwrap();
     assert_eq!(snapshot.links_of(user.id).len(), 1, "known to policy before the answer");
 }
 
@@ -174,7 +174,7 @@ async fn d6_five_failures_burn_a_challenge_and_success_consumes_it() {
     let again = answer(&world, &alice, &open.nonce, &address, &signature).await;
     assert_eq!(again.refusal(), (400, "invalid or expired nonce"), "used");
 
-    world.clock.pass(120);
+    world.fixture.clock.pass(120);
     let open = challenge(&world, &alice).await;
     let signature = sign(&wallet, &open.message);
     for _ in 0..5 {
@@ -193,7 +193,7 @@ async fn lk1_a_challenge_lasts_five_minutes() {
     let wallet = wallet(1);
     let open = challenge(&world, &tokens).await;
     let signature = sign(&wallet, &open.message);
-    world.clock.pass(300);
+    world.fixture.clock.pass(300);
     let late = answer(&world, &tokens, &open.nonce, &lower(wallet.address()), &signature).await;
     assert_eq!(late.refusal(), (400, "invalid or expired nonce"));
 }
@@ -206,9 +206,9 @@ async fn lk6_a_second_did_is_a_collision() {
     let (alice, bob) = (world.log_in("alice").await, world.log_in("bob").await);
     let wallet = wallet(1);
     link(&world, &alice, &wallet).await;
-    world.events();
+    world.fixture.security_events();
     assert_eq!(link(&world, &bob, &wallet).await.status, StatusCode::OK);
-    let events = world.events();
+    let events = world.fixture.security_events();
     let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
     assert_eq!(
         kinds,
@@ -226,7 +226,7 @@ async fn hd10_lk2_registered_and_revoked_addresses_are_refused_alike() {
     let alice = world.log_in("alice").await;
     let user = world.user("alice").await.unwrap();
     let (registered, revoked) = (wallet(1), wallet(2));
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     let org = NewOrganization {
         slug: "bank".to_owned(),
         name: "Bank".to_owned(),
@@ -238,7 +238,7 @@ async fn hd10_lk2_registered_and_revoked_addresses_are_refused_alike() {
         .unwrap();
     tx.commit().await.unwrap();
     link(&world, &alice, &revoked).await;
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     tx.revoke_link(user.id, revoked.address(), "compromised").await.unwrap();
     tx.commit().await.unwrap();
 
@@ -259,7 +259,7 @@ async fn d6_only_success_consumes_a_challenge() {
     let user = world.user("alice").await.unwrap();
     let wallet = wallet(1);
     link(&world, &alice, &wallet).await;
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     tx.revoke_link(user.id, wallet.address(), "by mistake").await.unwrap();
     tx.commit().await.unwrap();
     let open = challenge(&world, &alice).await;
@@ -277,7 +277,7 @@ async fn lk5_unlink_and_link_again() {
     let (alice, bob) = (world.log_in("alice").await, world.log_in("bob").await);
     let wallet = wallet(1);
     link(&world, &alice, &wallet).await;
-    world.events();
+    world.fixture.security_events();
     let delete = |tokens: &Tokens, address: &str| {
         world
             .ask(Method::DELETE, &format!("/api/v1/eth/addresses/{address}"))
@@ -374,7 +374,7 @@ async fn lk4_a_contract_wallet_answers_for_its_address() {
         json!({ "address": lower(contract), "message": "address linked" })
     );
     let user = world.user("alice").await.unwrap();
-    let snapshot = world.http_context.policy.pin().unwrap();
+    let snapshot = world.fixture.http.policy.pin().unwrap();
     let link = snapshot.links_of(user.id)[0];
     assert!(link.contract_wallet, "HD10: takes part in nothing that is sent there");
 }
@@ -417,7 +417,7 @@ async fn rts11_hd10_a_registered_contract_is_linked_by_who_reaches_it() {
         .lock()
         .unwrap()
         .extend([(contract, Ok(true)), (deleted, Ok(true))]);
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     let org = tx
         .create_organization(NewOrganization {
             slug: "bank".into(),
@@ -458,7 +458,7 @@ async fn rts11_hd10_a_registered_contract_is_linked_by_who_reaches_it() {
         assert_eq!(verified.status, status, "{address}");
     }
     assert_eq!(listed(&world, &alice).await, [lower(contract)]);
-    let snapshot = world.http_context.policy.pin().unwrap();
+    let snapshot = world.fixture.http.policy.pin().unwrap();
     assert!(
         snapshot.links_of(user.id)[0].contract_wallet,
         "HD10: takes part in nothing that is sent there"
@@ -475,7 +475,7 @@ async fn lk4_a_reserved_address_is_no_wallet() {
     world.chain.wallets.lock().unwrap().insert(contract, Ok(true));
     let open = challenge(&world, &alice).await;
     let hand_in = async || answer(&world, &alice, &open.nonce, &lower(contract), "0x1234").await;
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     let org = tx
         .create_organization(NewOrganization {
             slug: "bank".into(),
@@ -488,7 +488,7 @@ async fn lk4_a_reserved_address_is_no_wallet() {
         kind: CreationKind::Plain,
         sender: Address::repeat_byte(1),
         nonce: 0,
-        expires_at: world.http_context.now().plus(Seconds(1800)),
+        expires_at: world.fixture.http.now().plus(Seconds(1800)),
     };
     let (tx_hash, visible_to, watch) = (Some(B256::repeat_byte(7)), Vec::new(), None);
     let start = SendStart {
@@ -502,7 +502,7 @@ async fn lk4_a_reserved_address_is_no_wallet() {
     let rows = tx.start_send(start).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(hand_in().await.refusal(), (400, "signature verification failed"));
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     tx.refuse_send(rows).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(hand_in().await.status, StatusCode::OK, "without the reservation");

@@ -1,6 +1,6 @@
 //! Login sessions.
 
-use crate::world::{BASE, PAGE, Setup, Tokens, WALLET, World, did};
+use crate::world::{PAGE, Setup, Tokens, WALLET, World, did};
 use gw_audit::SecurityKind;
 use gw_identity::NoVerifier;
 use gw_policy::snapshot::Group;
@@ -8,6 +8,7 @@ use gw_store::{
     read::Scope,
     record::{NewTenant, NewUser, UserPatch},
 };
+use gw_testkit::fixture::BASE_URL;
 use gw_types::TenantId;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -33,6 +34,7 @@ async fn zk10_zk80_a_proof_completes_the_session_and_makes_the_user() {
     let alice = world.user("alice").await.unwrap();
     assert!(!alice.kyc && !alice.banned);
     let memberships = world
+        .fixture
         .store
         .read()
         .list_memberships(alice.id, &Scope::All)
@@ -43,7 +45,7 @@ async fn zk10_zk80_a_proof_completes_the_session_and_makes_the_user() {
         [Group::DEFAULT]
     );
 
-    let events = world.events();
+    let events = world.fixture.security_events();
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].kind, SecurityKind::Login);
     assert_eq!(events[0].external_id, Some(did("alice")));
@@ -57,7 +59,7 @@ async fn zk80_a_login_never_alters_kyc() {
     let world = World::new().await;
     world.log_in("alice").await;
     let alice = world.user("alice").await.unwrap();
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     tx.update_user(
         alice.id,
         UserPatch {
@@ -72,9 +74,10 @@ async fn zk80_a_login_never_alters_kyc() {
     assert!(world.user("alice").await.unwrap().kyc);
     assert!(
         world
-            .http_context
+            .fixture
+            .http
             .tokens
-            .access(&tokens.access, world.http_context.now())
+            .access(&tokens.access, world.fixture.http.now())
             .unwrap()
             .kyc
     );
@@ -88,7 +91,7 @@ async fn zk80_auto_kyc_is_for_new_rows_only() {
         ..Setup::default()
     })
     .await;
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     let known = NewUser {
         external_id: did("known"),
         kyc: false,
@@ -109,14 +112,14 @@ async fn tk5_tk8_a_user_whose_tenant_is_not_allowed_is_shut_out() {
     let world = World::new().await;
     let tokens = world.log_in("clerk").await;
     let (clerk, tenant) = (world.user("clerk").await.unwrap().id, TenantId::fixed(7));
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     tx.pin_tenant(clerk, tenant).await.unwrap();
     tx.commit().await.unwrap();
     let refresh = || world.post("/refresh", tokens.as_refresh()).send();
     let orgs = || world.get("/api/v1/me/orgs").bearer(&tokens.access).send();
     assert_eq!(refresh().await.refusal(), (403, "tenant is not authorized"));
     assert_eq!(orgs().await.refusal(), (403, "tenant is not authorized"));
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     let new = NewTenant {
         tenant,
         label: String::new(),
@@ -173,9 +176,10 @@ async fn hd19_wallet_and_page_get_two_families() {
     let page = Tokens::from_body(&polled.body["tokens"]);
     let family = |tokens: &Tokens| {
         world
-            .http_context
+            .fixture
+            .http
             .tokens
-            .access(&tokens.access, world.http_context.now())
+            .access(&tokens.access, world.fixture.http.now())
             .unwrap()
             .session
     };
@@ -183,7 +187,7 @@ async fn hd19_wallet_and_page_get_two_families() {
 
     // Two copies of one pair would revoke each other here. A real second use ends the whole login (HD35).
     for tokens in [&wallet, &page] {
-        world.clock.pass(60);
+        world.fixture.clock.pass(60);
         assert_eq!(
             world.post("/refresh", tokens.as_refresh()).send().await.status,
             StatusCode::OK
@@ -227,14 +231,14 @@ async fn decision_26_a_completed_poll_can_be_repeated_until_the_session_ends() {
     let login = world.open_login().await;
     world.prove(&login, "proof:did:test:alice").await;
     let first = world.poll(&login, PAGE, &login.shown()).await;
-    world.clock.pass(240);
+    world.fixture.clock.pass(240);
     let second = world.poll(&login, PAGE, &login.shown()).await;
     assert_eq!(
         Tokens::from_body(&first.body["tokens"]),
         Tokens::from_body(&second.body["tokens"])
     );
     assert_eq!(second.body["tokens"]["expires_in"], 60);
-    world.clock.pass(360);
+    world.fixture.clock.pass(360);
     assert_eq!(
         world.poll(&login, PAGE, &login.shown()).await.refusal(),
         (401, "session not found or expired")
@@ -248,7 +252,7 @@ async fn tk9_a_completed_poll_sets_the_cookie_for_our_pages_only() {
     let login = world.open_login().await;
     world.prove(&login, "proof:did:test:alice").await;
     let shown = ("x-login-secret", login.secret.as_str());
-    let own = world.poll(&login, PAGE, &[shown, ("origin", BASE)]).await;
+    let own = world.poll(&login, PAGE, &[shown, ("origin", BASE_URL)]).await;
     let cookies = own.cookies();
     assert_eq!(cookies.len(), 2, "by the agreed name, and by one for this host alone");
     assert!(cookies[0].starts_with("pp_access=") && cookies[1].starts_with("__Host-pp_access="));
@@ -398,7 +402,7 @@ async fn a_banned_account_gets_no_tokens() {
     let world = World::new().await;
     world.log_in("alice").await;
     let alice = world.user("alice").await.unwrap();
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     tx.update_user(
         alice.id,
         UserPatch {
@@ -409,7 +413,7 @@ async fn a_banned_account_gets_no_tokens() {
     .await
     .unwrap();
     tx.commit().await.unwrap();
-    world.events();
+    world.fixture.security_events();
 
     let login = world.open_login().await;
     assert_eq!(
@@ -421,8 +425,11 @@ async fn a_banned_account_gets_no_tokens() {
         poll.body,
         json!({ "completed": false, "failed": true, "reason": "authentication_failed" })
     );
-    let now = world.http_context.now();
-    assert_eq!(world.store.read().list_families(alice.id, now).await.unwrap(), []);
+    let now = world.fixture.http.now();
+    assert_eq!(
+        world.fixture.store.read().list_families(alice.id, now).await.unwrap(),
+        []
+    );
     assert_eq!(world.event_kinds(), [SecurityKind::LoginRefused]);
     assert_eq!(world.prove(&login, "proof:did:test:bob").await.status, StatusCode::OK);
 }
@@ -448,7 +455,7 @@ async fn an_unrecorded_login_gives_no_tokens() {
 async fn d1_unknown_and_expired_sessions_are_401() {
     let world = World::new().await;
     let login = world.open_login().await;
-    world.clock.pass(600);
+    world.fixture.clock.pass(600);
     assert_eq!(
         world.prove(&login, "proof:did:test:alice").await.refusal(),
         (401, "session not found or expired")
@@ -544,7 +551,7 @@ async fn rl14_faults_of_ours_shut_nobody_out(world: World) {
     for _ in 0..10 {
         assert_eq!(world.prove(&met[3], "nonsense").await.status, StatusCode::UNAUTHORIZED);
     }
-    world.clock.pass(100);
+    world.fixture.clock.pass(100);
     let refused = world.prove(&met[3], "proof:did:test:alice").await;
     assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(refused.headers["retry-after"], "500", "whole seconds, true");
@@ -567,7 +574,7 @@ async fn identity_9_twenty_open_sessions_per_address() {
     assert_eq!(refused.headers["retry-after"], "600");
     let other = world.ask(Method::POST, "/auth/request").from(STRANGER).send().await;
     assert_eq!(other.status, StatusCode::OK);
-    world.clock.pass(600);
+    world.fixture.clock.pass(600);
     world.open_login().await;
 }
 
@@ -724,7 +731,7 @@ async fn zk77_one_persons_credential_serves_one_account() {
     );
 
     let alice = world.user("alice").await.unwrap();
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     tx.update_user(
         alice.id,
         UserPatch {

@@ -4,11 +4,15 @@
 #[cfg(test)]
 mod api;
 #[cfg(test)]
-mod attacks;
+mod browser;
+#[cfg(test)]
+mod browser_binding;
 #[cfg(test)]
 mod ends;
 #[cfg(test)]
 mod links;
+#[cfg(test)]
+mod login_end;
 #[cfg(test)]
 mod logins;
 #[cfg(test)]
@@ -19,9 +23,17 @@ mod mock;
 #[cfg(test)]
 mod oauth;
 #[cfg(test)]
+mod oauth_flow;
+#[cfg(test)]
+mod oauth_silent;
+#[cfg(test)]
 mod outage;
 #[cfg(test)]
 mod parallel;
+#[cfg(test)]
+mod responses;
+#[cfg(test)]
+mod session_limits;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]

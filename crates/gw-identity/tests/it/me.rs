@@ -11,7 +11,7 @@ async fn decision_32_my_organizations_and_my_administration() {
     let world = World::new().await;
     let alice = world.log_in("alice").await;
     let user = world.user("alice").await.unwrap();
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     let mut orgs = Vec::new();
     for slug in ["flagged", "claimed", "read", "plain", "over"] {
         let new = NewOrganization {
@@ -33,7 +33,7 @@ async fn decision_32_my_organizations_and_my_administration() {
             };
             tx.set_access(group.id, access).await.unwrap();
         }
-        let expires_at = (slug == "over").then(|| world.http_context.now().plus(Seconds(60)));
+        let expires_at = (slug == "over").then(|| world.fixture.http.now().plus(Seconds(60)));
         tx.add_membership(NewMembership {
             user: user.id,
             group: group.id,
@@ -44,7 +44,7 @@ async fn decision_32_my_organizations_and_my_administration() {
         orgs.push((org.id.to_string(), slug));
     }
     tx.commit().await.unwrap();
-    world.clock.pass(60);
+    world.fixture.clock.pass(60);
 
     let id_of = |wanted: &str| orgs.iter().find(|(_, slug)| *slug == wanted).unwrap().0.clone();
     let status = world
@@ -116,10 +116,10 @@ async fn own_data_is_never_read_unrecorded() {
         ("/api/v1/me/orgs", "GET /api/v1/me/orgs"),
         ("/api/v1/me/admin-status", "GET /api/v1/me/admin-status"),
     ] {
-        world.accesses();
+        world.fixture.access_records();
         assert_eq!(world.get(path).bearer(&alice.access).send().await.status, 200);
         assert_eq!(world.get(path).send().await.status, 401);
-        let records = world.accesses();
+        let records = world.fixture.access_records();
         let seen: Vec<_> = records
             .iter()
             .map(|record| (&*record.method, record.status_code))

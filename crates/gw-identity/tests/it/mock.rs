@@ -29,9 +29,9 @@ async fn mock_login(world: &World, token: &str) -> Result<Tokens, (u16, String)>
 }
 
 fn administers_default(world: &World, name: &str) -> bool {
-    let snapshot = world.http_context.policy.pin().unwrap();
+    let snapshot = world.fixture.http.policy.pin().unwrap();
     let user = snapshot.user_by_external(&ExternalId::new(name).unwrap()).unwrap().id;
-    admin::status(&snapshot, user, world.http_context.now())
+    admin::status(&snapshot, user, world.fixture.http.now())
         .full
         .contains(&Organization::DEFAULT)
 }
@@ -46,9 +46,10 @@ async fn mk1_mk3_decision_24_created_mock_users_are_administrators() {
     ] {
         let tokens = mock_login(&world, token).await.unwrap();
         let claims = world
-            .http_context
+            .fixture
+            .http
             .tokens
-            .access(&tokens.access, world.http_context.now())
+            .access(&tokens.access, world.fixture.http.now())
             .unwrap();
         assert_eq!((claims.subject.as_str(), claims.amr.as_str()), (name, "mock"));
         assert!(administers_default(&world, name), "{name}");
@@ -62,7 +63,7 @@ async fn mk3_decision_24_test_dids_and_existing_users_gain_nothing() {
     mock_login(&world, "mock.did:test:alice").await.unwrap();
     assert!(!administers_default(&world, "did:test:alice"));
 
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     let external_id = ExternalId::new("did:example:known").unwrap();
     let new = gw_store::record::NewUser {
         external_id,
@@ -99,7 +100,7 @@ async fn mk3_bans_apply_to_mock_users() {
     let world = world().await;
     mock_login(&world, "mock.did:test:alice").await.unwrap();
     let user = world.user("alice").await.unwrap();
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     let ban = gw_store::record::UserPatch {
         banned: Some(true),
         ..Default::default()

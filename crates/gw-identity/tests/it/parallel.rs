@@ -7,11 +7,11 @@
 //! successes. If nothing was unavailable there is exactly one success. If something was, the success may be lost
 //! without an answer (a command is sent at most once): then nobody succeeded, and the test starts again.
 
-use crate::world::{Answer, BASE, PAGE, Setup, Tokens, World, ask};
+use crate::world::{Answer, PAGE, Setup, Tokens, World, ask};
 use axum::body::Body;
 use futures_util::{StreamExt as _, stream};
 use gw_audit::SecurityKind;
-use gw_testkit::{postgres, redis};
+use gw_testkit::{fixture::BASE_URL, postgres, redis};
 use http::{Request, StatusCode};
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -128,7 +128,7 @@ async fn callbacks(on_postgres: bool, on_redis: bool) {
             continue;
         };
         let [shown] = login.shown();
-        let poll = world.poll(&login, PAGE, &[shown, ("origin", BASE)]).await;
+        let poll = world.poll(&login, PAGE, &[shown, ("origin", BASE_URL)]).await;
         let page = Tokens::from_body(&poll.body["tokens"]);
         assert_ne!(wallet, page);
         let logins = world

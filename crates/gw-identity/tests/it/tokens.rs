@@ -1,10 +1,11 @@
 //! Refresh, revoke and introspect.
 
-use crate::world::{Answer, BASE, Setup, Tokens, World, did};
+use crate::world::{Answer, Setup, Tokens, World, did};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gw_audit::SecurityKind;
 use gw_http::{Amr, RefreshClaims};
 use gw_store::record::UserPatch;
+use gw_testkit::fixture::BASE_URL;
 use gw_types::{Seconds, SessionId, TokenId};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -47,7 +48,7 @@ async fn introspect(world: &World, token: &str) -> Value {
 
 async fn set_banned(world: &World, name: &str, banned: bool) {
     let user = world.user(name).await.unwrap();
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     tx.update_user(
         user.id,
         UserPatch {
@@ -92,18 +93,18 @@ async fn tk5_reuse_after_ten_seconds_kills_the_family() {
     let world = World::new().await;
     let first = world.log_in("alice").await;
     let second = refreshed(&world, &first).await;
-    world.clock.pass(10);
+    world.fixture.clock.pass(10);
     assert_eq!(refresh(&world, &first).await.refusal(), (401, "refresh token revoked"));
     assert_eq!(
         entry(&world, &second).await,
         ok(),
         "within ten seconds the family lives"
     );
-    world.events();
+    world.fixture.security_events();
 
-    world.clock.pass(1);
+    world.fixture.clock.pass(1);
     assert_eq!(refresh(&world, &first).await.refusal(), (401, "refresh token revoked"));
-    let events = world.events();
+    let events = world.fixture.security_events();
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].kind, SecurityKind::RefreshTokenReuse);
     assert_eq!(events[0].external_id, Some(did("alice")));
@@ -116,16 +117,17 @@ async fn tk5_reuse_after_ten_seconds_kills_the_family() {
 async fn tk5_a_family_lives_thirty_days_at_most() {
     let world = World::new().await;
     let mut tokens = world.log_in("alice").await;
-    let started = world.http_context.now();
+    let started = world.fixture.http.now();
     for _ in 0..5 {
-        world.clock.pass(6 * 86_400 - 10);
+        world.fixture.clock.pass(6 * 86_400 - 10);
         tokens = refreshed(&world, &tokens).await;
     }
     let end = started.plus(Seconds(30 * 86_400));
-    let now = world.http_context.now();
+    let now = world.fixture.http.now();
     assert_eq!(
         world
-            .http_context
+            .fixture
+            .http
             .tokens
             .refresh(&tokens.refresh, now)
             .unwrap()
@@ -134,14 +136,15 @@ async fn tk5_a_family_lives_thirty_days_at_most() {
     );
     assert_eq!(
         world
-            .http_context
+            .fixture
+            .http
             .tokens
             .access(&tokens.access, now)
             .unwrap()
             .expires_at,
         end
     );
-    world.clock.pass(60);
+    world.fixture.clock.pass(60);
     assert_eq!(refresh(&world, &tokens).await.refusal(), (401, "refresh token expired"));
     assert_eq!(entry(&world, &tokens).await, refused(401, "token expired"));
 }
@@ -168,12 +171,12 @@ async fn tk4_refused_refreshes() {
     assert_eq!(refresh(&world, &access).await.refusal(), (401, "invalid refresh token"));
 
     // Correctly signed, for a known user, but never issued.
-    let unknown = world.http_context.tokens.sign_refresh(&RefreshClaims {
+    let unknown = world.fixture.http.tokens.sign_refresh(&RefreshClaims {
         subject: did("alice"),
         token: TokenId::fixed(1),
         session: SessionId::fixed(2),
-        issued_at: world.http_context.now(),
-        expires_at: world.http_context.now().plus(Seconds(60)),
+        issued_at: world.fixture.http.now(),
+        expires_at: world.fixture.http.now().plus(Seconds(60)),
         amr: Amr::Zk,
     });
     let unknown = Tokens {
@@ -185,7 +188,7 @@ async fn tk4_refused_refreshes() {
         (401, "refresh token not found")
     );
 
-    world.clock.pass(7 * 86_400 + 5);
+    world.fixture.clock.pass(7 * 86_400 + 5);
     assert_eq!(refresh(&world, &tokens).await.refusal(), (401, "refresh token expired"));
 }
 
@@ -195,7 +198,7 @@ async fn tk5_a_refresh_creates_no_user() {
     let world = World::new().await;
     let tokens = world.log_in("alice").await;
     let alice = world.user("alice").await.unwrap();
-    let mut tx = world.begin().await;
+    let mut tx = world.fixture.begin().await;
     tx.delete_user(alice.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(
@@ -211,14 +214,14 @@ async fn tk5_a_refresh_creates_no_user() {
 async fn tk4_tk8_a_ban_ends_tokens_at_once() {
     let world = World::new().await;
     let tokens = world.log_in("alice").await;
-    world.clock.pass(60);
+    world.fixture.clock.pass(60);
     set_banned(&world, "alice", true).await;
     assert_eq!(entry(&world, &tokens).await, refused(403, "account is banned"));
     assert_eq!(refresh(&world, &tokens).await.refusal(), (403, "account is banned"));
     set_banned(&world, "alice", false).await;
     assert_eq!(entry(&world, &tokens).await, refused(401, "token revoked"));
     assert_eq!(refresh(&world, &tokens).await.status, StatusCode::UNAUTHORIZED);
-    world.clock.pass(60);
+    world.fixture.clock.pass(60);
     let again = world.log_in("alice").await;
     assert_eq!(entry(&world, &again).await, ok());
 }
@@ -230,7 +233,7 @@ async fn tk9_refresh_sets_and_revoke_clears_the_cookie() {
     let tokens = world.log_in("alice").await;
     let answer = world
         .post("/refresh", tokens.as_refresh())
-        .header("origin", BASE)
+        .header("origin", BASE_URL)
         .send()
         .await;
     let next = Tokens::from_body(&answer.body);
@@ -264,7 +267,7 @@ async fn tk9_refresh_sets_and_revoke_clears_the_cookie() {
 async fn tk6_revoke_ends_the_login() {
     let world = World::new().await;
     let (tokens, other) = (world.log_in("alice").await, world.log_in("alice").await);
-    world.events();
+    world.fixture.security_events();
     let answer = world.post("/api/v1/revoke", tokens.as_refresh()).send().await;
     assert_eq!(
         (answer.status, &answer.body),
@@ -282,15 +285,15 @@ async fn tk6_revoking_the_unknown_is_200_and_writes_nothing() {
     let world = World::new().await;
     let tokens = world.log_in("alice").await;
     world.post("/revoke", tokens.as_refresh()).send().await;
-    let epoch = world.epoch();
-    world.events();
+    let epoch = world.fixture.feed.epoch();
+    world.fixture.security_events();
     for refresh_token in [tokens.refresh.as_str(), "a.b.c", ""] {
         let body = json!({ "refresh_token": refresh_token, "access_token": "a.b.c" });
         let answer = world.post("/revoke", body).send().await;
         assert_eq!(answer.status, StatusCode::OK);
     }
-    assert_eq!(world.epoch(), epoch);
-    assert!(world.events().is_empty());
+    assert_eq!(world.fixture.feed.epoch(), epoch);
+    assert!(world.fixture.security_events().is_empty());
     assert_eq!(
         world.post("/revoke", json!({})).send().await.refusal(),
         (400, "missing field `refresh_token`")
@@ -314,7 +317,7 @@ async fn tk6_a_named_access_token_ends_too() {
 async fn tk7_living_tokens_are_active() {
     let world = World::new().await;
     let tokens = world.log_in("alice").await;
-    let now = world.http_context.now().secs();
+    let now = world.fixture.http.now().secs();
     assert_eq!(
         introspect(&world, &tokens.access).await,
         json!({
@@ -355,10 +358,10 @@ async fn tk7_everything_else_is_inactive() {
     ] {
         assert_eq!(introspect(&world, token).await, inactive);
     }
-    world.clock.pass(305);
+    world.fixture.clock.pass(305);
     assert_eq!(introspect(&world, &over.access).await, inactive);
     assert_eq!(introspect(&world, &live.refresh).await["active"], true);
-    world.make_stale();
+    world.fixture.make_policy_stale();
     assert_eq!(introspect(&world, &live.refresh).await, inactive, "a look-up fault");
     let empty = world.post("/introspect", Value::Null).body("token=").send().await;
     assert_eq!(empty.refusal(), (400, "token required"));
@@ -408,13 +411,13 @@ async fn tk8_decision_4_presented_tokens() {
         with(vec![cookie.clone(), ("sec-fetch-site", "cross-site".to_owned())]).await,
         missing
     );
-    assert_eq!(with(vec![cookie.clone(), ("origin", BASE.to_owned())]).await, ok());
+    assert_eq!(with(vec![cookie.clone(), ("origin", BASE_URL.to_owned())]).await, ok());
     assert_eq!(
         with(vec![cookie.clone(), ("sec-fetch-site", "same-origin".to_owned())]).await,
         ok()
     );
 
-    world.make_stale();
+    world.fixture.make_policy_stale();
     let stale = with(vec![("authorization", format!("Bearer {}", tokens.access))]).await;
     assert_eq!(stale, refused(503, "policy unavailable"));
 }
@@ -441,7 +444,7 @@ async fn decision_54_refreshes_are_limited_per_family() {
 async fn hd22_nothing_changes_while_the_journal_is_full() {
     let world = World::new().await;
     let tokens = world.log_in("alice").await;
-    let epoch = world.epoch();
+    let epoch = world.fixture.feed.epoch();
     world.fill_journal(true);
     assert_eq!(refresh(&world, &tokens).await.refusal(), (503, "audit unavailable"));
     let revoked = world.post("/revoke", tokens.as_refresh()).send().await;
@@ -453,7 +456,7 @@ async fn hd22_nothing_changes_while_the_journal_is_full() {
         .send()
         .await;
     assert_eq!(unlinked.refusal(), (503, "audit unavailable"));
-    assert_eq!(world.epoch(), epoch);
+    assert_eq!(world.fixture.feed.epoch(), epoch);
     world.fill_journal(false);
     refreshed(&world, &tokens).await;
 }

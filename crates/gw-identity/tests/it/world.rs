@@ -1,28 +1,25 @@
-//! One instance on its own SQLite store, with a clock that tests move by hand.
+//! The identity API of one instance on a fixture.
 
 use axum::{Router, body::Body, extract::ConnectInfo};
 use futures_util::future::BoxFuture;
-use gw_audit::{AccessRecord, Content, Entry, Record, SecurityEvent, SecurityKind, Stream};
+use gw_audit::SecurityKind;
 use gw_cache::Cache;
 use gw_evm::trace::{Account, Frame, FrameKind, Outcome, Trace};
-use gw_http::{
-    AdminGate, AllowedOrigins, Amr, Correlate, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
-    TokenSecrets, TrustedProxies,
-};
+use gw_http::{Amr, Correlate};
 use gw_identity::{
     AuthorizationRequest, Chain, ChainUnavailable, Ens, IdentityConfig, IdentityParts, IdentityState, LoginSessions,
     Nullifier, ProofError, ProofVerifier, VerifiedLogin,
     oauth::{Clients, OauthConfig},
     router,
 };
-use gw_journal::{Journal, JournalConfig, Reservation};
+use gw_journal::Reservation;
 use gw_policy::{
     Sealed,
     access::{TraceFacts, WalletQuestion, WalletTrace},
 };
-use gw_store::{Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime, record::User};
-use gw_types::testing::{ManualClock, SeededEntropy};
-use gw_types::{Address, Bytes, Clock, Entropy, ExternalId, Seconds, Secret, Timestamp};
+use gw_store::record::User;
+use gw_testkit::{Fixture, FixtureConfig, fixture::BASE_URL};
+use gw_types::{Address, Bytes, ExternalId, Seconds, Secret, Timestamp};
 use gw_zk::circuit::Circuit;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
@@ -31,16 +28,11 @@ use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     num::NonZeroU32,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, Mutex},
 };
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-pub(crate) const BASE: &str = "https://gate.example";
 pub(crate) const PAGE: &str = "198.51.100.1";
 pub(crate) const WALLET: &str = "203.0.113.9";
 
@@ -75,7 +67,7 @@ impl Default for Setup {
             auto_kyc: false,
             database: None,
             cache: None,
-            oauth_clients: crate::oauth::CLIENTS.clone(),
+            oauth_clients: crate::oauth_flow::CLIENTS.clone(),
             require_pkce: false,
             allow_mock: false,
             introspect_require_client: false,
@@ -185,20 +177,14 @@ impl TestChain {
 }
 
 pub(crate) struct World {
+    pub(crate) fixture: Fixture,
     pub(crate) app: Router,
-    pub(crate) clock: Arc<ManualClock>,
-    pub(crate) store: Store,
-    pub(crate) http_context: Arc<HttpContext>,
     pub(crate) chain: Arc<TestChain>,
     /// Work that outlives its request.
     pub(crate) tasks: TaskTracker,
-    feed: Feed,
     description: Value,
-    journal: Arc<Journal>,
     held_room: Mutex<Vec<Reservation>>,
-    stale: Arc<AtomicBool>,
     cache: Cache,
-    _place: tempfile::TempDir,
 }
 
 impl World {
@@ -207,68 +193,15 @@ impl World {
     }
 
     pub(crate) async fn with(setup: Setup) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
-        let clock = Arc::new(ManualClock::default());
-        let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(1));
-        let store = Store::open(StoreConfig {
-            location: match setup.database {
-                Some(url) => Location::postgres(Secret::new(url)),
-                None => Location::Sqlite {
-                    directory,
-                    file: "gateway.db".to_owned(),
-                },
-            },
-            connections: 4,
-            clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            entropy: Arc::clone(&entropy),
-            outbox: gw_store::OutboxGuard::default(),
-        })
-        .await
-        .unwrap();
-        store.migrate().await.unwrap();
-        // The store's own tests check freshness; here a snapshot is stale when a test says so.
-        let timing = FeedTiming {
-            stale_after: Duration::from_secs(60),
-            ..FeedTiming::default()
-        };
-        let feed = Feed::start(&store, timing, Arc::new(Standstill)).await.unwrap();
-        let (stale, pinned) = (Arc::new(AtomicBool::new(false)), feed.clone());
-        let is_stale = Arc::clone(&stale);
-        let secrets = |text: &str| TokenSecrets {
-            current: Secret::new(text),
-            previous: Vec::new(),
-        };
-        let http_context = Arc::new(HttpContext {
-            tokens: TokenCodec::new(BASE, &secrets("the access secret"), &secrets("the refresh secret")).unwrap(),
-            policy: PolicySource::new(move || (!is_stale.load(Ordering::SeqCst)).then(|| pinned.pin().snapshot)),
-            clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            entropy: Arc::clone(&entropy),
-            origins: Arc::new(AllowedOrigins {
-                base: Origin::from_url(BASE).unwrap(),
-                frontend: setup.frontend.map(|url| Origin::from_url(url).unwrap()),
-                listed: Vec::new(),
-                any_localhost: false,
-            }),
-            proxies: TrustedProxies::default(),
-            network: PrivateNetwork::default(),
-            admin: AdminGate::new(Secret::new("admin"), None, None, true),
+        let fixture = Fixture::start_with(FixtureConfig {
+            database: setup.database,
+            frontend: setup.frontend,
             production: setup.production,
-        });
-        let options = JournalConfig {
-            dir: place.path().join("audit"),
-            holder: "the test".to_owned(),
-            cluster: "test".to_owned(),
-            checkpoint_key: [7; 32],
-            max_bytes: 64 << 20,
-            segment_bytes: 8 << 20,
-            retain_bytes: 1 << 20,
-            retain_for: Seconds(3600),
-        };
-        let (journal, _) = Journal::open(options, Arc::clone(&clock) as Arc<dyn Clock>, entropy).unwrap();
-        let journal = Arc::new(journal);
+            ..FixtureConfig::default()
+        })
+        .await;
         let config = IdentityConfig {
-            base_url: BASE.to_owned(),
+            base_url: BASE_URL.to_owned(),
             verifier_id: setup.verifier_id.map(|did| ExternalId::new(did).unwrap()),
             auto_kyc: setup.auto_kyc,
             access_ttl: Seconds(300),
@@ -289,18 +222,18 @@ impl World {
             },
         };
         let cache = match setup.cache {
-            Some(url) => Cache::connect(&Secret::new(url), Arc::clone(&http_context.clock))
+            Some(url) => Cache::connect(&Secret::new(url), Arc::clone(&fixture.http.clock))
                 .await
                 .unwrap(),
-            None => Cache::in_process(Arc::clone(&http_context.clock)),
+            None => Cache::in_process(Arc::clone(&fixture.http.clock)),
         };
         let tasks = TaskTracker::new();
         let chain = Arc::new(TestChain::default());
         let parts = IdentityParts {
-            http_context: Arc::clone(&http_context),
-            store: store.clone(),
+            http_context: Arc::clone(&fixture.http),
+            store: fixture.store.clone(),
             cache: cache.clone(),
-            journal: Arc::clone(&journal),
+            journal: Arc::clone(&fixture.journal),
             policy_settings: Arc::default(),
             chain: Arc::clone(&chain) as Arc<dyn Chain>,
             ens: setup.ens,
@@ -310,21 +243,15 @@ impl World {
         let state = IdentityState::new(config, parts);
         let (app, description) = router(state).split_for_parts();
         let description = serde_json::to_value(description).unwrap();
-        let app = app.layer(Correlate::new(Arc::clone(&http_context.entropy)));
+        let app = app.layer(Correlate::new(Arc::clone(&fixture.entropy)));
         Self {
+            fixture,
             app,
-            clock,
-            store,
-            http_context,
             chain,
             tasks,
-            feed,
             description,
-            journal,
             held_room: Mutex::default(),
-            stale,
             cache,
-            _place: place,
         }
     }
 
@@ -351,7 +278,7 @@ impl World {
     pub(crate) async fn open_login(&self) -> Login {
         let answer = self
             .ask(Method::POST, "/auth/request")
-            .header("origin", BASE)
+            .header("origin", BASE_URL)
             .send()
             .await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
@@ -391,66 +318,22 @@ impl World {
         LoginSessions::new(self.cache.clone(), &Secret::new("the refresh secret"))
     }
 
-    pub(crate) async fn begin(&self) -> Tx {
-        self.store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap()
-    }
-
     pub(crate) async fn user(&self, name: &str) -> Option<User> {
-        self.store.read().find_user_by_external_id(&did(name)).await.unwrap()
+        self.fixture
+            .store
+            .read()
+            .find_user_by_external_id(&did(name))
+            .await
+            .unwrap()
     }
 
-    /// Everything recorded since the last look, in its order.
-    fn records(&self) -> Vec<Record> {
-        self.journal.sync().unwrap();
-        let mut entries = Vec::new();
-        for stream in Stream::ALL.iter().copied() {
-            let batch = self.journal.unsealed(stream, usize::MAX).unwrap();
-            if let Some(last) = batch.last() {
-                self.journal.mark_sealed(stream, last.seq + 1).unwrap();
-            }
-            entries.extend(batch);
-        }
-        entries.sort_by_key(|entry| entry.lsn);
-        let contents = entries
-            .iter()
-            .map(|entry| Entry::decode(&entry.bytes, &entry.openings).unwrap().content);
-        contents
-            .filter_map(|content| {
-                if let Content::Record(record) = content {
-                    Some(record)
-                } else {
-                    None
-                }
-            })
-            .collect()
-    }
-
-    /// The security events since the last look.
-    pub(crate) fn events(&self) -> Vec<SecurityEvent> {
-        let events = |record| {
-            if let Record::Security(event) = record {
-                Some(event)
-            } else {
-                None
-            }
-        };
-        self.records().into_iter().filter_map(events).collect()
-    }
-
-    /// The access records since the last call.
-    pub(crate) fn accesses(&self) -> Vec<AccessRecord> {
-        let accesses = |record| {
-            if let Record::Access(access) = record {
-                Some(access)
-            } else {
-                None
-            }
-        };
-        self.records().into_iter().filter_map(accesses).collect()
-    }
-
+    /// The kinds of the security events since the last call.
     pub(crate) fn event_kinds(&self) -> Vec<SecurityKind> {
-        self.events().into_iter().map(|event| event.kind).collect()
+        self.fixture
+            .security_events()
+            .into_iter()
+            .map(|event| event.kind)
+            .collect()
     }
 
     /// Takes all room of the journal, or gives it back.
@@ -458,21 +341,13 @@ impl World {
         let mut held = self.held_room.lock().unwrap();
         held.clear();
         if full {
-            held.extend(std::iter::from_fn(|| self.journal.reserve(1).ok()));
+            held.extend(std::iter::from_fn(|| self.fixture.journal.reserve(1).ok()));
         }
-    }
-
-    pub(crate) fn make_stale(&self) {
-        self.stale.store(true, Ordering::SeqCst);
     }
 
     /// The API description.
     pub(crate) fn description(&self) -> &Value {
         &self.description
-    }
-
-    pub(crate) fn epoch(&self) -> gw_types::Epoch {
-        self.feed.epoch()
     }
 }
 
@@ -635,16 +510,6 @@ impl ProofVerifier for TrustingVerifier {
             }),
         };
         Box::pin(std::future::ready(proved))
-    }
-}
-
-/// An uptime that does not advance.
-#[derive(Debug)]
-struct Standstill;
-
-impl Uptime for Standstill {
-    fn now(&self) -> Duration {
-        Duration::from_secs(1)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Bytes of answers are charged to their caller until they are sent (RL8). The tests observe the budget itself, never
 //! the clock.
 
-use crate::world::{Answer, Person, World, holding};
+use crate::world::{Answer, World, holding};
 use axum::body::Body;
 use gw_evm::CustomMethods;
 use gw_node::{AnswerLimits, Payer};
 use gw_rpc::RpcSettings;
-use gw_testkit::FakeNode;
+use gw_testkit::{FakeNode, TestUser};
 use gw_types::{Address, DenyReason, OrgId};
 use serde_json::{Value, json};
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -46,11 +46,11 @@ async fn world(fake: &FakeNode, per_caller: usize, patience: Duration) -> (World
         },
     )
     .await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     (world, bank)
 }
 
-async fn caller(world: &World, bank: OrgId, name: &str) -> Person {
+async fn caller(world: &World, bank: OrgId, name: &str) -> TestUser {
     let caller = world.person(name, bank, &["*", "linea_*"], &[]).await;
     if name == "caller" {
         world.contract(bank, BOND, None, &[caller.group]).await;
@@ -66,7 +66,7 @@ const BLOB: (&str, &str) = ("linea_blob", "[]");
 
 type Opening = Pin<Box<dyn Future<Output = http::Response<Body>> + Send>>;
 
-fn ask(world: &World, person: &Person, (method, params): (&str, &str)) -> Opening {
+fn ask(world: &World, person: &TestUser, (method, params): (&str, &str)) -> Opening {
     Box::pin(
         world
             .ask(Some(person), method, serde_json::from_str(params).unwrap())
@@ -103,12 +103,12 @@ async fn rl8_an_answer_is_charged_until_its_last_byte_is_sent() {
         // A caller who does not read their answers blocks their own further answers, and nobody else's.
         let (first, second) = (ask(&world, &person, call).await, ask(&world, &person, call).await);
         assert_eq!((first.status().as_u16(), second.status().as_u16()), (200, 200));
-        world.access_records().await;
+        world.fixture.access_records();
         let rejected = Answer::read(ask(&world, &person, CODE).await).await;
         assert_eq!(rejected.error(), (429, -32005));
         assert_eq!(rejected.headers["retry-after"], "1");
         assert!(rejected.text.contains("too many requests"));
-        let record = world.access_records().await.pop().unwrap();
+        let record = world.fixture.access_records().pop().unwrap();
         assert_eq!(
             (record.status_code, record.denial_reason),
             (429, Some(DenyReason::ConcurrencyLimited))
@@ -198,8 +198,8 @@ async fn rl8_the_elements_of_a_batch_count_together() {
     );
     assert_eq!(world.node.answers().held(), 0);
     let statuses: Vec<_> = world
+        .fixture
         .access_records()
-        .await
         .iter()
         .map(|record| record.status_code)
         .collect();
@@ -246,7 +246,7 @@ async fn rl8_an_answer_of_unknown_length_is_charged_as_it_arrives() {
         patience: Duration::ZERO,
     };
     let world = holding(&chunked, settings(), limits(2 * MIB)).await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let person = caller(&world, bank, "caller").await;
     let first = ask(&world, &person, BLOB).await;
     let held = world.node.answers().held_by(Payer::User(person.id));

@@ -14,7 +14,7 @@ fn call(id: u64, method: &str, params: Value) -> Value {
 #[tokio::test]
 async fn j7_elements_are_authorized_one_by_one_in_order_and_answered_with_200() {
     let (world, _fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["eth_getBalance"], &[]).await;
     let body = json!([
         call(1, "eth_chainId", json!([])),
@@ -41,7 +41,7 @@ async fn j7_elements_are_authorized_one_by_one_in_order_and_answered_with_200() 
             )
         )
     );
-    assert_eq!(world.access_records().await.len(), 6, "one record per element");
+    assert_eq!(world.fixture.access_records().len(), 6, "one record per element");
 }
 
 /// RTO12, JSON-RPC 2.0 §6: a notification in a batch is executed and recorded, but not answered. A batch of
@@ -49,7 +49,7 @@ async fn j7_elements_are_authorized_one_by_one_in_order_and_answered_with_200() 
 #[tokio::test]
 async fn rto12_a_notification_inside_a_batch_is_not_answered() {
     let (world, _fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["eth_getBalance"], &[]).await;
     let notification =
         json!({"jsonrpc": "2.0", "method": "eth_getBalance", "params": [Address::repeat_byte(1), "latest"]});
@@ -67,7 +67,7 @@ async fn rto12_a_notification_inside_a_batch_is_not_answered() {
         (answer.status, answer.text.as_str()),
         (200, r#"{"jsonrpc":"2.0","id":null,"result":"0x0"}"#)
     );
-    assert_eq!(world.access_records().await.len(), 5, "one record per element");
+    assert_eq!(world.fixture.access_records().len(), 5, "one record per element");
 }
 
 #[tokio::test]
@@ -78,7 +78,6 @@ async fn decision_8_the_bound_holds_and_zero_switches_batches_off() {
             ..RpcSettings::default()
         },
         PolicySettings::default(),
-        64 << 20,
     )
     .await;
     let batch_of = |n| json!(vec![call(1, "eth_chainId", json!([])); n]).to_string();
@@ -92,7 +91,6 @@ async fn decision_8_the_bound_holds_and_zero_switches_batches_off() {
             ..RpcSettings::default()
         },
         PolicySettings::default(),
-        64 << 20,
     )
     .await;
     let answer = world.raw(batch_of(1)).send().await;
@@ -107,8 +105,8 @@ async fn j7_a_batch_takes_one_concurrency_permit() {
         max_concurrent: 1,
         ..RpcSettings::default()
     };
-    let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
-    let bank = world.org("bank").await;
+    let (world, fake) = scripted_with(settings, PolicySettings::default()).await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
     let body = json!([call(1, "eth_syncing", json!([])), call(2, "eth_syncing", json!([]))]).to_string();
     for _ in 0..2 {
@@ -123,7 +121,7 @@ async fn j7_a_batch_takes_one_concurrency_permit() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn hd20_each_element_is_authorized_by_the_policy_of_its_own_time() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world
         .person("caller", bank, &["eth_syncing", "eth_blobBaseFee"], &[])
         .await;
@@ -144,7 +142,7 @@ async fn hd20_each_element_is_authorized_by_the_policy_of_its_own_time() {
 #[tokio::test]
 async fn hd20_a_batch_ends_after_a_minute() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
     fake.reply("eth_syncing", NodeReply::Silence);
     let body = json!(vec![call(1, "eth_syncing", json!([])); 10]).to_string();
@@ -165,5 +163,5 @@ async fn hd20_a_batch_ends_after_a_minute() {
             .all(|text| *text == "the batch took too long"),
         "{messages:?}"
     );
-    assert_eq!(world.access_records().await.len(), 10);
+    assert_eq!(world.fixture.access_records().len(), 10);
 }

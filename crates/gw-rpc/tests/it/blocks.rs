@@ -138,12 +138,12 @@ impl Scene {
     }
 
     async fn suspended(&self) -> usize {
-        self.world.store.read().list_suspensions().await.unwrap().len()
+        self.world.fixture.store.read().list_suspensions().await.unwrap().len()
     }
 
     /// The accounts with withheld changes. None of them is quarantined.
     async fn withheld(&self) -> Vec<Address> {
-        let reads = self.world.store.read();
+        let reads = self.world.fixture.store.read();
         assert!(reads.list_quarantines().await.unwrap().is_empty());
         reads
             .list_withheld()
@@ -155,11 +155,19 @@ impl Scene {
     }
 
     async fn awaited(&self) -> usize {
-        self.world.store.read().watched_sends(u64::MAX).await.unwrap().len()
+        self.world
+            .fixture
+            .store
+            .read()
+            .watched_sends(u64::MAX)
+            .await
+            .unwrap()
+            .len()
     }
 
     fn org_of(&self, contract: Address) -> Option<gw_types::OrgId> {
         self.world
+            .fixture
             .feed
             .pin()
             .snapshot
@@ -231,7 +239,7 @@ async fn rt22_hd36_a_trace_too_large_is_a_violation_and_its_block_is_released() 
         restarted.refresh_head().await.unwrap();
         assert!(restarted.head().is_some());
     }
-    let reads = chain.world.store.read();
+    let reads = chain.world.fixture.store.read();
     let suspended = reads.list_suspensions().await.unwrap();
     assert_eq!(
         suspended
@@ -307,7 +315,7 @@ async fn rt1b_hd27_a_contract_created_only_by_the_mined_run_is_registered() {
     assert_eq!(chain.org_of(created), None, "no trace showed it");
     chain.world.node.refresh_head().await.unwrap();
     assert_eq!(chain.org_of(created), chain.org_of(late));
-    let snapshot = chain.world.feed.pin().snapshot;
+    let snapshot = chain.world.fixture.feed.pin().snapshot;
     assert_eq!(snapshot.contract(created).unwrap().deployer, Some(chain.caller.id));
     assert_eq!(
         (chain.suspended().await, chain.awaited().await),
@@ -330,7 +338,10 @@ async fn rt19_hd27_a_deployment_behind_a_gap_is_registered() {
     let nonce = chain.next_nonce().await;
     let created = chain.wallet.create(nonce + 1);
     chain.sends(nonce + 1, None, artifact("Note").0.to_vec()).await;
-    assert!(chain.world.feed.pin().snapshot.reservations(created).is_empty(), "HD14");
+    assert!(
+        chain.world.fixture.feed.pin().snapshot.reservations(created).is_empty(),
+        "HD14"
+    );
     chain.mining(false).await;
     chain.sends(nonce, Some(account(1).address()), Vec::new()).await;
     chain.world.anvil("evm_mine", json!([])).await;
@@ -515,9 +526,17 @@ async fn rt21_a_call_of_code_behind_a_gap_is_refused() {
 #[tokio::test]
 async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["*"], &[]).await;
-    let external_id = world.feed.pin().snapshot.user(caller.id).unwrap().external_id.clone();
+    let external_id = world
+        .fixture
+        .feed
+        .pin()
+        .snapshot
+        .user(caller.id)
+        .unwrap()
+        .external_id
+        .clone();
     let watch = Some(NewWatch {
         sender: account(0).address(),
         nonce: 0,
@@ -537,6 +556,7 @@ async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
     };
     drop(
         world
+            .fixture
             .change(async |tx| tx.start_send(start.clone()).await.unwrap())
             .await,
     );
@@ -554,18 +574,27 @@ async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
             Err(NodeError::NotValidated(_))
         ));
     }
-    assert!(world.store.read().list_suspensions().await.unwrap().is_empty());
+    assert!(world.fixture.store.read().list_suspensions().await.unwrap().is_empty());
     fake.script(
         "eth_getTransactionCount",
         used_at(NodeReply::Error(-32000, "missing trie node", Value::Null)),
     );
     world.node.refresh_head().await.unwrap();
     assert_eq!(
-        world.store.read().list_suspensions().await.unwrap().len(),
+        world.fixture.store.read().list_suspensions().await.unwrap().len(),
         1,
         "the send can no longer be traced"
     );
-    assert!(world.store.read().watched_sends(u64::MAX).await.unwrap().is_empty());
+    assert!(
+        world
+            .fixture
+            .store
+            .read()
+            .watched_sends(u64::MAX)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// HD28: `pending` reveals no balance and no created contract of a block that is not validated yet.

@@ -2,10 +2,10 @@
 
 use crate::{
     live::{Chain, TOKEN, holder},
-    world::{Person, World, account, scripted, signed},
+    world::{World, account, scripted, signed},
 };
 use gw_store::record::{AccessInput, NewGroup, NewMembership, NewUser};
-use gw_testkit::FakeNode;
+use gw_testkit::{FakeNode, TestUser};
 use gw_types::{Address, Bytes, Claim, ExternalId, GroupId, OrgId};
 use serde_json::json;
 
@@ -13,13 +13,14 @@ const CONTRACT: Address = Address::repeat_byte(0x11);
 
 /// An organization, and a group of it with every method.
 async fn bank(world: &World, slug: &str) -> (OrgId, GroupId) {
-    let org = world.org(slug).await;
+    let org = world.fixture.create_org(slug).await;
     let access = AccessInput {
         allowed_methods: vec!["*".to_owned()],
         claims: [Claim::Deploy].into_iter().collect(),
         ..AccessInput::default()
     };
     let group = world
+        .fixture
         .change(async |tx| {
             let group = tx
                 .create_group(NewGroup::plain(org, "clients", "Clients"))
@@ -34,7 +35,7 @@ async fn bank(world: &World, slug: &str) -> (OrgId, GroupId) {
 }
 
 /// A new user with pending memberships in these groups, one after the other.
-async fn invited(world: &World, groups: &[GroupId]) -> Person {
+async fn invited(world: &World, groups: &[GroupId]) -> TestUser {
     let name = ExternalId::new("did:test:carol").unwrap();
     let new = NewUser {
         external_id: name.clone(),
@@ -42,18 +43,26 @@ async fn invited(world: &World, groups: &[GroupId]) -> Person {
         auth_tenant_id: None,
         groups: Vec::new(),
     };
-    let id = world.change(async |tx| tx.create_user(new).await.unwrap().id).await;
+    let id = world
+        .fixture
+        .change(async |tx| tx.create_user(new).await.unwrap().id)
+        .await;
     for group in groups {
-        world.clock.pass(1);
+        world.fixture.clock.pass(1);
         let new = NewMembership {
             user: id,
             group: *group,
             expires_at: None,
         };
-        drop(world.change(async |tx| tx.offer_membership(new).await.unwrap()).await);
+        drop(
+            world
+                .fixture
+                .change(async |tx| tx.offer_membership(new).await.unwrap())
+                .await,
+        );
     }
-    let (token, token_id) = world.log_in(&name);
-    Person {
+    let (token, token_id) = world.fixture.issue_token(&name);
+    TestUser {
         id,
         name,
         group: groups[0],
@@ -62,12 +71,13 @@ async fn invited(world: &World, groups: &[GroupId]) -> Person {
     }
 }
 
-fn has_accepted(world: &World, person: &Person, org: OrgId) -> bool {
+fn has_accepted(world: &World, person: &TestUser, org: OrgId) -> bool {
     world
+        .fixture
         .feed
         .pin()
         .snapshot
-        .has_accepted(person.id, org, gw_types::Clock::now(&*world.clock))
+        .has_accepted(person.id, org, gw_types::Clock::now(&world.fixture.clock))
 }
 
 async fn with_contract(slug: &str, world: &World, fake: &FakeNode, at: Address) -> (OrgId, GroupId) {
@@ -141,8 +151,9 @@ async fn hd35_a_filter_does_not_come_back_with_a_new_membership() {
         .await;
     let poll = || world.ask(Some(&holder), "eth_getFilterChanges", json!([filter])).send();
     assert_eq!(poll().await.status, 200);
-    let membership = world.feed.pin().snapshot.memberships(holder.id)[0];
+    let membership = world.fixture.feed.pin().snapshot.memberships(holder.id)[0];
     world
+        .fixture
         .change(async |tx| {
             tx.remove_membership(membership.id).await.unwrap();
             let new = NewMembership {

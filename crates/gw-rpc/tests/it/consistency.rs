@@ -1,9 +1,9 @@
 //! Policy changes and disconnecting clients during a call (HD20, HD21; decision 45).
 
-use crate::world::{Person, World, account, scripted, signed};
+use crate::world::{World, account, scripted, signed};
 use gw_audit::Outcome;
 use gw_store::record::UserPatch;
-use gw_testkit::{FakeNode, fake_node::NodeReply};
+use gw_testkit::{FakeNode, TestUser, fake_node::NodeReply};
 use gw_types::{Address, Bytes};
 use serde_json::{Value, json};
 use std::{
@@ -44,7 +44,7 @@ impl Gate {
 }
 
 impl World {
-    pub(crate) async fn ban(&self, person: &Person) {
+    pub(crate) async fn ban(&self, person: &TestUser) {
         self.update(
             person,
             UserPatch {
@@ -60,7 +60,7 @@ impl World {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn hd20_an_answer_is_opened_under_the_newest_policy() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let wallet = Address::repeat_byte(7);
     let owner = world
         .person("owner", bank, &["eth_getBalance", "eth_syncing"], &[])
@@ -75,6 +75,7 @@ async fn hd20_an_answer_is_opened_under_the_newest_policy() {
     let request = tokio::spawn(world.ask(Some(&owner), "eth_getBalance", balance).answering());
     let gate = gate.reached().await;
     world
+        .fixture
         .change(async |tx| tx.unlink_address(owner.id, wallet).await.unwrap())
         .await;
     gate.open();
@@ -93,12 +94,12 @@ async fn hd20_an_answer_is_opened_under_the_newest_policy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn decision_45_stale_policy_serves_metadata_only() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
     let gate = Gate::new(&fake, "eth_syncing", NodeReply::Result(json!(false)));
     let request = tokio::spawn(world.ask(Some(&caller), "eth_syncing", json!([])).answering());
     let gate = gate.reached().await;
-    world.uptime.pass(10);
+    world.fixture.make_policy_stale();
     gate.open();
     let answer = request.await.unwrap();
     assert_eq!(answer.error(), (503, -32603));
@@ -125,7 +126,7 @@ async fn decision_45_stale_policy_serves_metadata_only() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn hd20_a_ban_during_the_trace_stops_a_send() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let sender = world.person("sender", bank, &["eth_sendRawTransaction"], &[]).await;
     let gate = Gate::new(&fake, "eth_getTransactionCount", NodeReply::Result(json!("0x0")));
     let (raw, _) = signed(&account(0), 0, Some(Address::repeat_byte(5)), 1, Bytes::new());
@@ -139,7 +140,7 @@ async fn hd20_a_ban_during_the_trace_stops_a_send() {
     gate.open();
     request.await.unwrap().assert_denied();
     assert!(fake.take().iter().all(|call| call.method != "eth_sendRawTransaction"));
-    let (intents, _, calls) = world.sends_recorded().await;
+    let (intents, _, calls) = world.sends_recorded();
     assert_eq!((intents.len(), calls.len()), (0, 1));
 }
 
@@ -180,7 +181,7 @@ fn hang_up<F: Future>(inner: F, polls: usize) -> HangUp<F> {
 #[tokio::test]
 async fn hd21_an_abandoned_read_leaves_one_record_wherever_it_stopped() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let contract = Address::repeat_byte(0x11);
     let caller = world.person("caller", bank, &["eth_syncing", "eth_call"], &[]).await;
     world.contract(bank, contract, None, &[caller.group]).await;
@@ -192,7 +193,7 @@ async fn hd21_an_abandoned_read_leaves_one_record_wherever_it_stopped() {
         for polls in 1.. {
             fake.take();
             let answer = hang_up(world.ask(Some(&caller), method, params.clone()).answering(), polls).await;
-            let record = world.record().await;
+            let record = world.record();
             match answer {
                 Some(answer) => {
                     assert_eq!((answer.status, record.status_code), (200, 200));
@@ -211,7 +212,7 @@ async fn hd21_an_abandoned_read_leaves_one_record_wherever_it_stopped() {
 #[tokio::test]
 async fn hd21_an_abandoned_send_runs_to_its_record() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let sender = world.person("sender", bank, &["eth_sendRawTransaction"], &[]).await;
     let mut done = false;
     for polls in 1.. {
@@ -230,7 +231,7 @@ async fn hd21_an_abandoned_send_runs_to_its_record() {
             .iter()
             .filter(|call| call.method == "eth_sendRawTransaction")
             .count();
-        let (intents, outcomes, calls) = world.sends_recorded().await;
+        let (intents, outcomes, calls) = world.sends_recorded();
         assert_eq!(
             (forwarded, intents.len(), outcomes.len(), calls.len()),
             (1, 1, 1, 1),
@@ -250,7 +251,7 @@ async fn hd21_an_abandoned_send_runs_to_its_record() {
 #[tokio::test]
 async fn k8_a_balance_out_of_reach_is_zero_without_a_query() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world
         .person("caller", bank, &["eth_getBalance", "eth_getTransactionCount"], &[])
         .await;

@@ -41,8 +41,8 @@ async fn every_case_shows_through_rpc_the_views_in_its_file() {
     assert!(cases.len() >= 17, "cases are not lost");
     let mut failures = Vec::new();
     for (name, case) in &cases {
-        let (world, fake) = scripted_with(RpcSettings::default(), case.policy_settings.clone(), 64 << 20).await;
-        world.clock.set(NOW);
+        let (world, fake) = scripted_with(RpcSettings::default(), case.policy_settings.clone()).await;
+        world.fixture.clock.set(NOW);
         let mut settled = Settled::default();
         settled.write(&world, &policy_world(name, case)).await;
         // The block in the files is the followed head: callers see nothing of any other block (HD28).

@@ -2,12 +2,12 @@
 
 use crate::{
     consistency::Gate,
-    world::{Person, World, account, scripted, signed},
+    world::{World, account, scripted, signed},
 };
 use gw_audit::{AccessRecord, MatchedVia};
 use gw_evm::CustomMethods;
 use gw_rpc::RpcSettings;
-use gw_testkit::{FakeNode, fake_node::NodeReply};
+use gw_testkit::{FakeNode, TestUser, fake_node::NodeReply};
 use gw_types::{Address, Bytes, DenyReason, OrgId};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -38,12 +38,12 @@ fn settings() -> RpcSettings {
 async fn world() -> (World, FakeNode, OrgId) {
     let (world, fake) = scripted().await;
     let world = world.with(settings());
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     (world, fake, bank)
 }
 
 /// A user whose method lists contain every registered and every custom method.
-async fn insider(world: &World, bank: OrgId) -> Person {
+async fn insider(world: &World, bank: OrgId) -> TestUser {
     let caller = world.person("caller", bank, &["*", "linea_*"], &[]).await;
     world.link(&caller, WALLET).await;
     world.contract(bank, BOND, None, &[caller.group]).await;
@@ -51,7 +51,7 @@ async fn insider(world: &World, bank: OrgId) -> Person {
 }
 
 async fn last(world: &World) -> AccessRecord {
-    world.access_records().await.pop().unwrap()
+    world.fixture.access_records().pop().unwrap()
 }
 
 /// The last request to the node.
@@ -157,7 +157,7 @@ async fn n2_a_send_under_another_name_is_a_send() {
             .iter()
             .any(|call| call.method == "linea_sendRaw" && call.params == json!([raw]))
     );
-    let (intents, outcomes, _) = world.sends_recorded().await;
+    let (intents, outcomes, _) = world.sends_recorded();
     assert_eq!((intents.len(), outcomes.len()), (1, 1));
     // The alias is granted, the aliased method is not.
     world
@@ -173,7 +173,7 @@ async fn n2_a_send_under_another_name_is_a_send() {
 async fn n3_a_passthrough_call_cannot_name_another_organizations_contract() {
     let (world, fake, bank) = world().await;
     let caller = insider(&world, bank).await;
-    let rival = world.org("rival").await;
+    let rival = world.fixture.create_org("rival").await;
     world.contract(rival, SECRET, None, &[]).await;
     fake.script("linea_getState", |params| {
         let secret = params.to_string().to_lowercase().contains(&format!("{SECRET:x}"));

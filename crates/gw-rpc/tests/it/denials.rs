@@ -1,9 +1,10 @@
 //! Every denial is the same opaque answer, for any reason (decision 14, house rule 18).
 
-use crate::world::{DENIED, Person, World, account, scripted, scripted_with, signed};
+use crate::world::{DENIED, World, account, scripted, scripted_with, signed};
 use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_store::record::UserPatch;
+use gw_testkit::TestUser;
 use gw_types::{Address, Bytes, Claim, DenyReason, ExternalId, OrgId, SessionId, TokenId};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ const MULTICALL: &str = "0xca11bde05977b3631167028862be2a173976ca11";
 
 struct Case {
     reason: DenyReason,
-    caller: Option<Person>,
+    caller: Option<TestUser>,
     method: &'static str,
     params: Value,
     path: Option<String>,
@@ -23,8 +24,8 @@ struct Case {
 
 /// One call for each reason that a decision can have.
 async fn cases(world: &World) -> Vec<Case> {
-    let bank = world.org("bank").await;
-    let rival = world.org("rival").await;
+    let bank = world.fixture.create_org("bank").await;
+    let rival = world.fixture.create_org("rival").await;
     let trader = world.person("trader", bank, &["*"], &[]).await;
     let reader = world.person("reader", bank, &["eth_getBalance"], &[]).await;
     let foreigner = world.person("foreigner", rival, &["*"], &[]).await;
@@ -56,15 +57,20 @@ async fn cases(world: &World) -> Vec<Case> {
         group: foreigner.group,
         expires_at: None,
     };
-    world.change(async |tx| tx.add_membership(add).await.unwrap()).await;
+    world
+        .fixture
+        .change(async |tx| tx.add_membership(add).await.unwrap())
+        .await;
     let nobody = ExternalId::new("did:test:nobody").unwrap();
-    let unknown = Person {
-        token: world.token(&nobody, TokenId::fixed(1), SessionId::fixed(2)),
+    let unknown = TestUser {
+        token: world
+            .fixture
+            .sign_token(&nobody, TokenId::fixed(1), SessionId::fixed(2)),
         ..reader.clone()
     };
     let call = |to: &str| json!([{"to": to, "data": "0x12345678"}, "latest"]);
     let (deployment, _) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
-    let case = |reason, caller: Option<&Person>, method, params| Case {
+    let case = |reason, caller: Option<&TestUser>, method, params| Case {
         reason,
         caller: caller.cloned(),
         method,
@@ -176,7 +182,7 @@ async fn decision_14_every_denial_is_the_same_bytes_and_reaches_no_node() {
         );
         assert_eq!(answer.headers["content-type"], "application/json");
         fake.assert_silent();
-        let record = world.record().await;
+        let record = world.record();
         assert_eq!(record.denial_reason, Some(case.reason), "{}", case.method);
         assert!([401, 403, 404].contains(&record.status_code), "{record:?}");
         let wire = record.response_status.unwrap_or(record.status_code);
@@ -191,11 +197,11 @@ async fn decision_14_the_status_setting_keeps_the_body() {
         denial_status: StatusCode::OK,
         ..RpcSettings::default()
     };
-    let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
+    let (world, fake) = scripted_with(settings, PolicySettings::default()).await;
     let answer = world.ask(None, "eth_call", json!([])).send().await;
     assert_eq!((answer.status, answer.text.as_str()), (200, DENIED));
     fake.assert_silent();
-    let record = world.record().await;
+    let record = world.record();
     assert_eq!((record.status_code, record.response_status), (401, Some(200)));
 }
 
@@ -204,8 +210,8 @@ async fn decision_14_the_status_setting_keeps_the_body() {
 #[tokio::test]
 async fn decision_37_code_out_of_reach_is_denied_only_where_there_is_some() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
-    let rival = world.org("rival").await;
+    let bank = world.fixture.create_org("bank").await;
+    let rival = world.fixture.create_org("rival").await;
     let trader = world.person("trader", bank, &["eth_getCode"], &[]).await;
     world.contract(rival, FOREIGN, None, &[]).await;
     for address in [FOREIGN, UNREGISTERED] {

@@ -3,12 +3,13 @@
 use crate::world::{World, account, real_with, signed, signed_with};
 use alloy_consensus::TxEip1559;
 use gw_policy::PolicySettings;
+use gw_testkit::TestUser;
 use gw_types::{B256, Bytes, Claim, U256};
 use serde_json::{Value, json};
 
 /// Answers about one block with one transaction of the caller's, without the parts that differ from block to block
 /// anyway.
-async fn everything(world: &World, caller: &crate::world::Person, hash: B256) -> Vec<String> {
+async fn everything(world: &World, caller: &TestUser, hash: B256) -> Vec<String> {
     let ask = async |method: &str, params: Value| world.ask(Some(caller), method, params).send().await.body;
     let mut answers = Vec::new();
     for method in ["eth_gasPrice", "eth_maxPriorityFeePerGas", "eth_blobBaseFee"] {
@@ -54,7 +55,7 @@ async fn rt14_two_base_fees_read_alike() {
             ..PolicySettings::default()
         })
         .await;
-        let bank = world.org("bank").await;
+        let bank = world.fixture.create_org("bank").await;
         let payer = world.person("payer", bank, &["*"], &[Claim::Deploy]).await;
         world.link(&payer, account(0).address()).await;
         let mut seen = Vec::new();
@@ -100,7 +101,7 @@ async fn rt14_a_rejected_price_reveals_no_base_fee() {
         ..PolicySettings::default()
     })
     .await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let payer = world.person("payer", bank, &["*"], &[]).await;
     world.link(&payer, account(0).address()).await;
     world

@@ -2,9 +2,10 @@
 
 use crate::{
     live::{Chain, FILTERS, HIDDEN, TOKEN, TRANSFER, holder},
-    world::{Answer, Person, World, account, real, scripted, signed},
+    world::{Answer, World, account, real, scripted, signed},
 };
 use gw_store::record::UserPatch;
+use gw_testkit::TestUser;
 use gw_types::{Address, B256, Bytes};
 use serde_json::{Value, json};
 
@@ -12,12 +13,12 @@ const OTHER: Address = Address::repeat_byte(0xcc);
 const NOT_FOUND: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"filter not found"}}"#;
 
 impl World {
-    async fn changes(&self, person: &Person, filter: &Value) -> Value {
+    async fn changes(&self, person: &TestUser, filter: &Value) -> Value {
         self.node.refresh_head().await.unwrap();
         self.result(person, "eth_getFilterChanges", json!([filter])).await
     }
 
-    async fn poll(&self, person: &Person, filter: &Value) -> Answer {
+    async fn poll(&self, person: &TestUser, filter: &Value) -> Answer {
         self.ask(Some(person), "eth_getFilterChanges", json!([filter]))
             .send()
             .await
@@ -94,7 +95,7 @@ async fn hd1_a_filter_finds_no_hidden_address() {
 async fn ws2_foreign_expired_and_unknown_filters_read_alike() {
     let (world, fake) = scripted().await;
     let owner = holder(&world, "owner").await;
-    let bank = world.org("other").await;
+    let bank = world.fixture.create_org("other").await;
     let stranger = world.person("stranger", bank, &FILTERS, &[]).await;
     let _chain = Chain::start(&fake);
     let criteria = json!([{"address": TOKEN}]);
@@ -117,8 +118,8 @@ async fn ws2_foreign_expired_and_unknown_filters_read_alike() {
     assert_eq!(world.poll(&owner, &filter).await.status, 200, "it is still there");
     // A filter that is polled in time stays; after five minutes without a poll it is gone.
     for (seconds, text) in [(299, r#"{"jsonrpc":"2.0","id":1,"result":[]}"#), (301, NOT_FOUND)] {
-        world.clock.pass(seconds);
-        world.feed.catch_up_to(world.feed.epoch()).await;
+        world.fixture.clock.pass(seconds);
+        world.fixture.feed.catch_up_to(world.fixture.feed.epoch()).await;
         assert_eq!(world.poll(&owner, &filter).await.text, text);
     }
     // A JSON number is no filter id.
@@ -137,11 +138,12 @@ async fn ws2_foreign_expired_and_unknown_filters_read_alike() {
 async fn ws2_a_filter_belongs_to_one_organization() {
     let (world, fake) = scripted().await;
     let owner = holder(&world, "owner").await;
-    let (second, methods) = (world.org("second").await, FILTERS);
+    let (second, methods) = (world.fixture.create_org("second").await, FILTERS);
     let member = world.person("somebody", second, &methods, &[]).await;
     let _chain = Chain::start(&fake);
-    let home = world.feed.pin().snapshot.group(owner.group).unwrap().org;
+    let home = world.fixture.feed.pin().snapshot.group(owner.group).unwrap().org;
     world
+        .fixture
         .change(async |tx| {
             let new = gw_store::record::NewMembership {
                 user: owner.id,
@@ -192,6 +194,7 @@ async fn ws3_a_filter_does_not_outlive_the_right_to_read() {
         ..Default::default()
     };
     world
+        .fixture
         .change(async |tx| tx.set_access(holder.group, access(&FILTERS)).await.unwrap())
         .await;
     world.poll(&holder, &filter).await.assert_denied();
@@ -212,6 +215,7 @@ async fn ws3_a_filter_does_not_outlive_the_right_to_read() {
         .assert_denied();
     // The right to the read without the filter methods is not enough either.
     world
+        .fixture
         .change(async |tx| tx.set_access(holder.group, access(&["eth_getLogs"])).await.unwrap())
         .await;
     world.poll(&holder, &filter).await.assert_denied();
@@ -336,7 +340,7 @@ async fn d51_a_block_filter_names_new_blocks() {
 async fn ws5_filters_are_bounded_per_user() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let bank = world.org("other").await;
+    let bank = world.fixture.create_org("other").await;
     let other = world
         .person("other", bank, &[&FILTERS[..], &["eth_getBlockByNumber"]].concat(), &[])
         .await;
@@ -348,8 +352,8 @@ async fn ws5_filters_are_bounded_per_user() {
     assert_eq!(rejected.error(), (429, -32005));
     world.result(&other, "eth_newBlockFilter", json!([])).await;
     // Idle filters make room.
-    world.clock.pass(301);
-    world.feed.catch_up_to(world.feed.epoch()).await;
+    world.fixture.clock.pass(301);
+    world.fixture.feed.catch_up_to(world.fixture.feed.epoch()).await;
     world.result(&holder, "eth_newBlockFilter", json!([])).await;
 }
 
@@ -362,23 +366,23 @@ async fn l1_polls_are_recorded() {
     let filter = world
         .result(&holder, "eth_newFilter", json!([{"address": TOKEN}]))
         .await;
-    world.records().await;
+    world.fixture.records();
     world.poll(&holder, &filter).await;
-    let record = world.record().await;
+    let record = world.record();
     assert_eq!(
         (record.method.as_ref(), record.status_code),
         ("eth_getFilterChanges", 200)
     );
     assert_eq!(record.external_id.as_ref(), Some(&holder.name));
     world.poll(&holder, &json!("0x1")).await;
-    assert_eq!(world.record().await.status_code, 200);
+    assert_eq!(world.record().status_code, 200);
 }
 
 /// Filters on a real node, with real blocks and logs.
 #[tokio::test]
 async fn d51_filters_on_a_real_chain() {
     let (world, _anvil) = real().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let methods = [&FILTERS[..], &["eth_getLogs", "eth_getBlockByNumber"]].concat();
     let holder = world.person("holder", bank, &methods, &[]).await;
     // Emits one log without topics, then stops.

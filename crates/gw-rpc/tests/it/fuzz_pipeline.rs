@@ -1,12 +1,12 @@
 //! Arbitrary requests against a node with arbitrary answers, and the properties that always hold. This test runs fixed
 //! seeds; the fuzzer runs for hours (`fuzz/fuzz_targets/pipeline.rs`).
 
-use crate::world::{Person, World, account, scripted_with, signed};
+use crate::world::{World, account, scripted_with, signed};
 use gw_evm::Method;
 use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_testkit::{
-    FakeNode,
+    FakeNode, TestUser,
     fake_node::{NodeReply, Received, block, trace},
 };
 use gw_types::{Address, B256, Bytes, Claim, Clock as _, OrgId, Seconds, Timestamp};
@@ -83,7 +83,7 @@ const BLOCKED: &[&str] = &[
 pub(crate) struct PipelineFuzz {
     world: World,
     fake: FakeNode,
-    callers: Vec<Option<Person>>,
+    callers: Vec<Option<TestUser>>,
     orgs: Vec<OrgId>,
     raws: Vec<String>,
     mood: Arc<Mutex<Mood>>,
@@ -113,8 +113,11 @@ impl PipelineFuzz {
             log_params: true,
             ..RpcSettings::default()
         };
-        let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
-        let (bank, rival) = (world.org("bank").await, world.org("rival").await);
+        let (world, fake) = scripted_with(settings, PolicySettings::default()).await;
+        let (bank, rival) = (
+            world.fixture.create_org("bank").await,
+            world.fixture.create_org("rival").await,
+        );
         let ops = world.person("ops", bank, &["*"], &[Claim::Deploy]).await;
         let narrow = world
             .person("narrow", bank, &["eth_call", "eth_getLogs", "eth_getStorageAt"], &[])
@@ -147,7 +150,7 @@ impl PipelineFuzz {
         ]
         .map(|(key, to)| signed(&account(key), 0, to, 0, Bytes::from_static(&[0x60, 0x80, 0x52])).0)
         .to_vec();
-        let (mood, started_at) = (Arc::new(Mutex::new(Mood::default())), world.clock.now());
+        let (mood, started_at) = (Arc::new(Mutex::new(Mood::default())), world.fixture.clock.now());
         let node_mood = Arc::clone(&mood);
         fake.improvise(move |call| node_mood.lock().unwrap().clone().answer(call));
         Self {
@@ -199,7 +202,10 @@ impl PipelineFuzz {
         *self.mood.lock().unwrap() = mood.clone();
         // Quotas count seconds; a token is valid for a day, then the clock starts the day again.
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        self.world.clock.set(self.started_at.plus(Seconds(2 * (turn % 40_000))));
+        self.world
+            .fixture
+            .clock
+            .set(self.started_at.plus(Seconds(2 * (turn % 40_000))));
         let mut ask = self.world.raw(body.clone()).path(&path);
         if let Some(person) = &self.callers[caller] {
             ask = ask.by(person);
@@ -207,7 +213,7 @@ impl PipelineFuzz {
         let answer = ask.send().await;
         self.world.settle().await;
         self.check(caller, &mood, &body, &answer);
-        self.world.records().await;
+        self.world.fixture.records();
     }
 
     fn check(&self, caller: usize, mood: &Mood, body: &[u8], answer: &crate::world::Answer) {

@@ -1,22 +1,15 @@
 //! The upstream key of each call (spec/20 G1), and the pause of a key after HTTP 429 (J8).
 
-use crate::world::{Person, World, account, group_keys, scripted, signed};
+use crate::world::{World, account, group_keys, scripted, signed};
 use gw_store::record::{AccessInput, ApiKey, NewGroup, NewMembership};
-use gw_testkit::FakeNode;
-use gw_types::{Address, Bytes, Clock as _, Entropy, GroupId, OrgId, Seconds, Secret};
+use gw_testkit::{FakeNode, TestUser};
+use gw_types::testing::FixedEntropy;
+use gw_types::{Address, Bytes, Clock as _, GroupId, OrgId, Seconds, Secret};
 use serde_json::{Value, json};
-
-#[derive(Debug)]
-struct FixedEntropy;
-impl Entropy for FixedEntropy {
-    fn fill(&self, bytes: &mut [u8]) {
-        bytes.fill(7);
-    }
-}
 
 /// Gives a group a key, as an administrator would.
 async fn set_key(world: &World, group: GroupId, methods: &[&str], key: &str) {
-    let stored = group_keys().seal(group, key, &FixedEntropy).unwrap();
+    let stored = group_keys().seal(group, key, &FixedEntropy(7)).unwrap();
     store(world, group, methods, stored).await;
 }
 
@@ -27,6 +20,7 @@ async fn store(world: &World, group: GroupId, methods: &[&str], stored: Secret) 
         ..AccessInput::default()
     };
     world
+        .fixture
         .change(async |tx| tx.set_access(group, access).await.unwrap())
         .await;
 }
@@ -40,8 +34,8 @@ const METHODS: [&str; 5] = [
 ];
 const CONTRACT: Address = Address::repeat_byte(0xc0);
 
-async fn bank(world: &World) -> (OrgId, Person, Person) {
-    let bank = world.org("bank").await;
+async fn bank(world: &World) -> (OrgId, TestUser, TestUser) {
+    let bank = world.fixture.create_org("bank").await;
     let with_key = world.person("keyed", bank, &METHODS, &[]).await;
     let plain = world.person("plain", bank, &METHODS, &[]).await;
     set_key(world, with_key.group, &METHODS, "Bearer group-key").await;
@@ -57,7 +51,7 @@ fn keys(fake: &FakeNode) -> Vec<Option<String>> {
 }
 
 /// Makes one call for each kind of plan: a read, a trace, a block, code.
-async fn every_kind(world: &World, person: &Person) {
+async fn every_kind(world: &World, person: &TestUser) {
     let call = json!([{"to": CONTRACT, "data": "0x01"}, "latest"]);
     let calls: [(&str, Value); 4] = [
         ("eth_syncing", json!([])),
@@ -122,18 +116,22 @@ async fn g1_a_send_is_traced_and_forwarded_by_the_groups_key() {
 async fn g1_of_several_groups_the_lowest_id_decides_and_of_the_callers_organization_only() {
     let (world, fake) = scripted().await;
     let (bank, caller, _) = bank(&world).await;
-    let other = world.org("other").await;
+    let other = world.fixture.create_org("other").await;
     let join = async |org: OrgId, slug: &str, key: &str| {
         let new = NewGroup::plain(org, slug.to_owned(), slug.to_owned());
-        let group = world.change(async |tx| tx.create_group(new).await.unwrap().id).await;
+        let group = world
+            .fixture
+            .change(async |tx| tx.create_group(new).await.unwrap().id)
+            .await;
         set_key(&world, group, &METHODS, key).await;
-        let ends = world.clock.now().plus(Seconds(3600));
+        let ends = world.fixture.clock.now().plus(Seconds(3600));
         let membership = NewMembership {
             user: caller.id,
             group,
             expires_at: Some(ends),
         };
         let membership_row = world
+            .fixture
             .change(async |tx| tx.add_membership(membership).await.unwrap())
             .await;
         (group, membership_row)
@@ -156,13 +154,14 @@ async fn g1_of_several_groups_the_lowest_id_decides_and_of_the_callers_organizat
         ..AccessInput::default()
     };
     world
+        .fixture
         .change(async |tx| tx.set_access(by_id[0].0, access).await.unwrap())
         .await;
     assert_eq!(used_key().await.as_deref(), Some(by_id[1].1));
     // An ended membership gives no key.
-    world.clock.pass(7200);
-    let (token, token_id) = world.log_in(&caller.name);
-    let caller = Person {
+    world.fixture.clock.pass(7200);
+    let (token, token_id) = world.fixture.issue_token(&caller.name);
+    let caller = TestUser {
         token,
         token_id,
         ..caller
@@ -178,7 +177,7 @@ async fn g1_a_key_copied_from_another_group_fails_its_members_calls() {
     let (world, fake) = scripted().await;
     let (_, with_key, plain) = bank(&world).await;
     let copied = group_keys()
-        .seal(with_key.group, "Bearer group-key", &FixedEntropy)
+        .seal(with_key.group, "Bearer group-key", &FixedEntropy(7))
         .unwrap();
     store(&world, plain.group, &METHODS, copied).await;
     fake.take();
@@ -212,7 +211,7 @@ async fn j8_too_many_by_one_key_pauses_that_key_only() {
     set_key(&world, colleague.group, &METHODS, "Bearer group-key").await;
     fake.take();
     fake.limit(Some("Bearer group-key"));
-    let syncing = async |person: &Person| world.ask(Some(person), "eth_syncing", json!([])).send().await;
+    let syncing = async |person: &TestUser| world.ask(Some(person), "eth_syncing", json!([])).send().await;
     assert_eq!(syncing(&with_key).await.error(), (429, -32005));
     assert_eq!(fake.take().len(), 1);
     // A trace, and a member of another group with the same key, wait as well; nothing more is forwarded.
@@ -225,7 +224,7 @@ async fn j8_too_many_by_one_key_pauses_that_key_only() {
     fake.assert_silent();
     // Callers with other keys continue.
     assert_eq!(syncing(&plain).await.status, 200);
-    world.clock.pass(1);
+    world.fixture.clock.pass(1);
     fake.limit(None);
     assert_eq!(syncing(&with_key).await.status, 200);
 }

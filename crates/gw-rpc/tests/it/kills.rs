@@ -107,9 +107,10 @@ fn hd22_a_send_killed_anywhere_is_known_and_settled() {
 
             let next = outer.block_on(world.restarted());
             let was_taken = accepted.lock().unwrap().contains(&hash);
-            let (intents, mut outcomes, _) = outer.block_on(next.sends_recorded());
+            let (intents, mut outcomes, _) = next.sends_recorded();
             let rows = || {
-                next.feed
+                next.fixture
+                    .feed
                     .pin()
                     .snapshot
                     .visibility(hash)
@@ -119,7 +120,7 @@ fn hd22_a_send_killed_anywhere_is_known_and_settled() {
             };
             let reserved = || {
                 outer
-                    .block_on(next.store.read().open_reservations(Some(hash)))
+                    .block_on(next.fixture.store.read().open_reservations(Some(hash)))
                     .unwrap()
                     .len()
             };
@@ -145,7 +146,7 @@ fn hd22_a_send_killed_anywhere_is_known_and_settled() {
             }
             if outcomes.is_empty() {
                 outer.block_on(resolve_intents(&next.sends, intents));
-                outcomes = outer.block_on(next.sends_recorded()).1;
+                outcomes = next.sends_recorded().1;
             }
             let outcome: Vec<_> = outcomes.iter().map(|outcome| (outcome.hash, outcome.outcome)).collect();
             assert_eq!(outcome, [(hash, Outcome::Accepted)], "{label}");

@@ -1,8 +1,8 @@
 //! A scripted chain that grows and is reorganized, for filters and subscriptions.
 
-use crate::world::{Person, World};
+use crate::world::World;
 use gw_testkit::{
-    FakeNode,
+    FakeNode, TestUser,
     fake_node::{NodeReply, block},
 };
 use gw_types::{Address, B256, U256, b256};
@@ -139,8 +139,8 @@ pub(crate) const FILTERS: [&str; 7] = [
 ];
 
 /// A user who may read logs and blocks and create filters, with a grant on the token.
-pub(crate) async fn holder(world: &World, name: &str) -> Person {
-    let bank = world.org(&format!("bank-of-{name}")).await;
+pub(crate) async fn holder(world: &World, name: &str) -> TestUser {
+    let bank = world.fixture.create_org(&format!("bank-of-{name}")).await;
     let methods = [&FILTERS[..], &["eth_getLogs", "eth_getBlockByNumber"]].concat();
     let holder = world.person(name, bank, &methods, &[]).await;
     world.contract(bank, TOKEN, Some(&erc20()), &[holder.group]).await;

@@ -1,10 +1,10 @@
 //! `eth_getLogs`: permitted filters, limits and visible rows (HD1, J9, B19, decision 20).
 
-use crate::world::{Person, World, scripted, scripted_with};
+use crate::world::{World, scripted, scripted_with};
 use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_testkit::{
-    FakeNode,
+    FakeNode, TestUser,
     fake_node::{self, NodeReply},
 };
 use gw_types::{Address, B256, b256};
@@ -26,8 +26,8 @@ fn log(tx: B256, from: Address, to: Address, index: u64) -> Value {
         "logIndex": format!("{index:#x}"), "removed": false})
 }
 
-async fn holder(world: &World) -> Person {
-    let bank = world.org("bank").await;
+async fn holder(world: &World) -> TestUser {
+    let bank = world.fixture.create_org("bank").await;
     let holder = world.person("holder", bank, &["eth_getLogs"], &[]).await;
     world.contract(bank, TOKEN, Some(&erc20()), &[holder.group]).await;
     holder
@@ -71,7 +71,7 @@ async fn hd1_a_hidden_address_in_a_query_is_not_forwarded() {
 async fn rt16_rows_that_cannot_be_visible_are_not_queried() {
     let (world, fake) = scripted().await;
     let holder = holder(&world).await;
-    let rival = world.org("rival").await;
+    let rival = world.fixture.create_org("rival").await;
     let foreign = Address::repeat_byte(0x22);
     world.contract(rival, foreign, Some(&erc20()), &[]).await;
     fake.set_result("eth_getLogs", json!([]));
@@ -143,7 +143,10 @@ async fn logs_of_own_transactions_are_whole() {
 #[tokio::test]
 async fn decision_20_without_a_grant_own_rows_or_the_denial() {
     let (world, fake) = scripted().await;
-    let (bank, rival) = (world.org("bank").await, world.org("rival").await);
+    let (bank, rival) = (
+        world.fixture.create_org("bank").await,
+        world.fixture.create_org("rival").await,
+    );
     let caller = world.person("caller", bank, &["eth_getLogs"], &[]).await;
     world.contract(rival, TOKEN, Some(&erc20()), &[]).await;
     let (tx, wallet) = (B256::repeat_byte(1), Address::repeat_byte(0xaa));
@@ -172,7 +175,7 @@ async fn decision_20_without_a_grant_own_rows_or_the_denial() {
 /// K2, K4: where rows of own and shared transactions need a grant, too, an address without a grant costs no query.
 #[tokio::test]
 async fn decision_20_the_strict_profile_denies_without_a_query() {
-    let (world, fake) = scripted_with(RpcSettings::default(), PolicySettings::STRICT, 64 << 20).await;
+    let (world, fake) = scripted_with(RpcSettings::default(), PolicySettings::STRICT).await;
     let holder = holder(&world).await;
     world.link(&holder, Address::repeat_byte(0xaa)).await;
     for address in [HIDDEN, Address::repeat_byte(0x77)] {
@@ -195,9 +198,13 @@ async fn decision_20_the_strict_profile_denies_without_a_query() {
 #[tokio::test]
 async fn d40_a_mixed_query_opens_no_logs_where_the_method_is_not_listed() {
     let (world, fake) = scripted().await;
-    let (bank, rival) = (world.org("bank").await, world.org("rival").await);
+    let (bank, rival) = (
+        world.fixture.create_org("bank").await,
+        world.fixture.create_org("rival").await,
+    );
     let caller = world.person("caller", bank, &["eth_getLogs"], &[]).await;
     let guests = world
+        .fixture
         .change(async |tx| {
             let group = tx
                 .create_group(gw_store::record::NewGroup::plain(rival, "guests", "guests"))

@@ -93,7 +93,7 @@ impl Chain {
 
     /// Asserts that no method shows the transaction to its sender.
     async fn assert_withheld(&self, hash: B256, emitter: Address) {
-        self.world.clock.pass(2);
+        self.world.fixture.clock.pass(2);
         let bare = self.world.bare("eth_getTransactionReceipt", json!([hash])).await["result"].clone();
         assert_eq!(bare["status"], json!("0x1"), "the attack is mined and succeeds");
         let (number, hash_of_block) = (&bare["blockNumber"], &bare["blockHash"]);
@@ -149,7 +149,7 @@ impl Chain {
     }
 
     async fn violations(&self) -> usize {
-        let records = self.world.records().await;
+        let records = self.world.fixture.records();
         let is_violation = |record: &&Record| match record {
             Record::Security(event) => event.kind == SecurityKind::MinedTraceViolation,
             _ => false,
@@ -179,11 +179,12 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     assert_eq!(chain.violations().await, 1);
     assert_eq!(chain.loot(latch).await.body["result"], number(0));
     // An administrator sees no more, nor does a read of the slot or the receipt of the thief reveal it.
-    let org = chain.world.feed.pin().snapshot.contract(latch).unwrap().org;
+    let org = chain.world.fixture.feed.pin().snapshot.contract(latch).unwrap().org;
     let boss = chain.world.person("boss", org, &["*"], &[gw_types::Claim::Admin]).await;
-    let granted = chain.world.feed.pin().snapshot.contract(latch).unwrap().id;
+    let granted = chain.world.fixture.feed.pin().snapshot.contract(latch).unwrap().id;
     chain
         .world
+        .fixture
         .change(async |tx| tx.create_grant(NewGrant::full(granted, boss.group)).await.unwrap())
         .await;
     let slot = json!([latch, B256::ZERO, "latest"]);
@@ -240,12 +241,13 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
         .await
         .assert_denied();
     // An administrator clears it.
-    let reads = chain.world.store.read();
+    let reads = chain.world.fixture.store.read();
     let suspended = reads.list_suspensions().await.unwrap();
     assert!(reads.list_quarantines().await.unwrap().is_empty(), "nothing is closed");
     assert_eq!(suspended.len(), 1);
     let name = chain
         .world
+        .fixture
         .feed
         .pin()
         .snapshot
@@ -260,10 +262,19 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     );
     assert_eq!(suspension, (&name, hash, "cross_org"));
     let convicted = reads.list_convictions().await.unwrap();
-    let rival = chain.world.feed.pin().snapshot.contract(chain.theirs).unwrap().org;
+    let rival = chain
+        .world
+        .fixture
+        .feed
+        .pin()
+        .snapshot
+        .contract(chain.theirs)
+        .unwrap()
+        .org;
     assert_eq!((convicted.len(), &convicted[0].wronged), (1, &vec![rival]));
     chain
         .world
+        .fixture
         .change(async |tx| {
             tx.clear_suspension(suspended[0].id, "a test").await.unwrap();
             tx.clear_conviction(convicted[0].id, None, "a test").await.unwrap();
@@ -291,14 +302,15 @@ async fn rt2a_no_method_shows_the_loot() {
     let probe = chain.own("Probe").await;
     let funds = json!([courier, "0x8ac7230489e80000"]);
     chain.world.anvil("anvil_setBalance", funds).await;
-    let org = chain.world.feed.pin().snapshot.contract(courier).unwrap().org;
+    let org = chain.world.fixture.feed.pin().snapshot.contract(courier).unwrap().org;
     let friend = chain.world.person("friend", org, &["*"], &[]).await;
     let pocket = account(2).address();
     chain.world.link(&friend, pocket).await;
     // The denials below are for the violation, not for a missing grant.
-    let granted = chain.world.feed.pin().snapshot.contract(probe).unwrap().id;
+    let granted = chain.world.fixture.feed.pin().snapshot.contract(probe).unwrap().id;
     chain
         .world
+        .fixture
         .change(async |tx| tx.create_grant(NewGrant::full(granted, friend.group)).await.unwrap())
         .await;
     let shown = chain.ask("eth_getBalance", json!([chain.wallet, "latest"])).await;
@@ -382,8 +394,8 @@ async fn rt2c_an_unreadable_trace_withholds_its_logs() {
         .await;
     assert_eq!(chain.violations().await, 1);
     chain.assert_withheld(hash, courier).await;
-    assert!(chain.world.feed.pin().snapshot.is_suspended(chain.caller.id));
-    let convictions = chain.world.store.read().list_convictions().await.unwrap();
+    assert!(chain.world.fixture.feed.pin().snapshot.is_suspended(chain.caller.id));
+    let convictions = chain.world.fixture.store.read().list_convictions().await.unwrap();
     assert_eq!(
         (convictions[0].reason.as_str(), convictions[0].wronged.len()),
         ("trace_depth_exceeded", 0),
@@ -397,7 +409,16 @@ async fn rt2c_an_unreadable_trace_withholds_its_logs() {
 async fn rt20_a_deleted_sender_is_found_all_the_same() {
     let (chain, latch) = scene(MinedTrace::Quarantine).await;
     let user = chain.caller.id;
-    let name = chain.world.feed.pin().snapshot.user(user).unwrap().external_id.clone();
+    let name = chain
+        .world
+        .fixture
+        .feed
+        .pin()
+        .snapshot
+        .user(user)
+        .unwrap()
+        .external_id
+        .clone();
     let (nonce, head) = (chain.nonce().await, chain.world.node.head().unwrap().number);
     let data = balanceOfCall {
         account: account(3).address(),
@@ -416,16 +437,20 @@ async fn rt20_a_deleted_sender_is_found_all_the_same() {
     assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
     chain.world.anvil("anvil_dropAllTransactions", json!([])).await;
     chain.world.anvil("anvil_mine", json!(["0x4"])).await;
-    chain.world.change(async |tx| tx.delete_user(user).await.unwrap()).await;
+    chain
+        .world
+        .fixture
+        .change(async |tx| tx.delete_user(user).await.unwrap())
+        .await;
     // Past the gateway: anybody with the signed bytes can send them.
     chain.world.bare("eth_sendRawTransaction", json!([raw])).await;
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.mined(head + 5).await;
     assert_eq!(chain.violations().await, 1);
-    let snapshot = chain.world.feed.pin().snapshot;
+    let snapshot = chain.world.fixture.feed.pin().snapshot;
     assert_eq!(snapshot.convictions(hash).len(), 1);
     assert!(snapshot.withheld_of(latch, u64::MAX).next().is_some());
-    let suspensions = chain.world.store.read().list_suspensions().await.unwrap();
+    let suspensions = chain.world.fixture.store.read().list_suspensions().await.unwrap();
     assert_eq!((suspensions.len(), &suspensions[0].external_id), (1, &name));
 }
 
@@ -469,7 +494,7 @@ async fn hd2_honest_sends_pass() {
         .abi_encode(),
     )
     .await;
-    let reads = chain.world.store.read();
+    let reads = chain.world.fixture.store.read();
     // Anvil answers before the transaction is mined.
     for _ in 0..250 {
         chain.world.node.refresh_head().await.unwrap();
@@ -501,6 +526,7 @@ async fn hd2_only_approved_code_is_deployed() {
     let (hash, size) = (keccak256(&code), u32::try_from(code.len()).unwrap());
     chain
         .world
+        .fixture
         .change(async |tx| tx.approve_code(hash, size, "latch".into()).await.unwrap())
         .await;
     let (answer, hash) = chain.raw(nonce, None, code.to_vec()).await;
@@ -527,9 +553,10 @@ async fn hd38_a_change_by_others_in_front_suspends_nobody() {
         implementation_codehash: None,
     };
     world
+        .fixture
         .change(async |tx| tx.create_shared_infra(switch, shared.clone()).await.unwrap())
         .await;
-    let rival = world.feed.pin().snapshot.contract(chain.theirs).unwrap().org;
+    let rival = world.fixture.feed.pin().snapshot.contract(chain.theirs).unwrap().org;
     let framer = world.person("framer", rival, &["*"], &[]).await;
     world.link(&framer, account(6).address()).await;
     let (nonce, head) = (chain.nonce().await, world.node.head().unwrap().number);
@@ -577,11 +604,11 @@ async fn hd38_a_change_by_others_in_front_suspends_nobody() {
         1,
         "the attack: it entered the rival's contract"
     );
-    assert_eq!(world.feed.pin().snapshot.convictions(hash).len(), 1);
-    assert!(!world.feed.pin().snapshot.is_suspended(chain.caller.id));
-    assert!(world.store.read().list_suspensions().await.unwrap().is_empty());
+    assert_eq!(world.fixture.feed.pin().snapshot.convictions(hash).len(), 1);
+    assert!(!world.fixture.feed.pin().snapshot.is_suspended(chain.caller.id));
+    assert!(world.fixture.store.read().list_suspensions().await.unwrap().is_empty());
     chain.steal(latch).await;
-    assert!(world.feed.pin().snapshot.is_suspended(chain.caller.id));
+    assert!(world.fixture.feed.pin().snapshot.is_suspended(chain.caller.id));
 }
 
 /// HD38: an administrator removes a grant while a send that it permitted is pending. The send did what its trace had
@@ -602,10 +629,13 @@ async fn hd38_a_grant_that_ends_before_the_block_convicts_nobody() {
     let (answer, hash) = chain.raw(nonce, Some(chain.mine), give()).await;
     assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
     let (id, group) = (
-        world.feed.pin().snapshot.contract(chain.mine).unwrap().id,
+        world.fixture.feed.pin().snapshot.contract(chain.mine).unwrap().id,
         chain.caller.group,
     );
-    world.change(async |tx| tx.delete_grant(id, group).await.unwrap()).await;
+    world
+        .fixture
+        .change(async |tx| tx.delete_grant(id, group).await.unwrap())
+        .await;
     world.anvil("anvil_mine", json!(["0x3", "0x1"])).await;
     world.anvil("evm_setAutomine", json!([true])).await;
     world.mined(head + 3).await;
@@ -614,8 +644,8 @@ async fn hd38_a_grant_that_ends_before_the_block_convicts_nobody() {
         json!("0x1")
     );
     assert_eq!(chain.violations().await, 0);
-    assert!(!world.feed.pin().snapshot.is_suspended(chain.caller.id));
-    assert!(world.store.read().list_withheld().await.unwrap().is_empty());
+    assert!(!world.fixture.feed.pin().snapshot.is_suspended(chain.caller.id));
+    assert!(world.fixture.store.read().list_withheld().await.unwrap().is_empty());
     let (answer, _) = chain.raw(nonce + 1, Some(chain.mine), give()).await;
     chain.assert_denied(answer, DenyReason::ContractNotPermitted).await;
 }
@@ -634,7 +664,7 @@ async fn hd2_a_block_without_validation_is_no_head() {
     .abi_encode();
     chain.raw(chain.nonce().await, Some(chain.mine), nothing).await;
     // The policy is stale, so nothing can be evaluated.
-    chain.world.uptime.pass(10);
+    chain.world.fixture.make_policy_stale();
     chain.world.anvil("evm_mine", json!([])).await;
     assert!(matches!(
         node.refresh_head().await,
@@ -695,10 +725,19 @@ async fn hd2_hd22_a_send_without_a_hash_is_validated_after_a_restart() {
     );
 
     let (org, user) = (
-        chain.world.feed.pin().snapshot.contract(latch).unwrap().org,
+        chain.world.fixture.feed.pin().snapshot.contract(latch).unwrap().org,
         chain.caller.id,
     );
-    let external_id = chain.world.feed.pin().snapshot.user(user).unwrap().external_id.clone();
+    let external_id = chain
+        .world
+        .fixture
+        .feed
+        .pin()
+        .snapshot
+        .user(user)
+        .unwrap()
+        .external_id
+        .clone();
     let watch = Some(NewWatch {
         sender: chain.wallet,
         nonce,
@@ -718,6 +757,7 @@ async fn hd2_hd22_a_send_without_a_hash_is_validated_after_a_restart() {
     drop(
         chain
             .world
+            .fixture
             .change(async |tx| tx.start_send(start.clone()).await.unwrap())
             .await,
     );

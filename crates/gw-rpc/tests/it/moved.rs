@@ -1,9 +1,10 @@
 //! HD41 against a real node: after a contract moves to another organization, its past stays visible only to its owner
 //! at the time.
 
-use crate::world::{Person, World, account, artifact, real};
+use crate::world::{World, account, artifact, real};
 use alloy_sol_types::{SolCall, SolValue, sol};
 use gw_store::record::{NewContract, NewGrant, NewGroup, NewMembership};
+use gw_testkit::TestUser;
 use gw_types::{Address, Bytes, ContractId, OrgId, U256};
 use serde_json::{Value, json};
 
@@ -69,9 +70,9 @@ async fn transfer(world: &World, token: Address) -> Sent {
     }
 }
 
-async fn shown(world: &World, person: &Person, token: Address, sent: &Sent) -> Visible {
+async fn shown(world: &World, person: &TestUser, token: Address, sent: &Sent) -> Visible {
     // A minute later, every caller may trace again.
-    world.clock.pass(60);
+    world.fixture.clock.pass(60);
     let number = format!("{:#x}", sent.number);
     let ask = async |method: &str, params: Value| {
         let answer = world.ask(Some(person), method, params).send().await;
@@ -124,13 +125,14 @@ async fn shown(world: &World, person: &Person, token: Address, sent: &Sent) -> V
     Visible { by_log, whole }
 }
 
-async fn admin(world: &World, name: &str, org: OrgId) -> Person {
+async fn admin(world: &World, name: &str, org: OrgId) -> TestUser {
     let person = world.person(name, org, &["*"], &[]).await;
     let group = NewGroup {
         is_org_admin: true,
         ..NewGroup::plain(org, format!("{name}-admins"), format!("{name} admins"))
     };
     world
+        .fixture
         .change(async |tx| {
             let group = tx.create_group(group).await.unwrap().id;
             tx.add_membership(NewMembership {
@@ -146,7 +148,7 @@ async fn admin(world: &World, name: &str, org: OrgId) -> Person {
 }
 
 /// Moves the contract as a super administrator does: deletes one registration and creates the other.
-async fn move_to(world: &World, contract: ContractId, org: OrgId, token: Address, to: &Person) -> ContractId {
+async fn move_to(world: &World, contract: ContractId, org: OrgId, token: Address, to: &TestUser) -> ContractId {
     world.node.refresh_head().await.unwrap();
     let head = world.node.head().unwrap().number;
     let new = NewContract {
@@ -155,6 +157,7 @@ async fn move_to(world: &World, contract: ContractId, org: OrgId, token: Address
         ..NewContract::plain(org, token, "token")
     };
     world
+        .fixture
         .change(async |tx| {
             tx.delete_contract(contract, Some(head)).await.unwrap();
             let id = tx.create_contract(new).await.unwrap().id;
@@ -173,7 +176,10 @@ fn token_code() -> Vec<u8> {
 #[tokio::test]
 async fn rt29_hd41_the_past_of_a_moved_contract_stays_with_its_past_owner() {
     let (world, _anvil) = real().await;
-    let (old, new) = (world.org("old").await, world.org("new").await);
+    let (old, new) = (
+        world.fixture.create_org("old").await,
+        world.fixture.create_org("new").await,
+    );
     let (old_admin, new_admin) = (
         admin(&world, "oldadmin", old).await,
         admin(&world, "newadmin", new).await,

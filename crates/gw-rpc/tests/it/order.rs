@@ -6,7 +6,7 @@ use gw_rpc::{
     RpcSettings,
     send::{ComplianceCheck, PermittedSend},
 };
-use gw_testkit::{FakeNode, fake_node::NodeReply};
+use gw_testkit::{FakeNode, TestUser, fake_node::NodeReply};
 use gw_types::{Address, Bytes, DenyReason};
 use serde_json::{Value, json};
 use std::sync::{
@@ -52,8 +52,8 @@ async fn s17_before_the_call_size_token_shape() {
 #[tokio::test]
 async fn s17_the_checks_of_a_call_run_in_order() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
-    let other = world.org("other").await;
+    let bank = world.fixture.create_org("bank").await;
+    let other = world.fixture.create_org("other").await;
     let nobody = world.person("nobody", bank, &[], &[]).await;
     let caller = world.person("caller", bank, &["eth_call"], &[]).await;
     world.contract(bank, CONTRACT, None, &[caller.group]).await;
@@ -61,7 +61,7 @@ async fn s17_the_checks_of_a_call_run_in_order() {
     let elsewhere = format!("/rpc/{other}");
 
     // The method name, before the policy.
-    world.uptime.pass(60);
+    world.fixture.make_policy_stale();
     assert_eq!(
         world
             .ask(None, "eth_newPendingTransactionFilter", malformed.clone())
@@ -76,7 +76,7 @@ async fn s17_the_checks_of_a_call_run_in_order() {
         world.ask(None, "eth_call", malformed.clone()).send().await.error(),
         (503, -32603)
     );
-    world.change(async |_| ()).await;
+    world.fixture.change(async |_| ()).await;
     refresh(&world).await;
     // The caller, before the parameters.
     assert_eq!(world.ask(None, "eth_call", malformed.clone()).send().await.text, DENIED);
@@ -124,8 +124,8 @@ async fn s17_the_checks_of_a_call_run_in_order() {
 
 /// Makes the policy fresh again: a commit makes the feed read it.
 async fn refresh(world: &World) {
-    world.org("refresh").await;
-    assert!(world.feed.pin().fresh);
+    world.fixture.create_org("refresh").await;
+    assert!(world.fixture.feed.pin().fresh);
 }
 
 /// J8: the limits come after the claims, so a denied caller does not learn how busy others are.
@@ -135,8 +135,8 @@ async fn s17_limits_come_after_denials_and_before_the_node() {
         max_concurrent: 1,
         ..RpcSettings::default()
     };
-    let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
-    let bank = world.org("bank").await;
+    let (world, fake) = scripted_with(settings, PolicySettings::default()).await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world
         .person("caller", bank, &["eth_syncing", "eth_getBalance"], &[])
         .await;
@@ -182,7 +182,7 @@ async fn s17_limits_come_after_denials_and_before_the_node() {
 #[tokio::test]
 async fn j8_after_429_the_node_gets_no_call_for_a_second() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
     fake.reply("eth_syncing", NodeReply::Http(429, "slow down"));
     for _ in 0..3 {
@@ -193,7 +193,7 @@ async fn j8_after_429_the_node_gets_no_call_for_a_second() {
     }
     assert_eq!(fake.take().len(), 1);
     fake.set_result("eth_syncing", json!(false));
-    world.clock.pass(1);
+    world.fixture.clock.pass(1);
     assert_eq!(
         world.ask(Some(&caller), "eth_syncing", json!([])).send().await.status,
         200
@@ -204,10 +204,10 @@ async fn j8_after_429_the_node_gets_no_call_for_a_second() {
 #[tokio::test]
 async fn s17_a_send_writes_nothing_until_everything_passed() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let sender = world.person("sender", bank, &["eth_sendRawTransaction"], &[]).await;
     let to = Address::repeat_byte(5);
-    let epoch = world.feed.epoch();
+    let epoch = world.fixture.feed.epoch();
     let far = signed(&account(0), 65, Some(to), 1, Bytes::new()).0;
     let near = signed(&account(0), 0, Some(to), 1, Bytes::new()).0;
 
@@ -228,9 +228,9 @@ async fn s17_a_send_writes_nothing_until_everything_passed() {
     let answer = world.raw(shared.to_string()).by(&sender).send().await;
     assert_eq!(answer.error(), (400, -32602), "W4: only for contract calls");
     assert!(!forwarded(&fake), "nothing was sent");
-    let (intents, outcomes, calls) = world.sends_recorded().await;
+    let (intents, outcomes, calls) = world.sends_recorded();
     assert_eq!((intents.len(), outcomes.len(), calls.len()), (0, 0, 3));
-    assert_eq!(world.feed.epoch(), epoch, "nothing was written");
+    assert_eq!(world.fixture.feed.epoch(), epoch, "nothing was written");
 }
 
 /// A compliance check that counts sends, and denies them while it is closed.
@@ -259,7 +259,7 @@ async fn s17_compliance_comes_after_the_trace_and_before_anything_is_written() {
     let rules = Arc::new(Rules::default());
     rules.is_closed.store(true, Ordering::SeqCst);
     let world = world.under(Arc::clone(&rules) as Arc<dyn ComplianceCheck>);
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let sender = world.person("sender", bank, &["eth_sendRawTransaction"], &[]).await;
     let stranger = world.person("stranger", bank, &[], &[]).await;
     let take_checks = || rules.checks.swap(0, Ordering::SeqCst);
@@ -273,14 +273,14 @@ async fn s17_compliance_comes_after_the_trace_and_before_anything_is_written() {
     assert_eq!(send(&world, &sender, &raw).await.error(), (503, -32002));
     assert_eq!(take_checks(), 0, "trace before compliance");
     fake.script("debug_traceCall", gw_testkit::fake_node::trace);
-    let epoch = world.feed.epoch();
-    let _earlier = world.records().await;
+    let epoch = world.fixture.feed.epoch();
+    let _earlier = world.fixture.records();
     assert_eq!(send(&world, &sender, &raw).await.text, DENIED);
     assert_eq!(take_checks(), 1);
-    let (intents, outcomes, calls) = world.sends_recorded().await;
+    let (intents, outcomes, calls) = world.sends_recorded();
     assert_eq!((intents.len(), outcomes.len()), (0, 0), "no send was started");
     assert_eq!(calls[0].denial_reason, Some(DenyReason::ComplianceBlocked));
-    assert_eq!(world.feed.epoch(), epoch, "nothing was written");
+    assert_eq!(world.fixture.feed.epoch(), epoch, "nothing was written");
     assert!(!forwarded(&fake));
 
     rules.is_closed.store(false, Ordering::SeqCst);
@@ -292,7 +292,7 @@ async fn s17_compliance_comes_after_the_trace_and_before_anything_is_written() {
     assert_eq!(take_checks(), 2, "once more directly before it goes out");
 }
 
-async fn send(world: &World, person: &crate::world::Person, raw: &str) -> crate::world::Answer {
+async fn send(world: &World, person: &TestUser, raw: &str) -> crate::world::Answer {
     world
         .ask(Some(person), "eth_sendRawTransaction", json!([raw]))
         .send()

@@ -2,14 +2,14 @@
 
 use crate::{
     live::erc20,
-    world::{Answer, DENIED, Person, World, account, artifact, real, scripted_with, signed},
+    world::{Answer, DENIED, World, account, artifact, real, scripted_with, signed},
 };
 use alloy_sol_types::{SolCall as _, SolValue as _, sol};
 use gw_audit::AuthMethod;
 use gw_policy::{PolicySettings, snapshot::UrlReach};
 use gw_rpc::RpcSettings;
 use gw_store::record::{AccessInput, NewMembership, NewPersonalUrl, PersonalUrl, UserPatch};
-use gw_testkit::{FakeNode, fake_node::NodeReply};
+use gw_testkit::{FakeNode, TestUser, fake_node::NodeReply};
 use gw_types::{Address, B256, Bytes, Claim, OrgId, Seconds, U256};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -27,21 +27,22 @@ const OTHER: Address = Address::repeat_byte(0x22);
 const NOTHING: &str = r#"{"code":"not_found","error":"not found"}"#;
 
 impl World {
-    async fn set_claims(&self, person: &Person, claims: &[Claim]) {
+    async fn set_claims(&self, person: &TestUser, claims: &[Claim]) {
         let access = AccessInput {
             allowed_methods: vec!["*".to_owned()],
             claims: claims.iter().copied().collect(),
             ..AccessInput::default()
         };
-        self.change(async |tx| {
-            tx.set_access(person.group, access).await.unwrap();
-        })
-        .await;
+        self.fixture
+            .change(async |tx| {
+                tx.set_access(person.group, access).await.unwrap();
+            })
+            .await;
     }
 
     /// A user with every right on two contracts, and a personal URL.
-    async fn owner(&self, reach: UrlReach) -> (Person, OrgId, PersonalUrl) {
-        let bank = self.org("bank").await;
+    async fn owner(&self, reach: UrlReach) -> (TestUser, OrgId, PersonalUrl) {
+        let bank = self.fixture.create_org("bank").await;
         let owner = self.person("owner", bank, &["*"], &[]).await;
         for contract in [TOKEN, OTHER] {
             self.contract(bank, contract, Some(&erc20()), &[owner.group]).await;
@@ -51,17 +52,25 @@ impl World {
         (owner, bank, url)
     }
 
-    pub(crate) async fn personal_url(&self, owner: &Person, org: OrgId, reach: UrlReach, secret: &str) -> PersonalUrl {
+    pub(crate) async fn personal_url(
+        &self,
+        owner: &TestUser,
+        org: OrgId,
+        reach: UrlReach,
+        secret: &str,
+    ) -> PersonalUrl {
         let new = NewPersonalUrl {
             secret: B256::from_slice(&Sha256::digest(secret.as_bytes())),
             user: owner.id,
             org,
             name: String::new(),
             reach,
-            expires_at: self.clock.now_plus(Seconds(8 * 3600)),
+            expires_at: self.fixture.clock.now_plus(Seconds(8 * 3600)),
             login: None,
         };
-        self.change(async |tx| tx.create_personal_url(new).await.unwrap()).await
+        self.fixture
+            .change(async |tx| tx.create_personal_url(new).await.unwrap())
+            .await
     }
 
     async fn by_url(&self, secret: &str, body: impl ToString) -> Answer {
@@ -87,7 +96,6 @@ async fn serving() -> (World, FakeNode) {
             ..RpcSettings::default()
         },
         PolicySettings::default(),
-        64 << 20,
     )
     .await
 }
@@ -301,7 +309,7 @@ async fn rt6b_by_url_only_proved_addresses_send() {
             (400, -32602)
         );
         assert!(fake.take().iter().all(|call| call.method != "eth_sendRawTransaction"));
-        assert!(world.feed.pin().snapshot.links_of(owner.id).is_empty());
+        assert!(world.fixture.feed.pin().snapshot.links_of(owner.id).is_empty());
         // An inferred link is not a proof.
         let (raw, hash) = signed(&key, 0, Some(Address::repeat_byte(0x33)), 1, Bytes::new());
         fake.set_result("eth_sendRawTransaction", json!(hash));
@@ -311,7 +319,7 @@ async fn rt6b_by_url_only_proved_addresses_send() {
             "with the token"
         );
         assert_eq!(
-            world.feed.pin().snapshot.links_of(owner.id).len(),
+            world.fixture.feed.pin().snapshot.links_of(owner.id).len(),
             1,
             "an inferred link"
         );
@@ -330,7 +338,7 @@ async fn rt6b_by_url_only_proved_addresses_send() {
 #[tokio::test]
 async fn pu2_an_invalid_url_gets_the_generic_404() {
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []});
-    let (off, _fake) = scripted_with(RpcSettings::default(), PolicySettings::default(), 64 << 20).await;
+    let (off, _fake) = scripted_with(RpcSettings::default(), PolicySettings::default()).await;
     off.owner(UrlReach::All).await;
     let nothing = off.by_url(SECRET, &call).await;
     assert_eq!((nothing.status, nothing.text.as_str()), (404, NOTHING));
@@ -344,6 +352,7 @@ async fn pu2_an_invalid_url_gets_the_generic_404() {
     assert_nothing(world.by_url(&url.secret.to_string(), &call).await);
     world.personal_url(&owner, bank, UrlReach::Wallet, "short").await;
     world
+        .fixture
         .change(async |tx| tx.revoke_personal_url(owner.id, url.id).await.unwrap())
         .await;
     assert_nothing(world.by_url(SECRET, &call).await);
@@ -360,16 +369,17 @@ async fn pu2_an_invalid_url_gets_the_generic_404() {
         assert_eq!(both.error(), (400, -32600));
     }
     // When all tokens of the user are revoked, the URL ends with them.
-    world.clock.pass(10);
-    world.feed.catch_up_to(world.feed.epoch()).await;
+    world.fixture.clock.pass(10);
+    world.fixture.feed.catch_up_to(world.fixture.feed.epoch()).await;
     world
+        .fixture
         .change(async |tx| tx.revoke_user_tokens(owner.id).await.unwrap())
         .await;
     assert_nothing(world.by_url("short", &call).await);
     let later = world.personal_url(&owner, bank, UrlReach::Wallet, "later").await;
     assert_eq!(world.by_url("later", &call).await.status, 200);
-    world.clock.set(later.expires_at);
-    world.feed.catch_up_to(world.feed.epoch()).await;
+    world.fixture.clock.set(later.expires_at);
+    world.fixture.feed.catch_up_to(world.fixture.feed.epoch()).await;
     assert_nothing(world.by_url("later", &call).await);
 }
 
@@ -439,8 +449,8 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
                 );
             }
         };
-        let membership = world.feed.pin().snapshot.memberships(owner.id)[0];
-        let user = world.store.read().find_user(owner.id).await.unwrap().unwrap();
+        let membership = world.fixture.feed.pin().snapshot.memberships(owner.id)[0];
+        let user = world.fixture.store.read().find_user(owner.id).await.unwrap().unwrap();
         let ban = |banned| UserPatch {
             banned: Some(banned),
             ..UserPatch::default()
@@ -453,32 +463,38 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
         match cause {
             "ban" => {
                 world
+                    .fixture
                     .change(async |tx| drop(tx.update_org_user(bank, &user, ban(true)).await.unwrap()))
                     .await;
                 assert_ended("banned").await;
                 world
+                    .fixture
                     .change(async |tx| drop(tx.update_org_user(bank, &user, ban(false)).await.unwrap()))
                     .await;
             }
             "removal" => {
                 world
+                    .fixture
                     .change(async |tx| drop(tx.remove_membership(membership.id).await.unwrap()))
                     .await;
                 assert_ended("removed").await;
                 world
+                    .fixture
                     .change(async |tx| drop(tx.offer_membership(new_membership).await.unwrap()))
                     .await;
                 assert_ended("invited").await;
                 world
+                    .fixture
                     .change(async |tx| tx.accept_memberships(owner.id, bank).await.unwrap())
                     .await;
             }
             _ => {
                 let until = NewMembership {
-                    expires_at: Some(world.clock.now_plus(Seconds(60))),
+                    expires_at: Some(world.fixture.clock.now_plus(Seconds(60))),
                     ..new_membership
                 };
                 let membership_row = world
+                    .fixture
                     .change(async |tx| {
                         tx.remove_membership(membership.id).await.unwrap();
                         tx.add_membership(until).await.unwrap()
@@ -487,11 +503,12 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
                 world.personal_url(&owner, bank, UrlReach::Wallet, "for-a-time").await;
                 let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []});
                 assert_eq!(world.by_url("for-a-time", &call).await.status, 200);
-                world.clock.pass(61);
-                world.feed.catch_up_to(world.feed.epoch()).await;
+                world.fixture.clock.pass(61);
+                world.fixture.feed.catch_up_to(world.fixture.feed.epoch()).await;
                 assert_eq!(world.by_url("for-a-time", &call).await.status, 404);
-                assert!(membership_row.has_ended(gw_types::Clock::now(&*world.clock)));
+                assert!(membership_row.has_ended(gw_types::Clock::now(&world.fixture.clock)));
                 world
+                    .fixture
                     .change(async |tx| drop(tx.add_membership(new_membership).await.unwrap()))
                     .await;
                 assert_eq!(world.by_url("for-a-time", &call).await.status, 404, "member again");
@@ -509,13 +526,13 @@ async fn pu3_a_record_names_the_url_and_not_its_secret() {
         log_params: true,
         ..RpcSettings::default()
     };
-    let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
+    let (world, fake) = scripted_with(settings, PolicySettings::default()).await;
     let (owner, bank, url) = world.owner(UrlReach::Wallet).await;
-    world.records().await;
+    world.fixture.records();
     fake.script("eth_getBalance", |_| NodeReply::Result(json!("0x7")));
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_feeHistory", "params": ["0x1", "latest"]});
     world.by_url(SECRET, &call).await;
-    let record = world.record().await;
+    let record = world.record();
     assert_eq!(
         (record.auth_method, record.rpc_url_id),
         (AuthMethod::PersonalUrl, Some(url.id))
@@ -526,7 +543,7 @@ async fn pu3_a_record_names_the_url_and_not_its_secret() {
     );
     for (secret, body) in [(SECRET, "{nonsense"), (SECRET, "[]"), ("canary-of-nobody", "{}")] {
         world.by_url(secret, body).await;
-        let records = format!("{:?}", world.records().await);
+        let records = format!("{:?}", world.fixture.records());
         assert!(
             !records.contains(SECRET) && !records.contains("canary-of-nobody"),
             "{records}"
@@ -546,7 +563,7 @@ async fn hd17_the_wallet_scope_suffices_for_a_browser_wallet() {
         personal_urls: true,
         ..RpcSettings::default()
     });
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let owner = world.person("owner", bank, &["*"], &[]).await;
     let (key, to) = (account(0), account(1).address());
     world.link(&owner, key.address()).await;
@@ -596,7 +613,7 @@ async fn hd17_a_picked_forwarder_reads_no_other_contract() {
         personal_urls: true,
         ..RpcSettings::default()
     });
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let owner = world.person("owner", bank, &["*"], &[]).await;
     world.link(&owner, account(0).address()).await;
     let arguments = ("Token".to_owned(), "T".to_owned(), U256::from(99)).abi_encode_params();

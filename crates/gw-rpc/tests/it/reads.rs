@@ -18,7 +18,7 @@ const ALL: &[&str] = &["*"];
 #[tokio::test]
 async fn j5_the_body_is_written_from_the_typed_call() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.link(&caller, WALLET).await;
     let pinned = json!({"blockHash": FakeNode::HEAD_HASH, "requireCanonical": true});
@@ -53,11 +53,11 @@ async fn j5_the_body_is_written_from_the_typed_call() {
 #[tokio::test]
 async fn h1_a_recent_block_before_the_registration_is_history() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.contract(bank, OTHER, None, &[caller.group]).await;
     fake.set_result("eth_getBalance", json!("0x5"));
-    let registered = gw_types::Clock::now(&*world.clock).micros() / 1_000_000;
+    let registered = gw_types::Clock::now(&world.fixture.clock).micros() / 1_000_000;
     for (time, shown) in [(registered - 1, false), (registered, true)] {
         let mut block = fake_node::block(99, &format!("0x{}", "63".repeat(32)));
         block["timestamp"] = json!(format!("{time:#x}"));
@@ -82,7 +82,7 @@ async fn h1_a_recent_block_before_the_registration_is_history() {
 #[tokio::test]
 async fn b20_unusable_answers_become_one_text() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     for body in ["<html>secret of the node</html>", "{\"secret\":1}", ""] {
         for status in [200, 500, 401] {
@@ -109,7 +109,7 @@ async fn b20_unusable_answers_become_one_text() {
 #[tokio::test]
 async fn hd15_node_errors_become_known_texts() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     for code in [-32001, -32002, -32003, -32004, -32005, -32603, 17] {
         fake.reply(
@@ -147,7 +147,7 @@ fn transaction(hash: B256, from: Address, to: Address) -> Value {
 #[tokio::test]
 async fn hd11_b18_blocks_show_own_transactions_and_zeroed_sums() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.link(&caller, WALLET).await;
     let (mine, others) = (B256::repeat_byte(1), B256::repeat_byte(2));
@@ -214,7 +214,7 @@ async fn hd11_b18_blocks_show_own_transactions_and_zeroed_sums() {
 #[tokio::test]
 async fn b18_fee_history_keeps_no_ratio() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     fake.set_result(
         "eth_feeHistory",
@@ -240,7 +240,7 @@ async fn b18_fee_history_keeps_no_ratio() {
 #[tokio::test]
 async fn b11_slots_and_proofs_are_closed() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.contract(bank, OTHER, None, &[caller.group]).await;
     for (method, params) in [
@@ -281,7 +281,7 @@ async fn b11_slots_and_proofs_are_closed() {
 #[tokio::test]
 async fn h1_blocks_of_the_past_and_of_the_future() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.link(&caller, WALLET).await;
     for block in [
@@ -325,7 +325,7 @@ async fn h1_blocks_of_the_past_and_of_the_future() {
 #[tokio::test]
 async fn decision_41_an_answer_advances_the_head_to_its_block() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.link(&caller, WALLET).await;
     let hash = B256::repeat_byte(1);
@@ -347,7 +347,7 @@ async fn decision_41_an_answer_advances_the_head_to_its_block() {
 #[tokio::test]
 async fn b2_b4_ambiguous_call_objects_are_refused() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.contract(bank, OTHER, None, &[caller.group]).await;
     for params in [
@@ -376,7 +376,7 @@ async fn b2_b4_ambiguous_call_objects_are_refused() {
 #[tokio::test]
 async fn b5_a_call_is_one_pinned_exchange_with_every_field() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.link(&caller, WALLET).await;
     world.contract(bank, OTHER, None, &[caller.group]).await;
@@ -409,7 +409,7 @@ async fn b5_a_call_is_one_pinned_exchange_with_every_field() {
 #[tokio::test]
 async fn x11_without_a_usable_trace_there_is_no_answer() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     // A caller with an unreadable run is paused, so another caller makes the next call.
     let second_caller = world.person("other", bank, ALL, &[]).await;
@@ -441,7 +441,7 @@ async fn x11_without_a_usable_trace_there_is_no_answer() {
                 r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"tracing unavailable"}}"#
             );
             assert_eq!(
-                (answer.status, world.record().await.denial_reason.unwrap().as_str()),
+                (answer.status, world.record().denial_reason.unwrap().as_str()),
                 (503, reason)
             );
         }
@@ -453,17 +453,17 @@ async fn x11_without_a_usable_trace_there_is_no_answer() {
 /// only one.
 #[tokio::test]
 async fn decision_40_records_are_filed_under_the_callers_organization() {
-    let (world, _fake) = scripted_with(RpcSettings::default(), PolicySettings::default(), 64 << 20).await;
-    let bank = world.org("bank").await;
+    let (world, _fake) = scripted_with(RpcSettings::default(), PolicySettings::default()).await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
     world.result(&caller, "eth_syncing", json!([])).await;
-    assert_eq!(world.record().await.org_id, Some(bank));
+    assert_eq!(world.record().org_id, Some(bank));
     world
         .ask(Some(&caller), "eth_getCode", json!([OTHER]))
         .send()
         .await
         .assert_denied();
-    assert_eq!(world.record().await.org_id, Some(bank));
+    assert_eq!(world.record().org_id, Some(bank));
     world.ask(None, "eth_call", json!([])).send().await.assert_denied();
-    assert_eq!(world.record().await.org_id, None::<OrgId>);
+    assert_eq!(world.record().org_id, None::<OrgId>);
 }

@@ -3,7 +3,7 @@
 
 use crate::{
     real_reads::{Chain, chain},
-    world::{Answer, Person, account, signed, signed_with},
+    world::{Answer, account, signed, signed_with},
 };
 use alloy_consensus::{SignableTransaction as _, TxEip1559, TxEip7702, TxEnvelope};
 use alloy_eips::{
@@ -15,6 +15,7 @@ use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use alloy_sol_types::{SolCall, sol};
 use gw_evm::code::{DIAMOND_SLOT, IMPLEMENTATION_SLOT};
+use gw_testkit::TestUser;
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, U256};
 use serde_json::{Value, json};
 
@@ -344,9 +345,17 @@ async fn hd36_a_simulation_has_no_more_gas_than_a_block() {
 #[tokio::test]
 async fn hd36_a_caller_with_unreadable_runs_is_paused() {
     let chain = chain().await;
-    let org = chain.world.feed.pin().snapshot.contract(chain.mine).unwrap().org;
+    let org = chain
+        .world
+        .fixture
+        .feed
+        .pin()
+        .snapshot
+        .contract(chain.mine)
+        .unwrap()
+        .org;
     let other_caller = chain.world.person("other", org, &["*"], &[Claim::Deploy]).await;
-    let ask = async |person: &Person, data: &str| {
+    let ask = async |person: &TestUser, data: &str| {
         chain
             .world
             .ask(Some(person), "eth_call", json!([{"data": data}, "latest"]))

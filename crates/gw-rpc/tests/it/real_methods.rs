@@ -31,7 +31,7 @@ impl Chain {
     }
 
     fn next_second(&self) {
-        self.world.clock.pass(2);
+        self.world.fixture.clock.pass(2);
     }
 }
 
@@ -178,7 +178,15 @@ async fn b9_trace_transaction_is_for_parties_only() {
         "{tree}"
     );
     assert_eq!(tree["calls"][0]["to"], json!(chain.mine), "{tree}");
-    let org = chain.world.feed.pin().snapshot.contract(chain.mine).unwrap().org;
+    let org = chain
+        .world
+        .fixture
+        .feed
+        .pin()
+        .snapshot
+        .contract(chain.mine)
+        .unwrap()
+        .org;
     let colleague = chain.world.person("colleague", org, &["*"], &[]).await;
     let theirs = chain
         .world
@@ -186,7 +194,7 @@ async fn b9_trace_transaction_is_for_parties_only() {
         .send()
         .await;
     theirs.assert_denied();
-    chain.world.clock.pass(2);
+    chain.world.fixture.clock.pass(2);
     let unknown = json!([B256::repeat_byte(9), calls]);
     let unknown = chain
         .world

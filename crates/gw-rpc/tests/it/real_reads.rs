@@ -1,9 +1,9 @@
 //! Reads against a real node: answers from traces, and attacks with EVM opcodes (spec/20 §11, §18).
 
-use crate::world::{Person, World, account, artifact, real_with};
+use crate::world::{World, account, artifact, real_with};
 use alloy_sol_types::{SolCall, SolValue, sol};
 use gw_policy::PolicySettings;
-use gw_testkit::Anvil;
+use gw_testkit::{Anvil, TestUser};
 use gw_types::{Address, Bytes, Claim, DenyReason, U256};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ sol! {
 pub(crate) struct Chain {
     pub(crate) world: World,
     _anvil: Anvil,
-    pub(crate) caller: Person,
+    pub(crate) caller: TestUser,
     pub(crate) wallet: Address,
     pub(crate) mine: Address,
     pub(crate) theirs: Address,
@@ -37,7 +37,10 @@ pub(crate) async fn chain_with(policy_settings: PolicySettings) -> Chain {
 }
 
 pub(crate) async fn chain_on((world, anvil): (World, Anvil)) -> Chain {
-    let (bank, rival) = (world.org("bank").await, world.org("rival").await);
+    let (bank, rival) = (
+        world.fixture.create_org("bank").await,
+        world.fixture.create_org("rival").await,
+    );
     let caller = world.person("caller", bank, &["*"], &[Claim::Deploy]).await;
     let wallet = account(0).address();
     world.link(&caller, wallet).await;
@@ -67,7 +70,7 @@ impl Chain {
     /// A contract of the caller's organization.
     pub(crate) async fn own(&self, name: &str) -> Address {
         let address = self.world.deploy(&artifact(name).0).await;
-        let org = self.world.feed.pin().snapshot.contract(self.mine).unwrap().org;
+        let org = self.world.fixture.feed.pin().snapshot.contract(self.mine).unwrap().org;
         self.world
             .contract(org, address, Some(&artifact(name).1), &[self.caller.group])
             .await;
@@ -90,7 +93,7 @@ impl Chain {
     pub(crate) async fn assert_denied(&self, answer: crate::world::Answer, reason: DenyReason) {
         answer.assert_denied();
         assert_eq!(
-            self.world.access_records().await.last().unwrap().denial_reason,
+            self.world.fixture.access_records().last().unwrap().denial_reason,
             Some(reason)
         );
     }

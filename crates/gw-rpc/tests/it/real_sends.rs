@@ -1,7 +1,8 @@
 //! Sends against a real node: deployment, transfer, sharing, relays, upgrades.
 
-use crate::world::{Answer, Person, World, account, artifact, real, signed};
+use crate::world::{Answer, World, account, artifact, real, signed};
 use alloy_sol_types::{SolCall, SolValue, sol};
+use gw_testkit::TestUser;
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, OrgId, U256};
 use serde_json::{Value, json};
 
@@ -13,18 +14,18 @@ sol! {
 
 const SEND: &str = "eth_sendRawTransaction";
 
-async fn send(world: &World, person: &Person, raw: &str) -> Answer {
+async fn send(world: &World, person: &TestUser, raw: &str) -> Answer {
     world.ask(Some(person), SEND, json!([raw])).send().await
 }
 
-async fn deployer(world: &World) -> (OrgId, Person) {
-    let bank = world.org("bank").await;
+async fn deployer(world: &World) -> (OrgId, TestUser) {
+    let bank = world.fixture.create_org("bank").await;
     let alice = world.person("alice", bank, &["*"], &[Claim::Deploy]).await;
     world.link(&alice, account(0).address()).await;
     (bank, alice)
 }
 
-async fn receipt(world: &World, person: &Person, hash: B256) -> Value {
+async fn receipt(world: &World, person: &TestUser, hash: B256) -> Value {
     world.result(person, "eth_getTransactionReceipt", json!([hash])).await
 }
 
@@ -113,7 +114,7 @@ async fn hd15_a_sender_without_funds_is_told_so() {
     let answer = send(&world, &alice, &raw).await;
     let error = json!({"code": -32000, "message": "insufficient funds for gas * price + value"});
     assert_eq!((answer.status, &answer.body["error"]), (200, &error), "{}", answer.text);
-    let (intents, _, calls) = world.sends_recorded().await;
+    let (intents, _, calls) = world.sends_recorded();
     assert_eq!((intents.len(), calls.len()), (0, 1));
 }
 
@@ -130,12 +131,12 @@ async fn x7_runtime_creations_need_the_claim_and_are_reserved() {
     let (raw, _) = signed(&account(1), 0, Some(factory), 0, create.clone());
     send(&world, &bob, &raw).await.assert_denied();
     assert_eq!(
-        world.access_records().await.pop().unwrap().denial_reason,
+        world.fixture.access_records().pop().unwrap().denial_reason,
         Some(DenyReason::DeployClaimRequired)
     );
     let (raw, hash) = signed(&account(0), 0, Some(factory), 0, create);
     assert_eq!(send(&world, &alice, &raw).await.body["result"], json!(hash));
-    let reserved = world.store.read().open_reservations(Some(hash)).await.unwrap();
+    let reserved = world.fixture.store.read().open_reservations(Some(hash)).await.unwrap();
     assert_eq!(
         reserved.iter().map(|row| row.address).collect::<Vec<_>>(),
         [factory.create(1)]
@@ -163,7 +164,7 @@ async fn hd13_a_leaked_creation_is_not_relayed() {
     let (raw, hash) = signed(&account(0), 0, None, 0, artifact("Child").0);
     send(&world, &rival, &raw).await.assert_denied();
     assert_eq!(
-        world.access_records().await.pop().unwrap().denial_reason,
+        world.fixture.access_records().pop().unwrap().denial_reason,
         Some(DenyReason::SenderNotOwned)
     );
     assert_eq!(send(&world, &alice, &raw).await.body["result"], json!(hash));
@@ -193,7 +194,7 @@ async fn u2_writing_an_implementation_slot_needs_the_upgrade_claim() {
     let (raw, _) = signed(&account(0), 0, Some(proxy), 0, poke.clone());
     send(&world, &alice, &raw).await.assert_denied();
     assert_eq!(
-        world.access_records().await.pop().unwrap().denial_reason,
+        world.fixture.access_records().pop().unwrap().denial_reason,
         Some(DenyReason::UpgradeClaimRequired)
     );
     let (raw, hash) = signed(&account(1), 0, Some(proxy), 0, poke);

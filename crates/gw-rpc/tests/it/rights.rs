@@ -5,12 +5,12 @@
 use crate::{
     live::erc20,
     real_reads::{Chain, chain},
-    world::{Answer, Person, World, account, scripted, signed},
+    world::{Answer, World, account, scripted, signed},
 };
 use alloy_sol_types::{SolCall, sol};
 use gw_store::record::{AccessInput, NewGroup, NewMembership};
 use gw_testkit::{
-    FakeNode,
+    FakeNode, TestUser,
     fake_node::{self, NodeReply},
 };
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, OrgId, U256};
@@ -29,29 +29,30 @@ const NOBODY: Address = Address::repeat_byte(0x77);
 
 impl World {
     /// Adds a membership in a new group.
-    async fn joins(&self, person: &Person, org: OrgId, slug: &str, claims: &[Claim]) -> gw_types::GroupId {
+    async fn joins(&self, person: &TestUser, org: OrgId, slug: &str, claims: &[Claim]) -> gw_types::GroupId {
         let access = AccessInput {
             allowed_methods: vec!["*".to_owned()],
             claims: claims.iter().copied().collect(),
             ..AccessInput::default()
         };
-        self.change(async |tx| {
-            let group = tx
-                .create_group(NewGroup::plain(org, slug.to_owned(), slug.to_owned()))
+        self.fixture
+            .change(async |tx| {
+                let group = tx
+                    .create_group(NewGroup::plain(org, slug.to_owned(), slug.to_owned()))
+                    .await
+                    .unwrap()
+                    .id;
+                tx.set_access(group, access).await.unwrap();
+                tx.add_membership(NewMembership {
+                    user: person.id,
+                    group,
+                    expires_at: None,
+                })
                 .await
-                .unwrap()
-                .id;
-            tx.set_access(group, access).await.unwrap();
-            tx.add_membership(NewMembership {
-                user: person.id,
-                group,
-                expires_at: None,
+                .unwrap();
+                group
             })
             .await
-            .unwrap();
-            group
-        })
-        .await
     }
 }
 
@@ -59,7 +60,7 @@ impl Chain {
     /// A contract of the caller's organization that the caller was not granted.
     async fn closed(&self, code: &[u8]) -> Address {
         let address = self.world.deploy(&leaving(code)).await;
-        let org = self.world.feed.pin().snapshot.contract(self.mine).unwrap().org;
+        let org = self.world.fixture.feed.pin().snapshot.contract(self.mine).unwrap().org;
         self.world.contract(org, address, None, &[]).await;
         address
     }
@@ -258,7 +259,7 @@ async fn rt30_a_beacon_is_not_upgraded_through_a_forwarder() {
 #[tokio::test]
 async fn rto4_a_frame_of_unknown_type_is_denied() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["*"], &[]).await;
     world.link(&caller, account(0).address()).await;
     world.contract(bank, TOKEN, None, &[caller.group]).await;
@@ -278,7 +279,7 @@ async fn rto4_a_frame_of_unknown_type_is_denied() {
             .assert_denied();
     }
     assert_eq!(
-        world.access_records().await.last().unwrap().denial_reason,
+        world.fixture.access_records().last().unwrap().denial_reason,
         Some(DenyReason::TraceMismatch)
     );
     let (raw, _) = signed(&account(0), 0, Some(TOKEN), 0, Bytes::from_static(&[1, 2, 3, 4]));
@@ -293,11 +294,11 @@ async fn rto4_a_frame_of_unknown_type_is_denied() {
 #[tokio::test]
 async fn rt8_a_tag_below_the_head_is_history() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["*"], &[]).await;
     world.contract(bank, TOKEN, None, &[caller.group]).await;
     fake.set_result("eth_getBalance", json!("0x5"));
-    let registered = gw_types::Clock::now(&*world.clock).micros() / 1_000_000;
+    let registered = gw_types::Clock::now(&world.fixture.clock).micros() / 1_000_000;
     for (number, time, shown) in [
         (99, registered - 1, false),
         (35, registered, false),
@@ -345,8 +346,11 @@ async fn rt28_a_named_organization_bounds_what_is_shown() {
         personal_urls: true,
         ..gw_rpc::RpcSettings::default()
     };
-    let (world, fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
-    let (first, second) = (world.org("first").await, world.org("second").await);
+    let (world, fake) = scripted_with(settings, PolicySettings::default()).await;
+    let (first, second) = (
+        world.fixture.create_org("first").await,
+        world.fixture.create_org("second").await,
+    );
     let caller = world.person("caller", first, &["*"], &[Claim::Admin]).await;
     world.joins(&caller, second, "staff", &[]).await;
     world.contract(first, TOKEN, Some(&erc20()), &[caller.group]).await;

@@ -2,13 +2,13 @@
 
 use crate::{
     consistency::Gate,
-    world::{Answer, Person, World, account, scripted, scripted_with, signed},
+    world::{Answer, World, account, scripted, scripted_with, signed},
 };
 use gw_audit::{Outcome, Record, SecurityKind};
 use gw_policy::{PolicySettings, settings::RawSenderPolicy};
 use gw_rpc::RpcSettings;
 use gw_store::record::UserPatch;
-use gw_testkit::{FakeNode, fake_node::NodeReply};
+use gw_testkit::{FakeNode, TestUser, fake_node::NodeReply};
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, OrgId};
 use serde_json::{Value, json};
 
@@ -16,12 +16,12 @@ const TO: Address = Address::repeat_byte(5);
 pub(crate) const CONTRACT: Address = Address::repeat_byte(0x11);
 pub(crate) const SEND: &str = "eth_sendRawTransaction";
 
-async fn send(world: &World, person: &Person, raw: &str) -> Answer {
+async fn send(world: &World, person: &TestUser, raw: &str) -> Answer {
     world.ask(Some(person), SEND, json!([raw])).send().await
 }
 
-pub(crate) async fn bank_with_sender(world: &World) -> (OrgId, Person) {
-    let bank = world.org("bank").await;
+pub(crate) async fn bank_with_sender(world: &World) -> (OrgId, TestUser) {
+    let bank = world.fixture.create_org("bank").await;
     let sender = world
         .person("sender", bank, &[SEND, "eth_sendTransaction"], &[Claim::Deploy])
         .await;
@@ -116,13 +116,13 @@ async fn hd22_intent_then_node_then_outcome() {
     let gate = Gate::new(&fake, SEND, NodeReply::Result(json!(hash)));
     let request = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
     let gate = gate.reached().await;
-    let (intents, outcomes, calls) = world.sends_recorded().await;
+    let (intents, outcomes, calls) = world.sends_recorded();
     assert_eq!((intents.len(), outcomes.len(), calls.len()), (1, 0, 0));
     assert_eq!((intents[0].hash, intents[0].org_id, intents[0].nonce), (hash, bank, 0));
     assert_eq!(intents[0].sender, Some(account(0).address()));
     gate.open();
     assert_eq!(request.await.unwrap().status, 200);
-    let (intents, outcomes, calls) = world.sends_recorded().await;
+    let (intents, outcomes, calls) = world.sends_recorded();
     assert_eq!((intents.len(), outcomes.len(), calls.len()), (0, 1, 1));
     assert_eq!((outcomes[0].hash, outcomes[0].outcome), (hash, Outcome::Accepted));
 }
@@ -153,18 +153,25 @@ async fn w7_a_refusal_is_mapped_and_leaves_nothing_behind() {
         let answer = send(&world, &sender, &raw).await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.body["error"], json!({"code": shown.0, "message": shown.1}));
-        let (_, outcomes, calls) = world.sends_recorded().await;
+        let (_, outcomes, calls) = world.sends_recorded();
         assert_eq!(
             (outcomes[0].outcome, outcomes[0].node_code),
             (Outcome::Refused, Some(shown.0))
         );
         assert_eq!(calls[0].denial_reason, Some(DenyReason::UpstreamError));
         assert!(
-            world.store.read().open_reservations(None).await.unwrap().is_empty(),
+            world
+                .fixture
+                .store
+                .read()
+                .open_reservations(None)
+                .await
+                .unwrap()
+                .is_empty(),
             "R3: released"
         );
         assert!(
-            world.feed.pin().snapshot.links_of(sender.id).is_empty(),
+            world.fixture.feed.pin().snapshot.links_of(sender.id).is_empty(),
             "B12: no link from a refusal"
         );
     }
@@ -179,9 +186,9 @@ async fn b12_another_hash_from_the_node_links_nobody_and_the_send_stays_open() {
     for result in [json!(B256::repeat_byte(7)), json!(null), json!({"hash": "0x"})] {
         fake.set_result(SEND, result);
         assert_eq!(send(&world, &sender, &raw).await.error(), (502, -32603));
-        let (intents, outcomes, _) = world.sends_recorded().await;
+        let (intents, outcomes, _) = world.sends_recorded();
         assert_eq!((intents.len(), outcomes.len()), (1, 0), "the outcome is unknown");
-        assert!(world.feed.pin().snapshot.links_of(sender.id).is_empty());
+        assert!(world.fixture.feed.pin().snapshot.links_of(sender.id).is_empty());
     }
 }
 
@@ -206,10 +213,19 @@ async fn hd22_an_unanswered_send_is_settled_by_its_hash() {
         world.raw(body.to_string()).by(&sender).send().await.error(),
         (502, -32603)
     );
-    while world.feed.pin().snapshot.visibility(hash).iter().all(|row| !row.active) {
+    while world
+        .fixture
+        .feed
+        .pin()
+        .snapshot
+        .visibility(hash)
+        .iter()
+        .all(|row| !row.active)
+    {
         tokio::task::yield_now().await;
     }
     let linked: Vec<_> = world
+        .fixture
         .feed
         .pin()
         .snapshot
@@ -238,9 +254,9 @@ async fn hd22_open_intents_are_resolved_at_start() {
     };
     fake.set_result("eth_getTransactionByHash", json!({"hash": hash}));
     gw_rpc::send::resolve_intents(&world.sends, vec![intent]).await;
-    let (_, outcomes, _) = world.sends_recorded().await;
+    let (_, outcomes, _) = world.sends_recorded();
     assert_eq!((outcomes[0].hash, outcomes[0].outcome), (hash, Outcome::Accepted));
-    assert_eq!(world.feed.pin().snapshot.links_of(sender.id).len(), 1);
+    assert_eq!(world.fixture.feed.pin().snapshot.links_of(sender.id).len(), 1);
 }
 
 /// HD22: a transaction that the node signed has no hash to query, so its outcome stays unknown; it is not recorded as
@@ -258,14 +274,14 @@ async fn hd22_an_open_intent_of_a_send_signed_by_the_node_stays_unknown() {
     let call = json!([{"from": account(0).address(), "to": TO, "value": "0x1"}]);
     let request = tokio::spawn(world.ask(Some(&sender), "eth_sendTransaction", call).answering());
     let gate = gate.reached().await;
-    let (open, ..) = world.sends_recorded().await;
+    let (open, ..) = world.sends_recorded();
     gate.open();
     assert_eq!(request.await.unwrap().status, 200);
     fake.take();
     // The intent as a crash before the answer would leave it.
     gw_rpc::send::resolve_intents(&world.sends, open.clone()).await;
     fake.assert_silent();
-    let (_, outcomes, _) = world.sends_recorded().await;
+    let (_, outcomes, _) = world.sends_recorded();
     let last = outcomes.last().unwrap();
     assert_eq!((last.hash, last.outcome), (open[0].hash, Outcome::Unknown));
 }
@@ -278,9 +294,18 @@ async fn j8_a_send_rejected_with_429_is_released() {
     let (raw, _) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
     fake.reply(SEND, NodeReply::Http(429, ""));
     assert_eq!(send(&world, &sender, &raw).await.error(), (429, -32005));
-    let (_, outcomes, _) = world.sends_recorded().await;
+    let (_, outcomes, _) = world.sends_recorded();
     assert_eq!(outcomes[0].outcome, Outcome::Refused);
-    assert!(world.store.read().open_reservations(None).await.unwrap().is_empty());
+    assert!(
+        world
+            .fixture
+            .store
+            .read()
+            .open_reservations(None)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// W5, B25: the visibility row exists before the node gets the transaction, inactive until the node accepts it.
@@ -296,7 +321,7 @@ async fn w5_b25_the_visibility_row_is_written_before_forwarding() {
         "visibleTo": ["did:test:a", "nonsense"], "privateFor": ["did:test:c"]});
     let request = tokio::spawn(world.raw(body.to_string()).by(&sender).answering());
     let gate = gate.reached().await;
-    let rows = world.feed.pin().snapshot.visibility(hash).to_vec();
+    let rows = world.fixture.feed.pin().snapshot.visibility(hash).to_vec();
     let named: Vec<_> = rows[0].recipients.iter().map(ToString::to_string).collect();
     assert_eq!(
         (named.join(" ").as_str(), rows[0].active),
@@ -304,7 +329,7 @@ async fn w5_b25_the_visibility_row_is_written_before_forwarding() {
     );
     gate.open();
     assert_eq!(request.await.unwrap().status, 200);
-    assert!(world.feed.pin().snapshot.visibility(hash)[0].active);
+    assert!(world.fixture.feed.pin().snapshot.visibility(hash)[0].active);
     let sent: Vec<_> = fake.take().into_iter().filter(|call| call.method == SEND).collect();
     assert_eq!(sent[0].params, json!([raw]), "stripped before forwarding");
 }
@@ -330,7 +355,7 @@ async fn rto2_the_same_bytes_are_shared_once() {
         &[],
     ] {
         assert_eq!(world.raw(naming(&raw, names)).by(&sender).send().await.status, 200);
-        let rows = world.feed.pin().snapshot.visibility(hash).to_vec();
+        let rows = world.fixture.feed.pin().snapshot.visibility(hash).to_vec();
         let named: Vec<_> = rows
             .iter()
             .flat_map(|row| &row.recipients)
@@ -357,7 +382,7 @@ async fn rto2_the_same_bytes_are_shared_once() {
             .status,
         200
     );
-    assert!(world.feed.pin().snapshot.visibility(hash).is_empty());
+    assert!(world.fixture.feed.pin().snapshot.visibility(hash).is_empty());
 }
 
 /// RTO3, decision 57: an invalid list is rejected before any trace.
@@ -387,6 +412,7 @@ async fn w6_an_accepted_sender_is_linked_once() {
         assert_eq!(send(&world, &sender, &raw).await.status, 200);
     }
     let linked: Vec<_> = world
+        .fixture
         .feed
         .pin()
         .snapshot
@@ -395,7 +421,7 @@ async fn w6_an_accepted_sender_is_linked_once() {
         .map(|link| (link.address, link.kind))
         .collect();
     assert_eq!(linked, [(account(0).address(), gw_policy::snapshot::LinkKind::System)]);
-    let events = world.records().await.into_iter().filter_map(|record| match record {
+    let events = world.fixture.records().into_iter().filter_map(|record| match record {
         Record::Security(event) if event.kind == SecurityKind::EthAddressLinked => Some(event),
         _ => None,
     });
@@ -414,11 +440,12 @@ async fn hd13_relaying_somebody_elses_transaction() {
         (RawSenderPolicy::Owner, false, false, false),
         (RawSenderPolicy::Any, true, true, true),
     ] {
-        let (world, fake) = scripted_with(RpcSettings::default(), policy_settings(policy), 64 << 20).await;
+        let (world, fake) = scripted_with(RpcSettings::default(), policy_settings(policy)).await;
         let (bank, relay) = bank_with_sender(&world).await;
         let owner = world.person("other", bank, &[], &[]).await;
         world.link(&owner, account(1).address()).await;
         world
+            .fixture
             .change(async |tx| tx.link_sender(owner.id, account(2).address()).await.unwrap())
             .await;
         for (number, allowed) in [(0, unclaimed), (1, proved_by_other), (2, inferred_for_other)] {
@@ -455,11 +482,12 @@ async fn hd13_hd37_a_former_holders_transaction_is_not_relayed() {
     let wallet = account(1).address();
     world.link(&former, wallet).await;
     world
+        .fixture
         .change(async |tx| tx.unlink_address(former.id, wallet).await.unwrap())
         .await;
     let (raw, _) = signed(&account(1), 0, None, 0, Bytes::from_static(&[0x60]));
     send(&world, &relay, &raw).await.assert_denied();
-    assert_eq!(world.record().await.denial_reason, Some(DenyReason::SenderNotOwned));
+    assert_eq!(world.record().denial_reason, Some(DenyReason::SenderNotOwned));
     fake.assert_silent();
     // Nor is a payment: sanctions against the former holder would end with the link (HD37).
     let (raw, _) = signed(&account(1), 0, Some(TO), 1, Bytes::new());
@@ -478,7 +506,7 @@ async fn hd13_a_barred_owners_transaction_is_not_relayed() {
         raw_sender_policy: RawSenderPolicy::Any,
         ..PolicySettings::default()
     };
-    let (world, fake) = scripted_with(RpcSettings::default(), policy_settings, 64 << 20).await;
+    let (world, fake) = scripted_with(RpcSettings::default(), policy_settings).await;
     let (bank, relay) = bank_with_sender(&world).await;
     for (number, patch) in [
         (
@@ -501,7 +529,7 @@ async fn hd13_a_barred_owners_transaction_is_not_relayed() {
         world.update(&owner, patch).await;
         let (raw, _) = signed(&account(number), 0, Some(TO), 1, Bytes::new());
         send(&world, &relay, &raw).await.assert_denied();
-        assert_eq!(world.record().await.denial_reason, Some(DenyReason::SenderNotOwned));
+        assert_eq!(world.record().denial_reason, Some(DenyReason::SenderNotOwned));
     }
     fake.assert_silent();
 }
@@ -566,6 +594,7 @@ async fn r1_the_address_of_a_deployment_is_reserved_before_forwarding() {
     let request = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
     let gate = gate.reached().await;
     let reserved = world
+        .fixture
         .feed
         .pin()
         .snapshot
@@ -577,7 +606,7 @@ async fn r1_the_address_of_a_deployment_is_reserved_before_forwarding() {
     );
     gate.open();
     assert_eq!(request.await.unwrap().status, 200);
-    let open = world.store.read().open_reservations(Some(hash)).await.unwrap();
+    let open = world.fixture.store.read().open_reservations(Some(hash)).await.unwrap();
     assert_eq!((open.len(), open[0].nonce), (1, 0));
 }
 
@@ -588,7 +617,7 @@ async fn hd22_without_room_for_both_records_nothing_is_sent() {
     let (_, sender) = bank_with_sender(&world).await;
     let (raw, _) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
     // Room for the access record, not for two more.
-    let mut taken: Vec<_> = std::iter::from_fn(|| world.journal.reserve(1).ok()).collect();
+    let mut taken: Vec<_> = std::iter::from_fn(|| world.fixture.journal.reserve(1).ok()).collect();
     taken.pop();
     let answer = send(&world, &sender, &raw).await;
     assert_eq!(answer.error(), (503, -32603), "{}", answer.text);

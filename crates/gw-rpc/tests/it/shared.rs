@@ -1,11 +1,11 @@
 //! Shared infrastructure and toggles of tracing, against a real node (X6, X8, X9, D3, HD9).
 
-use crate::world::{Answer, Person, World, account, artifact, real};
+use crate::world::{Answer, World, account, artifact, real};
 use alloy_primitives::keccak256;
 use alloy_sol_types::{SolCall, SolValue, sol};
 use gw_policy::snapshot::SystemToggle;
 use gw_store::record::SharedInfraInput;
-use gw_testkit::Anvil;
+use gw_testkit::{Anvil, TestUser};
 use gw_types::{Address, B256, Bytes, DenyReason, Seconds, U256};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ sol! {
 struct Chain {
     world: World,
     _anvil: Anvil,
-    caller: Person,
+    caller: TestUser,
     utility: Address,
     mine: Address,
     theirs: Address,
@@ -26,7 +26,10 @@ struct Chain {
 
 async fn chain() -> Chain {
     let (world, anvil) = real().await;
-    let (bank, rival) = (world.org("bank").await, world.org("rival").await);
+    let (bank, rival) = (
+        world.fixture.create_org("bank").await,
+        world.fixture.create_org("rival").await,
+    );
     let caller = world.person("caller", bank, &["*"], &[]).await;
     world.link(&caller, account(0).address()).await;
     let token = {
@@ -80,12 +83,13 @@ impl Chain {
             implementation_codehash: None,
         };
         self.world
+            .fixture
             .change(async |tx| tx.create_shared_infra(self.utility, input).await.unwrap())
             .await;
     }
 
     async fn last_reason(&self) -> Option<DenyReason> {
-        self.world.access_records().await.last().unwrap().denial_reason
+        self.world.fixture.access_records().last().unwrap().denial_reason
     }
 }
 
@@ -136,6 +140,7 @@ async fn d3_changed_code_voids_the_tag_until_it_is_pinned_anew() {
     chain.world.settle().await;
     let row = chain
         .world
+        .fixture
         .store
         .read()
         .find_shared_infra(chain.utility)
@@ -143,8 +148,8 @@ async fn d3_changed_code_voids_the_tag_until_it_is_pinned_anew() {
         .unwrap()
         .unwrap();
     assert_eq!(row.broken_codehash, Some(keccak256(&evil)));
-    assert!(chain.world.feed.pin().snapshot.shared(chain.utility).is_none());
-    let entries = chain.world.store.outbox(0, 1000).await.unwrap();
+    assert!(chain.world.fixture.feed.pin().snapshot.shared(chain.utility).is_none());
+    let entries = chain.world.fixture.store.outbox(0, 1000).await.unwrap();
     let pin_entries = entries
         .iter()
         .filter(|row| row.entry.actor_external_id.as_deref() == Some("system:code-pins"));
@@ -152,9 +157,10 @@ async fn d3_changed_code_voids_the_tag_until_it_is_pinned_anew() {
     let pin = chain.world.node.code_pair(chain.utility).await.unwrap().unwrap();
     chain
         .world
+        .fixture
         .change(async |tx| tx.pin_shared_infra(chain.utility, pin.code, None).await.unwrap())
         .await;
-    assert!(chain.world.feed.pin().snapshot.shared(chain.utility).is_some());
+    assert!(chain.world.fixture.feed.pin().snapshot.shared(chain.utility).is_some());
     assert!(has_result(&chain.state().await[0]));
 }
 
@@ -210,12 +216,14 @@ async fn hd9_a_proxy_is_pinned_with_its_implementation() {
     let half = tag(None);
     chain
         .world
+        .fixture
         .change(async |tx| tx.create_shared_infra(proxy, half).await.unwrap())
         .await;
     ask().await.assert_denied();
     let whole = tag(pair.implementation);
     chain
         .world
+        .fixture
         .change(async |tx| tx.update_shared_infra(proxy, whole).await.unwrap())
         .await;
     let answer = ask().await;
@@ -242,16 +250,17 @@ async fn x9_untraced_calls_are_answered_by_the_node_until_the_toggle_ends() {
     let call = json!([{"to": chain.mine, "data": balance}, "latest"]);
     let traced = chain.ask("eth_call", call.clone()).await;
     let toggle = SystemToggle::EthCallTracing;
-    let end = chain.world.clock.now_plus(Seconds(60));
+    let end = chain.world.fixture.clock.now_plus(Seconds(60));
     chain
         .world
+        .fixture
         .change(async |tx| tx.set_toggle(toggle, false, "test".to_owned(), end).await.unwrap())
         .await;
     let untraced = chain.ask("eth_call", call.clone()).await;
     assert_eq!(traced.body["result"], untraced.body["result"], "{}", untraced.text);
     let trace = |records: Vec<gw_audit::AccessRecord>| records.last().unwrap().trace_kind;
-    assert_eq!(trace(chain.world.access_records().await), None);
-    chain.world.clock.pass(61);
+    assert_eq!(trace(chain.world.fixture.access_records()), None);
+    chain.world.fixture.clock.pass(61);
     assert!(has_result(&chain.ask("eth_call", call).await));
-    assert!(trace(chain.world.access_records().await).is_some(), "re-armed");
+    assert!(trace(chain.world.fixture.access_records()).is_some(), "re-armed");
 }

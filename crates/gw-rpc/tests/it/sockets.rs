@@ -2,10 +2,11 @@
 
 use crate::{
     live::{Chain, FILTERS, HIDDEN, TOKEN, TRANSFER, erc20, holder},
-    world::{Person, World, account, real, scripted, signed},
+    world::{World, account, real, scripted, signed},
 };
 use futures_util::{SinkExt as _, StreamExt as _};
 use gw_store::record::{NewGroup, NewMembership, UserPatch};
+use gw_testkit::TestUser;
 use gw_types::{Address, B256, Bytes, OrgId, SessionId, TokenId};
 use serde_json::{Value, json};
 use std::{net::SocketAddr, time::Duration};
@@ -46,7 +47,7 @@ impl World {
         address
     }
 
-    async fn connect(&self, person: &Person) -> Socket {
+    async fn connect(&self, person: &TestUser) -> Socket {
         open(self.listen().await, By::Header(&person.token)).await.unwrap().0
     }
 }
@@ -443,11 +444,11 @@ async fn ws5_subscriptions_are_bounded_and_deliveries_recorded() {
     for id in ids.iter().skip(1) {
         socket.result("eth_unsubscribe", json!([id])).await;
     }
-    world.records().await;
+    world.fixture.records();
     chain.mine(0, &[]);
     world.node.refresh_head().await.unwrap();
     socket.item(&ids[0]).await;
-    let record = world.record().await;
+    let record = world.record();
     assert_eq!(
         (record.method.as_ref(), record.status_code, record.node_called),
         ("eth_subscription", 200, true)
@@ -504,25 +505,32 @@ async fn ws6_a_connection_ends_with_the_right_to_it() {
                     .await
             }
             "revocation" => {
-                let until = world.clock.now_plus(gw_types::Seconds(86_400));
+                let until = world.fixture.clock.now_plus(gw_types::Seconds(86_400));
                 world
+                    .fixture
                     .change(async |tx| tx.revoke_access_token(holder.token_id, until).await.unwrap())
                     .await;
             }
             "expiry" => {
-                world.clock.pass(86_400 + 5);
-                world.feed.catch_up_to(world.feed.epoch()).await;
+                world.fixture.clock.pass(86_400 + 5);
+                world.fixture.feed.catch_up_to(world.fixture.feed.epoch()).await;
             }
-            "staleness" => world.uptime.pass(60),
+            "staleness" => world.fixture.make_policy_stale(),
             "membership" => {
-                let membership = world.feed.pin().snapshot.memberships(holder.id)[0].id;
+                let membership = world.fixture.feed.pin().snapshot.memberships(holder.id)[0].id;
                 drop(
                     world
+                        .fixture
                         .change(async |tx| tx.remove_membership(membership).await.unwrap())
                         .await,
                 );
             }
-            _ => drop(world.change(async |tx| tx.delete_user(holder.id).await.unwrap()).await),
+            _ => drop(
+                world
+                    .fixture
+                    .change(async |tx| tx.delete_user(holder.id).await.unwrap())
+                    .await,
+            ),
         }
         chain.mine(0, &[]);
         world.node.refresh_head().await.unwrap();
@@ -543,8 +551,9 @@ async fn hd35_a_connection_does_not_outlive_its_membership() {
     chain.mine(0, &[]);
     world.node.refresh_head().await.unwrap();
     socket.item(&heads).await;
-    let membership = world.feed.pin().snapshot.memberships(holder.id)[0];
+    let membership = world.fixture.feed.pin().snapshot.memberships(holder.id)[0];
     world
+        .fixture
         .change(async |tx| {
             tx.remove_membership(membership.id).await.unwrap();
             let new = NewMembership {
@@ -567,11 +576,12 @@ async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
     let (own, guest_org) = (
-        world.feed.pin().snapshot.memberships(holder.id)[0],
-        world.org("other").await,
+        world.fixture.feed.pin().snapshot.memberships(holder.id)[0],
+        world.fixture.create_org("other").await,
     );
-    let own = world.feed.pin().snapshot.group(own.group).unwrap().org;
+    let own = world.fixture.feed.pin().snapshot.group(own.group).unwrap().org;
     world
+        .fixture
         .change(async |tx| {
             let group = tx
                 .create_group(NewGroup::plain(guest_org, "guests", "Guests"))
@@ -601,6 +611,7 @@ async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
     let ban_in = async |org: OrgId| {
         let ban = ban.clone();
         world
+            .fixture
             .change(async |tx| {
                 let user = tx.read().find_user(holder.id).await.unwrap().unwrap();
                 tx.update_org_user(org, &user, ban).await.unwrap();
@@ -621,7 +632,7 @@ async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
 async fn ws1_a_connection_is_extended_by_its_own_subject_only() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let bank = world.org("other").await;
+    let bank = world.fixture.create_org("other").await;
     let other = world.person("other", bank, &FILTERS, &[]).await;
     let _chain = Chain::start(&fake);
     world.node.refresh_head().await.unwrap();
@@ -630,12 +641,14 @@ async fn ws1_a_connection_is_extended_by_its_own_subject_only() {
         let answer = socket.call("gateway_authenticate", json!([bad])).await;
         assert_eq!(answer["error"]["code"], -32001, "{answer}");
     }
-    world.clock.pass(86_000);
-    world.feed.catch_up_to(world.feed.epoch()).await;
-    let next = world.token(&holder.name, TokenId::fixed(1), SessionId::fixed(2));
+    world.fixture.clock.pass(86_000);
+    world.fixture.feed.catch_up_to(world.fixture.feed.epoch()).await;
+    let next = world
+        .fixture
+        .sign_token(&holder.name, TokenId::fixed(1), SessionId::fixed(2));
     assert_eq!(socket.result("gateway_authenticate", json!([next])).await, true);
-    world.clock.pass(86_000);
-    world.feed.catch_up_to(world.feed.epoch()).await;
+    world.fixture.clock.pass(86_000);
+    world.fixture.feed.catch_up_to(world.fixture.feed.epoch()).await;
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert!(
         socket
@@ -644,8 +657,9 @@ async fn ws1_a_connection_is_extended_by_its_own_subject_only() {
             .is_object(),
         "still open"
     );
-    let until = world.clock.now_plus(gw_types::Seconds(86_400));
+    let until = world.fixture.clock.now_plus(gw_types::Seconds(86_400));
     world
+        .fixture
         .change(async |tx| tx.revoke_access_token(TokenId::fixed(1), until).await.unwrap())
         .await;
     assert_end(&socket.ended().await, ACCESS_ENDED);
@@ -671,7 +685,7 @@ async fn s61_shutdown_ends_connections() {
 #[tokio::test]
 async fn d51_subscriptions_on_a_real_chain() {
     let (world, _anvil) = real().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let methods = [&FILTERS[..], &["eth_getLogs", "eth_getBlockByNumber"]].concat();
     let holder = world.person("holder", bank, &methods, &[]).await;
     let emitter = world

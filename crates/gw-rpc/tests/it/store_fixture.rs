@@ -63,6 +63,7 @@ impl Settled {
             | Change::ApprovedCode(..) => 2,
         });
         world
+            .fixture
             .change(async |tx| {
                 for change in &changes {
                     self.row(tx, change).await;
@@ -79,7 +80,7 @@ impl Settled {
             self.users.values().any(|(_, known)| *known == name),
             "`{user}` is not a user of this world"
         );
-        world.log_in(&name).0
+        world.fixture.issue_token(&name).0
     }
 
     async fn row(&mut self, tx: &mut Tx, change: &Change) {

@@ -1,10 +1,11 @@
 //! Checks before a call is parsed: size, encoding, token, envelope, organization (spec/20 J1-J7, §14).
 
-use crate::world::{DENIED, PAGE, scripted, scripted_with};
+use crate::world::{DENIED, scripted, scripted_on, scripted_with};
 use gw_audit::AuthMethod;
 use gw_policy::PolicySettings;
 use gw_rpc::RpcSettings;
 use gw_store::record::UserPatch;
+use gw_testkit::{Fixture, FixtureConfig, fixture::BASE_URL};
 use gw_types::{DenyReason, Seconds};
 use serde_json::json;
 
@@ -46,7 +47,7 @@ async fn j2_j3_j4_a_body_that_is_no_request_is_rejected_and_recorded() {
         let answer = world.raw(body.to_owned()).send().await;
         assert_eq!(answer.error(), (400, code), "{body} {}", answer.text);
         fake.assert_silent();
-        let record = world.record().await;
+        let record = world.record();
         assert_eq!(
             (record.status_code, record.denial_reason),
             (400, Some(DenyReason::InvalidRequestShape)),
@@ -83,10 +84,10 @@ async fn j2_a_body_is_counted_while_it_is_read() {
     let (world, fake) = scripted().await;
     let padded = |size: usize| format!("{CHAIN_ID}{}", " ".repeat(size - CHAIN_ID.len()));
     assert_eq!(world.raw(padded(1_048_576)).send().await.status, 200);
-    world.record().await;
+    world.record();
     let answer = world.raw(padded(1_048_577)).send().await;
     assert_eq!(answer.error(), (413, -32600));
-    assert_eq!(world.record().await.status_code, 413);
+    assert_eq!(world.record().status_code, 413);
     let answer = world.raw(CHAIN_ID).header("content-encoding", "gzip").send().await;
     assert_eq!(answer.error(), (415, -32600));
     let both = world
@@ -113,7 +114,7 @@ async fn decision_39_any_content_type_is_accepted() {
 #[tokio::test]
 async fn j1_a_bad_token_is_401_whatever_the_method() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let reader = world.person("reader", bank, &["eth_getBalance"], &[]).await;
     for header in [
         "Bearer nonsense",
@@ -139,12 +140,12 @@ async fn j1_a_bad_token_is_401_whatever_the_method() {
                 "{}",
                 answer.text
             );
-            assert_eq!(world.record().await.status_code, 401);
+            assert_eq!(world.record().status_code, 401);
         }
     }
     assert_eq!(world.raw(CHAIN_ID).header("authorization", "").send().await.status, 200);
-    world.record().await;
-    world.clock.pass(100_000);
+    world.record();
+    world.fixture.clock.pass(100_000);
     assert_eq!(world.raw(CHAIN_ID).by(&reader).send().await.status, 401, "expired");
     fake.assert_silent();
 }
@@ -152,13 +153,14 @@ async fn j1_a_bad_token_is_401_whatever_the_method() {
 #[tokio::test]
 async fn a10_a_revoked_token_is_401_and_a_banned_user_gets_the_denial() {
     let (world, _fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let (revoked, banned) = (
         world.person("out", bank, &["*"], &[]).await,
         world.person("banned", bank, &["*"], &[]).await,
     );
-    let expires_at = world.clock.now_plus(Seconds(86_400));
+    let expires_at = world.fixture.clock.now_plus(Seconds(86_400));
     world
+        .fixture
         .change(async |tx| tx.revoke_access_token(revoked.token_id, expires_at).await.unwrap())
         .await;
     world
@@ -178,15 +180,15 @@ async fn a10_a_revoked_token_is_401_and_a_banned_user_gets_the_denial() {
 #[tokio::test]
 async fn decision_4_the_cookie_counts_only_from_our_own_pages_and_is_never_an_error() {
     let (world, _fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let reader = world.person("reader", bank, &["eth_accounts"], &[]).await;
     let cookie = format!("pp_access={}", reader.token);
     let ask = || world.ask(None, "eth_accounts", json!([])).header("cookie", &cookie);
     assert_eq!(
-        ask().header("origin", PAGE).send().await.text,
+        ask().header("origin", BASE_URL).send().await.text,
         r#"{"jsonrpc":"2.0","id":1,"result":[]}"#
     );
-    assert_eq!(world.record().await.auth_method, AuthMethod::Cookie);
+    assert_eq!(world.record().auth_method, AuthMethod::Cookie);
     assert_eq!(ask().header("sec-fetch-site", "same-origin").send().await.status, 200);
     ask()
         .header("origin", "https://evil.example")
@@ -196,14 +198,15 @@ async fn decision_4_the_cookie_counts_only_from_our_own_pages_and_is_never_an_er
     ask().send().await.assert_denied();
     let stale = world
         .raw(CHAIN_ID)
-        .header("origin", PAGE)
+        .header("origin", BASE_URL)
         .header("cookie", "pp_access=nonsense");
     assert_eq!(stale.send().await.status, 200);
-    let ends = world.clock.now_plus(Seconds(86_400));
+    let ends = world.fixture.clock.now_plus(Seconds(86_400));
     world
+        .fixture
         .change(async |tx| tx.revoke_access_token(reader.token_id, ends).await.unwrap())
         .await;
-    let revoked = world.raw(CHAIN_ID).header("origin", PAGE).header("cookie", &cookie);
+    let revoked = world.raw(CHAIN_ID).header("origin", BASE_URL).header("cookie", &cookie);
     assert_eq!(revoked.send().await.status, 200, "anonymous");
 }
 
@@ -211,7 +214,10 @@ async fn decision_4_the_cookie_counts_only_from_our_own_pages_and_is_never_an_er
 #[tokio::test]
 async fn o2_path_and_header_name_one_organization() {
     let (world, _fake) = scripted().await;
-    let (bank, rival) = (world.org("bank").await, world.org("rival").await);
+    let (bank, rival) = (
+        world.fixture.create_org("bank").await,
+        world.fixture.create_org("rival").await,
+    );
     let reader = world.person("reader", bank, &["eth_accounts"], &[]).await;
     let ask = || world.ask(Some(&reader), "eth_accounts", json!([]));
     let (bank, rival) = (bank.to_string(), rival.to_string());
@@ -274,13 +280,13 @@ async fn only_post_is_served_and_only_on_three_paths() {
 #[tokio::test]
 async fn l1_a_record_names_caller_method_organization_and_policy() {
     let (world, fake) = scripted().await;
-    let bank = world.org("bank").await;
+    let bank = world.fixture.create_org("bank").await;
     let reader = world.person("reader", bank, &["eth_getBlockByNumber"], &[]).await;
     world
         .result(&reader, "ETH_getblockbynumber", json!(["latest", false]))
         .await;
     assert_eq!(fake.take().len(), 1);
-    let record = world.record().await;
+    let record = world.record();
     assert_eq!(record.method, "eth_getBlockByNumber", "the registry's spelling");
     assert_eq!(record.external_id, Some(reader.name.clone()));
     assert_eq!(
@@ -289,7 +295,7 @@ async fn l1_a_record_names_caller_method_organization_and_policy() {
     );
     assert_eq!(
         (record.org_id, record.policy_epoch),
-        (Some(bank), Some(world.feed.epoch()))
+        (Some(bank), Some(world.fixture.feed.epoch()))
     );
     assert!(record.node_called && record.upstream_ms.is_some() && record.request_params.is_none());
     assert_eq!(record.ip_address.unwrap().to_string(), "198.51.100.1");
@@ -303,7 +309,7 @@ async fn l3_parameters_are_kept_only_on_request_and_redacted() {
         log_params: true,
         ..RpcSettings::default()
     };
-    let (world, _fake) = scripted_with(settings, PolicySettings::default(), 64 << 20).await;
+    let (world, _fake) = scripted_with(settings, PolicySettings::default()).await;
     world
         .ask(
             None,
@@ -312,22 +318,31 @@ async fn l3_parameters_are_kept_only_on_request_and_redacted() {
         )
         .send()
         .await;
-    let kept = world.record().await.request_params.unwrap();
+    let kept = world.record().request_params.unwrap();
     assert!(
         kept.contains("0xabababab...") && !kept.contains(&"ab".repeat(20)),
         "{kept}"
     );
     world.ask(None, "eth_call", json!([{"to": "nonsense"}])).send().await;
     assert_eq!(
-        world.record().await.request_params.unwrap(),
+        world.record().request_params.unwrap(),
         r#"{"_redacted":"unreadable parameters"}"#
     );
+}
+
+/// A fixture whose journal has no room for a record.
+async fn without_room() -> Fixture {
+    Fixture::start_with(FixtureConfig {
+        journal_bytes: 1,
+        ..FixtureConfig::default()
+    })
+    .await
 }
 
 /// Decision 10, spec/70 rule 14: a call that cannot be recorded does not happen.
 #[tokio::test]
 async fn audit_a_full_journal_stops_every_call_before_it_reaches_the_node() {
-    let (world, fake) = scripted_with(RpcSettings::default(), PolicySettings::default(), 1).await;
+    let (world, fake) = scripted_on(without_room().await, RpcSettings::default(), PolicySettings::default()).await;
     for body in [CHAIN_ID, r#"{"jsonrpc":"2.0","id":1,"method":"nonsense"}"#, "{"] {
         let answer = world.raw(body).send().await;
         assert_eq!(answer.error(), (503, -32603), "{}", answer.text);
@@ -339,7 +354,7 @@ async fn audit_a_full_journal_stops_every_call_before_it_reaches_the_node() {
         open_reads: true,
         ..RpcSettings::default()
     };
-    let (world, _fake) = scripted_with(open, PolicySettings::default(), 1).await;
+    let (world, _fake) = scripted_on(without_room().await, open, PolicySettings::default()).await;
     assert_eq!(world.raw(CHAIN_ID).send().await.status, 200);
     let send = world.ask(None, "eth_sendRawTransaction", json!(["0x00"])).send().await;
     assert_eq!(send.error(), (503, -32603), "sends always need a record");

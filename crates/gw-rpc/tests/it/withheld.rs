@@ -4,13 +4,14 @@
 
 use crate::{
     real_reads::{Chain, chain},
-    world::{Person, account, artifact, signed},
+    world::{account, artifact, signed},
 };
 use alloy_primitives::keccak256;
 use alloy_sol_types::{SolCall, SolValue, sol};
 use gw_audit::{Record, SecurityKind};
 use gw_rpc::BlockValidator;
 use gw_store::record::NewGrant;
+use gw_testkit::TestUser;
 use gw_types::{Address, B256, Bytes, Claim, OrgId, U256};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -39,10 +40,10 @@ struct Scene {
     wallets: Vec<Address>,
     children: Vec<Address>,
     probe: Address,
-    colleague: Person,
-    boss: Person,
-    victim: Person,
-    other: Person,
+    colleague: TestUser,
+    boss: TestUser,
+    victim: TestUser,
+    other: TestUser,
     hash: B256,
     /// The snapshot of the chain before the block of the attack, and the signed transaction.
     before: (Value, String),
@@ -57,11 +58,11 @@ async fn robbed(secret: u64) -> Scene {
     let world = &chain.world;
     world.node.set_block_gate(Arc::new(BlockValidator::new(&world.sends)));
     world.node.refresh_head().await.unwrap();
-    let snapshot = world.feed.pin().snapshot;
+    let snapshot = world.fixture.feed.pin().snapshot;
     let (bank, rival) = [chain.mine, chain.theirs]
         .map(|address| snapshot.contract(address).unwrap().org)
         .into();
-    let third = world.org("third").await;
+    let third = world.fixture.create_org("third").await;
     let colleague = world.person("colleague", bank, &["*"], &[Claim::Deploy]).await;
     let boss = world.person("boss", bank, &["*"], &[Claim::Admin]).await;
     let victim = world.person("victim", rival, &["*"], &[]).await;
@@ -76,8 +77,9 @@ async fn robbed(secret: u64) -> Scene {
         boxes.push(chain.own("Box").await);
     }
     for contract in boxes.iter().chain([&siphon, &probe]) {
-        let id = world.feed.pin().snapshot.contract(*contract).unwrap().id;
+        let id = world.fixture.feed.pin().snapshot.contract(*contract).unwrap().id;
         world
+            .fixture
             .change(async |tx| {
                 for group in [colleague.group, boss.group] {
                     tx.create_grant(NewGrant::full(id, group)).await.unwrap();
@@ -184,7 +186,7 @@ impl Scene {
     /// The answers of every method about every address, for every caller.
     async fn answers(&self) -> Vec<(String, String)> {
         let world = &self.chain.world;
-        let people: [(&str, Option<&Person>); 6] = [
+        let people: [(&str, Option<&TestUser>); 6] = [
             ("thief", Some(&self.chain.caller)),
             ("colleague", Some(&self.colleague)),
             ("boss", Some(&self.boss)),
@@ -209,7 +211,7 @@ impl Scene {
             };
             for (method, params) in self.calls(own) {
                 // A second passes, so that rate limits do not apply.
-                world.clock.pass(1);
+                world.fixture.clock.pass(1);
                 let answer = world.ask(person, &method, params.clone()).send().await;
                 let text = block_values
                     .iter()
@@ -284,7 +286,7 @@ impl Scene {
 
     /// The number of violations since the last call of this function.
     async fn violations(&self) -> usize {
-        let records = self.chain.world.records().await;
+        let records = self.chain.world.fixture.records();
         let is_violation = |record: &&Record| match record {
             Record::Security(event) => event.kind == SecurityKind::MinedTraceViolation,
             _ => false,
@@ -301,12 +303,12 @@ impl Scene {
     }
 
     /// Sends as this user, and returns the receipt that the user is shown.
-    async fn sends(&self, person: &Person, key: usize, to: Address, value: u64, input: Vec<u8>) -> Value {
+    async fn sends(&self, person: &TestUser, key: usize, to: Address, value: u64, input: Vec<u8>) -> Value {
         let world = &self.chain.world;
         let nonce = world.node.mined_nonce(account(key).address()).await.unwrap();
         let head = world.node.head().unwrap().number;
         let (raw, hash) = signed(&account(key), nonce, Some(to), value, input.into());
-        world.clock.pass(2);
+        world.fixture.clock.pass(2);
         let answer = world
             .ask(Some(person), "eth_sendRawTransaction", json!([raw]))
             .send()
@@ -409,13 +411,13 @@ async fn hd28_hd40_no_answer_depends_on_a_convicted_transaction() {
     // Lists for administrators reveal nothing either: changes outside of the sender's side are listed only for their
     // owner.
     for scene in [&first_scene, &second_scene] {
-        let rows = scene.chain.world.store.read().list_withheld().await.unwrap();
+        let rows = scene.chain.world.fixture.store.read().list_withheld().await.unwrap();
         let listed_orgs: Vec<_> = rows.iter().filter_map(|row| row.org).collect();
         assert!(
             !listed_orgs.contains(&scene.bank) && listed_orgs.len() == 1,
             "{listed_orgs:?}"
         );
-        let snapshot = scene.chain.world.feed.pin().snapshot;
+        let snapshot = scene.chain.world.fixture.feed.pin().snapshot;
         assert!(scene.children.iter().all(|child| snapshot.contract(*child).is_none()));
     }
 }
@@ -429,9 +431,10 @@ async fn hd28_hd38_honest_users_can_continue() {
     let receipt = scene.sends(&scene.victim, 6, payee, 5, Vec::new()).await;
     assert_eq!(receipt["status"], json!("0x1"), "{receipt}");
     let (token, world) = (scene.chain.mine, &scene.chain.world);
-    let id = world.feed.pin().snapshot.contract(token).unwrap().id;
+    let id = world.fixture.feed.pin().snapshot.contract(token).unwrap().id;
     let colleague = &scene.colleague;
     world
+        .fixture
         .change(async |tx| tx.create_grant(NewGrant::full(id, colleague.group)).await.unwrap())
         .await;
     let nothing = transferCall {
@@ -474,13 +477,14 @@ async fn hd28_hd38_honest_users_can_continue() {
     );
     assert_eq!(scene.violations().await, 1, "one more violation");
     assert_eq!(
-        world.store.read().list_suspensions().await.unwrap().len(),
+        world.fixture.store.read().list_suspensions().await.unwrap().len(),
         1,
         "the thief alone"
     );
     // After an administrator clears the convictions, all of it is visible, and the created contracts are registered.
-    let convicted = world.store.read().list_convictions().await.unwrap();
+    let convicted = world.fixture.store.read().list_convictions().await.unwrap();
     world
+        .fixture
         .change(async |tx| {
             for conviction in &convicted {
                 tx.clear_conviction(conviction.id, None, "a test").await.unwrap();
@@ -493,6 +497,7 @@ async fn hd28_hd38_honest_users_can_continue() {
     );
     assert_eq!(
         world
+            .fixture
             .feed
             .pin()
             .snapshot
@@ -516,7 +521,7 @@ async fn hd28_withheld_changes_follow_the_chain() {
         answer.body["result"].clone()
     };
     let (paid, rows) = (scene.wallets[2], async || {
-        world.store.read().list_withheld().await.unwrap().len()
+        world.fixture.store.read().list_withheld().await.unwrap().len()
     });
     let row_count = rows().await;
     assert!(row_count > 0);
@@ -566,14 +571,21 @@ async fn hd38_a_payer_is_not_suspended_for_the_payees_delegation() {
     let scene = robbed(0b1010).await;
     let world = &scene.chain.world;
     let payee = account(6).address();
-    let rival = world.feed.pin().snapshot.contract(scene.chain.theirs).unwrap().org;
+    let rival = world
+        .fixture
+        .feed
+        .pin()
+        .snapshot
+        .contract(scene.chain.theirs)
+        .unwrap()
+        .org;
     // The delegate is a contract of the robbed organization, which the payee may enter and the payer may not.
     let (code, abi) = artifact("Siphon");
     let pocket = world.deploy(&code).await;
     world.contract(rival, pocket, Some(&abi), &[scene.victim.group]).await;
     world.anvil("evm_setAutomine", json!([false])).await;
     let (raw, hash) = signed(&account(5), 0, Some(payee), 7, Bytes::new());
-    world.clock.pass(2);
+    world.fixture.clock.pass(2);
     let answer = world
         .ask(Some(&scene.colleague), "eth_sendRawTransaction", json!([raw]))
         .send()
@@ -589,9 +601,9 @@ async fn hd38_a_payer_is_not_suspended_for_the_payees_delegation() {
         world.bare("eth_getTransactionReceipt", json!([hash])).await["result"]["status"],
         json!("0x1")
     );
-    let suspended = world.store.read().list_suspensions().await.unwrap();
+    let suspended = world.fixture.store.read().list_suspensions().await.unwrap();
     assert_eq!(suspended.len(), 1, "the thief alone");
-    assert!(!world.feed.pin().snapshot.is_suspended(scene.colleague.id));
+    assert!(!world.fixture.feed.pin().snapshot.is_suspended(scene.colleague.id));
     // HD29: the reads of the late code count for the payer, so the transaction is shown to nobody.
     assert_eq!(scene.violations().await, 2, "the theft and this one");
     let receipt = world

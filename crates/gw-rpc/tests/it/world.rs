@@ -6,104 +6,64 @@ use alloy_primitives::TxKind;
 use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use axum::{Router, body::Body, extract::ConnectInfo};
-use gw_audit::{AccessRecord, Content, Entry, Record, SendIntent, SendOutcome};
+use gw_audit::{AccessRecord, Record, SendIntent, SendOutcome};
 use gw_crypto::KeyCipher;
 use gw_evm::CustomMethods;
-use gw_http::{
-    AccessClaims, AdminGate, AllowedOrigins, Amr, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
-    TokenSecrets, TrustedProxies,
-};
-use gw_journal::{Journal, JournalConfig};
-use gw_node::{AnswerLimits, HealthCheckConfig, Node, NodeConfig};
+use gw_node::{AnswerLimits, Node};
 use gw_policy::PolicySettings;
 use gw_rpc::{
     RpcSettings, RpcState, Upstream, router,
     send::{ComplianceCheck, NoComplianceRules, SendContext},
 };
-use gw_store::{
-    Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime,
-    record::{
-        AbiText, AccessInput, NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewUser, UserPatch,
-    },
-};
-use gw_testkit::{Anvil, FakeNode, anvil::anvil};
-use gw_types::testing::{ManualClock, SeededEntropy};
-use gw_types::{
-    Address, B256, Bytes, Claim, Clock, ContractId, Entropy, ExternalId, GroupId, OrgId, Seconds, Secret, SessionId,
-    TokenId, U256, UserId,
-};
+use gw_store::record::{AbiText, AccessInput, NewContract, NewGrant, NewGroup, UserPatch};
+use gw_testkit::{Anvil, FakeNode, Fixture, TestUser, anvil::anvil, fixture::unpolled_node};
+use gw_types::{Address, B256, Bytes, Claim, ContractId, GroupId, OrgId, Secret, U256};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt as _;
 
-pub(crate) const PAGE: &str = "https://gate.example";
 /// The response of every denial, for id 1.
 pub(crate) const DENIED: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"method not found"}}"#;
 
 /// One instance.
 pub(crate) struct World {
+    pub(crate) fixture: Fixture,
     pub(crate) app: Router,
-    pub(crate) store: Store,
-    pub(crate) feed: Feed,
     pub(crate) node: Arc<Node>,
-    pub(crate) journal: Arc<Journal>,
-    pub(crate) clock: Arc<ManualClock>,
-    pub(crate) uptime: Arc<TestUptime>,
     pub(crate) sends: SendContext,
     pub(crate) end: CancellationToken,
     url: String,
-    http_context: Arc<HttpContext>,
     custom_methods: Arc<CustomMethods>,
-    ids: AtomicU64,
-    storage: Arc<Storage>,
-}
-
-/// The storage that outlives a process.
-struct Storage {
-    directory: Arc<DirectoryLock>,
-    entropy: Arc<dyn Entropy>,
-    folder: tempfile::TempDir,
-}
-
-/// A user with a token, in a group of their own.
-#[derive(Clone, Debug)]
-pub(crate) struct Person {
-    pub(crate) id: UserId,
-    pub(crate) name: ExternalId,
-    pub(crate) group: GroupId,
-    pub(crate) token: String,
-    pub(crate) token_id: TokenId,
 }
 
 /// An instance with a scripted node that has recorded no request yet.
 pub(crate) async fn scripted() -> (World, FakeNode) {
-    scripted_with(RpcSettings::default(), PolicySettings::default(), 64 << 20).await
+    scripted_with(RpcSettings::default(), PolicySettings::default()).await
 }
 
-pub(crate) async fn scripted_with(
+pub(crate) async fn scripted_with(settings: RpcSettings, policy_settings: PolicySettings) -> (World, FakeNode) {
+    scripted_on(Fixture::start().await, settings, policy_settings).await
+}
+
+/// An instance on this fixture.
+pub(crate) async fn scripted_on(
+    fixture: Fixture,
     settings: RpcSettings,
     policy_settings: PolicySettings,
-    journal_bytes: u64,
 ) -> (World, FakeNode) {
     let fake = FakeNode::start().await;
-    let world = World::start(fake.url(), settings, policy_settings, journal_bytes).await;
+    let world = World::serve(fixture, fake.url(), settings, policy_settings, AnswerLimits::default()).await;
     fake.take();
     (world, fake)
 }
 
 /// An instance for this node with these limits for the bytes of answers.
 pub(crate) async fn holding(url: &str, settings: RpcSettings, limits: AnswerLimits) -> World {
-    World::start_holding(url, settings, PolicySettings::default(), 64 << 20, limits).await
+    let fixture = Fixture::start().await;
+    World::serve(fixture, url, settings, PolicySettings::default(), limits).await
 }
 
 /// An instance with a real node.
@@ -117,7 +77,8 @@ pub(crate) async fn real_with(policy_settings: PolicySettings) -> (World, Anvil)
 
 /// An instance with this node.
 pub(crate) async fn real_on(anvil: Anvil, policy_settings: PolicySettings) -> (World, Anvil) {
-    let world = World::start(anvil.url(), RpcSettings::default(), policy_settings, 64 << 20).await;
+    let (fixture, settings, limits) = (Fixture::start().await, RpcSettings::default(), AnswerLimits::default());
+    let world = World::serve(fixture, anvil.url(), settings, policy_settings, limits).await;
     (world, anvil)
 }
 
@@ -127,142 +88,51 @@ pub(crate) fn group_keys() -> KeyCipher {
 }
 
 impl World {
-    async fn start(url: &str, settings: RpcSettings, policy_settings: PolicySettings, journal_bytes: u64) -> Self {
-        Self::start_holding(url, settings, policy_settings, journal_bytes, AnswerLimits::default()).await
-    }
-
-    async fn start_holding(
-        url: &str,
-        settings: RpcSettings,
-        policy_settings: PolicySettings,
-        journal_bytes: u64,
-        limits: AnswerLimits,
-    ) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let directory = Arc::new(DirectoryLock::acquire(folder.path()).unwrap());
-        let storage = Arc::new(Storage {
-            directory,
-            entropy: Arc::new(SeededEntropy::new(1)),
-            folder,
-        });
-        let clock = Arc::new(ManualClock::default());
-        let journal = JournalConfig {
-            dir: storage.folder.path().join("audit"),
-            holder: "the test".to_owned(),
-            cluster: "test".to_owned(),
-            checkpoint_key: [7; 32],
-            max_bytes: journal_bytes,
-            segment_bytes: 1 << 20,
-            retain_bytes: 64 << 20,
-            retain_for: Seconds(3600),
-        };
-        let journal_clock = Arc::clone(&clock) as Arc<dyn Clock>;
-        let (journal, _) = Journal::open(journal, journal_clock, Arc::clone(&storage.entropy)).unwrap();
-        Self::serve(
-            url,
-            settings,
-            policy_settings,
-            limits,
-            storage,
-            clock,
-            Arc::new(journal),
-        )
-        .await
-    }
-
     async fn serve(
+        fixture: Fixture,
         url: &str,
         settings: RpcSettings,
         policy_settings: PolicySettings,
         limits: AnswerLimits,
-        storage: Arc<Storage>,
-        clock: Arc<ManualClock>,
-        journal: Arc<Journal>,
     ) -> Self {
         let custom_methods = Arc::clone(&settings.custom_methods);
-        let uptime = Arc::new(TestUptime::default());
-        let store = Store::open(StoreConfig {
-            location: Location::Sqlite {
-                directory: Arc::clone(&storage.directory),
-                file: "gateway.db".to_owned(),
-            },
-            connections: 4,
-            clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            entropy: Arc::clone(&storage.entropy),
-            outbox: gw_store::OutboxGuard::default(),
-        })
-        .await
-        .unwrap();
-        store.migrate().await.unwrap();
-        let timing = FeedTiming {
-            poll_alone: Duration::from_secs(3600),
-            ..FeedTiming::default()
-        };
-        let feed = Feed::start(&store, timing, Arc::clone(&uptime) as Arc<dyn Uptime>)
-            .await
-            .unwrap();
-        let hour = Duration::from_secs(3600);
-        let rare_checks = HealthCheckConfig {
-            head: hour,
-            probe: hour,
-            ..HealthCheckConfig::default()
-        };
-        let config = NodeConfig::new(url)
-            .unwrap()
-            .with_health_checks(rare_checks)
-            .with_group_keys(Arc::new(group_keys()));
-        let config = config.with_answer_limits(limits);
+        let config = unpolled_node(url)
+            .with_group_keys(Arc::new(group_keys()))
+            .with_answer_limits(limits);
         let node = Node::connect(&config).await.unwrap();
         let end = CancellationToken::new();
-        let http_context = http_context(&feed, &clock, Arc::clone(&storage.entropy));
         let sends = SendContext {
             node: Upstream::new(Arc::clone(&node)),
-            store: store.clone(),
-            feed: feed.clone(),
-            journal: Arc::clone(&journal),
-            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            store: fixture.store.clone(),
+            feed: fixture.feed.clone(),
+            journal: Arc::clone(&fixture.journal),
+            clock: Arc::new(fixture.clock.clone()),
             policy_settings: Arc::new(policy_settings),
             compliance: Arc::new(NoComplianceRules),
             tasks: TaskTracker::new(),
         };
-        let state = RpcState::new(Arc::clone(&http_context), sends.clone(), settings, end.clone());
-        let app = router(state);
-        let ids = AtomicU64::new(1);
-        let url = url.to_owned();
+        let state = RpcState::new(Arc::clone(&fixture.http), sends.clone(), settings, end.clone());
         Self {
-            app,
-            store,
-            feed,
+            fixture,
+            app: router(state),
             node,
-            journal,
-            clock,
-            uptime,
             sends,
             end,
-            url,
-            http_context,
+            url: url.to_owned(),
             custom_methods,
-            ids,
-            storage,
         }
     }
 
     /// The next process, on the same store, journal and node.
     pub(crate) async fn restarted(&self) -> Self {
-        let (storage, clock, journal) = (
-            Arc::clone(&self.storage),
-            Arc::clone(&self.clock),
-            Arc::clone(&self.journal),
-        );
+        let policy_settings = PolicySettings::clone(&self.sends.policy_settings);
         let (settings, limits) = (RpcSettings::default(), AnswerLimits::default());
         Self::serve(
+            self.fixture.restarted().await,
             &self.url,
             settings,
-            PolicySettings::clone(&self.sends.policy_settings),
+            policy_settings,
             limits,
-            storage,
-            clock,
-            journal,
         )
         .await
     }
@@ -271,7 +141,7 @@ impl World {
     pub(crate) fn with(self, settings: RpcSettings) -> Self {
         let custom_methods = Arc::clone(&settings.custom_methods);
         let state = RpcState::new(
-            Arc::clone(&self.http_context),
+            Arc::clone(&self.fixture.http),
             self.sends.clone(),
             settings,
             self.end.clone(),
@@ -295,90 +165,18 @@ impl World {
 
     // ── policy ──
 
-    pub(crate) async fn change<T>(&self, change: impl AsyncFnOnce(&mut Tx) -> T) -> T {
-        let mut tx = self.store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
-        let result = change(&mut tx).await;
-        tx.commit().await.unwrap();
-        result
-    }
-
-    pub(crate) async fn org(&self, slug: &str) -> OrgId {
-        let new = NewOrganization {
-            slug: slug.to_owned(),
-            name: slug.to_owned(),
-            settings: Default::default(),
-        };
-        self.change(async |tx| tx.create_organization(new).await.unwrap().id)
-            .await
-    }
-
     /// A user with KYC, the only member of a new group with these rights.
-    pub(crate) async fn person(&self, name: &str, org: OrgId, methods: &[&str], claims: &[Claim]) -> Person {
-        let name = ExternalId::new(&format!("did:test:{name}")).unwrap();
-        let user = NewUser {
-            external_id: name.clone(),
-            kyc: true,
-            auth_tenant_id: None,
-            groups: Vec::new(),
-        };
+    pub(crate) async fn person(&self, name: &str, org: OrgId, methods: &[&str], claims: &[Claim]) -> TestUser {
         let access = AccessInput {
             allowed_methods: methods.iter().map(|method| (*method).to_owned()).collect(),
             claims: claims.iter().copied().collect(),
             custom_methods: Arc::clone(&self.custom_methods),
             ..AccessInput::default()
         };
-        let slug = name.as_str().replace(':', "-");
-        let (id, group) = self
-            .change(async |tx| {
-                let user = tx.create_user(user).await.unwrap().id;
-                let group = tx
-                    .create_group(NewGroup::plain(org, slug.clone(), slug))
-                    .await
-                    .unwrap()
-                    .id;
-                tx.set_access(group, access).await.unwrap();
-                tx.add_membership(NewMembership {
-                    user,
-                    group,
-                    expires_at: None,
-                })
-                .await
-                .unwrap();
-                (user, group)
-            })
-            .await;
-        let (token, token_id) = self.log_in(&name);
-        Person {
-            id,
-            name,
-            group,
-            token,
-            token_id,
-        }
-    }
-
-    /// Issues an access token. Returns it with its id.
-    pub(crate) fn log_in(&self, subject: &ExternalId) -> (String, TokenId) {
-        let (token, session) = (TokenId::fixed(self.next()), SessionId::fixed(self.next()));
-        (self.token(subject, token, session), token)
-    }
-
-    pub(crate) fn token(&self, subject: &ExternalId, token: TokenId, session: SessionId) -> String {
-        let issued_at = self.clock.now();
-        let claims = AccessClaims {
-            subject: subject.clone(),
-            token,
-            session,
-            issued_at,
-            expires_at: issued_at.plus(Seconds(86_400)),
-            kyc: true,
-            amr: Amr::Zk,
-        };
-        self.http_context.tokens.sign_access(&claims).expose().to_owned()
-    }
-
-    fn next(&self) -> u128 {
-        u128::from(self.ids.fetch_add(1, Ordering::SeqCst)) + 1000
+        let slug = format!("did-test-{name}");
+        self.fixture
+            .create_user(name, NewGroup::plain(org, slug.clone(), slug), access)
+            .await
     }
 
     /// Registers a contract and grants it without restriction.
@@ -393,31 +191,34 @@ impl World {
             abi: abi.map(|abi| AbiText::parse(abi.to_string()).unwrap()),
             ..NewContract::plain(org, address, "a contract")
         };
-        self.change(async |tx| {
-            let id = tx.create_contract(new).await.unwrap().id;
-            for group in to {
-                tx.create_grant(NewGrant::full(id, *group)).await.unwrap();
-            }
-            id
-        })
-        .await
+        self.fixture
+            .change(async |tx| {
+                let id = tx.create_contract(new).await.unwrap().id;
+                for group in to {
+                    tx.create_grant(NewGrant::full(id, *group)).await.unwrap();
+                }
+                id
+            })
+            .await
     }
 
     /// Links an address with a proof of its owner.
-    pub(crate) async fn link(&self, person: &Person, address: Address) {
+    pub(crate) async fn link(&self, person: &TestUser, address: Address) {
         use gw_store::record::LinkProof;
-        self.change(async |tx| tx.link_address(person.id, address, LinkProof::Challenge).await.unwrap())
+        self.fixture
+            .change(async |tx| tx.link_address(person.id, address, LinkProof::Challenge).await.unwrap())
             .await;
     }
 
-    pub(crate) async fn update(&self, person: &Person, patch: UserPatch) {
-        self.change(async |tx| tx.update_user(person.id, patch).await.unwrap())
+    pub(crate) async fn update(&self, person: &TestUser, patch: UserPatch) {
+        self.fixture
+            .change(async |tx| tx.update_user(person.id, patch).await.unwrap())
             .await;
     }
 
     // ── asking ──
 
-    pub(crate) fn ask(&self, caller: Option<&Person>, method: &str, params: Value) -> Ask<'_> {
+    pub(crate) fn ask(&self, caller: Option<&TestUser>, method: &str, params: Value) -> Ask<'_> {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let ask = self.raw(body.to_string());
         match caller {
@@ -437,7 +238,7 @@ impl World {
 
     /// The result of a call that must have one.
     #[track_caller]
-    pub(crate) fn result(&self, person: &Person, method: &str, params: Value) -> impl Future<Output = Value> {
+    pub(crate) fn result(&self, person: &TestUser, method: &str, params: Value) -> impl Future<Output = Value> {
         let ask = self.ask(Some(person), method, params);
         let method = method.to_owned();
         async move {
@@ -450,48 +251,16 @@ impl World {
 
     // ── what is kept ──
 
-    /// All records since the last call of this function, synced first.
-    pub(crate) async fn records(&self) -> Vec<Record> {
-        let marker = gw_audit::SecurityEvent::new(gw_audit::SecurityKind::AuditBacklog);
-        let position = self.journal.append(marker).unwrap();
-        self.journal.durable(position).await.unwrap();
-        let mut entries = Vec::new();
-        for stream in gw_audit::Stream::ALL.iter().copied() {
-            let batch = self.journal.unsealed(stream, usize::MAX).unwrap();
-            if let Some(last) = batch.last() {
-                self.journal.mark_sealed(stream, last.seq + 1).unwrap();
-            }
-            entries.extend(batch);
-        }
-        entries.sort_by_key(|entry| entry.lsn);
-        let contents = entries
-            .iter()
-            .map(|entry| Entry::decode(&entry.bytes, &entry.openings).unwrap().content);
-        let record = |content| match content {
-            Content::Record(record) => Some(record),
-            Content::Genesis(_) => None,
-        };
-        contents.filter_map(record).collect()
-    }
-
-    pub(crate) async fn access_records(&self) -> Vec<AccessRecord> {
-        self.records()
-            .await
-            .into_iter()
-            .filter_map(|r| if let Record::Access(r) = r { Some(r) } else { None })
-            .collect()
-    }
-
     /// The only access record since the last call of `records`.
-    pub(crate) async fn record(&self) -> AccessRecord {
-        let mut records = self.access_records().await;
+    pub(crate) fn record(&self) -> AccessRecord {
+        let mut records = self.fixture.access_records();
         assert_eq!(records.len(), 1, "{records:?}");
         records.remove(0)
     }
 
-    pub(crate) async fn sends_recorded(&self) -> (Vec<SendIntent>, Vec<SendOutcome>, Vec<AccessRecord>) {
+    pub(crate) fn sends_recorded(&self) -> (Vec<SendIntent>, Vec<SendOutcome>, Vec<AccessRecord>) {
         let (mut intents, mut outcomes, mut calls) = (Vec::new(), Vec::new(), Vec::new());
-        for record in self.records().await {
+        for record in self.fixture.records() {
             match record {
                 Record::SendIntent(intent) => intents.push(intent),
                 Record::SendOutcome(outcome) => outcomes.push(outcome),
@@ -565,30 +334,6 @@ impl World {
     }
 }
 
-fn http_context(feed: &Feed, clock: &Arc<ManualClock>, entropy: Arc<dyn Entropy>) -> Arc<HttpContext> {
-    let secrets = |text: &str| TokenSecrets {
-        current: Secret::new(text),
-        previous: Vec::new(),
-    };
-    let pinned = feed.clone();
-    Arc::new(HttpContext {
-        tokens: TokenCodec::new(PAGE, &secrets("the access secret"), &secrets("the refresh secret")).unwrap(),
-        policy: PolicySource::new(move || Some(pinned.pin().snapshot)),
-        clock: Arc::clone(clock) as Arc<dyn Clock>,
-        entropy,
-        origins: Arc::new(AllowedOrigins {
-            base: Origin::from_url(PAGE).unwrap(),
-            frontend: None,
-            listed: Vec::new(),
-            any_localhost: false,
-        }),
-        proxies: TrustedProxies::default(),
-        network: PrivateNetwork::default(),
-        admin: AdminGate::new(Secret::new("admin"), None, None, true),
-        production: true,
-    })
-}
-
 /// A request under construction.
 pub(crate) struct Ask<'a> {
     world: &'a World,
@@ -605,7 +350,7 @@ impl Ask<'_> {
         }
     }
 
-    pub(crate) fn by(self, person: &Person) -> Self {
+    pub(crate) fn by(self, person: &TestUser) -> Self {
         self.bearer(&person.token)
     }
 
@@ -740,22 +485,4 @@ pub(crate) fn artifact(name: &str) -> (Bytes, Value) {
         artifact["bytecode"].as_str().unwrap().parse().unwrap(),
         artifact["abi"].clone(),
     )
-}
-
-// ── time and chance ──
-
-/// Time since boot; after it passes, the policy is stale until it is read again.
-#[derive(Debug, Default)]
-pub(crate) struct TestUptime(AtomicU64);
-
-impl TestUptime {
-    pub(crate) fn pass(&self, seconds: u64) {
-        self.0.fetch_add(seconds, Ordering::SeqCst);
-    }
-}
-
-impl Uptime for TestUptime {
-    fn now(&self) -> Duration {
-        Duration::from_secs(1 + self.0.load(Ordering::SeqCst))
-    }
 }

@@ -164,12 +164,15 @@ async fn zk34_the_official_keys_are_the_rule() {
 
 #[tokio::test]
 async fn zk34_who_finds_no_processor_in_time_is_told_so() {
-    let pool = Pool(Arc::new(Semaphore::new(1)));
-    assert_eq!(pool.run(|| 7).await, Some(7));
-    let place = Arc::clone(&pool.0).acquire_owned().await;
-    assert_eq!(pool.run(|| 7).await, None);
-    drop(place);
-    assert_eq!(pool.run(|| 7).await, Some(7));
+    let (resolvers, clock) = resolvers(Vec::new());
+    let cache = Cache::in_process(clock as Arc<dyn Clock>);
+    let mut verifier = ZkVerifier::new(Arc::new(resolvers), cache);
+    verifier.pool = BlockingPool::new(1);
+    assert_eq!(verifier.run(|| 7).await, Some(7));
+    let permit = verifier.pool.acquire().await;
+    assert_eq!(verifier.run(|| 7).await, None);
+    drop(permit);
+    assert_eq!(verifier.run(|| 7).await, Some(7));
 }
 
 #[tokio::test]

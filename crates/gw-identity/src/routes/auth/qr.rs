@@ -4,7 +4,7 @@ use super::callback::parse_session;
 use crate::{
     login::{AuthorizationRequest, LoginError, OpenerEvidence},
     request_info::RequestInfo,
-    routes::oauth::SessionError,
+    routes::oauth::other_browser,
     state::IdentityState,
 };
 use axum::{
@@ -63,7 +63,7 @@ pub(crate) async fn qr(
         .is(&OpenerEvidence::from_headers(&headers, request_info.client));
     inner.limits.poll_of(id, by_opener, request_info.client).await?;
     if !by_opener {
-        return Err(SessionError::OtherBrowser.into());
+        return Err(other_browser());
     }
     let request = session.pending().ok_or(LoginError::SessionOver)?;
     let svg = text(&request)

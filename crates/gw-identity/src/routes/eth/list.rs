@@ -1,7 +1,6 @@
 //! `GET /eth/addresses`: the caller's linked addresses.
 
-use super::LinkError;
-use crate::state::IdentityState;
+use crate::{error::storage, state::IdentityState};
 use axum::{Json, extract::State};
 use gw_http::{ApiError, AuthenticatedUser, ErrorBody};
 use serde::Serialize;
@@ -51,7 +50,7 @@ pub(crate) async fn list(
         .read()
         .list_links(caller.user.id)
         .await
-        .map_err(LinkError::from)?;
+        .map_err(|error| storage(&error))?;
     let addresses = links
         .into_iter()
         .map(|link| EthAddressResponse {

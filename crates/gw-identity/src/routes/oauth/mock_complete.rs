@@ -1,6 +1,6 @@
 //! `POST /oauth/session/{id}/mock-complete`: completes a session without a wallet, in development (MK-4).
 
-use super::{SessionError, callback, session};
+use super::{callback, completed, session};
 use crate::{
     complete_login::LoginAttempt,
     login::{LoginError, LoginId},
@@ -39,11 +39,11 @@ pub(crate) async fn mock_complete(
     body: Option<JsonBody<MockCompleteRequest>>,
 ) -> Result<Json<OauthMockCompleteResponse>, ApiError> {
     if !state.inner.oauth.allow_mock {
-        return Err(SessionError::MockOff.into());
+        return Err(ApiError::forbidden("mock login is disabled"));
     }
     let (_, oauth_session) = session(&state, &id).await?;
     if oauth_session.progress != Progress::Pending {
-        return Err(SessionError::Done.into());
+        return Err(completed());
     }
     let JsonBody(body) = body.unwrap_or(JsonBody(MockCompleteRequest::default()));
     let did = body

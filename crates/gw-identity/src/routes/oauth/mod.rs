@@ -12,6 +12,8 @@ pub(super) mod silent_complete;
 pub(super) mod status;
 pub(super) mod token;
 
+use error::completed;
+pub(in crate::routes) use error::other_browser;
 pub(crate) use error::{OAuthErrorResponse, OauthError, SessionError};
 
 use crate::{

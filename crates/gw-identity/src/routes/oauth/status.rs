@@ -47,9 +47,8 @@ pub(crate) struct OAuthSessionStatusResponse {
     params(("id" = String, Path, description = "The OAuth session")),
     responses(
         (status = 200, body = OAuthSessionStatusResponse),
-        (status = 404, body = ErrorBody),
+        SessionError,
         (status = 429, body = ErrorBody),
-        (status = 503, body = ErrorBody),
     ),
 )]
 pub(crate) async fn status(

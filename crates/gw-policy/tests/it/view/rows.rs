@@ -1,8 +1,8 @@
 //! Typed rows and JSON results show the same, in random worlds: both are written from one evaluation.
 
 use super::{
-    properties::{CONTRACTS, Scenario, Tx, USERS, WALLETS, scenario},
-    support::{filter, get_logs, restricted_viewer, rows, sealed, transfer, viewer, word},
+    properties::{logs_json, receipt_json, transaction_json},
+    support::{filter, get_logs, restricted_viewer, rows, sealed, viewer},
 };
 use alloy_primitives::{Address, B256, Bytes, U256, hex, keccak256};
 use gw_policy::{
@@ -15,6 +15,7 @@ use gw_policy::{
         TransactionAccess, TransactionRoles, TransactionRow, TransferRow, TransferStandard,
     },
 };
+use gw_testkit::scenario::{CONTRACTS, Scenario, ScenarioTx, USERS, WALLETS, scenario, transfer, word};
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};
 
@@ -109,7 +110,7 @@ fn rendered(log: &Value, visibility: &LogVisibility) -> Option<Value> {
     Some(shown)
 }
 
-fn row(tx: &Tx) -> TransactionRow {
+fn row(tx: &ScenarioTx) -> TransactionRow {
     TransactionRow {
         hash: hash_of(&tx.name),
         from: address_of(tx.from),
@@ -123,12 +124,12 @@ fn value(text: &gw_policy::Disclosed) -> Value {
 }
 
 /// The JSON of a transaction as far as its row is visible.
-fn transaction_json(viewer: &Viewer<'_>, tx: &Tx) -> Value {
+fn shown_transaction(viewer: &Viewer<'_>, tx: &ScenarioTx) -> Value {
     let visibility = viewer.transaction(&row(tx));
     if visibility.access == TransactionAccess::None {
         return Value::Null;
     }
-    let mut shown = tx.transaction();
+    let mut shown = transaction_json(tx);
     // HD11
     shown.as_object_mut().unwrap().remove("publicKey");
     let mut hide = |is_shown: bool, names: &[&str], placeholder: Value| {
@@ -149,22 +150,22 @@ fn transaction_json(viewer: &Viewer<'_>, tx: &Tx) -> Value {
 }
 
 /// Whether a viewer without impersonation sees a log of the transaction.
-fn sees_any_log(viewer: &Viewer<'_>, tx: &Tx) -> bool {
+fn sees_any_log(viewer: &Viewer<'_>, tx: &ScenarioTx) -> bool {
     let row = row(tx);
     let roles = TransactionRoles::new(viewer, row.hash, Some((row.from, row.to)));
     let mut log_viewer = LogViewer::new(viewer);
-    tx.logs()
+    logs_json(tx)
         .iter()
         .any(|log| log_viewer.log(&Log::of_json(log).bytes_row(), roles).unwrap() != LogVisibility::Dropped)
 }
 
 /// The JSON of a receipt as far as its row and the rows of its logs are visible.
-fn receipt_json(snapshot: &Snapshot, settings: &PolicySettings, case: Case, tx: &Tx) -> Value {
+fn shown_receipt(snapshot: &Snapshot, settings: &PolicySettings, case: Case, tx: &ScenarioTx) -> Value {
     let (viewer, row) = (&case.viewer(snapshot, settings), row(tx));
     let roles = TransactionRoles::new(viewer, row.hash, Some((row.from, row.to)));
     let (mut log_viewer, mut sees_any) = (LogViewer::new(viewer), SeesAnyLog::default());
     let mut logs = Vec::new();
-    for log in tx.logs() {
+    for log in logs_json(tx) {
         let typed = Log::of_json(&log);
         let shown = log_viewer
             .receipt_log(&typed.bytes_row(), roles, &mut sees_any)
@@ -182,7 +183,7 @@ fn receipt_json(snapshot: &Snapshot, settings: &PolicySettings, case: Case, tx: 
         return Value::Null;
     }
     let visibility = viewer.transaction(&row);
-    let mut shown = tx.receipt();
+    let mut shown = receipt_json(tx);
     // HD11
     shown.as_object_mut().unwrap().remove("feePayer");
     shown["logs"] = json!(logs);
@@ -316,7 +317,7 @@ proptest! {
     /// A log is shown the same from hex digits and from bytes, and masking only zeroes bytes.
     #[test]
     fn a_log_shows_the_same_from_hex_and_from_bytes(
-        scenario in scenario(),
+        scenario in scenario(0..6),
         case in case(),
         settings in settings(),
         logs in prop::collection::vec(any_log(), 1..20),
@@ -340,7 +341,7 @@ proptest! {
     /// placeholder, if the administrator administers its emitter.
     #[test]
     fn hd40_a_log_of_a_simulation_that_only_the_administrator_sees_has_a_placeholder(
-        scenario in scenario(),
+        scenario in scenario(0..6),
         case in case(),
         settings in settings(),
         sender in select(WALLETS.to_vec()),
@@ -376,7 +377,7 @@ proptest! {
     /// A transfer shows what its log shows, and a log is a transfer only in the encoding of its standard.
     #[test]
     fn i8_a_transfer_shows_what_its_log_shows(
-        scenario in scenario(),
+        scenario in scenario(0..6),
         case in case(),
         settings in settings(),
         transfers in prop::collection::vec(any_transfer(), 1..20),
@@ -416,32 +417,32 @@ proptest! {
     /// The JSON of transactions and receipts shows what their rows show.
     #[test]
     fn transactions_and_receipts_show_what_their_rows_show(
-        scenario in scenario(),
+        scenario in scenario(0..6),
         case in case(),
         settings in settings(),
     ) {
         let snapshot = scenario.world().snapshot();
         let viewer = case.viewer(&snapshot, &settings);
         for tx in &scenario.transactions {
-            let shown = value(&view::transaction(&viewer, sealed(&tx.transaction())));
-            prop_assert_eq!(shown, transaction_json(&viewer, tx));
-            let shown = value(&view::receipt(&viewer, sealed(&tx.receipt())));
-            prop_assert_eq!(shown, receipt_json(&snapshot, &settings, case, tx));
+            let shown = value(&view::transaction(&viewer, sealed(&transaction_json(tx))));
+            prop_assert_eq!(shown, shown_transaction(&viewer, tx));
+            let shown = value(&view::receipt(&viewer, sealed(&receipt_json(tx))));
+            prop_assert_eq!(shown, shown_receipt(&snapshot, &settings, case, tx));
         }
     }
 
     /// `eth_getLogs` shows what its rows show, if the parties of all transactions are known.
     #[test]
     fn log_queries_show_what_their_rows_show(
-        scenario in scenario(),
+        scenario in scenario(0..6),
         case in case(),
         settings in settings(),
         emitters in prop::sample::subsequence(CONTRACTS.to_vec(), 0..4),
     ) {
         let snapshot = scenario.world().snapshot();
         let viewer = case.viewer(&snapshot, &settings);
-        let logs: Vec<Value> = scenario.transactions.iter().flat_map(Tx::logs).collect();
-        let transactions: Vec<Value> = scenario.transactions.iter().map(Tx::transaction).collect();
+        let logs: Vec<Value> = scenario.transactions.iter().flat_map(logs_json).collect();
+        let transactions: Vec<Value> = scenario.transactions.iter().map(transaction_json).collect();
         let filter = filter(&emitters, vec![]);
         let answer = get_logs(&viewer, &filter, &logs, &transactions);
 

@@ -1,6 +1,6 @@
 //! Helpers of the view tests.
 
-use alloy_primitives::{Address, B256, Bytes as Hex, keccak256};
+use alloy_primitives::{Address, B256, Bytes as Hex};
 use bytes::Bytes;
 use gw_evm::{BlockId, Call, LogFilter, LogRange, Method, MethodLookup, TopicFilter, TransactionRef, VisibleTo};
 use gw_policy::{
@@ -9,6 +9,7 @@ use gw_policy::{
     testing::{NOW, address_of, hash_of, org_id, user_id},
     view::{self, LogsAnswer, TxParties},
 };
+pub(super) use gw_testkit::scenario::{transfer, word};
 use serde_json::{Value, json};
 
 pub(super) fn sealed(value: &Value) -> Sealed<RawJson> {
@@ -82,16 +83,8 @@ pub(super) fn is_contained_in(shown: &Value, seen: &Value) -> bool {
     }
 }
 
-pub(super) fn word(name: &str) -> B256 {
-    address_of(name).into_word()
-}
-
 pub(super) fn number(n: u64) -> B256 {
     B256::from(alloy_primitives::U256::from(n))
-}
-
-pub(super) fn transfer() -> B256 {
-    keccak256("Transfer(address,address,uint256)")
 }
 
 /// One log of transaction `tx`.

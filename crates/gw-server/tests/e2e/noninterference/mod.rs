@@ -2,8 +2,8 @@
 //! of one bank. Every other caller sends requests about this data to every route and method of both worlds, and each
 //! pair of responses must have the same bytes.
 //!
-//! `gw-rpc/tests/it/hidden` tests `/rpc` over random worlds. This test uses the real binary, a real node and all
-//! routes. [`compare`] lists what is compared and what is not.
+//! `gw-rpc/tests/it/noninterference` tests `/rpc` over random worlds. This test uses the real binary, a real node and
+//! all routes. [`compare`] lists what is compared and what is not.
 
 mod calls;
 mod compare;

@@ -1,6 +1,6 @@
 //! `POST /auth/directory/callback`: the browser returns with a code (DS-3, DS-4, DS-7, DS-8).
 
-use super::check_redirect;
+use super::is_allowed_redirect;
 use crate::{
     directory::{Directory, DirectoryError},
     directory_login::{log_in, note_refusal},
@@ -35,13 +35,9 @@ pub(crate) struct DirectoryCallbackRequest {
     request_body = DirectoryCallbackRequest,
     responses(
         (status = 200, body = AuthResponse),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
+        DirectoryError,
         (status = 404, body = ErrorBody, description = "No directory is configured"),
         (status = 429, body = ErrorBody),
-        (status = 500, body = ErrorBody),
-        (status = 503, body = ErrorBody),
     ),
 )]
 pub(crate) async fn callback(
@@ -58,11 +54,10 @@ pub(crate) async fn callback(
     {
         return Err(ApiError::bad_request("code, redirect_uri and state must not be empty"));
     }
-    check_redirect(
-        &body.redirect_uri,
-        &state.http_context.origins,
-        state.http_context.production,
-    )?;
+    let http_context = &state.http_context;
+    if !is_allowed_redirect(&body.redirect_uri, &http_context.origins, http_context.production) {
+        return Err(DirectoryError::Redirect.into());
+    }
     let pair = complete(&state, directory, &body, &headers, &request_info).await?;
     let tokens = AuthResponse::new(pair, state.http_context.now());
     let mut answer = cookies::clear_directory(&state.http_context);

@@ -29,13 +29,9 @@ pub(crate) struct DirectoryServicePrincipalRequest {
     request_body = DirectoryServicePrincipalRequest,
     responses(
         (status = 200, body = AuthResponse),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
+        DirectoryError,
         (status = 404, body = ErrorBody, description = "No directory is configured"),
         (status = 429, body = ErrorBody),
-        (status = 500, body = ErrorBody),
-        (status = 503, body = ErrorBody),
     ),
 )]
 pub(crate) async fn service_principal(

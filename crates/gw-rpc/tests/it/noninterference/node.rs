@@ -1,11 +1,11 @@
 //! A node that answers every read from one block of transactions.
 
-use super::scene::{CONTRACTS, Tx, transfer, word};
 use alloy_primitives::keccak256;
 use gw_policy::testing::{address_of, hash_of};
 use gw_testkit::{
     FakeNode,
     fake_node::{self, NodeReply},
+    scenario::{CONTRACTS, ScenarioTx, transfer, word},
 };
 use gw_types::{Address, B256, U256};
 use serde_json::{Value, json};
@@ -13,20 +13,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The transactions of the newest block, which is the only block.
 #[derive(Clone, Default)]
-pub(super) struct Chain(Arc<Mutex<Vec<Tx>>>);
+pub(super) struct Chain(Arc<Mutex<Vec<ScenarioTx>>>);
 
 impl Chain {
-    pub(super) fn set(&self, transactions: &[Tx]) {
+    pub(super) fn set(&self, transactions: &[ScenarioTx]) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = transactions.to_vec();
     }
 
-    fn transactions(&self) -> Vec<Tx> {
+    fn transactions(&self) -> Vec<ScenarioTx> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Makes `fake` the node of this chain.
     pub(super) fn serve(&self, fake: &FakeNode) {
-        let serve = |method: &str, answer: fn(&[Tx], &Value) -> Value| {
+        let serve = |method: &str, answer: fn(&[ScenarioTx], &Value) -> Value| {
             let chain = self.clone();
             fake.script(method, move |params| {
                 NodeReply::Result(answer(&chain.transactions(), params))
@@ -95,7 +95,7 @@ impl Chain {
 }
 
 /// The number of transactions that an address has sent.
-fn sent(chain: &[Tx], address: &Value) -> usize {
+fn sent(chain: &[ScenarioTx], address: &Value) -> usize {
     chain.iter().filter(|tx| json!(address_of(tx.from)) == *address).count()
 }
 
@@ -105,16 +105,16 @@ fn code(address: Address) -> Option<&'static str> {
     Some(if contract == "b-multi" { "0x303100" } else { "0x600100" })
 }
 
-fn each(chain: &[Tx], show: fn(&[Tx], usize) -> Value) -> Vec<Value> {
+fn each(chain: &[ScenarioTx], show: fn(&[ScenarioTx], usize) -> Value) -> Vec<Value> {
     (0..chain.len()).map(|index| show(chain, index)).collect()
 }
 
-fn by_hash(chain: &[Tx], params: &Value, show: fn(&[Tx], usize) -> Value) -> Value {
+fn by_hash(chain: &[ScenarioTx], params: &Value, show: fn(&[ScenarioTx], usize) -> Value) -> Value {
     let index = chain.iter().position(|tx| json!(hash_of(&tx.name)) == params[0]);
     index.map_or(Value::Null, |index| show(chain, index))
 }
 
-fn by_index(chain: &[Tx], params: &Value) -> Value {
+fn by_index(chain: &[ScenarioTx], params: &Value) -> Value {
     let index = params[1]
         .as_str()
         .and_then(|text| usize::from_str_radix(text.trim_start_matches("0x"), 16).ok());
@@ -123,7 +123,7 @@ fn by_index(chain: &[Tx], params: &Value) -> Value {
         .map_or(Value::Null, |index| transaction(chain, index))
 }
 
-fn transaction(chain: &[Tx], index: usize) -> Value {
+fn transaction(chain: &[ScenarioTx], index: usize) -> Value {
     let tx = &chain[index];
     json!({
         "blockHash": FakeNode::HEAD_HASH, "blockNumber": "0x64", "from": address_of(tx.from),
@@ -135,7 +135,7 @@ fn transaction(chain: &[Tx], index: usize) -> Value {
     })
 }
 
-fn receipt(chain: &[Tx], index: usize) -> Value {
+fn receipt(chain: &[ScenarioTx], index: usize) -> Value {
     let tx = &chain[index];
     json!({
         "blockHash": FakeNode::HEAD_HASH, "blockNumber": "0x64", "contractAddress": null,
@@ -146,7 +146,7 @@ fn receipt(chain: &[Tx], index: usize) -> Value {
     })
 }
 
-fn logs_of(chain: &[Tx], index: usize) -> Vec<Value> {
+fn logs_of(chain: &[ScenarioTx], index: usize) -> Vec<Value> {
     let before: usize = chain[..index].iter().map(|tx| tx.logs.len()).sum();
     let tx = &chain[index];
     let entry = |(position, (emitter, [first, second, third])): (usize, &(&str, [&str; 3]))| {
@@ -176,7 +176,7 @@ fn logs_of(chain: &[Tx], index: usize) -> Vec<Value> {
     tx.logs.iter().enumerate().map(entry).collect()
 }
 
-fn logs(chain: &[Tx], filter: &Value) -> Value {
+fn logs(chain: &[ScenarioTx], filter: &Value) -> Value {
     let listed = |criterion: &Value, held: &Value| match criterion {
         Value::Null => true,
         Value::Array(words) => words.is_empty() || words.contains(held),
@@ -198,7 +198,7 @@ fn logs(chain: &[Tx], filter: &Value) -> Value {
         .collect()
 }
 
-fn block(chain: &[Tx]) -> Value {
+fn block(chain: &[ScenarioTx]) -> Value {
     let sum = |label: &str| {
         keccak256(format!(
             "{label}{:?}",

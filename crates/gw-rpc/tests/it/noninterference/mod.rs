@@ -3,21 +3,26 @@
 
 mod node;
 mod questions;
-mod scene;
 
 use crate::{
     store_fixture::Settled,
     world::{World, scripted_with},
 };
-use gw_policy::{PolicySettings, settings::HiddenBalanceMode, testing::NOW};
+use gw_evm::{Class, Method};
+use gw_policy::{
+    PolicySettings,
+    settings::HiddenBalanceMode,
+    testing::{NOW, World as PolicyWorld, function},
+};
 use gw_rpc::RpcSettings;
+use gw_testkit::scenario::{Additions, Scenario, USERS, additions, scenario};
+use gw_types::Claim;
 use node::Chain;
 use proptest::{
     prelude::*,
     test_runner::{Config, RngSeed, TestError, TestRunner},
 };
-use questions::Question;
-use scene::{More, Scene};
+use questions::{ASK, Question};
 
 /// Decision 34: these fields of own rows and of the head's header may depend on what others do. The list also has
 /// `eth_blockNumber` and a block's number; here the chain has one block.
@@ -42,7 +47,7 @@ async fn answers(world: &World, token: Option<&str>, questions: &[Question]) -> 
     for (method, params) in questions {
         if method.starts_with("debug_") {
             // J8: one trace per second.
-            world.clock.pass(1);
+            world.fixture.clock.pass(1);
         }
         let ask = world.raw(format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#
@@ -59,23 +64,29 @@ async fn answers(world: &World, token: Option<&str>, questions: &[Question]) -> 
 }
 
 /// Compares every answer before and after the world grows.
-async fn unchanged(scene: Scene, more: More, policy_settings: PolicySettings) -> Result<(), TestCaseError> {
-    let (world, fake) = scripted_with(RpcSettings::default(), policy_settings, 64 << 20).await;
-    world.clock.set(NOW);
+async fn unchanged(case: Case) -> Result<(), TestCaseError> {
+    let Case {
+        scenario,
+        viewer,
+        additions,
+        policy_settings,
+    } = case;
+    let (world, fake) = scripted_with(RpcSettings::default(), policy_settings).await;
+    world.fixture.clock.set(NOW);
     let chain = Chain::default();
     chain.serve(&fake);
     let mut settled = Settled::default();
-    settled.write(&world, &scene.world()).await;
-    chain.set(&scene.transactions);
-    let token = scene.viewer().map(|viewer| settled.token(&world, viewer));
+    settled.write(&world, &policy_world(scenario.world())).await;
+    chain.set(&scenario.transactions);
+    let token = viewer.map(|viewer| settled.token(&world, USERS[viewer]));
 
-    let (grown, grown_world, added) = scene.grown(more);
-    let questions_before = questions::all(&scene, &scene.transactions, &added);
+    let grown = scenario.grown(viewer, additions);
+    let questions_before = questions::all(&scenario, &scenario.transactions, &grown.hidden);
     let before = answers(&world, token.as_deref(), &questions_before).await;
 
-    settled.write(&world, &grown_world).await;
-    chain.set(&grown.transactions);
-    let questions_after = questions::all(&grown, &scene.transactions, &added);
+    settled.write(&world, &policy_world(grown.world)).await;
+    chain.set(&grown.scenario.transactions);
+    let questions_after = questions::all(&grown.scenario, &scenario.transactions, &grown.hidden);
     let after = answers(&world, token.as_deref(), &questions_after).await;
 
     for (((method, params), before), after) in questions_after.iter().zip(&before).zip(&after) {
@@ -93,8 +104,31 @@ async fn unchanged(scene: Scene, more: More, policy_settings: PolicySettings) ->
     Ok(())
 }
 
-/// A world, its additions, and the settings.
-type Case = (Scene, More, PolicySettings);
+/// A scenario, what others add to it, and for whom nothing may change.
+#[derive(Clone, Debug)]
+struct Case {
+    scenario: Scenario,
+    /// `None` for an anonymous viewer.
+    viewer: Option<usize>,
+    additions: Additions,
+    policy_settings: PolicySettings,
+}
+
+/// The world of a scenario, in which anonymous callers may use every method without a target, and callers with
+/// restricted grants may call one function.
+fn policy_world(world: PolicyWorld) -> PolicyWorld {
+    let open = |method: &&Method| matches!(method.class(), Class::Meta | Class::Chain | Class::Tx | Class::Block);
+    world
+        .org("anonymous")
+        .group("anonymous")
+        .methods(Method::ALL.iter().filter(open).copied())
+        .org("a")
+        .group("staff")
+        .claim(Claim::Deploy)
+        .contract("a-token")
+        .grant("own")
+        .functions([function(ASK, [])])
+}
 
 /// Runs the property over `cases` worlds, the same ones each time.
 fn property(cases: u32, policy_settings: impl Strategy<Value = PolicySettings>) -> Result<(), Box<TestError<Case>>> {
@@ -110,11 +144,16 @@ fn property(cases: u32, policy_settings: impl Strategy<Value = PolicySettings>) 
         .enable_all()
         .build()
         .unwrap();
-    let worlds = (scene::scene(), scene::more(), policy_settings);
+    let viewer = prop::option::weighted(0.9, 0..USERS.len());
+    let parts = (scenario(2..6), viewer, additions(4..10), policy_settings);
+    let case = parts.prop_map(|(scenario, viewer, additions, policy_settings)| Case {
+        scenario,
+        viewer,
+        additions,
+        policy_settings,
+    });
     TestRunner::new(config)
-        .run(&worlds, |(scene, more, policy_settings)| {
-            runtime.block_on(unchanged(scene, more, policy_settings))
-        })
+        .run(&case, |case| runtime.block_on(unchanged(case)))
         .map_err(Box::new)
 }
 

@@ -1,34 +1,45 @@
 //! Every read method, with parameters about every address and transaction.
 
-use super::scene::{ASK, CONTRACTS, OTHERS, Scene, Tx, USERS, WALLETS, transfer, word};
 use gw_evm::{Class, Method};
 use gw_policy::testing::{address_of, calldata, hash_of};
-use gw_testkit::FakeNode;
+use gw_testkit::{
+    FakeNode,
+    scenario::{CONTRACTS, Scenario, ScenarioTx, USERS, WALLETS, transfer, word},
+};
 use serde_json::{Value, json};
+
+/// The function that callers with restricted grants may call.
+pub(super) const ASK: &str = "ask(address)";
+
+/// Further queried addresses: one that is reserved later, and an unknown one.
+const OTHERS: [&str; 2] = ["c-soon", "random"];
 
 /// A method and its parameters.
 pub(super) type Question = (&'static str, Value);
 
 /// The questions about a chain. For two chains with the same `known` and `added` transactions they correspond: a
 /// transaction that is not in the block yet is queried at an index that does not exist.
-pub(super) fn all(scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Question> {
+pub(super) fn all(scenario: &Scenario, known: &[ScenarioTx], added: &[ScenarioTx]) -> Vec<Question> {
     let reads = Method::ALL.iter().filter(|method| method.class() != Class::Write);
     reads
         .flat_map(|method| {
-            params_of(*method, scene, known, added)
+            params_of(*method, scenario, known, added)
                 .into_iter()
                 .map(|params| (method.as_str(), params))
         })
         .collect()
 }
 
-fn params_of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
+fn params_of(method: Method, scenario: &Scenario, known: &[ScenarioTx], added: &[ScenarioTx]) -> Vec<Value> {
     let names = || WALLETS.iter().chain(&CONTRACTS).chain(&OTHERS).copied();
     let addresses = || names().map(address_of);
     let hashes = || known.iter().chain(added).map(|tx| hash_of(&tx.name));
     let places = || {
         known.iter().chain(added).map(|tx| {
-            let place = scene.transactions.iter().position(|known_tx| known_tx.name == tx.name);
+            let place = scenario
+                .transactions
+                .iter()
+                .position(|known_tx| known_tx.name == tx.name);
             format!("0x{:x}", place.unwrap_or(0x1000))
         })
     };
