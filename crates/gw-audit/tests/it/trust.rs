@@ -777,7 +777,7 @@ fn rl3_gaps_and_faults_of_outbox_rows_are_found() {
     assert_eq!(findings(&[(1, 5), (1, 6)], Some(1)), [(FindingKind::OutboxFault, 2)]);
 }
 
-/// RL9: entries and events about the outbox stay findings, regardless of later entries, until the chain is re-anchored.
+/// RL9, HD24: entries and events about the outbox or the journal directory stay findings, regardless of later entries, until the chain is re-anchored.
 #[test]
 fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
     let store = StoreId(uuid::Uuid::from_u128(7));
@@ -797,6 +797,7 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
         "outbox_row:altered:2",
         "outbox_ids:lowered:0:3",
         "policy_store_rewound:1..4",
+        "journal_rewound:access:3..5",
         "outbox_gap:2..5",
     ];
     let security = events.map(|reason| Record::from(event(reason)));
@@ -805,7 +806,12 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
         (
             Stream::Security,
             security.to_vec(),
-            [2, 3, 4].map(|seq| (FindingKind::OutboxFault, seq)).to_vec(),
+            vec![
+                (FindingKind::OutboxFault, 2),
+                (FindingKind::OutboxFault, 3),
+                (FindingKind::OutboxFault, 4),
+                (FindingKind::JournalLost, 5),
+            ],
         ),
     ] {
         let key = key();

@@ -13,6 +13,7 @@ use anyhow::{Context as _, bail};
 use gw_audit::{
     ChainEdge, ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, ShardId, StoredChain, Stream,
     TrustedHead, TrustedHeads,
+    outbox::JOURNAL_REWOUND_ALARM,
     verify::{FindingKind, is_plausible_issued},
 };
 use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, StoredHead, StreamComparison};
@@ -107,9 +108,28 @@ pub(crate) fn lost(issued: u64, kept: u64, sealed: u64) -> Option<Range<u64>> {
     Some(kept.max(sealed)..issued).filter(|range| !range.is_empty())
 }
 
+/// The journal after the comparison with the stores.
+#[derive(Debug)]
+pub(super) struct Reconciled {
+    pub(super) journal: Arc<Journal>,
+    pub(super) recovery: Recovery,
+    /// The chains with entries that this journal did not write.
+    pub(super) foreign_chains: Vec<ChainId>,
+    /// The alarms to raise. Each is a finding until the chain that records it is re-anchored.
+    pub(super) alarms: Vec<JournalAlarm>,
+}
+
+/// An alarm about the journal directory: a code with its details, and the number of affected records.
+#[derive(Debug)]
+pub(super) struct JournalAlarm {
+    pub(super) stream: Stream,
+    pub(super) reason: String,
+    pub(super) count: Option<u64>,
+}
+
 /// Reconciles the journal with the audit store (HD24, HD25). Entries that the store lost are sealed again if the
-/// journal still has them. If they are gone, or another writer continued the shard, the journal abandons the shard for
-/// a new one. Returns the journal, its recovery, and the chains with entries that this journal did not write.
+/// journal still has them. If they are gone, if numbers were issued that the journal does not know, or if another
+/// writer continued the shard, the journal abandons the shard for a new one, so that no number is issued twice.
 ///
 /// # Errors
 /// If the journal, a store or the trusted heads cannot be read or written.
@@ -120,7 +140,7 @@ pub(super) async fn reconcile(
     store: &Store,
     heads: &HeadsFile,
     dir: &Path,
-) -> anyhow::Result<(Arc<Journal>, Recovery, Vec<ChainId>)> {
+) -> anyhow::Result<Reconciled> {
     let shard = journal.shard();
     settle_abandoned(dir, shard, audit, store).await?;
     let noted_heads = store
@@ -154,6 +174,7 @@ pub(super) async fn reconcile(
     }
     let shard_heads = noted_heads.iter().filter(|head| head.chain.shard == shard);
     issued_counts.extend(shard_heads.map(|head| (head.chain.stream, head.issued)));
+    let mut alarms = Vec::new();
     for stored_head in &stored {
         let stream = stored_head.stream;
         let issued = issued_counts
@@ -171,8 +192,14 @@ pub(super) async fn reconcile(
                 &journal,
                 stream,
                 &range,
-                "records with issued numbers are missing in the journal and in the audit store",
+                "records with issued numbers are missing in the journal and in the audit store: the journal directory \
+                 was put back to an older state, or its disk lost records",
             )?;
+            alarms.push(JournalAlarm {
+                stream,
+                reason: format!("{JOURNAL_REWOUND_ALARM}{stream}:{}..{}", range.start, range.end),
+                count: Some(range.end.saturating_sub(range.start)),
+            });
         }
     }
     // On a blocking thread, because it reads files.
@@ -205,8 +232,13 @@ pub(super) async fn reconcile(
             }
         }
     }
-    if abandoned.is_empty() {
-        return Ok((Arc::new(journal), recovery, Vec::new()));
+    if abandoned.is_empty() && alarms.is_empty() {
+        return Ok(Reconciled {
+            journal: Arc::new(journal),
+            recovery,
+            foreign_chains: Vec::new(),
+            alarms,
+        });
     }
     let trusted = heads.heads();
     let (journal, edges) = spawn_blocking(move || {
@@ -253,7 +285,12 @@ pub(super) async fn reconcile(
         }
     }
     settle_abandoned(dir, journal.shard(), audit, store).await?;
-    Ok((Arc::new(journal), new_recovery, foreign_chains))
+    Ok(Reconciled {
+        journal: Arc::new(journal),
+        recovery: new_recovery,
+        foreign_chains,
+        alarms,
+    })
 }
 
 /// Removes the abandoned chains without a loss from the notes in both stores, so that they are not reported as lost.

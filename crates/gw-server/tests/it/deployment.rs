@@ -276,6 +276,13 @@ impl Deployment {
         }
     }
 
+    /// Copies the journal directory to another name; the service must be stopped.
+    pub(crate) fn copy_journal(&self, from: &str, to: &str) {
+        let (from, to) = (self.path(from), self.path(to));
+        let _ = fs::remove_dir_all(&to);
+        copy_directory(Path::new(&from), Path::new(&to));
+    }
+
     /// Rewrites entry `size - 1` of the first access chain, by default its last one, with a correct hash.
     pub(crate) fn rewrite_entry(&self, size: Option<u64>) {
         self.in_database(Store::Audit, async |connection| {
@@ -389,6 +396,20 @@ pub(crate) fn call(gateway: &Serving, times: usize) {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
         let response = gateway.request("POST", "/rpc", &[("Content-Type", "application/json")], body);
         assert_eq!(response.status, 200, "{}", response.body);
+    }
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("made");
+    fs::set_permissions(to, fs::metadata(from).expect("there").permissions()).expect("set");
+    for entry in fs::read_dir(from).expect("read") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy_directory(&path, &target);
+        } else {
+            fs::copy(&path, &target).expect("copied");
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! RL3, RL5 and RL6 with the real binary: databases that are restored from older backups, and a lost journal.
 
 use crate::{
-    deployment::{Deployment, Store, on_both_engines},
+    deployment::{Deployment, Store, call, on_both_engines},
     process::Serving,
 };
 use gw_testkit::anvil::anvil;
@@ -15,6 +15,7 @@ on_both_engines! {
     rl3_an_older_policy_database_is_reported_and_its_new_entries_are_sealed,
     rl5_a_lost_journal_directory_does_not_hide_a_truncated_administrative_chain,
     rl6_a_deleted_audit_database_is_restored,
+    rl5_an_older_audit_database_with_its_journal_is_a_finding_until_re_anchored,
 }
 
 const SETTINGS: [(&str, &str); 2] = [("ADMIN_API_TOKEN", TOKEN), ("AUDIT_CHECKPOINT_INTERVAL", "1s")];
@@ -192,6 +193,69 @@ fn rl6_a_deleted_audit_database_is_restored(deployment: &Deployment) {
     assert_eq!(settle(gateway, 2)[..1], before[..]);
     let (code, output) = deployment.verify();
     assert_eq!(code, Some(0), "{output}");
+}
+
+/// The number of sealed calls, and the number of different ones among them.
+fn sealed_calls(deployment: &Deployment) -> (i64, i64) {
+    let count = |what: &str| {
+        let sql = format!("SELECT count({what}) FROM entries WHERE kind = 'access'");
+        deployment.count(Store::Audit, &sql)
+    };
+    (count("*"), count("DISTINCT created_at"))
+}
+
+fn ended(gateway: Serving) -> String {
+    let (status, output) = gateway.end();
+    assert!(status.success(), "{output}");
+    output
+}
+
+/// Starts the gateway twice. Both times `/ready` and `audit verify` show a finding of this kind. Then an administrator
+/// accepts it. Returns the output of the first start.
+fn is_reported_until_accepted(deployment: &Deployment, node: &str, kind: &str) -> String {
+    let mut first_output = None;
+    for _ in 0..2 {
+        let mut gateway = start(deployment, node);
+        gateway.wait("shows the finding at /ready", |gateway| {
+            gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
+        });
+        let output = ended(gateway);
+        first_output.get_or_insert(output);
+        let (code, output) = deployment.verify();
+        assert!(code == Some(1) && output.contains(kind), "{output}");
+    }
+    deployment.re_anchor_first_failed("security", "looked into");
+    let (code, output) = deployment.verify();
+    assert_eq!(code, Some(0), "{output}");
+    let mut gateway = start(deployment, node);
+    call(&gateway, 1);
+    gateway.wait("verified the accepted log", |gateway| {
+        gateway.get("/ready").body.contains(r#""audit_chain":"ok""#)
+    });
+    ended(gateway);
+    first_output.expect("a start")
+}
+
+/// RL5, HD25: the audit database and the journal directory are both put back to an older state. Only the policy database
+/// knows that numbers are missing.
+fn rl5_an_older_audit_database_with_its_journal_is_a_finding_until_re_anchored(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = start(deployment, node.url());
+    call(&gateway, 2);
+    ended(gateway);
+    deployment.back_up(Store::Audit);
+    deployment.copy_journal("journal", "journal-backup");
+    let gateway = start(deployment, node.url());
+    call(&gateway, 3);
+    ended(gateway);
+    deployment.restore(Store::Audit);
+    deployment.copy_journal("journal-backup", "journal");
+    let output = is_reported_until_accepted(deployment, node.url(), "journal_lost");
+    assert!(
+        output.contains("journal_lost") && output.contains("records go on in a new shard"),
+        "no number is issued twice: {output}"
+    );
+    assert_eq!(sealed_calls(deployment).0, 3);
 }
 
 /// RL12: no change to a file that was removed or replaced while in use is acknowledged. The gateway logs the cause, and
