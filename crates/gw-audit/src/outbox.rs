@@ -156,14 +156,19 @@ pub fn foreign_entry(event: &SecurityEvent) -> Option<u64> {
 /// outside it: it was put back to an older state, or the disk lost records. Stream and range follow.
 pub const JOURNAL_REWOUND_ALARM: &str = "journal_rewound:";
 
+/// Prefix of the reason of a security event about a journal directory that does not know the newest start of its shard:
+/// it is a copy, or was put back to an older state. The shard follows.
+pub const JOURNAL_COPIED_ALARM: &str = "journal_copied:";
+
 /// The kind of finding that a security event reports, if it is an alarm. Verification reports such an event until the
 /// chain is re-anchored.
 pub fn alarm_kind(event: &SecurityEvent) -> Option<FindingKind> {
-    const KINDS: [(&str, FindingKind); 4] = [
+    const KINDS: [(&str, FindingKind); 5] = [
         (ROW_ALARM, FindingKind::OutboxFault),
         (IDS_ALARM, FindingKind::OutboxFault),
         (REWOUND_ALARM, FindingKind::OutboxFault),
         (JOURNAL_REWOUND_ALARM, FindingKind::JournalLost),
+        (JOURNAL_COPIED_ALARM, FindingKind::Fork),
     ];
     let reason = event
         .reason

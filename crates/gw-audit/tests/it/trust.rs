@@ -798,6 +798,7 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
         "outbox_ids:lowered:0:3",
         "policy_store_rewound:1..4",
         "journal_rewound:access:3..5",
+        "journal_copied:00000000-0000-0000-0000-000000000001",
         "outbox_gap:2..5",
     ];
     let security = events.map(|reason| Record::from(event(reason)));
@@ -811,6 +812,7 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
                 (FindingKind::OutboxFault, 3),
                 (FindingKind::OutboxFault, 4),
                 (FindingKind::JournalLost, 5),
+                (FindingKind::Fork, 6),
             ],
         ),
     ] {

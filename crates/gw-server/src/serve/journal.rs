@@ -13,11 +13,14 @@ use anyhow::{Context as _, bail};
 use gw_audit::{
     ChainEdge, ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, ShardId, StoredChain, Stream,
     TrustedHead, TrustedHeads,
-    outbox::JOURNAL_REWOUND_ALARM,
+    outbox::{JOURNAL_COPIED_ALARM, JOURNAL_REWOUND_ALARM},
     verify::{FindingKind, is_plausible_issued},
 };
-use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, StoredHead, StreamComparison};
-use gw_store::{ClockJump, Store, audit::AuditStore};
+use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, StoredHead, StreamComparison, Unsealed};
+use gw_store::{
+    ClockJump, Store,
+    audit::{AuditStore, SealedRow},
+};
 use gw_types::{Seconds, Secret};
 use std::{ops::Range, path::Path, sync::Arc};
 use tokio::task::spawn_blocking;
@@ -175,6 +178,19 @@ pub(super) async fn reconcile(
     let shard_heads = noted_heads.iter().filter(|head| head.chain.shard == shard);
     issued_counts.extend(shard_heads.map(|head| (head.chain.stream, head.issued)));
     let mut alarms = Vec::new();
+    let (journal, is_newest) = note_start(journal, audit).await?;
+    if !is_newest {
+        tracing::error!(
+            %shard,
+            "the journal directory is not the newest one of its shard: it was put back to an older state, or another \
+             process uses or used a copy of it; records go on in a new shard; find out who copied the directory"
+        );
+        alarms.push(JournalAlarm {
+            stream: Stream::Security,
+            reason: format!("{JOURNAL_COPIED_ALARM}{shard}"),
+            count: None,
+        });
+    }
     for stored_head in &stored {
         let stream = stored_head.stream;
         let issued = issued_counts
@@ -240,6 +256,7 @@ pub(super) async fn reconcile(
             alarms,
         });
     }
+    let journal = skip_sealed(journal, audit).await?;
     let trusted = heads.heads();
     let (journal, edges) = spawn_blocking(move || {
         let edges = stored
@@ -284,6 +301,7 @@ pub(super) async fn reconcile(
             StreamComparison::InStep | StreamComparison::Moved => {}
         }
     }
+    let (journal, _) = note_start(journal, audit).await?;
     settle_abandoned(dir, journal.shard(), audit, store).await?;
     Ok(Reconciled {
         journal: Arc::new(journal),
@@ -291,6 +309,91 @@ pub(super) async fn reconcile(
         foreign_chains,
         alarms,
     })
+}
+
+/// Records this start in the directory and in the audit store. Returns false if the directory does not know the newest
+/// start of its shard.
+///
+/// The directory is written first, so that a crash in between leaves a start that only the directory knows. An audit
+/// store that lacks starts of the directory was put back to an older state; the comparison of the chains detects that.
+async fn note_start(journal: Journal, audit: &AuditStore) -> anyhow::Result<(Journal, bool)> {
+    let shard = journal.shard();
+    let newest = audit
+        .newest_start(shard)
+        .await
+        .context("the starts of this journal cannot be read in the audit store")?;
+    let (journal, starts) = spawn_blocking(move || {
+        let starts = journal.newest_start().and_then(|known| {
+            let is_newest = match (known, newest) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(known), Some(newest)) => known.number > newest.number || known == newest,
+            };
+            Ok(if is_newest { Some(journal.note_start()?) } else { None })
+        });
+        (journal, starts)
+    })
+    .await
+    .context("recording the start in the journal directory failed")?;
+    let Some(start) = starts.context("the start cannot be recorded in the journal directory")? else {
+        return Ok((journal, false));
+    };
+    let is_first = audit
+        .note_start(shard, start)
+        .await
+        .context("the start cannot be recorded in the audit store")?;
+    Ok((journal, is_first))
+}
+
+/// Records per query while the unsealed records are compared with the store.
+const COMPARED: usize = 1000;
+
+/// Marks the unsealed records that the store has already as sealed, so that they are not sealed again in another
+/// shard. Another process sealed them, or this one did right before it ended.
+async fn skip_sealed(mut journal: Journal, audit: &AuditStore) -> anyhow::Result<Journal> {
+    let shard = journal.shard();
+    let sizes = audit
+        .chains()
+        .await
+        .context("the audit store's chains cannot be read")?;
+    for (chain, _) in sizes.into_iter().filter(|(chain, _)| chain.shard == shard) {
+        loop {
+            let (returned, batch) = spawn_blocking(move || {
+                let batch = journal.unsealed(chain.stream, COMPARED);
+                (journal, batch)
+            })
+            .await
+            .context("reading the journal failed")?;
+            journal = returned;
+            let batch = batch.context("the unsealed records cannot be read from the journal")?;
+            let Some(first) = batch.first().map(|record| record.seq) else {
+                break;
+            };
+            let rows = audit
+                .rows(chain, first, COMPARED as u64)
+                .await
+                .context("the entries of the shard cannot be read in the audit store")?;
+            let is_stored =
+                |(record, row): &(&Unsealed, &SealedRow)| record.seq == row.seq && record.bytes == row.bytes;
+            let stored = batch.iter().zip(&rows).take_while(is_stored).count();
+            if stored == 0 {
+                break;
+            }
+            let size = first.saturating_add(stored as u64);
+            let (returned, marked) = spawn_blocking(move || {
+                let marked = journal.mark_sealed(chain.stream, size);
+                (journal, marked)
+            })
+            .await
+            .context("marking the records as sealed failed")?;
+            journal = returned;
+            marked.context("the sealed records cannot be marked in the journal")?;
+            if stored < batch.len() {
+                break;
+            }
+        }
+    }
+    Ok(journal)
 }
 
 /// Removes the abandoned chains without a loss from the notes in both stores, so that they are not reported as lost.

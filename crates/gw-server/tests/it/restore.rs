@@ -16,6 +16,8 @@ on_both_engines! {
     rl5_a_lost_journal_directory_does_not_hide_a_truncated_administrative_chain,
     rl6_a_deleted_audit_database_is_restored,
     rl5_an_older_audit_database_with_its_journal_is_a_finding_until_re_anchored,
+    hd24_an_older_journal_directory_is_a_finding_and_seals_nothing_twice,
+    hd24_a_copied_backlog_is_sealed_once,
 }
 
 const SETTINGS: [(&str, &str); 2] = [("ADMIN_API_TOKEN", TOKEN), ("AUDIT_CHECKPOINT_INTERVAL", "1s")];
@@ -256,6 +258,43 @@ fn rl5_an_older_audit_database_with_its_journal_is_a_finding_until_re_anchored(d
         "no number is issued twice: {output}"
     );
     assert_eq!(sealed_calls(deployment).0, 3);
+}
+
+/// HD24: the journal directory alone is put back. Its records are in the audit database already, and its numbers were
+/// issued to other records.
+fn hd24_an_older_journal_directory_is_a_finding_and_seals_nothing_twice(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = start(deployment, node.url());
+    call(&gateway, 2);
+    ended(gateway);
+    deployment.copy_journal("journal", "journal-backup");
+    // Nothing is recorded: only the start distinguishes the directories.
+    ended(start(deployment, node.url()));
+    deployment.copy_journal("journal-backup", "journal");
+    let output = is_reported_until_accepted(deployment, node.url(), "fork");
+    assert!(output.contains("records go on in a new shard"), "{output}");
+    assert_eq!(sealed_calls(deployment), (3, 3));
+}
+
+/// HD24: a directory is copied while its records wait, and both directories are used one after the other.
+fn hd24_a_copied_backlog_is_sealed_once(deployment: &Deployment) {
+    let node = anvil();
+    let mut gateway = start(deployment, node.url());
+    call(&gateway, 2);
+    gateway.wait("sealed the calls", |_| sealed_calls(deployment).0 == 2);
+    deployment.while_locked(|| {
+        call(&gateway, 3);
+        // The records are on disk as soon as the calls are answered.
+        drop(gateway);
+    });
+    deployment.copy_journal("journal", "journal-backup");
+    let mut gateway = start(deployment, node.url());
+    call(&gateway, 1);
+    gateway.wait("sealed the waiting calls", |_| sealed_calls(deployment).0 == 6);
+    ended(gateway);
+    deployment.copy_journal("journal-backup", "journal");
+    is_reported_until_accepted(deployment, node.url(), "fork");
+    assert_eq!(sealed_calls(deployment), (7, 7));
 }
 
 /// RL12: no change to a file that was removed or replaced while in use is acknowledged. The gateway logs the cause, and
