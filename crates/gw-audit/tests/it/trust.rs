@@ -870,3 +870,27 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
         );
     }
 }
+
+/// Rule 19: the age of unsigned entries starts when they are seen first, and ends with a signature.
+#[test]
+fn the_age_of_unsigned_entries_starts_when_they_are_seen_first() {
+    let chain: ChainId = chain_id(Stream::Access);
+    let mut heads = TrustedHeads::default();
+    assert!(heads.note_unsigned([(chain, 5)], at(10)));
+    assert!(!heads.note_unsigned([(chain, 5)], at(20)));
+    assert_eq!(heads.unsigned_since(chain, 5), Some(at(10)));
+    assert_eq!(
+        heads.unsigned_since(chain, 3),
+        Some(at(10)),
+        "signed notes were removed"
+    );
+    assert_eq!(heads.unsigned_since(chain, 6), None, "signed since");
+    heads.note_unsigned([(chain, 3)], at(30));
+    assert_eq!(heads.unsigned_since(chain, 5), Some(at(10)));
+    let text = serde_json::to_string(&heads).expect("text");
+    assert_eq!(serde_json::from_str::<TrustedHeads>(&text).expect("heads"), heads);
+    heads.note_unsigned([(chain, 6)], at(40));
+    assert_eq!(heads.unsigned_since(chain, 6), Some(at(40)));
+    assert!(heads.note_unsigned([], at(50)));
+    assert_eq!(heads.unsigned_since(chain, 6), None);
+}
