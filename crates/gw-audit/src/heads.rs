@@ -416,8 +416,8 @@ pub struct TrustedHeads {
     unsigned: BTreeMap<String, UnsignedSince>,
 }
 
-/// Since when entries of a chain wait for a signature, by the clock of the instance that saw them. The times in unsigned
-/// entries prove nothing, because whoever can write the database can write these entries anew.
+/// Since when entries of a chain wait for a signature, by the clock of the instance that saw them. The times in
+/// unsigned entries prove nothing, because whoever can write the database can write these entries anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct UnsignedSince {
     /// The number of signed entries.

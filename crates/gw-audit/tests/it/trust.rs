@@ -777,7 +777,8 @@ fn rl3_gaps_and_faults_of_outbox_rows_are_found() {
     assert_eq!(findings(&[(1, 5), (1, 6)], Some(1)), [(FindingKind::OutboxFault, 2)]);
 }
 
-/// RL9, HD24: entries and events about the outbox or the journal directory stay findings, regardless of later entries, until the chain is re-anchored.
+/// RL9, HD24: entries and events about the outbox or the journal directory stay findings, regardless of later entries,
+/// until the chain is re-anchored.
 #[test]
 fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
     let store = StoreId(uuid::Uuid::from_u128(7));

@@ -238,8 +238,8 @@ fn is_reported_until_accepted(deployment: &Deployment, node: &str, kind: &str) -
     first_output.expect("a start")
 }
 
-/// RL5, HD25: the audit database and the journal directory are both put back to an older state. Only the policy database
-/// knows that numbers are missing.
+/// RL5, HD25: the audit database and the journal directory are both put back to an older state. Only the policy
+/// database knows that numbers are missing.
 fn rl5_an_older_audit_database_with_its_journal_is_a_finding_until_re_anchored(deployment: &Deployment) {
     let node = anvil();
     let gateway = start(deployment, node.url());

@@ -1,5 +1,5 @@
-//! The starts of each journal (HD24). The same numbers and ids are in the journal's directory. A directory that does not
-//! know the newest start of its shard is a copy, or was put back to an older state.
+//! The starts of each journal (HD24). The same numbers and ids are in the journal's directory. A directory that does
+//! not know the newest start of its shard is a copy, or was put back to an older state.
 
 use super::store::{AuditStore, signed};
 use crate::{StoreError, entity::journal_starts};
