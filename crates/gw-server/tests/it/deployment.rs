@@ -51,7 +51,7 @@ impl Deployment {
 
     /// `None` if the tests run without PostgreSQL.
     pub(crate) fn postgres() -> Option<Self> {
-        let database = || postgres::database().unwrap_or_else(|cause| panic!("{cause}"));
+        let database = || postgres::database().expect("PostgreSQL");
         let (policy, audit) = (database()?.url, database()?.url);
         Some(Self::new(Engine::Postgres { policy, audit }))
     }
@@ -176,9 +176,8 @@ impl Deployment {
                     .await
                     .expect("set");
             }
-            if let Err(error) = connection.execute_unprepared(statements).await {
-                panic!("{statements}: {error}");
-            }
+            let result = connection.execute_unprepared(statements).await;
+            assert!(result.is_ok(), "{statements}: {result:?}");
         });
     }
 
@@ -215,9 +214,8 @@ impl Deployment {
         let server = format!("{start}/postgres?{query}");
         self.runtime.block_on(async {
             let connection = Database::connect(server).await.expect("connected");
-            if let Err(error) = connection.execute_unprepared(statement).await {
-                panic!("{statement}: {error}");
-            }
+            let result = connection.execute_unprepared(statement).await;
+            assert!(result.is_ok(), "{statement}: {result:?}");
             connection.close().await.expect("closed");
         });
     }
@@ -442,9 +440,8 @@ async fn entry(connection: &DatabaseConnection, chain: i64, seq: i64) -> (i64, V
 
 async fn execute<const N: usize>(connection: &DatabaseConnection, sql: &str, values: [Value; N]) {
     let statement = Statement::from_sql_and_values(connection.get_database_backend(), sql, values);
-    if let Err(error) = connection.execute_raw(statement).await {
-        panic!("{sql}: {error}");
-    }
+    let result = connection.execute_raw(statement).await;
+    assert!(result.is_ok(), "{sql}: {result:?}");
 }
 
 /// Replaces every occurrence of `old`, which must be as long as `new`.
