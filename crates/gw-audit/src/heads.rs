@@ -19,6 +19,7 @@ use crate::finding::{Finding, FindingKind};
 use crate::hash::Hash;
 use crate::ids::ShardId;
 use crate::tree::{self, Frontier};
+use gw_types::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -410,9 +411,47 @@ pub struct TrustedHeads {
     /// The public keys that signed chains of this instance, old ones included.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     keys: BTreeSet<Hash>,
+    /// The chains of other instances whose last entries wait for a signature.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    unsigned: BTreeMap<String, UnsignedSince>,
+}
+
+/// Since when entries of a chain wait for a signature, by the clock of the instance that saw them. The times in
+/// unsigned entries prove nothing, because whoever can write the database can write these entries anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct UnsignedSince {
+    /// The number of signed entries.
+    signed: u64,
+    /// Microseconds since 1970.
+    since: i64,
 }
 
 impl TrustedHeads {
+    /// Since when entries behind the `signed` signed ones were seen in a chain; `None` if there were none before.
+    pub fn unsigned_since(&self, chain: ChainId, signed: u64) -> Option<Timestamp> {
+        let known = self.unsigned.get(&chain.to_string())?;
+        // A lower count means that signed notes were removed since.
+        (signed <= known.signed).then_some(Timestamp::from_micros(known.since))
+    }
+
+    /// Records which chains have unsigned entries at `now`, with the number of signed entries of each. A chain whose
+    /// number did not grow keeps its earlier time. Returns whether anything changed.
+    pub fn note_unsigned(&mut self, waiting: impl IntoIterator<Item = (ChainId, u64)>, now: Timestamp) -> bool {
+        let noted = waiting.into_iter().map(|(chain, signed)| {
+            let name = chain.to_string();
+            let known = self.unsigned.get(&name).filter(|known| signed <= known.signed).copied();
+            let since = UnsignedSince {
+                signed,
+                since: now.micros(),
+            };
+            (name, known.unwrap_or(since))
+        });
+        let unsigned = noted.collect();
+        let has_changed = self.unsigned != unsigned;
+        self.unsigned = unsigned;
+        has_changed
+    }
+
     /// The trusted head of a chain.
     pub fn head(&self, chain: ChainId) -> Option<&TrustedHead> {
         self.heads.get(&chain.to_string())

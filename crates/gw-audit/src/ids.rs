@@ -18,6 +18,15 @@ impl core::fmt::Display for ShardId {
     }
 }
 
+/// One start of a process on a journal. The number and the id are in the journal's directory and in the audit store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalStart {
+    /// Grows with every start of the shard's journal.
+    pub number: u64,
+    /// Random, so that two starts from one copy differ although they have one number.
+    pub id: Uuid,
+}
+
 /// The id of a policy store. It is generated when the schema is created and is part of every backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]

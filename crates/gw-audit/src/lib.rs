@@ -45,7 +45,7 @@ pub use hash::Hash;
 pub use heads::{
     ChainEdge, ChainList, ChainNameError, SignedPart, SigningGuard, StoredChain, TrustedHead, TrustedHeads,
 };
-pub use ids::{ShardId, StoreId};
+pub use ids::{JournalStart, ShardId, StoreId};
 pub use record::{
     AccessRecord, Action, AdminEntry, AuthMethod, Kind, MatchedVia, OutboxFault, Outcome, Record, ResourceType,
     SUPER_ADMIN, SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,

@@ -5,6 +5,7 @@
 //! with the entries sealed under its id.
 
 use crate::StoreId;
+use crate::finding::FindingKind;
 use crate::record::{Action, AdminEntry, OutboxFault, ResourceType, SecurityEvent, SecurityKind};
 use core::ops::RangeInclusive;
 use gw_types::Timestamp;
@@ -151,15 +152,32 @@ pub fn foreign_entry(event: &SecurityEvent) -> Option<u64> {
     reason.strip_prefix(FOREIGN_ALARM)?.parse().ok()
 }
 
-/// Whether a security event reports a changed outbox. Verification reports such an event until the chain is
-/// re-anchored.
-pub fn is_alarm(event: &SecurityEvent) -> bool {
-    let is_outbox_alarm = |reason: &str| {
-        [ROW_ALARM, IDS_ALARM, REWOUND_ALARM]
-            .iter()
-            .any(|prefix| reason.starts_with(prefix))
-    };
-    event.kind == SecurityKind::TamperDetected && event.reason.as_deref().is_some_and(is_outbox_alarm)
+/// Prefix of the reason of a security event about a journal directory that lacks records whose numbers were noted
+/// outside it: it was put back to an older state, or the disk lost records. Stream and range follow.
+pub const JOURNAL_REWOUND_ALARM: &str = "journal_rewound:";
+
+/// Prefix of the reason of a security event about a journal directory that does not know the newest start of its shard:
+/// it is a copy, or was put back to an older state. The shard follows.
+pub const JOURNAL_COPIED_ALARM: &str = "journal_copied:";
+
+/// The kind of finding that a security event reports, if it is an alarm. Verification reports such an event until the
+/// chain is re-anchored.
+pub fn alarm_kind(event: &SecurityEvent) -> Option<FindingKind> {
+    const KINDS: [(&str, FindingKind); 5] = [
+        (ROW_ALARM, FindingKind::OutboxFault),
+        (IDS_ALARM, FindingKind::OutboxFault),
+        (REWOUND_ALARM, FindingKind::OutboxFault),
+        (JOURNAL_REWOUND_ALARM, FindingKind::JournalLost),
+        (JOURNAL_COPIED_ALARM, FindingKind::Fork),
+    ];
+    let reason = event
+        .reason
+        .as_deref()
+        .filter(|_| event.kind == SecurityKind::TamperDetected)?;
+    KINDS
+        .iter()
+        .find(|(prefix, _)| reason.starts_with(prefix))
+        .map(|(_, kind)| *kind)
 }
 
 #[cfg(test)]

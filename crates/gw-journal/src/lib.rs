@@ -31,6 +31,7 @@ mod replay;
 mod rescue;
 mod salvage;
 mod segment;
+mod starts;
 #[cfg(test)]
 mod tests;
 mod waiting;

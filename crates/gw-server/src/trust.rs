@@ -220,11 +220,14 @@ impl TamperAlarm {
     /// Raises a finding about the outbox or the policy store. `reason` is a code, optionally followed by a colon and
     /// the affected ids. The caller must raise each finding only once, and logs the line for the operator.
     pub(crate) fn raise_outbox(&self, reason: String, count: Option<u64>) {
+        self.raise_code(Stream::Admin, reason, count);
+    }
+
+    /// Raises a finding about a stream that only a security event records. `reason` is a code, optionally followed by a
+    /// colon and details. The caller must raise each finding only once, and logs the line for the operator.
+    pub(crate) fn raise_code(&self, stream: Stream, reason: String, count: Option<u64>) {
         self.is_raised.store(true, Ordering::Relaxed);
-        let (chain, code) = (
-            Stream::Admin.as_str(),
-            reason.split(':').next().unwrap_or_default().to_owned(),
-        );
+        let (chain, code) = (stream.as_str(), reason.split(':').next().unwrap_or_default().to_owned());
         metrics::counter!("ledger_gateway_audit_chain_integrity_violations_total", "chain" => chain, "reason" => code)
             .increment(1);
         if let Some(webhook) = &self.webhook {

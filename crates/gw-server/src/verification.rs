@@ -577,6 +577,11 @@ async fn verify_chain(
     let is_ahead = report
         .oldest_unsigned
         .is_some_and(|oldest| oldest > pass.now.plus(MAX_CLOCK_AHEAD));
+    // An instance that saw the entries earlier knows their age, whatever times they have now.
+    if let Some(oldest) = report.oldest_unsigned {
+        let seen = known.heads.unsigned_since(chain, report.signed);
+        report.oldest_unsigned = Some(seen.map_or(oldest, |seen| seen.min(oldest)));
+    }
     let is_gone = if chain.stream == Stream::Admin || is_own {
         false
     } else if is_unclaimed || is_ahead {

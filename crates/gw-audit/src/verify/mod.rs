@@ -432,8 +432,8 @@ impl<'a> ChainVerifier<'a> {
                     }
                     Content::Record(Record::Admin(entry)) => self.check_outbox(row.seq, entry),
                     Content::Record(Record::Security(event)) => {
-                        if outbox_rules::is_alarm(event) {
-                            self.report(finding(FindingKind::OutboxFault, row.hash, None));
+                        if let Some(kind) = outbox_rules::alarm_kind(event) {
+                            self.add(finding(kind, row.hash, None), true);
                         }
                     }
                     Content::Record(Record::Access(_) | Record::SendIntent(_) | Record::SendOutcome(_)) => {}
@@ -483,6 +483,13 @@ impl<'a> ChainVerifier<'a> {
     /// Adds a finding, also one of the caller that reads the rows. A finding that a re-anchoring covers counts as
     /// authorized.
     pub fn report(&mut self, finding: Finding) {
+        let is_about_outbox = matches!(finding.kind, FindingKind::OutboxGap | FindingKind::OutboxFault);
+        self.add(finding, is_about_outbox);
+    }
+
+    /// Adds a finding. `is_alarm`: the entry itself reports the finding. It is intact and signed by the gateway, so a
+    /// re-anchoring also covers it below its `intact` size.
+    fn add(&mut self, finding: Finding, is_alarm: bool) {
         // A re-anchoring has a root of its own, so it never covers findings about roots and signatures.
         let is_about_row = !matches!(
             finding.kind,
@@ -491,13 +498,10 @@ impl<'a> ChainVerifier<'a> {
                 | FindingKind::CheckpointSignatureInvalid
                 | FindingKind::InconsistentCheckpoints
         );
-        // Entries about the outbox are intact and signed by the gateway itself. Therefore a re-anchoring also covers
-        // those below its `intact` size.
-        let is_about_outbox = matches!(finding.kind, FindingKind::OutboxGap | FindingKind::OutboxFault);
         let is_covered = |seq| {
             self.discontinuities
                 .iter()
-                .any(|discontinuity| discontinuity.covers(seq) || (is_about_outbox && seq < discontinuity.to.0))
+                .any(|discontinuity| discontinuity.covers(seq) || (is_alarm && seq < discontinuity.to.0))
         };
         if is_about_row && finding.seq.is_some_and(is_covered) {
             if self.authorized.len() < MAX_FINDINGS {

@@ -777,7 +777,8 @@ fn rl3_gaps_and_faults_of_outbox_rows_are_found() {
     assert_eq!(findings(&[(1, 5), (1, 6)], Some(1)), [(FindingKind::OutboxFault, 2)]);
 }
 
-/// RL9: entries and events about the outbox stay findings, regardless of later entries, until the chain is re-anchored.
+/// RL9, HD24: entries and events about the outbox or the journal directory stay findings, regardless of later entries,
+/// until the chain is re-anchored.
 #[test]
 fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
     let store = StoreId(uuid::Uuid::from_u128(7));
@@ -797,6 +798,8 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
         "outbox_row:altered:2",
         "outbox_ids:lowered:0:3",
         "policy_store_rewound:1..4",
+        "journal_rewound:access:3..5",
+        "journal_copied:00000000-0000-0000-0000-000000000001",
         "outbox_gap:2..5",
     ];
     let security = events.map(|reason| Record::from(event(reason)));
@@ -805,7 +808,13 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
         (
             Stream::Security,
             security.to_vec(),
-            [2, 3, 4].map(|seq| (FindingKind::OutboxFault, seq)).to_vec(),
+            vec![
+                (FindingKind::OutboxFault, 2),
+                (FindingKind::OutboxFault, 3),
+                (FindingKind::OutboxFault, 4),
+                (FindingKind::JournalLost, 5),
+                (FindingKind::Fork, 6),
+            ],
         ),
     ] {
         let key = key();
@@ -861,4 +870,28 @@ fn rl9_entries_about_the_outbox_stay_findings_until_the_chain_is_re_anchored() {
             accepted.findings
         );
     }
+}
+
+/// Rule 19: the age of unsigned entries starts when they are seen first, and ends with a signature.
+#[test]
+fn the_age_of_unsigned_entries_starts_when_they_are_seen_first() {
+    let chain: ChainId = chain_id(Stream::Access);
+    let mut heads = TrustedHeads::default();
+    assert!(heads.note_unsigned([(chain, 5)], at(10)));
+    assert!(!heads.note_unsigned([(chain, 5)], at(20)));
+    assert_eq!(heads.unsigned_since(chain, 5), Some(at(10)));
+    assert_eq!(
+        heads.unsigned_since(chain, 3),
+        Some(at(10)),
+        "signed notes were removed"
+    );
+    assert_eq!(heads.unsigned_since(chain, 6), None, "signed since");
+    heads.note_unsigned([(chain, 3)], at(30));
+    assert_eq!(heads.unsigned_since(chain, 5), Some(at(10)));
+    let text = serde_json::to_string(&heads).expect("text");
+    assert_eq!(serde_json::from_str::<TrustedHeads>(&text).expect("heads"), heads);
+    heads.note_unsigned([(chain, 6)], at(40));
+    assert_eq!(heads.unsigned_since(chain, 6), Some(at(40)));
+    assert!(heads.note_unsigned([], at(50)));
+    assert_eq!(heads.unsigned_since(chain, 6), None);
 }

@@ -1,11 +1,15 @@
-use crate::support::{open, open_with, options, record};
+use crate::support::{Counting, TestClock, open, open_with, options, record};
 use gw_audit::{
     AccessRecord, Action, AdminEntry, Chain, ChainId, Content, Entry, Outcome, Record, ResourceType, SendIntent,
     SendOutcome, Stream,
 };
 use gw_journal::{Journal, JournalError, OpenError, Unsealed};
 use gw_types::{B256, Claims, OrgId};
-use std::{collections::HashMap, path::PathBuf};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicI64},
+};
 
 /// Reads all durable unsealed access records and marks them as sealed.
 fn drain(journal: &Journal) -> Vec<Unsealed> {
@@ -366,4 +370,28 @@ async fn rl12_a_removed_or_moved_directory_counts_as_a_failed_disk() {
         journal.append(record(2)).unwrap();
         journal.sync().unwrap();
     }
+}
+
+/// HD24: every start has the next number and an id of its own, and a damaged file is not taken for a new journal.
+#[test]
+fn hd24_starts_are_counted_in_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = open(dir.path());
+    assert_eq!(journal.newest_start().unwrap(), None);
+    let first = journal.note_start().unwrap();
+    let second = journal.note_start().unwrap();
+    assert_eq!((first.number, second.number), (1, 2));
+    assert_ne!(first.id, second.id);
+    let shard = journal.shard().to_string();
+    drop(journal);
+    let (journal, _) = open(dir.path());
+    assert_eq!(journal.newest_start().unwrap(), Some(second));
+    std::fs::write(dir.path().join(shard).join("start"), "7").unwrap();
+    assert!(matches!(journal.newest_start(), Err(OpenError::Corrupt { .. })));
+    drop(journal);
+    // Other ids than those that exist already.
+    let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000)));
+    let (journal, _) = Journal::open(options(dir.path()), clock, Arc::new(Counting::from(100))).unwrap();
+    let (journal, _) = journal.into_new_shard().unwrap();
+    assert_eq!(journal.newest_start().unwrap(), None, "another shard");
 }

@@ -1,6 +1,12 @@
 //! The journal of this instance, and what it trusts of the audit store.
 
-use super::{fault::ServeError, journal, setup::Setup, storage::Storage, trust};
+use super::{
+    fault::ServeError,
+    journal::{self, Reconciled},
+    setup::Setup,
+    storage::Storage,
+    trust,
+};
 use crate::{
     trust::{AuditTrust, HeadsFile},
     workers::{OutboxAlarm, SealingHealth},
@@ -39,12 +45,19 @@ impl AuditLog {
         let Storage { store, audit, .. } = storage;
         let (journal, recovery) = journal::open(config, secrets, platform)?;
         let heads = HeadsFile::open(&config.audit.journal_dir)?;
-        let (journal, recovery, foreign_chains) =
-            journal::reconcile(journal, recovery, audit, store, &heads, &config.audit.journal_dir).await?;
+        let Reconciled {
+            journal,
+            recovery,
+            foreign_chains,
+            alarms,
+        } = journal::reconcile(journal, recovery, audit, store, &heads, &config.audit.journal_dir).await?;
         let trust = trust::open(config, secrets, platform, heads, &journal, audit, store).await?;
         if let Some(alarm) = alarm {
             trust.alarm.raise_outbox(alarm.reason, alarm.count);
         }
+        alarms
+            .into_iter()
+            .for_each(|alarm| trust.alarm.raise_code(alarm.stream, alarm.reason, alarm.count));
         foreign_chains
             .into_iter()
             .for_each(|chain| trust.alarm.raise(chain, &Finding::new(FindingKind::Fork, None), 0, 0));

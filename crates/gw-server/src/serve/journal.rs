@@ -13,10 +13,14 @@ use anyhow::{Context as _, bail};
 use gw_audit::{
     ChainEdge, ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, ShardId, StoredChain, Stream,
     TrustedHead, TrustedHeads,
+    outbox::{JOURNAL_COPIED_ALARM, JOURNAL_REWOUND_ALARM},
     verify::{FindingKind, is_plausible_issued},
 };
-use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, StoredHead, StreamComparison};
-use gw_store::{ClockJump, Store, audit::AuditStore};
+use gw_journal::{Journal, JournalConfig, OpenError, ReadError, Recovery, StoredHead, StreamComparison, Unsealed};
+use gw_store::{
+    ClockJump, Store,
+    audit::{AuditStore, SealedRow},
+};
 use gw_types::{Seconds, Secret};
 use std::{ops::Range, path::Path, sync::Arc};
 use tokio::task::spawn_blocking;
@@ -107,9 +111,28 @@ pub(crate) fn lost(issued: u64, kept: u64, sealed: u64) -> Option<Range<u64>> {
     Some(kept.max(sealed)..issued).filter(|range| !range.is_empty())
 }
 
+/// The journal after the comparison with the stores.
+#[derive(Debug)]
+pub(super) struct Reconciled {
+    pub(super) journal: Arc<Journal>,
+    pub(super) recovery: Recovery,
+    /// The chains with entries that this journal did not write.
+    pub(super) foreign_chains: Vec<ChainId>,
+    /// The alarms to raise. Each is a finding until the chain that records it is re-anchored.
+    pub(super) alarms: Vec<JournalAlarm>,
+}
+
+/// An alarm about the journal directory: a code with its details, and the number of affected records.
+#[derive(Debug)]
+pub(super) struct JournalAlarm {
+    pub(super) stream: Stream,
+    pub(super) reason: String,
+    pub(super) count: Option<u64>,
+}
+
 /// Reconciles the journal with the audit store (HD24, HD25). Entries that the store lost are sealed again if the
-/// journal still has them. If they are gone, or another writer continued the shard, the journal abandons the shard for
-/// a new one. Returns the journal, its recovery, and the chains with entries that this journal did not write.
+/// journal still has them. If they are gone, if numbers were issued that the journal does not know, or if another
+/// writer continued the shard, the journal abandons the shard for a new one, so that no number is issued twice.
 ///
 /// # Errors
 /// If the journal, a store or the trusted heads cannot be read or written.
@@ -120,7 +143,7 @@ pub(super) async fn reconcile(
     store: &Store,
     heads: &HeadsFile,
     dir: &Path,
-) -> anyhow::Result<(Arc<Journal>, Recovery, Vec<ChainId>)> {
+) -> anyhow::Result<Reconciled> {
     let shard = journal.shard();
     settle_abandoned(dir, shard, audit, store).await?;
     let noted_heads = store
@@ -154,6 +177,20 @@ pub(super) async fn reconcile(
     }
     let shard_heads = noted_heads.iter().filter(|head| head.chain.shard == shard);
     issued_counts.extend(shard_heads.map(|head| (head.chain.stream, head.issued)));
+    let mut alarms = Vec::new();
+    let (journal, is_newest) = note_start(journal, audit).await?;
+    if !is_newest {
+        tracing::error!(
+            %shard,
+            "the journal directory is not the newest one of its shard: it was put back to an older state, or another \
+             process uses or used a copy of it; records go on in a new shard; find out who copied the directory"
+        );
+        alarms.push(JournalAlarm {
+            stream: Stream::Security,
+            reason: format!("{JOURNAL_COPIED_ALARM}{shard}"),
+            count: None,
+        });
+    }
     for stored_head in &stored {
         let stream = stored_head.stream;
         let issued = issued_counts
@@ -171,8 +208,14 @@ pub(super) async fn reconcile(
                 &journal,
                 stream,
                 &range,
-                "records with issued numbers are missing in the journal and in the audit store",
+                "records with issued numbers are missing in the journal and in the audit store: the journal directory \
+                 was put back to an older state, or its disk lost records",
             )?;
+            alarms.push(JournalAlarm {
+                stream,
+                reason: format!("{JOURNAL_REWOUND_ALARM}{stream}:{}..{}", range.start, range.end),
+                count: Some(range.end.saturating_sub(range.start)),
+            });
         }
     }
     // On a blocking thread, because it reads files.
@@ -205,9 +248,15 @@ pub(super) async fn reconcile(
             }
         }
     }
-    if abandoned.is_empty() {
-        return Ok((Arc::new(journal), recovery, Vec::new()));
+    if abandoned.is_empty() && alarms.is_empty() {
+        return Ok(Reconciled {
+            journal: Arc::new(journal),
+            recovery,
+            foreign_chains: Vec::new(),
+            alarms,
+        });
     }
+    let journal = skip_sealed(journal, audit).await?;
     let trusted = heads.heads();
     let (journal, edges) = spawn_blocking(move || {
         let edges = stored
@@ -252,8 +301,99 @@ pub(super) async fn reconcile(
             StreamComparison::InStep | StreamComparison::Moved => {}
         }
     }
+    let (journal, _) = note_start(journal, audit).await?;
     settle_abandoned(dir, journal.shard(), audit, store).await?;
-    Ok((Arc::new(journal), new_recovery, foreign_chains))
+    Ok(Reconciled {
+        journal: Arc::new(journal),
+        recovery: new_recovery,
+        foreign_chains,
+        alarms,
+    })
+}
+
+/// Records this start in the directory and in the audit store. Returns false if the directory does not know the newest
+/// start of its shard.
+///
+/// The directory is written first, so that a crash in between leaves a start that only the directory knows. An audit
+/// store that lacks starts of the directory was put back to an older state; the comparison of the chains detects that.
+async fn note_start(journal: Journal, audit: &AuditStore) -> anyhow::Result<(Journal, bool)> {
+    let shard = journal.shard();
+    let newest = audit
+        .newest_start(shard)
+        .await
+        .context("the starts of this journal cannot be read in the audit store")?;
+    let (journal, starts) = spawn_blocking(move || {
+        let starts = journal.newest_start().and_then(|known| {
+            let is_newest = match (known, newest) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(known), Some(newest)) => known.number > newest.number || known == newest,
+            };
+            Ok(if is_newest { Some(journal.note_start()?) } else { None })
+        });
+        (journal, starts)
+    })
+    .await
+    .context("recording the start in the journal directory failed")?;
+    let Some(start) = starts.context("the start cannot be recorded in the journal directory")? else {
+        return Ok((journal, false));
+    };
+    let is_first = audit
+        .note_start(shard, start)
+        .await
+        .context("the start cannot be recorded in the audit store")?;
+    Ok((journal, is_first))
+}
+
+/// Records per query while the unsealed records are compared with the store.
+const COMPARED: usize = 1000;
+
+/// Marks the unsealed records that the store has already as sealed, so that they are not sealed again in another
+/// shard. Another process sealed them, or this one did right before it ended.
+async fn skip_sealed(mut journal: Journal, audit: &AuditStore) -> anyhow::Result<Journal> {
+    let shard = journal.shard();
+    let sizes = audit
+        .chains()
+        .await
+        .context("the audit store's chains cannot be read")?;
+    for (chain, _) in sizes.into_iter().filter(|(chain, _)| chain.shard == shard) {
+        loop {
+            let (returned, batch) = spawn_blocking(move || {
+                let batch = journal.unsealed(chain.stream, COMPARED);
+                (journal, batch)
+            })
+            .await
+            .context("reading the journal failed")?;
+            journal = returned;
+            let batch = batch.context("the unsealed records cannot be read from the journal")?;
+            let Some(first) = batch.first().map(|record| record.seq) else {
+                break;
+            };
+            let rows = audit
+                .rows(chain, first, COMPARED as u64)
+                .await
+                .context("the entries of the shard cannot be read in the audit store")?;
+            let is_stored =
+                |(record, row): &(&Unsealed, &SealedRow)| record.seq == row.seq && record.bytes == row.bytes;
+            let stored = batch.iter().zip(&rows).take_while(is_stored).count();
+            if stored == 0 {
+                break;
+            }
+            let size = first.saturating_add(stored as u64);
+            let (returned, marked) = spawn_blocking(move || {
+                let marked = journal.mark_sealed(chain.stream, size);
+                (journal, marked)
+            })
+            .await
+            .context("marking the records as sealed failed")?;
+            journal = returned;
+            marked.context("the sealed records cannot be marked in the journal")?;
+            if stored < batch.len() {
+                break;
+            }
+        }
+    }
+    Ok(journal)
 }
 
 /// Removes the abandoned chains without a loss from the notes in both stores, so that they are not reported as lost.

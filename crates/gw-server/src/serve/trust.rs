@@ -19,7 +19,7 @@ use gw_audit::{
     verify::{Finding, FindingKind},
 };
 use gw_journal::Journal;
-use gw_store::{Store, audit::AuditStore};
+use gw_store::{Store, StoreError, audit::AuditStore};
 use std::sync::Arc;
 
 /// Outbox rows per query.
@@ -114,6 +114,8 @@ async fn sign_abandoned(
     };
     let key = signing_key(secrets.checkpoint.expose()).context("the checkpoint key cannot be read")?;
     let key = CheckpointKey::from_seed(&key.to_bytes());
+    let mut keys = vec![key.public()];
+    keys.extend(heads.keys());
     for (chain, head) in heads
         .heads()
         .filter(|(chain, head)| head.note.is_none() && is_abandoned(*chain))
@@ -135,6 +137,17 @@ async fn sign_abandoned(
                 ..Finding::new(kind, last)
             };
             trust.alarm.raise(chain, &finding, 0, 0);
+            continue;
+        }
+        // Another process signed the chain up to here, if this directory is an older copy.
+        let notes = match audit.newest_checkpoints(chain).await {
+            Ok(notes) => notes,
+            Err(StoreError::NotFound(_)) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let is_of_chain = |note: &Checkpoint| note.origin == chain.origin(CLUSTER) && note.era() >= head.era;
+        let mut signed = notes.iter().filter_map(|note| Checkpoint::open(&note.note, &keys).ok());
+        if signed.any(|note| is_of_chain(&note) && note.size >= edge.size()) {
             continue;
         }
         let checkpoint = Checkpoint::new(chain.origin(CLUSTER), edge.size(), edge.frontier().root()).in_era(head.era);

@@ -14,7 +14,6 @@ pub use request::Observe;
 use crate::config::{Operation, registry::LogFormat, registry::LogLevel};
 use lines::LogLineWriter;
 use tracing_subscriber::{
-    Layer as _,
     filter::{LevelFilter, Targets},
     layer::SubscriberExt as _,
     util::{SubscriberInitExt as _, TryInitError},
@@ -41,24 +40,19 @@ pub fn start_log(operation: &Operation) -> Result<FlushGuard, TryInitError> {
         |targets, own| targets.with_target(*own, level),
     );
     let layer = tracing_subscriber::fmt::layer().with_writer(lines);
-    let registry = tracing_subscriber::registry();
+    // The filter applies to the whole registry. A filter of the layer alone would lose lines: if a library checks on a
+    // thread whether a level is enabled and logs nothing, as sqlx does for each statement, the layer takes the answer
+    // for the next event of that thread.
+    let registry = tracing_subscriber::registry().with(filter);
     match operation.log_format {
         LogFormat::Json => {
             registry
-                .with(
-                    layer
-                        .json()
-                        .flatten_event(true)
-                        .with_span_list(false)
-                        .with_filter(filter),
-                )
+                .with(layer.json().flatten_event(true).with_span_list(false))
                 .try_init()?;
         }
         LogFormat::Text => {
             let colored = std::io::IsTerminal::is_terminal(&std::io::stdout());
-            registry
-                .with(layer.with_ansi(colored).with_target(false).with_filter(filter))
-                .try_init()?;
+            registry.with(layer.with_ansi(colored).with_target(false)).try_init()?;
         }
     }
     Ok(flush)

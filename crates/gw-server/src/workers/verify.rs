@@ -205,6 +205,12 @@ impl Verification {
         if outcome == Outcome::Incomplete && was_verified {
             return Ok(outcome);
         }
+        let waiting: Vec<_> = reports
+            .iter()
+            .filter(|report| report.chain.shard != self.shard && report.report.oldest_unsigned.is_some())
+            .map(|report| (report.chain, report.report.signed))
+            .collect();
+        trust.file.update(|heads| heads.note_unsigned(waiting, pass.now))?;
         let mut clean = true;
         for report in reports {
             clean &= report.report.is_clean();

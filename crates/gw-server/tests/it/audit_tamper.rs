@@ -1,91 +1,36 @@
 //! RL2 from outside: attacks by somebody with the audit database's credentials, and the reaction of the binary.
 
-use crate::process::{self, Serving, stderr};
+use crate::deployment::{Deployment, Store, call, on_both_engines, output_of};
 use gw_testkit::anvil::anvil;
 use std::{
     fs,
     io::{Read as _, Write as _},
     net::TcpListener,
     path::Path,
-    process::{Command, Output},
     sync::{Arc, Mutex},
 };
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
+const JSON: (&str, &str) = ("LOG_FORMAT", "json");
 
-/// The directories of a deployment.
-struct Deployment {
-    dir: tempfile::TempDir,
-}
-
-impl Deployment {
-    fn path(&self, name: &str) -> String {
-        self.dir.path().join(name).to_str().expect("text").to_owned()
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let (data, journal) = (self.path("data"), self.path("journal"));
-        process::gateway(arguments, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal)])
-    }
-
-    fn start(&self, node: &str) -> Serving {
-        self.start_with(node, &[])
-    }
-
-    fn start_with(&self, node: &str, settings: &[(&str, &str)]) -> Serving {
-        let (data, journal) = (self.path("data"), self.path("journal"));
-        let own = [
-            ("DATA_DIR", &*data),
-            ("AUDIT_BUFFER_DIR", &journal),
-            ("LOG_FORMAT", "json"),
-        ];
-        Serving::start(node, &[&own[..], settings].concat()).ready()
-    }
-
-    /// The output of a start that fails.
-    fn failed_start(&self, node: &str) -> String {
-        let (data, journal) = (self.path("data"), self.path("journal"));
-        Serving::spawn(node, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal)]).wait_for_failed_start()
-    }
-
-    fn sql(&self, statements: &str) {
-        let script =
-            "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.executescript(sys.argv[2]); db.commit()";
-        let result = Command::new("python3")
-            .args(["-c", script, &self.path("data/audit.db"), statements])
-            .status();
-        assert!(result.is_ok_and(|status| status.success()));
-    }
-}
-
-fn output_of(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(output))
-}
-
-fn call(gateway: &Serving, times: usize) {
-    for _ in 0..times {
-        let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
-        assert_eq!(
-            gateway
-                .request("POST", "/rpc", &[("Content-Type", "application/json")], body)
-                .status,
-            200
-        );
-    }
+on_both_engines! {
+    rl2_au22_a_truncated_chain_is_refused_found_and_re_anchored,
+    rl2_au19_the_running_service_finds_a_truncated_chain_by_itself,
+    rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found,
+    rl2_au22_a_rewritten_signed_entry_refuses_the_start_of_a_new_shard_too,
+    rl2_an_unsigned_entry_rewritten_while_the_service_runs_raises_the_alarm,
+    rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed,
+    rl9_a_row_copied_to_an_invalid_id_is_a_finding_until_re_anchored,
+    rl3_a_deleted_policy_store_row_is_named_and_is_a_finding,
+    rl9_a_lost_outbox_row_is_reported_until_it_is_accepted,
 }
 
 /// RL2, AU-20, AU-22: the tail of a chain is removed together with its notes. The start is refused, and `audit verify`
 /// finds the truncation here and on another machine with notes from the log. A re-anchoring accepts the shorter chain
 /// and stays listed.
-#[test]
-fn rl2_au22_a_truncated_chain_is_refused_found_and_re_anchored() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let gateway = deployment.start(node.url());
+fn rl2_au22_a_truncated_chain_is_refused_found_and_re_anchored(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = deployment.start(node.url(), &[JSON]);
     call(&gateway, 6);
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
@@ -96,6 +41,7 @@ fn rl2_au22_a_truncated_chain_is_refused_found_and_re_anchored() {
     assert!(log.contains("the list of chains was signed"), "{log}");
 
     deployment.sql(
+        Store::Audit,
         "DELETE FROM entries WHERE kind = 'access' AND seq > 2; \
          DELETE FROM checkpoints WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access'); \
          UPDATE chains SET issued = -1, size = 3, head_hash = (SELECT hash FROM entries WHERE kind = 'access' AND seq \
@@ -122,7 +68,7 @@ fn rl2_au22_a_truncated_chain_is_refused_found_and_re_anchored() {
     );
     fs::create_dir(deployment.path("journal")).expect("made");
     fs::write(&heads, &kept).expect("put back");
-    let output = deployment.failed_start(node.url());
+    let output = deployment.failed_start(node.url(), &[]);
     assert!(
         output.contains("entries are missing") && output.contains("audit re-anchor"),
         "{output}"
@@ -150,13 +96,13 @@ fn rl2_au22_a_truncated_chain_is_refused_found_and_re_anchored() {
         output_of(&shown)
     );
     assert!(
-        deployment.failed_start(node.url()).contains("entries are missing"),
+        deployment.failed_start(node.url(), &[]).contains("entries are missing"),
         "a dry run changes nothing"
     );
     let result = deployment.run(&[&decide[..], &["restored", "--confirm"]].concat());
     assert!(result.status.success(), "{}", output_of(&result));
 
-    let gateway = deployment.start(node.url());
+    let gateway = deployment.start(node.url(), &[JSON]);
     call(&gateway, 2);
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
@@ -202,31 +148,29 @@ fn receiver() -> (String, Arc<Mutex<String>>) {
 }
 
 /// RL2, AU-19: the running service finds a truncated chain by itself, reports it to the webhook, and stays ready.
-#[test]
-fn rl2_au19_the_running_service_finds_a_truncated_chain_by_itself() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
+fn rl2_au19_the_running_service_finds_a_truncated_chain_by_itself(deployment: &Deployment) {
+    let node = anvil();
     let ((witness, notes), (webhook, findings)) = (receiver(), receiver());
     let settings = [
+        JSON,
         ("AUDIT_CHECKPOINT_INTERVAL", "1s"),
         ("AUDIT_INTEGRITY_VERIFY_INTERVAL", "1s"),
         ("AUDIT_WITNESS_URL", &witness),
         ("AUDIT_TAMPER_WEBHOOK_URL", &webhook),
     ];
-    let mut gateway = deployment.start_with(node.url(), &settings);
+    let mut gateway = deployment.start(node.url(), &settings);
     call(&gateway, 4);
     let has = |received: &Arc<Mutex<String>>, text: &str| received.lock().expect("held").contains(text);
     gateway.wait("signed the calls", |_| {
-        has(&notes, "ledger-gateway/access/") && has(&notes, "ledger-gateway/chains")
+        // A call that is sealed after the removal would have the removed entries sealed again.
+        let is_complete = deployment.sizes() == (5, 5);
+        is_complete && has(&notes, "ledger-gateway/access/") && has(&notes, "ledger-gateway/chains")
     });
     // The trusted heads have the signature before the witness gets it, and the removed tail includes signed entries.
     assert!(!has(&findings, "tamper_detected"), "an unchanged log has no finding");
     deployment.sql(
-        "PRAGMA busy_timeout = 10000; DELETE FROM entries WHERE kind = 'access' AND seq > 0; DELETE FROM checkpoints; \
+        Store::Audit,
+        "DELETE FROM entries WHERE kind = 'access' AND seq > 0; DELETE FROM checkpoints; \
          UPDATE chains SET size = 1, head_hash = (SELECT hash FROM entries e WHERE e.chain_id = chains.id AND e.seq = \
          0) WHERE stream = 'access'",
     );
@@ -258,134 +202,24 @@ fn rl2_au19_the_running_service_finds_a_truncated_chain_by_itself() {
     assert!(log.contains("the audit log was tampered with"), "{log}");
 }
 
-/// Rewrites or appends the last entry of the access chain with a correct hash, or rewrites the entry before a given
-/// size, like an attacker with the audit database's credentials. The service must be stopped.
-const FORGE: &str = r#"
-import hashlib, sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-chain, size = db.execute("SELECT id, size FROM chains WHERE stream = 'access' ORDER BY id").fetchone()
-size = int(sys.argv[3]) if len(sys.argv) > 3 else size
-row, data, openings = db.execute("SELECT id, bytes, openings FROM entries WHERE chain_id = ? AND seq = ?",
-                                 (chain, size - 1)).fetchone()
-assert data.count(b"eth_chainId") == 1
-if sys.argv[2] == "rewrite":
-    data = data.replace(b"eth_chainId", b"eth_chainXX")
-    digest = hashlib.sha256(b"\0" + data).digest()
-    db.execute("UPDATE entries SET bytes = ?, hash = ?, method = 'eth_chainXX' WHERE id = ?", (data, digest, row))
-else:
-    digest = hashlib.sha256(b"\0" + data).digest()
-    db.execute("INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at) "
-               "SELECT chain_id, seq + 1, ?, bytes, openings, kind, created_at FROM entries WHERE id = ?",
-               (digest, row))
-    db.execute("UPDATE chains SET size = size + 1 WHERE id = ?", (chain,))
-if len(sys.argv) == 3:
-    db.execute("UPDATE chains SET head_hash = ? WHERE id = ?", (digest, chain))
-db.commit()
-"#;
-
-/// Copies the first entries of a chain into a forged chain in a new shard, with times a year ahead.
-const INVENT: &str = r#"
-import hashlib, sqlite3, sys, uuid
-db = sqlite3.connect(sys.argv[1], timeout=20)
-of = db.execute("SELECT id, shard FROM chains WHERE stream = ? ORDER BY id", (sys.argv[2],)).fetchone()
-shard = uuid.UUID("11111111-1111-4111-8111-111111111111").bytes
-db.execute("INSERT INTO chains (stream, shard, fence, holder, leased_until, issued, size, head_hash, head_time) "
-           "SELECT stream, ?, fence, holder, leased_until + 31536000000000, size, size, head_hash, "
-           "head_time + 31536000000000 "
-           "FROM chains WHERE id = ?", (shard, of[0]))
-made = db.execute("SELECT max(id) FROM chains").fetchone()[0]
-prev = bytes(32)
-for seq in (0, 1):
-    entry = db.execute("SELECT id, bytes, created_at FROM entries WHERE chain_id = ? AND seq = ?",
-                       (of[0], seq)).fetchone()
-    if entry is None:
-        break
-    row, data, time = entry
-    assert data.count(of[1]) >= 1
-    data = data.replace(of[1], shard)
-    if seq == 1:
-        first = db.execute("SELECT hash FROM entries WHERE chain_id = ? AND seq = 0", (of[0],)).fetchone()[0]
-        assert data.count(first) == 1
-        data = data.replace(first, prev)
-        data = data.replace((time).to_bytes(8, "big"), (time + 31536000000000).to_bytes(8, "big"))
-        time += 31536000000000
-    prev = hashlib.sha256(b"\0" + data).digest()
-    db.execute("INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at, method, outbox_id, "
-               "store_id) "
-               "SELECT ?, seq, ?, ?, openings, kind, ?, method, outbox_id, store_id FROM entries WHERE id = ?",
-               (made, prev, data, time, row))
-db.execute("UPDATE chains SET head_hash = ?, size = (SELECT count(*) FROM entries WHERE chain_id = chains.id) "
-           "WHERE id = ?", (prev, made))
-db.commit()
-"#;
-
-/// Prints the size of the first access chain and its signed size.
-const SIZES: &str = r#"
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-chain, size = db.execute("SELECT id, size FROM chains WHERE stream = 'access' ORDER BY id").fetchone() or (0, 0)
-print(size, (db.execute("SELECT max(size) FROM checkpoints WHERE chain_id = ?", (chain,)).fetchone() or [0])[0] or 0)
-"#;
-
-impl Deployment {
-    fn python(&self, script: &str, arguments: &[&str]) -> String {
-        let result = Command::new("python3")
-            .args(["-c", script, &self.path("data/audit.db")])
-            .args(arguments)
-            .output();
-        let result = result.expect("python3");
-        assert!(result.status.success(), "{}", stderr(&result));
-        String::from_utf8_lossy(&result.stdout).trim().to_owned()
-    }
-
-    /// Re-anchors the first chain of a stream that verification reports.
-    fn re_anchor_first_failed(&self, stream: &str, reason: &str) {
-        let output = output_of(&self.run(&["audit", "verify"]));
-        let failed = output
-            .lines()
-            .find_map(|line| line.strip_prefix("FAIL "))
-            .expect(&output);
-        let chain = failed.split_whitespace().next().expect("a chain");
-        assert!(chain.starts_with(stream), "{output}");
-        let result = self.run(&[
-            "audit",
-            "re-anchor",
-            "--chain",
-            chain,
-            "--actor",
-            "jane",
-            "--reason",
-            reason,
-            "--confirm",
-        ]);
-        assert!(result.status.success(), "{}", output_of(&result));
-    }
-
-    /// Runs a gateway, sends calls, and kills the process before the calls are signed.
-    fn killed_with_unsigned_calls(&self, node: &str) {
-        let mut gateway = self.start_with(node, &[("AUDIT_CHECKPOINT_INTERVAL", "1h")]);
-        call(&gateway, 4);
-        // The genesis and four calls.
-        gateway.wait("sealed the calls", |_| self.python(SIZES, &[]) == "5 0");
-        drop(gateway);
-    }
+/// Runs a gateway, sends calls, and kills the process before the calls are signed.
+fn kill_with_unsigned_calls(deployment: &Deployment, node: &str) {
+    let mut gateway = deployment.start(node, &[JSON, ("AUDIT_CHECKPOINT_INTERVAL", "1h")]);
+    call(&gateway, 4);
+    // The genesis and four calls.
+    gateway.wait("sealed the calls", |_| deployment.sizes() == (5, 0));
+    drop(gateway);
 }
 
 /// RL2, RL10, AU-18: an attacker rewrites an entry that was sealed but not signed when the process was killed. The
 /// journal still has the original: the service starts and records go on in a new shard, the change stays a finding
 /// until the chain is re-anchored, and the rewritten entry is never signed.
-#[test]
-fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    deployment.killed_with_unsigned_calls(node.url());
-    deployment.python(FORGE, &["rewrite"]);
+fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found(deployment: &Deployment) {
+    let node = anvil();
+    kill_with_unsigned_calls(deployment, node.url());
+    deployment.rewrite_entry(None);
     for is_restart in [false, true] {
-        let gateway = deployment.start(node.url());
+        let gateway = deployment.start(node.url(), &[JSON]);
         call(&gateway, 1);
         let ready = gateway.get("/ready").body;
         assert!(ready.contains(r#""audit_chain":"down""#), "{is_restart}: {ready}");
@@ -396,7 +230,7 @@ fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
             !is_restart,
             "{is_restart}: {log}"
         );
-        assert_eq!(deployment.python(SIZES, &[]), "5 0", "nothing forged is signed");
+        assert_eq!(deployment.sizes(), (5, 0), "nothing forged is signed");
         let verification = deployment.run(&["audit", "verify"]);
         assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
         assert!(
@@ -406,7 +240,7 @@ fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
         );
     }
     deployment.re_anchor_first_failed("access", "changed by an intruder");
-    let gateway = deployment.start(node.url());
+    let gateway = deployment.start(node.url(), &[JSON]);
     call(&gateway, 1);
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
@@ -420,29 +254,23 @@ fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
 
 /// RL2, AU-22: an entry that was signed is rewritten together with an unsigned one. The start is refused, also after
 /// the journal gave up the shard because of the unsigned entry.
-#[test]
-fn rl2_au22_a_rewritten_signed_entry_refuses_the_start_of_a_new_shard_too() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let gateway = deployment.start(node.url());
+fn rl2_au22_a_rewritten_signed_entry_refuses_the_start_of_a_new_shard_too(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = deployment.start(node.url(), &[JSON]);
     call(&gateway, 2);
     // The end signs the genesis and two calls.
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
-    let mut gateway = deployment.start_with(node.url(), &[("AUDIT_CHECKPOINT_INTERVAL", "1h")]);
+    let mut gateway = deployment.start(node.url(), &[JSON, ("AUDIT_CHECKPOINT_INTERVAL", "1h")]);
     call(&gateway, 2);
-    gateway.wait("sealed the calls", |_| deployment.python(SIZES, &[]) == "5 3");
+    gateway.wait("sealed the calls", |_| deployment.sizes() == (5, 3));
     drop(gateway);
-    deployment.python(FORGE, &["rewrite"]);
-    let gateway = deployment.start(node.url());
+    deployment.rewrite_entry(None);
+    let gateway = deployment.start(node.url(), &[JSON]);
     drop(gateway.end());
-    assert_eq!(deployment.python(SIZES, &[]), "5 3", "nothing forged is signed");
-    deployment.python(FORGE, &["rewrite", "3"]);
-    let output = deployment.failed_start(node.url());
+    assert_eq!(deployment.sizes(), (5, 3), "nothing forged is signed");
+    deployment.rewrite_entry(Some(3));
+    let output = deployment.failed_start(node.url(), &[]);
     assert!(
         output.contains("is not as it was signed at 3 entries") && output.contains("audit re-anchor"),
         "{output}"
@@ -451,19 +279,13 @@ fn rl2_au22_a_rewritten_signed_entry_refuses_the_start_of_a_new_shard_too() {
 
 /// RL2, HD24: entries that were not signed yet are rewritten while the service runs. The alarm is raised at once, the
 /// service goes on, and the next start continues in a new shard.
-#[test]
-fn rl2_an_unsigned_entry_rewritten_while_the_service_runs_raises_the_alarm() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let settings = [("AUDIT_CHECKPOINT_INTERVAL", "1h")];
-    let mut gateway = deployment.start_with(node.url(), &settings);
+fn rl2_an_unsigned_entry_rewritten_while_the_service_runs_raises_the_alarm(deployment: &Deployment) {
+    let node = anvil();
+    let settings = [JSON, ("AUDIT_CHECKPOINT_INTERVAL", "1h")];
+    let mut gateway = deployment.start(node.url(), &settings);
     call(&gateway, 4);
-    gateway.wait("sealed the calls", |_| deployment.python(SIZES, &[]) == "5 0");
-    deployment.python(FORGE, &["rewrite"]);
+    gateway.wait("sealed the calls", |_| deployment.sizes() == (5, 0));
+    deployment.rewrite_entry(None);
     call(&gateway, 1);
     gateway.wait("raised the alarm", |gateway| {
         gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
@@ -475,33 +297,27 @@ fn rl2_an_unsigned_entry_rewritten_while_the_service_runs_raises_the_alarm() {
     let verification = deployment.run(&["audit", "verify"]);
     assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
     drop(gateway.end());
-    let gateway = deployment.start(node.url());
+    let gateway = deployment.start(node.url(), &[JSON]);
     assert!(gateway.output().contains("records go on in a new shard"));
     drop(gateway.end());
-    assert_eq!(deployment.python(SIZES, &[]), "5 0", "nothing forged is signed");
+    assert_eq!(deployment.sizes(), (5, 0), "nothing forged is signed");
 }
 
 /// RL2, HD24: after an entry was appended by an attacker, the gateway continues in a new shard. The genuine entries are
 /// signed, the appended one is not.
-#[test]
-fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    deployment.killed_with_unsigned_calls(node.url());
-    deployment.python(FORGE, &["append"]);
-    let gateway = deployment.start(node.url());
-    assert_eq!(deployment.python(SIZES, &[]), "6 5");
+fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed(deployment: &Deployment) {
+    let node = anvil();
+    kill_with_unsigned_calls(deployment, node.url());
+    deployment.append_entry();
+    let gateway = deployment.start(node.url(), &[JSON]);
+    assert_eq!(deployment.sizes(), (6, 5));
     let log = gateway.output();
     assert!(log.contains("records go on in a new shard"), "{log}");
     assert!(gateway.get("/ready").body.contains(r#""audit_chain":"down""#), "{log}");
     // Forge a second administrative chain, which must not exist, and an access chain with times ahead. Neither needs a
     // key.
-    deployment.python(INVENT, &["admin"]);
-    deployment.python(INVENT, &["access"]);
+    deployment.invent_chain("admin");
+    deployment.invent_chain("access");
     let verification = deployment.run(&["audit", "verify", "--format", "json"]);
     assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
     let text = output_of(&verification);
@@ -515,15 +331,9 @@ fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
 
 /// RL3, RL9: a genuine outbox row that is copied to a number that is no valid id is a finding until the chain is
 /// re-anchored, and its entry is intact.
-#[test]
-fn rl9_a_row_copied_to_an_invalid_id_is_a_finding_until_re_anchored() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let gateway = deployment.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
+fn rl9_a_row_copied_to_an_invalid_id_is_a_finding_until_re_anchored(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = deployment.start(node.url(), &[JSON, ("ADMIN_API_TOKEN", TOKEN)]);
     gateway.admin(
         TOKEN,
         "POST",
@@ -539,10 +349,9 @@ fn rl9_a_row_copied_to_an_invalid_id_is_a_finding_until_re_anchored() {
             "INSERT INTO audit_outbox (id, {columns}) SELECT {id}, {columns} FROM audit_outbox WHERE id > 0 LIMIT 1;"
         )
     };
-    let policy = deployment.path("data/gateway.db");
-    process::change_database(&policy, &copy(0));
-    process::change_database(&policy, &copy(-5));
-    let mut gateway = deployment.start(node.url());
+    deployment.sql(Store::Policy, &copy(0));
+    deployment.sql(Store::Policy, &copy(-5));
+    let mut gateway = deployment.start(node.url(), &[JSON]);
     gateway.wait("reported the rows", |gateway| {
         gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
     });
@@ -562,18 +371,11 @@ fn rl9_a_row_copied_to_an_invalid_id_is_a_finding_until_re_anchored() {
 
 /// RL3: without the row of `policy_store`, changes are refused as unavailable, readiness and doctor show it, and it
 /// is a finding after the row was put back.
-#[test]
-fn rl3_a_deleted_policy_store_row_is_named_and_is_a_finding() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let mut gateway = deployment.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
-    let policy = deployment.path("data/gateway.db");
-    process::change_database(&policy, "CREATE TABLE kept AS SELECT * FROM policy_store");
-    process::change_database(&policy, "DELETE FROM policy_store");
+fn rl3_a_deleted_policy_store_row_is_named_and_is_a_finding(deployment: &Deployment) {
+    let node = anvil();
+    let mut gateway = deployment.start(node.url(), &[JSON, ("ADMIN_API_TOKEN", TOKEN)]);
+    deployment.sql(Store::Policy, "CREATE TABLE kept AS SELECT * FROM policy_store");
+    deployment.sql(Store::Policy, "DELETE FROM policy_store");
     gateway.wait("shows that changes are refused", |gateway| {
         gateway.get("/ready").body.contains(r#""writes":"down""#)
     });
@@ -588,7 +390,7 @@ fn rl3_a_deleted_policy_store_row_is_named_and_is_a_finding() {
     });
     drop(gateway.end());
     for output in [
-        deployment.failed_start(node.url()),
+        deployment.failed_start(node.url(), &[]),
         output_of(&deployment.run(&["doctor"])),
     ] {
         assert!(
@@ -596,9 +398,9 @@ fn rl3_a_deleted_policy_store_row_is_named_and_is_a_finding() {
             "{output}"
         );
     }
-    process::change_database(&policy, "INSERT INTO policy_store SELECT * FROM kept");
-    process::change_database(&policy, "DROP TABLE kept");
-    let gateway = deployment.start(node.url());
+    deployment.sql(Store::Policy, "INSERT INTO policy_store SELECT * FROM kept");
+    deployment.sql(Store::Policy, "DROP TABLE kept");
+    let gateway = deployment.start(node.url(), &[JSON]);
     drop(gateway.end());
     let verification = deployment.run(&["audit", "verify"]);
     assert_eq!(verification.status.code(), Some(1), "{}", output_of(&verification));
@@ -609,15 +411,9 @@ fn rl3_a_deleted_policy_store_row_is_named_and_is_a_finding() {
 
 /// RL9: a lost outbox row is reported, also after a restart, until it is accepted, although the chain itself is
 /// unchanged.
-#[test]
-fn rl9_a_lost_outbox_row_is_reported_until_it_is_accepted() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let gateway = deployment.start(node.url());
+fn rl9_a_lost_outbox_row_is_reported_until_it_is_accepted(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = deployment.start(node.url(), &[JSON]);
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
     assert!(
@@ -626,15 +422,17 @@ fn rl9_a_lost_outbox_row_is_reported_until_it_is_accepted() {
     );
 
     // The state after an attacker deletes the last row before it is sealed.
-    let policy = deployment.path("data/gateway.db");
-    process::change_database(&policy, "UPDATE policy_store SET last_outbox_id = last_outbox_id + 1");
-    let mut gateway = deployment.start(node.url());
+    deployment.sql(
+        Store::Policy,
+        "UPDATE policy_store SET last_outbox_id = last_outbox_id + 1",
+    );
+    let mut gateway = deployment.start(node.url(), &[JSON]);
     gateway.wait("reported the lost row", |gateway| {
         gateway.output().contains("audit outbox rows were deleted")
     });
     let (_, log) = gateway.end();
-    process::change_database(&policy, "UPDATE policy_store SET last_outbox_id = 0");
-    let mut gateway = deployment.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
+    deployment.sql(Store::Policy, "UPDATE policy_store SET last_outbox_id = 0");
+    let mut gateway = deployment.start(node.url(), &[JSON, ("ADMIN_API_TOKEN", TOKEN)]);
     let listed = gateway
         .admin(TOKEN, "GET", "/audit-logs", &serde_json::Value::Null)
         .to_string();

@@ -8,6 +8,7 @@ mod commands;
 mod config;
 #[cfg(feature = "mock-login")]
 mod demo;
+mod deployment;
 mod documents;
 mod full_disk;
 mod process;

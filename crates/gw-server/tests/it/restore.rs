@@ -1,88 +1,29 @@
 //! RL3, RL5 and RL6 with the real binary: databases that are restored from older backups, and a lost journal.
 
-use crate::process::{self, Serving};
+use crate::{
+    deployment::{Deployment, Store, call, on_both_engines},
+    process::Serving,
+};
 use gw_testkit::anvil::anvil;
 use serde_json::{Value, json};
 use std::path::Path;
 
 const TOKEN: &str = "restore-test-token";
 
-/// The directories of a deployment.
-struct Deployment {
-    dir: tempfile::TempDir,
+on_both_engines! {
+    rl6_an_older_audit_database_is_completed_at_the_next_start,
+    rl3_an_older_policy_database_is_reported_and_its_new_entries_are_sealed,
+    rl5_a_lost_journal_directory_does_not_hide_a_truncated_administrative_chain,
+    rl6_a_deleted_audit_database_is_restored,
+    rl5_an_older_audit_database_with_its_journal_is_a_finding_until_re_anchored,
+    hd24_an_older_journal_directory_is_a_finding_and_seals_nothing_twice,
+    hd24_a_copied_backlog_is_sealed_once,
 }
 
-impl Deployment {
-    fn path(&self, name: &str) -> String {
-        self.dir.path().join(name).to_str().expect("text").to_owned()
-    }
+const SETTINGS: [(&str, &str); 2] = [("ADMIN_API_TOKEN", TOKEN), ("AUDIT_CHECKPOINT_INTERVAL", "1s")];
 
-    fn start(&self, node: &str) -> Serving {
-        let (data, journal) = (self.path("data"), self.path("journal"));
-        let settings = [
-            ("DATA_DIR", data.as_str()),
-            ("AUDIT_BUFFER_DIR", journal.as_str()),
-            ("ADMIN_API_TOKEN", TOKEN),
-            ("AUDIT_CHECKPOINT_INTERVAL", "1s"),
-        ];
-        Serving::start(node, &settings).ready()
-    }
-
-    /// Backs up a database; the service must be stopped.
-    fn back_up(&self, name: &str) {
-        let backup = self.path("backup");
-        std::fs::create_dir_all(&backup).expect("made");
-        for file in [name.to_owned(), format!("{name}-wal")] {
-            let source = Path::new(&self.path("data")).join(&file);
-            if source.exists() {
-                std::fs::copy(source, Path::new(&backup).join(file)).expect("copied");
-            }
-        }
-    }
-
-    fn restore(&self, name: &str) {
-        for file in [name.to_owned(), format!("{name}-wal"), format!("{name}-shm")] {
-            let (backup, target) = (
-                Path::new(&self.path("backup")).join(&file),
-                Path::new(&self.path("data")).join(&file),
-            );
-            let _ = std::fs::remove_file(&target);
-            if backup.exists() {
-                std::fs::copy(backup, target).expect("copied");
-            }
-        }
-    }
-
-    /// Changes the audit database, like an attacker with its credentials.
-    fn change(&self, sql: &str) {
-        self.change_in("audit.db", sql);
-    }
-
-    fn change_in(&self, database: &str, sql: &str) {
-        process::change_database(&format!("{}/{database}", self.path("data")), sql);
-    }
-
-    /// The output of a start that fails.
-    fn refuses_to_start(&self, node: &str) -> String {
-        let (data, journal) = (self.path("data"), self.path("journal"));
-        Serving::spawn(
-            node,
-            &[
-                ("DATA_DIR", &data),
-                ("AUDIT_BUFFER_DIR", &journal),
-                ("ADMIN_API_TOKEN", TOKEN),
-            ],
-        )
-        .wait_for_failed_start()
-    }
-
-    /// The exit code and output of `audit verify`.
-    fn verify(&self) -> (Option<i32>, String) {
-        let (data, journal) = (self.path("data"), self.path("journal"));
-        let env = [("DATA_DIR", data.as_str()), ("AUDIT_BUFFER_DIR", journal.as_str())];
-        let output = process::gateway(&["audit", "verify"], &env);
-        (output.status.code(), String::from_utf8(output.stdout).expect("text"))
-    }
+fn start(deployment: &Deployment, node: &str) -> Serving {
+    deployment.start(node, &SETTINGS)
 }
 
 fn admin(gateway: &Serving, method: &str, path: &str, body: &Value) -> Value {
@@ -124,54 +65,42 @@ fn settle(mut gateway: Serving, count: usize) -> Vec<(String, Value)> {
 }
 
 /// RL6: after a restore from an older backup, the audit database gets every entry again, with identical hashes.
-#[test]
-fn rl6_an_older_audit_database_is_completed_at_the_next_start() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let gateway = deployment.start(node.url());
+fn rl6_an_older_audit_database_is_completed_at_the_next_start(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = start(deployment, node.url());
     create(&gateway, "one");
     settle(gateway, 1);
-    deployment.back_up("audit.db");
-    let gateway = deployment.start(node.url());
+    deployment.back_up(Store::Audit);
+    let gateway = start(deployment, node.url());
     create(&gateway, "two");
     create(&gateway, "three");
     let before = settle(gateway, 3);
     assert_eq!(deployment.verify().0, Some(0), "{}", deployment.verify().1);
-    deployment.restore("audit.db");
+    deployment.restore(Store::Audit);
     let (code, output) = deployment.verify();
     assert_eq!(code, Some(1), "an older database is reported: {output}");
-    let gateway = deployment.start(node.url());
+    let gateway = start(deployment, node.url());
     create(&gateway, "four");
     let after = settle(gateway, 4);
-    assert_eq!(after[..3], before[..]);
+    assert_eq!(after.get(..3), Some(before.as_slice()));
     assert_eq!(after.len(), 4);
     let (code, output) = deployment.verify();
     assert_eq!(code, Some(0), "{output}");
 }
 
 /// RL3: a policy database that was restored from an older backup is reported, and entries of new mutations are sealed.
-#[test]
-fn rl3_an_older_policy_database_is_reported_and_its_new_entries_are_sealed() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let gateway = deployment.start(node.url());
+fn rl3_an_older_policy_database_is_reported_and_its_new_entries_are_sealed(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = start(deployment, node.url());
     create(&gateway, "one");
     settle(gateway, 1);
-    deployment.back_up("gateway.db");
-    let gateway = deployment.start(node.url());
+    deployment.back_up(Store::Policy);
+    let gateway = start(deployment, node.url());
     create(&gateway, "two");
     create(&gateway, "three");
     settle(gateway, 3);
-    deployment.restore("gateway.db");
-    let gateway = deployment.start(node.url());
+    deployment.restore(Store::Policy);
+    let gateway = start(deployment, node.url());
     assert!(
         gateway
             .output()
@@ -183,14 +112,8 @@ fn rl3_an_older_policy_database_is_reported_and_its_new_entries_are_sealed() {
     let names: Vec<_> = settle(gateway, 4).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["one", "two", "three", "four"]);
     // The report stays a finding, also after a restart, until an administrator accepts it.
-    let chain = |output: &str| {
-        let failed = output.lines().find_map(|line| line.strip_prefix("FAIL "));
-        failed
-            .and_then(|line| line.split_whitespace().next())
-            .map(str::to_owned)
-    };
     for _ in 0..2 {
-        let mut gateway = deployment.start(node.url());
+        let mut gateway = start(deployment, node.url());
         gateway.wait("shows the finding at /ready", |gateway| {
             gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
         });
@@ -199,32 +122,20 @@ fn rl3_an_older_policy_database_is_reported_and_its_new_entries_are_sealed() {
         assert_eq!(code, Some(1), "{output}");
         assert!(output.contains("outbox_fault"), "{output}");
     }
-    let chain = chain(&deployment.verify().1).expect("a chain with a finding");
-    assert!(chain.starts_with("security/"), "{chain}");
-    let decide = ["audit", "re-anchor", "--chain", &chain, "--actor", "jane"];
-    let decide = [&decide[..], &["--reason", "restored from the backup", "--confirm"]].concat();
-    let (data, journal) = (deployment.path("data"), deployment.path("journal"));
-    let accepted = process::gateway(&decide, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal)]);
-    assert!(accepted.status.success(), "{}", process::stderr(&accepted));
+    deployment.re_anchor_first_failed("security", "restored from the backup");
     let (code, output) = deployment.verify();
     assert_eq!(code, Some(0), "{output}");
 }
 
 /// RL5: without the journal's directory, a truncated chain is still detected, and sealing continues in a new shard.
-#[test]
-fn rl5_a_lost_journal_directory_does_not_hide_a_truncated_administrative_chain() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let gateway = deployment.start(node.url());
+fn rl5_a_lost_journal_directory_does_not_hide_a_truncated_administrative_chain(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = start(deployment, node.url());
     create(&gateway, "one");
     create(&gateway, "two");
     settle(gateway, 2);
     std::fs::remove_dir_all(deployment.path("journal")).expect("removed");
-    let gateway = deployment.start(node.url());
+    let gateway = start(deployment, node.url());
     create(&gateway, "three");
     let names: Vec<_> = settle(gateway, 3).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["one", "two", "three"]);
@@ -232,27 +143,39 @@ fn rl5_a_lost_journal_directory_does_not_hide_a_truncated_administrative_chain()
 
     // Truncate the chain and delete all signatures: the policy store still has the rows.
     let admin = "(SELECT id FROM chains WHERE stream = 'admin')";
-    deployment.change(&format!("DELETE FROM entries WHERE chain_id = {admin} AND seq >= 2"));
-    deployment.change("DELETE FROM checkpoints");
-    deployment.change(&format!(
-        "UPDATE chains SET size = 2, head_hash = (SELECT hash FROM entries WHERE chain_id = {admin} AND seq = 1), \
+    deployment.sql(
+        Store::Audit,
+        &format!("DELETE FROM entries WHERE chain_id = {admin} AND seq >= 2"),
+    );
+    deployment.sql(Store::Audit, "DELETE FROM checkpoints");
+    deployment.sql(
+        Store::Audit,
+        &format!(
+            "UPDATE chains SET size = 2, head_hash = (SELECT hash FROM entries WHERE chain_id = {admin} AND seq = 1), \
          head_time = (SELECT created_at FROM entries WHERE chain_id = {admin} AND seq = 1) WHERE stream = 'admin'"
-    ));
+        ),
+    );
     std::fs::remove_dir_all(deployment.path("journal")).expect("removed");
-    let gateway = deployment.start(node.url());
+    let gateway = start(deployment, node.url());
     let names: Vec<_> = settle(gateway, 3).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["one", "two", "three"]);
 
     // Also delete the rows: the policy store still has the signed head.
-    deployment.change(&format!("DELETE FROM entries WHERE chain_id = {admin} AND seq >= 2"));
-    deployment.change("DELETE FROM checkpoints");
-    deployment.change(&format!(
-        "UPDATE chains SET size = 2, head_hash = (SELECT hash FROM entries WHERE chain_id = {admin} AND seq = 1) \
+    deployment.sql(
+        Store::Audit,
+        &format!("DELETE FROM entries WHERE chain_id = {admin} AND seq >= 2"),
+    );
+    deployment.sql(Store::Audit, "DELETE FROM checkpoints");
+    deployment.sql(
+        Store::Audit,
+        &format!(
+            "UPDATE chains SET size = 2, head_hash = (SELECT hash FROM entries WHERE chain_id = {admin} AND seq = 1) \
          WHERE stream = 'admin'"
-    ));
-    deployment.change_in("gateway.db", "DELETE FROM audit_outbox");
+        ),
+    );
+    deployment.sql(Store::Policy, "DELETE FROM audit_outbox");
     std::fs::remove_dir_all(deployment.path("journal")).expect("removed");
-    let output = deployment.refuses_to_start(node.url());
+    let output = deployment.failed_start(node.url(), &SETTINGS);
     assert!(
         output.contains("entries are missing") && output.contains("audit re-anchor"),
         "{output}"
@@ -261,38 +184,125 @@ fn rl5_a_lost_journal_directory_does_not_hide_a_truncated_administrative_chain()
 
 /// RL6: a deleted audit database is created and filled again, because the journal and the policy store keep sealed
 /// entries for a day.
-#[test]
-fn rl6_a_deleted_audit_database_is_restored() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let gateway = deployment.start(node.url());
+fn rl6_a_deleted_audit_database_is_restored(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = start(deployment, node.url());
     create(&gateway, "one");
     let before = settle(gateway, 1);
-    for file in ["audit.db", "audit.db-wal", "audit.db-shm"] {
-        let _ = std::fs::remove_file(Path::new(&deployment.path("data")).join(file));
-    }
-    let gateway = deployment.start(node.url());
+    deployment.delete(Store::Audit);
+    let gateway = start(deployment, node.url());
     create(&gateway, "two");
-    assert_eq!(settle(gateway, 2)[..1], before[..]);
+    assert_eq!(settle(gateway, 2).get(..1), Some(before.as_slice()));
     let (code, output) = deployment.verify();
     assert_eq!(code, Some(0), "{output}");
+}
+
+/// The number of sealed calls, and the number of different ones among them.
+fn sealed_calls(deployment: &Deployment) -> (i64, i64) {
+    let count = |what: &str| {
+        let sql = format!("SELECT count({what}) FROM entries WHERE kind = 'access'");
+        deployment.count(Store::Audit, &sql)
+    };
+    (count("*"), count("DISTINCT created_at"))
+}
+
+fn ended(gateway: Serving) -> String {
+    let (status, output) = gateway.end();
+    assert!(status.success(), "{output}");
+    output
+}
+
+/// Starts the gateway twice. Both times `/ready` and `audit verify` show a finding of this kind. Then an administrator
+/// accepts it. Returns the output of the first start.
+fn is_reported_until_accepted(deployment: &Deployment, node: &str, kind: &str) -> String {
+    let mut first_output = None;
+    for _ in 0..2 {
+        let mut gateway = start(deployment, node);
+        gateway.wait("shows the finding at /ready", |gateway| {
+            gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
+        });
+        let output = ended(gateway);
+        first_output.get_or_insert(output);
+        let (code, output) = deployment.verify();
+        assert!(code == Some(1) && output.contains(kind), "{output}");
+    }
+    deployment.re_anchor_first_failed("security", "looked into");
+    let (code, output) = deployment.verify();
+    assert_eq!(code, Some(0), "{output}");
+    let mut gateway = start(deployment, node);
+    call(&gateway, 1);
+    gateway.wait("verified the accepted log", |gateway| {
+        gateway.get("/ready").body.contains(r#""audit_chain":"ok""#)
+    });
+    ended(gateway);
+    first_output.expect("a start")
+}
+
+/// RL5, HD25: the audit database and the journal directory are both put back to an older state. Only the policy
+/// database knows that numbers are missing.
+fn rl5_an_older_audit_database_with_its_journal_is_a_finding_until_re_anchored(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = start(deployment, node.url());
+    call(&gateway, 2);
+    ended(gateway);
+    deployment.back_up(Store::Audit);
+    deployment.copy_journal("journal", "journal-backup");
+    let gateway = start(deployment, node.url());
+    call(&gateway, 3);
+    ended(gateway);
+    deployment.restore(Store::Audit);
+    deployment.copy_journal("journal-backup", "journal");
+    let output = is_reported_until_accepted(deployment, node.url(), "journal_lost");
+    assert!(
+        output.contains("journal_lost") && output.contains("records go on in a new shard"),
+        "no number is issued twice: {output}"
+    );
+    assert_eq!(sealed_calls(deployment).0, 3);
+}
+
+/// HD24: the journal directory alone is put back. Its records are in the audit database already, and its numbers were
+/// issued to other records.
+fn hd24_an_older_journal_directory_is_a_finding_and_seals_nothing_twice(deployment: &Deployment) {
+    let node = anvil();
+    let gateway = start(deployment, node.url());
+    call(&gateway, 2);
+    ended(gateway);
+    deployment.copy_journal("journal", "journal-backup");
+    // Nothing is recorded: only the start distinguishes the directories.
+    ended(start(deployment, node.url()));
+    deployment.copy_journal("journal-backup", "journal");
+    let output = is_reported_until_accepted(deployment, node.url(), "fork");
+    assert!(output.contains("records go on in a new shard"), "{output}");
+    assert_eq!(sealed_calls(deployment), (3, 3));
+}
+
+/// HD24: a directory is copied while its records wait, and both directories are used one after the other.
+fn hd24_a_copied_backlog_is_sealed_once(deployment: &Deployment) {
+    let node = anvil();
+    let mut gateway = start(deployment, node.url());
+    call(&gateway, 2);
+    gateway.wait("sealed the calls", |_| sealed_calls(deployment).0 == 2);
+    deployment.while_locked(|| {
+        call(&gateway, 3);
+        // The records are on disk as soon as the calls are answered.
+        drop(gateway);
+    });
+    deployment.copy_journal("journal", "journal-backup");
+    let mut gateway = start(deployment, node.url());
+    call(&gateway, 1);
+    gateway.wait("sealed the waiting calls", |_| sealed_calls(deployment).0 == 6);
+    ended(gateway);
+    deployment.copy_journal("journal-backup", "journal");
+    is_reported_until_accepted(deployment, node.url(), "fork");
+    assert_eq!(sealed_calls(deployment), (7, 7));
 }
 
 /// RL12: no change to a file that was removed or replaced while in use is acknowledged. The gateway logs the cause, and
 /// accepts changes again when the file is put back.
 #[test]
 fn rl12_a_database_file_removed_while_in_use_takes_no_changes() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let mut gateway = deployment.start(node.url());
+    let (node, deployment) = (anvil(), Deployment::sqlite());
+    let mut gateway = start(&deployment, node.url());
     create(&gateway, "one");
     let (file, moved) = (deployment.path("data/gateway.db"), deployment.path("away.db"));
     std::fs::rename(&file, &moved).expect("moved");
@@ -319,7 +329,7 @@ fn rl12_a_database_file_removed_while_in_use_takes_no_changes() {
     std::fs::rename(&moved, &file).expect("put back");
     gateway.wait("accepts changes again", |gateway| make(gateway, "four") == 201);
     drop(gateway);
-    let gateway = deployment.start(node.url());
+    let gateway = start(&deployment, node.url());
     assert_eq!(
         [make(&gateway, "one"), make(&gateway, "two"), make(&gateway, "four")],
         [409, 201, 409]
@@ -331,13 +341,8 @@ fn rl12_a_database_file_removed_while_in_use_takes_no_changes() {
 /// the process still has it open.
 #[test]
 fn rl12_a_write_ahead_log_removed_while_in_use_loses_no_changes() {
-    let (node, deployment) = (
-        anvil(),
-        Deployment {
-            dir: tempfile::tempdir().expect("a directory"),
-        },
-    );
-    let gateway = deployment.start(node.url());
+    let (node, deployment) = (anvil(), Deployment::sqlite());
+    let gateway = start(&deployment, node.url());
     (0..20).for_each(|n| create(&gateway, &format!("before-{n}")));
     for file in ["gateway.db-wal", "gateway.db-shm"] {
         std::fs::remove_file(Path::new(&deployment.path("data")).join(file)).expect("removed");
@@ -356,7 +361,7 @@ fn rl12_a_write_ahead_log_removed_while_in_use_loses_no_changes() {
     assert_eq!(make(&gateway, "after"), 503);
     assert!(gateway.get("/ready").body.contains(r#""writes":"down""#));
     drop(gateway);
-    let gateway = deployment.start(node.url());
+    let gateway = start(&deployment, node.url());
     for n in 0..20 {
         assert_eq!(make(&gateway, &format!("before-{n}")), 409, "acknowledged and lost");
     }

@@ -17,6 +17,7 @@ pub(crate) mod outbox_key;
 mod prune;
 mod readable;
 mod sealed_outbox;
+mod starts;
 mod store;
 mod verification;
 mod watch;

@@ -597,6 +597,7 @@ const TABLES: &[&str] = &[
     "discontinuities",
     "anchors",
     "hash_tiles",
+    "journal_starts",
     "leases",
     "seaql_migrations",
 ];

@@ -159,6 +159,24 @@ pub(crate) mod hash_tiles {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+/// Starts of the journals; rows are only inserted.
+pub(crate) mod journal_starts {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "journal_starts")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub shard: Uuid,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub number: i64,
+        pub start_id: Uuid,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
 /// Leases for work that one instance does at a time.
 pub(crate) mod leases {
     use sea_orm::entity::prelude::*;

@@ -18,7 +18,7 @@ mod url;
 mod user;
 
 pub(crate) use access::{approved_code, shared_infrastructure, system_toggles};
-pub(crate) use audit::{anchors, chains, checkpoints, discontinuities, entries, hash_tiles, leases};
+pub(crate) use audit::{anchors, chains, checkpoints, discontinuities, entries, hash_tiles, journal_starts, leases};
 pub(crate) use contract::{contract_grants, contracts, past_contracts, retired_contracts};
 pub(crate) use directory::directory_tenants;
 pub(crate) use mined::{convictions, quarantines, suspensions, watched_sends, withheld_changes};

@@ -10,6 +10,7 @@ mod m0004_audit;
 mod m0004_proofs;
 mod m0005_access;
 mod m0005_audit;
+mod m0006_audit;
 mod m0006_personal_urls;
 mod m0007_mined;
 mod m0008_convictions;
@@ -147,6 +148,7 @@ impl MigratorTrait for AuditMigrator {
             Box::new(m0003_audit_retention::Retention),
             Box::new(m0004_audit::Discontinuities),
             Box::new(m0005_audit::ProvedColumns),
+            Box::new(m0006_audit::JournalStarts),
         ]
     }
 }

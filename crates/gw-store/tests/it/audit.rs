@@ -2,8 +2,8 @@
 
 use crate::world::{World, did, on_both_engines};
 use gw_audit::{
-    AccessRecord, Action, Chain, ChainId, EncodedRecord, Genesis, Record, ResourceType, SecurityEvent, SecurityKind,
-    ShardId, Stream,
+    AccessRecord, Action, Chain, ChainId, EncodedRecord, Genesis, JournalStart, Record, ResourceType, SecurityEvent,
+    SecurityKind, ShardId, Stream,
 };
 use gw_policy::snapshot::Organization;
 use gw_store::{
@@ -19,6 +19,7 @@ on_both_engines! {
     the_audit_schema_is_the_golden_one,
     spec70_13_entries_are_sealed_in_order_and_once,
     hd24_a_replaced_writer_is_fenced_off,
+    hd24_two_starts_with_one_number_differ,
     hd25_the_highest_issued_number_only_grows,
     spec70_18_a_changed_column_shows,
     spec70_27_access_logs_keep_to_scope_and_filters,
@@ -671,4 +672,24 @@ async fn rl9_a_note_that_waits_for_the_database_is_known_to_wait(world: &World) 
         !writer.audit.is_note_waiting(chain).await.unwrap(),
         "what is missing from now on was removed"
     );
+}
+
+/// HD24: two processes that start on copies of one journal directory take the same number. Only the first one has it.
+async fn hd24_two_starts_with_one_number_differ(world: &World) {
+    let audit = world.audit().await;
+    let (shard, other) = (ShardId(Uuid::from_u128(1)), ShardId(Uuid::from_u128(2)));
+    let start = |number, id| JournalStart {
+        number,
+        id: Uuid::from_u128(id),
+    };
+    assert_eq!(audit.newest_start(shard).await.unwrap(), None);
+    assert!(audit.note_start(shard, start(1, 1)).await.unwrap());
+    assert!(
+        audit.note_start(shard, start(1, 1)).await.unwrap(),
+        "repeated after a lost answer"
+    );
+    assert!(audit.note_start(shard, start(2, 2)).await.unwrap());
+    assert!(!audit.note_start(shard, start(2, 3)).await.unwrap());
+    assert!(audit.note_start(other, start(1, 4)).await.unwrap());
+    assert_eq!(audit.newest_start(shard).await.unwrap(), Some(start(2, 2)));
 }

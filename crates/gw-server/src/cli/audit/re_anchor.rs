@@ -20,7 +20,7 @@ use clap::Args;
 use gw_audit::{
     ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Content, Discontinuity, Hash, Head, Header, Record,
     StoredEntry, TrustedHead,
-    outbox::is_alarm,
+    outbox::alarm_kind,
     tree::{self, Frontier},
     verify::{OutboxIds, is_plausible_issued},
 };
@@ -67,7 +67,7 @@ struct StoredState {
     head: Option<Head>,
     /// The largest size at which the rows still match a signed note.
     intact: u64,
-    /// The last entry that reports changed or removed outbox rows.
+    /// The last entry that reports changed or removed outbox rows, or a journal that was put back or copied.
     outbox: Option<u64>,
 }
 
@@ -235,14 +235,14 @@ async fn read(audit: &AuditStore, chain: ChainId, notes: &BTreeMap<u64, Hash>) -
     }
 }
 
-/// Whether an entry reports changed or removed outbox rows.
+/// Whether an entry reports changed or removed outbox rows, or a journal that was put back or copied.
 fn is_outbox_finding(row: &SealedRow, outbox: &mut OutboxIds) -> bool {
     let content = StoredEntry::new(row.bytes.clone(), row.openings.clone())
         .ok()
         .and_then(|entry| entry.content().ok());
     match content {
         Some(Content::Record(Record::Admin(entry))) => outbox.see(row.seq, &entry).is_some(),
-        Some(Content::Record(Record::Security(event))) => is_alarm(&event),
+        Some(Content::Record(Record::Security(event))) => alarm_kind(&event).is_some(),
         _ => false,
     }
 }

@@ -1,17 +1,18 @@
 //! Findings of the worker beyond the tamper table: tampered rows in results of readers, waiting signatures and lost
 //! journals.
 
-use super::{F, ROWS, World, access, chain, checkpoint, key, pass, record, recorded_findings};
+use super::{F, LATE, ROWS, World, access, chain, checkpoint, key, pass, record, recorded_findings};
 use crate::{
     system::{SystemClock, SystemEntropy},
     verification::{ChainReport, Known, Numbers, compare_numbers, verify_all},
 };
-use gw_audit::{ChainId, ShardId, Stream};
+use gw_audit::{Chain, ChainId, EncodedRecord, ShardId, StoredEntry, Stream};
 use gw_store::{
     DirectoryLock, Location, OutboxGuard, Store, StoreConfig,
     audit::{AccessFilter, LogRow},
     read::{Paging, Scope},
 };
+use gw_types::{Seconds, Timestamp, testing::ManualClock};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -190,4 +191,58 @@ async fn rl5_unsealed_numbers_of_a_gone_writer_are_reported_at_once() {
     );
     stop.cancel();
     living_writer.await.expect("ended");
+}
+
+/// Entries that continue the chain, all with one time.
+fn continued(before: &[StoredEntry], rows: usize, time: Timestamp) -> Vec<StoredEntry> {
+    let [first, rest @ ..] = before else {
+        return Vec::new();
+    };
+    let (mut chain, ..) = Chain::replay(access(), &first.bytes).expect("a chain");
+    rest.iter()
+        .for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
+    let entry = |n| {
+        let record = EncodedRecord::new(&record(n), &SystemEntropy);
+        chain.entry(record, time).expect("an entry")
+    };
+    (0..rows).map(entry).collect()
+}
+
+/// RL2, rule 19: somebody keeps the claim of a gone writer alive, and dates its unsigned entries anew before each
+/// verification. The age of the entries is the time for which this instance has seen them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_unsigned_entries_that_are_dated_anew_are_reported() {
+    for engine in ["sqlite", "postgres"] {
+        let Some(world) = World::new(engine).await else {
+            continue;
+        };
+        let (journal, mut worker) = world.worker();
+        for (minutes, is_reported) in [(0, false), (40, true)] {
+            let now = LATE.plus(Seconds(minutes * 60));
+            world
+                .sql("DELETE FROM entries WHERE kind = 'access' AND seq >= 30")
+                .await;
+            world
+                .sql(
+                    "UPDATE chains SET size = 30, leased_until = 0, head_hash = (SELECT hash FROM entries e WHERE \
+                     e.chain_id = chains.id AND e.seq = 29) WHERE stream = 'access'",
+                )
+                .await;
+            world.seal(access(), &continued(&world.entries, 5, now)).await;
+            let renew = format!(
+                "UPDATE chains SET leased_until = {} WHERE stream = 'access'",
+                now.micros()
+            );
+            world.sql(&renew).await;
+            worker.clock = Arc::new(ManualClock::at(now));
+            // A full pass, as after a restart: the entries of the pass before are not known any more.
+            worker.pass(&mut BTreeMap::new()).await.expect("readable");
+            assert_eq!(worker.trust.alarm.is_raised(), is_reported, "{engine}: {minutes}");
+        }
+        assert_eq!(
+            recorded_findings(&journal),
+            [format!("checkpoint_missing {} Some(30)", access())],
+            "{engine}"
+        );
+    }
 }

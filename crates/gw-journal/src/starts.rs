@@ -1,0 +1,59 @@
+//! The newest start of a process on this journal. The audit store has a copy: a directory that was put back to an older
+//! state, or that is a copy of another one, does not have the newest start (HD24).
+//!
+//! The file is in the shard's directory, one line `<number> <id>`.
+
+use crate::disk;
+use crate::error::{OpenError, at};
+use crate::journal::Journal;
+use crate::open::shard_dir;
+use gw_audit::JournalStart;
+use std::path::PathBuf;
+use uuid::Uuid;
+
+const FILE: &str = "start";
+
+impl Journal {
+    /// The newest start that the directory knows; `None` if it knows none. Reads a file: not for an async thread.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`] if the file cannot be read, [`OpenError::Corrupt`] if its content is not a start.
+    pub fn newest_start(&self) -> Result<Option<JournalStart>, OpenError> {
+        let path = self.start_path();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(at(&path)(error)),
+        };
+        let parts = text.trim().split_once(' ');
+        let start = parts.and_then(|(number, id)| {
+            Some(JournalStart {
+                number: number.parse().ok()?,
+                id: Uuid::parse_str(id).ok()?,
+            })
+        });
+        start
+            .map(Some)
+            .ok_or_else(|| OpenError::corrupt(&path, 0, "the number of the newest start cannot be read"))
+    }
+
+    /// Records the start after the newest known one, with a random id, durably. Writes a file: not for an async thread.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the file cannot be read or written.
+    pub fn note_start(&self) -> Result<JournalStart, OpenError> {
+        let newest = self.newest_start()?.map_or(0, |start| start.number);
+        let start = JournalStart {
+            number: newest.saturating_add(1),
+            id: self.shared.entropy.uuid(),
+        };
+        let path = self.start_path();
+        let text = format!("{} {}\n", start.number, start.id.as_hyphenated());
+        disk::replace(&path, text.as_bytes()).map_err(at(&path))?;
+        Ok(start)
+    }
+
+    fn start_path(&self) -> PathBuf {
+        shard_dir(&self.config.dir, self.shard()).join(FILE)
+    }
+}
