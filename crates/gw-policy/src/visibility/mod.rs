@@ -14,6 +14,7 @@
 
 mod basis;
 mod events;
+pub mod explorer;
 mod frame;
 mod log;
 mod log_query;
