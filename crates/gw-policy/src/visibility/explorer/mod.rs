@@ -175,12 +175,6 @@ impl SingleViewer<'_> {
             reason: AddressReason::DisclosureLens,
         }
     }
-
-    /// How a side of a row is printed by its own level, and by a grant on the other side.
-    fn side_at(&self, side: Address, other: Option<Address>, moment: Moment) -> AddressVisibility {
-        let own = self.address_at(side, moment);
-        other.map_or(own, |other| own.higher(self.lens(other, moment)))
-    }
 }
 
 impl Viewer<'_> {

@@ -83,7 +83,8 @@ impl Viewer<'_> {
     /// The viewer's part in a transaction.
     pub(super) fn part_in(&self, row: &TransactionRow) -> Part {
         Part {
-            is_participant: self.is_participant(row.from, row.to),
+            // Not a participant each by another side: that would tell the administrator the user's side (HD7).
+            is_participant: self.owns(row.from) || row.to.is_some_and(|to| self.receives(to)),
             is_recipient: self.is_recipient(row.hash),
         }
     }
@@ -91,9 +92,15 @@ impl Viewer<'_> {
     /// How the sides are printed by their own levels, and by grants on the other side (spec/30 section 2.4).
     pub(super) fn shown_sides(&self, sides: Sides) -> ShownSides {
         let Sides { from, to, moment } = sides;
+        let shown = |side: Address, other: Option<Address>| {
+            let own = self.address_entry(side, moment);
+            other.map_or(own, |other| {
+                own.higher(self.lower_of(|viewer| viewer.lens(other, moment)))
+            })
+        };
         ShownSides {
-            from: self.lower_of(|viewer| viewer.side_at(from, to, moment)),
-            to: to.map(|to| self.lower_of(|viewer| viewer.side_at(to, Some(from), moment))),
+            from: shown(from, to),
+            to: to.map(|to| shown(to, Some(from))),
         }
     }
 
