@@ -7,7 +7,7 @@ use crate::{
     owners::RowOwners,
     row_set::RowSet,
     rows::{RowId, Space},
-    scope::{Anchor, Grant, OneSided, ParticipantRows, Scope, VisibleAddress},
+    scope::{Grant, HiddenTransfers, PartialRows, ParticipantRows, Scope, VisibleAddress},
 };
 use gw_types::{Address, B256};
 use roaring::RoaringTreemap;
@@ -109,7 +109,7 @@ impl PostingIndex {
         rows |= self.union(scope.members.iter(), SIDES, blocks);
         rows |= self.granted(&scope.grants, SIDES, blocks);
         rows |= self.shared(scope, blocks);
-        if scope.anchor == Anchor::Keep {
+        if scope.anchor == HiddenTransfers::Keep {
             let transfers = self.transfers(scope, blocks);
             rows |= self.transfer_owners.owners_of(&transfers, self.end(Space::Transfers));
         }
@@ -127,7 +127,7 @@ impl PostingIndex {
             &no_deployments,
             blocks,
         );
-        if scope.one_sided == OneSided::Drop {
+        if scope.one_sided == PartialRows::Drop {
             let administered = self.union(scope.administered.iter(), SIDES, blocks);
             rows &= self.union(scope.event_tokens.iter(), &[Role::Token], blocks) | administered;
         }
@@ -166,8 +166,8 @@ impl PostingIndex {
         let from = self.union(scope.all_visible(), &[first], blocks);
         let to = self.union(scope.all_visible(), &[second], blocks);
         match scope.one_sided {
-            OneSided::Keep => from | to,
-            OneSided::Drop => {
+            PartialRows::Keep => from | to,
+            PartialRows::Drop => {
                 let administered = self.union(scope.administered.iter(), &[first, second], blocks);
                 (&from & &to) | (from & deployments) | administered
             }

@@ -35,7 +35,7 @@ pub struct Grant {
 
 /// What becomes of a row with one visible side (K1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OneSided {
+pub enum PartialRows {
     /// The row survives, and its other side is masked.
     #[default]
     Keep,
@@ -56,7 +56,7 @@ pub enum ParticipantRows {
 
 /// Whether a transaction survives by a surviving transfer (K12).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Anchor {
+pub enum HiddenTransfers {
     /// It does not.
     #[default]
     None,
@@ -80,9 +80,9 @@ pub struct Scope {
     /// Addresses whose transactions survive also by their token transfers, calldata arguments and standard events. The
     /// policy core names none: only sender and recipient make a participant (HD10).
     pub mentioned: Vec<VisibleAddress>,
-    /// Contracts that the viewer administers: their rows survive with one visible side even under [`OneSided::Drop`].
+    /// Contracts that the viewer administers: their rows survive with one visible side even under [`PartialRows::Drop`].
     pub administered: Vec<VisibleAddress>,
-    /// Tokens of which the viewer may see events, for [`OneSided::Drop`].
+    /// Tokens of which the viewer may see events, for [`PartialRows::Drop`].
     pub event_tokens: Vec<VisibleAddress>,
     /// Wallets of members of administered organizations, whose transactions survive (K10).
     pub members: Vec<VisibleAddress>,
@@ -103,9 +103,9 @@ pub struct Scope {
     /// Whether all transfers and logs of own transactions are selected (K2).
     pub participant_rows: ParticipantRows,
     /// What becomes of a row with one visible side (K1).
-    pub one_sided: OneSided,
+    pub one_sided: PartialRows,
     /// Whether a transaction survives by a surviving transfer (K12).
-    pub anchor: Anchor,
+    pub anchor: HiddenTransfers,
 }
 
 impl Scope {

@@ -1,8 +1,8 @@
 //! The same selection by a look at each row, written from the rules of spec/30 and not from the index.
 
 use gw_postings::{
-    Anchor, BlockRange, BlockRows, FrameParties, Grant, LogParties, OneSided, ParticipantRows, RowId, Scope, Space,
-    TransactionRows, TransferParties, VisibleAddress,
+    BlockRange, BlockRows, FrameParties, Grant, HiddenTransfers, LogParties, PartialRows, ParticipantRows, RowId,
+    Scope, Space, TransactionRows, TransferParties, VisibleAddress,
 };
 use gw_types::Address;
 
@@ -80,8 +80,8 @@ impl Judge<'_> {
     fn survives_by_sides(&self, from: Address, to: Option<Address>) -> bool {
         let sides: Vec<_> = std::iter::once(from).chain(to).collect();
         match self.scope.one_sided {
-            OneSided::Keep => sides.iter().any(|side| self.is_visible(*side)),
-            OneSided::Drop => sides.iter().all(|side| self.is_visible(*side)) || self.is_administered(&sides),
+            PartialRows::Keep => sides.iter().any(|side| self.is_visible(*side)),
+            PartialRows::Drop => sides.iter().all(|side| self.is_visible(*side)) || self.is_administered(&sides),
         }
     }
 
@@ -130,8 +130,8 @@ impl Judge<'_> {
             .any(|party| self.is_in(&self.scope.mentioned, party));
         let sides: Vec<_> = std::iter::once(self.rows.from).chain(self.rows.to).collect();
         let is_of_member = sides.iter().any(|side| self.is_in(&self.scope.members, *side));
-        let is_anchored =
-            self.scope.anchor == Anchor::Keep && self.rows.transfers.iter().any(|transfer| self.transfer(transfer));
+        let is_anchored = self.scope.anchor == HiddenTransfers::Keep
+            && self.rows.transfers.iter().any(|transfer| self.transfer(transfer));
         self.survives_by_sides(self.rows.from, self.rows.to)
             || self.is_own_transaction()
             || is_mentioned
@@ -148,8 +148,10 @@ impl Judge<'_> {
         let sides = [transfer.from, transfer.to];
         let survives = self.survives_by_sides(transfer.from, Some(transfer.to))
             && match self.scope.one_sided {
-                OneSided::Keep => true,
-                OneSided::Drop => self.is_in(&self.scope.event_tokens, transfer.token) || self.is_administered(&sides),
+                PartialRows::Keep => true,
+                PartialRows::Drop => {
+                    self.is_in(&self.scope.event_tokens, transfer.token) || self.is_administered(&sides)
+                }
             };
         survives
             || self.is_own(transfer.from)

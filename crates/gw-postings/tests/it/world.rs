@@ -1,8 +1,8 @@
 //! Random chains and scopes.
 
 use gw_postings::{
-    Anchor, BlockRange, BlockRows, FrameParties, Grant, LogParties, OneSided, ParticipantRows, RowId, Scope,
-    TransactionRows, TransferParties, VisibleAddress,
+    BlockRange, BlockRows, FrameParties, Grant, HiddenTransfers, LogParties, PartialRows, ParticipantRows, RowId,
+    Scope, TransactionRows, TransferParties, VisibleAddress,
 };
 use gw_types::{Address, B256, Timestamp};
 use proptest::{collection, option, prelude::*};
@@ -98,9 +98,9 @@ pub(crate) fn scope() -> impl Strategy<Value = Scope> {
         collection::vec((visible(), option::of(topic())), 0..2),
     );
     let settings = (
-        prop_oneof![Just(OneSided::Keep), Just(OneSided::Drop)],
+        prop_oneof![Just(PartialRows::Keep), Just(PartialRows::Drop)],
         prop_oneof![Just(ParticipantRows::All), Just(ParticipantRows::Granted)],
-        prop_oneof![Just(Anchor::None), Just(Anchor::Keep)],
+        prop_oneof![Just(HiddenTransfers::None), Just(HiddenTransfers::Keep)],
     );
     let rest = (
         collection::vec(grant, 0..2),

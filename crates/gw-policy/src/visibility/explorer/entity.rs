@@ -33,7 +33,7 @@ pub struct ContractVisibility {
 
 impl Viewer<'_> {
     /// Whether a request may name the address: statistics, balances, code, search results and look-ups exist for it.
-    /// For any other address they answer as for an unknown one (HD5, R31 of spec/50).
+    /// For any other address they answer as for an unknown one (HD5).
     ///
     /// The zero address counts; precompiles and shared infrastructure have no lists, counts or statistics (HD9). A
     /// grant of disclosure counts only if it is Full and unrestricted (HD8).

@@ -37,7 +37,7 @@ pub enum ParticipantRows {
 }
 
 impl ParticipantRows {
-    const fn of(settings: &PolicySettings) -> Self {
+    const fn from_settings(settings: &PolicySettings) -> Self {
         match settings.participant_logs {
             TransactionLogs::All => Self::All,
             TransactionLogs::Granted => Self::Granted,
@@ -179,7 +179,7 @@ impl Viewer<'_> {
             shared: self.user().shared_transactions(),
             withheld: sorted(snapshot.withheld_transactions()),
             closed: sorted(snapshot.closed_addresses().filter(|address| !self.is_open(*address))),
-            participant_rows: ParticipantRows::of(settings),
+            participant_rows: ParticipantRows::from_settings(settings),
             one_sided: settings.one_sided,
             anchor: settings.anchor,
             logs: std::iter::once(self.user())
@@ -287,7 +287,7 @@ impl SingleViewer<'_> {
         let mut scope = LogScope {
             own,
             own_receivers,
-            participant_rows: ParticipantRows::of(self.policy_settings),
+            participant_rows: ParticipantRows::from_settings(self.policy_settings),
             shared: self.shared_transactions(),
             emitters: Vec::new(),
             events: Vec::new(),

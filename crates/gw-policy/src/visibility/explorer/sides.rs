@@ -4,7 +4,7 @@ use super::{AddressReason, AddressText, AddressVisibility};
 use crate::{
     settings::PartialRowMode,
     snapshot::Moment,
-    visibility::{TransactionRow, Viewer},
+    visibility::{SingleViewer, TransactionRow, Viewer},
 };
 use gw_types::{Address, Level};
 
@@ -79,6 +79,19 @@ impl ShownSides {
     }
 }
 
+impl SingleViewer<'_> {
+    /// Whether the address makes a row of this moment visible by a right of this viewer ([`Viewer::is_visible_side`]).
+    fn is_visible_side(&self, address: Address, moment: Moment, least: Level) -> bool {
+        self.is_full_by_right_at(address, moment)
+            || self.is_disclosed_side(address, moment, least.max(Level::Pseudonymous))
+    }
+
+    fn is_disclosed_side(&self, address: Address, moment: Moment, least: Level) -> bool {
+        self.disclosure_at(address, moment)
+            .is_some_and(|(level, _)| level >= least)
+    }
+}
+
 impl Viewer<'_> {
     /// The viewer's part in a transaction.
     pub(super) fn part_in(&self, row: &TransactionRow) -> Part {
@@ -107,16 +120,7 @@ impl Viewer<'_> {
     /// Whether the address makes a row of this moment visible: the zero address (HD9, R14), an address that is Full on
     /// another basis than the public one, and a disclosed one. Grants below `least` do not count.
     pub(super) fn is_visible_side(&self, address: Address, moment: Moment, least: Level) -> bool {
-        let least = least.max(Level::Pseudonymous);
-        address.is_zero()
-            || self.all(|viewer| {
-                let is_disclosed = || {
-                    viewer
-                        .disclosure_at(address, moment)
-                        .is_some_and(|(level, _)| level >= least)
-                };
-                viewer.is_full_by_right_at(address, moment) || is_disclosed()
-            })
+        address.is_zero() || self.all(|viewer| viewer.is_visible_side(address, moment, least))
     }
 
     /// R15: whether a grant of disclosure of at least this level covers the address, so that its rows survive whatever

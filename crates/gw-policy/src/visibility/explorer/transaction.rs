@@ -36,7 +36,7 @@ pub enum TransactionSurvival {
     /// shows it is audited.
     MemberOfOrg,
     /// Only because one of its token transfers survives (K12). This reveals nothing of the transaction (R10).
-    Anchor,
+    HiddenTransfer,
 }
 
 impl TransactionSurvival {
@@ -44,7 +44,7 @@ impl TransactionSurvival {
     #[must_use]
     pub const fn shows_hash(self) -> bool {
         match self {
-            Self::Visible | Self::MemberOfOrg | Self::Anchor => true,
+            Self::Visible | Self::MemberOfOrg | Self::HiddenTransfer => true,
             Self::PartialGrant => false,
         }
     }
@@ -79,7 +79,7 @@ impl Viewer<'_> {
     pub fn transaction_entry(&self, entry: &TransactionEntry<'_>) -> Option<TransactionEntryVisibility> {
         let survival = self.survival(entry)?;
         let (row, part) = (&entry.row, self.part_in(&entry.row));
-        let shown = self.shown_sides(Sides::of(row));
+        let shown = self.shown_sides(Sides::from_row(row));
         let shown = ShownSides {
             from: shown.from.or_clear(part.reason()),
             to: shown.to.map(|to| to.or_clear(part.reason())),
@@ -95,7 +95,9 @@ impl Viewer<'_> {
             from: shown.from,
             to: shown.to,
             created,
-            value: !is_masked || is_kept_for_admin,
+            // K10 keeps the value, but not under impersonation: the user's own view may leave it out, and whether it
+            // does tells which sides are the user's (I9, HD40).
+            value: !is_masked || (is_kept_for_admin && self.impersonator().is_none()),
             payload: !is_masked,
             // The nonce tells the number of transactions of a sender whom the viewer knows from this row only.
             nonce: match shown.from.text {
@@ -114,12 +116,15 @@ impl Viewer<'_> {
             return None;
         }
         let part = self.part_in(row);
-        let survives = |least| self.survives_by_sides(Sides::of(row), least);
+        let survives = |least| self.survives_by_sides(Sides::from_row(row), least);
         if part.reason().is_some() || survives(Level::Full) {
             Some(TransactionSurvival::Visible)
         } else if survives(Level::Redacted) {
             Some(TransactionSurvival::PartialGrant)
-        } else if Sides::of(row).iter().any(|side| self.is_of_administered_member(side)) {
+        } else if Sides::from_row(row)
+            .iter()
+            .any(|side| self.is_of_administered_member(side))
+        {
             Some(TransactionSurvival::MemberOfOrg)
         } else if self.policy_settings().anchor == HiddenTransferMode::Keep
             && entry
@@ -127,7 +132,7 @@ impl Viewer<'_> {
                 .iter()
                 .any(|transfer| self.transfer_survives(row, transfer))
         {
-            Some(TransactionSurvival::Anchor)
+            Some(TransactionSurvival::HiddenTransfer)
         } else {
             None
         }
@@ -160,7 +165,7 @@ impl SingleViewer<'_> {
 }
 
 impl Sides {
-    pub(super) const fn of(row: &TransactionRow) -> Self {
+    pub(super) const fn from_row(row: &TransactionRow) -> Self {
         Self {
             from: row.from,
             to: row.to,

@@ -11,8 +11,8 @@ use gw_policy::{
     },
 };
 use gw_postings::{
-    Anchor, BlockRange, BlockRows, FrameParties, Grant, LogParties, OneSided, PostingIndex, RowId, Scope, Space,
-    TransactionRows, TransferParties, VisibleAddress,
+    BlockRange, BlockRows, FrameParties, Grant, HiddenTransfers, LogParties, PartialRows, PostingIndex, RowId, Scope,
+    Space, TransactionRows, TransferParties, VisibleAddress,
 };
 use gw_types::{Address, B256};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn in_all(list: &[Address]) -> Vec<VisibleAddress> {
 struct Ids(BTreeMap<B256, RowId>);
 
 impl Ids {
-    fn of(&self, hashes: &[B256]) -> BTreeSet<RowId> {
+    fn rows_of(&self, hashes: &[B256]) -> BTreeSet<RowId> {
         hashes.iter().filter_map(|hash| self.0.get(hash).copied()).collect()
     }
 
@@ -61,17 +61,17 @@ impl Ids {
                     counterparties: None,
                 })
                 .collect(),
-            shared: self.of(&scope.shared),
-            withheld: self.of(&scope.withheld),
+            shared: self.rows_of(&scope.shared),
+            withheld: self.rows_of(&scope.withheld),
             closed: scope.closed.clone(),
             participant_rows: participant_rows(scope.participant_rows),
             one_sided: match scope.one_sided {
-                PartialRowMode::Mask => OneSided::Keep,
-                PartialRowMode::Drop => OneSided::Drop,
+                PartialRowMode::Mask => PartialRows::Keep,
+                PartialRowMode::Drop => PartialRows::Drop,
             },
             anchor: match scope.anchor {
-                HiddenTransferMode::None => Anchor::None,
-                HiddenTransferMode::Keep => Anchor::Keep,
+                HiddenTransferMode::None => HiddenTransfers::None,
+                HiddenTransferMode::Keep => HiddenTransfers::Keep,
             },
             ..Scope::default()
         }
@@ -82,8 +82,8 @@ impl Ids {
             own: in_all(&scope.own),
             own_receivers: in_all(&scope.own_receivers),
             participant_rows: participant_rows(scope.participant_rows),
-            shared: self.of(&scope.shared),
-            withheld: self.of(withheld),
+            shared: self.rows_of(&scope.shared),
+            withheld: self.rows_of(withheld),
             closed: scope.closed.clone(),
             emitters: in_some(&scope.emitters),
             events: scope

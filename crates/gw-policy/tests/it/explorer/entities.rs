@@ -178,10 +178,10 @@ fn logs_with_parameter_rules_are_candidates() {
 #[test]
 fn fingerprints_differ_by_what_makes_rows_visible() {
     let base = bank().snapshot();
-    let of =
+    let fingerprint =
         |snapshot: &Snapshot, settings: &PolicySettings| viewer(snapshot, "clerk", settings).row_scope().fingerprint();
-    let own = of(&base, &SPEC);
-    assert_eq!(own, of(&bank().user("newcomer").link("far").snapshot(), &SPEC));
+    let own = fingerprint(&base, &SPEC);
+    assert_eq!(own, fingerprint(&bank().user("newcomer").link("far").snapshot(), &SPEC));
     let others = [
         bank().user("clerk").link("clerk").snapshot(),
         bank().user("clerk").contract_link("clerk").snapshot(),
@@ -199,8 +199,8 @@ fn fingerprints_differ_by_what_makes_rows_visible() {
             .reservation("next", FUTURE)
             .snapshot(),
     ];
-    let mut all: Vec<_> = others.iter().map(|snapshot| of(snapshot, &SPEC)).collect();
-    all.extend([own, of(&base, &PolicySettings::STRICT)]);
+    let mut all: Vec<_> = others.iter().map(|snapshot| fingerprint(snapshot, &SPEC)).collect();
+    all.extend([own, fingerprint(&base, &PolicySettings::STRICT)]);
     let count = all.len();
     all.sort_unstable_by_key(|fingerprint| fingerprint.0);
     all.dedup();

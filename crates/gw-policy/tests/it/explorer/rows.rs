@@ -258,7 +258,7 @@ fn k12_a_transfer_keeps_its_transaction_without_revealing_it() {
     let seen = shown(&snapshot, "clerk", &keep, &entry).unwrap();
     assert_eq!(
         (seen.survival, seen.from, seen.to),
-        (TransactionSurvival::Anchor, private(), Some(private()))
+        (TransactionSurvival::HiddenTransfer, private(), Some(private()))
     );
     assert!(!seen.value && !seen.payload && !seen.nonce);
     assert_eq!(shown(&snapshot, "clerk", &SPEC, &entry), None);
@@ -273,21 +273,21 @@ fn k12_a_transfer_keeps_its_transaction_without_revealing_it() {
 #[test]
 fn k10_transactions_of_members() {
     let snapshot = bank().user("invited").invited("guests").link("invited").snapshot();
-    let on = PolicySettings {
+    let enabled = PolicySettings {
         org_admin_view_user_txs: true,
         ..SPEC
     };
     let entry = transaction("t", "payer", Some("elsewhere"));
-    let seen = shown(&snapshot, "admin", &on, &entry).unwrap();
+    let seen = shown(&snapshot, "admin", &enabled, &entry).unwrap();
     assert_eq!(
         (seen.survival, seen.from),
         (TransactionSurvival::MemberOfOrg, private())
     );
     assert!(seen.value && !seen.payload && !seen.nonce && seen.is_audited);
     assert_eq!(shown(&snapshot, "admin", &SPEC, &entry), None);
-    assert_eq!(shown(&snapshot, "clerk", &on, &entry), None);
+    assert_eq!(shown(&snapshot, "clerk", &enabled, &entry), None);
     let entry = transaction("t", "invited", Some("elsewhere"));
-    assert_eq!(shown(&snapshot, "admin", &on, &entry), None, "HD32: not accepted");
+    assert_eq!(shown(&snapshot, "admin", &enabled, &entry), None, "HD32: not accepted");
 }
 
 /// Section 2.4, R15, K6: what a grant of each level shows of the rows of its address.

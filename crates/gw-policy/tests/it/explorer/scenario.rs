@@ -19,7 +19,7 @@ pub(super) const USERS: [&str; 5] = ["u0", "u1", "u2", "u3", "u4"];
 pub(super) const WALLETS: [&str; 5] = ["w0", "w1", "w2", "w3", "w4"];
 /// Wallets that are nobody's.
 pub(super) const STRANGERS: [&str; 2] = ["s0", "s1"];
-pub(super) const GROUPS: [&str; 6] = ["a/admins", "a/staff", "a/own", "a/none", "b/staff", "b/claim"];
+pub(super) const GROUPS: [&str; 7] = ["a/admins", "a/staff", "a/own", "a/none", "b/staff", "b/claim", "b/none"];
 /// `moved` belongs to `a` until [`LAST_OF_A`] and to `b` from [`FIRST_OF_B`] on; `ended` belonged to `a` until then;
 /// `gone` was registered by `a`, and its registration was deleted; `wild` is unregistered code.
 pub(super) const CONTRACTS: [&str; 8] = [
@@ -57,7 +57,11 @@ pub(super) fn all_names() -> Vec<&'static str> {
 }
 
 fn name() -> impl Strategy<Value = &'static str> {
-    select(all_names())
+    prop_oneof![
+        2 => select(WALLETS.to_vec()),
+        1 => select(CONTRACTS.to_vec()),
+        1 => select(all_names()),
+    ]
 }
 
 #[derive(Clone, Debug)]
@@ -154,7 +158,13 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
         ],
     );
     let level = select(vec![Level::Hidden, Level::Redacted, Level::Pseudonymous, Level::Full]);
-    let disclosure = (0..USERS.len(), 0..USERS.len(), select(vec!["a", "b"]), level);
+    let disclosure = (
+        any::<prop::sample::Index>(),
+        0..USERS.len(),
+        select(vec!["a", "b"]),
+        level,
+        prop::bool::weighted(0.8),
+    );
     (
         prop::collection::vec(prop::collection::vec(select(GROUPS.to_vec()), 0..3), USERS.len()),
         prop::collection::vec(link, 0..7),
@@ -165,10 +175,22 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
         prop::collection::vec(tx(), 0..8),
     )
         .prop_map(
-            |(members, mut links, mut disclosures, deployer, reserved_by, closed, mut transactions)| {
+            |(mut members, mut links, disclosures, deployer, reserved_by, closed, mut transactions)| {
                 // The world builder knows one link of a user to an address, and one grant of a level to a person.
                 links.sort_by_key(|(user, wallet, _)| (*user, *wallet));
                 links.dedup_by_key(|(user, wallet, _)| (*user, *wallet));
+                let mut disclosures: Vec<_> = disclosures
+                    .into_iter()
+                    .filter(|_| !links.is_empty())
+                    .map(|(link, grantee, org, level, joins)| {
+                        // A grant counts for members of its organization only (R7).
+                        if joins {
+                            members[grantee].push(if org == "a" { "a/none" } else { "b/none" });
+                        }
+                        let (owner, ..) = links[link.index(links.len())];
+                        (owner, grantee, org, level)
+                    })
+                    .collect();
                 disclosures.sort_by_key(|(owner, grantee, _, level)| (*owner, *grantee, *level));
                 disclosures.dedup_by_key(|(owner, grantee, _, level)| (*owner, *grantee, *level));
                 transactions.sort_by_key(|tx| tx.block);
@@ -209,7 +231,8 @@ impl Scenario {
             .group("staff")
             .claim(gw_types::Claim::Deploy)
             .group("claim")
-            .claim(gw_types::Claim::Admin);
+            .claim(gw_types::Claim::Admin)
+            .group("none");
         for (index, user) in USERS.iter().enumerate() {
             built = built.user(user);
             built = self.members[index]
