@@ -181,7 +181,7 @@ impl Viewer<'_> {
             closed: sorted(snapshot.closed_addresses().filter(|address| !self.is_open(*address))),
             participant_rows: ParticipantRows::from_settings(settings),
             one_sided: settings.one_sided,
-            anchor: settings.anchor,
+            anchor: self.hidden_transfer_mode(),
             logs: std::iter::once(self.user())
                 .chain(self.impersonator())
                 .map(SingleViewer::log_scope)
@@ -206,7 +206,7 @@ impl Viewer<'_> {
                 .event_tokens
                 .extend(blocks(&|moment| self.has_event_access(address, moment)));
         }
-        if settings.org_admin_view_user_txs {
+        if self.shows_transactions_of_members() {
             let wallets = self.user().wallets_of_administered_members();
             scope.members = wallets
                 .into_iter()

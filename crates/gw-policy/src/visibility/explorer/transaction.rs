@@ -95,9 +95,7 @@ impl Viewer<'_> {
             from: shown.from,
             to: shown.to,
             created,
-            // K10 keeps the value, but not under impersonation: the user's own view may leave it out, and whether it
-            // does tells which sides are the user's (I9, HD40).
-            value: !is_masked || (is_kept_for_admin && self.impersonator().is_none()),
+            value: !is_masked || is_kept_for_admin,
             payload: !is_masked,
             // The nonce tells the number of transactions of a sender whom the viewer knows from this row only.
             nonce: match shown.from.text {
@@ -126,7 +124,7 @@ impl Viewer<'_> {
             .any(|side| self.is_of_administered_member(side))
         {
             Some(TransactionSurvival::MemberOfOrg)
-        } else if self.policy_settings().anchor == HiddenTransferMode::Keep
+        } else if self.hidden_transfer_mode() == HiddenTransferMode::Keep
             && entry
                 .transfers
                 .iter()
@@ -138,9 +136,24 @@ impl Viewer<'_> {
         }
     }
 
-    /// K10: whether the address is the wallet of a member of an organization that the viewer administers.
+    /// K12. Under impersonation no row with two hidden sides is shown (K10, K12): the user's own view may show less of it,
+    /// and whether it does depends on the user's wallets and grants (I9, HD40).
+    pub(super) fn hidden_transfer_mode(&self) -> HiddenTransferMode {
+        match self.impersonator() {
+            None => self.policy_settings().anchor,
+            Some(_) => HiddenTransferMode::None,
+        }
+    }
+
+    /// K10: whether the address is the wallet of a member of an organization that the viewer administers. Not under
+    /// impersonation ([`Self::hidden_transfer_mode`]).
     pub(super) fn is_of_administered_member(&self, address: Address) -> bool {
-        self.policy_settings().org_admin_view_user_txs && self.all(|viewer| viewer.is_of_administered_member(address))
+        self.shows_transactions_of_members() && self.user().is_of_administered_member(address)
+    }
+
+    /// Whether K10 applies to this viewer.
+    pub(super) fn shows_transactions_of_members(&self) -> bool {
+        self.policy_settings().org_admin_view_user_txs && self.impersonator().is_none()
     }
 }
 

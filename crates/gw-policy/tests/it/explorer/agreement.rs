@@ -231,7 +231,7 @@ fn assert_agrees(scenario: &Scenario, case: Case, settings: &PolicySettings) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// R12 to R18, K1, K2, K10, K12, HD7, HD9, HD10, HD28, HD41.
     #[test]

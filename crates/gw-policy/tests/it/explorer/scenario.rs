@@ -5,7 +5,7 @@ use gw_policy::{
     PolicySettings, Snapshot, Viewer,
     settings::{DynamicFields, HiddenTransferMode, MissingAbiMode, PartialRowMode, TransactionLogs},
     snapshot::{Constraint, EventRule, Moment, ParamRule},
-    testing::{FUTURE, NOW, World, address_of, hash_of, user_id, world},
+    testing::{FUTURE, NOW, World, address_of, hash_of, org_id, user_id, world},
     visibility::{
         LogData, LogRow, LogViewer, LogVisibility, TransactionRoles, TransactionRow,
         explorer::{FrameEntry, TransactionEntry, TransferEntry},
@@ -400,22 +400,28 @@ pub(super) fn settings() -> impl Strategy<Value = PolicySettings> {
         )
 }
 
-/// A viewer of a case: a user or nobody, maybe impersonated.
+/// A viewer of a case: a user or nobody, maybe impersonated, maybe with the rights in one organization only (HD39).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) user: &'static str,
     pub(super) impersonator: Option<&'static str>,
+    pub(super) org: Option<&'static str>,
 }
 
 pub(super) fn case() -> impl Strategy<Value = Case> {
     let user = select([&USERS[..], &["nobody"]].concat());
     let impersonator = prop::option::weighted(0.4, select(USERS.to_vec()));
-    (user, impersonator).prop_map(|(user, impersonator)| Case { user, impersonator })
+    let org = prop::option::weighted(0.2, select(vec!["a", "b"]));
+    (user, impersonator, org).prop_map(|(user, impersonator, org)| Case {
+        user,
+        impersonator,
+        org,
+    })
 }
 
 impl Case {
     pub(super) fn viewer<'s>(self, snapshot: &'s Snapshot, settings: &'s PolicySettings) -> Viewer<'s> {
-        let viewer = viewer(snapshot, self.user, settings);
+        let viewer = viewer(snapshot, self.user, settings).scoped_to_org(self.org.map(org_id));
         match self.impersonator {
             None => viewer,
             Some(impersonator) => viewer.restricted_to(user_id(impersonator)),
