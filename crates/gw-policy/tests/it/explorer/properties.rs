@@ -240,7 +240,7 @@ proptest! {
 
     /// I2, R10: a row prints an address in clear only if its level is Full or an override of section 2.4 reveals it.
     #[test]
-    fn i2_a_row_prints_no_hidden_address(scenario in scenario(), user in 0..USERS.len()) {
+    fn i2_r11_a_row_prints_no_hidden_address(scenario in scenario(), user in 0..USERS.len()) {
         let snapshot = scenario.world().snapshot();
         for anchor in [HiddenTransferMode::None, HiddenTransferMode::Keep] {
             let settings = PolicySettings { anchor, org_admin_view_user_txs: true, ..PolicySettings::SPEC };

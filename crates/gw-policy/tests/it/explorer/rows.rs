@@ -244,7 +244,7 @@ fn k2_transfers_of_own_transactions() {
 
 /// R10, R18, K12: a surviving transfer keeps its transaction without revealing it, or shows no hash of it.
 #[test]
-fn k12_a_transfer_keeps_its_transaction_without_revealing_it() {
+fn r10_k12_a_transfer_keeps_its_transaction_without_revealing_it() {
     let snapshot = bank().contract("vault").grant("staff").snapshot();
     let transfers = [transfer("token", "payee", "vault")];
     let entry = TransactionEntry {
