@@ -126,11 +126,7 @@ impl Viewer<'_> {
     /// R15: whether a grant of disclosure of at least this level covers the address, so that its rows survive whatever
     /// the other side is.
     pub(super) fn is_disclosed_side(&self, address: Address, moment: Moment, least: Level) -> bool {
-        self.all(|viewer| {
-            viewer
-                .disclosure_at(address, moment)
-                .is_some_and(|(level, _)| level >= least)
-        })
+        self.all(|viewer| viewer.is_disclosed_side(address, moment, least))
     }
 
     /// K1: whether the viewer administers the address, so that its rows survive with one visible side.

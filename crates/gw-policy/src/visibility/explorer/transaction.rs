@@ -1,7 +1,7 @@
 //! A transaction of the explorer.
 
 use super::{
-    AddressReason, AddressText, AddressVisibility, TransferEntry,
+    AddressText, AddressVisibility, TransferEntry,
     sides::{ShownSides, Sides},
 };
 use crate::{
@@ -79,10 +79,10 @@ impl Viewer<'_> {
     pub fn transaction_entry(&self, entry: &TransactionEntry<'_>) -> Option<TransactionEntryVisibility> {
         let survival = self.survival(entry)?;
         let (row, part) = (&entry.row, self.part_in(&entry.row));
-        let shown = self.shown_sides(Sides::from_row(row));
+        let known = self.shown_sides(Sides::from_row(row));
         let shown = ShownSides {
-            from: shown.from.or_clear(part.reason()),
-            to: shown.to.map(|to| to.or_clear(part.reason())),
+            from: known.from.or_clear(part.reason()),
+            to: known.to.map(|to| to.or_clear(part.reason())),
         };
         let strips_beside_alias = self.policy_settings().alias_strip;
         let is_masked = shown.is_masked(strips_beside_alias);
@@ -97,11 +97,12 @@ impl Viewer<'_> {
             created,
             value: !is_masked || is_kept_for_admin,
             payload: !is_masked,
-            // The nonce tells the number of transactions of a sender whom the viewer knows from this row only.
-            nonce: match shown.from.text {
-                AddressText::Clear => shown.from.reason != AddressReason::ParticipantOverride,
-                AddressText::Alias(_) => !strips_beside_alias,
-                AddressText::Private => false,
+            // The nonce tells the number of a sender's transactions. A participant who knows the sender from this row
+            // only does not learn it.
+            nonce: match known.from.text {
+                AddressText::Clear => true,
+                AddressText::Alias(_) => part.is_recipient || !strips_beside_alias,
+                AddressText::Private => part.is_recipient,
             },
             is_audited: is_kept_for_admin || shown.is_audited(),
         })
