@@ -6,7 +6,7 @@ use crate::snapshot::{Snapshot, SystemToggle};
 use gw_types::{Seconds, Timestamp};
 
 /// K1: an explorer row with one hidden side, for a viewer who is not a participant of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartialRowMode {
     /// Kept, masked \[S\].
     Mask,
@@ -64,7 +64,7 @@ pub enum HiddenBalanceMode {
 }
 
 /// K12: a transaction with both sides hidden but a surviving token transfer (the explorer's rows).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HiddenTransferMode {
     /// Dropped \[S\].
     None,

@@ -48,12 +48,16 @@ pub(crate) enum Role {
     CalldataParty,
     /// Transactions by an address in a standard event.
     EventParty,
-    /// Transfers by sender or recipient.
-    Transfer,
+    /// Transfers by sender.
+    TransferSender,
+    /// Transfers by recipient.
+    TransferRecipient,
     /// Transfers by token contract.
     Token,
-    /// Frames by caller or called address.
-    Frame,
+    /// Frames by caller.
+    Caller,
+    /// Frames by called address.
+    Callee,
     /// Logs by emitter.
     Emitter,
 }
@@ -64,8 +68,8 @@ impl Role {
             Self::Sender | Self::Recipient | Self::TransferParty | Self::CalldataParty | Self::EventParty => {
                 Space::Transactions
             }
-            Self::Transfer | Self::Token => Space::Transfers,
-            Self::Frame => Space::Frames,
+            Self::TransferSender | Self::TransferRecipient | Self::Token => Space::Transfers,
+            Self::Caller | Self::Callee => Space::Frames,
             Self::Emitter => Space::Logs,
         }
     }
@@ -110,6 +114,8 @@ pub struct PostingIndex {
     events: Map<(Address, B256), PostingList>,
     /// Transactions without a recipient.
     deployments: RoaringTreemap,
+    /// Frames without a called address.
+    failed_creations: RoaringTreemap,
     /// Frames of which a side is sender or recipient of the transaction.
     party_frames: RoaringTreemap,
     pub(crate) transfer_owners: RowOwners,
@@ -235,9 +241,12 @@ impl PostingIndex {
         for transfer in &rows.transfers {
             let id = next.transfers;
             next.transfers += 1;
-            for party in [transfer.from, transfer.to] {
+            for (party, role) in [
+                (transfer.from, Role::TransferSender),
+                (transfer.to, Role::TransferRecipient),
+            ] {
                 self.push(touched, party, Role::TransferParty, transaction);
-                self.push(touched, party, Role::Transfer, id);
+                self.push(touched, party, role, id);
             }
             self.push(touched, transfer.token, Role::Token, id);
         }
@@ -247,8 +256,14 @@ impl PostingIndex {
         for frame in &rows.frames {
             let id = next.frames;
             next.frames += 1;
+            match frame.to {
+                Some(to) => self.push(touched, to, Role::Callee, id),
+                None => {
+                    self.failed_creations.insert(id);
+                }
+            }
+            self.push(touched, frame.from, Role::Caller, id);
             for side in std::iter::once(frame.from).chain(frame.to) {
-                self.push(touched, side, Role::Frame, id);
                 if side == rows.from || Some(side) == rows.to {
                     self.party_frames.insert(id);
                 }
@@ -282,6 +297,7 @@ impl PostingIndex {
         };
         self.generation += 1;
         self.deployments.remove_range(end.transactions..);
+        self.failed_creations.remove_range(end.frames..);
         self.party_frames.remove_range(end.frames..);
         self.transfer_owners.truncate(end.transactions, end.transfers);
         self.frame_owners.truncate(end.transactions, end.frames);
@@ -330,6 +346,10 @@ impl PostingIndex {
 
     pub(crate) fn deployments(&self) -> &RoaringTreemap {
         &self.deployments
+    }
+
+    pub(crate) fn failed_creations(&self) -> &RoaringTreemap {
+        &self.failed_creations
     }
 
     pub(crate) fn party_frames(&self) -> &RoaringTreemap {

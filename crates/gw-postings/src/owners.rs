@@ -66,6 +66,19 @@ impl RowOwners {
         rows
     }
 
+    /// The transactions of these rows, when the space has `end` rows in all.
+    pub(crate) fn owners_of(&self, rows: &RoaringTreemap, end: u64) -> RoaringTreemap {
+        if rows.len() < self.owners.len() / MERGE_SHARE {
+            let owners = rows.iter().filter_map(|row| self.owner(RowId(row)));
+            return owners.map(|owner| owner.0).collect();
+        }
+        let ends = self.first_rows.iter().skip(1).chain(std::iter::once(end));
+        let all = self.owners.iter().zip(&self.first_rows).zip(ends);
+        all.filter(|((_, first), end)| rows.range_cardinality(*first..*end) > 0)
+            .map(|((owner, _), _)| owner)
+            .collect()
+    }
+
     /// These rows, as far as they belong to these transactions, when the space has `end` rows in all.
     pub(crate) fn retain_rows_of(
         &self,

@@ -7,29 +7,49 @@ use crate::{
     owners::RowOwners,
     row_set::RowSet,
     rows::{RowId, Space},
-    scope::{Grant, OneSided, Scope, VisibleAddress},
+    scope::{Grant, HiddenTransfers, PartialRows, ParticipantRows, Scope, VisibleAddress},
 };
-use gw_types::Address;
+use gw_types::{Address, B256};
 use roaring::RoaringTreemap;
 use std::{collections::BTreeSet, ops::Range};
 
 impl PostingIndex {
-    /// The rows of a space that a scope selects.
+    /// The rows of a space that a scope selects. Of logs, [`Self::select_log_candidates`] gives those that the scope
+    /// leaves open.
     pub fn select(&self, space: Space, scope: &Scope) -> RowSet {
-        RowSet {
-            space,
-            ids: self.select_in(space, scope, BlockRange::ALL),
-            end: self.end(space),
-            generation: self.generation(),
-        }
+        self.row_set(space, |blocks| self.select_in(space, scope, blocks))
+    }
+
+    /// The logs that a scope neither selects nor excludes: each has to be evaluated.
+    pub fn select_log_candidates(&self, scope: &Scope) -> RowSet {
+        self.row_set(Space::Logs, |blocks| self.log_candidates(scope, blocks))
     }
 
     /// Adds the rows of the blocks that were appended since `rows` was selected with the same scope. Selects anew if
     /// blocks were removed since.
     pub fn extend(&self, scope: &Scope, rows: &mut RowSet) {
+        let space = rows.space;
+        self.extend_by(rows, |blocks| self.select_in(space, scope, blocks));
+    }
+
+    /// As [`Self::extend`], for candidates.
+    pub fn extend_log_candidates(&self, scope: &Scope, rows: &mut RowSet) {
+        self.extend_by(rows, |blocks| self.log_candidates(scope, blocks));
+    }
+
+    fn row_set(&self, space: Space, select: impl Fn(BlockRange) -> RoaringTreemap) -> RowSet {
+        RowSet {
+            space,
+            ids: select(BlockRange::ALL),
+            end: self.end(space),
+            generation: self.generation(),
+        }
+    }
+
+    fn extend_by(&self, rows: &mut RowSet, select: impl Fn(BlockRange) -> RoaringTreemap) {
         let (space, end) = (rows.space, self.end(rows.space));
         if rows.generation != self.generation() {
-            *rows = self.select(space, scope);
+            *rows = self.row_set(space, select);
             return;
         }
         if rows.end == end {
@@ -41,7 +61,7 @@ impl PostingIndex {
                 start: block.number,
                 end: u64::MAX,
             };
-            rows.ids |= self.select_in(space, scope, new_blocks);
+            rows.ids |= select(new_blocks);
             rows.end = end;
         }
     }
@@ -50,8 +70,8 @@ impl PostingIndex {
     pub fn rows_of_address(&self, space: Space, address: Address) -> RowSet {
         let roles: &[Role] = match space {
             Space::Transactions => &[Role::Sender, Role::Recipient],
-            Space::Transfers => &[Role::Transfer],
-            Space::Frames => &[Role::Frame],
+            Space::Transfers => &[Role::TransferSender, Role::TransferRecipient],
+            Space::Frames => &[Role::Caller, Role::Callee],
             Space::Logs => &[Role::Emitter],
         };
         RowSet {
@@ -75,80 +95,149 @@ impl PostingIndex {
         }
     }
 
-    /// R12, R13, R15: transactions with a visible side, deployments by a visible sender, those in which the viewer has
-    /// a part, shared ones, and those of grants.
+    /// R12, R13, R15: transactions with visible sides, deployments by a visible sender, those in which the viewer has a
+    /// part, shared ones, those of grants and of members, and those with a surviving transfer (K12).
     fn transactions(&self, scope: &Scope, blocks: BlockRange) -> RoaringTreemap {
-        let sent = self.union(scope.visible_on_any_basis(), &[Role::Sender], blocks);
-        let received = self.union(scope.visible_on_any_basis(), &[Role::Recipient], blocks);
-        let mut rows = match scope.one_sided {
-            OneSided::Keep => &sent | &received,
-            OneSided::Drop => (&sent & &received) | (&sent & self.deployments()),
-        };
+        const SIDES: &[Role] = &[Role::Sender, Role::Recipient];
+        let mut rows = self.by_sides(scope, (Role::Sender, Role::Recipient), self.deployments(), blocks);
+        rows |= self.own_transactions(scope, blocks);
         rows |= self.union(
-            scope.own.iter(),
-            &[
-                Role::Sender,
-                Role::Recipient,
-                Role::TransferParty,
-                Role::CalldataParty,
-                Role::EventParty,
-            ],
+            scope.mentioned.iter(),
+            &[Role::TransferParty, Role::CalldataParty, Role::EventParty],
             blocks,
         );
-        rows |= self.granted(&scope.grants, &[Role::Sender, Role::Recipient], blocks);
+        rows |= self.union(scope.members.iter(), SIDES, blocks);
+        rows |= self.granted(&scope.grants, SIDES, blocks);
         rows |= self.shared(scope, blocks);
+        if scope.anchor == HiddenTransfers::Keep {
+            let transfers = self.transfers(scope, blocks);
+            rows |= self.transfer_owners.owners_of(&transfers, self.end(Space::Transfers));
+        }
         rows - self.ids_of(&scope.withheld, blocks)
     }
 
-    /// R12, R14: transfers with a visible side; a public side alone counts only for a visible token. All transfers of
-    /// the viewer's own and shared transactions.
+    /// R12, R14, HD10: transfers with visible sides, those of own addresses and of grants, and those of own and shared
+    /// transactions.
     fn transfers(&self, scope: &Scope, blocks: BlockRange) -> RoaringTreemap {
-        let of_visible_tokens = self.union(scope.visible_on_any_basis(), &[Role::Token], blocks);
-        let by_right = self.union(scope.visible_by_right(), &[Role::Transfer], blocks);
-        let public = self.union(scope.public.iter(), &[Role::Transfer], blocks) & &of_visible_tokens;
-        let mut rows = by_right | public;
-        if scope.one_sided == OneSided::Drop {
-            rows &= &of_visible_tokens;
+        const SIDES: &[Role] = &[Role::TransferSender, Role::TransferRecipient];
+        let no_deployments = RoaringTreemap::new();
+        let mut rows = self.by_sides(
+            scope,
+            (Role::TransferSender, Role::TransferRecipient),
+            &no_deployments,
+            blocks,
+        );
+        if scope.one_sided == PartialRows::Drop {
+            let administered = self.union(scope.administered.iter(), SIDES, blocks);
+            rows &= self.union(scope.event_tokens.iter(), &[Role::Token], blocks) | administered;
         }
-        rows |= self.union(scope.own.iter(), &[Role::Transfer], blocks);
-        rows |= self.granted(&scope.grants, &[Role::Transfer], blocks);
-        let transactions = self.own_transactions(scope, blocks) | self.shared(scope, blocks);
+        rows |= self.union(scope.own.iter(), &[Role::TransferSender], blocks);
+        rows |= self.union(scope.own_receivers.iter(), &[Role::TransferRecipient], blocks);
+        rows |= self.granted(&scope.grants, SIDES, blocks);
+        let transactions = match scope.participant_rows {
+            ParticipantRows::All => self.own_transactions(scope, blocks) | self.shared(scope, blocks),
+            ParticipantRows::Granted => self.shared(scope, blocks),
+        };
         rows |= self.transfer_owners.rows_of(&transactions, self.end(Space::Transfers));
+        rows -= self.of_closed(scope, Role::Token, blocks);
         rows - self.withheld_rows(&self.transfer_owners, scope, blocks, Space::Transfers)
     }
 
-    /// Frames with a visible side, and frames of the viewer's own transactions with a side that is a party of the
-    /// transaction; only frames of selected transactions.
+    /// R12: frames with visible sides, frames of own and shared transactions with a side that is a party of the
+    /// transaction, and those of grants; only frames of selected transactions.
     fn frames(&self, scope: &Scope, blocks: BlockRange) -> RoaringTreemap {
-        let mut rows = self.union(scope.visible_on_any_basis(), &[Role::Frame], blocks);
         let end = self.end(Space::Frames);
-        let own = self.frame_owners.rows_of(&self.own_transactions(scope, blocks), end);
-        rows |= own & self.party_frames();
-        rows |= self.granted(&scope.grants, &[Role::Frame], blocks);
-        rows |= self.frame_owners.rows_of(&self.shared(scope, blocks), end);
+        let mut rows = self.by_sides(scope, (Role::Caller, Role::Callee), self.failed_creations(), blocks);
+        let transactions = self.own_transactions(scope, blocks) | self.shared(scope, blocks);
+        rows |= self.frame_owners.rows_of(&transactions, end) & self.party_frames();
+        rows |= self.granted(&scope.grants, &[Role::Caller, Role::Callee], blocks);
         self.frame_owners
             .retain_rows_of(rows, &self.transactions(scope, blocks), end)
     }
 
-    /// spec/30 section 6: logs of contracts and events that the viewer may see, and all logs of the viewer's own and
-    /// shared transactions.
+    /// K1: the rows that survive by their sides. `deployments` are the rows without a second side.
+    fn by_sides(
+        &self,
+        scope: &Scope,
+        (first, second): (Role, Role),
+        deployments: &RoaringTreemap,
+        blocks: BlockRange,
+    ) -> RoaringTreemap {
+        let from = self.union(scope.all_visible(), &[first], blocks);
+        let to = self.union(scope.all_visible(), &[second], blocks);
+        match scope.one_sided {
+            PartialRows::Keep => from | to,
+            PartialRows::Drop => {
+                let administered = self.union(scope.administered.iter(), &[first, second], blocks);
+                (&from & &to) | (from & deployments) | administered
+            }
+        }
+    }
+
+    /// spec/30 section 6: logs that the viewer may see, without those that have to be evaluated one by one.
     fn logs(&self, scope: &Scope, blocks: BlockRange) -> RoaringTreemap {
         let mut rows = self.union(scope.emitters.iter(), &[Role::Emitter], blocks);
         let mut events = Union::default();
         for (emitter, topic0) in &scope.events {
-            if let Some(list) = self.event(emitter.address, *topic0) {
-                events.add(list, &self.ids_in_both(Space::Logs, emitter.blocks, blocks));
-            }
+            self.add_event(&mut events, emitter, *topic0, blocks);
         }
         rows |= events.finish();
-        let transactions = self.own_transactions(scope, blocks) | self.shared(scope, blocks);
-        rows |= self.log_owners.rows_of(&transactions, self.end(Space::Logs));
-        rows - self.withheld_rows(&self.log_owners, scope, blocks, Space::Logs)
+        if scope.participant_rows == ParticipantRows::All {
+            let own = self.own_transactions(scope, blocks);
+            rows |= self.log_owners.rows_of(&own, self.end(Space::Logs));
+        }
+        rows - self.hidden_logs(scope, blocks)
     }
 
-    /// Transactions that the viewer sent or received.
+    /// Logs that have to be evaluated one by one (spec/30 section 11): those whose visibility depends on their
+    /// parameters or on an ABI, and those of shared transactions.
+    fn log_candidates(&self, scope: &Scope, blocks: BlockRange) -> RoaringTreemap {
+        let mut candidates = Union::default();
+        for (emitter, topic0) in &scope.log_candidates {
+            match topic0 {
+                Some(topic0) => self.add_event(&mut candidates, emitter, *topic0, blocks),
+                None => {
+                    if let Some(list) = self.list(emitter.address, Role::Emitter) {
+                        candidates.add(list, &self.ids_in_both(Space::Logs, emitter.blocks, blocks));
+                    }
+                }
+            }
+        }
+        let transactions = match scope.participant_rows {
+            ParticipantRows::All => self.shared(scope, blocks),
+            ParticipantRows::Granted => self.own_transactions(scope, blocks) | self.shared(scope, blocks),
+        };
+        let mut rows = candidates.finish();
+        rows |= self.log_owners.rows_of(&transactions, self.end(Space::Logs));
+        rows - self.hidden_logs(scope, blocks) - self.logs(scope, blocks)
+    }
+
+    fn add_event<'a>(&'a self, union: &mut Union<'a>, emitter: &VisibleAddress, topic0: B256, blocks: BlockRange) {
+        if let Some(list) = self.event(emitter.address, topic0) {
+            union.add(list, &self.ids_in_both(Space::Logs, emitter.blocks, blocks));
+        }
+    }
+
+    /// HD28: the logs of withheld transactions and closed contracts.
+    fn hidden_logs(&self, scope: &Scope, blocks: BlockRange) -> RoaringTreemap {
+        let withheld = self.withheld_rows(&self.log_owners, scope, blocks, Space::Logs);
+        withheld | self.of_closed(scope, Role::Emitter, blocks)
+    }
+
+    fn of_closed(&self, scope: &Scope, role: Role, blocks: BlockRange) -> RoaringTreemap {
+        let closed: Vec<_> = scope
+            .closed
+            .iter()
+            .copied()
+            .map(VisibleAddress::in_all_blocks)
+            .collect();
+        self.union(closed.iter(), &[role], blocks)
+    }
+
+    /// Transactions that the viewer sent or received (HD10).
     fn own_transactions(&self, scope: &Scope, blocks: BlockRange) -> RoaringTreemap {
-        self.union(scope.own.iter(), &[Role::Sender, Role::Recipient], blocks)
+        let sent = self.union(scope.own.iter(), &[Role::Sender], blocks);
+        sent | self.union(scope.own_receivers.iter(), &[Role::Recipient], blocks)
     }
 
     fn shared(&self, scope: &Scope, blocks: BlockRange) -> RoaringTreemap {

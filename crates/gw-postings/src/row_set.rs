@@ -70,4 +70,12 @@ impl RowSet {
             ..self.clone()
         }
     }
+
+    /// The rows of both sets: for example certain logs and evaluated candidates.
+    pub fn union(&self, other: &Self) -> Self {
+        Self {
+            ids: &self.ids | &other.ids,
+            ..self.clone()
+        }
+    }
 }

@@ -35,45 +35,82 @@ pub struct Grant {
 
 /// What becomes of a row with one visible side (K1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OneSided {
+pub enum PartialRows {
     /// The row survives, and its other side is masked.
     #[default]
     Keep,
-    /// The row survives only with two visible sides, as a deployment, by a grant, a share or the viewer's own part.
+    /// The row survives only with two visible sides, as a deployment, by a grant, a share, the viewer's own part, or an
+    /// administered side. A transfer also needs a token of which the viewer may see events.
     Drop,
 }
 
-/// What a viewer may see.
+/// Whether all transfers and logs of the viewer's own transactions are selected (K2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ParticipantRows {
+    /// All of them.
+    #[default]
+    All,
+    /// Only those that are selected for another reason. The logs are candidates.
+    Granted,
+}
+
+/// Whether a transaction survives by a surviving transfer (K12).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HiddenTransfers {
+    /// It does not.
+    #[default]
+    None,
+    /// It does.
+    Keep,
+}
+
+/// What a viewer may see. Under impersonation the policy core makes one scope for transactions, transfers and frames,
+/// and one for the logs of each of the two viewers, whose rows are then intersected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Addresses with an RBAC basis, and preregistered ones (bases 5 to 8 of spec/30 section 2.2).
+    /// Addresses that make a row visible as one of its sides, except for public and own ones (bases 5 to 9 of spec/30
+    /// section 2.2).
     pub visible: Vec<VisibleAddress>,
-    /// Addresses with the public basis: the zero address, precompiles, shared infrastructure (bases 1 to 3).
+    /// Addresses with the public basis that make a row visible: the zero address (HD9).
     pub public: Vec<VisibleAddress>,
     /// The viewer's linked addresses (basis 4).
     pub own: Vec<VisibleAddress>,
+    /// The linked addresses whose owner is a participant of what is sent to them (HD10).
+    pub own_receivers: Vec<VisibleAddress>,
+    /// Addresses whose transactions survive also by their token transfers, calldata arguments and standard events. The
+    /// policy core names none: only sender and recipient make a participant (HD10).
+    pub mentioned: Vec<VisibleAddress>,
+    /// Contracts that the viewer administers: their rows survive with one visible side even under [`PartialRows::Drop`].
+    pub administered: Vec<VisibleAddress>,
+    /// Tokens of which the viewer may see events, for [`PartialRows::Drop`].
+    pub event_tokens: Vec<VisibleAddress>,
+    /// Wallets of members of administered organizations, whose transactions survive (K10).
+    pub members: Vec<VisibleAddress>,
     /// Grants of disclosure (basis 9).
     pub grants: Vec<Grant>,
     /// Transactions that were shared with the viewer (`visibleTo`).
     pub shared: BTreeSet<RowId>,
     /// Transactions that are withheld from all viewers, with all their rows (HD28).
     pub withheld: BTreeSet<RowId>,
-    /// Contracts all of whose events the viewer may see.
+    /// Contracts whose transfers and logs are not shown (HD28).
+    pub closed: Vec<Address>,
+    /// Contracts all of whose logs the viewer may see.
     pub emitters: Vec<VisibleAddress>,
-    /// Contracts of which the viewer may see events with this first topic.
+    /// Contracts of which the viewer may see logs with this first topic.
     pub events: Vec<(VisibleAddress, B256)>,
+    /// Contracts of which each log, or each one with this first topic, has to be evaluated.
+    pub log_candidates: Vec<(VisibleAddress, Option<B256>)>,
+    /// Whether all transfers and logs of own transactions are selected (K2).
+    pub participant_rows: ParticipantRows,
     /// What becomes of a row with one visible side (K1).
-    pub one_sided: OneSided,
+    pub one_sided: PartialRows,
+    /// Whether a transaction survives by a surviving transfer (K12).
+    pub anchor: HiddenTransfers,
 }
 
 impl Scope {
     /// All addresses that count as visible, whatever their basis; without grants.
-    pub(crate) fn visible_on_any_basis(&self) -> impl Iterator<Item = &VisibleAddress> {
+    pub(crate) fn all_visible(&self) -> impl Iterator<Item = &VisibleAddress> {
         self.visible.iter().chain(&self.public).chain(&self.own)
-    }
-
-    /// The addresses that count as visible on another basis than the public one.
-    pub(crate) fn visible_by_right(&self) -> impl Iterator<Item = &VisibleAddress> {
-        self.visible.iter().chain(&self.own)
     }
 }

@@ -11,7 +11,7 @@ mod permissions;
 mod public;
 mod target;
 
-pub(crate) use disclosure::disclosed_level;
+pub(crate) use disclosure::disclosure;
 pub use functions::{Functions, belongs};
 pub use impersonation::Impersonation;
 pub use ownership::owns;

@@ -158,6 +158,11 @@ impl<K: Eq + Hash + Clone, V: Row> Index<K, V> {
         self.rows.get(key).iter().find(|row| row.id() == id)
     }
 
+    /// The key of every row, in no particular order.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
+        self.keys.values()
+    }
+
     /// Replaces the row with this id, or removes it if `row` is `None`.
     pub(super) fn put(&mut self, id: V::Id, row: Option<(K, V)>) {
         if let Some(old) = self.keys.get(&id).cloned() {

@@ -90,6 +90,18 @@ impl<K: Eq + Hash + Clone, V: Clone> Map<K, V> {
         }
     }
 
+    /// The value at `key`, to be changed.
+    pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        // As in `remove`: the way to a missing key would be copied.
+        self.get(key)?;
+        self.root.get_mut(Path::new(self.hasher.hash_one(key)), key)
+    }
+
+    /// Whether there is no entry.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Removes the value at `key`.
     pub(super) fn remove(&mut self, key: &K) {
         // The look-up comes first because `remove` on the tree copies nodes even if the key is missing.
@@ -225,6 +237,17 @@ impl<K: Eq + Hash + Clone, V: Clone> Node<K, V> {
         Self::Branch(Arc::new(children))
     }
 
+    fn get_mut(&mut self, mut path: Path, key: &K) -> Option<&mut V> {
+        match self {
+            Self::Empty => None,
+            Self::Branch(children) => Arc::make_mut(children).get_mut(path.step())?.get_mut(path, key),
+            Self::Leaf(leaf) => {
+                let index = leaf.position(path, key)?;
+                leaf.entries.get_mut(index).map(|(_, value)| value)
+            }
+        }
+    }
+
     fn remove(&mut self, mut path: Path, key: &K) {
         match self {
             Self::Empty => {}
@@ -296,7 +319,11 @@ mod tests {
                 let key = key % 700;
                 match value {
                     Some(value) => {
-                        map.insert(key, value);
+                        // An existing value is changed in place.
+                        match map.get_mut(&key) {
+                            Some(existing) => *existing = value,
+                            None => map.insert(key, value),
+                        }
                         model.insert(key, value);
                     }
                     None => {

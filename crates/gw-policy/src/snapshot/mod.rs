@@ -5,16 +5,17 @@
 //! Expiry is evaluated with the request's `now`, never by removing rows.
 
 mod index;
+mod inverse;
 mod map;
 mod record;
 mod withheld;
 
 pub use record::{
-    AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Comparison, Constraint, Contract, ContractGrant,
-    Conviction, DisclosureGrant, DisclosureScope, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind,
-    Membership, MembershipState, Moment, OrgUserRecord, Organization, ParamRule, PastContract, PersonalUrl, Quarantine,
-    Reservation, RetiredContract, Revocation, SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility,
-    UrlReach, User,
+    AddressLink, AllowedTenant, ApprovedCode, BlockRange, ClosedTo, CodePin, Comparison, Constraint, Contract,
+    ContractGrant, Conviction, DisclosureGrant, DisclosureScope, EventRule, EventRules, FunctionRule, Group,
+    GroupAccess, LinkKind, Membership, MembershipState, Moment, OrgUserRecord, Organization, ParamRule, PastContract,
+    PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension, SystemToggle,
+    ToggleState, TxVisibility, UrlReach, User,
 };
 pub(crate) use withheld::undone_balance;
 pub use withheld::{AccountChange, VisibleState, WithheldState};
@@ -27,6 +28,7 @@ use gw_types::{
     SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId, WithheldId,
 };
 use index::{EndedLink, Index, Links};
+use inverse::InverseIndexes;
 use map::Map;
 use std::{collections::BTreeMap, hash::Hash, sync::Arc};
 use withheld::WithheldRows;
@@ -105,8 +107,6 @@ pub struct Snapshot {
     ended_links: Index<Address, EndedLink>,
     reservations: Index<Address, Reservation>,
     visibility: Index<B256, Arc<TxVisibility>>,
-    /// Number of accepted transactions that are shared with each person.
-    shares: Map<ExternalId, u32>,
     revocations: Map<TokenId, Revocation>,
     suspensions: Index<B256, Arc<Suspension>>,
     quarantines: Index<Address, Arc<Quarantine>>,
@@ -127,6 +127,7 @@ pub struct Snapshot {
     /// Grants of disclosure by the user whose addresses they disclose. No [`Change`] fills it yet, so it is empty
     /// outside of tests.
     disclosures: Index<UserId, Arc<DisclosureGrant>>,
+    inverse: InverseIndexes,
 }
 
 impl Snapshot {
@@ -162,12 +163,21 @@ impl Snapshot {
                 put(&mut self.users, id, row);
             }
             Change::Organization(id, row) => put(&mut self.orgs, id, row.map(Arc::new)),
-            Change::Group(id, row) => put(&mut self.groups, id, row.map(Arc::new)),
+            Change::Group(id, row) => {
+                let old = self.groups.get(&id).map(Arc::as_ref);
+                self.inverse.put_group(id, old, row.as_ref());
+                put(&mut self.groups, id, row.map(Arc::new));
+            }
             Change::GroupAccess(id, row) => put(&mut self.access, id, row.map(Arc::new)),
-            Change::Membership(id, row) => self.memberships.put(id, row.map(|m| (m.user, m))),
+            Change::Membership(id, row) => {
+                self.inverse.put_membership(id, self.memberships.find(id), row.as_ref());
+                self.memberships.put(id, row.map(|m| (m.user, m)));
+            }
             Change::OrgUserRecord(id, row) => self.org_users.put(id, row.map(|r| (r.external_id.clone(), r))),
             Change::Contract(id, row) => {
                 let row = row.map(Arc::new);
+                let old = self.contracts.get(&id).map(Arc::as_ref);
+                self.inverse.put_contract(id, old, row.as_deref());
                 if let Some(old) = self.contracts.get(&id) {
                     // As for user names: another row may own the key by now.
                     if self
@@ -185,10 +195,16 @@ impl Snapshot {
             }
             Change::RetiredContract(id, row) => self.retired.put(id, row.map(|r| (r.address, r))),
             Change::PastContract(id, row) => {
+                let old = self.past.find(id).map(Arc::as_ref);
+                self.inverse.put_past_contract(id, old, row.as_ref());
                 self.past
                     .put(id, row.map(|past| (past.contract.address, Arc::new(past))));
             }
-            Change::Grant(id, row) => self.grants.put(id, row.map(|g| (g.contract, Arc::new(g)))),
+            Change::Grant(id, row) => {
+                let old = self.grants.find(id).map(Arc::as_ref);
+                self.inverse.put_grant(id, old, row.as_ref());
+                self.grants.put(id, row.map(|g| (g.contract, Arc::new(g))));
+            }
             Change::Link(id, row) => {
                 self.links.put(id, row);
                 self.ended_links.put(id, None);
@@ -197,12 +213,15 @@ impl Snapshot {
                 self.links.put(id, None);
                 self.ended_links.put(id, Some((address, EndedLink { id })));
             }
-            Change::Reservation(id, row) => self.reservations.put(id, row.map(|r| (r.address, r))),
+            Change::Reservation(id, row) => {
+                self.inverse
+                    .put_reservation(id, self.reservations.find(id), row.as_ref());
+                self.reservations.put(id, row.map(|r| (r.address, r)));
+            }
             Change::Visibility(id, row) => {
                 let row = row.map(Arc::new);
-                let old = self.visibility.find(id).cloned();
-                self.count_shares(old.as_deref(), |count| count.saturating_sub(1));
-                self.count_shares(row.as_deref(), |count| count.saturating_add(1));
+                let old = self.visibility.find(id).map(Arc::as_ref);
+                self.inverse.put_visibility(id, old, row.as_deref());
                 self.visibility.put(id, row.map(|v| (v.tx_hash, v)));
             }
             Change::Revocation(id, row) => put(&mut self.revocations, id, row),
@@ -281,16 +300,15 @@ impl Snapshot {
         }
     }
 
-    fn count_shares(&mut self, row: Option<&TxVisibility>, update: impl Fn(u32) -> u32) {
-        for recipient in row.filter(|row| row.active).into_iter().flat_map(|row| &row.recipients) {
-            let count = update(self.shares.get(recipient).copied().unwrap_or(0));
-            put(&mut self.shares, recipient.clone(), (count > 0).then_some(count));
-        }
-    }
-
     /// Whether any accepted transaction is shared with this person.
     pub fn shares_with(&self, recipient: &ExternalId) -> bool {
-        self.shares.get(recipient).is_some()
+        self.inverse.shares_by_recipient.has(recipient)
+    }
+
+    /// The hashes of the accepted transactions that are shared with this person, in no particular order.
+    pub fn shared_transactions(&self, recipient: &ExternalId) -> impl Iterator<Item = B256> {
+        let rows = self.inverse.shares_by_recipient.get(recipient);
+        rows.filter_map(|id| Some(self.visibility.find(*id)?.tx_hash))
     }
 
     /// The personal URL whose secret has this hash, expired or not.
@@ -303,7 +321,9 @@ impl Snapshot {
     #[must_use]
     pub fn with_disclosures(mut self, grants: impl IntoIterator<Item = DisclosureGrant>) -> Self {
         self.disclosures = Index::default();
+        self.inverse.disclosures_by_grantee = Default::default();
         for grant in grants {
+            self.inverse.put_disclosure(grant.id, None, Some(&grant));
             self.disclosures.put(grant.id, Some((grant.owner, Arc::new(grant))));
         }
         self
@@ -312,6 +332,12 @@ impl Snapshot {
     /// The grants that disclose addresses of this user, expired ones included.
     pub fn disclosures_by(&self, owner: UserId) -> &[Arc<DisclosureGrant>] {
         self.disclosures.get(owner)
+    }
+
+    /// The grants that disclose addresses to this person, expired ones included, in no particular order.
+    pub fn disclosures_to(&self, grantee: &ExternalId) -> impl Iterator<Item = &Arc<DisclosureGrant>> {
+        let rows = self.inverse.disclosures_by_grantee.get(grantee);
+        rows.filter_map(|id| self.disclosures.find(*id))
     }
 
     /// The epoch of these rows.
@@ -384,6 +410,14 @@ impl Snapshot {
                     || (self.is_non_system(group.org) && first != Some(group.org)));
             (!is_banned && !is_outranked).then_some((membership, group))
         })
+    }
+
+    /// The users with a membership in a group of the organization, including ended ones and invitations, in no
+    /// particular order. A user may occur several times.
+    pub fn users_of(&self, org: OrgId) -> impl Iterator<Item = UserId> {
+        let groups = self.inverse.groups_by_org.get(&org);
+        let memberships = groups.flat_map(|group| self.inverse.members_by_group.get(group));
+        memberships.filter_map(|id| Some(self.memberships.find(*id)?.user))
     }
 
     /// Whether the user has an active membership in the organization.
@@ -515,6 +549,66 @@ impl Snapshot {
         self.contract(address).into_iter().chain(past)
     }
 
+    /// The addresses of the contracts that are, or were (HD41), registered to the organization, in no particular order.
+    pub fn contracts_of_org(&self, org: OrgId) -> impl Iterator<Item = Address> {
+        let current = self.inverse.contracts_by_org.get(&org);
+        self.addresses_of(current, self.inverse.past_by_org.get(&org))
+    }
+
+    /// The addresses of the contracts that the user deployed, by registrations that hold or ended (HD41), in no
+    /// particular order.
+    pub fn contracts_deployed_by(&self, user: UserId) -> impl Iterator<Item = Address> {
+        let current = self.inverse.contracts_by_deployer.get(&user);
+        self.addresses_of(current, self.inverse.past_by_deployer.get(&user))
+    }
+
+    /// The addresses of the contracts that the group has grants on, or had when their registrations ended (HD41), in no
+    /// particular order.
+    pub fn contracts_granted_to(&self, group: GroupId) -> impl Iterator<Item = Address> {
+        let grants = self.inverse.grants_by_group.get(&group);
+        let current = grants.filter_map(|id| Some(&self.grants.find(*id)?.contract));
+        self.addresses_of(current, self.inverse.past_by_group.get(&group))
+    }
+
+    fn addresses_of<'s>(
+        &'s self,
+        current: impl Iterator<Item = &'s ContractId>,
+        past: impl Iterator<Item = &'s ContractId>,
+    ) -> impl Iterator<Item = Address> {
+        let current = current.filter_map(|id| self.contracts.get(id));
+        let past = past.filter_map(|id| Some(&self.past.find(*id)?.contract));
+        current.chain(past).map(|contract| contract.address)
+    }
+
+    /// The addresses that are reserved for the organization, expired reservations included, in no particular order.
+    pub fn reserved_by(&self, org: OrgId) -> impl Iterator<Item = Address> {
+        let rows = self.inverse.reservations_by_org.get(&org);
+        rows.filter_map(|id| Some(self.reservations.find(*id)?.address))
+    }
+
+    /// The blocks of the chain, divided so that in each range [`Self::contract_at`] is one registration, or none. The
+    /// ranges are in order and cover all blocks.
+    pub fn registration_ranges(&self, address: Address) -> Vec<BlockRange> {
+        let past = self.past.get(address).iter();
+        let ends = past.clone().filter_map(|past| past.owned_until?.checked_add(1));
+        let starts = past
+            .map(|past| &past.contract)
+            .chain(self.contract(address))
+            .filter_map(|contract| contract.owned_from);
+        let mut borders: Vec<u64> = [0, u64::MAX].into_iter().chain(starts).chain(ends).collect();
+        borders.sort_unstable();
+        borders.dedup();
+        let next = borders.iter().skip(1);
+        borders
+            .iter()
+            .zip(next)
+            .map(|(start, end)| BlockRange {
+                start: *start,
+                end: *end,
+            })
+            .collect()
+    }
+
     /// Whether any registration of the address ended.
     pub fn was_registered(&self, address: Address) -> bool {
         !self.past.get(address).is_empty() || !self.retired.get(address).is_empty()
@@ -621,6 +715,16 @@ impl Snapshot {
             .is_some_and(|user| !self.suspensions.get(name_key(&user.external_id)).is_empty())
     }
 
+    /// The addresses that are closed to any user (HD28), in no particular order.
+    pub fn closed_addresses(&self) -> impl Iterator<Item = Address> {
+        self.quarantines.keys().copied()
+    }
+
+    /// The hashes of the transactions that are withheld from all viewers (HD28), in no particular order.
+    pub fn withheld_transactions(&self) -> impl Iterator<Item = B256> {
+        self.convictions.keys().copied()
+    }
+
     /// Whether the state of the address is closed to all users (HD28).
     pub fn is_quarantined(&self, address: Address) -> bool {
         self.quarantines
@@ -675,7 +779,6 @@ impl Snapshot {
             && self.ended_links == other.ended_links
             && self.reservations == other.reservations
             && self.visibility == other.visibility
-            && self.shares == other.shares
             && self.revocations == other.revocations
             && self.suspensions == other.suspensions
             && self.quarantines == other.quarantines
@@ -691,6 +794,7 @@ impl Snapshot {
             && self.approved_by_size == other.approved_by_size
             && self.toggles == other.toggles
             && self.disclosures == other.disclosures
+            && self.inverse == other.inverse
     }
 }
 

@@ -262,6 +262,28 @@ pub enum Moment {
     Unknown,
 }
 
+/// A range of block numbers; the end is not part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockRange {
+    /// The first block.
+    pub start: u64,
+    /// The first block after the range.
+    pub end: u64,
+}
+
+impl BlockRange {
+    /// All blocks.
+    pub const ALL: Self = Self {
+        start: 0,
+        end: u64::MAX,
+    };
+
+    /// Whether the block is in the range.
+    pub const fn contains(self, block: u64) -> bool {
+        self.start <= block && block < self.end
+    }
+}
+
 /// A registration that ended (HD41). The organization still sees what the contract did until then, by its members'
 /// current rights and the grants as they were when the registration ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -457,7 +479,7 @@ pub struct FunctionRule {
 }
 
 /// A condition on one parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ParamRule {
     /// Position in the ABI's inputs.
     pub index: usize,
@@ -466,7 +488,7 @@ pub struct ParamRule {
 }
 
 /// The condition of a [`ParamRule`] (F3).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Constraint {
     /// An address linked to the caller.
     Own,
@@ -481,7 +503,7 @@ pub enum Constraint {
 }
 
 /// How a parameter compares with a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// `ne`
     NotEqual,
@@ -532,7 +554,7 @@ pub enum EventRules {
 }
 
 /// One permitted event. One of its parameter rules must hold; an empty list means no condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EventRule {
     /// The event's topic0.
     pub topic0: B256,

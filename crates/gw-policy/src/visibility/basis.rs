@@ -29,6 +29,18 @@ pub(super) fn resolve(viewer: &SingleViewer<'_>, address: Address) -> (Level, Le
     with_disclosure(base, viewer.disclosed_level(address))
 }
 
+/// Whether the address is Full on a basis other than the public one, so that it makes the rows visible in which it
+/// occurs (HD9). The reason does not tell: an address may be public and a contract that the viewer has access to (R4).
+pub(super) fn is_full_by_right(viewer: &SingleViewer<'_>, address: Address) -> bool {
+    match resolve(viewer, address) {
+        (Level::Full, LevelReason::PublicAddress) => {
+            let reaches = viewer.reaches(address);
+            reaches || viewer.disclosed_level(address) == Some(Level::Full)
+        }
+        (level, _) => level == Level::Full,
+    }
+}
+
 /// The level without a Full basis, raised by a grant of disclosure: a grant never lowers it (R2), and is the reason
 /// only where it raises it (R4).
 fn with_disclosure(base: Level, disclosed: Option<Level>) -> (Level, LevelReason) {
@@ -39,7 +51,7 @@ fn with_disclosure(base: Level, disclosed: Option<Level>) -> (Level, LevelReason
 }
 
 /// Bases 10 and 11: the level without access.
-const fn without_access(is_registered: bool) -> Level {
+pub(super) const fn without_access(is_registered: bool) -> Level {
     if is_registered { Level::Redacted } else { Level::Hidden }
 }
 

@@ -6,6 +6,8 @@
 //!
 //! The functions take typed rows ([`TransactionRow`], [`LogRow`], [`TransferRow`], [`FrameRow`]). The JSON views
 //! ([`crate::view`]) and every other interface that shows such rows use these functions, so that they cannot disagree.
+//! The lists of the explorer have rules of their own for survival and masking, on the same facts about addresses
+//! ([`explorer`]).
 //! This module does not write JSON, and does not decide whether a call is allowed ([`crate::access`], which
 //! imports this module).
 //!
@@ -14,6 +16,7 @@
 
 mod basis;
 mod events;
+pub mod explorer;
 mod frame;
 mod log;
 mod log_query;

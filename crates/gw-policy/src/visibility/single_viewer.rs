@@ -3,11 +3,11 @@
 use super::basis;
 use crate::{
     Snapshot,
-    principal::{self, Principal, contract_access, disclosed_level, reached_registrations, target_status},
+    principal::{self, Principal, contract_access, disclosure, reached_registrations, target_status},
     settings::{HiddenBalanceMode, KycGate, PolicySettings},
     snapshot::{Moment, User},
 };
-use gw_types::{Address, B256, Claim, Level, LevelReason, OrgId, Timestamp, UserId};
+use gw_types::{Address, B256, Claim, DisclosureGrantId, Level, LevelReason, OrgId, Timestamp, UserId};
 use std::sync::Arc;
 
 /// A user, or an anonymous caller, by their own rights.
@@ -56,9 +56,20 @@ impl<'s> SingleViewer<'s> {
 
     /// The level that grants of disclosure give for the address (basis 9).
     pub(super) fn disclosed_level(&self, address: Address) -> Option<Level> {
+        self.disclosure(address).map(|(level, _)| level)
+    }
+
+    /// The level that grants of disclosure give for the address, and the grant that gives it (basis 9).
+    fn disclosure(&self, address: Address) -> Option<(Level, DisclosureGrantId)> {
         let (user, principal) = (self.user?, self.principal.as_ref()?);
         let is_member = |org| principal.rights_in(org).is_some();
-        disclosed_level(self.snapshot, user, is_member, address, self.now)
+        disclosure(self.snapshot, user, is_member, address, self.now)
+    }
+
+    /// The disclosure of an address in a row of this moment. A grant of level Hidden discloses nothing (R1).
+    pub(super) fn disclosure_at(&self, address: Address, moment: Moment) -> Option<(Level, DisclosureGrantId)> {
+        let disclosure = self.disclosure(address).filter(|(level, _)| *level > Level::Hidden)?;
+        self.is_registered_as_now(address, moment).then_some(disclosure)
     }
 
     pub(crate) fn sees(&self, address: Address) -> bool {
@@ -127,18 +138,43 @@ impl<'s> SingleViewer<'s> {
         self.principal.as_ref().and_then(first).is_some()
     }
 
-    /// Whether the address is Full in events of this moment: a contract by the rights in the organization that owned it
-    /// then (HD41), any other address by the current bases.
-    pub(crate) fn sees_at(&self, address: Address, moment: Moment) -> bool {
-        let (then, now) = (
-            self.snapshot.contract_at(address, moment),
-            self.snapshot.contract(address),
-        );
-        if then.map(|contract| contract.id) == now.map(|contract| contract.id) {
-            return self.sees(address);
+    /// Whether the address had the same registration at this moment as now, or none at both.
+    fn is_registered_as_now(&self, address: Address, moment: Moment) -> bool {
+        let then = self.snapshot.contract_at(address, moment);
+        then.map(|contract| contract.id) == self.snapshot.contract(address).map(|contract| contract.id)
+    }
+
+    /// The level of an address in a row of this moment, and its reason: of a contract by the rights in the organization
+    /// that owned it then (HD41), of any other address by the current bases.
+    pub(super) fn level_at(&self, address: Address, moment: Moment) -> (Level, LevelReason) {
+        if self.is_registered_as_now(address, moment) {
+            return self.level(address);
         }
-        let owned_or_public = || self.owns(address) || basis::is_public(self, address);
-        self.reaches_at(address, moment) || owned_or_public()
+        if self.owns(address) {
+            (Level::Full, LevelReason::OwnAddress)
+        } else if basis::is_public(self, address) {
+            (Level::Full, LevelReason::PublicAddress)
+        } else if self.reaches_at(address, moment) {
+            (Level::Full, LevelReason::RbacGroupMember)
+        } else {
+            // It has another registration now, or had one then.
+            (basis::without_access(true), LevelReason::NoAccess)
+        }
+    }
+
+    /// Whether the address is Full in events of this moment ([`Self::level_at`]).
+    pub(crate) fn sees_at(&self, address: Address, moment: Moment) -> bool {
+        self.level_at(address, moment).0 == Level::Full
+    }
+
+    /// Whether the address is Full in a row of this moment on a basis other than the public one, and so makes the row
+    /// visible (HD9).
+    pub(super) fn is_full_by_right_at(&self, address: Address, moment: Moment) -> bool {
+        if self.is_registered_as_now(address, moment) {
+            basis::is_full_by_right(self, address)
+        } else {
+            self.owns(address) || self.reaches_at(address, moment)
+        }
     }
 
     /// Whether the user has access to the address by a reservation alone.

@@ -172,7 +172,8 @@ impl SingleViewer<'_> {
         self.owns(from) || to.is_some_and(|to| self.receives_at(to))
     }
 
-    fn receives_at(&self, to: Address) -> bool {
+    /// Whether the user is a participant of transactions to this address (HD10).
+    pub(super) fn receives_at(&self, to: Address) -> bool {
         let is_linked_by_code = |user| {
             self.snapshot
                 .links_at(to)
@@ -193,7 +194,7 @@ impl SingleViewer<'_> {
     }
 
     /// HD41: whether the user administers the organization that owned the contract at this moment.
-    fn administers_contract(&self, address: Address, moment: Moment) -> bool {
+    pub(super) fn administers_contract(&self, address: Address, moment: Moment) -> bool {
         self.snapshot
             .contract_at(address, moment)
             .is_some_and(|contract| self.administers(contract.org))

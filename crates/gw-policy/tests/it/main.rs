@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod explorer;
+#[cfg(test)]
 mod snapshot;
 #[cfg(test)]
 mod view;

@@ -1,13 +1,33 @@
 //! The same selection by a look at each row, written from the rules of spec/30 and not from the index.
 
 use gw_postings::{
-    BlockRange, BlockRows, FrameParties, Grant, LogParties, OneSided, RowId, Scope, Space, TransactionRows,
-    TransferParties, VisibleAddress,
+    BlockRange, BlockRows, FrameParties, Grant, HiddenTransfers, LogParties, PartialRows, ParticipantRows, RowId,
+    Scope, Space, TransactionRows, TransferParties, VisibleAddress,
 };
 use gw_types::Address;
 
 /// The ids of the rows that the scope selects, in ascending order.
 pub(crate) fn select(blocks: &[BlockRows], space: Space, scope: &Scope) -> Vec<u64> {
+    select_by(blocks, scope, |judge| match space {
+        Space::Transactions => vec![judge.transaction()],
+        Space::Transfers => {
+            let transfers = judge.rows.transfers.iter();
+            transfers.map(|transfer| judge.transfer(transfer)).collect()
+        }
+        Space::Frames => judge.rows.frames.iter().map(|frame| judge.frame(frame)).collect(),
+        Space::Logs => judge.rows.logs.iter().map(|log| judge.log(log)).collect(),
+    })
+}
+
+/// The ids of the logs that have to be evaluated, in ascending order.
+pub(crate) fn log_candidates(blocks: &[BlockRows], scope: &Scope) -> Vec<u64> {
+    select_by(blocks, scope, |judge| {
+        let logs = judge.rows.logs.iter();
+        logs.map(|log| judge.is_candidate(log)).collect()
+    })
+}
+
+fn select_by(blocks: &[BlockRows], scope: &Scope, verdicts: impl Fn(&Judge<'_>) -> Vec<bool>) -> Vec<u64> {
     let mut selected = Vec::new();
     let (mut row, mut transaction) = (0, 0);
     for block in blocks {
@@ -18,13 +38,7 @@ pub(crate) fn select(blocks: &[BlockRows], space: Space, scope: &Scope) -> Vec<u
                 id: RowId(transaction),
                 rows,
             };
-            let verdicts: Vec<bool> = match space {
-                Space::Transactions => vec![judge.transaction()],
-                Space::Transfers => rows.transfers.iter().map(|transfer| judge.transfer(transfer)).collect(),
-                Space::Frames => rows.frames.iter().map(|frame| judge.frame(frame)).collect(),
-                Space::Logs => rows.logs.iter().map(|log| judge.log(log)).collect(),
-            };
-            for verdict in verdicts {
+            for verdict in verdicts(&judge) {
                 if verdict {
                     selected.push(row);
                 }
@@ -52,11 +66,27 @@ impl Judge<'_> {
     }
 
     fn is_visible(&self, address: Address) -> bool {
-        self.is_visible_by_right(address) || self.is_in(&self.scope.public, address)
+        self.is_in(&self.scope.visible, address) || self.is_in(&self.scope.public, address) || self.is_own(address)
     }
 
-    fn is_visible_by_right(&self, address: Address) -> bool {
-        self.is_in(&self.scope.visible, address) || self.is_own(address)
+    fn receives(&self, address: Address) -> bool {
+        self.is_in(&self.scope.own_receivers, address)
+    }
+
+    fn is_closed(&self, address: Address) -> bool {
+        self.scope.closed.contains(&address)
+    }
+
+    fn survives_by_sides(&self, from: Address, to: Option<Address>) -> bool {
+        let sides: Vec<_> = std::iter::once(from).chain(to).collect();
+        match self.scope.one_sided {
+            PartialRows::Keep => sides.iter().any(|side| self.is_visible(*side)),
+            PartialRows::Drop => sides.iter().all(|side| self.is_visible(*side)) || self.is_administered(&sides),
+        }
+    }
+
+    fn is_administered(&self, sides: &[Address]) -> bool {
+        sides.iter().any(|side| self.is_in(&self.scope.administered, *side))
     }
 
     fn is_own(&self, address: Address) -> bool {
@@ -85,41 +115,49 @@ impl Judge<'_> {
 
     /// The viewer is sender or recipient.
     fn is_own_transaction(&self) -> bool {
-        self.is_own(self.rows.from) || self.rows.to.is_some_and(|to| self.is_own(to))
+        self.is_own(self.rows.from) || self.rows.to.is_some_and(|to| self.receives(to))
     }
 
     fn transaction(&self) -> bool {
         if self.is_withheld() {
             return false;
         }
-        let survives = match (self.rows.to, self.scope.one_sided) {
-            (None, _) => self.is_visible(self.rows.from),
-            (Some(to), OneSided::Keep) => self.is_visible(self.rows.from) || self.is_visible(to),
-            (Some(to), OneSided::Drop) => self.is_visible(self.rows.from) && self.is_visible(to),
-        };
         let transfers = self.rows.transfers.iter();
-        let takes_part = self.is_own_transaction()
-            || transfers
-                .flat_map(|transfer| [transfer.from, transfer.to])
-                .chain(self.rows.calldata_parties.iter().copied())
-                .chain(self.rows.event_parties.iter().copied())
-                .any(|party| self.is_own(party));
+        let is_mentioned = transfers
+            .flat_map(|transfer| [transfer.from, transfer.to])
+            .chain(self.rows.calldata_parties.iter().copied())
+            .chain(self.rows.event_parties.iter().copied())
+            .any(|party| self.is_in(&self.scope.mentioned, party));
         let sides: Vec<_> = std::iter::once(self.rows.from).chain(self.rows.to).collect();
-        survives || takes_part || self.is_granted(&sides) || self.is_shared()
+        let is_of_member = sides.iter().any(|side| self.is_in(&self.scope.members, *side));
+        let is_anchored = self.scope.anchor == HiddenTransfers::Keep
+            && self.rows.transfers.iter().any(|transfer| self.transfer(transfer));
+        self.survives_by_sides(self.rows.from, self.rows.to)
+            || self.is_own_transaction()
+            || is_mentioned
+            || is_of_member
+            || is_anchored
+            || self.is_granted(&sides)
+            || self.is_shared()
     }
 
     fn transfer(&self, transfer: &TransferParties) -> bool {
-        if self.is_withheld() {
+        if self.is_withheld() || self.is_closed(transfer.token) {
             return false;
         }
         let sides = [transfer.from, transfer.to];
-        let token = self.is_visible(transfer.token);
-        let by_side = |address| self.is_visible_by_right(address) || (self.is_in(&self.scope.public, address) && token);
-        let survives = sides.into_iter().any(by_side) && (self.scope.one_sided == OneSided::Keep || token);
+        let survives = self.survives_by_sides(transfer.from, Some(transfer.to))
+            && match self.scope.one_sided {
+                PartialRows::Keep => true,
+                PartialRows::Drop => {
+                    self.is_in(&self.scope.event_tokens, transfer.token) || self.is_administered(&sides)
+                }
+            };
         survives
-            || sides.into_iter().any(|side| self.is_own(side))
+            || self.is_own(transfer.from)
+            || self.receives(transfer.to)
             || self.is_granted(&sides)
-            || self.is_own_transaction()
+            || (self.is_own_transaction() && self.scope.participant_rows == ParticipantRows::All)
             || self.is_shared()
     }
 
@@ -129,20 +167,34 @@ impl Judge<'_> {
         }
         let sides: Vec<_> = std::iter::once(frame.from).chain(frame.to).collect();
         let is_party = |side: &Address| *side == self.rows.from || Some(*side) == self.rows.to;
-        sides.iter().any(|side| self.is_visible(*side))
+        self.survives_by_sides(frame.from, frame.to)
             || self.is_granted(&sides)
-            || (self.is_own_transaction() && sides.iter().any(is_party))
-            || self.is_shared()
+            || ((self.is_own_transaction() || self.is_shared()) && sides.iter().any(is_party))
     }
 
     fn log(&self, log: &LogParties) -> bool {
-        if self.is_withheld() {
+        if self.is_withheld() || self.is_closed(log.emitter) {
             return false;
         }
         let by_event = self.scope.events.iter().any(|(emitter, topic0)| {
             emitter.address == log.emitter && includes(emitter.blocks, self.block) && log.topic0 == Some(*topic0)
         });
-        self.is_in(&self.scope.emitters, log.emitter) || by_event || self.is_own_transaction() || self.is_shared()
+        let is_part_of_own = self.is_own_transaction() && self.scope.participant_rows == ParticipantRows::All;
+        self.is_in(&self.scope.emitters, log.emitter) || by_event || is_part_of_own
+    }
+
+    fn is_candidate(&self, log: &LogParties) -> bool {
+        if self.is_withheld() || self.is_closed(log.emitter) || self.log(log) {
+            return false;
+        }
+        let by_emitter = self.scope.log_candidates.iter().any(|(emitter, topic0)| {
+            emitter.address == log.emitter
+                && includes(emitter.blocks, self.block)
+                && (topic0.is_none() || log.topic0 == *topic0)
+        });
+        by_emitter
+            || self.is_own_transaction() && self.scope.participant_rows == ParticipantRows::Granted
+            || self.is_shared()
     }
 }
 

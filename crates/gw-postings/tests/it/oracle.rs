@@ -32,6 +32,11 @@ fn assert_agrees(index: &PostingIndex, blocks: &[BlockRows], scope: &Scope) {
             "{space:?} of {scope:?}"
         );
     }
+    assert_eq!(
+        ids(&index.select_log_candidates(scope)),
+        naive::log_candidates(blocks, scope),
+        "candidates of {scope:?}"
+    );
 }
 
 proptest! {
@@ -79,12 +84,15 @@ proptest! {
         let known = known.min(blocks.len());
         let mut index = index_of(&blocks[..known]);
         let mut sets = SPACES.map(|space| index.select(space, &scope));
+        let mut candidates = index.select_log_candidates(&scope);
         for block in &blocks[known..] {
             index.append(block).unwrap();
             for rows in &mut sets {
                 index.extend(&scope, rows);
                 prop_assert_eq!(&*rows, &index.select(rows.space(), &scope));
             }
+            index.extend_log_candidates(&scope, &mut candidates);
+            prop_assert_eq!(&candidates, &index.select_log_candidates(&scope));
         }
         index.truncate(blocks[0].number);
         for rows in &mut sets {

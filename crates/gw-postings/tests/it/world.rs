@@ -1,8 +1,8 @@
 //! Random chains and scopes.
 
 use gw_postings::{
-    BlockRange, BlockRows, FrameParties, Grant, LogParties, OneSided, RowId, Scope, TransactionRows, TransferParties,
-    VisibleAddress,
+    BlockRange, BlockRows, FrameParties, Grant, HiddenTransfers, LogParties, PartialRows, ParticipantRows, RowId,
+    Scope, TransactionRows, TransferParties, VisibleAddress,
 };
 use gw_types::{Address, B256, Timestamp};
 use proptest::{collection, option, prelude::*};
@@ -86,28 +86,53 @@ fn visible() -> impl Strategy<Value = VisibleAddress> {
 
 pub(crate) fn scope() -> impl Strategy<Value = Scope> {
     let few = || collection::vec(visible(), 0..3);
+    let fewer = || collection::vec(visible(), 0..2);
     let grant = (visible(), option::of(collection::vec(addresses(), 0..3)))
         .prop_map(|(target, counterparties)| Grant { target, counterparties });
     let transactions = || collection::btree_set((0..40_u64).prop_map(RowId), 0..3);
-    (
-        (few(), few(), few(), few()),
-        collection::vec((visible(), (0..TOPICS).prop_map(topic)), 0..2),
+    let topic = || (0..TOPICS).prop_map(topic);
+    let addresses = (few(), few(), few(), few(), fewer(), fewer(), few(), fewer());
+    let logs = (
+        few(),
+        collection::vec((visible(), topic()), 0..2),
+        collection::vec((visible(), option::of(topic())), 0..2),
+    );
+    let settings = (
+        prop_oneof![Just(PartialRows::Keep), Just(PartialRows::Drop)],
+        prop_oneof![Just(ParticipantRows::All), Just(ParticipantRows::Granted)],
+        prop_oneof![Just(HiddenTransfers::None), Just(HiddenTransfers::Keep)],
+    );
+    let rest = (
         collection::vec(grant, 0..2),
         transactions(),
         transactions(),
-        prop_oneof![Just(OneSided::Keep), Just(OneSided::Drop)],
+        collection::vec(self::addresses(), 0..2),
+    );
+    (addresses, logs, rest, settings).prop_map(
+        |(
+            (visible, public, own, own_receivers, mentioned, administered, event_tokens, members),
+            (emitters, events, log_candidates),
+            (grants, shared, withheld, closed),
+            (one_sided, participant_rows, anchor),
+        )| Scope {
+            visible,
+            public,
+            own,
+            own_receivers,
+            mentioned,
+            administered,
+            event_tokens,
+            members,
+            grants,
+            shared,
+            withheld,
+            closed,
+            emitters,
+            events,
+            log_candidates,
+            participant_rows,
+            one_sided,
+            anchor,
+        },
     )
-        .prop_map(
-            |((visible, public, own, emitters), events, grants, shared, withheld, one_sided)| Scope {
-                visible,
-                public,
-                own,
-                grants,
-                shared,
-                withheld,
-                emitters,
-                events,
-                one_sided,
-            },
-        )
 }

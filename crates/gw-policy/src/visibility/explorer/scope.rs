@@ -1,0 +1,379 @@
+//! Everything that makes rows visible for a viewer, as data: the explorer's posting index selects rows by it before it
+//! pages and counts (spec/30 section 11, spec/40 section 8).
+//!
+//! The addresses that may matter are found from the viewer's own links, groups, organizations and grants, so the cost
+//! does not grow with the rows of others. Each of them is then evaluated by the functions that also evaluate rows, once
+//! for each range of blocks in which its registration is the same (HD41).
+
+use crate::{
+    Snapshot,
+    settings::{DynamicFields, HiddenTransferMode, MissingAbiMode, PartialRowMode, PolicySettings, TransactionLogs},
+    snapshot::{BlockRange, EventRule, Moment},
+    visibility::{AllowedEvents, EventRights, SingleViewer, Viewer},
+};
+use alloy_primitives::Keccak256;
+use gw_types::{Address, B256, Claim, Level};
+use std::{
+    collections::BTreeSet,
+    hash::{Hash, Hasher},
+};
+
+/// An address in a range of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AddressBlocks {
+    /// The address.
+    pub address: Address,
+    /// The blocks.
+    pub blocks: BlockRange,
+}
+
+/// Whether the viewer sees all transfers and logs of own transactions (K2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ParticipantRows {
+    /// All of them, except for those of closed contracts (HD28).
+    All,
+    /// Only those that are visible for another reason.
+    Granted,
+}
+
+impl ParticipantRows {
+    const fn from_settings(settings: &PolicySettings) -> Self {
+        match settings.participant_logs {
+            TransactionLogs::All => Self::All,
+            TransactionLogs::Granted => Self::Granted,
+        }
+    }
+}
+
+/// What makes rows visible for a viewer. All lists are sorted.
+///
+/// Transactions, transfers and frames are exactly those that [`Viewer::transaction_entry`], [`Viewer::transfer_entry`]
+/// and [`Viewer::frame_entry`] let survive. Logs are selected by [`Self::logs`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RowScope {
+    /// Addresses that make a row visible as one of its sides, except for own ones.
+    pub visible: Vec<AddressBlocks>,
+    /// Public addresses that count as a side: only the zero address (HD9).
+    pub public: Vec<Address>,
+    /// The viewer's own addresses.
+    pub own: Vec<Address>,
+    /// The own addresses whose owner is a participant of what is sent to them (HD10).
+    pub own_receivers: Vec<Address>,
+    /// Addresses under a grant of disclosure of any level: their rows survive whatever the other side is (R15).
+    pub disclosed: Vec<AddressBlocks>,
+    /// Contracts that the viewer administers: their rows survive with one visible side even under K1 `drop`.
+    pub administered: Vec<AddressBlocks>,
+    /// Tokens of which the viewer may see events. Under K1 `drop` only their transfers survive by two visible sides.
+    pub event_tokens: Vec<AddressBlocks>,
+    /// Wallets of members of administered organizations, whose transactions survive (K10).
+    pub members: Vec<Address>,
+    /// Transactions that were shared with the viewer (`visibleTo`).
+    pub shared: Vec<B256>,
+    /// Transactions that are withheld from everybody, with all their rows (HD28).
+    pub withheld: Vec<B256>,
+    /// Contracts whose transfers are not shown (HD28).
+    pub closed: Vec<Address>,
+    /// Which transfers of own transactions survive (K2).
+    pub participant_rows: ParticipantRows,
+    /// Whether one visible side suffices (K1).
+    pub one_sided: PartialRowMode,
+    /// Whether a transaction survives by a surviving transfer (K12).
+    pub anchor: HiddenTransferMode,
+    /// The logs of the user, and under impersonation those of the administrator. A log is shown only if each of these
+    /// scopes selects it.
+    pub logs: Vec<LogScope>,
+}
+
+/// What makes logs visible for one viewer.
+///
+/// Every log by these rules is shown, and the candidates are those logs that only [`LogViewer`] can tell apart: it
+/// evaluates each of them. No other log is shown. The verdict about a candidate depends on the whole snapshot (ABIs,
+/// levels of the addresses in it), so it holds for one epoch; the rest of the selection depends on this scope only.
+///
+/// [`LogViewer`]: crate::visibility::LogViewer
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LogScope {
+    /// The viewer's own addresses.
+    pub own: Vec<Address>,
+    /// The own addresses whose owner is a participant of what is sent to them (HD10).
+    pub own_receivers: Vec<Address>,
+    /// All logs of own transactions are shown (K2), or they are candidates.
+    pub participant_rows: ParticipantRows,
+    /// Transactions that were shared with the viewer: their logs are candidates (K4, R29).
+    pub shared: Vec<B256>,
+    /// Contracts all of whose logs are shown.
+    pub emitters: Vec<AddressBlocks>,
+    /// Contracts whose logs with this first topic are shown.
+    pub events: Vec<(AddressBlocks, B256)>,
+    /// Logs to be evaluated one by one.
+    pub candidates: Vec<LogCandidates>,
+    /// Contracts whose logs are not shown, not even in own transactions (HD28).
+    pub closed: Vec<Address>,
+}
+
+/// Logs of a contract that have to be evaluated one by one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LogCandidates {
+    /// The contract.
+    pub emitter: AddressBlocks,
+    /// The event rules with conditions on parameters, all for the same first topic. Empty: all logs of the contract,
+    /// because its ABI decides (K3, K5).
+    pub rules: Vec<EventRule>,
+}
+
+impl LogCandidates {
+    /// The first topic of the candidates; `None` for any.
+    #[must_use]
+    pub fn topic0(&self) -> Option<B256> {
+        self.rules.first().map(|rule| rule.topic0)
+    }
+}
+
+/// A digest of a [`RowScope`]. Scopes with the same digest select the same rows of the same chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ScopeFingerprint(pub B256);
+
+impl RowScope {
+    /// The digest of this scope, as key of what was selected by it.
+    #[must_use]
+    pub fn fingerprint(&self) -> ScopeFingerprint {
+        let mut digest = Digest(Keccak256::new());
+        self.hash(&mut digest);
+        ScopeFingerprint(digest.0.finalize())
+    }
+}
+
+/// Feeds what [`Hash`] writes into Keccak-256. A 64-bit hash would let two viewers share a key by chance, and so their
+/// rows.
+struct Digest(Keccak256);
+
+impl Hasher for Digest {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let digest = self.0.clone().finalize();
+        u64::from_be_bytes(digest.first_chunk().copied().unwrap_or_default())
+    }
+}
+
+impl Viewer<'_> {
+    /// Everything that makes rows visible for this viewer. The cost is proportional to the viewer's own links, groups,
+    /// contracts, grants and shares; for an administrator, also to the contracts of the organization, and with K10 to
+    /// its members.
+    #[must_use]
+    pub fn row_scope(&self) -> RowScope {
+        let (snapshot, settings) = (self.user().snapshot, self.policy_settings());
+        let own: Vec<Address> = self.own_candidates().filter(|address| self.owns(*address)).collect();
+        let own_receivers = own.iter().copied().filter(|address| self.receives(*address)).collect();
+        let mut scope = RowScope {
+            visible: Vec::new(),
+            public: vec![Address::ZERO],
+            own,
+            own_receivers,
+            disclosed: Vec::new(),
+            administered: Vec::new(),
+            event_tokens: Vec::new(),
+            members: Vec::new(),
+            shared: self.user().shared_transactions(),
+            withheld: sorted(snapshot.withheld_transactions()),
+            closed: sorted(snapshot.closed_addresses().filter(|address| !self.is_open(*address))),
+            participant_rows: ParticipantRows::from_settings(settings),
+            one_sided: settings.one_sided,
+            anchor: self.hidden_transfer_mode(),
+            logs: std::iter::once(self.user())
+                .chain(self.impersonator())
+                .map(SingleViewer::log_scope)
+                .collect(),
+        };
+        scope.shared.retain(|hash| self.is_recipient(*hash));
+        // Facts that hold for the administrator, too, hold for the user, so the user's addresses suffice.
+        for address in self.user().scope_candidates() {
+            let blocks = |holds: &dyn Fn(Moment) -> bool| blocks_where(snapshot, address, holds);
+            if !address.is_zero() && !self.owns(address) {
+                scope
+                    .visible
+                    .extend(blocks(&|moment| self.is_visible_side(address, moment, Level::Redacted)));
+            }
+            scope.disclosed.extend(blocks(&|moment| {
+                self.is_disclosed_side(address, moment, Level::Redacted)
+            }));
+            scope
+                .administered
+                .extend(blocks(&|moment| self.is_administered_side(address, moment)));
+            scope
+                .event_tokens
+                .extend(blocks(&|moment| self.has_event_access(address, moment)));
+        }
+        if self.shows_transactions_of_members() {
+            let wallets = self.user().wallets_of_administered_members();
+            scope.members = wallets
+                .into_iter()
+                .filter(|address| self.is_of_administered_member(*address))
+                .collect();
+        }
+        scope
+    }
+
+    fn own_candidates(&self) -> impl Iterator<Item = Address> {
+        self.user().linked_addresses().into_iter()
+    }
+}
+
+impl SingleViewer<'_> {
+    /// The addresses that are linked to the user, by links of any kind.
+    fn linked_addresses(&self) -> BTreeSet<Address> {
+        let links = self.user.map_or(&[][..], |user| self.snapshot.links_of(user.id));
+        links.iter().map(|link| link.address).collect()
+    }
+
+    fn shared_transactions(&self) -> Vec<B256> {
+        let shared = self.user.into_iter();
+        sorted(shared.flat_map(|user| self.snapshot.shared_transactions(&user.external_id)))
+    }
+
+    /// All addresses on which the user may have a right: linked ones, contracts of the user's organizations and groups,
+    /// deployed ones, reserved and disclosed ones. There may be others among them.
+    fn scope_candidates(&self) -> BTreeSet<Address> {
+        let mut candidates = self.linked_addresses();
+        let (Some(user), Some(principal)) = (self.user, &self.principal) else {
+            return candidates;
+        };
+        let snapshot = self.snapshot;
+        for rights in &principal.rights {
+            if self.administers(rights.org) {
+                candidates.extend(snapshot.contracts_of_org(rights.org));
+            }
+            if rights.permissions.claims.has(Claim::Deploy) {
+                candidates.extend(snapshot.reserved_by(rights.org));
+            }
+        }
+        for (_, group) in snapshot.active_memberships(user.id, self.now) {
+            candidates.extend(snapshot.contracts_granted_to(group.id));
+        }
+        candidates.extend(snapshot.contracts_deployed_by(user.id));
+        for grant in snapshot.disclosures_to(&user.external_id) {
+            candidates.extend(snapshot.links_of(grant.owner).iter().map(|link| link.address));
+        }
+        candidates
+    }
+
+    /// K10: the addresses that are linked to members of the organizations that the user administers.
+    fn wallets_of_administered_members(&self) -> BTreeSet<Address> {
+        let orgs = self.principal.iter().flat_map(|principal| &principal.rights);
+        let orgs = orgs.map(|rights| rights.org).filter(|org| self.administers(*org));
+        orgs.flat_map(|org| self.snapshot.users_of(org))
+            .flat_map(|user| self.snapshot.links_of(user))
+            .map(|link| link.address)
+            .collect()
+    }
+
+    fn log_scope(&self) -> LogScope {
+        let own: Vec<Address> = self
+            .linked_addresses()
+            .into_iter()
+            .filter(|address| self.owns(*address))
+            .collect();
+        let own_receivers = own
+            .iter()
+            .copied()
+            .filter(|address| self.receives_at(*address))
+            .collect();
+        let closed = self
+            .snapshot
+            .closed_addresses()
+            .filter(|address| self.is_closed(*address));
+        let mut scope = LogScope {
+            own,
+            own_receivers,
+            participant_rows: ParticipantRows::from_settings(self.policy_settings),
+            shared: self.shared_transactions(),
+            emitters: Vec::new(),
+            events: Vec::new(),
+            candidates: Vec::new(),
+            closed: sorted(closed),
+        };
+        for address in self.scope_candidates() {
+            if self.is_closed(address) {
+                continue;
+            }
+            for blocks in self.snapshot.registration_ranges(address) {
+                let moment = Moment::Block(blocks.start);
+                if let Some(contract) = self.snapshot.contract_at(address, moment) {
+                    let rights = EventRights::for_viewer(self, contract);
+                    self.add_emitter(&mut scope, AddressBlocks { address, blocks }, &rights);
+                }
+            }
+        }
+        scope
+    }
+
+    /// Adds the logs of a contract that the user sees without a part in their transactions (spec/30 section 6.1, rows 1
+    /// and 5 to 7).
+    fn add_emitter(&self, scope: &mut LogScope, emitter: AddressBlocks, rights: &EventRights<'_>) {
+        if rights.is_org_admin {
+            scope.emitters.push(emitter);
+            return;
+        }
+        if !rights.is_granted {
+            return;
+        }
+        // K3 and K5 drop logs by the ABI's declaration of their event, which depends on all their topics.
+        let settings = self.policy_settings;
+        let drops_some = settings.no_abi == MissingAbiMode::Drop
+            || (settings.dynamic_fields == DynamicFields::Drop && !rights.contract.events_allow_dynamic_payload);
+        match &rights.events {
+            AllowedEvents::All if drops_some => scope.candidates.push(LogCandidates {
+                emitter,
+                rules: Vec::new(),
+            }),
+            AllowedEvents::All => scope.emitters.push(emitter),
+            AllowedEvents::Only(rules) => {
+                let topics: BTreeSet<B256> = rules.iter().map(|rule| rule.topic0).collect();
+                for topic0 in topics {
+                    let rules: Vec<EventRule> = rules
+                        .iter()
+                        .filter(|rule| rule.topic0 == topic0)
+                        .map(|rule| (*rule).clone())
+                        .collect();
+                    // An anonymous event satisfies no rule, and any first topic may belong to one.
+                    let abi = rights.contract.abi.as_deref();
+                    let may_be_anonymous = abi.is_some_and(|abi| abi.declared(&topic0).is_empty());
+                    let is_free = rules.iter().any(|rule| rule.params.is_empty());
+                    if is_free && !drops_some && !may_be_anonymous {
+                        scope.events.push((emitter, topic0));
+                    } else {
+                        scope.candidates.push(LogCandidates { emitter, rules });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The blocks in which something holds for an address, if it depends on the registration of the address in the block.
+pub(super) fn blocks_where(
+    snapshot: &Snapshot,
+    address: Address,
+    holds: impl Fn(Moment) -> bool,
+) -> Vec<AddressBlocks> {
+    let mut result: Vec<AddressBlocks> = Vec::new();
+    for blocks in snapshot.registration_ranges(address) {
+        if !holds(Moment::Block(blocks.start)) {
+            continue;
+        }
+        match result.last_mut() {
+            Some(last) if last.blocks.end == blocks.start => last.blocks.end = blocks.end,
+            Some(_) | None => result.push(AddressBlocks { address, blocks }),
+        }
+    }
+    result
+}
+
+fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_unstable();
+    items.dedup();
+    items
+}

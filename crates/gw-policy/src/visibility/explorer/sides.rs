@@ -1,0 +1,154 @@
+//! Survival and rendering of a row with two sides (spec/30 section 4), from facts about single addresses.
+
+use super::{AddressReason, AddressText, AddressVisibility};
+use crate::{
+    settings::PartialRowMode,
+    snapshot::Moment,
+    visibility::{SingleViewer, TransactionRow, Viewer},
+};
+use gw_types::{Address, Level};
+
+/// The two sides of a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sides {
+    pub(super) from: Address,
+    /// `None` for a deployment.
+    pub(super) to: Option<Address>,
+    pub(super) moment: Moment,
+}
+
+/// How the two sides are printed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShownSides {
+    pub(super) from: AddressVisibility,
+    pub(super) to: Option<AddressVisibility>,
+}
+
+/// The viewer's part in a transaction (HD10): it reveals both sides of the transaction, in the transaction and in the
+/// rows that belong to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) is_participant: bool,
+    pub(super) is_recipient: bool,
+}
+
+impl Part {
+    /// The override by which the sides of the transaction are printed in clear.
+    pub(super) const fn reason(self) -> Option<AddressReason> {
+        if self.is_participant {
+            Some(AddressReason::ParticipantOverride)
+        } else if self.is_recipient {
+            Some(AddressReason::VisibleToGrant)
+        } else {
+            None
+        }
+    }
+
+    /// The override by which a side of a row that belongs to the transaction is printed in clear: it is a side of the
+    /// transaction, too.
+    pub(super) fn reason_in(self, row: &TransactionRow, side: Address) -> Option<AddressReason> {
+        let is_party = side == row.from || Some(side) == row.to;
+        self.reason().filter(|_| is_party)
+    }
+}
+
+impl Sides {
+    pub(super) fn iter(self) -> impl Iterator<Item = Address> {
+        std::iter::once(self.from).chain(self.to)
+    }
+}
+
+impl ShownSides {
+    fn iter(self) -> impl Iterator<Item = AddressVisibility> {
+        std::iter::once(self.from).chain(self.to)
+    }
+
+    /// Whether a side is masked, so that payload and amounts are left out (K6).
+    pub(super) fn is_masked(self, strips_beside_alias: bool) -> bool {
+        self.iter().any(|side| match side.text {
+            AddressText::Private => true,
+            AddressText::Alias(_) => strips_beside_alias,
+            AddressText::Clear => false,
+        })
+    }
+
+    /// Whether a grant on the other side alone prints an address in clear, which is audited (spec/30 section 2.4).
+    pub(super) fn is_audited(self) -> bool {
+        self.iter()
+            .any(|side| side.is_clear() && side.reason == AddressReason::DisclosureLens)
+    }
+}
+
+impl SingleViewer<'_> {
+    /// Whether the address makes a row of this moment visible by a right of this viewer ([`Viewer::is_visible_side`]).
+    fn is_visible_side(&self, address: Address, moment: Moment, least: Level) -> bool {
+        self.is_full_by_right_at(address, moment)
+            || self.is_disclosed_side(address, moment, least.max(Level::Pseudonymous))
+    }
+
+    fn is_disclosed_side(&self, address: Address, moment: Moment, least: Level) -> bool {
+        self.disclosure_at(address, moment)
+            .is_some_and(|(level, _)| level >= least)
+    }
+}
+
+impl Viewer<'_> {
+    /// The viewer's part in a transaction.
+    pub(super) fn part_in(&self, row: &TransactionRow) -> Part {
+        Part {
+            // Not a participant each by another side: that would tell the administrator the user's side (HD7).
+            is_participant: self.owns(row.from) || row.to.is_some_and(|to| self.receives(to)),
+            is_recipient: self.is_recipient(row.hash),
+        }
+    }
+
+    /// How the sides are printed by their own levels, and by grants on the other side (spec/30 section 2.4).
+    pub(super) fn shown_sides(&self, sides: Sides) -> ShownSides {
+        let Sides { from, to, moment } = sides;
+        let shown = |side: Address, other: Option<Address>| {
+            let own = self.address_entry(side, moment);
+            other.map_or(own, |other| {
+                own.higher(self.lower_of(|viewer| viewer.lens(other, moment)))
+            })
+        };
+        ShownSides {
+            from: shown(from, to),
+            to: to.map(|to| shown(to, Some(from))),
+        }
+    }
+
+    /// Whether the address makes a row of this moment visible: the zero address (HD9, R14), an address that is Full on
+    /// another basis than the public one, and a disclosed one. Grants below `least` do not count.
+    pub(super) fn is_visible_side(&self, address: Address, moment: Moment, least: Level) -> bool {
+        address.is_zero() || self.all(|viewer| viewer.is_visible_side(address, moment, least))
+    }
+
+    /// R15: whether a grant of disclosure of at least this level covers the address, so that its rows survive whatever
+    /// the other side is.
+    pub(super) fn is_disclosed_side(&self, address: Address, moment: Moment, least: Level) -> bool {
+        self.all(|viewer| viewer.is_disclosed_side(address, moment, least))
+    }
+
+    /// K1: whether the viewer administers the address, so that its rows survive with one visible side.
+    pub(super) fn is_administered_side(&self, address: Address, moment: Moment) -> bool {
+        self.all(|viewer| viewer.administers_contract(address, moment) && viewer.is_full_by_right_at(address, moment))
+    }
+
+    /// R12, R13, R15, K1: whether a row survives by its sides, without a part of the viewer in its transaction.
+    pub(super) fn survives_by_sides(&self, sides: Sides, least: Level) -> bool {
+        let is_visible = |address| self.is_visible_side(address, sides.moment, least);
+        let survives = match self.policy_settings().one_sided {
+            PartialRowMode::Mask => sides.iter().any(is_visible),
+            PartialRowMode::Drop => {
+                sides.iter().all(is_visible)
+                    || sides
+                        .iter()
+                        .any(|address| self.is_administered_side(address, sides.moment))
+            }
+        };
+        survives
+            || sides
+                .iter()
+                .any(|address| self.is_disclosed_side(address, sides.moment, least))
+    }
+}
