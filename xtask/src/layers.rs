@@ -22,7 +22,14 @@ const SPINE: &[(&str, &[&str])] = &[
     ("gw-zk", &["gw-types"]),
 ];
 /// The adapters. They may use the spine.
-const ADAPTERS: &[&str] = &["gw-store", "gw-node", "gw-http", "gw-journal", "gw-cache"];
+const ADAPTERS: &[&str] = &[
+    "gw-store",
+    "gw-chain-store",
+    "gw-node",
+    "gw-http",
+    "gw-journal",
+    "gw-cache",
+];
 /// The dependencies between adapters: `gw-http` records requests in the journal before it answers them.
 const BETWEEN_ADAPTERS: &[(&str, &str)] = &[("gw-http", "gw-journal")];
 /// The features. They may use the spine and the adapters, but not each other.
