@@ -329,7 +329,16 @@ fn end_to_end(root: &Path) -> anyhow::Result<Tally> {
     };
     let mut tally = run(&["-p", "gw-server", "--test", "e2e"], &[])?;
     tally.add(run(
-        &["-p", "gw-server", "-p", "gw-identity", "--lib", "--bins", "--test", "it"],
+        &[
+            "-p",
+            "gw-server",
+            "-p",
+            "gw-identity",
+            "--lib",
+            "--bins",
+            "--test",
+            "it",
+        ],
         &["--", "mock", "demo"],
     )?);
     Ok(tally)

@@ -447,15 +447,15 @@ async fn execute<const N: usize>(connection: &DatabaseConnection, sql: &str, val
 /// Replaces every occurrence of `old`, which must be as long as `new`.
 fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     assert_eq!(old.len(), new.len());
-    let (mut result, mut at, mut found) = (bytes.to_vec(), 0, 0);
+    let (mut result, mut at, mut count) = (bytes.to_vec(), 0, 0);
     while let Some(window) = result.get_mut(at..at + old.len()) {
         if window == old {
             window.copy_from_slice(new);
-            (at, found) = (at + old.len(), found + 1);
+            (at, count) = (at + old.len(), count + 1);
         } else {
             at += 1;
         }
     }
-    assert!(found > 0, "nothing to replace");
+    assert!(count > 0, "nothing to replace");
     result
 }
