@@ -80,7 +80,8 @@ pub struct Scope {
     /// Addresses whose transactions survive also by their token transfers, calldata arguments and standard events. The
     /// policy core names none: only sender and recipient make a participant (HD10).
     pub mentioned: Vec<VisibleAddress>,
-    /// Contracts that the viewer administers: their rows survive with one visible side even under [`PartialRows::Drop`].
+    /// Contracts that the viewer administers: their rows survive with one visible side even under
+    /// [`PartialRows::Drop`].
     pub administered: Vec<VisibleAddress>,
     /// Tokens of which the viewer may see events, for [`PartialRows::Drop`].
     pub event_tokens: Vec<VisibleAddress>,
