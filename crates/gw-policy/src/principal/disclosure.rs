@@ -20,7 +20,8 @@ pub(crate) fn disclosed_level(
 }
 
 /// The highest level that grants of disclosure give `grantee` for the address, outside of a row, and the grant with the
-/// lowest id that gives it; `None` without a grant. `is_member` tells in which organizations the grantee's rights count (R7, HD39).
+/// lowest id that gives it; `None` without a grant. `is_member` tells in which organizations the grantee's rights count
+/// (R7, HD39).
 ///
 /// A grant with dates, counterparties or classes of data covers rows only. Without a row it cannot be evaluated, so it
 /// does not count (R1, HD8). Views of single rows with such grants need the block time and the sides of the row as

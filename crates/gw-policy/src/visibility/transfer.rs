@@ -1,6 +1,6 @@
 //! Visibility of a token transfer (ERC-20, ERC-721, ERC-1155), evaluated as the visibility of the log that records it
-//! ([`LogViewer`]). This is how a transfer is shown beside its log. The explorer's list of transfers goes by their sides
-//! instead ([`explorer`](super::explorer), docs/decisions/0013).
+//! ([`LogViewer`]). This is how a transfer is shown beside its log. The explorer's list of transfers goes by their
+//! sides instead ([`explorer`](super::explorer), docs/decisions/0013).
 
 use super::{LogData, LogRow, LogViewer, LogVisibility, MalformedData, TransactionRoles, is_masked};
 use crate::snapshot::Moment;

@@ -1,7 +1,7 @@
 //! An internal transaction of the explorer: a frame below the top frame of a transaction.
 //!
-//! The list goes by the two sides of a frame (spec/30 section 9). Call trees, which show a frame inside of its calls, are
-//! evaluated by [`FrameViewer`](crate::visibility::FrameViewer).
+//! The list goes by the two sides of a frame (spec/30 section 9). Call trees, which show a frame inside of its calls,
+//! are evaluated by [`FrameViewer`](crate::visibility::FrameViewer).
 
 use super::{
     AddressVisibility, TransactionEntry,

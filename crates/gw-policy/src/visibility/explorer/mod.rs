@@ -8,12 +8,12 @@
 //! [`LogViewer`](super::LogViewer), here as on RPC (R24).
 //!
 //! Under impersonation every fact has to hold for the user and for the administrator: the level of an address is the
-//! lower of both, and a participation, a share or a grant of only one of them does not count (HD7). So the rows tell the
-//! administrator nothing about the user's wallets.
+//! lower of both, and a participation, a share or a grant of only one of them does not count (HD7). So the rows tell
+//! the administrator nothing about the user's wallets.
 //!
-//! This module writes no JSON, and it does not decide which alias an address has. Addresses below Full never differ in a
-//! result by whether they are Redacted or Hidden: that an organization registered an address is not for others to know
-//! (HD40).
+//! This module writes no JSON, and it does not decide which alias an address has. Addresses below Full never differ in
+//! a result by whether they are Redacted or Hidden: that an organization registered an address is not for others to
+//! know (HD40).
 
 mod entity;
 mod frame;

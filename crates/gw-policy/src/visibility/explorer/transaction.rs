@@ -137,8 +137,8 @@ impl Viewer<'_> {
         }
     }
 
-    /// K12. Under impersonation no row with two hidden sides is shown (K10, K12): the user's own view may show less of it,
-    /// and whether it does depends on the user's wallets and grants (I9, HD40).
+    /// K12. Under impersonation no row with two hidden sides is shown (K10, K12): the user's own view may show less of
+    /// it, and whether it does depends on the user's wallets and grants (I9, HD40).
     pub(super) fn hidden_transfer_mode(&self) -> HiddenTransferMode {
         match self.impersonator() {
             None => self.policy_settings().anchor,

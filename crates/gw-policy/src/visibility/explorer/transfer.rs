@@ -1,7 +1,7 @@
 //! A token transfer of the explorer.
 //!
-//! The list of transfers goes by the sides of the transfer ("sides as transaction", spec/30 section 9), not by the right
-//! to the event that recorded it: a holder sees own transfers of a token whose events are closed to them, and an
+//! The list of transfers goes by the sides of the transfer ("sides as transaction", spec/30 section 9), not by the
+//! right to the event that recorded it: a holder sees own transfers of a token whose events are closed to them, and an
 //! administrator of the token sees no transfers between two hidden wallets here, but their masked logs in the list of
 //! logs. What both show of one event agrees as far as I8 demands (docs/decisions/0013).
 

@@ -1,4 +1,5 @@
-//! What a user may know of an address, written from the tables of spec/30 section 2 and the scenario, not from the code.
+//! What a user may know of an address, written from the tables of spec/30 section 2 and the scenario, not from the
+//! code.
 
 use super::scenario::{FIRST_OF_B, LAST_OF_A, Link, RESERVED, Scenario, Tx, WALLETS};
 use gw_types::Level;
