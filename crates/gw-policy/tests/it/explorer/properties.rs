@@ -248,7 +248,10 @@ proptest! {
             let knows = Knowledge { scenario: &scenario, user };
             for tx in &scenario.transactions {
                 for printed in verdicts(&own, tx).addresses(tx) {
-                    prop_assert!(!printed.shown.is_clear() || may_be_clear(knows, tx, printed), "{printed:?} in {tx:?}");
+                    prop_assert!(
+                        !printed.shown.is_clear() || may_be_clear(knows, tx, printed),
+                        "{printed:?} in {tx:?}"
+                    );
                     // R11
                     prop_assert_eq!(printed.shown.metadata().is_some(), printed.shown.is_clear());
                 }
