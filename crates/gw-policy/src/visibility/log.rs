@@ -583,7 +583,9 @@ impl LogEvaluation<'_, '_, '_, '_> {
 
     fn is_own(&self, word: &B256, candidate: AddressCandidate) -> bool {
         match candidate {
-            AddressCandidate::Address(address) => clean_address(word) == Some(address) && self.viewer.owns(address),
+            AddressCandidate::Address(address) => {
+                clean_address(word) == Some(address) && self.viewer.owns_openly(address)
+            }
             AddressCandidate::None | AddressCandidate::Possible(_) | AddressCandidate::NonCanonical => false,
         }
     }

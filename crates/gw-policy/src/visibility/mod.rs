@@ -39,6 +39,7 @@ pub use transfer::{TokenAmount, TransferRow, TransferStandard, TransferVisibilit
 
 use crate::{Snapshot, settings::PolicySettings, snapshot::Moment};
 use gw_types::{Address, B256, Level, LevelReason, OrgId, Timestamp, UserId};
+use std::sync::Arc;
 
 /// A user, or an anonymous caller, at a point in time; optionally restricted to what an impersonating administrator may
 /// also see.
@@ -47,7 +48,7 @@ use gw_types::{Address, B256, Level, LevelReason, OrgId, Timestamp, UserId};
 #[derive(Debug)]
 pub struct Viewer<'s> {
     user: SingleViewer<'s>,
-    impersonator: Option<SingleViewer<'s>>,
+    impersonator: Option<Arc<SingleViewer<'s>>>,
 }
 
 impl<'s> Viewer<'s> {
@@ -68,17 +69,17 @@ impl<'s> Viewer<'s> {
     /// Restricts the viewer to what `impersonator` sees, too (HD7, I9). Anything hidden from either of them appears not
     /// to exist (HD40).
     #[must_use]
-    pub fn restricted_to(self, impersonator: UserId) -> Self {
+    pub fn restricted_to(mut self, impersonator: UserId) -> Self {
         let SingleViewer {
             snapshot,
             policy_settings,
             now,
             ..
         } = self.user;
-        Self {
-            impersonator: Some(SingleViewer::new(snapshot, Some(impersonator), now, policy_settings)),
-            ..self
-        }
+        let impersonator = Arc::new(SingleViewer::new(snapshot, Some(impersonator), now, policy_settings));
+        self.user.impersonator = Some(Arc::clone(&impersonator));
+        self.impersonator = Some(impersonator);
+        self
     }
 
     /// Restricts the user's rights to those in this organization (HD39), as if it were the user's only one. Own
@@ -103,12 +104,12 @@ impl<'s> Viewer<'s> {
 
     /// The impersonating administrator, if any.
     pub(crate) fn impersonator(&self) -> Option<&SingleViewer<'s>> {
-        self.impersonator.as_ref()
+        self.impersonator.as_deref()
     }
 
     /// Whether the predicate holds for the user and, under impersonation, for the administrator.
     pub(crate) fn all(&self, holds: impl Fn(&SingleViewer<'s>) -> bool) -> bool {
-        holds(&self.user) && self.impersonator.as_ref().is_none_or(holds)
+        holds(&self.user) && self.impersonator().is_none_or(holds)
     }
 
     /// Whether only own transactions are shown.
@@ -148,13 +149,13 @@ impl<'s> Viewer<'s> {
     /// Whether the user or the impersonating administrator owns any address, and so can be a participant of any
     /// transaction.
     pub fn owns_any(&self) -> bool {
-        self.user.owns_any() || self.impersonator.as_ref().is_some_and(SingleViewer::owns_any)
+        self.user.owns_any() || self.impersonator().is_some_and(SingleViewer::owns_any)
     }
 
     /// Whether anything may be visible without access to a contract: the user or the impersonating administrator owns
     /// an address, or a transaction is shared with one of them.
     pub fn owns_or_was_shared_any(&self) -> bool {
-        self.owns_any() || self.user.has_shares() || self.impersonator.as_ref().is_some_and(SingleViewer::has_shares)
+        self.owns_any() || self.user.has_shares() || self.impersonator().is_some_and(SingleViewer::has_shares)
     }
 
     /// The viewer's own addresses, in the order they were linked.

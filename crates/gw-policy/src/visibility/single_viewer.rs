@@ -19,6 +19,8 @@ pub(crate) struct SingleViewer<'s> {
     pub(crate) policy_settings: &'s PolicySettings,
     pub(super) now: Timestamp,
     pub(super) own_transactions_only: bool,
+    /// The impersonating administrator, for the impersonated user.
+    pub(super) impersonator: Option<Arc<Self>>,
 }
 
 impl<'s> SingleViewer<'s> {
@@ -47,6 +49,7 @@ impl<'s> SingleViewer<'s> {
             policy_settings,
             now,
             own_transactions_only: false,
+            impersonator: None,
         }
     }
 
@@ -80,6 +83,16 @@ impl<'s> SingleViewer<'s> {
         self.principal
             .as_ref()
             .is_some_and(|principal| principal.owns(self.snapshot, address))
+    }
+
+    /// Whether the user owns the address and an impersonating administrator sees it. Under impersonation a row that
+    /// only the owner sees would tell the administrator who the owner is (HD7).
+    pub(super) fn owns_openly(&self, address: Address) -> bool {
+        self.owns(address)
+            && self
+                .impersonator
+                .as_ref()
+                .is_none_or(|impersonator| impersonator.sees(address))
     }
 
     /// Whether the user owns any address, and so can be a participant of any transaction.

@@ -4,6 +4,7 @@
 use super::{SingleViewer, Viewer};
 use crate::{settings::AdminTx, snapshot::Moment};
 use gw_types::{Address, B256};
+use std::sync::Arc;
 
 /// The facts that the visibility of a transaction depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,9 +168,9 @@ impl SingleViewer<'_> {
 
     /// Whether the user owns the transaction's sender or receiver (HD10). A contract is not a wallet: an address that
     /// was linked before it was registered as a contract, or by its own code (ERC-1271), does not make its owner a
-    /// receiver.
+    /// receiver. Under impersonation the administrator must see the owned side (HD7).
     pub(crate) fn is_participant(&self, from: Address, to: Option<Address>) -> bool {
-        self.owns(from) || to.is_some_and(|to| self.receives_at(to))
+        self.owns_openly(from) || to.is_some_and(|to| self.receives_at(to))
     }
 
     /// Whether the user is a participant of transactions to this address (HD10).
@@ -180,12 +181,17 @@ impl SingleViewer<'_> {
                 .iter()
                 .any(|link| link.user == user && link.contract_wallet)
         };
-        self.snapshot.owner(to).is_none() && self.owns(to) && !self.user.is_some_and(|user| is_linked_by_code(user.id))
+        self.snapshot.owner(to).is_none()
+            && self.owns_openly(to)
+            && !self.user.is_some_and(|user| is_linked_by_code(user.id))
     }
 
-    /// Whether the transaction was shared with the user and the node accepted it (R27, W5).
+    /// Whether the transaction was shared with the user and the node accepted it (R27, W5). Under impersonation it must
+    /// be shared with the administrator, too (HD7).
     pub(crate) fn is_recipient(&self, tx_hash: B256) -> bool {
+        let is_open = |impersonator: &Arc<Self>| impersonator.is_recipient(tx_hash);
         !self.withholds(tx_hash)
+            && self.impersonator.as_ref().is_none_or(is_open)
             && self.user.is_some_and(|user| {
                 let rows = self.snapshot.visibility(tx_hash);
                 rows.iter()
