@@ -411,7 +411,7 @@ impl Node {
         }
         // An unreachable node, a node that traces nothing, and a reorganization are no fault of the transaction.
         let head = head::read(&self.ask(&head::head_query(), RequestBudget::Block).await?)?;
-        if probe::probe(self, head.pin()).await.is_none() {
+        if probe::probe(self, head.pin()).await?.is_none() {
             return Err(NoTrace::Unsupported);
         }
         let listing = self.listing(block).await?;
