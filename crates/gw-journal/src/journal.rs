@@ -168,7 +168,8 @@ impl Journal {
     ///
     /// # Errors
     /// [`OpenError::Held`] while another process uses the directory, [`OpenError::Corrupt`] if durable records are
-    /// damaged or missing, [`OpenError::Io`] for other failures.
+    /// damaged or missing, [`OpenError::SealedMissing`] if the missing ones are all sealed, [`OpenError::Io`] for other
+    /// failures.
     pub fn open(
         config: JournalConfig,
         clock: Arc<dyn Clock>,

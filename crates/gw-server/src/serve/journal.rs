@@ -72,7 +72,11 @@ pub(super) fn open(config: &Config, secrets: &Secrets, platform: &Platform) -> R
             "the journal is damaged and holds records that are nowhere else: do not delete it; `ledger-gateway audit \
              salvage` shows which records are intact, and with --confirm continues with them",
         ))),
-        Err(error) => Err(ServeError::Other(
+        Err(error @ OpenError::SealedMissing { .. }) => Err(ServeError::Other(anyhow::Error::from(error).context(
+            "the journal is incomplete, but nothing is lost: all missing records are in the audit log; `ledger-gateway \
+             audit salvage --confirm` continues with the other ones",
+        ))),
+        Err(error @ OpenError::Io { .. }) => Err(ServeError::Other(
             anyhow::Error::from(error).context("the journal cannot be opened"),
         )),
     }
