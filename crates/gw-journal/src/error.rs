@@ -50,6 +50,14 @@ pub enum OpenError {
         /// A description of the damage.
         what: &'static str,
     },
+    /// Records are missing, all of which are sealed: nothing is lost, but the chains cannot be continued without them.
+    #[error("`{dir}` lacks records up to number {last}, which are all sealed")]
+    SealedMissing {
+        /// The directory of the shard.
+        dir: PathBuf,
+        /// The number of the last missing record.
+        last: u64,
+    },
 }
 
 impl OpenError {

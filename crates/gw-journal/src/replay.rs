@@ -85,6 +85,12 @@ pub(crate) fn replay(dir: &Path, header: &Header, base: &BaseState) -> Result<Re
     let known_lsn = durable.lsn.max(header.sealed().lsn);
     let replayed_sizes = chain_replay.heads.reached().sizes;
     if chain_replay.heads.lsn < known_lsn || chain_replay.sizes.beyond(&replayed_sizes).is_some() {
+        if chain_replay.damage.is_none() && header.sealed().lsn >= known_lsn {
+            return Err(OpenError::SealedMissing {
+                dir: dir.to_owned(),
+                last: known_lsn,
+            });
+        }
         let (path, offset) = chain_replay.damage.unwrap_or((dir.to_owned(), 0));
         return Err(OpenError::corrupt(
             &path,
@@ -158,6 +164,15 @@ impl ChainReplay {
         if candidate.superseded_from.is_some_and(|first| first <= next_lsn) {
             self.obsolete.push(candidate.path.clone());
             return Ok(());
+        }
+        if let Some(last) = candidate.head.and_then(|head| head.first_lsn.checked_sub(1))
+            && self.damage.is_none()
+            && (next_lsn..=self.sealed_lsn).contains(&last)
+        {
+            return Err(OpenError::SealedMissing {
+                dir: candidate.path.parent().unwrap_or(&candidate.path).to_owned(),
+                last,
+            });
         }
         let bytes = std::fs::read(&candidate.path).map_err(at(&candidate.path))?;
         let is_next = candidate.head.is_some_and(|head| head.first_lsn <= next_lsn);

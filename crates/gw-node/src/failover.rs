@@ -30,6 +30,9 @@ use tokio::{task::JoinSet, time::Instant};
 /// How long a single node may leave the request for its head unanswered before its last head becomes invalid.
 const SILENCE: Duration = Duration::from_secs(3);
 
+/// The pause before an unanswered probe of a node is repeated.
+const PROBE_RETRY: Duration = Duration::from_millis(500);
+
 impl Shared {
     /// Uses the node with this index from now on.
     fn activate(&self, index: usize) {
@@ -223,26 +226,36 @@ impl Node {
         Ok(())
     }
 
-    /// Probes the node of this view: whether it serves our chain, and which trace form it supports.
+    /// Probes the node of this view: whether it serves our chain, and which trace form it supports. A probe that the
+    /// node did not answer changes nothing and is due again.
     pub(crate) async fn probe(&self) {
         let Some(endpoint) = self.endpoint() else { return };
-        let chain = self
-            .ask(&[wire::chain_id()], RequestBudget::Fact)
-            .await
-            .and_then(|answers| head::read_chain_id(answers.first()));
-        let form = match (chain, endpoint.head()) {
-            (Ok(chain), Some(head)) if chain == self.chain_id() => {
-                endpoint.mark_chain_ok();
-                probe::probe(self, head.pin()).await
-            }
-            (Ok(chain), _) if chain != self.chain_id() => {
+        let probed = async {
+            let answers = self.ask(&[wire::chain_id()], RequestBudget::Fact).await?;
+            let chain = head::read_chain_id(answers.first())?;
+            if chain != self.chain_id() {
                 self.report_wrong_chain(chain);
-                None
+                return Ok(None);
             }
-            (Ok(_) | Err(_), _) => None,
+            endpoint.mark_chain_ok();
+            let head = endpoint.head().ok_or(NodeError::NoHead)?;
+            probe::probe(self, head.pin()).await
         };
-        endpoint.tracing.store(form);
-        endpoint.overriding.store(false);
+        match probed.await {
+            Ok(form) => {
+                endpoint.tracing.store(form);
+                endpoint.overriding.store(false);
+            }
+            Err(error) => {
+                endpoint.tracing.set_due();
+                let node = self.index().saturating_add(1);
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    node,
+                    "the node did not answer the probe of its tracing support: what was known stays"
+                );
+            }
+        }
     }
 
     /// Checks the nodes that are not in use, and probes those that became healthy.
@@ -362,14 +375,26 @@ pub(crate) async fn watch_silence(shared: Weak<Shared>) {
     }
 }
 
+/// Probes all nodes at this interval; a node that did not answer is probed again once it confirms a head.
 pub(crate) async fn keep_probing(shared: Weak<Shared>, interval: Duration) {
+    let mut probed_at = Instant::now();
     loop {
-        tokio::time::sleep(interval).await;
+        tokio::time::sleep(interval.min(PROBE_RETRY)).await;
         let Some(node) = upgrade(&shared) else { return };
-        for index in 0..node.shared.endpoints().len() {
-            node.pinned_to(index).probe().await;
+        let is_due = probed_at.elapsed() >= interval;
+        if is_due {
+            probed_at = Instant::now();
         }
-        node.switch_to_better().await;
+        let mut has_probed = false;
+        for (index, endpoint) in node.shared.endpoints().iter().enumerate() {
+            if is_due || (endpoint.tracing.is_due() && endpoint.healthy_since().is_some()) {
+                node.pinned_to(index).probe().await;
+                has_probed = true;
+            }
+        }
+        if has_probed {
+            node.switch_to_better().await;
+        }
     }
 }
 

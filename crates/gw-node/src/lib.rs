@@ -29,6 +29,7 @@ mod recent_blocks;
 mod trace;
 mod tracing_support;
 mod transport;
+mod unreadable;
 
 pub use answers::{AnswerBudget, AnswerHold, AnswerLimits, NoRoom, Payer};
 pub use config::{Connections, HealthCheckConfig, NodeConfig, NodeConfigError, Timeouts};

@@ -2,8 +2,9 @@
 //! end, and the effects of single transactions (HD2, HD36).
 //!
 //! Invariant: the size of a block decides nothing. A block is queried without its transactions. A query for several
-//! transactions that fails is repeated for each of them alone. A transaction that cannot be read even then, while the
-//! node answers other queries, is an [`UnreadableTransaction`]; a node that does not answer is an error.
+//! transactions that fails is repeated for each of them alone. A transaction that cannot be read even then is an
+//! [`UnreadableTransaction`] if its own content causes that ([`crate::unreadable`]); a node that does not answer is an
+//! error.
 
 use crate::{
     error::NodeError,
@@ -13,6 +14,7 @@ use crate::{
     probe,
     trace::NoTrace,
     transport::RequestBudget,
+    unreadable::{self, TraceFailure},
 };
 use gw_evm::{
     trace::{Change, Trace, TraceError, changed, emitters, made, touched},
@@ -27,9 +29,8 @@ use std::{
     time::Duration,
 };
 
-/// How often an unreadable transaction is queried, and the pause in between.
-const ATTEMPTS: u32 = 2;
-const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// The most attempts to trace a transaction before its block waits for the next poll of the head.
+const MAX_ATTEMPTS: u32 = 10;
 /// Most transactions in one request.
 const TRANSACTIONS_PER_REQUEST: usize = 8;
 /// Most small queries in one request.
@@ -295,7 +296,7 @@ impl Node {
         let mut slow_senders = BTreeSet::new();
         for chunk in wanted.chunks(TRANSACTIONS_PER_REQUEST) {
             let traced = if chunk.len() > 1 {
-                self.trace_chunk(block, chunk, form).await
+                self.trace_chunk(block, chunk, form).await.ok()
             } else {
                 None
             };
@@ -314,7 +315,8 @@ impl Node {
         Ok(executions)
     }
 
-    /// The gas that each of these mined transactions used.
+    /// The gas that each of these mined transactions used. `u64::MAX`, which allows the longest time, if the node does
+    /// not tell.
     async fn gas_used(&self, hashes: &[B256]) -> Result<Vec<u64>, NodeError> {
         let mut gas = Vec::with_capacity(hashes.len());
         for hashes in hashes.chunks(TRANSACTIONS_PER_REQUEST) {
@@ -322,9 +324,9 @@ impl Node {
             for answer in self.ask(&calls, RequestBudget::Block).await? {
                 gas.push(match answer {
                     Answer::Result(receipt) => {
-                        parse::<Option<WireGas>>(&receipt)?.map_or(Ok(0), |receipt| to_u64(receipt.gas_used))?
+                        parse::<Option<WireGas>>(&receipt)?.map_or(Ok(u64::MAX), |receipt| to_u64(receipt.gas_used))?
                     }
-                    Answer::Error(_) => 0,
+                    Answer::Error(_) => u64::MAX,
                 });
             }
         }
@@ -365,13 +367,21 @@ impl Node {
         }
         let execution_of = |(hash, sent): (&B256, Option<SentTransaction>)| {
             let results = &mined.iter().find(|mined| mined.hash == *hash)?.results;
-            parse_run(sent?, results, form).map(MinedExecution::Run)
+            run(sent?, results, form).ok().map(MinedExecution::Run)
         };
         wanted.iter().zip(sent).map(execution_of).collect()
     }
 
-    /// Traces a few transactions in one exchange; `None` if one of them fails.
-    async fn trace_chunk(&self, block: B256, chunk: &[(B256, u64)], form: TraceForm) -> Option<Vec<MinedExecution>> {
+    /// Traces a few transactions in one exchange.
+    ///
+    /// # Errors
+    /// How the trace of the first transaction failed that has none.
+    async fn trace_chunk(
+        &self,
+        block: B256,
+        chunk: &[(B256, u64)],
+        form: TraceForm,
+    ) -> Result<Vec<MinedExecution>, TraceFailure> {
         let mut calls = Vec::new();
         let (hashes, gas): (Vec<B256>, Vec<u64>) = chunk.iter().copied().unzip();
         for hash in &hashes {
@@ -380,23 +390,31 @@ impl Node {
         }
         let body = self
             .exchange(&calls, trace_budget(gas.into_iter().fold(0, u64::saturating_add)))
-            .await
-            .ok()?;
-        let results = results(read_batch(&body, calls.len()).ok()?)?;
-        let calls_per_transaction = calls.len().checked_div(hashes.len())?;
-        let execution_of = |(hash, results): (&B256, &[&RawValue])| {
-            let (sent, traces) = results.split_first()?;
-            parse_run(read_sent(sent, *hash, block)?, traces, form).map(MinedExecution::Run)
-        };
-        hashes
-            .iter()
-            .zip(results.chunks(calls_per_transaction))
-            .map(execution_of)
-            .collect()
+            .await?;
+        let answers = read_batch(&body, calls.len())?;
+        let calls_per_transaction = calls.len().checked_div(hashes.len()).unwrap_or_default().max(1);
+        let mut answers = answers.into_iter();
+        let mut executions = Vec::with_capacity(hashes.len());
+        for hash in hashes {
+            let Some(Answer::Result(sent)) = answers.next() else {
+                return Err(TraceFailure::missing_part());
+            };
+            let sent = read_sent(sent, hash, block).ok_or_else(TraceFailure::missing_part)?;
+            let mut traces = Vec::with_capacity(calls_per_transaction);
+            for answer in answers.by_ref().take(calls_per_transaction - 1) {
+                match answer {
+                    Answer::Result(trace) if trace.get() == "null" => return Err(TraceFailure::missing_part()),
+                    Answer::Result(trace) => traces.push(trace),
+                    Answer::Error(_) => return Err(TraceFailure::rejected()),
+                }
+            }
+            executions.push(MinedExecution::Run(run(sent, &traces, form)?));
+        }
+        Ok(executions)
     }
 
-    /// Traces one transaction, with retries. It is unreadable if every attempt fails while the node answers other
-    /// queries.
+    /// Traces one transaction, with retries. It is unreadable if enough attempts in a row fail in the same way, while
+    /// the node answers all queries before, between and after them (HD36, [`crate::unreadable`]).
     async fn trace_single(
         &self,
         block: B256,
@@ -412,30 +430,60 @@ impl Node {
                 .pop()
                 .flatten()
                 .is_some_and(|sent| slow_senders.contains(&sent.sender));
-        for attempt in 0..if is_slow_sender { 0 } else { ATTEMPTS } {
-            if attempt > 0 {
-                tokio::time::sleep(RETRY_DELAY).await;
+        if !is_slow_sender {
+            let unexplained_failures = self.shared.unexplained_failures();
+            let (mut kind, mut count) = (None, 0);
+            for attempt in 0..MAX_ATTEMPTS {
+                if attempt > 0 {
+                    tokio::time::sleep(unreadable::pause_before(attempt)).await;
+                }
+                let failure = match self.trace_chunk(block, &[transaction], form).await {
+                    Ok(mut executions) => {
+                        unexplained_failures.clear();
+                        return executions.pop().ok_or(NoTrace::Node(NodeError::Unparsable));
+                    }
+                    Err(failure) => failure,
+                };
+                if let Err(error) = self.require_healthy(block, hash, form).await {
+                    unexplained_failures.clear();
+                    return Err(error);
+                }
+                count = if kind == Some(failure.kind) { count + 1 } else { 1 };
+                kind = Some(failure.kind);
+                match failure.kind.attempts() {
+                    Some(attempts) if count >= attempts => break,
+                    Some(_) if attempt + 1 < MAX_ATTEMPTS => unexplained_failures.clear(),
+                    None if unexplained_failures.record(hash) => break,
+                    Some(_) | None => return Err(NoTrace::Node(failure.error)),
+                }
             }
-            if let Some(executions) = self
-                .trace_chunk(block, &[transaction], form)
-                .await
-                .and_then(|mut executions| executions.pop())
-            {
-                return Ok(executions);
-            }
-        }
-        // An unreachable node, a node that traces nothing, and a reorganization are no fault of the transaction.
-        let head = head::read(&self.ask(&head::head_query(), RequestBudget::Block).await?)?;
-        if probe::probe(self, head.pin()).await.is_none() {
-            return Err(NoTrace::Unsupported);
+        } else {
+            self.require_healthy(block, hash, form).await?;
         }
         let listing = self.listing(block).await?;
-        if self.block_of(hash).await.is_ok_and(|present| present != Some(block)) {
-            return Err(NoTrace::Unusable(TraceError::Malformed));
-        }
         let unreadable = self.read_parts(&listing, hash).await?;
         tracing::error!(tx.hash = %hash, "a mined transaction cannot be read: it is reported as unreadable");
         Ok(MinedExecution::Unreadable(unreadable))
+    }
+
+    /// Requires that the node answers: with the head, with traces of a call of nobody, and with this block and this
+    /// transaction in it. Each query is an exchange of its own.
+    ///
+    /// # Errors
+    /// [`NoTrace::Unsupported`] if the node traces nothing any more, [`NoTrace::Unusable`] if the transaction has left
+    /// the block, [`NoTrace::Node`] if a query was not answered.
+    async fn require_healthy(&self, block: B256, hash: B256, form: TraceForm) -> Result<(), NoTrace> {
+        let head = head::read(&self.ask(&head::head_query(), RequestBudget::Block).await?)?;
+        for _ in 0..2 {
+            if !probe::supports(self, form, head.pin()).await? {
+                return Err(NoTrace::Unsupported);
+            }
+        }
+        self.listing(block).await?;
+        match self.block_of(hash).await? {
+            Some(present) if present == block => Ok(()),
+            Some(_) | None => Err(NoTrace::Unusable(TraceError::Malformed)),
+        }
     }
 
     /// Reads the parts of a transaction that cannot be read as a whole.
@@ -504,13 +552,16 @@ impl Node {
         Ok(created.map(|(address, _)| address).collect())
     }
 
-    /// The result of one call; `None` if the answer is an error, too large, or too slow. An unreachable node is an
-    /// error.
+    /// The result of one call; `None` if the answer is an error, too large, too slow, or not readable. An unreachable
+    /// node is an error.
     async fn result(&self, call: &UpstreamCall) -> Result<Option<Box<RawValue>>, NodeError> {
         match self.exchange(std::slice::from_ref(call), trace_budget(0)).await {
-            Ok(body) => Ok(results(read_batch(&body, 1)?).and_then(|mut results| results.pop().map(ToOwned::to_owned))),
-            // The answer is too large or takes too long to compute.
-            Err(NodeError::TooLarge | NodeError::Timeout | NodeError::Broken(_)) => Ok(None),
+            Ok(body) => Ok(read_batch(&body, 1)
+                .ok()
+                .and_then(results)
+                .and_then(|mut results| results.pop().map(ToOwned::to_owned))),
+            // The answer is too large or takes too long to compute, for the node or for a proxy in front of it.
+            Err(NodeError::TooLarge | NodeError::Timeout | NodeError::Broken(_) | NodeError::Unavailable) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -594,10 +645,10 @@ fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
     answers.into_iter().map(result).collect()
 }
 
-fn parse_run(sent: SentTransaction, results: &[&RawValue], form: TraceForm) -> Option<MinedRun> {
-    let trace = Trace::parse(results, TraceScope::Mined, form).ok()?;
+fn run(sent: SentTransaction, results: &[&RawValue], form: TraceForm) -> Result<MinedRun, TraceError> {
+    let trace = Trace::parse(results, TraceScope::Mined, form)?;
     let created = trace.created().collect();
-    Some(MinedRun {
+    Ok(MinedRun {
         sent,
         trace: Sealed::new(trace),
         created,

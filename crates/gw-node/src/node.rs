@@ -11,6 +11,7 @@ use crate::{
     message::{self, Answer},
     recent_blocks::RecentBlocks,
     transport::RequestBudget,
+    unreadable::UnexplainedFailures,
 };
 use bytes::Bytes;
 use gw_crypto::KeyCipher;
@@ -78,6 +79,7 @@ pub(crate) struct Shared {
     health_checks: HealthCheckConfig,
     group_keys: Option<Arc<KeyCipher>>,
     answers: Arc<AnswerBudget>,
+    unexplained_failures: UnexplainedFailures,
 }
 
 impl Shared {
@@ -93,6 +95,7 @@ impl Shared {
             health_checks: config.health_checks(),
             group_keys: config.group_keys(),
             answers: Arc::clone(config.answers()),
+            unexplained_failures: UnexplainedFailures::default(),
         }
     }
 
@@ -114,6 +117,10 @@ impl Shared {
 
     pub(crate) fn gate(&self) -> Option<&Arc<dyn BlockGate>> {
         self.gate.get()
+    }
+
+    pub(crate) const fn unexplained_failures(&self) -> &UnexplainedFailures {
+        &self.unexplained_failures
     }
 
     pub(crate) const fn health_checks(&self) -> HealthCheckConfig {

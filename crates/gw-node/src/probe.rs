@@ -1,7 +1,7 @@
 //! Probes which trace form the node supports (decision 7). It is probed, not configured, because a node that silently
 //! answers something else must count as one without tracing (X11).
 
-use crate::node::Node;
+use crate::{error::NodeError, node::Node};
 use gw_evm::{
     CallRequest,
     wire::{self, AccountOverride, Pin, StateOverrides, TraceForm, TraceScope},
@@ -15,7 +15,10 @@ const SUM: &[u8] = &[
 
 /// Whether the node applies overrides of balance, code and slots. A node that ignores them would run on state that is
 /// withheld (HD28).
-pub(crate) async fn overrides(node: &Node, form: TraceForm, pin: Pin) -> bool {
+///
+/// # Errors
+/// If the node did not answer: then nothing is known.
+pub(crate) async fn overrides(node: &Node, form: TraceForm, pin: Pin) -> Result<bool, NodeError> {
     let empty = Address::from_word(pin.hash);
     let account = AccountOverride {
         balance: Some(U256::from(5)),
@@ -29,17 +32,33 @@ pub(crate) async fn overrides(node: &Node, form: TraceForm, pin: Pin) -> bool {
     };
     let state = StateOverrides::new([(empty, account)].into());
     let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None, &state);
-    let trace = node.trace_in(form, &calls).await;
+    let trace = node.trace_in(form, &calls).await?;
     let output = trace
         .as_ref()
         .and_then(|trace| trace.frames.first())
         .map(|frame| frame.output.as_ref());
-    output == Some(B256::with_last_byte(12).as_slice())
+    Ok(output == Some(B256::with_last_byte(12).as_slice()))
 }
 
-/// Tries both trace forms on a call of an empty address; returns the first form whose answer is a trace that lists that
-/// address. A trace without empty accounts cannot be authorized (HD6).
-pub(crate) async fn probe(node: &Node, pin: Pin) -> Option<TraceForm> {
+/// Tries both trace forms; returns the first one that the node [supports](supports).
+///
+/// # Errors
+/// If the node did not answer: then nothing is known.
+pub(crate) async fn probe(node: &Node, pin: Pin) -> Result<Option<TraceForm>, NodeError> {
+    for form in [TraceForm::Mux, TraceForm::Batch] {
+        if supports(node, form, pin).await? {
+            return Ok(Some(form));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the node traces a call of an empty address in this form, and lists that address. A trace without empty
+/// accounts cannot be authorized (HD6).
+///
+/// # Errors
+/// If the node did not answer: then nothing is known.
+pub(crate) async fn supports(node: &Node, form: TraceForm, pin: Pin) -> Result<bool, NodeError> {
     // The address was unknown before the block existed, so it has no balance.
     let empty = Address::from_word(pin.hash);
     let call = CallRequest {
@@ -47,13 +66,13 @@ pub(crate) async fn probe(node: &Node, pin: Pin) -> Option<TraceForm> {
         input: Bytes::from_static(b"gate"),
         ..CallRequest::default()
     };
-    for form in [TraceForm::Mux, TraceForm::Batch] {
-        let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None, &StateOverrides::default());
-        match node.trace_in(form, &calls).await {
-            Some(trace) if trace.touched.contains_key(&empty) => return Some(form),
-            Some(_) => tracing::warn!(form = ?form, "the node leaves empty accounts out of its traces"),
-            None => {}
+    let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None, &StateOverrides::default());
+    match node.trace_in(form, &calls).await? {
+        Some(trace) if trace.touched.contains_key(&empty) => Ok(true),
+        Some(_) => {
+            tracing::warn!(form = ?form, "the node leaves empty accounts out of its traces");
+            Ok(false)
         }
+        None => Ok(false),
     }
-    None
 }

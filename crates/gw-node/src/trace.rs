@@ -172,13 +172,14 @@ impl Node {
     /// Requires a node that supports state overrides if anything is withheld.
     ///
     /// # Errors
-    /// [`NoTrace::Unsupported`] if it does not: its traces would run on the chain's own state.
+    /// [`NoTrace::Unsupported`] if it does not: its traces would run on the chain's own state. [`NoTrace::Node`] if it
+    /// did not answer.
     async fn require_overrides(&self, form: TraceForm, pin: Pin, state: &VisibleState) -> Result<(), NoTrace> {
         let endpoint = self.endpoint().ok_or(NoTrace::Unsupported)?;
         if !state.withholds() || endpoint.overriding.load() {
             return Ok(());
         }
-        if !probe::overrides(self, form, pin).await {
+        if !probe::overrides(self, form, pin).await? {
             tracing::error!(
                 "the node ignores `stateOverrides` in traces, so withheld state cannot be hidden: the call is refused"
             );
@@ -203,12 +204,19 @@ impl Node {
         })
     }
 
-    /// Makes a trace for the probe, of no caller's call.
-    pub(crate) async fn trace_in(&self, form: TraceForm, calls: &[UpstreamCall]) -> Option<Trace> {
-        let body = self.exchange(calls, RequestBudget::Fact).await.ok()?;
-        trace(read_batch(&body, calls.len()).ok()?, TraceScope::Read, form)
-            .ok()?
-            .ok()
+    /// Makes a trace for the probe, of no caller's call. `None` if the node answers with an error, or with something
+    /// else than a trace.
+    ///
+    /// # Errors
+    /// If the node did not answer.
+    pub(crate) async fn trace_in(&self, form: TraceForm, calls: &[UpstreamCall]) -> Result<Option<Trace>, NodeError> {
+        let body = match self.exchange(calls, RequestBudget::Fact).await {
+            Ok(body) => body,
+            Err(NodeError::TooLarge) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let traced = trace(read_batch(&body, calls.len())?, TraceScope::Read, form);
+        Ok(traced.ok().and_then(Result::ok))
     }
 }
 

@@ -287,3 +287,19 @@ fn rl5_a_directory_in_use_is_not_inspected() {
     assert!(Salvage::inspect(&dir.path().join("nowhere"), "a test").is_err());
     assert!(!dir.path().join("nowhere").exists());
 }
+
+/// A removed segment whose records are all sealed is no loss, and the error says so.
+#[test]
+fn rl5_a_missing_segment_without_unsealed_records_is_no_loss() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = written(dir.path());
+    let (journal, _) = open_with(small(dir.path())).unwrap();
+    journal.unsealed(Stream::Access, 5000).unwrap();
+    journal.mark_sealed(Stream::Access, 2000).unwrap();
+    drop(journal);
+    std::fs::remove_file(&segments(&files)[0]).unwrap();
+    let error = open_with(small(dir.path())).unwrap_err();
+    assert!(matches!(error, OpenError::SealedMissing { .. }), "{error}");
+    let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
+    assert_eq!(salvage.findings().lost(), 0);
+}

@@ -3,6 +3,7 @@
 
 mod anvil;
 mod execution;
+mod faults;
 mod head;
 mod makes;
 mod scripted;

@@ -121,7 +121,9 @@ fn trust_sealed(salvage: &gw_journal::Salvage, dir: &Path) -> anyhow::Result<()>
 fn serve_error(error: OpenError) -> ServeError {
     match error {
         OpenError::Held { .. } => ServeError::Busy(format!("{error}; stop it first")),
-        OpenError::Io { .. } | OpenError::Corrupt { .. } => ServeError::Unreadable(error.into()),
+        OpenError::Io { .. } | OpenError::Corrupt { .. } | OpenError::SealedMissing { .. } => {
+            ServeError::Unreadable(error.into())
+        }
     }
 }
 
