@@ -64,7 +64,7 @@ impl Store {
         let tx = self.inner.pools.begin_write().await?;
         dialect::lock_epoch(&tx).await?;
         seed::insert(&tx, self.inner.now()).await?;
-        let raised = dialect::raise_epoch(&tx).await?;
+        let raised = dialect::raise_epoch(&tx, snapshot::recorded_tables()).await?;
         tx.commit_epoch(raised).await.map(drop)
     }
 

@@ -368,9 +368,33 @@ pub(crate) async fn lock_epoch(tx: &Transaction) -> Result<Epoch, StoreError> {
     to_epoch(row.try_get("", "epoch")?)
 }
 
-/// The last statement of a mutation: raises the epoch if any policy row changed, and announces it (E-1).
-pub(crate) async fn raise_epoch(tx: &Transaction) -> Result<Option<Epoch>, StoreError> {
+/// The last statement of a mutation: raises the epoch if any policy row changed, and announces it (E-1). `recorded`
+/// lists the tables whose triggers record changes, each with the entity of its change rows.
+///
+/// # Errors
+/// [`StoreError::ChangeUnrecorded`] if a table was changed and its triggers recorded nothing; any database error.
+pub(crate) async fn raise_epoch(
+    tx: &Transaction,
+    recorded: impl Iterator<Item = (&'static str, &'static str)>,
+) -> Result<Option<Epoch>, StoreError> {
     let engine = Engine::for_connection(tx);
+    let changed = tx.changed_tables();
+    let mut unrecorded = Vec::new();
+    for (table, entity) in recorded {
+        if changed.contains(table) {
+            unrecorded.push((table, entity));
+        }
+    }
+    if !unrecorded.is_empty() {
+        let sql = "SELECT DISTINCT entity FROM policy_changes WHERE epoch = (SELECT epoch + 1 FROM policy_epoch)";
+        for row in tx.query_all_raw(engine.statement(sql)).await? {
+            let recorded: String = row.try_get("", "entity")?;
+            unrecorded.retain(|(_, entity)| *entity != recorded);
+        }
+    }
+    if let Some((table, _)) = unrecorded.first() {
+        return Err(StoreError::ChangeUnrecorded(table));
+    }
     let sql = match engine {
         Engine::Sqlite => sqlite::RAISE_EPOCH,
         Engine::Postgres => postgres::RAISE_EPOCH,

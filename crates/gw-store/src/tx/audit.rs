@@ -147,7 +147,7 @@ impl Written {
                 .await?;
             remaining = rest;
         }
-        let raised = dialect::raise_epoch(&db).await?;
+        let raised = dialect::raise_epoch(&db, crate::snapshot::recorded_tables()).await?;
         if !outbox::stand(&db, &self.rows, false).await? {
             db.rollback().await?;
             return Err(StoreError::EntryAltered);
