@@ -145,7 +145,7 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
                 "the ids of table `{table}` of the audit database are exhausted; repair it with: {repair}"
             ));
         }
-        report_foreign("audit", audit.foreign_objects().await.unwrap_or_default());
+        report_foreign("audit", audit.schema_differences().await.unwrap_or_default());
         // With --database-url the audit store may belong to another machine, whose policy store is not known here.
         if options.database_url.is_none() {
             let store = policy_store(&platform, config).await;
@@ -164,7 +164,7 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
             let numbers = match &store {
                 Ok(store) => {
                     let silence = SILENCE.min(options.timeout / 2);
-                    known.is_policy_changed = report_foreign("policy", store.foreign_objects().await?);
+                    known.is_policy_changed = report_foreign("policy", store.schema_differences().await?);
                     compare_numbers(&audit, store, &config.audit.journal_dir, silence).await
                 }
                 Err(error) => Err(anyhow!("{error:#}")),
@@ -222,12 +222,12 @@ async fn policy_store(platform: &Platform, config: &Config) -> anyhow::Result<St
     Store::open(store).await.context("the policy store cannot be opened")
 }
 
-/// Prints the objects of a database that no migration created. Returns whether there are any.
+/// Prints the objects of a database that are not as the migrations made them. Returns whether there are any.
 fn report_foreign(database: &str, objects: Vec<String>) -> bool {
     for object in &objects {
         eprint_line(format_args!(
-            "the {database} database has an object that no migration created: {object}; find out where it comes from, \
-             and remove it"
+            "an object of the {database} database is not as the migrations made it: {object}; find out who changed it, \
+             and restore or remove it"
         ));
     }
     !objects.is_empty()

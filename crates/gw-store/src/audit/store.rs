@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     Missing, StoreConfig, StoreError,
-    dialect::{self, Pools},
+    dialect::{
+        self, Pools,
+        schema::{self, IndexCheck},
+    },
     entity::{chains, checkpoints, entries},
     migration::{self, AuditMigrator},
 };
@@ -23,7 +26,7 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
     sea_query::{Expr, OnConflict, Query},
 };
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 /// An open audit store; cheap to clone.
 #[derive(Clone, Debug)]
@@ -109,7 +112,7 @@ impl AuditStore {
     /// # Errors
     /// Any database error.
     pub async fn schema(&self) -> Result<String, StoreError> {
-        Ok(self.pools.engine.describe(&self.pools.reader).await?)
+        Ok(schema::describe(&self.pools.reader).await?)
     }
 
     /// Checks that the database answers.
@@ -404,21 +407,30 @@ impl AuditStore {
         Ok(rows)
     }
 
-    /// Returns database objects that no migration created and that are attached to the tables of this store or replace
-    /// them: they can prevent rows from being stored, or hide rows from readers. Each name is logged once.
+    /// Returns the database objects that differ from those that the migrations make: they can prevent rows from being
+    /// stored, or hide rows from readers. Each name is logged once.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn foreign_objects(&self) -> Result<Vec<String>, StoreError> {
-        let objects = dialect::foreign_objects(&self.pools.reader, TABLES, &[]).await?;
+    pub async fn schema_differences(&self) -> Result<Vec<String>, StoreError> {
+        let expected = migration::AUDIT.for_engine(self.pools.engine);
+        let objects = schema::differences(&self.pools, expected).await?;
         for object in objects.iter().filter(|object| self.watch.is_first_report_of(object)) {
             tracing::error!(
                 object,
-                "the audit database has an object that no migration created: it can hide entries or prevent them from \
-                 being stored; find out who created it, and remove it"
+                "an object of the audit database is not as the migrations made it: it can hide entries or prevent \
+                 them from being stored; find out who changed it, and restore or remove it"
             );
         }
         Ok(objects)
+    }
+
+    /// Compares the indexes with the rows, for at most `limit`; see [`IndexCheck`].
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn check_indexes(&self, limit: Duration) -> Result<IndexCheck, StoreError> {
+        schema::check_indexes(&self.pools, limit).await
     }
 
     /// Returns the last entry of each organization in a chain, including pruned ones; new entries continue from them.
@@ -588,18 +600,6 @@ impl AuditStore {
 
 /// Id, sequence number, hash, bytes and openings of an entry.
 type RawRow = (i64, i64, Vec<u8>, Vec<u8>, Vec<u8>);
-
-/// The tables of the audit store.
-const TABLES: &[&str] = &[
-    "entries",
-    "chains",
-    "checkpoints",
-    "discontinuities",
-    "anchors",
-    "hash_tiles",
-    "leases",
-    "seaql_migrations",
-];
 
 /// Number of columns in a row of `entries`.
 const COLUMNS: usize = 21;
