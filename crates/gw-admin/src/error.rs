@@ -194,6 +194,7 @@ mod tests {
             (StoreError::NotKept("users"), 500),
             (StoreError::EntryRefused, 503),
             (StoreError::ChangeUnrecorded("users"), 503),
+            (StoreError::SchemaChanged(String::new()), 500),
             (StoreError::EpochExhausted(1), 503),
             (StoreError::EpochMissing, 503),
             (StoreError::PolicyStoreRow, 503),
@@ -230,6 +231,7 @@ mod tests {
                     | StoreError::NotKept(_)
                     | StoreError::EntryRefused
                     | StoreError::ChangeUnrecorded(_)
+                    | StoreError::SchemaChanged(_)
                     | StoreError::EpochExhausted(_)
                     | StoreError::EpochMissing
                     | StoreError::PolicyStoreRow

@@ -74,6 +74,9 @@ pub enum StoreError {
     /// mutation was rolled back.
     #[error("the database did not record the change of table `{0}`: the change was rolled back")]
     ChangeUnrecorded(&'static str),
+    /// Something in the schema can hide rows, so nothing may be removed.
+    #[error("the database is not as the migrations made it, so it can hide rows: {0}")]
+    SchemaChanged(String),
     /// The policy epoch has a value that no mutation wrote, and cannot be raised.
     #[error("the policy epoch is {0}, which no change can have set")]
     EpochExhausted(u64),

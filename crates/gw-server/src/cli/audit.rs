@@ -291,7 +291,7 @@ fn load_known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
 }
 
 /// The public half of the current checkpoint key.
-fn own_key(config: &Config) -> anyhow::Result<CheckpointPublicKey> {
+pub(super) fn own_key(config: &Config) -> anyhow::Result<CheckpointPublicKey> {
     let secret = checkpoint_key(config)?.context(
         "there is no checkpoint key yet: set AUDIT_CHECKPOINT_KEY, or pass the public key with --public-key",
     )?;
