@@ -26,7 +26,11 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
     sea_query::{Expr, OnConflict, Query},
 };
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 /// An open audit store; cheap to clone.
 #[derive(Clone, Debug)]
@@ -235,12 +239,33 @@ impl AuditStore {
 
     /// Returns the rows of `chains`. A row with a value of a wrong type is logged once and left out.
     pub(super) async fn chain_rows(&self) -> Result<Vec<chains::Model>, StoreError> {
+        // Instances assign positive ids, so the rows of others come last.
         let select = chains::Entity::find()
-            .order_by_asc(chains::Column::Stream)
-            .order_by_asc(chains::Column::Id);
+            .order_by_desc(chains::Column::Id.gt(0))
+            .order_by_asc(chains::Column::Id)
+            .limit(MOST_CHAINS.saturating_add(1));
+        let mut read = readable_rows(&self.pools.reader, select).await?;
+        self.report_malformed_rows("chains", &read.malformed);
+        let most = usize::try_from(MOST_CHAINS).unwrap_or(usize::MAX);
+        if read.rows.len() > most && self.watch.is_first_report_of("chains") {
+            tracing::error!(
+                read = MOST_CHAINS,
+                "table `chains` of the audit database has more rows than any deployment makes; the rest is not read: \
+                 the likely cause is manual SQL; remove the rows that no instance wrote"
+            );
+        }
+        read.rows.truncate(most);
+        read.rows.sort_by(|a, b| (&a.stream, a.id).cmp(&(&b.stream, b.id)));
+        Ok(read.rows)
+    }
+
+    /// Returns the chains with these row ids; those of malformed rows are left out.
+    pub(super) async fn chains_by_id(&self, ids: BTreeSet<i64>) -> Result<HashMap<i64, ChainId>, StoreError> {
+        let select = chains::Entity::find().filter(chains::Column::Id.is_in(ids));
         let read = readable_rows(&self.pools.reader, select).await?;
         self.report_malformed_rows("chains", &read.malformed);
-        Ok(read.rows)
+        let chain = |row: &chains::Model| Some((row.id, chain_of(row).ok()?));
+        Ok(read.rows.iter().filter_map(chain).collect())
     }
 
     /// Logs each malformed row of a table once.
@@ -600,6 +625,9 @@ impl AuditStore {
 
 /// Id, sequence number, hash, bytes and openings of an entry.
 type RawRow = (i64, i64, Vec<u8>, Vec<u8>, Vec<u8>);
+
+/// Most rows of `chains` that are read. Each start of an instance with an empty journal makes at most five.
+const MOST_CHAINS: u64 = 10_000;
 
 /// Number of columns in a row of `entries`.
 const COLUMNS: usize = 21;
