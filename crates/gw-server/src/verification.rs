@@ -79,6 +79,8 @@ pub(crate) struct Known {
     pub(crate) numbers: Numbers,
     /// Whether the schema of the policy store is not as the migrations made it.
     pub(crate) is_policy_changed: bool,
+    /// Whether the policy store has issued fewer outbox ids than are sealed as its own: it is an older copy.
+    pub(crate) is_policy_rewound: bool,
     /// Records of erasures that wait in the outbox of the policy store. They must be read before the chains: a record
     /// that is sealed meanwhile is in one of the two.
     pub(crate) waiting_erasures: Vec<AdminEntry>,
@@ -272,6 +274,9 @@ async fn verify_store(
         Ok(objects) if objects.is_empty() && !known.is_policy_changed => {}
         Ok(_) => store_findings.push(Finding::new(FindingKind::SchemaChanged, None)),
         Err(finding) => store_findings.push(finding),
+    }
+    if known.is_policy_rewound {
+        store_findings.push(Finding::new(FindingKind::OutboxFault, None));
     }
     // Reads every row, so it is part of a full pass alone.
     if verified.is_empty() {
