@@ -70,8 +70,8 @@ pub enum StoreError {
     /// cause: a foreign trigger or rule. The mutation was rolled back.
     #[error("the database rejected the audit entry of the change: the change was rolled back")]
     EntryRefused,
-    /// The triggers of this table did not record the mutation's change of it, so no instance would apply the change. The
-    /// mutation was rolled back.
+    /// The triggers of this table did not record the mutation's change of it, so no instance would apply the change.
+    /// The mutation was rolled back.
     #[error("the database did not record the change of table `{0}`: the change was rolled back")]
     ChangeUnrecorded(&'static str),
     /// Something in the schema can hide rows, so nothing may be removed.

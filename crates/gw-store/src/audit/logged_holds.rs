@@ -37,13 +37,13 @@ pub struct KnownHolds {
 impl AuditStore {
     /// Returns the legal holds of the policy store's table, and those that the log records as placed and not lifted.
     ///
-    /// An index or a trigger can hide a hold from every query, so both schemas are checked first. And the entries of the
-    /// administrative chain are read one after the other: a missing entry may be the one that placed a hold.
+    /// An index or a trigger can hide a hold from every query, so both schemas are checked first. And the entries of
+    /// the administrative chain are read one after the other: a missing entry may be the one that placed a hold.
     ///
     /// # Errors
     /// [`StoreError::SchemaChanged`] if one of the schemas is not as the migrations made it; [`StoreError::Row`] if an
-    /// entry of the administrative chain is missing or changed, and no re-anchoring by one of `keys` covers it; any error
-    /// of either database. Nothing may be removed then.
+    /// entry of the administrative chain is missing or changed, and no re-anchoring by one of `keys` covers it; any
+    /// error of either database. Nothing may be removed then.
     pub async fn known_holds(
         &self,
         store: &Store,

@@ -194,7 +194,8 @@ pub(super) async fn number(tx: &impl ConnectionTrait) -> Result<Option<String>, 
 /// Whether the database is a primary that knows the transaction as committed. A new primary without the transaction
 /// rejects its id or reports it as in progress.
 pub(super) async fn is_committed(reader: &impl ConnectionTrait, number: &str) -> Result<bool, DbErr> {
-    let sql = "SELECT pg_catalog.pg_xact_status($1::TEXT::XID8) = 'committed' AND NOT pg_catalog.pg_is_in_recovery() AS committed";
+    let sql = "SELECT pg_catalog.pg_xact_status($1::TEXT::XID8) = 'committed' \
+         AND NOT pg_catalog.pg_is_in_recovery() AS committed";
     let statement = Statement::from_sql_and_values(Engine::Postgres.backend(), sql, [number.into()]);
     let row = reader.query_one_raw(statement).await?;
     row.map_or(Ok(None), |row| row.try_get::<Option<bool>>("", "committed"))
@@ -233,11 +234,11 @@ pub(super) fn may_rewrite(table: &str) -> String {
     format!("SELECT pg_catalog.has_table_privilege('{table}', 'UPDATE, DELETE, TRUNCATE') AS may_rewrite")
 }
 
-/// Every object of our schema: tables with their columns, constraints, indexes, triggers, rules, policies and sequences,
-/// and the functions and operators, which could replace those of the system in a statement. Reads the catalog alone, so
-/// that each role sees every object. Leaves out what differs between versions of the server (NOT NULL constraints since
-/// version 18; the columns tell), objects that an administrator's extension brought, and the copy of an index that is
-/// being rebuilt.
+/// Every object of our schema: tables with their columns, constraints, indexes, triggers, rules, policies and
+/// sequences, and the functions and operators, which could replace those of the system in a statement. Reads the
+/// catalog alone, so that each role sees every object. Leaves out what differs between versions of the server (NOT NULL
+/// constraints since version 18; the columns tell), objects that an administrator's extension brought, and the copy of
+/// an index that is being rebuilt.
 const OBJECTS: &str = "\
     WITH ours AS (SELECT n.oid, pg_catalog.quote_ident(n.nspname) || '.' AS prefix \
         FROM pg_catalog.pg_namespace n WHERE n.nspname = pg_catalog.current_schema()), \
@@ -286,7 +287,8 @@ const OBJECTS: &str = "\
     UNION ALL SELECT t.name, 5, 0, 'trigger ' || g.tgname || ' on ' || t.name || ': ' \
       || pg_catalog.replace(pg_catalog.replace(pg_catalog.pg_get_triggerdef(g.oid), ' ON ' || t.prefix, ' ON '), \
         ' FUNCTION ' || t.prefix, ' FUNCTION ') \
-      || CASE g.tgenabled WHEN 'O' THEN '' WHEN 'D' THEN ' disabled' ELSE ' enabled ' || g.tgenabled::pg_catalog.text END \
+      || CASE g.tgenabled WHEN 'O' THEN '' WHEN 'D' THEN ' disabled' \
+        ELSE ' enabled ' || g.tgenabled::pg_catalog.text END \
       FROM tables t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.oid WHERE NOT g.tgisinternal OR g.tgenabled <> 'O' \
     UNION ALL SELECT t.name, 6, 0, 'sequence ' || c.relname || ' of ' || t.name || ': ' \
       || pg_catalog.concat_ws(' ', pg_catalog.format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmin, \

@@ -315,8 +315,8 @@ async fn rl2_an_index_that_lacks_rows_is_a_fault() {
     let limit = Duration::from_secs(60);
     assert_eq!(audit.check_indexes(limit).await.unwrap(), IndexCheck::Sound);
     let create = "CREATE INDEX entries_kind_created_at_idx ON entries (kind, created_at)";
-    let insert = "INSERT INTO chains (id, stream, shard, fence, holder, leased_until, issued, size, head_hash, head_time) \
-         VALUES (1, 'admin', x'00', 0, '', 0, 0, 0, x'00', 0)";
+    let insert = "INSERT INTO chains (id, stream, shard, fence, holder, leased_until, issued, size, head_hash, \
+         head_time) VALUES (1, 'admin', x'00', 0, '', 0, 0, 0, x'00', 0)";
     let entry = "INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at) \
          VALUES (1, 4, x'00', x'00', x'00', 'admin', 1)";
     for sql in [
