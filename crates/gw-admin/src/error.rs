@@ -193,6 +193,8 @@ mod tests {
             (StoreError::EntryAltered, 503),
             (StoreError::NotKept("users"), 500),
             (StoreError::EntryRefused, 503),
+            (StoreError::ChangeUnrecorded("users"), 503),
+            (StoreError::SchemaChanged(String::new()), 500),
             (StoreError::EpochExhausted(1), 503),
             (StoreError::EpochMissing, 503),
             (StoreError::PolicyStoreRow, 503),
@@ -228,6 +230,8 @@ mod tests {
                     | StoreError::EntryAltered
                     | StoreError::NotKept(_)
                     | StoreError::EntryRefused
+                    | StoreError::ChangeUnrecorded(_)
+                    | StoreError::SchemaChanged(_)
                     | StoreError::EpochExhausted(_)
                     | StoreError::EpochMissing
                     | StoreError::PolicyStoreRow

@@ -21,7 +21,7 @@ use gw_audit::{
     verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys, is_plausible_issued},
 };
 use gw_store::{
-    StoreError,
+    IndexCheck, StoreError,
     audit::{AuditStore, ChainState, SignedNote, SignedNotes},
 };
 use gw_types::{Seconds, Timestamp};
@@ -57,6 +57,9 @@ const SIGNATURE_WAIT: Duration = Duration::from_secs(3);
 /// Time between two checks for the signature.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Limit of the comparison of rows with indexes.
+const INDEX_CHECK: Duration = Duration::from_secs(60);
+
 /// Whether a signed record confirms that the personal values of an entry were erased.
 pub(crate) type Erased<'a> = &'a (dyn Fn(ChainId, u64) -> bool + Send + Sync);
 
@@ -74,8 +77,10 @@ pub(crate) struct Known {
     pub(crate) shard: Option<ShardId>,
     /// Contradictions between the policy store and the audit store about issued numbers.
     pub(crate) numbers: Numbers,
-    /// Whether the schema of the policy store has an object that no migration created.
+    /// Whether the schema of the policy store is not as the migrations made it.
     pub(crate) is_policy_changed: bool,
+    /// Whether the policy store has issued fewer outbox ids than are sealed as its own: it is an older copy.
+    pub(crate) is_policy_rewound: bool,
     /// Records of erasures that wait in the outbox of the policy store. They must be read before the chains: a record
     /// that is sealed meanwhile is in one of the two.
     pub(crate) waiting_erasures: Vec<AdminEntry>,
@@ -265,10 +270,33 @@ async fn verify_store(
         Ok(_) => store_findings.push(Finding::new(FindingKind::IdsExhausted, None)),
         Err(finding) => store_findings.push(finding),
     }
-    match reads.read("schema", || audit.foreign_objects()).await? {
+    match reads.read("schema", || audit.schema_differences()).await? {
         Ok(objects) if objects.is_empty() && !known.is_policy_changed => {}
         Ok(_) => store_findings.push(Finding::new(FindingKind::SchemaChanged, None)),
         Err(finding) => store_findings.push(finding),
+    }
+    if known.is_policy_rewound {
+        store_findings.push(Finding::new(FindingKind::OutboxFault, None));
+    }
+    // Reads every row, so it is part of a full pass alone.
+    if verified.is_empty() {
+        match reads.read("indexes", || audit.check_indexes(INDEX_CHECK)).await? {
+            Ok(IndexCheck::Sound) => {}
+            Ok(IndexCheck::Faulty(faults)) => {
+                tracing::error!(
+                    faults = faults.join("; "),
+                    "the indexes of the audit database do not agree with its rows, so queries can miss entries: the \
+                     likely cause is manual SQL or a damaged disk; keep a copy of the file, then run REINDEX on it"
+                );
+                store_findings.push(Finding::new(FindingKind::SchemaChanged, None));
+            }
+            Ok(IndexCheck::Unfinished) => tracing::warn!(
+                limit_s = INDEX_CHECK.as_secs(),
+                "the audit database is too large to compare its indexes with its rows in time; what was compared \
+                 agrees; consider PostgreSQL"
+            ),
+            Err(finding) => store_findings.push(finding),
+        }
     }
     let (states, skipped) = in_order(states, &expected);
     if skipped > 0 {

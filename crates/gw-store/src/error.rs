@@ -70,6 +70,13 @@ pub enum StoreError {
     /// cause: a foreign trigger or rule. The mutation was rolled back.
     #[error("the database rejected the audit entry of the change: the change was rolled back")]
     EntryRefused,
+    /// The triggers of this table did not record the mutation's change of it, so no instance would apply the change.
+    /// The mutation was rolled back.
+    #[error("the database did not record the change of table `{0}`: the change was rolled back")]
+    ChangeUnrecorded(&'static str),
+    /// Something in the schema can hide rows, so nothing may be removed.
+    #[error("the database is not as the migrations made it, so it can hide rows: {0}")]
+    SchemaChanged(String),
     /// The policy epoch has a value that no mutation wrote, and cannot be raised.
     #[error("the policy epoch is {0}, which no change can have set")]
     EpochExhausted(u64),
@@ -94,6 +101,7 @@ impl StoreError {
             | Self::Unconfirmed(_)
             | Self::EntryAltered
             | Self::EntryRefused
+            | Self::ChangeUnrecorded(_)
             | Self::EpochExhausted(_)
             | Self::EpochMissing => true,
             Self::Database(error) => is_unavailable(error),

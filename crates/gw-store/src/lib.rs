@@ -33,6 +33,7 @@ mod tx;
 
 pub use audit::AuditStore;
 pub use config::{Actor, Location, OutboxGuard, OutboxWitness, StoreConfig};
+pub use dialect::schema::IndexCheck;
 pub use error::{Conflict, Missing, StoreError};
 pub use feed::rules as feed_rules;
 pub use feed::{BootClock, CallSnapshot, ClockJump, Feed, FeedClock, FeedTiming, Uptime};

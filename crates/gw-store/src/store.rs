@@ -3,14 +3,20 @@
 use crate::{
     Actor, Feed, Queries, StoreConfig, StoreError, Tx,
     audit::{OutboxAlarms, UnsealedRows},
-    dialect::{self, Pools},
+    dialect::{
+        self, Pools,
+        schema::{self, IndexCheck},
+    },
     feed,
     migration::{self, Migrator},
     seed, snapshot,
 };
 use gw_policy::Snapshot;
 use gw_types::Timestamp;
-use std::sync::{Arc, OnceLock, Weak};
+use std::{
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
 use tokio_util::task::TaskTracker;
 
 /// An open policy store; cheap to clone.
@@ -64,7 +70,7 @@ impl Store {
         let tx = self.inner.pools.begin_write().await?;
         dialect::lock_epoch(&tx).await?;
         seed::insert(&tx, self.inner.now()).await?;
-        let raised = dialect::raise_epoch(&tx).await?;
+        let raised = dialect::raise_epoch(&tx, snapshot::recorded_tables()).await?;
         tx.commit_epoch(raised).await.map(drop)
     }
 
@@ -73,7 +79,7 @@ impl Store {
     /// # Errors
     /// Any database error.
     pub async fn schema(&self) -> Result<String, StoreError> {
-        Ok(self.inner.pools.engine.describe(&self.inner.pools.reader).await?)
+        Ok(schema::describe(&self.inner.pools.reader).await?)
     }
 
     /// Fails unless the schema is exactly that of this build (`MIGRATE=off`).
@@ -86,12 +92,22 @@ impl Store {
         self.outbox_mark().await.map(drop)
     }
 
-    /// Returns database objects that no migration created and that are attached to the policy tables or replace them.
+    /// Returns the database objects that differ from those that the migrations make: tables, columns, constraints,
+    /// indexes, triggers and functions, each with its kind, name and difference.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn foreign_objects(&self) -> Result<Vec<String>, StoreError> {
-        dialect::foreign_objects(&self.inner.pools.reader, migration::TABLES, migration::TRACKED).await
+    pub async fn schema_differences(&self) -> Result<Vec<String>, StoreError> {
+        let pools = &self.inner.pools;
+        schema::differences(pools, migration::POLICY.for_engine(pools.engine)).await
+    }
+
+    /// Compares the indexes with the rows, for at most `limit`; see [`IndexCheck`].
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn check_indexes(&self, limit: Duration) -> Result<IndexCheck, StoreError> {
+        schema::check_indexes(&self.inner.pools, limit).await
     }
 
     /// Whether there is room for writes, as far as known: false after a write failed for lack of room, until

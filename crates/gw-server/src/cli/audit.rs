@@ -18,6 +18,7 @@ use crate::{
     },
     trust::read_heads,
     verification::{ChainReport, Known, Numbers, Pass, SILENCE, compare_numbers, verify_all},
+    workers::ADMIN_CHAIN,
 };
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
@@ -145,7 +146,7 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
                 "the ids of table `{table}` of the audit database are exhausted; repair it with: {repair}"
             ));
         }
-        report_foreign("audit", audit.foreign_objects().await.unwrap_or_default());
+        report_foreign("audit", audit.schema_differences().await.unwrap_or_default());
         // With --database-url the audit store may belong to another machine, whose policy store is not known here.
         if options.database_url.is_none() {
             let store = policy_store(&platform, config).await;
@@ -164,7 +165,13 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
             let numbers = match &store {
                 Ok(store) => {
                     let silence = SILENCE.min(options.timeout / 2);
-                    known.is_policy_changed = report_foreign("policy", store.foreign_objects().await?);
+                    known.is_policy_changed = report_foreign("policy", store.schema_differences().await?);
+                    known.is_policy_rewound = is_rewound(&audit, store).await.unwrap_or_else(|error| {
+                        eprint_line(format_args!(
+                            "the ids of the policy store cannot be compared: {error:#}"
+                        ));
+                        false
+                    });
                     compare_numbers(&audit, store, &config.audit.journal_dir, silence).await
                 }
                 Err(error) => Err(anyhow!("{error:#}")),
@@ -222,12 +229,32 @@ async fn policy_store(platform: &Platform, config: &Config) -> anyhow::Result<St
     Store::open(store).await.context("the policy store cannot be opened")
 }
 
-/// Prints the objects of a database that no migration created. Returns whether there are any.
+/// Whether the audit store has mutations of this policy store with higher ids than the policy store has issued.
+async fn is_rewound(audit: &AuditStore, store: &Store) -> anyhow::Result<bool> {
+    // The sealed id first: the policy store issues an id before it is sealed.
+    let Some(newest) = audit.newest_mutation(ADMIN_CHAIN, None).await? else {
+        return Ok(false);
+    };
+    let mark = store.outbox_mark().await?;
+    let Some(sealed) = newest.id.filter(|_| newest.store == Some(mark.store)) else {
+        return Ok(false);
+    };
+    if sealed > mark.last_id {
+        eprint_line(format_args!(
+            "mutations up to {sealed} of the policy database are sealed, and it has issued ids up to {} only: it is an \
+             older copy, or its counter was set back; the mutations in between are not in it",
+            mark.last_id
+        ));
+    }
+    Ok(sealed > mark.last_id)
+}
+
+/// Prints the objects of a database that are not as the migrations made them. Returns whether there are any.
 fn report_foreign(database: &str, objects: Vec<String>) -> bool {
     for object in &objects {
         eprint_line(format_args!(
-            "the {database} database has an object that no migration created: {object}; find out where it comes from, \
-             and remove it"
+            "an object of the {database} database is not as the migrations made it: {object}; find out who changed it, \
+             and restore or remove it"
         ));
     }
     !objects.is_empty()
@@ -246,15 +273,8 @@ async fn open(store: StoreConfig) -> anyhow::Result<AuditStore> {
 
 /// Loads the keys, the trusted heads of this machine's journal, and the notes of `--checkpoint`.
 fn load_known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
-    let heads = match read_heads(&config.audit.journal_dir) {
-        Ok(heads) => heads.unwrap_or_default(),
-        Err(error) => {
-            eprint_line(format_args!(
-                "{error:#}; the chains are verified without the trusted heads"
-            ));
-            Default::default()
-        }
-    };
+    // Without damaged heads, last entries that were removed with their notes would not be missed.
+    let heads = read_heads(&config.audit.journal_dir)?.unwrap_or_default();
     let keys = if options.public_key.is_empty() {
         let previous = config
             .audit
@@ -286,12 +306,13 @@ fn load_known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
         shard,
         numbers: Numbers::default(),
         is_policy_changed: false,
+        is_policy_rewound: false,
         waiting_erasures: Vec::new(),
     })
 }
 
 /// The public half of the current checkpoint key.
-fn own_key(config: &Config) -> anyhow::Result<CheckpointPublicKey> {
+pub(super) fn own_key(config: &Config) -> anyhow::Result<CheckpointPublicKey> {
     let secret = checkpoint_key(config)?.context(
         "there is no checkpoint key yet: set AUDIT_CHECKPOINT_KEY, or pass the public key with --public-key",
     )?;

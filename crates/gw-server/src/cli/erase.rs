@@ -4,11 +4,11 @@
 //! mutation does. Then it deletes salts and values under the role of AUDIT_ADMIN_DATABASE_URL. After a crash in
 //! between, values remain: run the command again.
 
-use super::{eprint_line, say};
+use super::{audit::own_key, eprint_line, say};
 use crate::{
     config::Config,
     serve::{
-        ServeError,
+        CLUSTER, ServeError,
         stores::{
             AuditAdmin, NOTHING_IS_PRUNED, Platform, audit_admin, migrate_audit, open_policy, outbox_guard, reach,
         },
@@ -16,9 +16,9 @@ use crate::{
 };
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use gw_audit::{ChainId, ErasureRecord};
+use gw_audit::{ChainId, CheckpointPublicKey, ErasureRecord};
 use gw_store::{
-    Actor, Store,
+    Actor, IndexCheck, Store,
     audit::{AuditStore, ErasurePlan},
     record::Holds,
 };
@@ -30,6 +30,8 @@ use tokio::time::{Instant, sleep};
 const EXIT_INCOMPLETE: u8 = 3;
 /// How long to wait for a running service to seal the record.
 const SEALING_TIMEOUT: Duration = Duration::from_secs(30);
+/// Limit of the comparison of rows with indexes.
+const INDEX_CHECK: Duration = Duration::from_secs(60);
 /// Pause between two checks whether the record is sealed.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -82,7 +84,7 @@ async fn dry_run(options: &Erase, config: &Config) -> anyhow::Result<ExitCode> {
         .check_schema()
         .await
         .context("the schema of the audit store does not match this version")?;
-    let holds = load_holds(&audit, &store).await?;
+    let holds = load_holds(&audit, &store, config).await?;
     print_plan(&audit.plan_erasure(&options.external_id, &holds).await?);
     say("nothing was changed; `--confirm` erases\n");
     Ok(ExitCode::SUCCESS)
@@ -100,7 +102,7 @@ async fn erase(options: &Erase, config: &Config, platform: &Platform) -> anyhow:
         AuditAdmin::Missing => return Err(anyhow!("nothing can be erased: {NOTHING_IS_PRUNED}")),
     };
     let external_id = &options.external_id;
-    let holds = load_holds(&admin, &store).await?;
+    let holds = load_holds(&admin, &store, config).await?;
     let plan = admin.plan_erasure(external_id, &holds).await?;
     print_plan(&plan);
     if plan.entries.is_empty() {
@@ -133,9 +135,24 @@ async fn erase(options: &Erase, config: &Config, platform: &Platform) -> anyhow:
 }
 
 /// The legal holds of the policy database, plus those that only the audit log still shows.
-async fn load_holds(audit: &AuditStore, store: &Store) -> anyhow::Result<Holds> {
+///
+/// # Errors
+/// If one of the databases can hide a hold or an entry; nothing may be erased then.
+async fn load_holds(audit: &AuditStore, store: &Store, config: &Config) -> anyhow::Result<Holds> {
+    if let IndexCheck::Faulty(faults) = audit.check_indexes(INDEX_CHECK).await? {
+        return Err(anyhow!(
+            "the indexes of the audit database do not agree with its rows, so nothing is erased: {}",
+            faults.join("; ")
+        ));
+    }
+    let previous = config.audit.previous_keys.iter();
+    let keys: Vec<_> = own_key(config)
+        .ok()
+        .into_iter()
+        .chain(previous.filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()))
+        .collect();
     let known_holds = audit
-        .known_holds(store)
+        .known_holds(store, CLUSTER, &keys)
         .await
         .context("the legal holds cannot be read")?;
     for hold in &known_holds.changed {

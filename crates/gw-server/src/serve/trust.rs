@@ -11,7 +11,7 @@ use crate::{
     config::{Config, kind::signing_key},
     trust::{AuditTrust, HeadsFile, TamperAlarm, adopt},
     webhook::Webhook,
-    workers::{ADMIN_CHAIN, Verification},
+    workers::{ADMIN_CHAIN, Verification, is_changed},
 };
 use anyhow::Context as _;
 use gw_audit::{
@@ -83,12 +83,12 @@ pub(super) async fn open(
     let alarm = TamperAlarm::new(Arc::clone(journal), Arc::clone(&platform.clock), tamper_webhook);
     let interval = config.audit.checkpoint_interval;
     let trust = AuditTrust::new(file, alarm, CLUSTER, Arc::clone(&platform.clock), witness, interval);
-    if !audit
-        .foreign_objects()
+    let is_audit_changed = !audit
+        .schema_differences()
         .await
         .context("the schema of the audit store cannot be read")?
-        .is_empty()
-    {
+        .is_empty();
+    if is_changed(store).await? || is_audit_changed {
         trust
             .alarm
             .raise(ADMIN_CHAIN, &Finding::new(FindingKind::SchemaChanged, None), 0, 0);

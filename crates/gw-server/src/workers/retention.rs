@@ -18,7 +18,7 @@ use anyhow::Context as _;
 use gw_audit::{ChainId, CheckpointKey, CheckpointPublicKey, SYSTEM_RETENTION, Stream};
 use gw_journal::Journal;
 use gw_store::{
-    Actor, Store, StoreConfig,
+    Actor, Store, StoreConfig, StoreError,
     audit::{AuditStore, KnownHolds, PruneBatch, Pruned, Remaining, StopReason},
     record::{Holds, PruneReason},
 };
@@ -135,8 +135,9 @@ impl Retention {
         // Record the prunes that a crash left without an entry.
         self.record_prunes(&audit).await?;
         let known = audit
-            .known_holds(&self.store)
+            .known_holds(&self.store, self.cluster, &self.keys)
             .await
+            .inspect_err(|error| self.report_changed_schema(error))
             .context("the legal holds cannot be read")?;
         self.report_changed_holds(&known);
         let mut batches_left = BATCHES;
@@ -158,6 +159,18 @@ impl Retention {
         match &self.admin {
             Admin::Open(audit) => Ok(audit.clone()),
             Admin::Closed(_) => anyhow::bail!("the audit store is not open"),
+        }
+    }
+
+    /// Reports that nothing is pruned because the schema can hide rows.
+    fn report_changed_schema(&self, error: &StoreError) {
+        if let StoreError::SchemaChanged(objects) = error {
+            tracing::error!(
+                objects,
+                "the schema of a database is not as the migrations made it, so it can hide legal holds and entries: \
+                 nothing is pruned; find out who changed it, and restore or remove these objects"
+            );
+            raise_alarm(&self.journal, Alarm::of_admin("schema_changed".to_owned()));
         }
     }
 

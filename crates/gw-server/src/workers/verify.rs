@@ -102,17 +102,17 @@ pub(crate) async fn verify(verification: Verification, end: CancellationToken) {
     end.run_until_cancelled(async { tokio::join!(reads, work) }).await;
 }
 
-/// Whether the schema of the policy store has an object that no migration created. Logs each such object.
+/// Whether the schema of the policy store is not as the migrations made it. Logs each object that differs.
 pub(crate) async fn is_changed(store: &Store) -> anyhow::Result<bool> {
     let objects = store
-        .foreign_objects()
+        .schema_differences()
         .await
         .context("the schema of the policy store cannot be read")?;
     for object in &objects {
         tracing::error!(
             object,
-            "the policy database has an object that no migration created, or that replaces a table: it can hide or \
-             change rows; find out who created it, and remove it"
+            "an object of the policy database is not as the migrations made it: it can hide or change rows, or keep \
+             changes from being applied; find out who changed it, and restore or remove it"
         );
     }
     Ok(!objects.is_empty())

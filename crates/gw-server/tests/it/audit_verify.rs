@@ -160,6 +160,14 @@ fn check(database: AuditDatabase) {
     assert_eq!(output.status.code(), Some(74), "{text}");
     assert!(text.contains("--public-key") && !text.contains("OK "), "{text}");
 
+    // Damaged heads of this machine are not ignored: they may be the only evidence of removed entries.
+    let journal = PathBuf::from(auditor.path("auditor/journal"));
+    fs::create_dir_all(&journal).expect("made");
+    fs::write(journal.join("trusted-heads"), "damaged").expect("written");
+    let output = auditor.verify(&["--public-key", &right, "--checkpoint", &notes]);
+    assert_eq!(output.status.code(), Some(74), "{}", text_of(&output));
+    fs::remove_dir_all(&journal).expect("removed");
+
     // The last entries are removed together with their notes: only the notes of the auditor show it.
     auditor.change(
         "DELETE FROM entries WHERE kind = 'access' AND seq > 2; DELETE FROM checkpoints WHERE chain_id = (SELECT id \

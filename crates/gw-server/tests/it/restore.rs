@@ -100,6 +100,11 @@ fn rl3_an_older_policy_database_is_reported_and_its_new_entries_are_sealed(deplo
     create(&gateway, "three");
     settle(gateway, 3);
     deployment.restore(Store::Policy);
+    let (code, output) = deployment.verify();
+    assert!(
+        code == Some(1) && output.contains("outbox_fault"),
+        "before a start, too: {output}"
+    );
     let gateway = start(deployment, node.url());
     assert!(
         gateway

@@ -4,11 +4,7 @@
 //! sequence number of the row, match their openings, and agree with the row's columns. Any other row is shown as
 //! tampered, without content. Verification checks whether the hash itself was signed.
 
-use super::{
-    columns::Columns,
-    store::{AuditStore, chain_of},
-    watch::TamperedRead,
-};
+use super::{columns::Columns, store::AuditStore, watch::TamperedRead};
 use crate::{
     StoreError,
     entity::entries,
@@ -130,12 +126,8 @@ impl AuditStore {
     pub(super) async fn check_rows(&self, checks: Vec<RowCheck>) -> Result<Vec<LogRow<SoundRow>>, StoreError> {
         let rows: Vec<_> = checks.iter().filter_map(RowCheck::row).collect();
         let misplaced = self.misplaced(&rows).await?;
-        let chains = self.chain_rows().await?;
         // A chain whose row is malformed has no sound entry.
-        let chains: HashMap<i64, ChainId> = chains
-            .iter()
-            .filter_map(|row| Some((row.id, chain_of(row).ok()?)))
-            .collect();
+        let chains = self.chains_by_id(rows.iter().map(|row| row.chain_id).collect()).await?;
         let check_row = |check| match check {
             RowCheck::Unreadable(id) => {
                 self.watch.note_tampered(TamperedRead { chain: None, seq: None });

@@ -115,6 +115,8 @@ pub enum OutboxAlarm {
         /// The highest known id.
         known: i64,
     },
+    /// A mutation changed rows of this table, and its triggers recorded nothing; the transaction was rolled back.
+    Unrecorded(&'static str),
 }
 
 /// Alarms not taken yet. Each is raised once, however often its cause rejects a mutation.
@@ -157,6 +159,12 @@ impl OutboxAlarms {
                 "`last_outbox_id` in `policy_store` is lower than ids that are in use: the likely cause is manual SQL \
                  or a restored older database; new ids continue above the highest known one; find who changed the \
                  policy database"
+            ),
+            OutboxAlarm::Unrecorded(table) => tracing::error!(
+                table,
+                "the triggers of a policy table did not record a change of its rows, so no instance would apply it: \
+                 the change was undone and answered 503; the likely cause is a disabled, dropped or replaced trigger: \
+                 compare the schema with `ledger-gateway audit verify`, and restore the trigger"
             ),
         }
     }

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     Missing, StoreConfig, StoreError,
-    dialect::{self, Pools},
+    dialect::{
+        self, Pools,
+        schema::{self, IndexCheck},
+    },
     entity::{chains, checkpoints, entries},
     migration::{self, AuditMigrator},
 };
@@ -23,7 +26,11 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
     sea_query::{Expr, OnConflict, Query},
 };
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 /// An open audit store; cheap to clone.
 #[derive(Clone, Debug)]
@@ -109,7 +116,7 @@ impl AuditStore {
     /// # Errors
     /// Any database error.
     pub async fn schema(&self) -> Result<String, StoreError> {
-        Ok(self.pools.engine.describe(&self.pools.reader).await?)
+        Ok(schema::describe(&self.pools.reader).await?)
     }
 
     /// Checks that the database answers.
@@ -232,12 +239,33 @@ impl AuditStore {
 
     /// Returns the rows of `chains`. A row with a value of a wrong type is logged once and left out.
     pub(super) async fn chain_rows(&self) -> Result<Vec<chains::Model>, StoreError> {
+        // Instances assign positive ids, so the rows of others come last.
         let select = chains::Entity::find()
-            .order_by_asc(chains::Column::Stream)
-            .order_by_asc(chains::Column::Id);
+            .order_by_desc(chains::Column::Id.gt(0))
+            .order_by_asc(chains::Column::Id)
+            .limit(MOST_CHAINS.saturating_add(1));
+        let mut read = readable_rows(&self.pools.reader, select).await?;
+        self.report_malformed_rows("chains", &read.malformed);
+        let most = usize::try_from(MOST_CHAINS).unwrap_or(usize::MAX);
+        if read.rows.len() > most && self.watch.is_first_report_of("chains") {
+            tracing::error!(
+                read = MOST_CHAINS,
+                "table `chains` of the audit database has more rows than any deployment makes; the rest is not read: \
+                 the likely cause is manual SQL; remove the rows that no instance wrote"
+            );
+        }
+        read.rows.truncate(most);
+        read.rows.sort_by(|a, b| (&a.stream, a.id).cmp(&(&b.stream, b.id)));
+        Ok(read.rows)
+    }
+
+    /// Returns the chains with these row ids; those of malformed rows are left out.
+    pub(super) async fn chains_by_id(&self, ids: BTreeSet<i64>) -> Result<HashMap<i64, ChainId>, StoreError> {
+        let select = chains::Entity::find().filter(chains::Column::Id.is_in(ids));
         let read = readable_rows(&self.pools.reader, select).await?;
         self.report_malformed_rows("chains", &read.malformed);
-        Ok(read.rows)
+        let chain = |row: &chains::Model| Some((row.id, chain_of(row).ok()?));
+        Ok(read.rows.iter().filter_map(chain).collect())
     }
 
     /// Logs each malformed row of a table once.
@@ -404,21 +432,30 @@ impl AuditStore {
         Ok(rows)
     }
 
-    /// Returns database objects that no migration created and that are attached to the tables of this store or replace
-    /// them: they can prevent rows from being stored, or hide rows from readers. Each name is logged once.
+    /// Returns the database objects that differ from those that the migrations make: they can prevent rows from being
+    /// stored, or hide rows from readers. Each name is logged once.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn foreign_objects(&self) -> Result<Vec<String>, StoreError> {
-        let objects = dialect::foreign_objects(&self.pools.reader, TABLES, &[]).await?;
+    pub async fn schema_differences(&self) -> Result<Vec<String>, StoreError> {
+        let expected = migration::AUDIT.for_engine(self.pools.engine);
+        let objects = schema::differences(&self.pools, expected).await?;
         for object in objects.iter().filter(|object| self.watch.is_first_report_of(object)) {
             tracing::error!(
                 object,
-                "the audit database has an object that no migration created: it can hide entries or prevent them from \
-                 being stored; find out who created it, and remove it"
+                "an object of the audit database is not as the migrations made it: it can hide entries or prevent \
+                 them from being stored; find out who changed it, and restore or remove it"
             );
         }
         Ok(objects)
+    }
+
+    /// Compares the indexes with the rows, for at most `limit`; see [`IndexCheck`].
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn check_indexes(&self, limit: Duration) -> Result<IndexCheck, StoreError> {
+        schema::check_indexes(&self.pools, limit).await
     }
 
     /// Returns the last entry of each organization in a chain, including pruned ones; new entries continue from them.
@@ -589,18 +626,8 @@ impl AuditStore {
 /// Id, sequence number, hash, bytes and openings of an entry.
 type RawRow = (i64, i64, Vec<u8>, Vec<u8>, Vec<u8>);
 
-/// The tables of the audit store.
-const TABLES: &[&str] = &[
-    "entries",
-    "chains",
-    "checkpoints",
-    "discontinuities",
-    "anchors",
-    "hash_tiles",
-    "journal_starts",
-    "leases",
-    "seaql_migrations",
-];
+/// Most rows of `chains` that are read. Each start of an instance with an empty journal makes at most five.
+const MOST_CHAINS: u64 = 10_000;
 
 /// Number of columns in a row of `entries`.
 const COLUMNS: usize = 21;

@@ -18,6 +18,7 @@ pub(crate) mod full_disk;
 mod liveness;
 mod pool;
 mod postgres;
+pub(crate) mod schema;
 mod session;
 mod sqlite;
 mod transaction;
@@ -128,14 +129,6 @@ impl Engine {
             Self::Postgres => Vec::new(),
         }
     }
-
-    /// The schema as text, for the golden files: one statement or line per object, sorted.
-    pub(crate) async fn describe(self, conn: &impl ConnectionTrait) -> Result<String, DbErr> {
-        match self {
-            Self::Sqlite => sqlite::describe(conn).await,
-            Self::Postgres => postgres::describe(conn).await,
-        }
-    }
 }
 
 /// How long a query waits for a connection of the pool: a burst of callers may queue for the one writer. `liveness`
@@ -192,8 +185,10 @@ impl Pools {
             Location::Postgres { .. } => {
                 let tx = self.begin_write().await?;
                 // A large object needs no table and no special permission.
-                tx.execute_unprepared(&format!("SELECT lo_from_bytea(0, decode(repeat('a5', {ROOM}), 'hex'))"))
-                    .await?;
+                let object = format!(
+                    "SELECT pg_catalog.lo_from_bytea(0, pg_catalog.decode(pg_catalog.repeat('a5', {ROOM}), 'hex'))"
+                );
+                tx.execute_unprepared(&object).await?;
                 tx.rollback().await?;
             }
             Location::Sqlite { directory, .. } => {
@@ -368,9 +363,33 @@ pub(crate) async fn lock_epoch(tx: &Transaction) -> Result<Epoch, StoreError> {
     to_epoch(row.try_get("", "epoch")?)
 }
 
-/// The last statement of a mutation: raises the epoch if any policy row changed, and announces it (E-1).
-pub(crate) async fn raise_epoch(tx: &Transaction) -> Result<Option<Epoch>, StoreError> {
+/// The last statement of a mutation: raises the epoch if any policy row changed, and announces it (E-1). `recorded`
+/// lists the tables whose triggers record changes, each with the entity of its change rows.
+///
+/// # Errors
+/// [`StoreError::ChangeUnrecorded`] if a table was changed and its triggers recorded nothing; any database error.
+pub(crate) async fn raise_epoch(
+    tx: &Transaction,
+    recorded: impl Iterator<Item = (&'static str, &'static str)>,
+) -> Result<Option<Epoch>, StoreError> {
     let engine = Engine::for_connection(tx);
+    let changed = tx.changed_tables();
+    let mut unrecorded = Vec::new();
+    for (table, entity) in recorded {
+        if changed.contains(table) {
+            unrecorded.push((table, entity));
+        }
+    }
+    if !unrecorded.is_empty() {
+        let sql = "SELECT DISTINCT entity FROM policy_changes WHERE epoch = (SELECT epoch + 1 FROM policy_epoch)";
+        for row in tx.query_all_raw(engine.statement(sql)).await? {
+            let recorded: String = row.try_get("", "entity")?;
+            unrecorded.retain(|(_, entity)| *entity != recorded);
+        }
+    }
+    if let Some((table, _)) = unrecorded.first() {
+        return Err(StoreError::ChangeUnrecorded(table));
+    }
     let sql = match engine {
         Engine::Sqlite => sqlite::RAISE_EPOCH,
         Engine::Postgres => postgres::RAISE_EPOCH,
@@ -440,8 +459,8 @@ pub(crate) async fn ids(conn: &impl ConnectionTrait, table: &str) -> Result<IdUs
     let given = match engine {
         Engine::Sqlite => format!("SELECT CAST(seq AS integer) FROM sqlite_sequence WHERE name = '{table}'"),
         Engine::Postgres => format!(
-            "SELECT last_value FROM pg_sequences WHERE schemaname = current_schema() AND sequencename = \
-             '{table}_id_seq'"
+            "SELECT last_value FROM pg_catalog.pg_sequences \
+             WHERE schemaname = pg_catalog.current_schema() AND sequencename = '{table}_id_seq'"
         ),
     };
     let sql = format!(
@@ -496,7 +515,7 @@ pub(crate) async fn is_write_waiting(conn: &impl ConnectionTrait, table: &str) -
     let engine = Engine::for_connection(conn);
     let Engine::Postgres = engine else { return Ok(false) };
     let sql = format!(
-        "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted \
+        "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_locks WHERE relation = '{table}'::regclass AND NOT granted \
          AND mode = 'RowExclusiveLock') AS waits"
     );
     let row = conn
@@ -511,7 +530,7 @@ pub(crate) fn holds_bytes(conn: &impl ConnectionTrait, column: &'static str, byt
     let bytes = hex::encode(bytes);
     Expr::cust(match Engine::for_connection(conn) {
         Engine::Sqlite => format!("instr({column}, x'{bytes}') > 0"),
-        Engine::Postgres => format!("position(decode('{bytes}', 'hex') in {column}) > 0"),
+        Engine::Postgres => format!("position(pg_catalog.decode('{bytes}', 'hex') in {column}) > 0"),
     })
 }
 
@@ -529,24 +548,6 @@ pub(crate) fn is_number(conn: &impl ConnectionTrait, column: &'static str) -> Si
         Engine::Sqlite => Expr::cust(format!("typeof({column}) = 'integer'")),
         Engine::Postgres => Expr::cust("TRUE"),
     }
-}
-
-/// Returns the names of database objects that no migration created and that are attached to these tables or replace
-/// them. `tracked` tables have the triggers that write the change rows.
-pub(crate) async fn foreign_objects(
-    conn: &impl ConnectionTrait,
-    tables: &[&str],
-    tracked: &[&str],
-) -> Result<Vec<String>, StoreError> {
-    let list = |names: &[&str]| format!("('{}')", names.join("', '"));
-    let (tables, tracked) = (list(tables), list(tracked));
-    let engine = Engine::for_connection(conn);
-    let sql = match engine {
-        Engine::Sqlite => sqlite::foreign_objects(&tables, &tracked),
-        Engine::Postgres => postgres::foreign_objects(&tables, &tracked),
-    };
-    let rows = conn.query_all_raw(engine.statement(sql)).await?;
-    rows.into_iter().map(|row| Ok(row.try_get("", "object")?)).collect()
 }
 
 /// The channel on which PostgreSQL announces epochs.

@@ -3,14 +3,15 @@
 use super::{
     CHANNEL, Engine, Pool, Pools,
     liveness::{Liveness, soon},
+    schema::SchemaObject,
     session::Session,
 };
 use gw_types::Secret;
 use sea_orm::{
-    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, RuntimeErr,
-    SqlxPostgresConnector, Statement, TransactionTrait,
+    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, QueryResult,
+    RuntimeErr, SqlxPostgresConnector, Statement, TransactionTrait,
     sqlx::{
-        self, ConnectOptions as _, Connection as _, Executor,
+        self, ConnectOptions as _, Connection as _, Executor, PgConnection,
         postgres::{PgConnectOptions, PgPoolOptions},
     },
 };
@@ -27,31 +28,42 @@ pub(super) const SEQUENCE_LIMIT: &str = "2200H";
 pub(super) const MAX_PARAMETERS: usize = 65_000;
 
 pub(super) const HEAD: &str = "SELECT epoch, stamp, \
-     (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT AS at, \
-     NOT pg_is_in_recovery() AS is_primary FROM policy_epoch JOIN policy_history USING (epoch)";
+     (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::BIGINT AS at, \
+     NOT pg_catalog.pg_is_in_recovery() AS is_primary FROM policy_epoch JOIN policy_history USING (epoch)";
 
-pub(super) const TIME: &str = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT AS at";
+pub(super) const TIME: &str = "SELECT (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000000)::BIGINT AS at";
 
 pub(super) const LOCK_EPOCH: &str = "SELECT epoch FROM policy_epoch FOR UPDATE";
 
 pub(super) const INSERT_POLICY_STORE: &str = "INSERT INTO policy_store (id, store_id, last_outbox_id) \
-     SELECT 1, gen_random_uuid(), \
-     COALESCE(pg_sequence_last_value(pg_get_serial_sequence('audit_outbox', 'id')::REGCLASS), 0)";
+     SELECT 1, pg_catalog.gen_random_uuid(), COALESCE(pg_catalog.pg_sequence_last_value( \
+     pg_catalog.pg_get_serial_sequence('audit_outbox', 'id')::pg_catalog.REGCLASS), 0)";
 
 // One statement raises and announces the epoch; NOTIFY is delivered with the commit.
 pub(super) const RAISE_EPOCH: &str = "WITH raised AS (UPDATE policy_epoch SET epoch = epoch + 1 \
      WHERE EXISTS (SELECT 1 FROM policy_changes WHERE policy_changes.epoch = policy_epoch.epoch + 1) \
-     RETURNING epoch) SELECT epoch, pg_notify('gw_policy', epoch::TEXT)::TEXT AS announced FROM raised";
+     RETURNING epoch) SELECT epoch, pg_catalog.pg_notify('gw_policy', epoch::TEXT)::TEXT AS announced FROM raised";
 
 const _: () = assert!(CHANNEL.len() == "gw_policy".len(), "RAISE_EPOCH announces on CHANNEL");
 
 /// Session settings, sent as a statement because poolers reject unknown start-up options. All waits are limited: a
 /// hanging mutation is aborted, and those that queue for the epoch row give up after a while. The server ends sessions
-/// whose client's machine does not acknowledge its packets for ten seconds; their locks end with them.
+/// whose client's machine does not acknowledge its packets for ten seconds; their locks end with them. A commit is on
+/// disk before it is answered, whatever the database's default is.
 const SESSION: &str = "SET TIME ZONE 'UTC'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '60s'; SET statement_timeout = '120s'; \
      SET tcp_user_timeout = '10s'; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
-     SET tcp_keepalives_count = 3";
+     SET tcp_keepalives_count = 3; \
+     SELECT pg_catalog.set_config('synchronous_commit', 'on', FALSE) \
+     WHERE pg_catalog.current_setting('synchronous_commit') = 'off'";
+
+/// Returns the schema that has our tables, quoted, or else the one in which tables are created.
+const OUR_SCHEMA: &str = "SELECT pg_catalog.quote_ident(s.name) \
+     FROM pg_catalog.unnest($1) WITH ORDINALITY AS s (name, place) \
+     WHERE s.name NOT IN ('pg_catalog', 'information_schema') AND s.name NOT LIKE 'pg\\_temp%' \
+     ORDER BY NOT EXISTS (SELECT 1 FROM pg_catalog.pg_class c \
+       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+       WHERE n.nspname = s.name AND c.relname = 'seaql_migrations'), s.place LIMIT 1";
 
 /// `lock_timeout` of [`SESSION`].
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,7 +76,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An arbitrary but fixed lock number, which keeps two starting instances from migrating at once.
 const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; \
-     SELECT pg_advisory_xact_lock(7235419268)";
+     SELECT pg_catalog.pg_advisory_xact_lock(7235419268)";
 
 pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> Result<Pools, DbErr> {
     let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
@@ -73,16 +85,21 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
         .application_name("ledger-gateway");
     // The pool retries until its timeout and reports only that; a separate connection reports the cause (RTO8).
     let first = tokio::time::timeout(super::CONNECT_TIMEOUT, options.connect()).await;
-    let first = first.map_err(|_| failed(sqlx::Error::PoolTimedOut))?.map_err(failed)?;
+    let mut first = first.map_err(|_| failed(sqlx::Error::PoolTimedOut))?.map_err(failed)?;
+    let path = search_path(&mut first).await.map_err(failed)?;
     first.close().await.map_err(failed)?;
+    let session: Arc<str> = format!("SET search_path = {path}; {SESSION}").into();
     let liveness = Arc::new(Liveness::new(Some(options.clone())));
     let pool = PgPoolOptions::new()
         .max_connections(connections.max(2))
         .max_lifetime(lifetime)
         .acquire_timeout(super::ACQUIRE_TIMEOUT)
-        .after_connect(|connection, _| {
+        .after_connect(move |connection, _| {
+            let session = Arc::clone(&session);
             Box::pin(async move {
-                connection.execute(SESSION).await?;
+                connection
+                    .execute(sqlx::raw_sql(sqlx::AssertSqlSafe(&*session)))
+                    .await?;
                 Ok(())
             })
         })
@@ -103,6 +120,18 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
         file: None,
         turns,
     })
+}
+
+/// Returns the search path for all sessions: the objects of the system, then our schema, then temporary tables, which
+/// else come first. An owner of the database can change the default path at any time, and then another schema's
+/// relations, functions or operators would replace those of the system.
+async fn search_path(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
+    let default = sqlx::query_scalar("SELECT pg_catalog.current_schemas(FALSE)::pg_catalog.text[]").persistent(false);
+    let default: Vec<String> = default.fetch_one(&mut *connection).await?;
+    connection.execute("SET search_path = pg_catalog, pg_temp").await?;
+    let schema = sqlx::query_scalar(OUR_SCHEMA).persistent(false).bind(default);
+    let schema: Option<String> = schema.fetch_optional(connection).await?;
+    Ok(format!("{}, pg_temp", schema.as_deref().unwrap_or("public")))
 }
 
 /// How long the start of a transaction may take. If no connection is free, it first waits for one.
@@ -126,15 +155,15 @@ pub(super) async fn begin_write(pool: &DatabaseConnection) -> Result<DatabaseTra
 pub(super) async fn session(tx: &impl ConnectionTrait, lock_wait: Option<Duration>) -> Result<Session, DbErr> {
     let limits = lock_wait.map_or_else(String::new, |lock_wait| {
         format!(
-            ", set_config('lock_timeout', '{}ms', TRUE), set_config('idle_in_transaction_session_timeout', '{}ms', \
-             TRUE)",
+            ", pg_catalog.set_config('lock_timeout', '{}ms', TRUE), \
+             pg_catalog.set_config('idle_in_transaction_session_timeout', '{}ms', TRUE)",
             lock_wait.as_millis(),
             IDLE_TIMEOUT.as_millis()
         )
     });
     let sql = format!(
-        "SELECT pg_backend_pid() AS pid, \
-         (EXTRACT(EPOCH FROM transaction_timestamp()) * 1000000)::BIGINT AS begun{limits}"
+        "SELECT pg_catalog.pg_backend_pid() AS pid, \
+         (EXTRACT(EPOCH FROM pg_catalog.transaction_timestamp()) * 1000000)::BIGINT AS begun{limits}"
     );
     let row = tx.query_one_raw(Engine::Postgres.statement(sql)).await?;
     let row = row.ok_or_else(|| DbErr::Custom("the server does not identify the session".to_owned()))?;
@@ -157,7 +186,7 @@ pub(super) async fn begin_migration(pool: &DatabaseConnection) -> Result<Databas
 
 /// Returns the id of a transaction that has written; other connections look up its outcome by it.
 pub(super) async fn number(tx: &impl ConnectionTrait) -> Result<Option<String>, DbErr> {
-    let sql = "SELECT pg_current_xact_id_if_assigned()::TEXT AS number";
+    let sql = "SELECT pg_catalog.pg_current_xact_id_if_assigned()::TEXT AS number";
     let row = tx.query_one_raw(Engine::Postgres.statement(sql)).await?;
     row.map_or(Ok(None), |row| row.try_get("", "number"))
 }
@@ -165,7 +194,8 @@ pub(super) async fn number(tx: &impl ConnectionTrait) -> Result<Option<String>, 
 /// Whether the database is a primary that knows the transaction as committed. A new primary without the transaction
 /// rejects its id or reports it as in progress.
 pub(super) async fn is_committed(reader: &impl ConnectionTrait, number: &str) -> Result<bool, DbErr> {
-    let sql = "SELECT pg_xact_status($1::TEXT::XID8) = 'committed' AND NOT pg_is_in_recovery() AS committed";
+    let sql = "SELECT pg_catalog.pg_xact_status($1::TEXT::XID8) = 'committed' \
+         AND NOT pg_catalog.pg_is_in_recovery() AS committed";
     let statement = Statement::from_sql_and_values(Engine::Postgres.backend(), sql, [number.into()]);
     let row = reader.query_one_raw(statement).await?;
     row.map_or(Ok(None), |row| row.try_get::<Option<bool>>("", "committed"))
@@ -201,65 +231,96 @@ pub(super) fn change_triggers(table: &str, key: &str, entity: &str) -> Vec<Strin
 }
 
 pub(super) fn may_rewrite(table: &str) -> String {
-    format!("SELECT has_table_privilege('{table}', 'UPDATE, DELETE, TRUNCATE') AS may_rewrite")
+    format!("SELECT pg_catalog.has_table_privilege('{table}', 'UPDATE, DELETE, TRUNCATE') AS may_rewrite")
 }
 
-/// Two tables with the same name reveal a search path that leads to another schema's tables before ours.
-pub(super) fn foreign_objects(tables: &str, tracked: &str) -> String {
-    format!(
-        "WITH ours AS ( \
-           SELECT c.oid, c.relname::TEXT AS relname, c.relkind, n.nspname::TEXT AS nspname, \
-             c.relrowsecurity OR c.relforcerowsecurity AS secured \
-           FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
-           WHERE c.relname IN {tables} AND c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname = ANY \
-             (current_schemas(TRUE)) ) \
-         SELECT CASE relkind WHEN 'v' THEN 'view ' WHEN 'm' THEN 'view ' WHEN 'f' THEN 'foreign table ' \
-             ELSE 'partitioned table ' END || relname AS object FROM ours WHERE relkind <> 'r' \
-         UNION ALL SELECT 'table ' || nspname || '.' || relname FROM ours \
-           WHERE relname IN (SELECT relname FROM ours GROUP BY relname HAVING count(*) > 1) \
-         UNION ALL SELECT 'row security of ' || relname FROM ours WHERE secured \
-         UNION ALL SELECT 'rule ' || r.rulename || ' on ' || relname FROM ours JOIN pg_rewrite r ON r.ev_class = \
-           ours.oid WHERE relkind NOT IN ('v', 'm') \
-         UNION ALL SELECT 'trigger ' || t.tgname || ' on ' || relname FROM ours JOIN pg_trigger t ON t.tgrelid = \
-           ours.oid WHERE NOT t.tgisinternal AND NOT (relname IN {tracked} AND t.tgname = relname || '_changed') \
-         UNION ALL SELECT DISTINCT 'inheritance of ' || relname FROM ours \
-           JOIN pg_inherits i ON ours.oid IN (i.inhrelid, i.inhparent) \
-         ORDER BY object"
-    )
-}
+/// Every object of our schema: tables with their columns, constraints, indexes, triggers, rules, policies and
+/// sequences, and the functions and operators, which could replace those of the system in a statement. Reads the
+/// catalog alone, so that each role sees every object. Leaves out what differs between versions of the server (NOT NULL
+/// constraints since version 18; the columns tell), objects that an administrator's extension brought, and the copy of
+/// an index that is being rebuilt.
+const OBJECTS: &str = "\
+    WITH ours AS (SELECT n.oid, pg_catalog.quote_ident(n.nspname) || '.' AS prefix \
+        FROM pg_catalog.pg_namespace n WHERE n.nspname = pg_catalog.current_schema()), \
+      tables AS (SELECT c.*, c.relname::pg_catalog.text AS name, ours.prefix \
+        FROM pg_catalog.pg_class c JOIN ours ON ours.oid = c.relnamespace \
+        WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p')), \
+      foreigners AS (SELECT d.classid, d.objid FROM pg_catalog.pg_depend d WHERE d.deptype = 'e') \
+    SELECT t.name AS of, 1 AS rank, 0 AS place, \
+      CASE t.relkind WHEN 'r' THEN 'table ' WHEN 'f' THEN 'foreign table ' WHEN 'p' THEN 'partitioned table ' \
+        ELSE 'view ' END || t.name || ': ' \
+      || CASE t.relpersistence WHEN 'p' THEN 'logged' WHEN 'u' THEN 'unlogged' ELSE 'temporary' END AS line \
+    FROM tables t \
+    UNION ALL SELECT t.name, 1, 1, 'row security of ' || t.name FROM tables t \
+      WHERE t.relrowsecurity OR t.relforcerowsecurity \
+    UNION ALL SELECT t.name, 1, 2, 'policy ' || p.polname || ' on ' || t.name \
+      FROM tables t JOIN pg_catalog.pg_policy p ON p.polrelid = t.oid \
+    UNION ALL SELECT t.name, 1, 3, 'rule ' || r.rulename || ' on ' || t.name || ': ' || r.ev_enabled::pg_catalog.text \
+      || ' ' || pg_catalog.pg_get_ruledef(r.oid) \
+      FROM tables t JOIN pg_catalog.pg_rewrite r ON r.ev_class = t.oid WHERE t.relkind NOT IN ('v', 'm') \
+    UNION ALL SELECT DISTINCT t.name, 1, 4, 'inheritance of ' || t.name \
+      FROM tables t JOIN pg_catalog.pg_inherits i ON t.oid IN (i.inhrelid, i.inhparent) \
+    UNION ALL SELECT t.name, 2, a.attnum, 'column ' || t.name || '.' || a.attname || ': ' \
+      || pg_catalog.format_type(a.atttypid, a.atttypmod) \
+      || CASE WHEN a.attcollation <> y.typcollation THEN ' collate ' || a.attcollation::pg_catalog.regcollation \
+        ELSE '' END \
+      || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END \
+      || COALESCE(' default ' || pg_catalog.pg_get_expr(d.adbin, d.adrelid), '') \
+      || CASE a.attidentity WHEN '' THEN '' ELSE ' identity ' || a.attidentity::pg_catalog.text END \
+      || CASE a.attgenerated WHEN '' THEN '' ELSE ' generated' END \
+      FROM tables t JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid \
+      JOIN pg_catalog.pg_type y ON y.oid = a.atttypid \
+      LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = t.oid AND d.adnum = a.attnum \
+      WHERE a.attnum > 0 AND NOT a.attisdropped AND t.relkind <> 'v' \
+    UNION ALL SELECT t.name, 3, 0, 'constraint ' || t.name || '.' || c.conname \
+      || CASE WHEN c.conrelid = t.oid THEN ': ' ELSE ' of ' || c.conrelid::pg_catalog.regclass || ': ' END \
+      || pg_catalog.replace(pg_catalog.pg_get_constraintdef(c.oid), ' REFERENCES ' || t.prefix, ' REFERENCES ') \
+      || CASE WHEN c.convalidated THEN '' ELSE ' not validated' END \
+      FROM tables t JOIN pg_catalog.pg_constraint c ON c.conrelid = t.oid OR (c.confrelid = t.oid AND NOT EXISTS \
+        (SELECT 1 FROM tables o WHERE o.oid = c.conrelid)) WHERE c.contype NOT IN ('n', 't') \
+    UNION ALL SELECT t.name, 4, 0, CASE WHEN x.indisvalid THEN line.line \
+        ELSE pg_catalog.regexp_replace(line.line, '_cc(new|old)[0-9]*', '', 'g') END \
+      FROM tables t JOIN pg_catalog.pg_index x ON x.indrelid = t.oid \
+      JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid CROSS JOIN LATERAL (SELECT 'index ' || i.relname || ' on ' \
+        || t.name || ': ' || pg_catalog.replace(pg_catalog.pg_get_indexdef(i.oid), ' ON ' || t.prefix, ' ON ') \
+        AS line) line \
+    UNION ALL SELECT t.name, 5, 0, 'trigger ' || g.tgname || ' on ' || t.name || ': ' \
+      || pg_catalog.replace(pg_catalog.replace(pg_catalog.pg_get_triggerdef(g.oid), ' ON ' || t.prefix, ' ON '), \
+        ' FUNCTION ' || t.prefix, ' FUNCTION ') \
+      || CASE g.tgenabled WHEN 'O' THEN '' WHEN 'D' THEN ' disabled' \
+        ELSE ' enabled ' || g.tgenabled::pg_catalog.text END \
+      FROM tables t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.oid WHERE NOT g.tgisinternal OR g.tgenabled <> 'O' \
+    UNION ALL SELECT t.name, 6, 0, 'sequence ' || c.relname || ' of ' || t.name || ': ' \
+      || pg_catalog.concat_ws(' ', pg_catalog.format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmin, \
+        s.seqmax, s.seqcache, s.seqcycle) \
+      FROM tables t JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass \
+        AND d.refobjid = t.oid AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype IN ('a', 'i') \
+      JOIN pg_catalog.pg_sequence s ON s.seqrelid = d.objid JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
+    UNION ALL SELECT NULL, 7, 0, 'function ' || p.proname || '(' \
+      || pg_catalog.pg_get_function_identity_arguments(p.oid) || '): ' \
+      || pg_catalog.concat_ws(' ', l.lanname, p.prokind, p.provolatile, p.proparallel, \
+        CASE WHEN p.proisstrict THEN 'strict' END, CASE WHEN p.prosecdef THEN 'security definer' END, \
+        p.proconfig, p.probin, pg_catalog.pg_get_function_result(p.oid), p.prosrc) \
+      FROM pg_catalog.pg_proc p JOIN ours ON ours.oid = p.pronamespace \
+      JOIN pg_catalog.pg_language l ON l.oid = p.prolang JOIN pg_catalog.pg_roles r ON r.oid = p.proowner \
+      WHERE NOT (r.rolsuper AND EXISTS (SELECT 1 FROM foreigners f \
+        WHERE f.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND f.objid = p.oid)) \
+    UNION ALL SELECT NULL, 8, 0, 'operator ' || o.oprname || '(' || o.oprleft::pg_catalog.regtype || ', ' \
+      || o.oprright::pg_catalog.regtype || ')' \
+      FROM pg_catalog.pg_operator o JOIN ours ON ours.oid = o.oprnamespace \
+      JOIN pg_catalog.pg_roles r ON r.oid = o.oprowner \
+      WHERE NOT (r.rolsuper AND EXISTS (SELECT 1 FROM foreigners f \
+        WHERE f.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND f.objid = o.oid))";
 
-const DESCRIBE: &str = "\
-    SELECT line FROM ( \
-      SELECT 1 AS rank, table_name AS of, ordinal_position::INT AS place, \
-        'column ' || table_name || '.' || column_name || ' ' || data_type \
-        || CASE is_nullable WHEN 'NO' THEN ' not null' ELSE '' END \
-        || COALESCE(' default ' || column_default, '') \
-        || CASE is_identity WHEN 'YES' THEN ' identity' ELSE '' END AS line \
-      FROM information_schema.columns WHERE table_schema = current_schema() \
-    UNION ALL \
-      SELECT 2, conrelid::REGCLASS::TEXT, 0, \
-        'constraint ' || conrelid::REGCLASS::TEXT || '.' || conname || ' ' || pg_get_constraintdef(oid) \
-      FROM pg_constraint WHERE connamespace = current_schema()::REGNAMESPACE AND conrelid <> 0 \
-    UNION ALL \
-      SELECT 3, tablename, 0, 'index ' || regexp_replace(indexdef, ' ON [a-z_]+\\.', ' ON ') \
-      FROM pg_indexes WHERE schemaname = current_schema() \
-        AND indexname NOT IN (SELECT conname FROM pg_constraint WHERE connamespace = current_schema()::REGNAMESPACE) \
-    UNION ALL \
-      SELECT 4, tgrelid::REGCLASS::TEXT, 0, \
-        'trigger ' || regexp_replace(pg_get_triggerdef(oid), ' ON [a-z_]+\\.', ' ON ') \
-      FROM pg_trigger WHERE NOT tgisinternal \
-    UNION ALL \
-      SELECT 5, proname, 0, 'function ' || proname || ' ' || prosrc \
-      FROM pg_proc WHERE pronamespace = current_schema()::REGNAMESPACE \
-    ) AS objects ORDER BY of COLLATE \"C\", rank, place, line COLLATE \"C\"";
-
-pub(super) async fn describe(conn: &impl ConnectionTrait) -> Result<String, DbErr> {
-    let rows = conn.query_all_raw(Engine::Postgres.statement(DESCRIBE)).await?;
-    let mut text = String::new();
-    for row in rows {
+pub(super) async fn objects(conn: &impl ConnectionTrait) -> Result<Vec<SchemaObject>, DbErr> {
+    let sql = format!(
+        "SELECT of, line FROM ({OBJECTS}) AS objects ORDER BY of COLLATE pg_catalog.\"C\" NULLS LAST, rank, place, \
+         line COLLATE pg_catalog.\"C\""
+    );
+    let rows = conn.query_all_raw(Engine::Postgres.statement(sql)).await?;
+    let read = |row: QueryResult| {
         let line: String = row.try_get("", "line")?;
-        text.push_str(&line);
-        text.push('\n');
-    }
-    Ok(text)
+        Ok(SchemaObject::new(row.try_get("", "of")?, &line))
+    };
+    rows.into_iter().map(read).collect()
 }

@@ -21,11 +21,11 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// State of the transaction of a session, if it is still open. The start of the transaction distinguishes it from later
 /// ones, as a pooler gives a session to many clients.
-const STATE: &str = "SELECT COALESCE(state, '') FROM pg_stat_activity \
+const STATE: &str = "SELECT COALESCE(state, '') FROM pg_catalog.pg_stat_activity \
      WHERE pid = $1 AND (EXTRACT(EPOCH FROM xact_start) * 1000000)::BIGINT = $2";
 
 /// Ends a session that waits for the next statement of the transaction; a session that is committing is left alone.
-const TERMINATE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+const TERMINATE: &str = "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity \
      WHERE pid = $1 AND (EXTRACT(EPOCH FROM xact_start) * 1000000)::BIGINT = $2 AND state LIKE 'idle in transaction%'";
 
 /// Bounds of the waits on one connection.

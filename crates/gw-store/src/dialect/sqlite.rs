@@ -1,8 +1,12 @@
 //! SQLite: one writer connection with BEGIN IMMEDIATE, a read pool, WAL, every commit synced to disk (HD24).
 
-use super::{Engine, Pool, Pools, liveness::Liveness};
+use super::{
+    Engine, Pool, Pools,
+    liveness::Liveness,
+    schema::{IndexCheck, SchemaObject},
+};
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, QueryResult, RuntimeErr, SqliteTransactionMode,
     SqlxSqliteConnector, TransactionOptions, TransactionTrait,
     sqlx::{
         self, Connection as _, SqliteConnection,
@@ -19,7 +23,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::Instant};
 
 /// `SQLITE_MAX_VARIABLE_NUMBER` of the bundled library, rounded down.
 pub(super) const MAX_PARAMETERS: usize = 32_000;
@@ -349,32 +353,86 @@ fn triggers(table: &str, note: impl Fn(&str) -> String) -> Vec<String> {
         .collect()
 }
 
-/// Compares names without case, as SQLite does.
-pub(super) fn foreign_objects(tables: &str, tracked: &str) -> String {
-    format!(
-        "SELECT type || ' ' || name || CASE type WHEN 'trigger' THEN ' on ' || tbl_name ELSE '' END AS object \
-         FROM (SELECT * FROM sqlite_master UNION ALL SELECT * FROM sqlite_temp_master) \
-         WHERE (lower(name) IN {tables} AND (type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')) \
-         OR (type = 'trigger' AND lower(tbl_name) IN {tables} AND NOT (tbl_name IN {tracked} AND \
-         name IN (tbl_name || '_after_insert', tbl_name || '_after_update', tbl_name || '_after_delete'))) \
-         ORDER BY object"
-    )
+/// Every row of the schema, whatever its type is called: SQLite compares types and names without case, and reads the
+/// text alone.
+const OBJECTS: &str = "SELECT CAST(type AS text) AS kind, CAST(name AS text) AS name, CAST(tbl_name AS text) AS of, \
+     COALESCE(CAST(sql AS text), '') AS sql FROM sqlite_master ORDER BY tbl_name, type DESC, name";
+
+/// Makes every connection read the schema again. Otherwise a connection keeps the triggers and indexes that it read at
+/// first, although the text that described them was exchanged since.
+pub(super) async fn reload_schema(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
+    let row = tx
+        .query_one_raw(Engine::Sqlite.statement("PRAGMA schema_version"))
+        .await?;
+    let version: i32 = row.map_or(Ok(0), |row| row.try_get_by_index(0))?;
+    let next = version.wrapping_add(1);
+    tx.execute_unprepared(&format!("PRAGMA schema_version = {next}"))
+        .await
+        .map(drop)
 }
 
-pub(super) async fn describe(conn: &impl ConnectionTrait) -> Result<String, DbErr> {
-    let rows = conn
-        .query_all_raw(
-            Engine::Sqlite
-                .statement("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY tbl_name, type DESC, name"),
-        )
-        .await?;
-    let mut text = String::new();
-    for row in rows {
-        let sql: String = row.try_get("", "sql")?;
-        text.push_str(sql.trim());
-        text.push_str(";\n");
+/// Faults listed by one check.
+const MOST_FAULTS: u32 = 16;
+/// Steps of the engine between two looks at the clock.
+const STEPS: i32 = 100_000;
+
+/// Compares every row with the indexes of its table, on a connection of its own, for at most `limit`.
+pub(super) async fn check_indexes(pool: &Pool, limit: Duration) -> Result<IndexCheck, DbErr> {
+    let options = pool.db.get_sqlite_connection_pool().connect_options();
+    let mut connection = match SqliteConnection::connect_with(&options).await {
+        Ok(connection) => connection,
+        Err(cause) => return check_of_error(cause),
+    };
+    let end = Instant::now() + limit;
+    let checked = async {
+        let mut handle = connection.lock_handle().await?;
+        handle.set_progress_handler(STEPS, move || Instant::now() < end);
+        drop(handle);
+        let check = format!("PRAGMA integrity_check({MOST_FAULTS})");
+        let check = sqlx::query_scalar::<_, String>(sqlx::AssertSqlSafe(check)).persistent(false);
+        check.fetch_all(&mut connection).await
     }
-    Ok(text)
+    .await;
+    drop(connection.close().await);
+    match checked {
+        Ok(lines) if lines.iter().all(|line| line == "ok") => Ok(IndexCheck::Sound),
+        Ok(lines) => Ok(IndexCheck::Faulty(lines)),
+        Err(cause) => check_of_error(cause),
+    }
+}
+
+fn check_of_error(cause: sqlx::Error) -> Result<IndexCheck, DbErr> {
+    let class = cause
+        .as_database_error()
+        .and_then(|error| error.code()?.parse::<u32>().ok())
+        .map(|code| code & 0xff);
+    match class {
+        // INTERRUPT: by the handler above.
+        Some(9) => Ok(IndexCheck::Unfinished),
+        // CORRUPT, NOTADB.
+        Some(11 | 26) => Ok(IndexCheck::Faulty(vec![cause.to_string()])),
+        _ => Err(DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)))),
+    }
+}
+
+pub(super) async fn objects(conn: &impl ConnectionTrait) -> Result<Vec<SchemaObject>, DbErr> {
+    let rows = conn.query_all_raw(Engine::Sqlite.statement(OBJECTS)).await?;
+    let read = |row: QueryResult| {
+        let text = |column| row.try_get::<Option<String>>("", column).map(Option::unwrap_or_default);
+        let (kind, name, table, sql) = (text("kind")?, text("name")?, text("of")?, text("sql")?);
+        let is_table = kind == "table" && name == table;
+        let owner = if is_table {
+            String::new()
+        } else {
+            format!(" on {table}")
+        };
+        // A plain table has no effect on others. The text of any other row decides to which table it belongs.
+        let is_plain = is_table && sql.starts_with("CREATE TABLE ")
+            || kind == "index" && sql.is_empty() && name.starts_with(&format!("sqlite_autoindex_{table}_"));
+        let owned_by = is_plain.then(|| table.to_lowercase());
+        Ok(SchemaObject::new(owned_by, &format!("{kind} {name}{owner}: {sql}")))
+    };
+    rows.into_iter().map(read).collect()
 }
 
 #[cfg(test)]

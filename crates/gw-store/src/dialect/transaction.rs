@@ -15,7 +15,11 @@ use gw_types::Epoch;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 use sea_orm_migration::async_trait;
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    collections::BTreeSet,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
@@ -32,6 +36,8 @@ pub(crate) struct Transaction {
     /// The pool that verifies the commit.
     reader: Pool,
     failed: AtomicBool,
+    /// The tables of which it changed rows.
+    changed: Mutex<BTreeSet<String>>,
     /// PostgreSQL: how the server knows the transaction, except for migrations.
     session: Option<Session>,
     /// Bounds of its statements; `None` for migrations, which may take long, and on SQLite.
@@ -60,6 +66,7 @@ impl Transaction {
             pool: pool.clone(),
             reader: reader.clone(),
             failed: AtomicBool::new(false),
+            changed: Mutex::default(),
             session: None,
             bound: None,
             turn: None,
@@ -133,6 +140,7 @@ impl Transaction {
             session,
             bound,
             turn,
+            changed: _,
         } = self;
         if failed.into_inner() {
             // Dropping `db` rolls back.
@@ -224,6 +232,22 @@ impl Transaction {
         }
     }
 
+    /// The tables of which it changed rows; those that only a trigger or a foreign key changed are left out.
+    pub(super) fn changed_tables(&self) -> BTreeSet<String> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note_changed(&self, sql: &str, rows: u64) {
+        if rows > 0
+            && let Some(table) = written_table(sql)
+        {
+            let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+            if !changed.contains(table) {
+                changed.insert(table.to_owned());
+            }
+        }
+    }
+
     async fn run<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
         self.refuse_after_failure()?;
         let result = self.pool.run_in(self.session, self.bound, work).await;
@@ -250,6 +274,17 @@ impl Transaction {
             Ok(())
         }
     }
+}
+
+/// The table that a statement writes.
+fn written_table(sql: &str) -> Option<&str> {
+    let mut words = sql.split([' ', '(', '\n']).filter(|word| !word.is_empty());
+    let table = match words.next()? {
+        "UPDATE" => words.next()?,
+        "INSERT" | "DELETE" => words.nth(1)?,
+        _ => return None,
+    };
+    Some(table.trim_matches('"'))
 }
 
 fn after_failure() -> DbErr {
@@ -284,19 +319,30 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        self.run(self.db.execute_raw(statement)).await
+        let sql = statement.sql.clone();
+        let result = self.run(self.db.execute_raw(statement)).await?;
+        self.note_changed(&sql, result.rows_affected());
+        Ok(result)
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
-        self.run(self.db.execute_unprepared(sql)).await
+        let result = self.run(self.db.execute_unprepared(sql)).await?;
+        self.note_changed(sql, result.rows_affected());
+        Ok(result)
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        self.run(self.db.query_one_raw(statement)).await
+        let sql = statement.sql.clone();
+        let row = self.run(self.db.query_one_raw(statement)).await?;
+        self.note_changed(&sql, u64::from(row.is_some()));
+        Ok(row)
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        self.run(self.db.query_all_raw(statement)).await
+        let sql = statement.sql.clone();
+        let rows = self.run(self.db.query_all_raw(statement)).await?;
+        self.note_changed(&sql, u64::from(!rows.is_empty()));
+        Ok(rows)
     }
 }
 
@@ -304,6 +350,19 @@ impl ConnectionTrait for Transaction {
 mod tests {
     use super::*;
     use crate::dialect::full_disk;
+
+    #[test]
+    fn the_written_table_of_a_statement_is_known() {
+        for (sql, table) in [
+            (r#"INSERT INTO "users" ("id") VALUES ($1)"#, Some("users")),
+            ("INSERT INTO users(id) VALUES (1)", Some("users")),
+            (r#"UPDATE "users" SET "banned" = $1"#, Some("users")),
+            (r#"DELETE FROM "users" WHERE 1 = 1"#, Some("users")),
+            (r#"SELECT * FROM "users""#, None),
+        ] {
+            assert_eq!(written_table(sql), table, "{sql}");
+        }
+    }
 
     /// An epoch lost in a failover and its successor have the same number: the stamp distinguishes them.
     #[tokio::test]

@@ -74,7 +74,7 @@ pub(super) async fn run(shared: Arc<FeedState>, url: Secret) {
 async fn connect(url: &Secret) -> Result<PgListener, Error> {
     let mut connection = PgListener::connect(url.expose()).await?;
     connection.listen(CHANNEL).await?;
-    query("SELECT pg_notify($1, $2)")
+    query("SELECT pg_catalog.pg_notify($1, $2)")
         .bind(CHANNEL)
         .bind(PING)
         .execute(&mut connection)

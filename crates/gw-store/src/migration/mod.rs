@@ -33,78 +33,33 @@ use sea_orm_migration::{
     sea_query::{ColumnDef, ForeignKey, ForeignKeyAction, ForeignKeyCreateStatement, Index, IndexCreateStatement},
 };
 
-/// The tables of the policy database.
-pub(crate) const TABLES: &[&str] = &[
-    "address_links",
-    "approved_code",
-    "audit_outbox",
-    "contract_grants",
-    "contract_wallet_proofs",
-    "contracts",
-    "convictions",
-    "declined_organizations",
-    "directory_tenants",
-    "former_links",
-    "group_access",
-    "groups",
-    "instances",
-    "journal_heads",
-    "legal_holds",
-    "login_nullifiers",
-    "memberships",
-    "org_user_records",
-    "organizations",
-    "past_contracts",
-    "personal_urls",
-    "policy_changes",
-    "policy_epoch",
-    "policy_history",
-    "policy_store",
-    "quarantines",
-    "refresh_tokens",
-    "reservations",
-    "retired_contracts",
-    "revocations",
-    "seaql_migrations",
-    "shared_infrastructure",
-    "signed_heads",
-    "suspensions",
-    "system_toggles",
-    "tx_visibility",
-    "user_tombstones",
-    "users",
-    "watched_sends",
-    "withheld_changes",
-];
+/// The complete schema of a database: one object per line, as `dialect::schema` describes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Definition {
+    sqlite: &'static str,
+    postgres: &'static str,
+}
 
-/// The tables whose triggers write change rows.
-pub(crate) const TRACKED: &[&str] = &[
-    "address_links",
-    "approved_code",
-    "contract_grants",
-    "contracts",
-    "convictions",
-    "directory_tenants",
-    "former_links",
-    "group_access",
-    "groups",
-    "memberships",
-    "org_user_records",
-    "organizations",
-    "past_contracts",
-    "personal_urls",
-    "policy_epoch",
-    "quarantines",
-    "reservations",
-    "retired_contracts",
-    "revocations",
-    "shared_infrastructure",
-    "suspensions",
-    "system_toggles",
-    "tx_visibility",
-    "users",
-    "withheld_changes",
-];
+impl Definition {
+    pub(crate) const fn for_engine(self, engine: Engine) -> &'static str {
+        match engine {
+            Engine::Sqlite => self.sqlite,
+            Engine::Postgres => self.postgres,
+        }
+    }
+}
+
+/// The schema of the policy database after all steps.
+pub(crate) const POLICY: Definition = Definition {
+    sqlite: include_str!("schema/sqlite.txt"),
+    postgres: include_str!("schema/postgres.txt"),
+};
+
+/// The schema of the audit database after all steps.
+pub(crate) const AUDIT: Definition = Definition {
+    sqlite: include_str!("schema/audit-sqlite.txt"),
+    postgres: include_str!("schema/audit-postgres.txt"),
+};
 
 /// The migration steps of the policy database.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ use gw_types::Epoch;
 use sea_orm::{ConnectionTrait, Statement, Value};
 use std::collections::BTreeMap;
 use tables::Entity;
+pub(crate) use tables::recorded_tables;
 use uuid::Uuid;
 
 /// Changes since an epoch.

@@ -104,9 +104,44 @@ impl Entity {
         }
     }
 
+    /// The table whose triggers write the change rows.
+    const fn table(self) -> &'static str {
+        match self {
+            Self::User => "users",
+            Self::Organization => "organizations",
+            Self::Group => "groups",
+            Self::GroupAccess => "group_access",
+            Self::Membership => "memberships",
+            Self::OrgUserRecord => "org_user_records",
+            Self::Contract => "contracts",
+            Self::RetiredContract => "retired_contracts",
+            Self::PastContract => "past_contracts",
+            Self::Grant => "contract_grants",
+            Self::Link => "address_links",
+            Self::FormerLink => "former_links",
+            Self::Reservation => "reservations",
+            Self::Visibility => "tx_visibility",
+            Self::Revocation => "revocations",
+            Self::Tenant => "directory_tenants",
+            Self::PersonalUrl => "personal_urls",
+            Self::SharedInfra => "shared_infrastructure",
+            Self::ApprovedCode => "approved_code",
+            Self::Toggle => "system_toggles",
+            Self::Suspension => "suspensions",
+            Self::Quarantine => "quarantines",
+            Self::Conviction => "convictions",
+            Self::Withheld => "withheld_changes",
+        }
+    }
+
     pub(super) fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|entity| entity.as_str() == text)
     }
+}
+
+/// The tables of the snapshot, each with the entity of its change rows.
+pub(crate) fn recorded_tables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    Entity::ALL.into_iter().map(|entity| (entity.table(), entity.as_str()))
 }
 
 /// A table that is part of the snapshot.

@@ -150,7 +150,7 @@ impl OutboxBatch {
                 .await?;
             remaining = rest;
         }
-        let raised = dialect::raise_epoch(&db).await?;
+        let raised = dialect::raise_epoch(&db, crate::snapshot::recorded_tables()).await?;
         if !outbox::stand(&db, &self.rows, false).await? {
             db.rollback().await?;
             return Err(StoreError::EntryAltered);

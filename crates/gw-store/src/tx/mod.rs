@@ -23,6 +23,7 @@ use crate::{
     audit::{OutboxAlarm, outbox},
     dialect::{self, Transaction},
     entity::audit_outbox,
+    snapshot,
     store::Inner,
 };
 use gw_types::{Epoch, Timestamp};
@@ -136,8 +137,10 @@ impl Tx {
         let batch = self.number_entries().await?;
         let Self { db, store, head, .. } = self;
         let Some(batch) = batch else {
-            let raised = dialect::raise_epoch(&db).await?;
-            let raised = db.commit_epoch(raised).await?;
+            let raised = dialect::raise_epoch(&db, snapshot::recorded_tables()).await;
+            let raised = db
+                .commit_epoch(raised.inspect_err(|error| report(error, &store))?)
+                .await?;
             return Ok((raised, head, Ok(())));
         };
         let witness = store.config.outbox.witness.as_deref();
@@ -186,12 +189,20 @@ impl Tx {
     }
 }
 
+/// Raises the alarm for a change that the triggers did not record.
+fn report(error: &StoreError, store: &Inner) {
+    if let StoreError::ChangeUnrecorded(table) = error {
+        store.outbox_alarms.raise(OutboxAlarm::Unrecorded(table));
+    }
+}
+
 /// Maps the error of a mutation that failed while its entries were written. The caller's request cannot cause such
 /// errors.
 fn refused(error: StoreError, store: &Inner, id: i64) -> StoreError {
     if matches!(error, StoreError::EntryAltered) {
         store.outbox_alarms.raise(OutboxAlarm::Altered(id));
     }
+    report(&error, store);
     if error.is_unavailable() {
         return error;
     }

@@ -29,6 +29,7 @@ on_both_engines! {
     checkpoints_are_kept_once_in_order,
     rl9_ids_that_are_used_up_do_not_stop_sealing,
     rl9_a_note_that_waits_for_the_database_is_known_to_wait,
+    rl9_junk_chains_are_read_up_to_a_limit,
 }
 
 pub(crate) const LIFE: Seconds = Seconds(30);
@@ -692,4 +693,26 @@ async fn hd24_two_starts_with_one_number_differ(world: &World) {
     assert!(!audit.note_start(shard, start(2, 3)).await.unwrap());
     assert!(audit.note_start(other, start(1, 4)).await.unwrap());
     assert_eq!(audit.newest_start(shard).await.unwrap(), Some(start(2, 2)));
+}
+
+/// RL9: rows of `chains` that no instance wrote slow down nothing and displace no chain.
+async fn rl9_junk_chains_are_read_up_to_a_limit(world: &World) {
+    let mut writer = writer(world, Stream::Security).await;
+    writer.seal().await;
+    let (shard, hash) = match world.engine {
+        "sqlite" => ("randomblob(16)", "zeroblob(32)"),
+        _ => ("gen_random_uuid()", "decode(repeat('00', 32), 'hex')"),
+    };
+    let junk = |from: i64| {
+        format!(
+            "WITH RECURSIVE n (i) AS (SELECT {from} UNION ALL SELECT i + 1 FROM n WHERE i < {from} + 10049) \
+             INSERT INTO chains (id, stream, shard, fence, holder, leased_until, issued, size, head_hash, head_time) \
+             SELECT i, 'access', {shard}, 0, 'x', 0, 0, 0, {hash}, 0 FROM n"
+        )
+    };
+    world.tamper_audit(&junk(1000)).await;
+    world.tamper_audit(&junk(-20_000)).await;
+    let chains = writer.audit.chains().await.unwrap();
+    assert_eq!(chains.len(), 10_000);
+    assert!(chains.iter().any(|(chain, _)| *chain == writer.claim.chain));
 }

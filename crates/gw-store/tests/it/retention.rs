@@ -24,6 +24,7 @@ on_both_engines! {
     rl13_a_prune_is_told_of_once_by_the_normal_path,
     rl13_one_instance_has_the_turn,
     rl13_legal_holds_are_audited,
+    rl13_a_hidden_hold_stops_every_removal,
     rl13_checkpoints_that_anchors_stand_on_stay,
     rl13_a_turn_that_nobody_could_have_taken_is_taken_over,
     rl13_a_genesis_without_a_time_is_as_old_as_the_entry_behind_it,
@@ -426,6 +427,47 @@ async fn rl13_legal_holds_are_audited(world: &World) {
         entries[2].entry.old_value.as_deref().unwrap().contains("closed"),
         "why it was lifted"
     );
+}
+
+/// Rule 24: what hides the entry that placed a hold also stops pruning and erasure.
+async fn rl13_a_hidden_hold_stops_every_removal(world: &World) {
+    let mut tx = world.begin().await;
+    let hold = tx
+        .place_hold(HoldScope::Stream(Stream::Access), "case 7")
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let mut admin = writer(world, Stream::Admin).await;
+    crate::audit::seal_outbox(world, &mut admin, 100).await;
+    world
+        .tamper(&["DELETE FROM legal_holds", "DELETE FROM audit_outbox"])
+        .await;
+    let keys = [key().public()];
+    let known = async || admin.audit.known_holds(&world.store, CLUSTER, &keys).await;
+    assert_eq!(known().await.unwrap().changed, [hold.id]);
+    world
+        .tamper_audit("UPDATE entries SET resource_type = 'user' WHERE resource_type = 'audit'")
+        .await;
+    let holds = known().await.unwrap();
+    assert!(
+        holds.changed == [hold.id] && holds.holds.keep(Stream::Access, None),
+        "the hashed bytes count, not the columns"
+    );
+    world
+        .tamper(&["CREATE INDEX lie ON legal_holds (placed_by) WHERE placed_by <> ''"])
+        .await;
+    assert!(
+        matches!(known().await, Err(StoreError::SchemaChanged(names)) if names.contains("index lie on legal_holds"))
+    );
+    world.tamper(&["DROP INDEX lie"]).await;
+    world
+        .tamper_audit("CREATE INDEX lie ON entries (kind) WHERE seq <> 1")
+        .await;
+    assert!(matches!(known().await, Err(StoreError::SchemaChanged(names)) if names.contains("index lie on entries")));
+    world.tamper_audit("DROP INDEX lie").await;
+    known().await.unwrap();
+    world.tamper_audit("DELETE FROM entries WHERE seq = 1").await;
+    assert!(matches!(known().await, Err(StoreError::Row { table: "entries", .. })));
 }
 
 async fn rl13_checkpoints_that_anchors_stand_on_stay(world: &World) {

@@ -1,14 +1,21 @@
 //! The schema: equal to the golden file of each engine, seeded, forward only.
 
-use crate::world::{World, on_both_engines};
+use crate::world::{World, did, on_both_engines};
 use gw_policy::snapshot::{Group, Organization};
-use gw_store::StoreError;
+use gw_store::{
+    IndexCheck, StoreError,
+    audit::OutboxAlarm,
+    record::{NewUser, UserPatch},
+};
+use std::time::Duration;
 
 on_both_engines! {
     the_schema_is_the_golden_one,
     a2_a6_the_fixed_rows_are_seeded_once,
     an_empty_database_is_told_from_a_migrated_one,
-    rl2_what_no_migration_made_is_named,
+    rl2_every_difference_of_the_schema_is_named,
+    rl2_a_changed_trigger_of_a_policy_table_is_named,
+    rl2_a_change_that_no_trigger_records_is_refused,
 }
 
 async fn the_schema_is_the_golden_one(world: &World) {
@@ -16,7 +23,7 @@ async fn the_schema_is_the_golden_one(world: &World) {
 }
 
 pub(crate) fn assert_golden(name: &str, schema: &str) {
-    let path = format!("{}/tests/it/golden/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/src/migration/schema/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     if std::fs::read_to_string(&path).unwrap_or_default() != schema {
         let new = format!("{}/{name}-schema.txt", env!("CARGO_TARGET_TMPDIR"));
         std::fs::write(&new, schema).unwrap();
@@ -64,31 +71,60 @@ async fn an_empty_database_is_told_from_a_migrated_one(world: &World) {
     assert!(matches!(fresh.store.check_schema().await, Err(StoreError::Schema(state)) if state.starts_with("missing")));
 }
 
-/// RL2: triggers, rules, views, row security and similar objects on our tables or in their place.
-async fn rl2_what_no_migration_made_is_named(world: &World) {
+/// RL2: triggers, rules, views, row security and similar objects on our tables or in their place; and objects of ours
+/// that were dropped, disabled or changed.
+async fn rl2_every_difference_of_the_schema_is_named(world: &World) {
     let audit = world.audit().await;
-    assert_eq!(world.store.foreign_objects().await.unwrap(), Vec::<String>::new());
-    assert_eq!(audit.foreign_objects().await.unwrap(), Vec::<String>::new());
+    let none = Vec::<String>::new();
+    assert_eq!(world.store.schema_differences().await.unwrap(), none);
+    assert_eq!(audit.schema_differences().await.unwrap(), none);
     let function = "CREATE FUNCTION lie() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$";
-    let cases: &[(&[&str], &str, &[&str])] = if world.engine == "sqlite" {
+    let index = "CREATE INDEX entries_kind_created_at_idx ON entries (kind, created_at)";
+    let drop_index = "DROP INDEX entries_kind_created_at_idx";
+    let partial = format!("{index} WHERE seq <> 4");
+    let cases: &[(&[&str], &[&str], &[&str])] = if world.engine == "sqlite" {
         &[
             (
                 &["CREATE TRIGGER a_after_insert BEFORE INSERT ON Checkpoints BEGIN SELECT RAISE(IGNORE); END"],
-                "trigger a_after_insert on Checkpoints",
+                &["trigger a_after_insert on Checkpoints (added)"],
                 &["DROP TRIGGER a_after_insert"],
             ),
             (
                 &["CREATE TRIGGER entries_after_insert AFTER INSERT ON entries BEGIN DELETE FROM entries; END"],
-                "trigger entries_after_insert on entries",
+                &["trigger entries_after_insert on entries (added)"],
                 &["DROP TRIGGER entries_after_insert"],
             ),
             (
                 &[
-                    "ALTER TABLE entries RENAME TO kept",
-                    "CREATE VIEW Entries AS SELECT * FROM kept",
+                    "ALTER TABLE leases RENAME TO kept",
+                    "CREATE VIEW Leases AS SELECT * FROM kept",
                 ],
-                "view Entries",
-                &["DROP VIEW Entries", "ALTER TABLE kept RENAME TO entries"],
+                &[
+                    "index sqlite_autoindex_leases_1 on leases (missing)",
+                    "table leases (missing)",
+                    "view Leases on Leases (added)",
+                ],
+                &["DROP VIEW Leases", "ALTER TABLE kept RENAME TO leases"],
+            ),
+            // The engine still fires it.
+            (
+                &[
+                    "CREATE TRIGGER lie AFTER INSERT ON leases BEGIN SELECT 1; END",
+                    "PRAGMA writable_schema = ON; UPDATE sqlite_master SET type = 'TRIGGER' WHERE name = 'lie'",
+                ],
+                &["TRIGGER lie on leases (added)"],
+                &["PRAGMA writable_schema = ON; DELETE FROM sqlite_master WHERE name = 'lie'"],
+            ),
+            (
+                &[drop_index, &partial],
+                &["index entries_kind_created_at_idx on entries (changed)"],
+                &[drop_index, index],
+            ),
+            // The planner's statistics and an operator's own table are no difference.
+            (
+                &["ANALYZE", "CREATE TABLE notes (id TEXT PRIMARY KEY)"],
+                &[],
+                &["DROP TABLE notes"],
             ),
         ]
     } else {
@@ -98,58 +134,209 @@ async fn rl2_what_no_migration_made_is_named(world: &World) {
                     function,
                     "CREATE TRIGGER entries_changed BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION lie()",
                 ],
-                "trigger entries_changed on entries",
+                &["function lie() (added)", "trigger entries_changed on entries (added)"],
                 &["DROP FUNCTION lie CASCADE"],
             ),
             (
                 &["CREATE RULE lie AS ON INSERT TO checkpoints DO INSTEAD NOTHING"],
-                "rule lie on checkpoints",
+                &["rule lie on checkpoints (added)"],
                 &["DROP RULE lie ON checkpoints"],
             ),
             (
-                &["ALTER TABLE entries ENABLE ROW LEVEL SECURITY"],
-                "row security of entries",
-                &["ALTER TABLE entries DISABLE ROW LEVEL SECURITY"],
+                &[
+                    "ALTER TABLE entries ENABLE ROW LEVEL SECURITY",
+                    "CREATE POLICY lie ON entries USING (seq <> 4)",
+                ],
+                &["policy lie on entries (added)", "row security of entries (added)"],
+                &[
+                    "ALTER TABLE entries DISABLE ROW LEVEL SECURITY",
+                    "DROP POLICY lie ON entries",
+                ],
             ),
             (
                 &["CREATE TABLE child () INHERITS (leases)"],
-                "inheritance of leases",
+                &["inheritance of leases (added)"],
                 &["DROP TABLE child"],
             ),
             (
                 &[
-                    "ALTER TABLE entries RENAME TO kept",
-                    "CREATE VIEW entries AS SELECT * FROM kept",
+                    "CREATE FUNCTION hid(seq BIGINT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE AS 'SELECT seq <> 4'",
+                    drop_index,
+                    "CREATE INDEX entries_kind_created_at_idx ON entries (kind, created_at) WHERE hid(seq)",
+                    "CREATE OR REPLACE FUNCTION hid(seq BIGINT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE AS \
+                     'SELECT true'",
                 ],
-                "view entries",
-                &["DROP VIEW entries", "ALTER TABLE kept RENAME TO entries"],
+                &[
+                    "function hid(seq bigint) (added)",
+                    "index entries_kind_created_at_idx on entries (changed)",
+                ],
+                &["DROP FUNCTION hid CASCADE", index],
             ),
+            (
+                &["ALTER TABLE entries SET UNLOGGED"],
+                &["table entries (changed)"],
+                &["ALTER TABLE entries SET LOGGED"],
+            ),
+            (
+                &[
+                    "ALTER TABLE entries DROP CONSTRAINT entries_chain_id_seq_key",
+                    "CREATE INDEX entries_chain_id_seq_key ON entries (chain_id, seq)",
+                ],
+                &[
+                    "constraint entries.entries_chain_id_seq_key (missing)",
+                    "index entries_chain_id_seq_key on entries (changed)",
+                ],
+                &[
+                    "DROP INDEX entries_chain_id_seq_key",
+                    "ALTER TABLE entries ADD CONSTRAINT entries_chain_id_seq_key UNIQUE (chain_id, seq)",
+                ],
+            ),
+            (
+                &[
+                    "ALTER TABLE leases RENAME TO kept",
+                    "CREATE VIEW leases AS SELECT * FROM kept",
+                ],
+                &[
+                    "column leases.holder (missing)",
+                    "column leases.leased_until (missing)",
+                    "column leases.name (missing)",
+                    "constraint leases.leases_pkey (missing)",
+                    "index leases_pkey on leases (missing)",
+                    "table leases (missing)",
+                    "view leases (added)",
+                ],
+                &["DROP VIEW leases", "ALTER TABLE kept RENAME TO leases"],
+            ),
+            // An operator's own table is no difference.
+            (&["CREATE TABLE notes (id INTEGER)"], &[], &["DROP TABLE notes"]),
         ]
     };
-    for (attach, name, remove) in cases {
+    for (attach, names, remove) in cases {
         for sql in *attach {
             world.tamper_audit(sql).await;
         }
-        assert_eq!(audit.foreign_objects().await.unwrap(), [*name]);
+        assert_eq!(audit.schema_differences().await.unwrap(), *names, "{attach:?}");
         for sql in *remove {
             world.tamper_audit(sql).await;
         }
+        assert_eq!(audit.schema_differences().await.unwrap(), none, "{attach:?} is undone");
+    }
+}
+
+/// RL2: the triggers of the policy tables write the change rows that the feed applies.
+async fn rl2_a_changed_trigger_of_a_policy_table_is_named(world: &World) {
+    let (changes, difference): (&[&str], _) = match world.engine {
+        "sqlite" => (
+            &["DROP TRIGGER users_after_update"],
+            "trigger users_after_update on users (missing)",
+        ),
+        _ => (
+            &["ALTER TABLE users DISABLE TRIGGER users_changed"],
+            "trigger users_changed on users (changed)",
+        ),
+    };
+    world.tamper(changes).await;
+    assert_eq!(world.store.schema_differences().await.unwrap(), [difference]);
+    if world.engine == "postgres" {
+        let body = "CREATE OR REPLACE FUNCTION groups_changed() RETURNS TRIGGER LANGUAGE plpgsql AS \
+             $$ BEGIN RETURN NULL; END $$";
+        world.tamper(&[body]).await;
         assert_eq!(
-            audit.foreign_objects().await.unwrap(),
-            Vec::<String>::new(),
-            "{name} is gone"
+            world.store.schema_differences().await.unwrap(),
+            ["function groups_changed() (changed)", difference]
         );
     }
-    if world.engine == "sqlite" {
-        world
-            .tamper(&["CREATE TRIGGER copy AFTER INSERT ON audit_outbox BEGIN SELECT 1; END"])
-            .await;
-    } else {
-        let copy = "CREATE TRIGGER copy AFTER INSERT ON audit_outbox FOR EACH ROW EXECUTE FUNCTION lie()";
-        world.tamper(&[function, copy]).await;
-    }
+}
+
+/// C6: a change that no instance would apply is undone, not confirmed.
+async fn rl2_a_change_that_no_trigger_records_is_refused(world: &World) {
+    let mut tx = world.begin().await;
+    let new = NewUser {
+        external_id: did("a"),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
+    let user = tx.create_user(new).await.unwrap();
+    tx.commit().await.unwrap();
+    let changes: &[&str] = match world.engine {
+        "sqlite" => &["DROP TRIGGER users_after_update"],
+        _ => &["ALTER TABLE users DISABLE TRIGGER users_changed"],
+    };
+    world.tamper(changes).await;
+    let mut tx = world.begin().await;
+    let ban = UserPatch {
+        banned: Some(true),
+        ..UserPatch::default()
+    };
+    tx.update_user(user.id, ban).await.unwrap();
+    let refused = tx.commit().await.unwrap_err();
+    assert!(matches!(refused, StoreError::ChangeUnrecorded("users")), "{refused:?}");
+    assert!(refused.is_unavailable());
+    let user = world.store.read().find_user(user.id).await.unwrap().unwrap();
+    assert!(!user.banned, "undone");
+    assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Unrecorded("users")]);
+}
+
+/// RL2: a connection does not follow a search path that somebody set for the database.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_the_search_path_of_the_database_hides_nothing() {
+    let Some(world) = World::postgres().await else { return };
+    let name = &world.texts("SELECT current_database()::TEXT AS name", "name").await[0];
+    world
+        .tamper(&[
+            "CREATE SCHEMA evil",
+            "CREATE VIEW evil.pg_class AS SELECT * FROM pg_catalog.pg_class WHERE relname <> 'users'",
+            "CREATE VIEW evil.pg_trigger AS SELECT * FROM pg_catalog.pg_trigger WHERE tgname <> 'lie'",
+            "CREATE TABLE evil.users (id UUID)",
+            &format!("ALTER DATABASE \"{name}\" SET search_path = evil, public, pg_catalog"),
+            &format!("ALTER DATABASE \"{name}\" SET synchronous_commit = off"),
+            "CREATE FUNCTION lie() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN NEW.banned = false; RETURN NEW; END $$",
+            "CREATE TRIGGER lie BEFORE UPDATE ON users FOR EACH ROW EXECUTE FUNCTION lie()",
+        ])
+        .await;
+    let store = world.another_store(7).await;
+    store.check_schema().await.unwrap();
+    store.load().await.expect("our own tables");
     assert_eq!(
-        world.store.foreign_objects().await.unwrap(),
-        ["trigger copy on audit_outbox"]
+        store.schema_differences().await.unwrap(),
+        ["function lie() (added)", "trigger lie on users (added)"]
+    );
+}
+
+/// RL2: an index can lack rows although its definition is right, and a connection can keep a former definition.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_an_index_that_lacks_rows_is_a_fault() {
+    let world = World::sqlite().await;
+    let audit = world.audit().await;
+    for holder in ["a", "b"] {
+        assert!(audit.take_turn(holder, holder, gw_types::Seconds(60)).await.unwrap());
+    }
+    let limit = Duration::from_secs(60);
+    assert_eq!(audit.check_indexes(limit).await.unwrap(), IndexCheck::Sound);
+    let create = "CREATE INDEX entries_kind_created_at_idx ON entries (kind, created_at)";
+    let insert = "INSERT INTO chains (id, stream, shard, fence, holder, leased_until, issued, size, head_hash, \
+         head_time) VALUES (1, 'admin', x'00', 0, '', 0, 0, 0, x'00', 0)";
+    let entry = "INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at) \
+         VALUES (1, 4, x'00', x'00', x'00', 'admin', 1)";
+    for sql in [
+        insert,
+        entry,
+        "DROP INDEX entries_kind_created_at_idx",
+        "CREATE INDEX entries_kind_created_at_idx ON entries (kind, created_at) WHERE seq <> 4",
+        &format!(
+            "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = '{create}' \
+             WHERE name = 'entries_kind_created_at_idx'"
+        ),
+    ] {
+        world.tamper_audit(sql).await;
+    }
+    assert_eq!(audit.schema_differences().await.unwrap(), Vec::<String>::new());
+    let IndexCheck::Faulty(faults) = audit.check_indexes(limit).await.unwrap() else {
+        panic!("the index lacks a row")
+    };
+    assert!(
+        faults.iter().any(|fault| fault.contains("entries_kind_created_at_idx")),
+        "{faults:?}"
     );
 }

@@ -162,8 +162,8 @@ async fn rl2_a_view_that_replaces_a_table_is_a_finding() {
         let Some(world) = World::new(engine).await else {
             continue;
         };
-        world.sql("ALTER TABLE entries RENAME TO kept").await;
-        world.sql("CREATE VIEW entries AS SELECT * FROM kept").await;
+        world.sql("ALTER TABLE leases RENAME TO kept").await;
+        world.sql("CREATE VIEW leases AS SELECT * FROM kept").await;
         assert_eq!(
             world.verify(&world.heads, &[]).await,
             BTreeSet::from([F::SchemaChanged]),
@@ -184,8 +184,8 @@ async fn rl2_a_view_that_replaces_a_table_is_a_finding() {
             rest: 0,
             erased: &|_, _| false,
         };
-        world.sql("DROP VIEW entries").await;
-        world.sql("ALTER TABLE kept RENAME TO entries").await;
+        world.sql("DROP VIEW leases").await;
+        world.sql("ALTER TABLE kept RENAME TO leases").await;
         assert_eq!(world.verify(&world.heads, &[]).await, BTreeSet::new(), "{engine}");
         let mut kinds = Vec::new();
         let collect = |report: ChainReport| kinds.extend(report.report.findings.iter().map(|finding| finding.kind));

@@ -388,7 +388,11 @@ async fn rl13_a_hold_in_the_audit_log_applies_without_its_row() {
         assert_eq!(world.remaining().await, [60], "{sql}");
         assert!(world.retention.reported_holds.contains(&id), "{sql}");
     }
-    let known = world.audit.known_holds(&world.retention.store).await.unwrap();
+    let known = world
+        .audit
+        .known_holds(&world.retention.store, CLUSTER, &world.retention.keys)
+        .await
+        .unwrap();
     assert!(known.holds.keep(Stream::Access, None) && known.changed == [id]);
     // After the row is restored, the hold can be lifted like any other, and its entries are pruned.
     let restore = format!(
@@ -400,7 +404,12 @@ async fn rl13_a_hold_in_the_audit_log_applies_without_its_row() {
     tx.clear_legal_hold(id, "closed").await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(
-        world.audit.known_holds(&world.retention.store).await.unwrap().changed,
+        world
+            .audit
+            .known_holds(&world.retention.store, CLUSTER, &world.retention.keys)
+            .await
+            .unwrap()
+            .changed,
         []
     );
     world.sweep().await;

@@ -470,6 +470,7 @@ impl Outbox {
                 OutboxAlarm::Lost(id) => format!("{ROW_ALARM}lost:{id}"),
                 OutboxAlarm::Undone(id) => format!("{ROW_ALARM}undone:{id}"),
                 OutboxAlarm::Lowered { stored, known } => format!("{IDS_ALARM}lowered:{stored}:{known}"),
+                OutboxAlarm::Unrecorded(table) => format!("policy_change:unrecorded:{table}"),
             };
             self.trust.alarm.raise_outbox(reason, None);
         }
