@@ -1,9 +1,42 @@
-//! The explorer's own database: the blocks of the chain and what they contain.
+//! The explorer's own database, on SQLite and PostgreSQL: the blocks of the chain and what they contain.
 //!
-//! Start with [`BlockData`]: one block with all its rows, as the indexer reads it from the node.
+//! - [`ChainStore`]: start reading here. It opens and migrates a database.
+//! - [`ChainWriter`]: appends blocks, removes them after a reorganization, and keeps the queue of further work. One at
+//!   a time among all instances.
+//! - [`ChainReader`]: all queries, on one state of the database.
+//! - [`rows`]: the rows, as the indexer hands them over and as the explorer reads them.
 //!
-//! This crate stores facts of the chain. It knows no viewer and decides nothing about visibility.
+//! This crate stores facts of the chain. It knows no viewer and decides nothing about visibility. It does not read from
+//! the node.
+//!
+//! Invariants:
+//! - Blocks have no gaps. A block is one transaction, and its parent is the block before it.
+//! - Ids of each space are dense and in the order of the chain. They are secret: they count rows that a viewer may not
+//!   see, so no error of this crate contains one.
+//! - `generation` rises in the transaction that changes which row an id stands for. An id is valid only together with
+//!   the generation in which it was taken ([`ChainStore::reader_at`]).
+//! - Only the holder of the lease writes: each transaction that writes first renews the lease.
 
+#![warn(missing_docs, clippy::missing_errors_doc)]
+
+mod config;
+mod convert;
+mod dialect;
+mod entity;
+mod error;
+mod lease;
+mod migration;
+mod reader;
 pub mod rows;
+mod state;
+mod store;
+mod task;
+mod writer;
 
+pub use config::{ChainStoreConfig, Location, OtherChain};
+pub use error::ChainStoreError;
+pub use reader::{ChainReader, HashPrefix, HolderPosition, Progress, TokenPosition};
 pub use rows::BlockData;
+pub use store::ChainStore;
+pub use task::{Job, JobKind, Task};
+pub use writer::{BlockFrames, ChainWriter, Reading};

@@ -77,6 +77,15 @@ pub struct Block {
     pub frames_complete: bool,
 }
 
+/// A block by number and hash: the same number may stand for another block after a reorganization.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockNumHash {
+    /// The number.
+    pub number: u64,
+    /// The hash.
+    pub hash: B256,
+}
+
 /// A transaction and its receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
@@ -416,6 +425,16 @@ pub struct Balance {
     pub balance: U256,
     /// The number of the block at which it was read.
     pub block_number: u64,
+}
+
+impl Block {
+    /// Its number and hash.
+    pub const fn num_hash(&self) -> BlockNumHash {
+        BlockNumHash {
+            number: self.number,
+            hash: self.hash,
+        }
+    }
 }
 
 impl BlockData {

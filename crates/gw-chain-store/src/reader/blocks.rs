@@ -1,0 +1,155 @@
+//! Blocks, and one block with all its rows.
+
+use super::ChainReader;
+use crate::{
+    ChainStoreError,
+    convert::{self, Columns},
+    entity::{blocks, contracts, proxy_changes, transaction_parties},
+    rows::{BlockData, BlockRow, ChainRow, Contract, Party, ProxyChange, TransactionData, TransactionRow},
+};
+use gw_postings::RowId;
+use gw_types::B256;
+use sea_orm::{ColumnTrait, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use std::{collections::HashMap, ops::Range};
+
+impl ChainReader {
+    /// Finds a block by its number.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn find_block(&self, number: u64) -> Result<Option<BlockRow>, ChainStoreError> {
+        let Ok(number) = convert::to_column(number) else {
+            return Ok(None);
+        };
+        let row = blocks::Entity::find_by_id(number).one(&self.tx).await?;
+        row.map(convert::block_row).transpose()
+    }
+
+    /// Finds a block by its hash.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn find_block_by_hash(&self, hash: B256) -> Result<Option<BlockRow>, ChainStoreError> {
+        let row = blocks::Entity::find()
+            .filter(blocks::Column::Hash.eq(hash.to_vec()))
+            .one(&self.tx)
+            .await?;
+        row.map(convert::block_row).transpose()
+    }
+
+    /// Lists the blocks with these numbers, as far as they are stored, the newest first and at most `limit`.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn list_blocks(&self, numbers: Range<u64>, limit: u64) -> Result<Vec<BlockRow>, ChainStoreError> {
+        // No stored number is greater.
+        let column = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let rows = blocks::Entity::find()
+            .filter(blocks::Column::Number.gte(column(numbers.start)))
+            .filter(blocks::Column::Number.lt(column(numbers.end)))
+            .order_by_desc(blocks::Column::Number)
+            .limit(limit);
+        let rows = rows.all(&self.tx).await?;
+        rows.into_iter().map(convert::block_row).collect()
+    }
+
+    /// Lists the blocks whose trace is missing, the oldest first and at most `limit`.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn list_blocks_without_frames(&self, limit: u64) -> Result<Vec<u64>, ChainStoreError> {
+        let numbers: Vec<i64> = blocks::Entity::find()
+            .select_only()
+            .column(blocks::Column::Number)
+            .filter(Expr::col(blocks::Column::FramesComplete).not())
+            .order_by_asc(blocks::Column::Number)
+            .limit(limit)
+            .into_tuple()
+            .all(&self.tx)
+            .await?;
+        let columns = Columns("blocks");
+        numbers
+            .into_iter()
+            .map(|number| columns.number("number", number))
+            .collect()
+    }
+
+    /// Finds a block with all its rows, as the indexer handed it over.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn find_block_data(&self, number: u64) -> Result<Option<BlockData>, ChainStoreError> {
+        let Some(BlockRow { block, ids }) = self.find_block(number).await? else {
+            return Ok(None);
+        };
+        let rows = self.list_transactions_of_block(number).await?;
+        let mut logs = by_transaction(self.list_logs_between(ids.logs).await?);
+        let mut transfers = by_transaction(self.list_transfers_between(ids.transfers).await?);
+        let mut frames = by_transaction(self.list_frames_of_block(number).await?);
+        let mut parties = self.parties_between(ids.transactions).await?;
+        let transactions = rows
+            .into_iter()
+            .map(|TransactionRow { id, transaction, .. }| TransactionData {
+                transaction,
+                logs: logs.remove(&id).unwrap_or_default(),
+                transfers: transfers.remove(&id).unwrap_or_default(),
+                frames: frames.remove(&id).unwrap_or_default(),
+                parties: parties.remove(&id).unwrap_or_default(),
+            });
+        Ok(Some(BlockData {
+            transactions: transactions.collect(),
+            contracts: self.contracts_of_block(number).await?,
+            proxy_changes: self.proxy_changes_of_block(number).await?,
+            block,
+        }))
+    }
+
+    async fn parties_between(&self, ids: Range<u64>) -> Result<HashMap<RowId, Vec<Party>>, ChainStoreError> {
+        let columns = Columns("transaction_parties");
+        let rows = transaction_parties::Entity::find()
+            .filter(transaction_parties::Column::TransactionId.gte(convert::to_column(ids.start)?))
+            .filter(transaction_parties::Column::TransactionId.lt(convert::to_column(ids.end)?))
+            .order_by_asc(transaction_parties::Column::TransactionId)
+            .order_by_asc(transaction_parties::Column::Position);
+        let mut parties: HashMap<RowId, Vec<Party>> = HashMap::new();
+        for row in rows.all(&self.tx).await? {
+            let id = RowId(columns.number("transaction_id", row.transaction_id)?);
+            parties.entry(id).or_default().push(Party {
+                address: columns.address("address", &row.address)?,
+                role: convert::role(row.role).ok_or_else(|| columns.malformed("role"))?,
+            });
+        }
+        Ok(parties)
+    }
+
+    async fn contracts_of_block(&self, number: u64) -> Result<Vec<Contract>, ChainStoreError> {
+        let rows = contracts::Entity::find()
+            .filter(contracts::Column::BlockNumber.eq(convert::to_column(number)?))
+            .order_by_asc(contracts::Column::Address);
+        let rows = rows.all(&self.tx).await?.into_iter();
+        rows.map(|row| Ok(convert::contract_row(row, 0)?.contract)).collect()
+    }
+
+    async fn proxy_changes_of_block(&self, number: u64) -> Result<Vec<ProxyChange>, ChainStoreError> {
+        let columns = Columns("proxy_changes");
+        let rows = proxy_changes::Entity::find()
+            .filter(proxy_changes::Column::BlockNumber.eq(convert::to_column(number)?))
+            .order_by_asc(proxy_changes::Column::Address);
+        let rows = rows.all(&self.tx).await?.into_iter();
+        rows.map(|row| {
+            Ok(ProxyChange {
+                address: columns.address("address", &row.address)?,
+                proxy: convert::proxy(columns, row.proxy_kind, row.implementation)?,
+            })
+        })
+        .collect()
+    }
+}
+
+fn by_transaction<T>(rows: Vec<ChainRow<T>>) -> HashMap<RowId, Vec<T>> {
+    let mut grouped: HashMap<RowId, Vec<T>> = HashMap::new();
+    for row in rows {
+        grouped.entry(row.transaction_id).or_default().push(row.row);
+    }
+    grouped
+}

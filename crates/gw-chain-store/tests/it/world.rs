@@ -1,0 +1,183 @@
+//! Test databases with a repeatable clock and entropy.
+
+use gw_chain_store::{BlockData, ChainReader, ChainStore, ChainStoreConfig, ChainWriter, Location, OtherChain};
+use gw_testkit::postgres;
+use gw_types::testing::{ManualClock, SeededEntropy};
+use gw_types::{Clock, Secret};
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection, QueryResult, Statement, TransactionTrait};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// Runs each test on both engines.
+macro_rules! on_both_engines {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        mod sqlite {
+            $($(#[$doc])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(&crate::world::World::sqlite().await).await;
+            })*
+        }
+
+        mod postgres {
+            $($(#[$doc])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(world) = crate::world::World::postgres().await {
+                    super::$name(&world).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use on_both_engines;
+
+/// The tables with rows of the chain and what was read about them, without the queue.
+pub(crate) const TABLES: [&str; 11] = [
+    "balances",
+    "blocks",
+    "contracts",
+    "frames",
+    "logs",
+    "proxy_changes",
+    "token_balances",
+    "token_transfers",
+    "tokens",
+    "transaction_parties",
+    "transactions",
+];
+
+/// The rows of all tables, as text.
+pub(crate) type Dump = BTreeMap<&'static str, Vec<String>>;
+
+/// A migrated database for one test.
+pub(crate) struct World {
+    pub(crate) engine: &'static str,
+    pub(crate) store: ChainStore,
+    pub(crate) clock: Arc<ManualClock>,
+    location: Location,
+    /// Removed when the world is dropped.
+    _place: Option<tempfile::TempDir>,
+}
+
+impl World {
+    pub(crate) async fn sqlite() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let location = Location::Sqlite {
+            file: place.path().join("explorer.db"),
+        };
+        Self::at("sqlite", location, Some(place)).await
+    }
+
+    pub(crate) async fn postgres() -> Option<Self> {
+        let database = postgres::database().unwrap_or_else(|cause| panic!("{cause}"))?;
+        let location = Location::Postgres {
+            url: Secret::new(database.url),
+        };
+        Some(Self::at("postgres", location, None).await)
+    }
+
+    /// Another empty database on the same engine.
+    pub(crate) async fn another(&self) -> Self {
+        match self.engine {
+            "sqlite" => Self::sqlite().await,
+            _ => Self::postgres().await.unwrap(),
+        }
+    }
+
+    async fn at(engine: &'static str, location: Location, place: Option<tempfile::TempDir>) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let store = ChainStore::open(config(&location, &clock, 1)).await.unwrap();
+        Self {
+            engine,
+            store,
+            clock,
+            location,
+            _place: place,
+        }
+    }
+
+    /// The configuration of another instance on the same database.
+    pub(crate) fn config(&self, seed: u64) -> ChainStoreConfig {
+        config(&self.location, &self.clock, seed)
+    }
+
+    pub(crate) async fn writer(&self) -> ChainWriter {
+        self.store.writer("test").await.unwrap()
+    }
+
+    pub(crate) async fn reader(&self) -> ChainReader {
+        self.store.reader().await.unwrap()
+    }
+
+    pub(crate) async fn generation(&self) -> u64 {
+        self.reader().await.progress().generation
+    }
+
+    /// Runs statements that bypass the store, in one transaction.
+    pub(crate) async fn tamper(&self, statements: &[&str]) {
+        let tx = self.raw().await.begin().await.unwrap();
+        for sql in statements {
+            tx.execute_unprepared(sql).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+    }
+
+    pub(crate) async fn query(&self, sql: &str) -> Vec<QueryResult> {
+        let raw = self.raw().await;
+        raw.query_all_raw(Statement::from_string(raw.get_database_backend(), sql))
+            .await
+            .unwrap()
+    }
+
+    /// All rows of the chain's tables.
+    pub(crate) async fn dump(&self) -> Dump {
+        self.dump_of(&TABLES).await
+    }
+
+    /// The rows of tables, sorted.
+    pub(crate) async fn dump_of(&self, tables: &[&'static str]) -> Dump {
+        let mut dump = Dump::new();
+        for table in tables {
+            let row = match self.engine {
+                "sqlite" => {
+                    let columns = self
+                        .query(&format!("SELECT name FROM pragma_table_info('{table}') ORDER BY cid"))
+                        .await;
+                    let columns = columns
+                        .iter()
+                        .map(|row| format!("quote({})", row.try_get::<String>("", "name").unwrap()));
+                    columns.collect::<Vec<_>>().join(" || '|' || ")
+                }
+                _ => format!("{table}::TEXT"),
+            };
+            let rows = self.query(&format!("SELECT {row} AS text FROM {table} ORDER BY 1")).await;
+            let rows = rows.iter().map(|row| row.try_get("", "text").unwrap());
+            dump.insert(table, rows.collect());
+        }
+        dump
+    }
+
+    /// Opens a connection that bypasses the store: to tamper, or to inspect what it wrote.
+    async fn raw(&self) -> DatabaseConnection {
+        let url = match &self.location {
+            Location::Postgres { url } => url.expose().to_owned(),
+            Location::Sqlite { file } => format!("sqlite://{}", file.display()),
+        };
+        Database::connect(url).await.unwrap()
+    }
+}
+
+fn config(location: &Location, clock: &Arc<ManualClock>, seed: u64) -> ChainStoreConfig {
+    ChainStoreConfig {
+        location: location.clone(),
+        connections: 4,
+        chain_id: 1337,
+        other_chain: OtherChain::Refuse,
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        entropy: Arc::new(SeededEntropy::new(seed << 32)),
+    }
+}
+
+pub(crate) async fn append_all(writer: &ChainWriter, blocks: &[BlockData]) {
+    for block in blocks {
+        writer.append(block, &[]).await.unwrap();
+    }
+}
