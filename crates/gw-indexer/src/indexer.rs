@@ -168,13 +168,13 @@ impl Indexer {
             let step = async {
                 let outcome = self.step(writer, must_check, stop).await?;
                 if finalized_at.is_none_or(|at| at.elapsed() >= self.config.delays.finalized) {
-                    self.update_finalized(writer).await?;
+                    self.update_finalized(writer, stop).await?;
                     finalized_at = Some(Instant::now());
                 }
                 Ok(outcome)
             };
             match step.await {
-                Ok(Outcome::Stop) => break,
+                Ok(Outcome::Stop) | Err(StepError::Stopped) => break,
                 Ok(Outcome::CheckChain) => {
                     (must_check, failures) = (true, 0);
                     // A node that contradicts itself must not keep the indexer busy.
@@ -228,7 +228,7 @@ impl Indexer {
         if let Some(stored) = newest {
             let is_same = (stored.number, stored.hash) == (head.number, head.hash);
             if (must_check || head.number <= stored.number) && !is_same {
-                newest = self.remove_foreign_blocks(writer, stored, head).await?;
+                newest = self.remove_foreign_blocks(writer, stored, head, stop).await?;
             }
         }
         let first = newest.map_or(self.config.first_block, |newest| newest.number.saturating_add(1));
@@ -299,6 +299,7 @@ impl Indexer {
         writer: &ChainWriter,
         newest: BlockNumHash,
         head: Block,
+        stop: &CancellationToken,
     ) -> Result<Option<BlockNumHash>, StepError> {
         if newest.number.saturating_sub(head.number) > DEEPEST_RETREAT {
             let error = IndexerError::ChainReset {
@@ -307,7 +308,8 @@ impl Indexer {
             };
             return self.start_again(writer, error).await;
         }
-        let Some(ancestor) = self.common_ancestor(newest.number.min(head.number)).await? else {
+        let highest = newest.number.min(head.number);
+        let Some(ancestor) = unless_stopped(stop, self.common_ancestor(highest)).await?? else {
             return self.start_again(writer, IndexerError::OtherChain).await;
         };
         if ancestor == newest {
@@ -364,9 +366,9 @@ impl Indexer {
         Ok(ancestor)
     }
 
-    async fn update_finalized(&self, writer: &ChainWriter) -> Result<(), StepError> {
-        let (Some(finalized), Some(newest)) = (self.fetcher.reader.finalized().await?, self.stored_head().await?)
-        else {
+    async fn update_finalized(&self, writer: &ChainWriter, stop: &CancellationToken) -> Result<(), StepError> {
+        let finalized = unless_stopped(stop, self.fetcher.reader.finalized()).await??;
+        let (Some(finalized), Some(newest)) = (finalized, self.stored_head().await?) else {
             return Ok(());
         };
         let block = if finalized.number < newest.number {
@@ -406,6 +408,9 @@ pub(crate) enum StepError {
     /// The node did not answer.
     #[error("the node did not answer")]
     Node(#[from] NodeError),
+    /// The indexer shall stop.
+    #[error("the indexer stops")]
+    Stopped,
     /// The store failed, or an operator must decide.
     #[error(transparent)]
     Indexer(#[from] IndexerError),
@@ -416,6 +421,15 @@ pub(crate) fn log_store_failure(error: &ChainStoreError) {
         error = error as &dyn std::error::Error,
         "the indexer cannot use the database of the explorer"
     );
+}
+
+/// Does not wait for a node when the indexer shall stop.
+async fn unless_stopped<T>(stop: &CancellationToken, query: impl Future<Output = T>) -> Result<T, StepError> {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Err(StepError::Stopped),
+        output = query => Ok(output),
+    }
 }
 
 /// Waits; whether the indexer shall stop.

@@ -575,7 +575,8 @@ proptest! {
             let row = &data.transactions[0];
             prop_assert_eq!(row.logs.len(), logs.len());
             prop_assert_eq!(data.contracts.len(), creations.len());
-            prop_assert!(row.transfers.iter().all(|transfer| row.logs.iter().any(|log| log.index == transfer.log_index)));
+            let has_log = |transfer: &TokenTransfer| row.logs.iter().any(|log| log.index == transfer.log_index);
+            prop_assert!(row.transfers.iter().all(has_log));
             let is_ordered = row.frames.is_sorted_by(|one, other| one.trace_address < other.trace_address);
             prop_assert!(is_ordered, "{:?}", row.frames);
             prop_assert!(row.parties.iter().all(|party| !party.address.is_zero()));

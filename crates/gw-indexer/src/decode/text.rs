@@ -2,13 +2,16 @@
 
 use gw_types::U256;
 
-/// At most `longest` characters of a text. Control characters and invisible characters that change the direction of text
-/// are replaced, so that it cannot pretend to be something else in a page or a log line.
+/// At most `longest` characters of a text. Control characters, and invisible characters that change the direction of
+/// text, are replaced, so that it cannot pretend to be something else in a page or a log line.
 pub(crate) fn clean_text(text: &str, longest: usize) -> String {
-    let is_hidden = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    let is_invisible = |letter: char| {
+        matches!(
+            letter,
+            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+        )
     };
+    let is_hidden = |letter: char| letter.is_control() || is_invisible(letter);
     text.chars()
         .take(longest)
         .map(|letter| {

@@ -5,9 +5,9 @@ use crate::support::{
     chain::Chain,
     config,
     database::{Database, assert_equal},
-    indexed,
+    indexed, within,
 };
-use gw_testkit::anvil::anvil;
+use gw_testkit::{Relay, anvil::anvil};
 use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,4 +43,25 @@ async fn x5_an_indexer_that_is_killed_at_any_moment_continues() {
         let tables = indexed(anvil.url(), &database).await;
         assert_equal(&tables, &indexed(anvil.url(), &fresh).await);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_indexer_stops_at_once_while_the_node_is_silent_and_frees_its_place() {
+    let (anvil, database) = (anvil(), Database::sqlite());
+    let chain = Chain::new(anvil.url());
+    chain.mine(300).await;
+    let relay = Relay::to(anvil.url()).await;
+    let running = Running::start(&relay.url(), database.open().await, &database.clock, config()).await;
+    let mut progress = running.progress.clone();
+    within(20, progress.wait_for(|progress| progress.height > Some(5)))
+        .await
+        .unwrap();
+    relay.pause();
+    running.stop.cancel();
+    within(2, running.task).await.unwrap().unwrap();
+    let free = "SELECT id FROM writer_lease WHERE holder IS NULL";
+    assert_eq!(database.count(free).await, 1, "the lease is released");
+    let blocks = database.count("SELECT number FROM blocks").await;
+    let (newest, _) = database.newest_block().await.unwrap();
+    assert_eq!(blocks, usize::try_from(newest + 1).unwrap());
 }

@@ -1,7 +1,7 @@
 //! What the node says about a block: the parsed answers, and the checks that they belong together.
 //!
-//! Invariant: a [`BlockContent`] has one receipt per transaction. Nothing in it is a default for something that the node
-//! did not say.
+//! Invariant: a [`BlockContent`] has one receipt per transaction. Nothing in it is a default for something that the
+//! node did not say.
 
 use super::ReadError;
 use crate::{

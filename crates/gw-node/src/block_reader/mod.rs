@@ -246,6 +246,9 @@ impl BlockReader {
         if hashes.is_empty() {
             return Ok(Some(Vec::new()));
         }
+        if node.trace_form().is_none() {
+            return Ok(None);
+        }
         let budget = trace_budget(header.gas_used.try_into().unwrap_or(u64::MAX));
         let use_bulk = self.supports(node, BulkMethod::Traces);
         if use_bulk {

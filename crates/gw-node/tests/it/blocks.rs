@@ -129,14 +129,21 @@ async fn scripted(
         if let Some(reply) = change(call) {
             return Some(reply);
         }
-        let named = call.params[0].as_str().unwrap_or_default().to_owned();
+        let named = call
+            .params
+            .get(0)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         let traced: Vec<Value> = (0..count)
             .map(|index| json!({"txHash": hash(index), "result": call_tree()}))
             .collect();
         let result = match call.method.as_str() {
             "eth_getBlockByNumber" => {
                 let mut block = block(7, BLOCK);
-                block["transactions"] = json!(transactions);
+                if let Some(member) = block.get_mut("transactions") {
+                    *member = json!(transactions);
+                }
                 block
             }
             "eth_getBlockReceipts" => json!((0..count).map(|index| receipt(&hash(index), BLOCK)).collect::<Vec<_>>()),
@@ -186,7 +193,7 @@ async fn a_block_takes_three_exchanges_and_names_its_hash() {
 async fn a_node_without_methods_for_blocks_is_queried_per_transaction() {
     let unsupported = |call: &Received| {
         let is_bulk = ["eth_getBlockReceipts", "debug_traceBlockByHash"].contains(&call.method.as_str());
-        is_bulk.then(|| NodeReply::Error(-32601, "the method does not exist", Value::Null))
+        is_bulk.then_some(NodeReply::Error(-32601, "the method does not exist", Value::Null))
     };
     let (fake, reader) = scripted(3, unsupported).await;
     let content = reader.block(7).await.unwrap().unwrap();
@@ -244,7 +251,11 @@ async fn x7_a_missing_or_foreign_receipt_is_an_error() {
 async fn x10_a_failed_trace_is_no_failed_block() {
     let untraced = |call: &Received| {
         let is_trace = call.method.starts_with("debug_trace");
-        is_trace.then(|| NodeReply::Error(-32000, "required historical state unavailable", Value::Null))
+        is_trace.then_some(NodeReply::Error(
+            -32000,
+            "required historical state unavailable",
+            Value::Null,
+        ))
     };
     let (_fake, reader) = scripted(2, untraced).await;
     let content = reader.block(7).await.unwrap().unwrap();

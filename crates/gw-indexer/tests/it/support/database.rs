@@ -107,7 +107,7 @@ impl Database {
             }
             // An address whose only payment a reorganization removed has a row with nothing.
             if table == "balances" || table == "token_balances" {
-                rows.retain(|row| hex(&row["balance"]).trim_start_matches(['0', 'x']) != "");
+                rows.retain(|row| !hex(&row["balance"]).trim_start_matches(['0', 'x']).is_empty());
             }
             rows.sort_by_cached_key(Value::to_string);
             tables.insert(table, rows);
