@@ -1,7 +1,7 @@
 //! SeaORM 2 entities of the tables: raw column types without meaning. `convert` converts them to rows.
 //!
-//! Addresses, hashes, code and untrusted text are bytes, amounts 32 big-endian bytes; other unsigned numbers are stored as
-//! the signed number with the same bits. Block numbers and ids stay below 2^63.
+//! Addresses, hashes, code and untrusted text are bytes, amounts 32 big-endian bytes; other unsigned numbers are stored
+//! as the signed number with the same bits. Block numbers and ids stay below 2^63.
 #![expect(
     unreachable_pub,
     reason = "the derive makes its items as public as the model, whatever the module is"
@@ -183,8 +183,8 @@ pub(crate) mod token_transfers {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// Internal transactions. Their id is the first id of the block plus the position: a trace that is completed later moves the
-/// ids of later frames, not their rows.
+/// Internal transactions. Their id is the first id of the block plus the position: a trace that is completed later
+/// changes the ids of later frames, not their rows.
 pub(crate) mod frames {
     use sea_orm::entity::prelude::*;
 

@@ -19,6 +19,13 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+// The random chains of the integration tests name the crate.
+#[cfg(test)]
+extern crate self as gw_chain_store;
+
+#[cfg(test)]
+#[path = "../tests/it/chain.rs"]
+mod chain;
 mod config;
 mod convert;
 mod dialect;
@@ -26,6 +33,8 @@ mod entity;
 mod error;
 mod lease;
 mod migration;
+#[cfg(test)]
+mod plans;
 mod reader;
 pub mod rows;
 mod state;

@@ -36,8 +36,12 @@ impl ChainStore {
         let tx = self.pools.begin_read().await?;
         let stored = state::read(&tx).await?.chain_id.map(i64::cast_unsigned);
         drop(tx);
-        if stored == Some(configured) {
-            return Ok(());
+        match stored {
+            Some(stored) if stored == configured => return Ok(()),
+            Some(stored) if self.config.other_chain == OtherChain::Refuse => {
+                return Err(ChainStoreError::OtherChain { stored, configured });
+            }
+            Some(_) | None => {}
         }
         let tx = self.pools.begin_write().await?;
         // The lease keeps two starting instances from setting different chains.

@@ -4,6 +4,8 @@ mod postgres;
 mod sqlite;
 mod transaction;
 
+#[cfg(test)]
+pub(crate) use transaction::STATEMENTS;
 pub(crate) use transaction::Transaction;
 
 use crate::{ChainStoreError, Location};

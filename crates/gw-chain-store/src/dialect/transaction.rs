@@ -14,6 +14,15 @@ use std::{
 };
 use tokio::time::timeout;
 
+/// The statements that ran, for the test of their plans.
+#[cfg(test)]
+pub(crate) static STATEMENTS: std::sync::Mutex<Vec<Statement>> = std::sync::Mutex::new(Vec::new());
+
+#[cfg(test)]
+fn note(statement: &Statement) {
+    STATEMENTS.lock().unwrap().push(statement.clone());
+}
+
 /// An open transaction; dropping it rolls back.
 #[derive(Debug)]
 pub(crate) struct Transaction {
@@ -92,6 +101,8 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        #[cfg(test)]
+        note(&statement);
         self.run(self.db.execute_raw(statement)).await
     }
 
@@ -100,10 +111,14 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        #[cfg(test)]
+        note(&statement);
         self.run(self.db.query_one_raw(statement)).await
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        #[cfg(test)]
+        note(&statement);
         self.run(self.db.query_all_raw(statement)).await
     }
 }

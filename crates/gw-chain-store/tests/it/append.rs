@@ -57,7 +57,10 @@ pub(crate) async fn assert_stored(world: &World, chain: &[BlockData], step: u64)
         assert_eq!(reader.find_block_data(number).await.unwrap().as_ref(), Some(data));
         let stored = reader.find_block(number).await.unwrap().unwrap();
         assert_eq!(stored.block, data.block);
-        assert_eq!(reader.find_block_by_hash(data.block.hash).await.unwrap().as_ref(), Some(&stored));
+        assert_eq!(
+            reader.find_block_by_hash(data.block.hash).await.unwrap().as_ref(),
+            Some(&stored)
+        );
         let counts = [
             data.transactions.len(),
             data.transactions.iter().map(|data| data.transfers.len()).sum(),
@@ -84,33 +87,71 @@ pub(crate) async fn assert_stored(world: &World, chain: &[BlockData], step: u64)
             assert!(frames.iter().map(|row| &row.row).eq(&data.frames));
             let timestamp = stored.block.timestamp;
             let is_here = |at: (u64, i64, RowId, B256)| at == (number, timestamp, row.id, data.transaction.hash);
-            assert!(logs.iter().all(|at| is_here((at.block_number, at.timestamp, at.transaction_id, at.transaction_hash))));
-            assert!(frames.iter().all(|at| is_here((at.block_number, at.timestamp, at.transaction_id, at.transaction_hash))));
+            assert!(logs.iter().all(|at| is_here((
+                at.block_number,
+                at.timestamp,
+                at.transaction_id,
+                at.transaction_hash
+            ))));
+            assert!(frames.iter().all(|at| is_here((
+                at.block_number,
+                at.timestamp,
+                at.transaction_id,
+                at.transaction_hash
+            ))));
         }
     }
     // By id, the newest first, as the explorer reads them.
     let ids = |end: u64| (0..end).rev().map(RowId).collect::<Vec<_>>();
     let transactions = reader.get_transactions(&ids(next[0])).await.unwrap();
     let expected = chain.iter().rev().flat_map(|data| data.transactions.iter().rev());
-    assert!(transactions.iter().map(|row| &row.transaction).eq(expected.clone().map(|data| &data.transaction)));
+    assert!(
+        transactions
+            .iter()
+            .map(|row| &row.transaction)
+            .eq(expected.clone().map(|data| &data.transaction))
+    );
     assert!(transactions.iter().map(|row| row.id).eq(ids(next[0])));
     let transfers = reader.get_transfers(&ids(next[1])).await.unwrap();
     assert!(transfers.iter().map(|row| row.id).eq(ids(next[1])));
-    assert!(transfers.iter().map(|row| &row.row).eq(expected.clone().flat_map(|data| data.transfers.iter().rev())));
+    assert!(
+        transfers
+            .iter()
+            .map(|row| &row.row)
+            .eq(expected.clone().flat_map(|data| data.transfers.iter().rev()))
+    );
     let frames = reader.get_frames(&ids(next[2])).await.unwrap();
     assert!(frames.iter().map(|row| row.id).eq(ids(next[2])));
-    assert!(frames.iter().map(|row| &row.row).eq(expected.clone().flat_map(|data| data.frames.iter().rev())));
+    assert!(
+        frames
+            .iter()
+            .map(|row| &row.row)
+            .eq(expected.clone().flat_map(|data| data.frames.iter().rev()))
+    );
     let logs = reader.get_logs(&ids(next[3])).await.unwrap();
     assert!(logs.iter().map(|row| row.id).eq(ids(next[3])));
-    assert!(logs.iter().map(|row| &row.row).eq(expected.flat_map(|data| data.logs.iter().rev())));
+    assert!(
+        logs.iter()
+            .map(|row| &row.row)
+            .eq(expected.flat_map(|data| data.logs.iter().rev()))
+    );
     // An id that no row has is an error, not a short page.
     for (space, missing) in [
-        (Space::Transactions, reader.get_transactions(&[RowId(next[0])]).await.map(drop)),
-        (Space::Transfers, reader.get_transfers(&[RowId(next[1])]).await.map(drop)),
+        (
+            Space::Transactions,
+            reader.get_transactions(&[RowId(next[0])]).await.map(drop),
+        ),
+        (
+            Space::Transfers,
+            reader.get_transfers(&[RowId(next[1])]).await.map(drop),
+        ),
         (Space::Frames, reader.get_frames(&[RowId(next[2])]).await.map(drop)),
         (Space::Logs, reader.get_logs(&[RowId(next[3])]).await.map(drop)),
     ] {
-        assert!(matches!(missing, Err(ChainStoreError::MissingRow(of)) if of == space), "{missing:?}");
+        assert!(
+            matches!(missing, Err(ChainStoreError::MissingRow(of)) if of == space),
+            "{missing:?}"
+        );
     }
     // The rows for the posting index, in steps.
     let mut rows: Vec<BlockRows> = Vec::new();
@@ -168,7 +209,10 @@ async fn a_block_that_does_not_follow_changes_nothing(world: &World) {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!((world.dump().await, world.dump_of(&["tasks", "chain_state"]).await), before);
+    assert_eq!(
+        (world.dump().await, world.dump_of(&["tasks", "chain_state"]).await),
+        before
+    );
     writer.append(&maker.block(8, head), &[]).await.unwrap();
 }
 
@@ -177,13 +221,17 @@ async fn rows_that_contradict_each_other_change_nothing(world: &World) {
     let samples = maker.blocks(0, B256::ZERO, 30);
     let full = samples.iter().find(|data| {
         let mut transactions = data.transactions.iter();
-        data.block.frames_complete && !data.contracts.is_empty() && !data.proxy_changes.is_empty()
+        data.block.frames_complete
+            && !data.contracts.is_empty()
+            && !data.proxy_changes.is_empty()
             && transactions.any(|data| !data.logs.is_empty() && !data.frames.is_empty())
     });
     let full = full.unwrap();
     let mut topics = full.clone();
     let transactions = topics.transactions.iter_mut();
-    transactions.flat_map(|data| &mut data.logs).for_each(|log| log.topics = vec![B256::ZERO; 5]);
+    transactions
+        .flat_map(|data| &mut data.logs)
+        .for_each(|log| log.topics = vec![B256::ZERO; 5]);
     let mut untraced = full.clone();
     untraced.block.frames_complete = false;
     let mut twice = full.clone();
@@ -194,7 +242,10 @@ async fn rows_that_contradict_each_other_change_nothing(world: &World) {
     let before = world.dump().await;
     for broken in [topics, untraced, twice, changed_twice] {
         let refused = writer.append(&broken, &[]).await;
-        assert!(matches!(refused, Err(ChainStoreError::InvalidBlock { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(ChainStoreError::InvalidBlock { .. })),
+            "{refused:?}"
+        );
         assert_eq!(world.dump().await, before);
     }
     writer.append(full, &[]).await.unwrap();
@@ -222,7 +273,10 @@ async fn a_failure_in_the_middle_of_a_block_changes_nothing(world: &World) {
             let failed = writer.append(data, &[]).await;
             assert!(matches!(failed, Err(ChainStoreError::Database(_))), "{failed:?}");
             world.tamper(&[unset]).await;
-            assert_eq!((world.dump().await, world.dump_of(&["tasks", "chain_state"]).await), before);
+            assert_eq!(
+                (world.dump().await, world.dump_of(&["tasks", "chain_state"]).await),
+                before
+            );
             failures += 1;
         }
         writer.append(data, &[]).await.unwrap();
@@ -244,10 +298,10 @@ async fn the_first_block_may_have_any_number(world: &World) {
     let writer = world.writer().await;
     writer.append(&block, &[Job::Balance { address }]).await.unwrap();
     assert_stored(world, &[block], 1).await;
-    let tasks = writer
-        .take_tasks(JobKind::Balance, 100, Seconds(1))
-        .await
-        .unwrap();
-    assert!(tasks.iter().any(|task| task.job == Job::Balance { address }), "a job of the indexer");
+    let tasks = writer.take_tasks(JobKind::Balance, 100, Seconds(1)).await.unwrap();
+    assert!(
+        tasks.iter().any(|task| task.job == Job::Balance { address }),
+        "a job of the indexer"
+    );
     assert_eq!(world.reader().await.find_balance(address).await.unwrap(), None);
 }

@@ -40,7 +40,11 @@ impl ChainMaker {
         let frames_complete = self.below(8) > 0;
         let mut log_index = 0;
         let transactions = self.list(4, |maker| maker.transaction(&mut log_index, frames_complete));
-        let contracts: BTreeMap<_, _> = self.list(3, Self::contract).into_iter().map(|row| (row.address, row)).collect();
+        let contracts: BTreeMap<_, _> = self
+            .list(3, Self::contract)
+            .into_iter()
+            .map(|row| (row.address, row))
+            .collect();
         let changes: BTreeMap<_, _> = self
             .list(3, |maker| ProxyChange {
                 address: maker.address(),
@@ -230,6 +234,7 @@ impl ChainMaker {
 
     /// PostgreSQL has no NUL in texts, so a contract could stop the indexer with one.
     fn text(&self) -> String {
-        self.one_of(&["execution reverted", "", "a\0b", "Größe \u{1f600}"]).to_owned()
+        self.one_of(&["execution reverted", "", "a\0b", "Größe \u{1f600}"])
+            .to_owned()
     }
 }

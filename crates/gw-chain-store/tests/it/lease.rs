@@ -19,7 +19,9 @@ async fn pass(world: &World, seconds: i64) {
     world.clock.pass(seconds);
     if world.engine == "postgres" {
         let micros = seconds * 1_000_000;
-        world.tamper(&[&format!("UPDATE writer_lease SET expires_at = expires_at - {micros}")]).await;
+        world
+            .tamper(&[&format!("UPDATE writer_lease SET expires_at = expires_at - {micros}")])
+            .await;
     }
 }
 
@@ -27,12 +29,18 @@ async fn only_one_of_two_writers_holds_the_lease(world: &World) {
     let first = world.store.writer("first").await.unwrap();
     let other = ChainStore::open(world.config(2)).await.unwrap();
     let refused = other.writer("second").await;
-    assert!(matches!(&refused, Err(ChainStoreError::OtherWriter { name }) if name == "first"), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(ChainStoreError::OtherWriter { name }) if name == "first"),
+        "{refused:?}"
+    );
     pass(world, 20).await;
     first.renew().await.unwrap();
     pass(world, 20).await;
     assert!(other.writer("second").await.is_err(), "the first was renewed");
-    first.append(&ChainMaker::new(1).block(0, B256::ZERO), &[]).await.unwrap();
+    first
+        .append(&ChainMaker::new(1).block(0, B256::ZERO), &[])
+        .await
+        .unwrap();
     pass(world, 20).await;
     assert!(other.writer("second").await.is_err(), "a write renews it too");
     pass(world, 11).await;
@@ -77,6 +85,12 @@ async fn a_released_lease_is_free_at_once(world: &World) {
 async fn a_lease_that_no_instance_could_hold_keeps_none_from_writing(world: &World) {
     world.store.writer("first").await.unwrap();
     assert!(world.store.writer("second").await.is_err());
-    world.tamper(&["UPDATE writer_lease SET expires_at = 9223372036854775807"]).await;
-    world.store.writer("second").await.expect("no instance holds a lease for so long");
+    world
+        .tamper(&["UPDATE writer_lease SET expires_at = 9223372036854775807"])
+        .await;
+    world
+        .store
+        .writer("second")
+        .await
+        .expect("no instance holds a lease for so long");
 }

@@ -27,7 +27,10 @@ async fn the_blocks_of_another_chain_are_refused_or_removed(world: &World) {
     }
     config.other_chain = OtherChain::Wipe;
     let refused = ChainStore::open(config.clone()).await;
-    assert!(matches!(refused, Err(ChainStoreError::OtherWriter { .. })), "somebody writes: {refused:?}");
+    assert!(
+        matches!(refused, Err(ChainStoreError::OtherWriter { .. })),
+        "somebody writes: {refused:?}"
+    );
     assert_eq!(world.dump().await, before);
     writer.release().await.unwrap();
     let generation = world.generation().await;
@@ -36,7 +39,10 @@ async fn the_blocks_of_another_chain_are_refused_or_removed(world: &World) {
     assert_eq!(world.generation().await, generation + 1);
     config.other_chain = OtherChain::Refuse;
     ChainStore::open(config).await.expect("it is this chain's now");
-    assert!(matches!(ChainStore::open(world.config(4)).await, Err(ChainStoreError::OtherChain { .. })));
+    assert!(matches!(
+        ChainStore::open(world.config(4)).await,
+        Err(ChainStoreError::OtherChain { .. })
+    ));
 }
 
 async fn a_newer_schema_is_refused(world: &World) {
@@ -55,6 +61,9 @@ async fn two_instances_open_an_empty_database(world: &World) {
     let (first, second) = tokio::join!(ChainStore::open(world.config(2)), ChainStore::open(world.config(3)));
     first.unwrap();
     second.unwrap();
-    assert_eq!(world.dump_of(&["chain_state"]).await["chain_state"], tables["chain_state"]);
+    assert_eq!(
+        world.dump_of(&["chain_state"]).await["chain_state"],
+        tables["chain_state"]
+    );
     world.store.writer("first").await.expect("opening holds no lease");
 }

@@ -32,15 +32,27 @@ async fn a_block_puts_the_work_that_it_causes_into_the_queue(world: &World) {
     let mut known = BTreeSet::new();
     for data in maker.blocks(0, B256::ZERO, 12) {
         writer.append(&data, &[]).await.unwrap();
-        let mut expected: BTreeSet<Job> = [Job::Balance { address: data.block.miner }].into();
+        let mut expected: BTreeSet<Job> = [Job::Balance {
+            address: data.block.miner,
+        }]
+        .into();
         if !data.block.frames_complete {
-            expected.insert(Job::Frames { block: data.block.number });
+            expected.insert(Job::Frames {
+                block: data.block.number,
+            });
         }
         for row in &data.transactions {
             let transaction = &row.transaction;
-            expected.insert(Job::Balance { address: transaction.from });
+            expected.insert(Job::Balance {
+                address: transaction.from,
+            });
             if transaction.value > U256::ZERO {
-                expected.extend(transaction.to.or(transaction.created_contract).map(|address| Job::Balance { address }));
+                expected.extend(
+                    transaction
+                        .to
+                        .or(transaction.created_contract)
+                        .map(|address| Job::Balance { address }),
+                );
             }
             for frame in row.frames.iter().filter(|frame| frame.value > U256::ZERO) {
                 expected.insert(Job::Balance { address: frame.from });
@@ -89,7 +101,11 @@ async fn a_task_is_taken_once_until_its_hold_ends(world: &World) {
     writer.finish_tasks(&second).await.unwrap();
     world.clock.pass(60);
     let again = writer.take_tasks(JobKind::Balance, 9, Seconds(60)).await.unwrap();
-    assert_eq!(jobs(&again), [balance(1), balance(2)].into(), "their worker did not finish");
+    assert_eq!(
+        jobs(&again),
+        [balance(1), balance(2)].into(),
+        "their worker did not finish"
+    );
     writer.finish_tasks(&again).await.unwrap();
     world.clock.pass(3600);
     assert_eq!(writer.take_tasks(JobKind::Balance, 9, Seconds(60)).await.unwrap(), []);
@@ -104,7 +120,11 @@ async fn a_request_during_the_work_is_not_lost(world: &World) {
     writer.enqueue(&[balance(1)]).await.unwrap();
     let taken = writer.take_tasks(JobKind::Balance, 9, Seconds(60)).await.unwrap();
     writer.enqueue(&[balance(1)]).await.unwrap();
-    assert_eq!(writer.take_tasks(JobKind::Balance, 9, Seconds(60)).await.unwrap(), [], "one at a time");
+    assert_eq!(
+        writer.take_tasks(JobKind::Balance, 9, Seconds(60)).await.unwrap(),
+        [],
+        "one at a time"
+    );
     writer.finish_tasks(&taken).await.unwrap();
     let again = writer.take_tasks(JobKind::Balance, 9, Seconds(60)).await.unwrap();
     assert_eq!(jobs(&again), [balance(1)].into());
@@ -134,6 +154,12 @@ async fn tasks_outlive_the_process(world: &World) {
     drop(writer);
     let other = ChainStore::open(world.config(2)).await.unwrap();
     world.clock.pass(60);
-    let tasks = other.writer("next").await.unwrap().take_tasks(JobKind::Balance, 9, Seconds(60)).await.unwrap();
+    let tasks = other
+        .writer("next")
+        .await
+        .unwrap()
+        .take_tasks(JobKind::Balance, 9, Seconds(60))
+        .await
+        .unwrap();
     assert_eq!(jobs(&tasks), [balance(1)].into());
 }

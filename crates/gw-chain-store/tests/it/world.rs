@@ -4,7 +4,9 @@ use gw_chain_store::{BlockData, ChainReader, ChainStore, ChainStoreConfig, Chain
 use gw_testkit::postgres;
 use gw_types::testing::{ManualClock, SeededEntropy};
 use gw_types::{Clock, Secret};
-use sea_orm::{ConnectionTrait, Database, DatabaseConnection, QueryResult, Statement, TransactionTrait};
+use sea_orm::{
+    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, QueryResult, Statement, TransactionTrait,
+};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Runs each test on both engines.
@@ -53,6 +55,8 @@ pub(crate) struct World {
     pub(crate) store: ChainStore,
     pub(crate) clock: Arc<ManualClock>,
     location: Location,
+    /// A connection that bypasses the store: to tamper, or to inspect what it wrote.
+    raw: DatabaseConnection,
     /// Removed when the world is dropped.
     _place: Option<tempfile::TempDir>,
 }
@@ -85,11 +89,18 @@ impl World {
     async fn at(engine: &'static str, location: Location, place: Option<tempfile::TempDir>) -> Self {
         let clock = Arc::new(ManualClock::default());
         let store = ChainStore::open(config(&location, &clock, 1)).await.unwrap();
+        let url = match &location {
+            Location::Postgres { url } => url.expose().to_owned(),
+            Location::Sqlite { file } => format!("sqlite://{}", file.display()),
+        };
+        let mut options = ConnectOptions::new(url);
+        options.max_connections(1);
         Self {
             engine,
             store,
             clock,
             location,
+            raw: Database::connect(options).await.unwrap(),
             _place: place,
         }
     }
@@ -113,7 +124,7 @@ impl World {
 
     /// Runs statements that bypass the store, in one transaction.
     pub(crate) async fn tamper(&self, statements: &[&str]) {
-        let tx = self.raw().await.begin().await.unwrap();
+        let tx = self.raw.begin().await.unwrap();
         for sql in statements {
             tx.execute_unprepared(sql).await.unwrap();
         }
@@ -121,10 +132,8 @@ impl World {
     }
 
     pub(crate) async fn query(&self, sql: &str) -> Vec<QueryResult> {
-        let raw = self.raw().await;
-        raw.query_all_raw(Statement::from_string(raw.get_database_backend(), sql))
-            .await
-            .unwrap()
+        let statement = Statement::from_string(self.raw.get_database_backend(), sql);
+        self.raw.query_all_raw(statement).await.unwrap()
     }
 
     /// All rows of the chain's tables.
@@ -148,20 +157,13 @@ impl World {
                 }
                 _ => format!("{table}::TEXT"),
             };
-            let rows = self.query(&format!("SELECT {row} AS text FROM {table} ORDER BY 1")).await;
+            let rows = self
+                .query(&format!("SELECT {row} AS text FROM {table} ORDER BY 1"))
+                .await;
             let rows = rows.iter().map(|row| row.try_get("", "text").unwrap());
             dump.insert(table, rows.collect());
         }
         dump
-    }
-
-    /// Opens a connection that bypasses the store: to tamper, or to inspect what it wrote.
-    async fn raw(&self) -> DatabaseConnection {
-        let url = match &self.location {
-            Location::Postgres { url } => url.expose().to_owned(),
-            Location::Sqlite { file } => format!("sqlite://{}", file.display()),
-        };
-        Database::connect(url).await.unwrap()
     }
 }
 
