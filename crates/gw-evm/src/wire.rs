@@ -381,8 +381,8 @@ pub fn trace_block(hash: B256, scope: TraceScope, form: TraceForm) -> Vec<Upstre
     tracers(scope, form).iter().map(call).collect()
 }
 
-/// The call for the call trees of all transactions of a mined block. [`crate::trace::transactions`] splits its result by
-/// transaction, and [`crate::trace::CallTree`] parses the parts.
+/// The call for the call trees of all transactions of a mined block. [`crate::trace::transactions`] splits its result
+/// by transaction, and [`crate::trace::CallTree`] parses the parts.
 pub fn trace_block_calls(hash: B256) -> UpstreamCall {
     upstream("debug_traceBlockByHash", &[hex(hash), CALLS_WITHOUT_LOGS.to_owned()])
 }
