@@ -10,7 +10,7 @@ use crate::{
     config::IndexerConfig,
     error::IndexerError,
     fetch::Fetcher,
-    progress::{IndexerProgress, IndexerState, ProgressRecorder, RateMeter},
+    progress::{IndexerProgress, IndexerState, ProgressRecorder},
     token::{OwnStateOnly, ViewPolicy},
 };
 use futures_util::{StreamExt as _, stream};
@@ -266,7 +266,6 @@ impl Indexer {
         let reads = stream::iter(first..=target).map(|number| self.fetcher.block(number));
         // Invariant: at most this many blocks are held, whether they are being read or wait for their turn.
         let mut blocks = std::pin::pin!(reads.buffered(self.config.concurrent_reads.get()));
-        let mut meter = RateMeter::new();
         loop {
             let block = tokio::select! {
                 biased;
@@ -279,8 +278,7 @@ impl Indexer {
             };
             match writer.append(&block, &[]).await {
                 Ok(_) => {
-                    let (number, transactions) = (block.block.number, block.transactions.len());
-                    self.progress.record_block(number, transactions, &mut meter);
+                    self.progress.record_block(block.block.number, block.transactions.len());
                 }
                 Err(ChainStoreError::OtherParent { .. } | ChainStoreError::NotNext { .. }) => {
                     return Ok(Outcome::CheckChain);
@@ -398,7 +396,7 @@ impl Indexer {
     }
 
     fn set_state(&self, state: IndexerState) {
-        self.progress.update(|progress| progress.state = state);
+        self.progress.set_state(state);
     }
 }
 

@@ -1,10 +1,13 @@
 //! The progress of the indexer, for operators and for the `sync` endpoints of the explorer.
 
 use gw_types::{Clock, Timestamp};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 use tokio::{sync::watch, time::Instant};
 
-/// How often a line about catching up is logged.
+/// How often a line about catching up is logged, and the longest time over which a rate is computed.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// The shortest time over which a rate is computed.
 const RATE_INTERVAL: Duration = Duration::from_secs(1);
@@ -58,22 +61,21 @@ impl IndexerProgress {
 pub(crate) struct ProgressRecorder {
     sender: watch::Sender<IndexerProgress>,
     clock: Arc<dyn Clock>,
+    meter: Mutex<RateMeter>,
 }
 
 /// What was indexed since a moment.
 #[derive(Debug)]
-pub(crate) struct RateMeter {
+struct RateMeter {
     since: Instant,
-    logged_at: Instant,
     blocks: u32,
     transactions: u32,
 }
 
 impl RateMeter {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             since: Instant::now(),
-            logged_at: Instant::now(),
             blocks: 0,
             transactions: 0,
         }
@@ -95,6 +97,7 @@ impl ProgressRecorder {
         Self {
             sender: watch::Sender::new(progress),
             clock,
+            meter: Mutex::new(RateMeter::new()),
         }
     }
 
@@ -119,11 +122,20 @@ impl ProgressRecorder {
         self.sender.send_replace(progress);
     }
 
+    /// Sets what the indexer does. The time before it began to catch up does not count for the rates.
+    pub(crate) fn set_state(&self, state: IndexerState) {
+        if state == IndexerState::CatchingUp && self.current().state != state {
+            *self.meter() = RateMeter::new();
+        }
+        self.update(|progress| progress.state = state);
+    }
+
     /// Counts an indexed block.
-    pub(crate) fn record_block(&self, number: u64, transactions: usize, meter: &mut RateMeter) {
+    pub(crate) fn record_block(&self, number: u64, transactions: usize) {
         let transactions = u32::try_from(transactions).unwrap_or(u32::MAX);
         metrics::counter!("ledger_gateway_indexer_blocks_total").increment(1);
         metrics::counter!("ledger_gateway_indexer_transactions_total").increment(transactions.into());
+        let mut meter = self.meter();
         meter.blocks = meter.blocks.saturating_add(1);
         meter.transactions = meter.transactions.saturating_add(transactions);
         let elapsed = meter.since.elapsed();
@@ -136,12 +148,15 @@ impl ProgressRecorder {
             progress.time_left = time_left(progress);
         });
         if elapsed >= LOG_INTERVAL {
-            (meter.since, meter.blocks, meter.transactions) = (Instant::now(), 0, 0);
+            *meter = RateMeter::new();
+            if self.current().state == IndexerState::CatchingUp {
+                self.log();
+            }
         }
-        if self.current().state == IndexerState::CatchingUp && meter.logged_at.elapsed() >= LOG_INTERVAL {
-            meter.logged_at = Instant::now();
-            self.log();
-        }
+    }
+
+    fn meter(&self) -> MutexGuard<'_, RateMeter> {
+        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn log(&self) {
@@ -181,13 +196,12 @@ mod tests {
     async fn progress_has_rates_and_the_time_left() {
         let clock = ManualClock::default();
         let recorder = ProgressRecorder::new(Arc::new(clock.clone()));
-        let mut meter = RateMeter::new();
         recorder.update(|progress| progress.target = Some(99));
         assert_eq!(recorder.current().lag(), Some(100));
         clock.pass(7);
         for number in 0..20 {
             tokio::time::advance(Duration::from_millis(100)).await;
-            recorder.record_block(number, 3, &mut meter);
+            recorder.record_block(number, 3);
         }
         let progress = recorder.current();
         assert_eq!((progress.height, progress.lag()), (Some(19), Some(80)));
