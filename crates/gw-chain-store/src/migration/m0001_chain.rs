@@ -25,9 +25,9 @@ const INDICES: [&str; 17] = [
     "CREATE INDEX blocks_first_frame_idx ON blocks (first_frame, number)",
     // A transaction by its hash, and suggestions. Not unique: early chains have repeated hashes.
     "CREATE INDEX transactions_hash_idx ON transactions (hash)",
-    // A reorganization removes the newest rows.
-    "CREATE INDEX contracts_block_number_idx ON contracts (block_number)",
-    "CREATE INDEX proxy_changes_block_number_idx ON proxy_changes (block_number)",
+    // The contracts and proxy changes of a block; a reorganization removes the newest.
+    "CREATE INDEX contracts_block_number_idx ON contracts (block_number, address)",
+    "CREATE INDEX proxy_changes_block_number_idx ON proxy_changes (block_number, address)",
     // Pages of tokens, and a reorganization removes the newest.
     "CREATE INDEX tokens_block_number_idx ON tokens (block_number, address)",
     // Pages of tokens of one standard.

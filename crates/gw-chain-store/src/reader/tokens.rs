@@ -231,7 +231,8 @@ impl ChainReader {
             let rows = token_balances::Entity::find()
                 .filter(token_balances::Column::TokenAddress.eq(token.to_vec()))
                 .filter(token_balances::Column::Holder.is_in(bytes(batch)))
-                .filter(token_balances::Column::Balance.gt(amount_column(U256::ZERO)));
+                // No range: SQLite would read the index of the token's balances instead of the holders' rows.
+                .filter(token_balances::Column::Balance.ne(amount_column(U256::ZERO)));
             for row in rows.all(&self.tx).await? {
                 found.push(convert::token_balance(&row)?);
             }

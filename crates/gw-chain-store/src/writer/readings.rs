@@ -231,7 +231,8 @@ async fn is_holder(tx: &Transaction, token: &[u8], holder: &[u8]) -> Result<bool
         .column(token_balances::Column::BlockNumber)
         .filter(token_balances::Column::TokenAddress.eq(token.to_vec()))
         .filter(token_balances::Column::Holder.eq(holder.to_vec()))
-        .filter(token_balances::Column::Balance.gt(amount_column(U256::ZERO)))
+        // No range: SQLite would read the index of the token's balances instead of the holder's rows.
+        .filter(token_balances::Column::Balance.ne(amount_column(U256::ZERO)))
         .limit(1);
     Ok(positive.into_tuple::<i64>().one(tx).await?.is_some())
 }

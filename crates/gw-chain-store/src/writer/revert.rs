@@ -16,7 +16,7 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, Statement,
     sea_query::Expr,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl ChainWriter {
     /// Removes all blocks above `ancestor`, with their rows and everything derived from them, and raises the
@@ -156,17 +156,24 @@ async fn discard_token_balances(
 }
 
 /// Tokens, each with the number of holders whose positive balances were all read at removed blocks.
-async fn lost_holders(tx: &Transaction, ancestor: i64) -> Result<Vec<(Vec<u8>, i64)>, ChainStoreError> {
-    let sql = "SELECT token_address, count(DISTINCT holder) AS holders FROM token_balances AS removed \
-         WHERE block_number > $1 AND balance > $2 AND NOT EXISTS (SELECT 1 FROM token_balances AS kept \
+async fn lost_holders(tx: &Transaction, ancestor: i64) -> Result<BTreeMap<Vec<u8>, i64>, ChainStoreError> {
+    let sql = "SELECT token_address, holder FROM token_balances AS removed \
+         WHERE block_number > $1 AND balance <> $2 AND NOT EXISTS (SELECT 1 FROM token_balances AS kept \
          WHERE kept.token_address = removed.token_address AND kept.holder = removed.holder \
-         AND kept.block_number <= $1 AND kept.balance > $2) GROUP BY token_address";
+         AND kept.block_number <= $1 AND kept.balance <> $2)";
     let values = [ancestor.into(), amount_column(U256::ZERO).into()];
     let statement = Statement::from_sql_and_values(tx.get_database_backend(), sql, values);
-    let rows = tx.query_all_raw(statement).await?;
-    rows.into_iter()
-        .map(|row| Ok((row.try_get("", "token_address")?, row.try_get("", "holders")?)))
-        .collect()
+    let mut pairs = BTreeSet::new();
+    for row in tx.query_all_raw(statement).await? {
+        let pair: (Vec<u8>, Vec<u8>) = (row.try_get("", "token_address")?, row.try_get("", "holder")?);
+        pairs.insert(pair);
+    }
+    let mut lost = BTreeMap::new();
+    for (token, _) in pairs {
+        let holders: &mut i64 = lost.entry(token).or_default();
+        *holders = holders.saturating_add(1);
+    }
+    Ok(lost)
 }
 
 /// Removes the balances in wei that were read at removed blocks.
