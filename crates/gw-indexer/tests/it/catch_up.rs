@@ -143,7 +143,7 @@ async fn x4_a_long_chain_is_caught_up_in_order() {
         height = next;
         progress.state == IndexerState::Following && next == 400
     });
-    within(60, in_order).await.unwrap();
+    within(120, in_order).await.unwrap();
     running.end().await;
     assert_eq!(database.count("SELECT number FROM blocks").await, 401);
 }

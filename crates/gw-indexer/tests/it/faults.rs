@@ -67,7 +67,7 @@ async fn x10_a_lost_trace_marks_its_block_until_it_is_read() {
         let running = Running::start(relay.url(), database.open().await, &database.clock, config()).await;
         let (number, hash) = chain.rpc.head().await;
         let incomplete = "SELECT number FROM blocks WHERE NOT frames_complete";
-        within(60, async {
+        within(120, async {
             while database.newest_block().await != Some((number, hash.clone())) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }

@@ -58,7 +58,7 @@ impl Running {
 
     /// Waits until the newest stored block is this one, and the queue of work is empty.
     pub(crate) async fn reaches(&self, database: &Database, number: u64, hash: &str) {
-        within(60, async {
+        within(120, async {
             loop {
                 if database.newest_block().await == Some((number, hash.to_owned())) && database.tasks().await == 0 {
                     return;
