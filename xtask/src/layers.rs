@@ -3,7 +3,7 @@
 //! Only ordinary and build dependencies are checked. Tests may use any crate; `gw-testkit` must never be an ordinary
 //! dependency.
 
-use crate::modules;
+use crate::{modules, source};
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use std::{
@@ -33,7 +33,7 @@ const ADAPTERS: &[&str] = &[
 /// The dependencies between adapters: `gw-http` records requests in the journal before it answers them.
 const BETWEEN_ADAPTERS: &[(&str, &str)] = &[("gw-http", "gw-journal")];
 /// The features. They may use the spine and the adapters, but not each other.
-const FEATURES: &[&str] = &["gw-identity", "gw-rpc", "gw-admin"];
+const FEATURES: &[&str] = &["gw-identity", "gw-rpc", "gw-admin", "gw-indexer"];
 /// The server, which may use all of these.
 const SERVER: &str = "gw-server";
 /// Support for tests. It may use the spine and the adapters.
@@ -42,6 +42,11 @@ const TESTKIT: &str = "gw-testkit";
 const MODELS: &str = "gw-models";
 /// This crate. It uses no crate of the workspace.
 const XTASK: &str = "xtask";
+
+/// The type that reads blocks of the node without sealing them, and the crates that may name it: everything else gets
+/// answers of the node `Sealed`.
+const UNSEALED_READER: &str = "BlockReader";
+const USERS_OF_UNSEALED_READER: &[&str] = &["gw-node", "gw-indexer", XTASK];
 
 /// Crates that a crate of the spine must not depend on, not even indirectly.
 const IMPURE: &[&str] = &[
@@ -123,6 +128,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     faults.extend(lints(&metadata)?);
     faults.extend(descriptions(&metadata));
     faults.extend(modules::check(root)?);
+    faults.extend(unsealed_reads(root)?);
     Ok(faults)
 }
 
@@ -236,6 +242,32 @@ fn purity(metadata: &Metadata) -> Vec<String> {
     faults
 }
 
+/// Checks that only the indexer reads from the node without sealing. Tests may.
+fn unsealed_reads(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for (name, folder) in source::crate_folders(root)? {
+        if USERS_OF_UNSEALED_READER.contains(&name.as_str()) {
+            continue;
+        }
+        for path in source::rust_files(&folder.join("src"))? {
+            let text =
+                std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
+            if reads_unsealed(&text) {
+                let path = path.strip_prefix(root).unwrap_or(&path);
+                faults.push(format!(
+                    "{}: only the indexer may use {UNSEALED_READER}",
+                    path.display()
+                ));
+            }
+        }
+    }
+    Ok(faults)
+}
+
+fn reads_unsealed(code: &str) -> bool {
+    source::tokens(code).contains(&UNSEALED_READER)
+}
+
 /// Checks that every crate inherits the workspace's lints.
 fn lints(metadata: &Metadata) -> anyhow::Result<Vec<String>> {
     let mut faults = Vec::new();
@@ -306,6 +338,14 @@ mod tests {
         ] {
             assert_eq!(layering(&metadata(user, used, None)).len(), 0, "{user} may use {used}");
         }
+    }
+
+    #[test]
+    fn code_that_names_the_unsealed_reader_is_found() {
+        assert!(reads_unsealed("fn f(reader: &gw_node::BlockReader) {}"));
+        assert!(!reads_unsealed(
+            "/// Not a BlockReader.\nconst TEXT: &str = \"BlockReader\";"
+        ));
     }
 
     #[test]

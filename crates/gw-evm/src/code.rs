@@ -169,6 +169,8 @@ pub const IMPLEMENTATION_SLOT: B256 = b256!("0x360894a13ba1a3210667c828492db98dc
 pub const ADMIN_SLOT: B256 = b256!("0xb53127684a568b3173ae13b9f8a6016e243e63b6e8ee1178d6a717850b5d6103");
 /// keccak256("eip1967.proxy.beacon") - 1
 pub const BEACON_SLOT: B256 = b256!("0xa3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50");
+/// keccak256("PROXIABLE") (EIP-1822)
+pub const LOGIC_SLOT: B256 = b256!("0xc5f16f0fcc639fa48a6947836d9850f504798523bf8c9a3a87d5876cf622bcf7");
 /// keccak256("diamond.standard.diamond.storage") (EIP-2535)
 pub const DIAMOND_SLOT: B256 = b256!("0xc8fcad8db84d3cc18b4c41d551ea0ee66dd599cde068d998e57d5e09332c131c");
 
@@ -450,6 +452,7 @@ mod tests {
         assert_eq!(IMPLEMENTATION_SLOT, minus_one("eip1967.proxy.implementation"));
         assert_eq!(ADMIN_SLOT, minus_one("eip1967.proxy.admin"));
         assert_eq!(BEACON_SLOT, minus_one("eip1967.proxy.beacon"));
+        assert_eq!(LOGIC_SLOT, keccak256("PROXIABLE"));
         assert_eq!(DIAMOND_SLOT, keccak256("diamond.standard.diamond.storage"));
     }
 }

@@ -137,13 +137,27 @@ pub fn gas_price() -> UpstreamCall {
 
 /// The request for a block without its transactions.
 pub fn header(block: BlockId) -> UpstreamCall {
+    block_by_id(block, false)
+}
+
+/// The request for a block with its transactions.
+pub fn block(block: BlockId) -> UpstreamCall {
+    block_by_id(block, true)
+}
+
+fn block_by_id(block: BlockId, with_transactions: bool) -> UpstreamCall {
     let (method, block) = match block {
         BlockId::Hash { hash, .. } => ("eth_getBlockByHash", hex(hash)),
         BlockId::Number(number) => ("eth_getBlockByNumber", hex(number)),
         BlockId::Tag(BlockTag::Earliest) => ("eth_getBlockByNumber", hex(0)),
         BlockId::Tag(named) => ("eth_getBlockByNumber", tag(tag_name(named))),
     };
-    upstream(method, &[block, "false".to_owned()])
+    upstream(method, &[block, with_transactions.to_string()])
+}
+
+/// The request for all receipts of a block.
+pub fn block_receipts(hash: B256) -> UpstreamCall {
+    upstream("eth_getBlockReceipts", &[hash_param(hash)])
 }
 
 /// The request for the balance of an account at this block.
@@ -367,6 +381,19 @@ pub fn trace_block(hash: B256, scope: TraceScope, form: TraceForm) -> Vec<Upstre
     tracers(scope, form).iter().map(call).collect()
 }
 
+/// The call for the call trees of all transactions of a mined block. [`crate::trace::transactions`] splits its result
+/// by transaction, and [`crate::trace::CallTree`] parses the parts.
+pub fn trace_block_calls(hash: B256) -> UpstreamCall {
+    upstream("debug_traceBlockByHash", &[hex(hash), CALLS_WITHOUT_LOGS.to_owned()])
+}
+
+/// The call for the call tree of a mined transaction, for [`crate::trace::CallTree`].
+pub fn trace_transaction_calls(hash: B256) -> UpstreamCall {
+    upstream("debug_traceTransaction", &[hex(hash), CALLS_WITHOUT_LOGS.to_owned()])
+}
+
+/// Receipts already contain the logs.
+const CALLS_WITHOUT_LOGS: &str = r#"{"tracer":"callTracer"}"#;
 const CALLS: &str = r#""tracer":"callTracer","tracerConfig":{"withLog":true}"#;
 /// `includeEmpty`: without it, some nodes leave out accounts without balance, nonce and code. Whether an access is
 /// listed would then reveal whether the account is empty (HD6). Nodes without this option list such accounts anyway.

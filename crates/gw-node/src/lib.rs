@@ -9,10 +9,13 @@
 //! outcome) are read here before sealing, and contain nothing of a caller.
 //!
 //! Invariant (HD26): nothing here runs code whose target or data a caller chose, except [`Node::trace`] and the other
-//! trace functions, which return a sealed trace, and [`Node::permitted`], which takes a permit. `tests/it/execution.rs`
-//! enforces it.
+//! trace functions, which return a sealed trace, [`Node::permitted`], which takes a permit, and [`BlockReader::view`],
+//! whose result names every account that it may depend on. `tests/it/execution.rs` enforces it.
+//!
+//! [`BlockReader`] alone returns answers that are not sealed: the whole blocks that `gw-indexer` stores.
 
 pub mod answers;
+mod block_reader;
 mod config;
 mod connect;
 mod endpoint;
@@ -32,6 +35,10 @@ mod transport;
 mod unreadable;
 
 pub use answers::{AnswerBudget, AnswerHold, AnswerLimits, NoRoom, Payer};
+pub use block_reader::{
+    BlockContent, BlockReader, ContractState, HeaderContent, LogContent, MinedTransaction, ReadError, ReceiptContent,
+    TransactionContent, ViewCall, ViewResult,
+};
 pub use config::{Connections, HealthCheckConfig, NodeConfig, NodeConfigError, Timeouts};
 pub use endpoint::{NodeState, NodeStatus};
 pub use error::NodeError;

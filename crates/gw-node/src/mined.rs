@@ -42,7 +42,7 @@ const MIN_FOR_BLOCK_TRACE: usize = 4;
 const BASE_TRACE_TIME: Duration = Duration::from_secs(5);
 const GAS_PER_MILLISECOND: u64 = 1000;
 
-fn trace_budget(gas: u64) -> RequestBudget {
+pub(crate) fn trace_budget(gas: u64) -> RequestBudget {
     RequestBudget::MinedExecution(BASE_TRACE_TIME.saturating_add(Duration::from_millis(gas / GAS_PER_MILLISECOND)))
 }
 

@@ -300,7 +300,7 @@ fn sealed(traced: Result<Trace, Sealed<RawError>>) -> TraceResult {
 }
 
 /// Parses the answers to a trace request; `Ok(Err(_))` if the node refused to run the call.
-fn trace(
+pub(crate) fn trace(
     answers: Vec<Answer<&RawValue>>,
     scope: TraceScope,
     form: TraceForm,

@@ -3,7 +3,7 @@
 use super::{
     ContractAbi,
     types::{Type, WordKind},
-    walk::{Layout, walk},
+    walk::{DecodedAbi, Layout, walk},
 };
 use alloy_json_abi::Function;
 use alloy_primitives::{Address, B256};
@@ -101,6 +101,17 @@ impl ContractAbi {
             })
         });
         Ok(Arguments { words: words.collect() })
+    }
+
+    /// Decodes the calldata of a call with all arrays and tuples.
+    ///
+    /// # Errors
+    ///
+    /// A [`CallDataError`] if the calldata has no known selector, or bytes that its types do not account for.
+    pub fn decode_call(&self, input: &[u8]) -> Result<DecodedAbi, CallDataError> {
+        let (selector, data) = input.split_first_chunk::<4>().ok_or(CallDataError::NoSelector)?;
+        let function = self.functions.get(selector).ok_or(CallDataError::UnknownFunction)?;
+        walk(&function.inputs, data, Layout::Any).map_err(|_| CallDataError::NotCanonical)
     }
 
     /// Whether the arguments of a function with this selector can be decoded.

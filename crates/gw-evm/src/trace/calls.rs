@@ -1,13 +1,20 @@
 //! Parses the call tree in the format of the callTracer.
 
-use super::{Frame, FrameKind, FrameLog, MAX_DEPTH, MAX_FRAMES, Outcome, TraceError, json::Reader};
+use super::{Frame, FrameKind, FrameLog, Outcome, TraceError, json::Reader};
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+/// The limits of a call tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) depth: u32,
+    pub(super) frames: usize,
+}
+
 /// Reads the frames in execution order, and the result of the top frame.
-pub(super) fn parse(json: &RawValue) -> Result<(Vec<Frame>, Outcome), TraceError> {
-    let drafts = drafts(json)?;
+pub(super) fn parse(json: &RawValue, limits: Limits) -> Result<(Vec<Frame>, Outcome), TraceError> {
+    let drafts = drafts(json, limits)?;
     let mut top = Outcome::default();
     let mut frames: Vec<Frame> = Vec::with_capacity(drafts.len());
     for mut draft in drafts {
@@ -43,7 +50,7 @@ struct Draft {
     parent: Option<usize>,
 }
 
-fn drafts(json: &RawValue) -> Result<Vec<Draft>, TraceError> {
+fn drafts(json: &RawValue, limits: Limits) -> Result<Vec<Draft>, TraceError> {
     let mut reader = Reader::new(json);
     let mut drafts = vec![Draft::default()];
     // Indices of the open frames, from the top frame down. The members of the last one are being read.
@@ -69,10 +76,10 @@ fn drafts(json: &RawValue) -> Result<Vec<Draft>, TraceError> {
         if enter_call {
             reader.object()?;
             let depth = u32::try_from(open.len()).map_err(|_| TraceError::TooDeep)?;
-            if depth > MAX_DEPTH {
+            if depth > limits.depth {
                 return Err(TraceError::TooDeep);
             }
-            if drafts.len() == MAX_FRAMES {
+            if drafts.len() >= limits.frames {
                 return Err(TraceError::TooManyFrames);
             }
             let parent = open.last().copied();

@@ -12,6 +12,7 @@ pub use parts::{changed, emitters, made, touched};
 
 use crate::wire::{TraceForm, TraceScope};
 use alloy_primitives::{Address, B256, Bytes, U256};
+use calls::Limits;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -20,6 +21,9 @@ use std::collections::BTreeMap;
 pub const MAX_DEPTH: u32 = 256;
 /// Maximum number of frames of one trace (X11).
 pub const MAX_FRAMES: usize = 10_000;
+
+/// Maximum depth of a call tree according to the EVM.
+const EVM_DEPTH: u32 = 1024;
 
 /// The instruction that entered a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -193,7 +197,13 @@ impl Trace {
             }
             _ => return Err(TraceError::Malformed),
         };
-        let (frames, top) = calls::parse(tree)?;
+        let (frames, top) = calls::parse(
+            tree,
+            Limits {
+                depth: MAX_DEPTH,
+                frames: MAX_FRAMES,
+            },
+        )?;
         let touched = prestate::touched(prestate)?;
         Ok(Self {
             frames,
@@ -231,6 +241,55 @@ fn split_mux<'a>(mux_result: &'a RawValue, diff: Option<&'a RawValue>) -> Result
     }
     let MuxResult { tree, prestate } = serde_json::from_str(mux_result.get()).map_err(|_| TraceError::Malformed)?;
     Ok((tree, prestate, diff))
+}
+
+/// The call tree of a mined transaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallTree {
+    /// The frames in execution order; the first is the top frame.
+    pub frames: Vec<Frame>,
+    /// The result of the top frame.
+    pub top: Outcome,
+}
+
+impl CallTree {
+    /// Parses a result of [`crate::wire::trace_block_calls`] or [`crate::wire::trace_transaction_calls`]. The limits of
+    /// [`Trace::parse`] do not apply: the tree is stored, not evaluated, and the EVM limits its depth.
+    ///
+    /// # Errors
+    ///
+    /// A [`TraceError`] if the result is malformed or deeper than the EVM allows.
+    pub fn parse(result: &RawValue) -> Result<Self, TraceError> {
+        let limits = Limits {
+            depth: EVM_DEPTH,
+            frames: usize::MAX,
+        };
+        let (frames, top) = calls::parse(result, limits)?;
+        Ok(Self { frames, top })
+    }
+
+    /// The position of each frame in the tree: its index in each parent frame; empty for the top frame.
+    pub fn trace_addresses(&self) -> Vec<Vec<u32>> {
+        let mut addresses: Vec<Vec<u32>> = Vec::with_capacity(self.frames.len());
+        let mut children = vec![0_u32; self.frames.len()];
+        for frame in &self.frames {
+            let parent = frame.parent.and_then(|parent| addresses.get(parent)).cloned();
+            let position = frame.parent.and_then(|parent| children.get_mut(parent));
+            let mut address = parent.unwrap_or_default();
+            if let Some(position) = position {
+                address.push(*position);
+                *position = position.saturating_add(1);
+            }
+            addresses.push(address);
+        }
+        addresses
+    }
+
+    /// The creations that were not undone, in order: the contract, and the account that created it.
+    pub fn creations(&self) -> impl Iterator<Item = (Address, Address)> {
+        let kept = self.frames.iter().filter(|frame| frame.is_creation() && !frame.undone);
+        kept.filter_map(|frame| Some((frame.to?, frame.from)))
+    }
 }
 
 /// One transaction of a traced block.

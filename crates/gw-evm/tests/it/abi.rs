@@ -507,6 +507,29 @@ fn f3_calldata_must_be_its_own_re_encoding() {
 }
 
 #[test]
+fn x13_all_addresses_of_calldata_are_decoded() {
+    let abi = abi(
+        json!([{"type": "function", "name": "f", "stateMutability": "view", "outputs": [],
+        "inputs": [{"name": "", "type": "bytes"}, {"name": "", "type": "address[]"}]}]),
+    );
+    let call = |data: Vec<u8>| abi.decode_call(&[&selector("f(bytes,address[])")[..], &data].concat());
+    let bytes = [&word(3)[..], &[1, 2, 3], &[0; 29]].concat();
+    let list = [word(1), A.into_word().0].concat();
+    let addresses = |data| call(data).map(|decoded| decoded.addresses.into_iter().map(|word| word.address).collect());
+    // The order of the tails does not matter to the contract.
+    for good in [
+        [&word(64)[..], &word(128), &bytes, &list].concat(),
+        [&word(128)[..], &word(64), &list, &bytes].concat(),
+    ] {
+        assert_eq!(addresses(good), Ok(vec![A]));
+    }
+    let trailing = [&word(64)[..], &word(128), &bytes, &list, &[9]].concat();
+    assert_eq!(addresses(trailing), Err(CallDataError::NotCanonical));
+    assert_eq!(abi.decode_call(&[1, 2, 3]), Err(CallDataError::NoSelector));
+    assert_eq!(abi.decode_call(&[1, 2, 3, 4]), Err(CallDataError::UnknownFunction));
+}
+
+#[test]
 fn f3_tails_must_be_in_canonical_positions() {
     let abi = abi(
         json!([{"type": "function", "name": "f", "stateMutability": "view", "outputs": [],

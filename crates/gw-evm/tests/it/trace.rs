@@ -1,7 +1,7 @@
 use alloy_primitives::{Address, B256, U256, address, b256};
 use gw_evm::{
     code,
-    trace::{FrameKind, MAX_DEPTH, MAX_FRAMES, Trace, TraceError, transactions},
+    trace::{CallTree, FrameKind, MAX_DEPTH, MAX_FRAMES, Trace, TraceError, transactions},
     wire::{TraceForm, TraceScope},
 };
 use proptest::prelude::*;
@@ -240,6 +240,21 @@ fn x11_depth_limit() {
     assert_eq!(deepest.frames.last().map(|frame| frame.depth), Some(256));
     assert_eq!(parse_chain(MAX_DEPTH + 1), Err(TraceError::TooDeep));
     assert_eq!(parse_chain(100_000), Err(TraceError::TooDeep));
+}
+
+#[test]
+fn hd36_a_stored_call_tree_is_limited_by_the_evm_alone() {
+    let deepest = CallTree::parse(&chain(1024)).unwrap();
+    let addresses = deepest.trace_addresses();
+    assert_eq!(addresses.last(), Some(&vec![0; 1024]));
+    assert_eq!(CallTree::parse(&chain(1025)), Err(TraceError::TooDeep));
+    let block = format!(r#"[{{"txHash":"{}","result":{}}}]"#, B256::ZERO, chain(1024).get());
+    let block = RawValue::from_string(block).unwrap();
+    let mined = transactions(&[&block]).unwrap();
+    assert_eq!(CallTree::parse(mined[0].results[0]), Ok(deepest));
+    let wide = frame("CALL", vec![frame("CALL", vec![]); MAX_FRAMES]);
+    let wide = CallTree::parse(&to_raw_value(&wide).unwrap()).unwrap();
+    assert_eq!(wide.trace_addresses().last().map(Vec::as_slice), Some(&[9_999][..]));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test cannot continue without its node")]
 
 mod anvil;
+mod blocks;
 mod execution;
 mod faults;
 mod head;

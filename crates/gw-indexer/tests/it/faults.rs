@@ -1,0 +1,118 @@
+//! A node that loses answers.
+
+use crate::support::{
+    Running,
+    chain::Chain,
+    config,
+    database::{Database, assert_equal},
+    indexed,
+    relay::{Loss, LossyRelay},
+    within,
+};
+use gw_testkit::anvil::anvil;
+use serde_json::Value;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn x7_a_lost_receipt_delays_its_block_and_changes_nothing() {
+    let (database, fresh) = (Database::sqlite(), Database::sqlite());
+    let anvil = anvil();
+    let chain = Chain::new(anvil.url());
+    let contracts = chain.deploy_contracts().await;
+    chain.one_block(&contracts).await;
+    let lost = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&lost);
+    let relay = LossyRelay::to(anvil.url(), move |method, result| {
+        // The first two of three answers lack the last receipt.
+        let is_receipt = method == "eth_getBlockReceipts" || method == "eth_getTransactionReceipt";
+        if !is_receipt || counter.fetch_add(1, Ordering::SeqCst) % 3 == 2 {
+            return None;
+        }
+        let mut receipts = result.as_array().cloned().unwrap_or_default();
+        if let Some(last) = receipts.last_mut() {
+            *last = Value::Null;
+            return Some(Loss::Result(receipts.into()));
+        }
+        Some(Loss::Result(Value::Null))
+    })
+    .await;
+    let running = Running::start(relay.url(), database.open().await, &database.clock, config()).await;
+    let (number, hash) = chain.rpc.head().await;
+    running.reaches(&database, number, &hash).await;
+    running.end().await;
+    assert!(lost.load(Ordering::SeqCst) > 6);
+    assert_equal(&database.tables().await, &indexed(anvil.url(), &fresh).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn x10_a_lost_trace_marks_its_block_until_it_is_read() {
+    for (database, fresh) in Database::pairs() {
+        let anvil = anvil();
+        let chain = Chain::new(anvil.url());
+        let contracts = chain.deploy_contracts().await;
+        chain.act(&contracts, 1).await;
+        let loses = Arc::new(AtomicBool::new(true));
+        let flag = Arc::clone(&loses);
+        let relay = LossyRelay::to(anvil.url(), move |method, _| {
+            let is_trace = method == "debug_traceTransaction" || method == "debug_traceBlockByHash";
+            (is_trace && flag.load(Ordering::SeqCst)).then_some(Loss::Error)
+        })
+        .await;
+        let running = Running::start(relay.url(), database.open().await, &database.clock, config()).await;
+        let (number, hash) = chain.rpc.head().await;
+        let incomplete = "SELECT number FROM blocks WHERE NOT frames_complete";
+        within(120, async {
+            while database.newest_block().await != Some((number, hash.clone())) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        })
+        .await;
+        // Every block with a transaction.
+        assert_eq!(database.count(incomplete).await, usize::try_from(number).unwrap());
+        assert_eq!(database.count("SELECT position FROM frames").await, 0);
+        loses.store(false, Ordering::SeqCst);
+        running.reaches(&database, number, &hash).await;
+        running.end().await;
+        assert_eq!(database.count(incomplete).await, 0);
+        let (mut tables, mut expected) = (database.tables().await, indexed(anvil.url(), &fresh).await);
+        // The store does not add the errors of transactions whose block was traced later.
+        for tables in [&mut tables, &mut expected] {
+            for row in tables.get_mut("transactions").unwrap() {
+                let row = row.as_object_mut().unwrap();
+                row.retain(|column, _| column != "error" && column != "revert_reason");
+            }
+        }
+        assert_equal(&tables, &expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn x12_work_that_fails_is_done_later() {
+    let (database, fresh) = (Database::sqlite(), Database::sqlite());
+    let anvil = anvil();
+    let chain = Chain::new(anvil.url());
+    let contracts = chain.deploy_contracts().await;
+    chain.act(&contracts, 1).await;
+    let failures = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&failures);
+    let relay = LossyRelay::to(anvil.url(), move |method, _| {
+        let is_work = method == "eth_getBalance" || method == "debug_traceCall";
+        (is_work && counter.fetch_add(1, Ordering::SeqCst) < 60).then_some(Loss::Error)
+    })
+    .await;
+    // The node is connected before answers are lost, so that its tracing support is known.
+    failures.store(usize::MAX / 2, Ordering::SeqCst);
+    let running = Running::start(relay.url(), database.open().await, &database.clock, config()).await;
+    failures.store(0, Ordering::SeqCst);
+    let (number, hash) = chain.rpc.head().await;
+    running.reaches(&database, number, &hash).await;
+    running.end().await;
+    assert!(failures.load(Ordering::SeqCst) > 60);
+    assert_equal(&database.tables().await, &indexed(anvil.url(), &fresh).await);
+}
