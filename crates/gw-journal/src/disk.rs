@@ -40,6 +40,14 @@ const fn permit(_: Op<'_>) -> io::Result<()> {
 #[cfg(test)]
 use crate::tests::disk::permit;
 
+/// The size of the disk that holds a directory, in bytes.
+///
+/// # Errors
+/// If the file system does not tell.
+pub fn disk_bytes(dir: &Path) -> io::Result<u64> {
+    fs4::total_space(dir)
+}
+
 /// Creates a new file that only this process's user can access.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     permit(Op::Create(path))?;
@@ -51,9 +59,13 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Reserves a file's bytes on disk.
+/// Reserves a file's bytes on disk. If the disk has fewer free bytes, it takes none: an allocation that fails in the
+/// middle would take them all for a moment, from everybody else who writes to the disk.
 pub(crate) fn allocate(file: &File, path: &Path, capacity: u64) -> io::Result<()> {
     permit(Op::Allocate { path, capacity })?;
+    if fs4::available_space(path).is_ok_and(|free| free < capacity) {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
     match fs4::FileExt::allocate(file, capacity) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             let zeros = [0; 64 * 1024];

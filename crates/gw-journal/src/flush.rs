@@ -8,7 +8,7 @@ use crate::journal::Shared;
 use crate::segment::Segment;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The time until the fsync of records that no caller waits for.
 const IDLE: Duration = Duration::from_millis(15);
@@ -66,13 +66,21 @@ impl Signal {
         !self.is(&self.stop)
     }
 
-    /// Sleeps until an fsync is due; returns false if the journal is being closed and nothing is to be synced.
-    fn next(&self) -> bool {
+    /// Sleeps until an fsync is due, but at most for `limit`; returns false if the journal is being closed and nothing
+    /// is to be synced.
+    fn next(&self, limit: Option<Duration>) -> bool {
         let asleep = self.lock();
-        let asleep = self
-            .wake
-            .wait_while(asleep, |()| !self.is(&self.dirty) && !self.is(&self.stop));
-        let asleep = asleep.unwrap_or_else(PoisonError::into_inner);
+        let is_idle = |_: &mut ()| !self.is(&self.dirty) && !self.is(&self.stop);
+        let asleep = match limit {
+            Some(limit) => {
+                let woken = self.wake.wait_timeout_while(asleep, limit, is_idle);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => self
+                .wake
+                .wait_while(asleep, is_idle)
+                .unwrap_or_else(PoisonError::into_inner),
+        };
         let may_wait = |_: &mut ()| !self.is(&self.urgent) && !self.is(&self.stop);
         drop(self.wake.wait_timeout_while(asleep, IDLE, may_wait));
         self.urgent.store(false, Ordering::Release);
@@ -83,15 +91,27 @@ impl Signal {
 
 /// Runs the flush thread until the journal is closed.
 pub(crate) fn run(shared: &Shared) {
-    provide_spare(shared);
-    while shared.signal.next() {
+    let mut refused_at = refused_spare(shared);
+    while shared.signal.next(refused_at.map(|_| RETRY)) {
         sync(shared);
         while !heal(shared) {
             if !shared.signal.pause(RETRY) {
                 return;
             }
         }
-        provide_spare(shared);
+        // Not with every fsync: each attempt is work for a disk that has no room.
+        if refused_at.is_none_or(|refused_at| refused_at.elapsed() >= RETRY) {
+            refused_at = refused_spare(shared);
+        }
+    }
+}
+
+/// Provides the next segment; returns the time if the disk refuses it.
+fn refused_spare(shared: &Shared) -> Option<Instant> {
+    if provide_spare(shared) {
+        None
+    } else {
+        Some(Instant::now())
     }
 }
 
@@ -133,7 +153,7 @@ pub(crate) fn heal(shared: &Shared) -> bool {
     } else {
         None
     };
-    let reached = rescue.ends.end.reached;
+    let (reached, is_disk_full) = (rescue.ends.end.reached, rescue.is_disk_full);
     let Ok(mut writer) = shared.writer() else { return true };
     writer.finish_rescue(rescue, segment);
     let is_healed = !writer.failing;
@@ -142,6 +162,8 @@ pub(crate) fn heal(shared: &Shared) -> bool {
         let _ = shared.header().note_durable(reached);
         // Records may have been appended in the meantime.
         shared.signal.dirty();
+    } else if is_disk_full {
+        shared.release_sealed();
     }
     is_healed
 }
@@ -150,18 +172,33 @@ fn remove_leftover(leftover: &mut Vec<std::path::PathBuf>) {
     leftover.retain(|path| disk::remove(path).is_err());
 }
 
-/// Creates the next segment before it is needed.
-fn provide_spare(shared: &Shared) {
-    let Ok(mut writer) = shared.writer() else { return };
-    let Some(number) = writer.spare_number() else { return };
-    let (dir, capacity) = (writer.dir.clone(), writer.segment_bytes);
-    drop(writer);
-    let Ok(spare) = Segment::create(&dir, number, capacity) else {
-        return;
-    };
-    if let Ok(mut writer) = shared.writer()
-        && let Some(unwanted) = writer.offer_spare(spare)
-    {
-        let _ = disk::remove(&unwanted.path);
+/// Creates the next segment before it is needed. On a full disk, sealed segments give way to it, the oldest first.
+/// Returns false if the disk refuses it.
+pub(crate) fn provide_spare(shared: &Shared) -> bool {
+    loop {
+        let Ok(mut writer) = shared.writer() else { return true };
+        let Some(number) = writer.spare_number() else {
+            return true;
+        };
+        let (dir, capacity) = (writer.dir.clone(), writer.segment_bytes);
+        drop(writer);
+        let error = match Segment::create(&dir, number, capacity) {
+            Ok(spare) => {
+                if let Ok(mut writer) = shared.writer()
+                    && let Some(unwanted) = writer.offer_spare(spare)
+                {
+                    let _ = disk::remove(&unwanted.path);
+                }
+                return true;
+            }
+            Err(error) => error,
+        };
+        let is_disk_full = disk::is_full(&error);
+        if let Ok(mut writer) = shared.writer() {
+            writer.is_disk_full = is_disk_full;
+        }
+        if !is_disk_full || !shared.release_sealed() {
+            return false;
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The public interface of the journal.
 
 use crate::cursor::RecordEnd;
+use crate::disk;
 use crate::error::{JournalError, OpenError, ReadError, at};
 use crate::flush::{self, Signal};
 use crate::header::{Header, Progress};
@@ -8,6 +9,7 @@ use crate::lock::DirLock;
 use crate::open;
 use crate::position::Position;
 use crate::reader::{Reader, RetainedSegment, Unsealed};
+use crate::reserve;
 use crate::writer::{Catalog, Durable, Writer};
 use gw_audit::{ChainId, EncodedRecord, Head, Record, SendIntent, ShardId, Stream};
 use gw_types::{Clock, Entropy, Seconds, Timestamp};
@@ -204,8 +206,9 @@ impl Journal {
         self.shared.append(&record.into(), 0)
     }
 
-    /// Whether a send would be admitted: the disk accepts writes, and there is room for the records of a send. If no
-    /// spare segment is ready, one is created, so that a disk that was full is detected to have room again.
+    /// Whether a send would be admitted: the disk accepts writes, and there is room for the records of a send. On a
+    /// full disk the flush thread tries five times a second to create the next segment, and deletes sealed segments to
+    /// make room for it.
     pub fn can_admit(&self) -> bool {
         self.shared
             .writer()
@@ -293,13 +296,7 @@ impl Journal {
             self.shared.note_sealed(&reader, slowest)?;
         }
         let expired = reader.expired(&slowest, &segments, self.shared.clock.now());
-        let Some(expired) = segments.get(..expired).filter(|expired| !expired.is_empty()) else {
-            return Ok(());
-        };
-        reader.delete(expired, &segments)?;
-        let mut catalog = self.shared.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        catalog.retain(|segment| !expired.contains(segment));
-        Ok(())
+        self.shared.delete_segments(&mut reader, expired, &segments)
     }
 
     /// The shard of all chains of this journal; its id is stored in the directory.
@@ -377,6 +374,59 @@ impl Shared {
                 sizes,
             })
             .map_err(io)
+    }
+}
+
+impl Shared {
+    /// Deletes the `count` oldest of these segments.
+    fn delete_segments(
+        &self,
+        reader: &mut Reader,
+        count: usize,
+        segments: &[RetainedSegment],
+    ) -> Result<(), ReadError> {
+        let Some(deleted) = segments.get(..count).filter(|deleted| !deleted.is_empty()) else {
+            return Ok(());
+        };
+        reader.delete(deleted, segments)?;
+        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        catalog.retain(|segment| !deleted.contains(segment));
+        Ok(())
+    }
+
+    /// Deletes the oldest segment although it would still be retained (HD25), because the disk has no room for new
+    /// records. Only a segment whose records are all sealed is deleted. Returns whether one was.
+    pub(crate) fn release_sealed(&self) -> bool {
+        let Ok(mut reader) = self.reader() else { return false };
+        let (durable, segments) = self.readable();
+        let slowest = reader.slowest(&durable.end);
+        if Reader::sealed(&slowest, &segments) == 0 {
+            return false;
+        }
+        let mut deleted = self.delete_segments(&mut reader, 1, &segments);
+        if matches!(&deleted, Err(ReadError::Io { source, .. }) if disk::is_full(source)) {
+            deleted = match reserve::release(&reader.dir) {
+                Ok(()) => self.delete_segments(&mut reader, 1, &segments),
+                Err(_) => deleted,
+            };
+            reserve::keep(&reader.dir);
+        }
+        match deleted {
+            Ok(()) => {
+                tracing::warn!(
+                    "the disk of the journal is full: the oldest sealed segment was deleted before its time"
+                );
+                true
+            }
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(
+                    error,
+                    "the disk of the journal is full, and a sealed segment could not be deleted"
+                );
+                false
+            }
+        }
     }
 }
 

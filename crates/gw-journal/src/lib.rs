@@ -29,6 +29,7 @@ mod reader;
 mod reconcile;
 mod replay;
 mod rescue;
+mod reserve;
 mod salvage;
 mod segment;
 #[cfg(test)]
@@ -37,6 +38,7 @@ mod waiting;
 mod writer;
 
 pub use access::{AccessRecorder, WhenFull};
+pub use disk::disk_bytes;
 pub use error::{JournalError, OpenError, ReadError};
 pub use given_up::{forget_given_up, given_up};
 pub use journal::{Backlog, Journal, JournalConfig, Recovery, Reservation, StreamBacklog};

@@ -3,7 +3,7 @@
 //! ```text
 //! lock            locked exclusively, names the holder
 //! shard           the id of the shard, written last and replaced atomically
-//! <shard>/        header, base, segments
+//! <shard>/        header, base, segments, reserve
 //! ```
 
 use crate::cursor::{Cursors, RecordEnd};
@@ -17,6 +17,7 @@ use crate::journal::{Journal, JournalConfig, Recovery, Shared};
 use crate::lock::DirLock;
 use crate::reader::{Reader, RetainedSegment, Retention};
 use crate::replay::{self, Replay};
+use crate::reserve;
 use crate::salvage;
 use crate::segment::{self, FIRST_FRAME, Segment};
 use crate::writer::{Durable, Writer};
@@ -181,6 +182,7 @@ pub(crate) fn open_shard(
     if torn == 0 {
         segments.iter().try_for_each(|segment| truncate(&dir, segment))?;
     }
+    reserve::keep(&dir);
     let reader = Reader {
         dir,
         cursors,
@@ -280,6 +282,7 @@ fn writer(config: &JournalConfig, dir: &Path, replay: Replay) -> Result<(Writer,
         frame: Vec::new(),
         failing: false,
         tries: 0,
+        is_disk_full: false,
         leftover: Vec::new(),
     };
     for (record, time) in &replay.salvaged {

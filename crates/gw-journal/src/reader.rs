@@ -203,10 +203,15 @@ impl Reader {
         Ok(())
     }
 
+    /// The number of oldest segments that are completely sealed. The last segment is being written and does not count.
+    pub(crate) fn sealed(sealed: &RecordEnd, segments: &[RetainedSegment]) -> usize {
+        let is_sealed = |next: &RetainedSegment| next.first_lsn <= sealed.lsn() + 1;
+        segments.iter().skip(1).take_while(|next| is_sealed(next)).count()
+    }
+
     /// The number of oldest segments that may be deleted: completely sealed, and beyond the retention.
     pub(crate) fn expired(&self, sealed: &RecordEnd, segments: &[RetainedSegment], now: Timestamp) -> usize {
-        let is_sealed = |next: &RetainedSegment| next.first_lsn <= sealed.lsn() + 1;
-        let sealed = segments.iter().skip(1).take_while(|next| is_sealed(next)).count();
+        let sealed = Self::sealed(sealed, segments);
         let mut bytes: u64 = segments.iter().take(sealed).map(|segment| segment.end).sum();
         let mut expired = 0;
         for segment in segments.iter().take(sealed) {
@@ -244,6 +249,8 @@ impl Reader {
         };
         base.save(&self.dir).map_err(io)?;
         (self.base, self.base_bytes) = (base, bytes);
+        // A deleted file that is still open keeps its disk space.
+        self.open = None;
         for segment in expired {
             let path = segment::path(&self.dir, segment.number);
             disk::remove(&path).map_err(|source| ReadError::Io { path, source })?;

@@ -26,6 +26,8 @@ pub(crate) struct Rescue {
     pub(crate) ends: Durable,
     /// Files without needed records that could not be removed yet.
     pub(crate) leftover: Vec<PathBuf>,
+    /// Whether the disk had no room for a new file.
+    pub(crate) is_disk_full: bool,
 }
 
 impl Rescue {
@@ -41,8 +43,13 @@ impl Rescue {
 
     /// Moves the frames to a new file, like [`Rescue::move_to`].
     pub(crate) fn move_to_new(&mut self) -> Option<Segment> {
-        let segment = Segment::create_fitting(&self.dir, self.number, self.capacity, self.min_capacity).ok()?;
-        self.move_to(segment)
+        match Segment::create_fitting(&self.dir, self.number, self.capacity, self.min_capacity) {
+            Ok(segment) => self.move_to(segment),
+            Err(error) => {
+                self.is_disk_full = disk::is_full(&error);
+                None
+            }
+        }
     }
 
     /// Removes the files that earlier attempts left; returns whether all are removed. Until then no further file may be

@@ -5,6 +5,7 @@
 //! While no file accepts the frames, the writer is *failing*: it admits no records and retries with new files (RL12).
 
 use crate::cursor::RecordEnd;
+use crate::disk;
 use crate::error::JournalError;
 use crate::frame::{self, MARKER, MAX_PAYLOAD};
 use crate::header::ChainSizes;
@@ -80,6 +81,9 @@ pub(crate) struct Writer {
     pub(crate) failing: bool,
     /// The number of failed attempts with a new file since then.
     pub(crate) tries: u32,
+    /// Whether the disk had no room for the last segment. Until the flush thread has created one, nobody else tries:
+    /// each attempt takes free bytes from others that use the disk.
+    pub(crate) is_disk_full: bool,
 }
 
 /// The files and frames that one fsync covers.
@@ -129,8 +133,14 @@ impl Writer {
         if self.backlog() + self.reserved + bytes > self.max_bytes {
             return Err(JournalError::Full);
         }
-        if !self.has_room(bytes) && self.spare.is_none() {
-            self.spare = Some(self.create(self.segment_bytes).map_err(|_| JournalError::Full)?);
+        if !self.has_room(bytes) && self.spare.is_none() && !self.is_disk_full {
+            match self.create(self.segment_bytes) {
+                Ok(spare) => self.spare = Some(spare),
+                Err(error) => {
+                    self.is_disk_full = disk::is_full(&error);
+                    return Err(JournalError::Full);
+                }
+            }
         }
         if self.has_room(bytes) {
             Ok(())
@@ -266,6 +276,7 @@ impl Writer {
             return Some(spare);
         }
         self.spare = Some(spare);
+        self.is_disk_full = false;
         None
     }
 
@@ -336,6 +347,7 @@ impl Writer {
             frames,
             ends: self.ends(),
             leftover: std::mem::take(&mut self.leftover),
+            is_disk_full: false,
         }
     }
 

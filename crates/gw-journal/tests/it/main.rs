@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod full_disk;
+#[cfg(test)]
 mod journal;
 #[cfg(test)]
 mod reconcile;

@@ -28,6 +28,9 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 const RETAIN_FOR: Seconds = Seconds(24 * 3600);
 /// How many bytes of sealed segments are retained at most.
 const RETAIN_BYTES: u64 = 1 << 30;
+/// The least size of the journal's disk: the segment that is being written, the next one, and room for sealed ones and
+/// other files.
+const LEAST_DISK_BYTES: u64 = 4 * SEGMENT_BYTES;
 /// The cluster name in the origin of every chain.
 pub(crate) const CLUSTER: &str = "ledger-gateway";
 
@@ -49,6 +52,7 @@ pub(super) fn open(config: &Config, secrets: &Secrets, platform: &Platform) -> R
         }
     }
     make_private(&dir)?;
+    warn_of_small_disk(&dir);
     let options = options(config, &secrets.checkpoint)?;
     match Journal::open(options, Arc::clone(&platform.clock), Arc::clone(&platform.entropy)) {
         Ok((journal, recovery)) => {
@@ -79,6 +83,23 @@ pub(super) fn open(config: &Config, secrets: &Secrets, platform: &Platform) -> R
         Err(error @ OpenError::Io { .. }) => Err(ServeError::Other(
             anyhow::Error::from(error).context("the journal cannot be opened"),
         )),
+    }
+}
+
+fn warn_of_small_disk(dir: &Path) {
+    match gw_journal::disk_bytes(dir) {
+        Ok(bytes) if bytes < LEAST_DISK_BYTES => tracing::warn!(
+            path = %dir.display(),
+            bytes,
+            least = LEAST_DISK_BYTES,
+            "the disk of the journal is too small: calls may be refused although the audit database takes their records"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(
+            path = %dir.display(),
+            error = &error as &dyn std::error::Error,
+            "the size of the journal's disk cannot be read"
+        ),
     }
 }
 
