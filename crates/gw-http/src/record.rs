@@ -30,7 +30,8 @@ impl RequestRecorder<'_> {
     ///
     /// Room for the record is reserved first: a request that cannot be recorded has no effect and is answered with 503
     /// (HD22). The request runs to its record even if its client goes away (HD21). The record is written before the
-    /// answer leaves, and fsynced after a method that may change something (decision 10).
+    /// answer leaves, and fsynced after a method that may change something (decision 10). If that fails, the answer is
+    /// 503 although the change was made, and says so; the journal keeps the record in memory.
     pub async fn record(
         self,
         request: Request,
@@ -58,6 +59,10 @@ impl RequestRecorder<'_> {
             complete(&mut recorder.record, answer.status());
             match recorder.finish(answer.status().as_u16(), mutates).await {
                 Ok(()) => answer,
+                Err(_) if mutates && answer.status().is_success() => {
+                    ApiError::unavailable("audit unavailable; the change may stand: read it back before repeating it")
+                        .into_response()
+                }
                 Err(_) => ApiError::audit_unavailable().into_response(),
             }
         };

@@ -7,3 +7,5 @@ mod admin;
 mod http_context;
 #[cfg(test)]
 mod layers;
+#[cfg(test)]
+mod record;
