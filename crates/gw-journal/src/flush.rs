@@ -66,8 +66,8 @@ impl Signal {
         !self.is(&self.stop)
     }
 
-    /// Sleeps until an fsync is due, but at most for `limit`; returns false if the journal is being closed and nothing is
-    /// to be synced.
+    /// Sleeps until an fsync is due, but at most for `limit`; returns false if the journal is being closed and nothing
+    /// is to be synced.
     fn next(&self, limit: Option<Duration>) -> bool {
         let asleep = self.lock();
         let is_idle = |_: &mut ()| !self.is(&self.dirty) && !self.is(&self.stop);

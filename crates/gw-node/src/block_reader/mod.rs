@@ -18,7 +18,7 @@ pub use state::ContractState;
 pub use view::{ViewCall, ViewResult};
 
 use crate::{
-    error::{Failure, NodeError},
+    error::{FailoverError, NodeError},
     head::{Block, read_block},
     message::{Answer, read_batch},
     mined::trace_budget,
@@ -61,10 +61,10 @@ pub enum ReadError {
     Node(#[from] NodeError),
 }
 
-impl Failure for ReadError {
-    fn is_of_transport(&self) -> bool {
+impl FailoverError for ReadError {
+    fn is_transport_failure(&self) -> bool {
         match self {
-            Self::Node(error) => error.is_of_transport(),
+            Self::Node(error) => error.is_transport_failure(),
             Self::MissingReceipt | Self::OtherBlock => false,
         }
     }

@@ -116,7 +116,7 @@ impl AuditStore {
             row => row?,
         };
         let notes = self.discontinuities().await?;
-        let notes = notes.iter().filter(|(of, _)| *of == chain);
+        let notes = notes.iter().filter(|(noted, _)| *noted == chain);
         let accepted: Vec<_> = notes
             .filter_map(|(_, note)| Discontinuity::open(note, cluster, keys).ok())
             .collect();
@@ -127,7 +127,7 @@ impl AuditStore {
         let mut next = newest_anchor(&self.pools.reader, row.id)
             .await?
             .map_or(0, |anchor| anchor.size);
-        let (mut found, mut last) = (Vec::new(), None);
+        let (mut changes, mut last) = (Vec::new(), None);
         loop {
             let select = entries::Entity::find()
                 .filter(entries::Column::ChainId.eq(row.id))
@@ -162,7 +162,7 @@ impl AuditStore {
                     && matches!(entry.action, Action::Create | Action::Revoke)
                     && is_genuine(&entry)
                 {
-                    found.push(entry);
+                    changes.push(entry);
                 }
             }
             next = next.max(end.saturating_add(1));
@@ -170,7 +170,7 @@ impl AuditStore {
         if next < row.size && !(is_accepted(next) && is_accepted(row.size - 1)) {
             return Err(self.missing_entry(next));
         }
-        Ok(found)
+        Ok(changes)
     }
 
     fn missing_entry(&self, seq: i64) -> StoreError {

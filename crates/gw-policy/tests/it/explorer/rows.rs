@@ -393,8 +393,8 @@ fn hd41_rows_follow_the_owner_at_their_block() {
     assert_eq!(scope("buyer"), [(8, u64::MAX)]);
 }
 
-/// HD7, HD40: a view of a member shows the administrator no row that would tell which wallet is the member's, neither in
-/// a list nor on RPC.
+/// HD7, HD40: a view of a member shows the administrator no row that would tell which wallet is the member's, neither
+/// in a list nor on RPC.
 #[test]
 fn hd7_an_impersonated_list_tells_no_wallet() {
     let snapshot = bank().snapshot();
