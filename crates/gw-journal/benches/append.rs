@@ -3,30 +3,13 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gw_audit::{AccessRecord, AuthMethod, Stream};
 use gw_journal::{Journal, JournalConfig};
-use gw_types::{Clock, Entropy, Epoch, ExternalId, OrgId, Seconds, Timestamp};
+use gw_types::{
+    Epoch, ExternalId, OrgId, Seconds,
+    testing::{ManualClock, SeededEntropy},
+};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-#[derive(Debug, Default)]
-struct Counter(AtomicU64);
-
-impl Clock for Counter {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.fetch_add(1, Ordering::Relaxed).cast_signed())
-    }
-}
-
-impl Entropy for Counter {
-    fn fill(&self, bytes: &mut [u8]) {
-        let n = self.0.fetch_add(1, Ordering::Relaxed).to_le_bytes();
-        bytes
-            .iter_mut()
-            .zip(n.iter().cycle())
-            .for_each(|(byte, value)| *byte = *value);
-    }
-}
 
 #[expect(clippy::unwrap_used, reason = "a benchmark cannot run without its directory")]
 fn open(dir: &Path) -> Journal {
@@ -40,10 +23,13 @@ fn open(dir: &Path) -> Journal {
         retain_bytes: 0,
         retain_for: Seconds(0),
     };
-    let counter = Arc::new(Counter::default());
-    Journal::open(options, Arc::<Counter>::clone(&counter), counter)
-        .unwrap()
-        .0
+    Journal::open(
+        options,
+        Arc::new(ManualClock::default()),
+        Arc::new(SeededEntropy::default()),
+    )
+    .unwrap()
+    .0
 }
 
 #[expect(clippy::unwrap_used, reason = "fixed inputs")]

@@ -13,35 +13,18 @@ fn main() {
 mod kill {
     use gw_audit::{AccessRecord, Chain, Content, Entry, Record, Stream};
     use gw_journal::{Journal, JournalConfig};
-    use gw_types::{Clock, Entropy, Seconds, Timestamp};
+    use gw_types::{
+        Seconds,
+        testing::{ManualClock, SeededEntropy},
+    };
     use std::collections::HashMap;
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
     use std::path::Path;
     use std::process::{Command, Stdio};
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     const THREADS: u64 = 4;
     const KILLS: u64 = 20;
-
-    #[derive(Debug)]
-    struct Counter(AtomicU64);
-
-    impl Clock for Counter {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_micros(self.0.fetch_add(1, Ordering::Relaxed).cast_signed())
-        }
-    }
-
-    impl Entropy for Counter {
-        fn fill(&self, bytes: &mut [u8]) {
-            let n = self.0.fetch_add(1, Ordering::Relaxed).to_le_bytes();
-            bytes
-                .iter_mut()
-                .zip(n.iter().cycle())
-                .for_each(|(byte, value)| *byte = *value);
-        }
-    }
 
     fn open(dir: &Path, run: u64) -> Journal {
         let options = JournalConfig {
@@ -54,8 +37,11 @@ mod kill {
             retain_bytes: 1 << 20,
             retain_for: Seconds(3600),
         };
-        let counter = Arc::new(Counter(AtomicU64::new(run << 40)));
-        let (journal, recovery) = Journal::open(options, Arc::<Counter>::clone(&counter), counter).unwrap();
+        let (clock, entropy) = (
+            Arc::new(ManualClock::default()),
+            Arc::new(SeededEntropy::new(run << 40)),
+        );
+        let (journal, recovery) = Journal::open(options, clock, entropy).unwrap();
         assert!(
             recovery.torn <= 1,
             "a kill tears at most the record being written: {recovery:?}"

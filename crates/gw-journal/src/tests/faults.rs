@@ -1,6 +1,6 @@
 //! A disk that fails: failing writes, and fsyncs that fail after writes that seemed to succeed.
 
-use super::{Counter, append, disk, files, numbers, open, open_still, options, record};
+use super::{append, disk, files, numbers, open, open_still, options, record, sources};
 use crate::journal::{Journal, JournalConfig};
 use crate::segment::Segment;
 use crate::{JournalError, flush};
@@ -205,8 +205,8 @@ fn rl12_a_full_journal_admits_no_send() {
         max_bytes: 300 << 10,
         ..super::options(dir.path())
     };
-    let counter = Arc::new(super::Counter::default());
-    let (journal, _) = Journal::open(options, Arc::<super::Counter>::clone(&counter), counter).unwrap();
+    let (clock, entropy) = super::sources(0);
+    let (journal, _) = Journal::open(options, clock, entropy).unwrap();
     assert!(journal.can_admit());
     let mut reservations = Vec::new();
     while let Ok(reservation) = journal.reserve(3) {
@@ -302,9 +302,8 @@ fn rl12_a_start_on_a_nearly_full_disk_creates_a_smaller_segment() {
         ..options(dir.path())
     };
     let open = |options| {
-        let counter = Arc::new(Counter::default());
-        counter.0.store(9 << 40, std::sync::atomic::Ordering::Relaxed);
-        Journal::open(options, Arc::<Counter>::clone(&counter), counter)
+        let (clock, entropy) = sources(9 << 40);
+        Journal::open(options, clock, entropy)
     };
     let journal = open_still(dir.path());
     append(&journal, 0..5);

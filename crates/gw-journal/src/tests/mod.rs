@@ -9,28 +9,16 @@ mod salvage;
 use crate::journal::{Journal, JournalConfig, Recovery};
 use crate::{OpenError, Position, Unsealed};
 use gw_audit::{AccessRecord, Chain, Content, Entry, Record, Stream};
-use gw_types::{Clock, Entropy, Seconds, Timestamp};
+use gw_types::{
+    Seconds,
+    testing::{ManualClock, SeededEntropy},
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A clock and entropy from one counter, which returns each number once.
-#[derive(Debug, Default)]
-struct Counter(AtomicU64);
-
-impl Clock for Counter {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(1_700_000_000_000_000 + self.0.fetch_add(1, Ordering::Relaxed).cast_signed())
-    }
-}
-
-impl Entropy for Counter {
-    fn fill(&self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            let next = (self.0.fetch_add(1, Ordering::Relaxed) << 16 | 0x7331).to_le_bytes();
-            chunk.copy_from_slice(&next[..chunk.len()]);
-        }
-    }
+/// The clock and the entropy of a journal. Different seeds give different salts and shard ids.
+fn sources(seed: u64) -> (Arc<ManualClock>, Arc<SeededEntropy>) {
+    (Arc::new(ManualClock::default()), Arc::new(SeededEntropy::new(seed)))
 }
 
 fn options(dir: &Path) -> JournalConfig {
@@ -47,11 +35,10 @@ fn options(dir: &Path) -> JournalConfig {
 }
 
 fn open(dir: &Path) -> Result<(Journal, Recovery), OpenError> {
-    let counter = Arc::new(Counter::default());
     // Salts and shard ids differ each time the journal is opened.
     let entries = std::fs::read_dir(dir).map_or(0, Iterator::count) as u64;
-    counter.0.store(entries << 32, Ordering::Relaxed);
-    Journal::open(options(dir), Arc::<Counter>::clone(&counter), counter)
+    let (clock, entropy) = sources(entries << 32);
+    Journal::open(options(dir), clock, entropy)
 }
 
 /// A journal without a flush thread: records become durable only when the test syncs.

@@ -3,26 +3,24 @@
 //! record is lost, and no record occurs twice.
 
 use super::disk::{self, Fault};
-use super::{Counter, files, options};
+use super::{files, options, sources};
 use crate::journal::{Journal, JournalConfig};
 use crate::{StoredHead, flush};
 use gw_audit::{AccessRecord, Chain, ChainId, Content, Entry, Record, SecurityEvent, SecurityKind, Stream, tree};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The size of each record's parameters, so that a few records fill a segment.
 const PARAMS: usize = 50_000;
 
 fn open(dir: &Path, round: u64) -> Journal {
-    let counter = Arc::new(Counter::default());
-    counter.0.store((round + 1) << 32, Ordering::Relaxed);
+    let (clock, entropy) = sources((round + 1) << 32);
     let options = JournalConfig {
         retain_bytes: 1,
         ..options(dir)
     };
-    let (mut journal, _) = Journal::open(options, Arc::<Counter>::clone(&counter), counter).unwrap();
+    let (mut journal, _) = Journal::open(options, clock, entropy).unwrap();
     journal.shared.signal.stop();
     journal.flusher.take().unwrap().join().unwrap();
     // The thread under test must create the next segment itself.

@@ -1,24 +1,17 @@
 //! A crash at every operation of a salvage: the damaged files stay unchanged, and each record exists exactly once.
 
 use super::disk::{self, Fault};
-use super::{Counter, append, files, numbers, open, open_still, options, record};
+use super::{append, files, numbers, open, open_still, options, record, sources};
 use crate::{OpenError, Salvage, flush};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 fn confirm(dir: &Path) -> Option<Result<(), OpenError>> {
     let salvage = Salvage::inspect(dir, "a test").unwrap();
     salvage.refusal()?;
-    let counter = Arc::new(Counter::default());
     // A different start value for each call, so that shard ids are unique.
     let entries = std::fs::read_dir(dir).unwrap().count() as u64;
-    counter.0.store((entries + 7) << 40, Ordering::Relaxed);
-    Some(
-        salvage
-            .confirm(options(dir), Arc::<Counter>::clone(&counter), counter)
-            .map(drop),
-    )
+    let (clock, entropy) = sources((entries + 7) << 40);
+    Some(salvage.confirm(options(dir), clock, entropy).map(drop))
 }
 
 /// Whether a directory still has the damaged file unchanged.

@@ -1,15 +1,14 @@
-use crate::support::{Counting, TestClock, open, open_with, options, record};
+use crate::support::{open, open_with, options, record};
 use gw_audit::{
     AccessRecord, Action, AdminEntry, Chain, ChainId, Content, Entry, Outcome, Record, ResourceType, SendIntent,
     SendOutcome, Stream,
 };
 use gw_journal::{Journal, JournalError, OpenError, Unsealed};
-use gw_types::{B256, Claims, OrgId};
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::{Arc, atomic::AtomicI64},
+use gw_types::{
+    B256, Claims, OrgId,
+    testing::{ManualClock, SeededEntropy},
 };
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 /// Reads all durable unsealed access records and marks them as sealed.
 fn drain(journal: &Journal) -> Vec<Unsealed> {
@@ -390,8 +389,8 @@ fn hd24_starts_are_counted_in_the_directory() {
     assert!(matches!(journal.newest_start(), Err(OpenError::Corrupt { .. })));
     drop(journal);
     // Other ids than those that exist already.
-    let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000)));
-    let (journal, _) = Journal::open(options(dir.path()), clock, Arc::new(Counting::from(100))).unwrap();
+    let clock = Arc::new(ManualClock::default());
+    let (journal, _) = Journal::open(options(dir.path()), clock, Arc::new(SeededEntropy::new(100))).unwrap();
     let (journal, _) = journal.into_new_shard().unwrap();
     assert_eq!(journal.newest_start().unwrap(), None, "another shard");
 }

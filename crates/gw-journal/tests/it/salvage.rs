@@ -1,14 +1,17 @@
 //! RL5: the intact records of a damaged journal are moved to a new shard, losses are recorded, and nothing is deleted.
 
-use crate::support::{Counting, TestClock, open, open_with, options, record};
+use crate::support::{open, open_with, options, record};
 use gw_audit::{Content, Entry, Outcome, Record, SecurityKind, SendIntent, SendOutcome, Stream};
 use gw_journal::{Journal, JournalConfig, OpenError, Salvage, Salvaged, StreamState};
-use gw_types::{B256, Claims, OrgId};
+use gw_types::{
+    B256, Claims, OrgId, Timestamp,
+    testing::{ManualClock, SeededEntropy},
+};
 use std::fs::OpenOptions;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, atomic::AtomicI64};
+use std::sync::Arc;
 
 fn small(dir: &Path) -> JournalConfig {
     JournalConfig {
@@ -78,9 +81,9 @@ fn assert_corrupt(dir: &Path) {
 }
 
 fn confirm(salvage: Salvage, dir: &Path) -> Salvaged {
-    let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_500)));
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_500)));
     salvage
-        .confirm(small(dir), clock, Arc::new(Counting::from(1 << 40)))
+        .confirm(small(dir), clock, Arc::new(SeededEntropy::new(1 << 40)))
         .unwrap()
 }
 
