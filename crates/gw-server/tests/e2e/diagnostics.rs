@@ -295,12 +295,9 @@ async fn v1_b14_hd7_a_dry_run_shows_what_both_see() {
         (&json!("allowed"), &json!("passed")),
         "{dry_view}"
     );
-    // RT25, HD40: the response is masked as for the administrator, and does not show that the member sees more.
-    assert_eq!(dry_view["response"]["from"], json!(Address::ZERO));
-    assert_eq!(
-        dry_view["response"]["to"].as_str().unwrap().to_lowercase(),
-        format!("0x{}", hex(w.erc20))
-    );
+    // RT25, HD40: a transaction that is shown in the view of its sender only would tell who sent it. The administrator's
+    // own view shows it masked.
+    assert_eq!(dry_view["response"], Value::Null);
     let receipt = dry_run(&w, w.ops.did, "eth_getTransactionReceipt", json!([sent]))
         .await
         .expect(200);
@@ -577,11 +574,7 @@ async fn v1_v2_only_administrators_impersonate_and_only_members() {
         .expect(400);
     let block = impersonate("eth_getBlockByNumber", json!(["latest", true])).await;
     let (visible_block, wallet) = (block.expect(200), hex(w.ops.address()));
-    assert_eq!(
-        visible_block["result"]["transactions"][0]["from"],
-        json!(Address::ZERO),
-        "{visible_block}"
-    );
+    assert_eq!(visible_block["result"]["transactions"], json!([]), "{visible_block}");
     assert!(!block.body.to_lowercase().contains(&wallet));
     assert_eq!(
         impersonate("eth_accounts", json!([])).await.expect(200)["result"],
