@@ -15,7 +15,7 @@ impl Origin {
     /// The origin of a URL. A path is allowed and dropped; user information is rejected.
     ///
     /// # Errors
-    /// [`OriginError`] if the URL is not `http` or `https`, or has no host or user information.
+    /// If the URL is not `http` or `https`, or has no host or user information.
     pub fn from_url(url: &str) -> Result<Self, OriginError> {
         let invalid = || OriginError(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| invalid())?;
