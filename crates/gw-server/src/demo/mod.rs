@@ -57,6 +57,9 @@ enum Command {
 }
 
 /// Runs one of the demo's commands, or the demo itself until it is interrupted.
+///
+/// # Errors
+/// If a part of the demo does not start, or a request of its set-up fails.
 pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
     match options.command {
         Some(Command::Token { persona }) => token(&options.dir, persona).await,

@@ -295,8 +295,8 @@ async fn v1_b14_hd7_a_dry_run_shows_what_both_see() {
         (&json!("allowed"), &json!("passed")),
         "{dry_view}"
     );
-    // RT25, HD40: a transaction that is shown in the view of its sender only would tell who sent it. The administrator's
-    // own view shows it masked.
+    // RT25, HD40: a transaction that is shown in the view of its sender only would tell who sent it. The
+    // administrator's own view shows it masked.
     assert_eq!(dry_view["response"], Value::Null);
     let receipt = dry_run(&w, w.ops.did, "eth_getTransactionReceipt", json!([sent]))
         .await
