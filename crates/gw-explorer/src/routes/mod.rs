@@ -14,15 +14,22 @@ use gw_types::{Address, B256};
 /// # Errors
 /// 400 unless the text is `0x` and 40 hex digits.
 fn parse_address(text: &str) -> Result<Address, ExplorerError> {
-    let address = text.strip_prefix("0x").and_then(|digits| digits.parse().ok());
+    let address = hex_digits(text, 40).and_then(|digits| digits.parse().ok());
     address.ok_or_else(|| ExplorerError::bad_request("invalid address"))
 }
 
 /// # Errors
 /// 400 unless the text is `0x` and 64 hex digits.
 fn parse_hash(text: &str) -> Result<B256, ExplorerError> {
-    let hash = text.strip_prefix("0x").and_then(|digits| digits.parse().ok());
+    let hash = hex_digits(text, 64).and_then(|digits| digits.parse().ok());
     hash.ok_or_else(|| ExplorerError::bad_request("invalid hash"))
+}
+
+/// The hex digits after `0x`, if there are exactly this many.
+fn hex_digits(text: &str, count: usize) -> Option<&str> {
+    let digits = text.strip_prefix("0x")?;
+    let is_hex = digits.len() == count && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then_some(digits)
 }
 
 /// # Errors
