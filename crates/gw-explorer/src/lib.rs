@@ -24,12 +24,14 @@ mod wire;
 
 pub use index::{BlockValidation, FollowError, IndexFollower, IndexStep, SharedIndex};
 pub use selection::SelectionCache;
-pub use state::{Aliases, ExplorerState, IndexerProgress, NoAliases};
+pub use state::{Aliases, BalanceFuture, Balances, ExplorerState, IndexerProgress, NoAliases};
 pub use viewer::ViewAs;
 
 use axum::{Router, middleware::from_fn_with_state};
 use gw_http::{KnownQueries, known_queries};
-use routes::{addresses, blocks, chain, logs, sync, transactions, transfers};
+use routes::{
+    accounts, addresses, blocks, chain, logs, search, sync, tokens, transactions, transfers, viewer as own_routes,
+};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -74,5 +76,20 @@ fn operations() -> OpenApiRouter<ExplorerState> {
         .routes(routes!(addresses::list_accounts))
         .routes(routes!(logs::list_all_logs))
         .routes(routes!(transfers::list_all_transfers))
+        .routes(routes!(accounts::get_balance))
+        .routes(routes!(accounts::get_code))
+        .routes(routes!(accounts::list_balances))
+        .routes(routes!(accounts::get_contract))
+        .routes(routes!(tokens::list_tokens))
+        .routes(routes!(tokens::get_token))
+        .routes(routes!(tokens::list_holders))
+        .routes(routes!(tokens::list_token_transfers))
+        .routes(routes!(search::suggest))
+        .routes(routes!(own_routes::viewable_addresses))
+        .routes(routes!(own_routes::resolve_grant_address))
+        .routes(routes!(own_routes::list_grant_transactions))
+        .routes(routes!(own_routes::list_grant_activity))
         .routes(routes!(sync::sync_status))
+        .routes(routes!(sync::indexer_progress))
+        .routes(routes!(sync::catchup))
 }

@@ -14,7 +14,8 @@ use gw_policy::{
     visibility::{
         LogData, LogRow, LogViewer, LogVisibility, TransactionRoles,
         explorer::{
-            AddressText, AddressVisibility, FrameEntry, TransactionEntry, TransactionEntryVisibility, TransferEntry,
+            AddressText, AddressVisibility, ContractVisibility, FrameEntry, TransactionEntry,
+            TransactionEntryVisibility, TransferEntry,
         },
     },
 };
@@ -174,6 +175,21 @@ impl View {
         let shown = self.viewer().transaction_entry(&parents.get(row.id)?.entry());
         let shown = shown.ok_or(ExplorerError::Contradiction(Space::Transactions))?;
         Ok(shown.survival.shows_hash())
+    }
+
+    /// How a contract is shown that was created in this transaction; `None` if nothing of its creation is shown.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(crate) async fn contract_visibility(
+        &self,
+        contract: Address,
+        creator: Address,
+        creation: TransactionRow,
+    ) -> Result<Option<ContractVisibility>, ExplorerError> {
+        let parents = self.parents([creation.id]).await?;
+        let entry = parents.get(creation.id)?.entry();
+        Ok(self.viewer().contract_entry(contract, creator, &entry))
     }
 
     /// The token transfers with these ids, in their order.

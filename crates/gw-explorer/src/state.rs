@@ -9,8 +9,8 @@ use gw_chain_store::ChainStore;
 use gw_http::HttpContext;
 use gw_journal::Journal;
 use gw_policy::PolicySettings;
-use gw_types::{Address, DisclosureGrantId};
-use std::sync::Arc;
+use gw_types::{Address, DisclosureGrantId, U256};
+use std::{future::Future, pin::Pin, sync::Arc};
 use tokio_util::task::TaskTracker;
 
 /// The state shared by the explorer's routes; cheap to clone.
@@ -32,6 +32,8 @@ pub struct ExplorerState {
     pub policy_settings: Arc<PolicySettings>,
     /// The aliases of addresses under grants of disclosure.
     pub aliases: Arc<dyn Aliases>,
+    /// Balances that the indexer did not read.
+    pub balances: Arc<dyn Balances>,
     /// The progress of the indexer.
     pub indexer: Arc<dyn IndexerProgress>,
     /// The id of the chain.
@@ -67,3 +69,12 @@ pub trait IndexerProgress: Send + Sync + std::fmt::Debug {
     /// The newest block of the chain according to the node; `None` if it is not known.
     fn latest_chain_block(&self) -> Option<u64>;
 }
+
+/// Reads balances from the node.
+pub trait Balances: Send + Sync + std::fmt::Debug {
+    /// The balance of an address in wei at the end of a block; `None` if the node does not answer.
+    fn balance(&self, address: Address, block: u64) -> BalanceFuture<'_>;
+}
+
+/// The balance of [`Balances::balance`].
+pub type BalanceFuture<'a> = Pin<Box<dyn Future<Output = Option<U256>> + Send + 'a>>;

@@ -222,6 +222,19 @@ fn is_behind(state: &ExplorerState, reader: &ChainReader, version: IndexVersion)
     }
 }
 
+impl RequestCaller {
+    /// The newest policy, and the viewer by it: for answers without rows.
+    ///
+    /// # Errors
+    /// 401 if the caller may not log in any more; 503 if policy is stale.
+    pub(crate) fn pin(&self, state: &ExplorerState) -> Result<(Arc<Snapshot>, ViewerId), ExplorerError> {
+        let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
+        let id = self.caller.identify(&snapshot)?;
+        self.slot.set_epoch(snapshot.epoch());
+        Ok((snapshot, id))
+    }
+}
+
 /// The caller of a request, and where its record is made.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestCaller {

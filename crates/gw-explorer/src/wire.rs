@@ -330,3 +330,152 @@ pub(crate) struct SyncStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) finalized_block: Option<u64>,
 }
+
+/// A token.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Token {
+    /// The token contract.
+    pub(crate) address: String,
+    /// The symbol, as the contract reports it.
+    pub(crate) symbol: String,
+    /// The name, as the contract reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// The number of decimals, as the contract reports it.
+    pub(crate) decimals: u8,
+    /// `ERC-20`, `ERC-721` or `ERC-1155`.
+    pub(crate) token_type: &'static str,
+    /// The total supply, a decimal number, if the contract reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total_supply: Option<String>,
+    /// The number of holders that the viewer sees.
+    pub(crate) holder_count: u64,
+    /// The number of transfers that the viewer sees.
+    pub(crate) transfer_count: u64,
+    /// The block of the first transfer that the viewer sees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) block_number: Option<u64>,
+    /// The time of that block, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) created_at: Option<String>,
+}
+
+/// A holder of a token.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TokenHolder {
+    /// The holder: an address or an alias.
+    pub(crate) address: String,
+    /// The balance, a decimal number; empty if the viewer may not see it.
+    pub(crate) balance: String,
+    /// The share of the supply in percent; 0 if the viewer may not see it.
+    pub(crate) percentage: f64,
+    /// Whether the holder is a contract.
+    pub(crate) is_contract: bool,
+}
+
+/// The balance of an address in a token.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Balance {
+    /// The address.
+    pub(crate) address: String,
+    /// The token contract: an address or an alias.
+    pub(crate) token_address: String,
+    /// The block at which the balance was read.
+    pub(crate) block_number: u64,
+    /// The token id of an ERC-1155 token, a decimal number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) token_id: Option<String>,
+    /// The balance, a decimal number; empty if the viewer may not see it.
+    pub(crate) balance: String,
+}
+
+/// A contract.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ExplorerContract)]
+pub(crate) struct Contract {
+    /// The address.
+    pub(crate) address: String,
+    /// The code in hex.
+    pub(crate) bytecode: String,
+    /// The Keccak-256 hash of the code that was deployed.
+    pub(crate) bytecode_hash: String,
+    /// The account that created it: an address, an alias or `[PRIVATE]`; empty for the genesis block.
+    pub(crate) creator: String,
+    /// The hash of the transaction that created it, or `[PRIVATE]`; empty for the genesis block.
+    pub(crate) creation_tx: String,
+    /// The block that created it.
+    pub(crate) block_number: u64,
+    /// The name under which an organization registered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) contract_name: Option<String>,
+    /// Whether an organization registered its ABI.
+    pub(crate) is_verified: bool,
+}
+
+/// A suggestion for a search.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct SearchSuggestion {
+    /// `block`, `transaction`, `address` or `token`.
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    /// The number, hash or address to look up.
+    pub(crate) value: String,
+    /// The text to show.
+    pub(crate) label: String,
+}
+
+/// The addresses of the viewer.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct ViewableAddressesResponse {
+    /// The viewer's own addresses.
+    pub(crate) own_addresses: Vec<OwnAddress>,
+    /// The addresses that others disclosed to the viewer. Always empty: there are no grants of disclosure yet.
+    pub(crate) disclosed_addresses: Vec<OwnAddress>,
+    /// The viewer's DID.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) viewer_did: Option<String>,
+    /// The `wallet` of the query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) viewer_wallet: Option<String>,
+}
+
+/// An address of the viewer.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct OwnAddress {
+    /// The address.
+    pub(crate) address: String,
+}
+
+/// Which blocks the indexer has.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IndexerProgressResponse {
+    /// Always 1.
+    pub(crate) id: u8,
+    /// The first block.
+    pub(crate) min_fetched_block: u64,
+    /// The newest block that is shown.
+    pub(crate) max_fetched_block: u64,
+    /// Whether every block between them is there: always, because blocks are stored in order.
+    pub(crate) backfill_complete: bool,
+    /// The time of the newest block that is shown, RFC 3339.
+    pub(crate) updated_at: String,
+}
+
+/// How far the indexer is behind the chain.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExplorerCatchupProgressResponse {
+    /// Whether blocks of the chain are missing.
+    pub(crate) is_running: bool,
+    /// The share of the blocks that are there, in whole percent.
+    pub(crate) percent_complete: u64,
+    /// The number of blocks that are there.
+    pub(crate) processed: u64,
+    /// The number of blocks of the chain, as far as it is known.
+    pub(crate) total: u64,
+}

@@ -188,7 +188,7 @@ pub(crate) struct ActiveAddress {
 impl View {
     /// # Errors
     /// 404 unless the viewer may look the address up.
-    fn require_address(&self, viewer: &Viewer<'_>, address: Address) -> Result<(), ExplorerError> {
+    pub(crate) fn require_address(&self, viewer: &Viewer<'_>, address: Address) -> Result<(), ExplorerError> {
         let is_open = viewer.opens_address(address);
         is_open.then_some(()).ok_or_else(|| ExplorerError::not_found(MISSING))
     }

@@ -45,17 +45,11 @@ pub(crate) async fn stats(
     };
     let steps = timed.len().saturating_sub(1).max(1);
     let viewer = view.viewer();
-    let addresses: Vec<_> = view.scopes.addresses().into_iter().collect();
-    let tokens = view.reader.tokens_among(&addresses).await?;
-    let tokens = tokens
-        .iter()
-        .filter(|row| viewer.shows_token(row.token.address))
-        .count();
     Ok(Json(ChainStats {
         total_blocks: blocks.end.saturating_sub(blocks.start),
         total_transactions: view.rows(Space::Transactions)?.len(),
         total_addresses: view.active_addresses(&viewer)?.len() as u64,
-        total_tokens: tokens as u64,
+        total_tokens: view.visible_tokens(&viewer).await?.len() as u64,
         avg_block_time: to_float(span) / to_float(i64::try_from(steps).unwrap_or(1)),
         privacy_enabled: true,
     }))

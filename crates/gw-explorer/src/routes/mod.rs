@@ -1,12 +1,16 @@
 //! The routes, by family.
 
+pub(crate) mod accounts;
 pub(crate) mod addresses;
 pub(crate) mod blocks;
 pub(crate) mod chain;
 pub(crate) mod logs;
+pub(crate) mod search;
 pub(crate) mod sync;
+pub(crate) mod tokens;
 pub(crate) mod transactions;
 pub(crate) mod transfers;
+pub(crate) mod viewer;
 
 use crate::error::ExplorerError;
 use gw_types::{Address, B256};
@@ -51,8 +55,8 @@ mod tests {
         for text in [
             "",
             "0x",
-            &address[2..],
-            &address[..41],
+            &"aB".repeat(20),
+            &format!("0x{}", "aB".repeat(19)),
             &format!("0x{address}"),
             &format!("{address}00"),
         ] {

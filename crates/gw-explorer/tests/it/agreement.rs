@@ -65,6 +65,7 @@ async fn i4_lists_contain_exactly_the_rows_that_survive() {
             by_block(&world, who, &viewer, &all).await;
             feeds(&world, who, &viewer, &all).await;
             by_address(&world, who, &viewer, &all).await;
+            by_token(&world, who, &viewer, &all).await;
         }
     }
 }
@@ -190,6 +191,46 @@ async fn feeds(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>]) 
         .iter()
         .map(|point| point["count"].as_u64().unwrap());
     assert_eq!(counts.sum::<u64>(), shown as u64);
+}
+
+/// Tokens, holders and suggestions.
+async fn by_token(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
+    let mut listed = 0;
+    for token in ["a-token", "b-token", "wild", "moved"].map(address_of) {
+        let path = format!("/tokens/0x{}", hex::encode(token));
+        let blocks = viewer.address_list_blocks(token);
+        let transfers = all.iter().filter(|tx| is_in_list(&blocks, tx.number));
+        let transfers = transfers
+            .flat_map(|tx| tx.shown_transfers(viewer))
+            .filter(|row| row.token == token);
+        let count = transfers.count() as u64;
+        let response = world.get(who, &path).await;
+        if !viewer.shows_token(token) || count == 0 {
+            assert_eq!(response.status, StatusCode::NOT_FOUND, "{who:?} {path}");
+            continue;
+        }
+        listed += 1;
+        assert_eq!(response.json()["transferCount"].as_u64(), Some(count), "{who:?} {path}");
+        let list = world.walk(who, &format!("{path}/transfers"), "data", 2).await;
+        assert_eq!(
+            (list.rows.len() as u64, list.total),
+            (count, Some(count)),
+            "{who:?} {path}"
+        );
+        assert!(
+            list.rows
+                .iter()
+                .all(|row| row["tokenAddress"] == *format!("0x{}", hex::encode(token)))
+        );
+    }
+    let tokens = world.get(who, "/tokens").await.json();
+    assert_eq!(tokens["total"].as_u64(), Some(listed), "{who:?}");
+    for tx in all {
+        let prefix: String = hex(tx.data.transaction.hash).chars().take(10).collect();
+        let found = world.get(who, &format!("/search/suggestions?q={prefix}")).await.json();
+        let is_found = found.as_array().unwrap().iter().any(|row| row["type"] == "transaction");
+        assert_eq!(is_found, tx.is_shown(viewer), "{who:?} {prefix}");
+    }
 }
 
 async fn by_address(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>]) {

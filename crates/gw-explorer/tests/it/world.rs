@@ -4,8 +4,8 @@ use crate::chain::{ChainMaker, snapshot};
 use axum::{Router, body::Body, extract::ConnectInfo};
 use gw_chain_store::{BlockData, ChainStore, ChainStoreConfig, ChainWriter, Location, OtherChain, rows::BlockNumHash};
 use gw_explorer::{
-    BlockValidation, ExplorerState, IndexFollower, IndexStep, IndexerProgress, NoAliases, SelectionCache, SharedIndex,
-    ViewAs, router,
+    BalanceFuture, Balances, BlockValidation, ExplorerState, IndexFollower, IndexStep, IndexerProgress, NoAliases,
+    SelectionCache, SharedIndex, ViewAs, router,
 };
 use gw_http::{
     AccessClaims, AdminGate, AllowedOrigins, Amr, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
@@ -20,7 +20,7 @@ use gw_testkit::{
     fixture::{ADMIN_TOKEN, BASE_URL},
 };
 use gw_types::{
-    B256, Seconds, Secret, SessionId, TokenId,
+    Address, B256, Seconds, Secret, SessionId, TokenId, U256,
     testing::{ManualClock, SeededEntropy},
 };
 use http::{Method, Request, StatusCode, header};
@@ -51,6 +51,16 @@ impl BlockValidation for Validated {
 
     fn is_validated(&self, block: BlockNumHash) -> bool {
         self.0.lock().unwrap().contains(&block)
+    }
+}
+
+/// A node on which every address has 77 wei.
+#[derive(Debug)]
+struct SameBalance;
+
+impl Balances for SameBalance {
+    fn balance(&self, _: Address, _: u64) -> BalanceFuture<'_> {
+        Box::pin(async { Some(U256::from(77)) })
     }
 }
 
@@ -186,6 +196,7 @@ impl World {
             journal: Arc::clone(&fixture.journal),
             policy_settings: Arc::new(settings),
             aliases: Arc::new(NoAliases),
+            balances: Arc::new(SameBalance),
             indexer: Arc::new(NoProgress),
             chain_id: 1337,
             tasks: TaskTracker::new(),
