@@ -13,6 +13,7 @@
 mod error;
 mod index;
 mod page;
+mod position;
 mod record;
 mod routes;
 mod rows;

@@ -7,7 +7,7 @@
 use crate::{
     error::ExplorerError,
     index::IndexVersion,
-    page::Position,
+    position::Position,
     record::CallerSlot,
     selection::{Selection, ViewerScopes},
     state::ExplorerState,

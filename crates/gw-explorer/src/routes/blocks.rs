@@ -3,7 +3,8 @@
 use super::{parse_block_number, parse_hash};
 use crate::{
     error::ExplorerError,
-    page::{ExplorerListResponse, FeedQuery, Limits, Position},
+    page::{ExplorerListResponse, FeedQuery, Limits},
+    position::Position,
     rows::{bytes, hash, lower, time},
     state::ExplorerState,
     view::{RequestCaller, View, block_range},
