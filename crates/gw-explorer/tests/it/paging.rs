@@ -53,7 +53,8 @@ async fn a_cursor_of_a_removed_block_resumes_at_the_fork() {
     let page = world.get(ROOT, "/transactions?limit=3").await.json();
     let low = world.get(ROOT, "/transactions?limit=3&before=9").await.json();
     assert!(blocks(&low).iter().all(|block| *block < 9));
-    let fork = *blocks(&page).last().unwrap() - 2;
+    let position = *blocks(&page).last().unwrap();
+    let fork = position - 6;
     let parent = world.chain.iter().find(|block| block.block.number == fork - 1).unwrap();
     let branch = ChainMaker::new(77).blocks(fork, parent.block.hash, 12);
     world.reorganize(fork, branch).await;
@@ -62,6 +63,14 @@ async fn a_cursor_of_a_removed_block_resumes_at_the_fork() {
     assert_eq!(behind.status, StatusCode::SERVICE_UNAVAILABLE, "{}", behind.text);
     assert!(behind.text.contains("explorer index is behind"));
     world.follow().await;
+    let branch = world
+        .get(ROOT, &format!("/transactions?before={position}"))
+        .await
+        .json();
+    assert!(
+        blocks(&branch)[0] >= fork,
+        "the new branch has rows where the cursor stands"
+    );
     let resumed = world.get(ROOT, &path).await.json();
     assert!(blocks(&resumed).iter().all(|block| *block < fork), "{fork}: {resumed}");
     let below = world
