@@ -26,7 +26,7 @@ pub struct GrowingList {
 }
 
 /// The parameters that choose a page of a list, not the list.
-const PAGE_PARAMETERS: [&str; 4] = ["limit", "offset", "cursor", "envelope"];
+const PAGE_PARAMETERS: [&str; 7] = ["limit", "offset", "cursor", "envelope", "before", "page", "pageSize"];
 
 impl GrowingList {
     /// Reads the request. The filter is all other parameters, in a fixed order.

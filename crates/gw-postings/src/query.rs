@@ -66,24 +66,37 @@ impl PostingIndex {
         }
     }
 
+    /// All rows of a space in these blocks, without regard to a viewer.
+    pub fn rows_in_blocks(&self, space: Space, blocks: BlockRange) -> RowSet {
+        self.row_set(space, |_| {
+            let mut ids = RoaringTreemap::new();
+            ids.insert_range(self.ids_in_blocks(space, blocks));
+            ids
+        })
+    }
+
     /// The rows of one address, without regard to a viewer. The caller intersects them with the viewer's rows.
     pub fn rows_of_address(&self, space: Space, address: Address) -> RowSet {
+        self.rows_of_addresses(space, &[VisibleAddress::in_all_blocks(address)])
+    }
+
+    /// The rows of these addresses in their blocks, without regard to a viewer: rows with one of them as a side, logs
+    /// by their emitter. The caller intersects them with the viewer's rows.
+    pub fn rows_of_addresses(&self, space: Space, addresses: &[VisibleAddress]) -> RowSet {
         let roles: &[Role] = match space {
             Space::Transactions => &[Role::Sender, Role::Recipient],
             Space::Transfers => &[Role::TransferSender, Role::TransferRecipient],
             Space::Frames => &[Role::Caller, Role::Callee],
             Space::Logs => &[Role::Emitter],
         };
-        RowSet {
-            space,
-            ids: self.union(
-                std::iter::once(&VisibleAddress::in_all_blocks(address)),
-                roles,
-                BlockRange::ALL,
-            ),
-            end: self.end(space),
-            generation: self.generation(),
-        }
+        self.row_set(space, |blocks| self.union(addresses.iter(), roles, blocks))
+    }
+
+    /// The transfers of a token in these blocks, without regard to a viewer.
+    pub fn transfers_of_token(&self, token: &[VisibleAddress]) -> RowSet {
+        self.row_set(Space::Transfers, |blocks| {
+            self.union(token.iter(), &[Role::Token], blocks)
+        })
     }
 
     fn select_in(&self, space: Space, scope: &Scope, blocks: BlockRange) -> RoaringTreemap {

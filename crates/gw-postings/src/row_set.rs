@@ -31,6 +31,21 @@ impl RowSet {
         self.ids.is_empty()
     }
 
+    /// The oldest row.
+    pub fn oldest(&self) -> Option<RowId> {
+        self.ids.min().map(RowId)
+    }
+
+    /// The newest row.
+    pub fn newest(&self) -> Option<RowId> {
+        self.ids.max().map(RowId)
+    }
+
+    /// About how many bytes of memory the set takes.
+    pub fn size_in_bytes(&self) -> usize {
+        size_of::<Self>() + self.ids.serialized_size()
+    }
+
     /// Whether the row is in the set.
     pub fn contains(&self, row: RowId) -> bool {
         self.ids.contains(row.0)
@@ -67,6 +82,14 @@ impl RowSet {
     pub fn intersection(&self, other: &Self) -> Self {
         Self {
             ids: &self.ids & &other.ids,
+            ..self.clone()
+        }
+    }
+
+    /// The rows of this set that are not in `other`.
+    pub fn difference(&self, other: &Self) -> Self {
+        Self {
+            ids: &self.ids - &other.ids,
             ..self.clone()
         }
     }

@@ -103,6 +103,30 @@ impl ChainReader {
         rows.collect()
     }
 
+    /// The ids of the transactions with these hashes, as far as they are stored, in no particular order. A hash may
+    /// stand for several transactions.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn transaction_ids(&self, hashes: &[B256]) -> Result<Vec<RowId>, ChainStoreError> {
+        let columns = Columns("transactions");
+        let mut ids = Vec::new();
+        for batch in hashes.chunks(self.batch_size()) {
+            let hashes = batch.iter().map(|hash| hash.to_vec());
+            let rows: Vec<i64> = transactions::Entity::find()
+                .select_only()
+                .column(transactions::Column::Id)
+                .filter(transactions::Column::Hash.is_in(hashes))
+                .into_tuple()
+                .all(&self.tx)
+                .await?;
+            for id in rows {
+                ids.push(RowId(columns.number("id", id)?));
+            }
+        }
+        Ok(ids)
+    }
+
     /// Lists tokens whose symbol or name has this start, in either case: at most `limit` by symbol, then at most
     /// `limit` by name.
     ///

@@ -1,0 +1,96 @@
+//! The data API of the explorer (spec/40): `/api/v1/explorer/*`.
+//!
+//! - [`router`]: start reading here, one line per operation.
+//! - [`IndexFollower`] keeps the [`SharedIndex`] in step with the chain store, up to the validated head.
+//! - `view`: a viewer, a policy snapshot and a state of the chain, for one request. `selection`: the rows of a viewer.
+//! - `rows`: rows by their ids, evaluated again by `gw-policy` and written as it says.
+//!
+//! Invariants: no row is read that the index did not select, and none is shown that the policy core does not let
+//! survive. Without an index that is in step there is no answer. Ids of rows are in no body and no log line, and in
+//! cursors only as encrypted positions.
+#![warn(missing_docs)]
+
+mod error;
+mod index;
+mod page;
+mod position;
+mod record;
+mod routes;
+mod rows;
+mod selection;
+mod state;
+mod view;
+mod viewer;
+mod wire;
+
+pub use index::{BlockValidation, FollowError, IndexFollower, IndexStep, SharedIndex};
+pub use selection::SelectionCache;
+pub use state::{Aliases, BalanceFuture, Balances, ExplorerState, IndexerProgress, NoAliases};
+pub use viewer::ViewAs;
+
+use axum::{Router, middleware::from_fn_with_state};
+use gw_http::{KnownQueries, known_queries};
+use routes::{
+    accounts, addresses, blocks, chain, logs, search, sync, tokens, transactions, transfers, viewer as own_routes,
+};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+/// All operations below `/api/v1/explorer`; each request is recorded. The caller adds the network check around this
+/// router.
+pub fn router(state: ExplorerState) -> Router {
+    // HD33: query parameters that the API description does not name are rejected.
+    let known = from_fn_with_state(KnownQueries::from_api(&api(), &[]), known_queries);
+    let record = from_fn_with_state(state.clone(), record::record);
+    Router::from(operations()).layer(known).layer(record).with_state(state)
+}
+
+/// The OpenAPI description of all operations.
+pub fn api() -> OpenApi {
+    operations().into_openapi()
+}
+
+fn operations() -> OpenApiRouter<ExplorerState> {
+    OpenApiRouter::new()
+        .routes(routes!(chain::chain_id))
+        .routes(routes!(chain::stats))
+        .routes(routes!(chain::tx_history))
+        .routes(routes!(blocks::list_blocks))
+        .routes(routes!(blocks::latest_block_number))
+        .routes(routes!(blocks::get_block_by_hash))
+        .routes(routes!(blocks::get_block))
+        .routes(routes!(blocks::list_block_transactions))
+        .routes(routes!(blocks::list_block_internal))
+        .routes(routes!(transactions::list_transactions))
+        .routes(routes!(transactions::list_transactions_by_page))
+        .routes(routes!(transactions::get_transaction))
+        .routes(routes!(transactions::list_internal))
+        .routes(routes!(transactions::list_transfers))
+        .routes(routes!(transactions::list_logs))
+        .routes(routes!(transactions::get_op_deposit))
+        .routes(routes!(addresses::get_address_stats))
+        .routes(routes!(addresses::list_address_transactions))
+        .routes(routes!(addresses::list_address_transfers))
+        .routes(routes!(addresses::list_address_internal))
+        .routes(routes!(addresses::list_address_logs))
+        .routes(routes!(addresses::is_contract))
+        .routes(routes!(addresses::list_accounts))
+        .routes(routes!(logs::list_all_logs))
+        .routes(routes!(transfers::list_all_transfers))
+        .routes(routes!(accounts::get_balance))
+        .routes(routes!(accounts::get_code))
+        .routes(routes!(accounts::list_balances))
+        .routes(routes!(accounts::get_contract))
+        .routes(routes!(tokens::list_tokens))
+        .routes(routes!(tokens::get_token))
+        .routes(routes!(tokens::list_holders))
+        .routes(routes!(tokens::list_token_transfers))
+        .routes(routes!(search::suggest))
+        .routes(routes!(own_routes::viewable_addresses))
+        .routes(routes!(own_routes::resolve_grant_address))
+        .routes(routes!(own_routes::list_grant_transactions))
+        .routes(routes!(own_routes::list_grant_activity))
+        .routes(routes!(sync::sync_status))
+        .routes(routes!(sync::indexer_progress))
+        .routes(routes!(sync::catchup))
+}

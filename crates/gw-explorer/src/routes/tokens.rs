@@ -1,0 +1,249 @@
+//! Tokens that the viewer sees, their holders and their transfers. Any other token is not found.
+//!
+//! All numbers and the order of the list come from rows that the viewer sees: the first transfer of a token, for
+//! example, may be hidden.
+
+use super::parse_address;
+use crate::{
+    error::ExplorerError,
+    page::{ExplorerListResponse, FeedQuery, Limits, PageRequest},
+    rows::{lower, time, token_type},
+    selection::in_blocks,
+    state::ExplorerState,
+    view::{RequestCaller, View},
+    wire::{AddressMetadata, Token, TokenHolder, TokenTransfer},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_chain_store::rows::{MetadataState, TokenBalance, TokenRow, TokenStandard};
+use gw_http::{GrowingList, QueryParams};
+use gw_policy::Viewer;
+use gw_postings::{RowSet, Space};
+use gw_types::{Address, U256};
+use serde::Deserialize;
+use std::cmp::Reverse;
+
+const MISSING: &str = "token not found";
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct TokenFilter {
+    /// Only tokens of this standard: `ERC-20`, `ERC-721` or `ERC-1155`.
+    #[param(required = false, example = "ERC-20")]
+    r#type: Option<String>,
+}
+
+/// Lists tokens that the viewer sees, those with the newest first visible transfer first.
+#[utoipa::path(get, path = "/api/v1/explorer/tokens", tag = "explorer", params(TokenFilter, FeedQuery),
+    responses((status = 200, body = ExplorerListResponse<Token>), ExplorerError))]
+pub(crate) async fn list_tokens(
+    State(state): State<ExplorerState>,
+    caller: RequestCaller,
+    QueryParams(filter): QueryParams<TokenFilter>,
+    QueryParams(query): QueryParams<FeedQuery>,
+) -> Result<Json<ExplorerListResponse<Token>>, ExplorerError> {
+    let page = query.page(Limits::ROWS)?;
+    let standard = filter.r#type.as_deref().map(parse_standard).transpose()?;
+    let view = View::open(&state, &caller, &[Space::Transfers]).await?;
+    let viewer = view.viewer();
+    let mut tokens = view.visible_tokens(&viewer).await?;
+    tokens.retain(|(row, _)| standard.is_none_or(|standard| row.token.standard == standard));
+    // Ids are in the order of the chain.
+    tokens.sort_by_key(|(row, transfers)| (Reverse(transfers.oldest()), Reverse(row.token.address)));
+    let total = tokens.len() as u64;
+    let mut data = Vec::new();
+    for (row, transfers) in cut(tokens, page) {
+        data.push(view.token(&viewer, &row, &transfers).await?);
+    }
+    Ok(Json(list(data, total)))
+}
+
+/// A token.
+#[utoipa::path(get, path = "/api/v1/explorer/tokens/{address}", tag = "explorer",
+    params(("address" = String, Path, description = "The token contract")),
+    responses((status = 200, body = Token), ExplorerError))]
+pub(crate) async fn get_token(
+    State(state): State<ExplorerState>,
+    caller: RequestCaller,
+    Path(address): Path<String>,
+) -> Result<Json<Token>, ExplorerError> {
+    let address = parse_address(&address)?;
+    let view = View::open(&state, &caller, &[Space::Transfers]).await?;
+    let viewer = view.viewer();
+    let (row, transfers) = view.require_token(&viewer, address).await?;
+    Ok(Json(view.token(&viewer, &row, &transfers).await?))
+}
+
+/// Lists the holders of a token that the viewer sees, the largest balance first.
+#[utoipa::path(get, path = "/api/v1/explorer/tokens/{address}/holders", tag = "explorer", params(FeedQuery,
+    ("address" = String, Path, description = "The token contract")),
+    responses((status = 200, body = ExplorerListResponse<TokenHolder>), ExplorerError))]
+pub(crate) async fn list_holders(
+    State(state): State<ExplorerState>,
+    caller: RequestCaller,
+    Path(address): Path<String>,
+    QueryParams(query): QueryParams<FeedQuery>,
+) -> Result<Json<ExplorerListResponse<TokenHolder>>, ExplorerError> {
+    let (address, page) = (parse_address(&address)?, query.page(Limits::ROWS)?);
+    let view = View::open(&state, &caller, &[Space::Transfers]).await?;
+    let viewer = view.viewer();
+    let (row, _) = view.require_token(&viewer, address).await?;
+    let mut holders = view.visible_holders(&viewer, address).await?;
+    holders.sort_by_key(|balance| (Reverse(balance.balance), Reverse((balance.holder, balance.token_id))));
+    let total = holders.len() as u64;
+    let shown = cut(holders, page);
+    let addresses: Vec<Address> = shown.iter().map(|balance| balance.holder).collect();
+    let contracts = view.reader.contracts_among(&addresses).await?;
+    let data = shown.iter().filter_map(|balance| {
+        let shown = viewer.holder_entry(address, balance.holder)?;
+        let is_clear = shown.holder.is_clear();
+        Some(TokenHolder {
+            address: view.print(balance.holder, shown.holder, &mut AddressMetadata::new()),
+            balance: if shown.balance {
+                balance.balance.to_string()
+            } else {
+                String::new()
+            },
+            percentage: if shown.balance {
+                percentage(balance.balance, row.token.total_supply)
+            } else {
+                0.0
+            },
+            is_contract: is_clear && contracts.contains(&balance.holder),
+        })
+    });
+    let data = data.collect();
+    Ok(Json(list(data, total)))
+}
+
+/// Lists the transfers of a token that the viewer sees, the newest first.
+#[utoipa::path(get, path = "/api/v1/explorer/tokens/{address}/transfers", tag = "explorer", params(FeedQuery,
+    ("address" = String, Path, description = "The token contract")),
+    responses((status = 200, body = ExplorerListResponse<TokenTransfer>), ExplorerError))]
+pub(crate) async fn list_token_transfers(
+    State(state): State<ExplorerState>,
+    caller: RequestCaller,
+    Path(address): Path<String>,
+    QueryParams(query): QueryParams<FeedQuery>,
+    list: GrowingList,
+) -> Result<Json<ExplorerListResponse<TokenTransfer>>, ExplorerError> {
+    let (address, page) = (parse_address(&address)?, query.page(Limits::ROWS)?);
+    let view = View::open(&state, &caller, &[Space::Transfers]).await?;
+    let (_, rows) = view.require_token(&view.viewer(), address).await?;
+    let page = view.page_ids(&rows, &list, page)?;
+    let data = view.transfers(&page.ids).await?;
+    Ok(Json(view.answer(Space::Transfers, &list, page, data)?))
+}
+
+/// # Errors
+/// 400 for an unknown standard.
+fn parse_standard(text: &str) -> Result<TokenStandard, ExplorerError> {
+    let all = [TokenStandard::Erc20, TokenStandard::Erc721, TokenStandard::Erc1155];
+    let standard = all.into_iter().find(|standard| {
+        let name = token_type(*standard);
+        text.eq_ignore_ascii_case(name) || text.eq_ignore_ascii_case(&name.replace('-', ""))
+    });
+    standard.ok_or_else(|| ExplorerError::bad_request("invalid type; expected one of: ERC-20, ERC-721, ERC-1155"))
+}
+
+fn cut<T>(all: Vec<T>, page: PageRequest) -> Vec<T> {
+    let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
+    all.into_iter().skip(offset).take(page.limit).collect()
+}
+
+const fn list<T>(data: Vec<T>, total: u64) -> ExplorerListResponse<T> {
+    ExplorerListResponse {
+        data,
+        total: Some(total),
+        next_cursor: None,
+    }
+}
+
+/// The share of the supply in percent, with two decimals.
+fn percentage(balance: U256, supply: Option<U256>) -> f64 {
+    let Some(supply) = supply.filter(|supply| !supply.is_zero()) else {
+        return 0.0;
+    };
+    let hundredths = balance.saturating_mul(U256::from(10_000)) / supply;
+    f64::from(u32::try_from(hundredths).unwrap_or(10_000)) / 100.0
+}
+
+impl View {
+    /// The tokens that the viewer sees and their transfers, in no particular order. A token of which the viewer sees no
+    /// transfer is absent: that it has others is not for the viewer to know (I5).
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(crate) async fn visible_tokens(&self, viewer: &Viewer<'_>) -> Result<Vec<(TokenRow, RowSet)>, ExplorerError> {
+        let addresses: Vec<Address> = self.scopes.addresses().into_iter().collect();
+        let mut tokens = Vec::new();
+        for row in self.reader.tokens_among(&addresses).await? {
+            let transfers = self.transfers_of_token(viewer, row.token.address)?;
+            if viewer.shows_token(row.token.address) && !transfers.is_empty() {
+                tokens.push((row, transfers));
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// A token that the viewer sees, and its transfers.
+    ///
+    /// # Errors
+    /// 404 unless the viewer sees the token.
+    async fn require_token(&self, viewer: &Viewer<'_>, address: Address) -> Result<(TokenRow, RowSet), ExplorerError> {
+        let row = self
+            .reader
+            .find_token(address)
+            .await?
+            .filter(|_| viewer.shows_token(address));
+        let transfers = self.transfers_of_token(viewer, address)?;
+        let token = row.filter(|_| !transfers.is_empty()).map(|row| (row, transfers));
+        token.ok_or_else(|| ExplorerError::not_found(MISSING))
+    }
+
+    /// The transfers of a token that the viewer sees.
+    fn transfers_of_token(&self, viewer: &Viewer<'_>, token: Address) -> Result<RowSet, ExplorerError> {
+        let blocks = in_blocks(&viewer.address_list_blocks(token));
+        let of_token = self.index(|postings| postings.transfers_of_token(&blocks))?;
+        Ok(of_token.intersection(&self.rows(Space::Transfers)?))
+    }
+
+    /// The balances of the holders that the viewer sees. Every one of them makes rows visible, so these addresses
+    /// suffice.
+    async fn visible_holders(&self, viewer: &Viewer<'_>, token: Address) -> Result<Vec<TokenBalance>, ExplorerError> {
+        let addresses: Vec<Address> = self.scopes.addresses().into_iter().collect();
+        let mut holders = self.reader.holders_among(token, &addresses).await?;
+        holders.retain(|balance| {
+            let is_in_time = self.blocks().contains(&balance.block_number);
+            is_in_time && viewer.holder_entry(token, balance.holder).is_some()
+        });
+        Ok(holders)
+    }
+
+    async fn token(&self, viewer: &Viewer<'_>, row: &TokenRow, transfers: &RowSet) -> Result<Token, ExplorerError> {
+        let token = &row.token;
+        let metadata = match &token.metadata {
+            MetadataState::Known(metadata) => metadata.clone(),
+            MetadataState::Pending | MetadataState::Unavailable => Default::default(),
+        };
+        let first = match transfers.oldest() {
+            Some(oldest) => self.index(|postings| postings.block_of(Space::Transfers, oldest))?,
+            None => None,
+        };
+        Ok(Token {
+            address: lower(token.address),
+            symbol: metadata.symbol.unwrap_or_default(),
+            name: metadata.name,
+            decimals: metadata.decimals.unwrap_or_default(),
+            token_type: token_type(token.standard),
+            total_supply: token.total_supply.map(|supply| supply.to_string()),
+            holder_count: self.visible_holders(viewer, token.address).await?.len() as u64,
+            transfer_count: transfers.len(),
+            block_number: first.as_ref().map(|block| block.number),
+            created_at: first.map(|block| time(block.time.secs())),
+        })
+    }
+}

@@ -1,0 +1,487 @@
+//! Rows by their ids, each evaluated again by the policy core and written as it says.
+//!
+//! The index selected the rows. A row that the policy core does not let survive is a contradiction: the request fails,
+//! and nothing is shown.
+
+use crate::{
+    error::ExplorerError,
+    view::{View, block_range},
+    wire::{AddressMetadata, InternalTransaction, Log, PRIVATE, TokenTransfer, Transaction},
+};
+use gw_chain_store::rows::{self as chain, CallType, ChainRow, TokenStandard, TransactionRow};
+use gw_policy::{
+    snapshot::Moment,
+    visibility::{
+        LogData, LogRow, LogViewer, LogVisibility, TransactionRoles,
+        explorer::{
+            AddressText, AddressVisibility, ContractVisibility, FrameEntry, TransactionEntry,
+            TransactionEntryVisibility, TransferEntry,
+        },
+    },
+};
+use gw_postings::{RowId, RowSet, Space};
+use gw_types::{Address, B256, Timestamp, U256};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The transactions to which rows belong, with what their evaluation needs.
+#[derive(Debug, Default)]
+pub(crate) struct Parents(BTreeMap<RowId, Parent>);
+
+#[derive(Debug)]
+struct Parent {
+    row: TransactionRow,
+    /// Its transfers; empty unless a transfer can make a transaction survive (K12).
+    transfers: Vec<TransferEntry>,
+}
+
+impl Parent {
+    fn entry(&self) -> TransactionEntry<'_> {
+        let transaction = &self.row.transaction;
+        TransactionEntry {
+            row: gw_policy::visibility::TransactionRow {
+                hash: transaction.hash,
+                from: transaction.from,
+                to: transaction.to,
+                moment: Moment::Block(self.row.block_number),
+            },
+            created: transaction.created_contract,
+            transfers: &self.transfers,
+        }
+    }
+}
+
+impl Parents {
+    fn get(&self, id: RowId) -> Result<&Parent, ExplorerError> {
+        self.0.get(&id).ok_or(ExplorerError::Internal(
+            "a row belongs to a transaction that was not read",
+        ))
+    }
+}
+
+/// A judged log, before it has its number.
+struct ShownLog<'a> {
+    row: &'a ChainRow<chain::Log>,
+    visibility: LogVisibility,
+}
+
+impl View {
+    /// Reads transactions for the evaluation of these rows.
+    async fn parents(&self, ids: impl IntoIterator<Item = RowId>) -> Result<Parents, ExplorerError> {
+        let ids: Vec<RowId> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+        let rows = self.reader.get_transactions(&ids).await?;
+        let mut parents = BTreeMap::new();
+        for row in rows {
+            let transfers = if self.scopes.keeps_hidden_transfers() {
+                let transfers = self.reader.list_transfers(row.id).await?;
+                transfers.iter().map(|transfer| transfer_entry(&transfer.row)).collect()
+            } else {
+                Vec::new()
+            };
+            parents.insert(row.id, Parent { row, transfers });
+        }
+        Ok(Parents(parents))
+    }
+
+    /// The transactions with these ids, in their order.
+    ///
+    /// # Errors
+    /// [`ExplorerError::Contradiction`] if one does not survive; any error of the store.
+    pub(crate) async fn transactions(
+        &self,
+        ids: &[RowId],
+        with_categories: bool,
+    ) -> Result<Vec<Transaction>, ExplorerError> {
+        let parents = self.parents(ids.iter().copied()).await?;
+        let selected = self.rows(Space::Transactions)?;
+        let transfers = if with_categories {
+            Some(self.rows(Space::Transfers)?)
+        } else {
+            None
+        };
+        let viewer = self.viewer();
+        let mut transactions = Vec::with_capacity(ids.len());
+        for id in ids {
+            let parent = parents.get(*id)?;
+            let shown = viewer.transaction_entry(&parent.entry());
+            let shown = shown.ok_or(ExplorerError::Contradiction(Space::Transactions))?;
+            self.note_audited(shown.is_audited);
+            let tx_index = self.shown_before(&selected, parent.row.block_number, *id)?;
+            let transfer_count = match &transfers {
+                Some(transfers) => Some(self.count_in_transaction(transfers, *id)?),
+                None => None,
+            };
+            transactions.push(self.transaction(&parent.row, &shown, tx_index, transfer_count));
+        }
+        Ok(transactions)
+    }
+
+    fn transaction(
+        &self,
+        row: &TransactionRow,
+        shown: &TransactionEntryVisibility,
+        tx_index: u64,
+        transfer_count: Option<u64>,
+    ) -> Transaction {
+        let transaction = &row.transaction;
+        let mut metadata = AddressMetadata::new();
+        let from = self.print(transaction.from, shown.from, &mut metadata);
+        let mut optional = |address: Option<Address>, shown: Option<AddressVisibility>| {
+            let (address, shown) = address.zip(shown)?;
+            Some(self.print(address, shown, &mut metadata))
+        };
+        let to = optional(transaction.to, shown.to);
+        let contract_address = optional(transaction.created_contract, shown.created);
+        let payload = |text: &Option<String>| text.clone().filter(|_| shown.payload);
+        Transaction {
+            hash: hash_if(shown.survival.shows_hash(), transaction.hash),
+            block_number: row.block_number,
+            block_timestamp: row.timestamp,
+            tx_index,
+            from,
+            to,
+            contract_address,
+            value: amount_if(shown.value, transaction.value),
+            gas_used: transaction.gas_used,
+            gas_price: transaction.effective_gas_price.to_string(),
+            gas_limit: transaction.gas_limit,
+            max_fee_per_gas: transaction.max_fee_per_gas.map(|fee| fee.to_string()),
+            max_priority_fee_per_gas: transaction.max_priority_fee_per_gas.map(|fee| fee.to_string()),
+            nonce: shown.nonce.then_some(transaction.nonce),
+            tx_type: transaction.transaction_type,
+            input_data: if shown.payload {
+                bytes(&transaction.input)
+            } else {
+                String::new()
+            },
+            status: u8::from(transaction.success),
+            error: payload(&transaction.error),
+            revert_reason: payload(&transaction.revert_reason),
+            created_at: time(row.timestamp),
+            tx_categories: transfer_count.map_or_else(Vec::new, |count| categories(transaction, shown, count)),
+            token_transfer_count: transfer_count,
+            address_metadata: metadata,
+        }
+    }
+
+    /// Whether a transaction is found by its hash.
+    ///
+    /// # Errors
+    /// [`ExplorerError::Contradiction`] if it was selected and does not survive; any error of the store.
+    pub(crate) async fn finds_by_hash(&self, row: &TransactionRow) -> Result<bool, ExplorerError> {
+        if !self.rows(Space::Transactions)?.contains(row.id) {
+            return Ok(false);
+        }
+        let parents = self.parents([row.id]).await?;
+        let shown = self.viewer().transaction_entry(&parents.get(row.id)?.entry());
+        let shown = shown.ok_or(ExplorerError::Contradiction(Space::Transactions))?;
+        Ok(shown.survival.shows_hash())
+    }
+
+    /// How a contract is shown that was created in this transaction; `None` if nothing of its creation is shown.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(crate) async fn contract_visibility(
+        &self,
+        contract: Address,
+        creator: Address,
+        creation: TransactionRow,
+    ) -> Result<Option<ContractVisibility>, ExplorerError> {
+        let parents = self.parents([creation.id]).await?;
+        let entry = parents.get(creation.id)?.entry();
+        Ok(self.viewer().contract_entry(contract, creator, &entry))
+    }
+
+    /// The token transfers with these ids, in their order.
+    ///
+    /// # Errors
+    /// As [`Self::transactions`].
+    pub(crate) async fn transfers(&self, ids: &[RowId]) -> Result<Vec<TokenTransfer>, ExplorerError> {
+        let rows = self.reader.get_transfers(ids).await?;
+        let parents = self.parents(rows.iter().map(|row| row.transaction_id)).await?;
+        let selected = self.rows(Space::Transfers)?;
+        let viewer = self.viewer();
+        let mut transfers = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let transfer = &row.row;
+            let shown = viewer.transfer_entry(&parents.get(row.transaction_id)?.entry(), &transfer_entry(transfer));
+            let shown = shown.ok_or(ExplorerError::Contradiction(Space::Transfers))?;
+            self.note_audited(shown.is_audited);
+            let mut metadata = AddressMetadata::new();
+            transfers.push(TokenTransfer {
+                tx_hash: hash_if(shown.tx_hash, row.transaction_hash),
+                log_index: self.count_before_in_transaction(&selected, row.transaction_id, row.id)?,
+                token_address: self.print(transfer.token, shown.token, &mut metadata),
+                from: self.print(transfer.from, shown.from, &mut metadata),
+                to: self.print(transfer.to, shown.to, &mut metadata),
+                value: amount_if(shown.amounts, transfer.value),
+                block_number: row.block_number,
+                timestamp: row.timestamp,
+                transfer_type: transfer_type(transfer),
+                token_type: token_type(transfer.standard),
+                token_id: transfer.token_id.filter(|_| shown.amounts).map(|id| id.to_string()),
+                is_internal: false,
+                address_metadata: metadata,
+            });
+        }
+        Ok(transfers)
+    }
+
+    /// The internal transactions with these ids, in their order.
+    ///
+    /// # Errors
+    /// As [`Self::transactions`].
+    pub(crate) async fn frames(&self, ids: &[RowId]) -> Result<Vec<InternalTransaction>, ExplorerError> {
+        let rows = self.reader.get_frames(ids).await?;
+        let parents = self.parents(rows.iter().map(|row| row.transaction_id)).await?;
+        let selected = self.rows(Space::Frames)?;
+        let viewer = self.viewer();
+        let mut frames = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let frame = &row.row;
+            let sides = FrameEntry {
+                from: frame.from,
+                to: frame.to,
+            };
+            let shown = viewer.frame_entry(&parents.get(row.transaction_id)?.entry(), &sides);
+            let shown = shown.ok_or(ExplorerError::Contradiction(Space::Frames))?;
+            self.note_audited(shown.is_audited);
+            let mut metadata = AddressMetadata::new();
+            let position = self.count_before_in_transaction(&selected, row.transaction_id, row.id)?;
+            frames.push(InternalTransaction {
+                tx_hash: hash_if(shown.tx_hash, row.transaction_hash),
+                block_number: row.block_number,
+                trace_address: position.to_string(),
+                from: self.print(frame.from, shown.from, &mut metadata),
+                to: (frame.to.zip(shown.to)).map(|(to, shown)| self.print(to, shown, &mut metadata)),
+                value: amount_if(shown.payload, frame.value),
+                gas: frame.gas,
+                gas_used: frame.gas_used,
+                input: shown.payload.then(|| bytes(&frame.input)),
+                output: shown.payload.then(|| bytes(&frame.output)),
+                call_type: call_type(frame.call_type),
+                error: frame.error.clone().filter(|_| shown.payload),
+                timestamp: row.timestamp,
+                address_metadata: metadata,
+            });
+        }
+        Ok(frames)
+    }
+
+    /// The logs with these ids that are shown, in their order, and of which `is_wanted` holds as they are shown. Each
+    /// has the number of shown logs before it in its transaction, so these are evaluated, too.
+    ///
+    /// # Errors
+    /// [`ExplorerError::Contradiction`] if a log that was selected for certain is not shown; any error of the store.
+    pub(crate) async fn logs(
+        &self,
+        ids: &[RowId],
+        is_wanted: impl Fn(&LogVisibility, &[B256]) -> bool,
+    ) -> Result<Vec<(RowId, Log)>, ExplorerError> {
+        let (certain, possible) = (self.rows(Space::Logs)?, self.possible_rows(Space::Logs)?);
+        let mut needed: BTreeSet<RowId> = BTreeSet::new();
+        for id in ids {
+            if needed.insert(*id) {
+                let owner = self.index(|postings| {
+                    let transaction = postings.transaction_of(Space::Logs, *id)?;
+                    Some(postings.rows_of_transaction(Space::Logs, transaction))
+                })?;
+                let range = owner.ok_or(ExplorerError::Internal("a log belongs to no transaction"))?;
+                let before = (range.start..id.0).map(RowId).filter(|row| possible.contains(*row));
+                needed.extend(before);
+            }
+        }
+        let needed: Vec<RowId> = needed.into_iter().collect();
+        let rows = self.reader.get_logs(&needed).await?;
+        let parents = self.parents(rows.iter().map(|row| row.transaction_id)).await?;
+        let viewer = self.viewer();
+        let mut judge = LogViewer::new(&viewer);
+        let (mut shown, mut numbers) = (BTreeMap::new(), BTreeMap::<RowId, u64>::new());
+        for row in &rows {
+            let parent = &parents.get(row.transaction_id)?.row.transaction;
+            let roles = TransactionRoles::new(&viewer, row.transaction_hash, Some((parent.from, parent.to)));
+            let log = LogRow {
+                emitter: row.row.address,
+                tx_hash: row.transaction_hash,
+                topics: &row.row.topics,
+                data: LogData::Bytes(&row.row.data),
+                moment: Moment::Block(row.block_number),
+            };
+            let visibility = judge.log(&log, roles);
+            let visibility = visibility.map_err(|_| ExplorerError::Internal("the data of a log is malformed"))?;
+            if visibility == LogVisibility::Dropped {
+                if certain.contains(row.id) {
+                    return Err(ExplorerError::Contradiction(Space::Logs));
+                }
+                continue;
+            }
+            let next = numbers.entry(row.transaction_id).or_default();
+            shown.insert(row.id, (*next, ShownLog { row, visibility }));
+            *next += 1;
+        }
+        let wanted = ids.iter().filter_map(|id| {
+            let (number, log) = shown.get(id)?;
+            is_wanted(&log.visibility, &log.row.row.topics).then(|| (*id, write_log(log, *number)))
+        });
+        Ok(wanted.collect())
+    }
+
+    /// The rows of a transaction in another space, the oldest first, as far as the viewer sees them.
+    ///
+    /// # Errors
+    /// 503 if a reorganization changed the index.
+    pub(crate) fn rows_in_transaction(&self, rows: &RowSet, transaction: RowId) -> Result<Vec<RowId>, ExplorerError> {
+        let range = self.index(|postings| postings.rows_of_transaction(rows.space(), transaction))?;
+        Ok(range.map(RowId).filter(|row| rows.contains(*row)).collect())
+    }
+
+    fn count_in_transaction(&self, rows: &RowSet, transaction: RowId) -> Result<u64, ExplorerError> {
+        let range = self.index(|postings| postings.rows_of_transaction(rows.space(), transaction))?;
+        Ok(rows.count_in(range))
+    }
+
+    fn count_before_in_transaction(&self, rows: &RowSet, transaction: RowId, row: RowId) -> Result<u64, ExplorerError> {
+        let range = self.index(|postings| postings.rows_of_transaction(rows.space(), transaction))?;
+        Ok(rows.count_in(range.start..row.0))
+    }
+
+    /// The number of these rows in the block before this one.
+    fn shown_before(&self, rows: &RowSet, block: u64, row: RowId) -> Result<u64, ExplorerError> {
+        let range = self.index(|postings| postings.ids_in_blocks(rows.space(), block_range(block)))?;
+        Ok(rows.count_in(range.start..row.0))
+    }
+
+    /// The text of an address. Notes its reason if it is printed in clear (R11).
+    pub(crate) fn print(&self, address: Address, shown: AddressVisibility, metadata: &mut AddressMetadata) -> String {
+        match shown.text {
+            AddressText::Private => PRIVATE.to_owned(),
+            AddressText::Alias(grant) => {
+                let alias = self.state.aliases.alias(grant, address);
+                alias.unwrap_or_else(|| PRIVATE.to_owned())
+            }
+            AddressText::Clear => {
+                let text = lower(address);
+                if let Some(reason) = shown.metadata() {
+                    metadata.entry(text.clone()).or_insert(reason.as_str());
+                }
+                text
+            }
+        }
+    }
+}
+
+fn write_log(log: &ShownLog<'_>, number: u64) -> Log {
+    let row = log.row;
+    let (masked, data) = match &log.visibility {
+        LogVisibility::Masked { topics, data } => (*topics, data.as_deref()),
+        LogVisibility::Whole | LogVisibility::Dropped => (0, None),
+    };
+    let topic = |position: usize| {
+        let topic = row.row.topics.get(position)?;
+        let is_masked = masked >> position & 1 == 1;
+        Some(hash(if is_masked { B256::ZERO } else { *topic }))
+    };
+    Log {
+        tx_hash: hash(row.transaction_hash),
+        log_index: number,
+        address: lower(row.row.address),
+        topic0: topic(0),
+        topic1: topic(1),
+        topic2: topic(2),
+        topic3: topic(3),
+        data: bytes(data.unwrap_or(&row.row.data)),
+        block_number: row.block_number,
+        timestamp: row.timestamp,
+        removed: false,
+    }
+}
+
+fn transfer_entry(transfer: &chain::TokenTransfer) -> TransferEntry {
+    TransferEntry {
+        token: transfer.token,
+        from: transfer.from,
+        to: transfer.to,
+    }
+}
+
+/// The categories that follow from what is shown. Those of hidden members would tell of them.
+fn categories(
+    transaction: &chain::Transaction,
+    shown: &TransactionEntryVisibility,
+    transfers: u64,
+) -> Vec<&'static str> {
+    let mut categories = Vec::new();
+    let has_input = !transaction.input.is_empty();
+    if shown.value && shown.payload && transaction.value > U256::ZERO && !has_input {
+        categories.push("coin_transfer");
+    }
+    if transaction.to.is_none() && transaction.success {
+        categories.push("contract_creation");
+    }
+    if transaction.to.is_some() && shown.payload && transaction.input.len() >= 4 {
+        categories.push("contract_call");
+    }
+    if transfers > 0 {
+        categories.push("token_transfer");
+    }
+    categories
+}
+
+fn transfer_type(transfer: &chain::TokenTransfer) -> &'static str {
+    if transfer.from.is_zero() {
+        "mint"
+    } else if transfer.to.is_zero() {
+        "burn"
+    } else {
+        "transfer"
+    }
+}
+
+pub(crate) const fn token_type(standard: TokenStandard) -> &'static str {
+    match standard {
+        TokenStandard::Erc20 => "ERC-20",
+        TokenStandard::Erc721 => "ERC-721",
+        TokenStandard::Erc1155 => "ERC-1155",
+    }
+}
+
+const fn call_type(call: CallType) -> &'static str {
+    match call {
+        CallType::Call => "CALL",
+        CallType::StaticCall => "STATICCALL",
+        CallType::DelegateCall => "DELEGATECALL",
+        CallType::CallCode => "CALLCODE",
+        CallType::Create => "CREATE",
+        CallType::Create2 => "CREATE2",
+        CallType::SelfDestruct => "SELFDESTRUCT",
+    }
+}
+
+/// An address in lower-case hex.
+pub(crate) fn lower(address: Address) -> String {
+    bytes(address.as_slice())
+}
+
+/// A hash in hex.
+pub(crate) fn hash(hash: B256) -> String {
+    bytes(hash.as_slice())
+}
+
+/// Bytes in hex.
+pub(crate) fn bytes(bytes: &[u8]) -> String {
+    format!("0x{}", hex::encode(bytes))
+}
+
+/// A time in seconds as RFC 3339.
+pub(crate) fn time(seconds: i64) -> String {
+    Timestamp::from_secs(seconds).to_rfc3339()
+}
+
+fn hash_if(is_shown: bool, shown: B256) -> String {
+    if is_shown { hash(shown) } else { PRIVATE.to_owned() }
+}
+
+/// An amount as a decimal number, or nothing.
+fn amount_if(is_shown: bool, amount: U256) -> String {
+    if is_shown { amount.to_string() } else { String::new() }
+}

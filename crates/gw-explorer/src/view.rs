@@ -1,0 +1,257 @@
+//! One viewer's view of one state of the chain, for one request.
+//!
+//! The order matters. The state of the index is noted first, then the reader of the store is opened, then the policy
+//! snapshot is pinned: so the reader has every row of the index, and the snapshot has every finding about its blocks
+//! (HD28). The rows are selected last, and only if the index still has the noted state.
+
+use crate::{
+    error::ExplorerError,
+    index::IndexVersion,
+    position::Position,
+    record::CallerSlot,
+    selection::{Selection, ViewerScopes},
+    state::ExplorerState,
+    viewer::{Caller, ViewerId},
+};
+use gw_chain_store::ChainReader;
+use gw_http::AuthError;
+use gw_policy::{Snapshot, Viewer};
+use gw_postings::{BlockRange, PostingIndex, RowId, RowSet, Space};
+use gw_types::Timestamp;
+use std::sync::Arc;
+
+/// The most blocks that the index may lack without being behind.
+const MAX_LAG: u64 = 64;
+/// How often a request starts anew because the index changed meanwhile.
+const ATTEMPTS: usize = 10;
+
+/// One viewer's view of one state of the chain.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) state: ExplorerState,
+    pub(crate) id: ViewerId,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) now: Timestamp,
+    pub(crate) version: IndexVersion,
+    pub(crate) reader: ChainReader,
+    pub(crate) scopes: ViewerScopes,
+    selections: Vec<(Space, Arc<Selection>)>,
+    slot: CallerSlot,
+}
+
+impl View {
+    /// Opens the view of a caller, with the rows of these spaces.
+    ///
+    /// # Errors
+    /// 401 if the caller may not log in any more; 503 if policy is stale, or the index is not loaded or behind.
+    pub(crate) async fn open(
+        state: &ExplorerState,
+        request: &RequestCaller,
+        spaces: &[Space],
+    ) -> Result<Self, ExplorerError> {
+        for _ in 0..ATTEMPTS {
+            if let Some(view) = Self::try_open(state, request, spaces).await? {
+                return Ok(view);
+            }
+        }
+        Err(ExplorerError::Behind)
+    }
+
+    /// `None` if the index changed meanwhile.
+    async fn try_open(
+        state: &ExplorerState,
+        request: &RequestCaller,
+        spaces: &[Space],
+    ) -> Result<Option<Self>, ExplorerError> {
+        let version = state.index.version();
+        let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
+        // A token that is not valid is refused whatever state the index is in.
+        request.caller.identify(&snapshot)?;
+        let version = version.ok_or(ExplorerError::Behind)?;
+        let reader = state.store.reader_at(version.generation).await?;
+        if is_behind(state, &reader, version) {
+            return Err(ExplorerError::Behind);
+        }
+        let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
+        let id = request.caller.identify(&snapshot)?;
+        request.slot.set_epoch(snapshot.epoch());
+        let now = state.http_context.now();
+        let scope = id.viewer(&snapshot, now, &state.policy_settings).row_scope();
+        let scopes = ViewerScopes::resolve(&scope, &reader).await?;
+        let mut view = Self {
+            state: state.clone(),
+            id,
+            snapshot,
+            now,
+            version,
+            reader,
+            scopes,
+            selections: Vec::with_capacity(spaces.len()),
+            slot: request.slot.clone(),
+        };
+        for space in spaces {
+            match view.select(*space).await? {
+                Some(selection) => view.selections.push((*space, selection)),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(view))
+    }
+
+    async fn select(&self, space: Space) -> Result<Option<Arc<Selection>>, ExplorerError> {
+        let (state, version, scopes) = (self.state.clone(), self.version, self.scopes.clone());
+        let select = move || state.selections.select(&state.index, version, &scopes, space);
+        let selected = tokio::task::spawn_blocking(select).await;
+        selected.map_err(|_| ExplorerError::Internal("the selection of rows panicked"))
+    }
+
+    pub(crate) fn viewer(&self) -> Viewer<'_> {
+        self.id.viewer(&self.snapshot, self.now, &self.state.policy_settings)
+    }
+
+    fn selection(&self, space: Space) -> Result<&Selection, ExplorerError> {
+        let selection = self.selections.iter().find(|(selected, _)| *selected == space);
+        let missing = ExplorerError::Internal("a route reads rows that it did not select");
+        selection.map(|(_, selection)| &**selection).ok_or(missing)
+    }
+
+    /// The rows of a space that are shown; see [`Selection::certain`].
+    ///
+    /// # Errors
+    /// If the view was opened without the space.
+    pub(crate) fn rows(&self, space: Space) -> Result<RowSet, ExplorerError> {
+        Ok(self.selection(space)?.certain())
+    }
+
+    /// The rows of a space that may be shown; see [`Selection::possible`].
+    ///
+    /// # Errors
+    /// If the view was opened without the space.
+    pub(crate) fn possible_rows(&self, space: Space) -> Result<RowSet, ExplorerError> {
+        Ok(self.selection(space)?.possible())
+    }
+
+    /// Reads the index. Later blocks may have been added to it.
+    ///
+    /// # Errors
+    /// 503 if a reorganization changed the index.
+    pub(crate) fn index<T>(&self, read: impl FnOnce(&PostingIndex) -> T) -> Result<T, ExplorerError> {
+        Ok(self.state.index.read_since(self.version, read)?)
+    }
+
+    /// The numbers of the blocks that are shown.
+    pub(crate) fn blocks(&self) -> std::ops::Range<u64> {
+        self.version.first..self.version.newest.saturating_add(1)
+    }
+
+    /// Where a row stands.
+    ///
+    /// # Errors
+    /// 503 if a reorganization changed the index.
+    pub(crate) fn position_of(&self, space: Space, row: RowId) -> Result<Position, ExplorerError> {
+        let block = self.index(|postings| postings.block_of(space, row))?;
+        let block = block.ok_or(ExplorerError::Internal("a selected row has no block"))?;
+        Ok(Position {
+            block: block.number,
+            index: row.0.saturating_sub(block.ids.start),
+            generation: self.version.generation,
+        })
+    }
+
+    /// The first block that reorganizations removed since this position was read.
+    ///
+    /// # Errors
+    /// 400 for a position of unknown age.
+    pub(crate) fn fork_since(&self, position: Position) -> Result<u64, ExplorerError> {
+        let fork = self.state.index.fork_since(position.generation);
+        fork.ok_or_else(|| ExplorerError::bad_request("invalid pagination cursor"))
+    }
+
+    /// The row that a page before this position begins below. If a reorganization removed the position, the page
+    /// begins below the fork.
+    ///
+    /// # Errors
+    /// 400 for a cursor of unknown age; 503 if a reorganization changed the index.
+    pub(crate) fn row_before(&self, space: Space, position: Position) -> Result<RowId, ExplorerError> {
+        let fork = self.fork_since(position)?;
+        if position.block >= fork {
+            return self.first_row_of(space, fork);
+        }
+        let ids = self.index(|postings| postings.ids_in_blocks(space, block_range(position.block)))?;
+        Ok(RowId(ids.start.saturating_add(position.index).min(ids.end)))
+    }
+
+    /// The first row of this block, or of the next one with rows.
+    ///
+    /// # Errors
+    /// 503 if a reorganization changed the index.
+    pub(crate) fn first_row_of(&self, space: Space, block: u64) -> Result<RowId, ExplorerError> {
+        let all_from = BlockRange {
+            start: block,
+            end: u64::MAX,
+        };
+        Ok(RowId(
+            self.index(|postings| postings.ids_in_blocks(space, all_from))?.start,
+        ))
+    }
+
+    /// Notes that the answer contains a row that is shown only under audit.
+    pub(crate) fn note_audited(&self, is_audited: bool) {
+        if is_audited {
+            self.slot.note_audited_row();
+        }
+    }
+}
+
+/// The range of one block.
+pub(crate) const fn block_range(number: u64) -> BlockRange {
+    BlockRange {
+        start: number,
+        end: number.saturating_add(1),
+    }
+}
+
+fn is_behind(state: &ExplorerState, reader: &ChainReader, version: IndexVersion) -> bool {
+    let stored = reader.progress().head.as_ref().map(|head| head.block.number);
+    let validated = state.validation.validated_head().map(|head| head.number);
+    match (stored, validated) {
+        (Some(stored), Some(validated)) => stored.min(validated) > version.newest.saturating_add(MAX_LAG),
+        // Without a validated head there is nothing that the index could lack.
+        (_, None) => false,
+        (None, Some(_)) => true,
+    }
+}
+
+impl RequestCaller {
+    /// The newest policy, and the viewer by it: for answers without rows.
+    ///
+    /// # Errors
+    /// 401 if the caller may not log in any more; 503 if policy is stale.
+    pub(crate) fn pin(&self, state: &ExplorerState) -> Result<(Arc<Snapshot>, ViewerId), ExplorerError> {
+        let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
+        let id = self.caller.identify(&snapshot)?;
+        self.slot.set_epoch(snapshot.epoch());
+        Ok((snapshot, id))
+    }
+}
+
+/// The caller of a request, and where its record is made.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestCaller {
+    caller: Caller,
+    slot: CallerSlot,
+}
+
+impl axum::extract::FromRequestParts<ExplorerState> for RequestCaller {
+    type Rejection = ExplorerError;
+
+    async fn from_request_parts(
+        parts: &mut http::request::Parts,
+        state: &ExplorerState,
+    ) -> Result<Self, ExplorerError> {
+        Ok(Self {
+            caller: Caller::from_request_parts(parts, state).await?,
+            slot: parts.extensions.get::<CallerSlot>().cloned().unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,356 @@
+//! The explorer on a chain store of its own.
+
+use crate::chain::{ChainMaker, snapshot};
+use axum::{Router, body::Body, extract::ConnectInfo};
+use gw_chain_store::{BlockData, ChainStore, ChainStoreConfig, ChainWriter, Location, OtherChain, rows::BlockNumHash};
+use gw_explorer::{
+    BalanceFuture, Balances, BlockValidation, ExplorerState, IndexFollower, IndexStep, IndexerProgress, NoAliases,
+    SelectionCache, SharedIndex, ViewAs, router,
+};
+use gw_http::{
+    AccessClaims, AdminGate, AllowedOrigins, Amr, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
+    TokenSecrets, TrustedProxies,
+};
+use gw_policy::{
+    PolicySettings, Snapshot, Viewer,
+    testing::{NOW, did, org_id, user_id},
+};
+use gw_testkit::{
+    Fixture,
+    fixture::{ADMIN_TOKEN, BASE_URL},
+};
+use gw_types::{
+    Address, B256, Seconds, Secret, SessionId, TokenId, U256,
+    testing::{ManualClock, SeededEntropy},
+};
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+/// Blocks are validated up to a block that the test names.
+#[derive(Debug, Default)]
+pub(crate) struct Validated(Mutex<Vec<BlockNumHash>>);
+
+impl Validated {
+    pub(crate) fn set(&self, chain: &[BlockData]) {
+        *self.0.lock().unwrap() = chain.iter().map(|block| block.block.num_hash()).collect();
+    }
+}
+
+impl BlockValidation for Validated {
+    fn validated_head(&self) -> Option<BlockNumHash> {
+        self.0.lock().unwrap().last().copied()
+    }
+
+    fn is_validated(&self, block: BlockNumHash) -> bool {
+        self.0.lock().unwrap().contains(&block)
+    }
+}
+
+/// A node on which every address has 77 wei.
+#[derive(Debug)]
+struct SameBalance;
+
+impl Balances for SameBalance {
+    fn balance(&self, _: Address, _: u64) -> BalanceFuture<'_> {
+        Box::pin(async { Some(U256::from(77)) })
+    }
+}
+
+#[derive(Debug)]
+struct NoProgress;
+
+impl IndexerProgress for NoProgress {
+    fn latest_chain_block(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Nobody,
+    User(&'static str),
+    /// `root` looks at what this member of `a` sees.
+    RootAs(&'static str),
+}
+
+pub(crate) const EVERYBODY: [Who; 7] = [
+    Who::Nobody,
+    Who::User("alice"),
+    Who::User("bob"),
+    Who::User("carol"),
+    Who::User("root"),
+    Who::RootAs("alice"),
+    Who::RootAs("bob"),
+];
+
+impl Who {
+    pub(crate) fn viewer<'s>(self, snapshot: &'s Snapshot, settings: &'s PolicySettings) -> Viewer<'s> {
+        let viewer = |user: Option<&str>| Viewer::new(snapshot, user.map(user_id), NOW, settings);
+        match self {
+            Self::Nobody => viewer(None),
+            Self::User(name) => viewer(Some(name)),
+            Self::RootAs(name) => viewer(Some(name))
+                .scoped_to_org(Some(org_id("a")))
+                .restricted_to(user_id("root")),
+        }
+    }
+}
+
+/// A response with its whole body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) text: String,
+}
+
+impl Response {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) chain: Vec<BlockData>,
+    pub(crate) writer: ChainWriter,
+    pub(crate) validated: Arc<Validated>,
+    pub(crate) follower: IndexFollower,
+    pub(crate) fixture: Fixture,
+    file: PathBuf,
+    policy: Arc<Mutex<Option<Arc<Snapshot>>>>,
+    state: ExplorerState,
+    app: Router,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    /// A loaded explorer of a random chain.
+    pub(crate) async fn random(seed: u64, settings: PolicySettings) -> Self {
+        let chain = ChainMaker::new(seed).blocks(1, B256::ZERO, 24);
+        Self::loaded(chain, settings).await
+    }
+
+    /// A loaded explorer of this chain.
+    pub(crate) async fn loaded(chain: Vec<BlockData>, settings: PolicySettings) -> Self {
+        let snapshot = snapshot(&chain);
+        let mut world = Self::with(snapshot, settings).await;
+        world.append(chain).await;
+        world.follow().await;
+        world
+    }
+
+    /// An explorer without blocks.
+    pub(crate) async fn with(snapshot: Snapshot, settings: PolicySettings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let fixture = Fixture::start().await;
+        let (clock, entropy) = (Arc::new(ManualClock::at(NOW)), Arc::new(SeededEntropy::new(5)));
+        let file = folder.path().join("explorer.db");
+        let store = ChainStore::open(ChainStoreConfig {
+            location: Location::Sqlite { file: file.clone() },
+            connections: 4,
+            chain_id: 1337,
+            other_chain: OtherChain::Refuse,
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+        })
+        .await
+        .unwrap();
+        let writer = store.writer("test").await.unwrap();
+        let policy = Arc::new(Mutex::new(Some(Arc::new(snapshot))));
+        let secrets = |text: &str| TokenSecrets {
+            current: Secret::new(text),
+            previous: Vec::new(),
+        };
+        let pinned = Arc::clone(&policy);
+        let http_context = Arc::new(HttpContext {
+            tokens: TokenCodec::new(BASE_URL, &secrets("the access secret"), &secrets("the refresh secret")).unwrap(),
+            policy: PolicySource::new(move || pinned.lock().unwrap().clone()),
+            clock,
+            entropy,
+            origins: Arc::new(AllowedOrigins {
+                base: Origin::from_url(BASE_URL).unwrap(),
+                frontend: None,
+                listed: Vec::new(),
+                any_localhost: false,
+            }),
+            proxies: TrustedProxies::default(),
+            network: PrivateNetwork::default(),
+            admin: AdminGate::new(Secret::new(ADMIN_TOKEN), None, None, true),
+            production: true,
+        });
+        let (validated, index) = (Arc::new(Validated::default()), SharedIndex::new());
+        let state = ExplorerState {
+            http_context,
+            store: store.clone(),
+            index: index.clone(),
+            validation: validated.clone(),
+            selections: Arc::new(SelectionCache::new(1 << 20)),
+            journal: Arc::clone(&fixture.journal),
+            policy_settings: Arc::new(settings),
+            aliases: Arc::new(NoAliases),
+            balances: Arc::new(SameBalance),
+            indexer: Arc::new(NoProgress),
+            chain_id: 1337,
+            tasks: TaskTracker::new(),
+        };
+        Self {
+            chain: Vec::new(),
+            writer,
+            follower: IndexFollower::new(store, validated.clone(), index),
+            validated,
+            fixture,
+            file,
+            policy,
+            app: router(state.clone()),
+            state,
+            _folder: folder,
+        }
+    }
+
+    /// Stores and validates blocks.
+    pub(crate) async fn append(&mut self, blocks: Vec<BlockData>) {
+        for block in &blocks {
+            self.writer.append(block, &[]).await.unwrap();
+        }
+        self.chain.extend(blocks);
+        self.validated.set(&self.chain);
+    }
+
+    /// Replaces the blocks from this one on.
+    pub(crate) async fn reorganize(&mut self, from: u64, blocks: Vec<BlockData>) {
+        self.chain.retain(|block| block.block.number < from);
+        let last = self.chain.last().unwrap().block.number;
+        self.writer.revert_to(last).await.unwrap();
+        self.append(blocks).await;
+    }
+
+    /// Runs a statement on the chain store, behind its back.
+    pub(crate) async fn tamper(&self, sql: &str) {
+        let database = sea_orm::Database::connect(format!("sqlite://{}", self.file.display()))
+            .await
+            .unwrap();
+        let changed = sea_orm::ConnectionTrait::execute_unprepared(&database, sql)
+            .await
+            .unwrap();
+        assert!(changed.rows_affected() > 0, "{sql}");
+    }
+
+    /// Brings the index up to date.
+    pub(crate) async fn follow(&mut self) {
+        while self.follower.step().await.unwrap() == IndexStep::More {}
+    }
+
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.policy.lock().unwrap().clone().unwrap()
+    }
+
+    pub(crate) fn settings(&self) -> PolicySettings {
+        self.state.policy_settings.as_ref().clone()
+    }
+
+    pub(crate) fn set_policy(&self, snapshot: Option<Snapshot>) {
+        *self.policy.lock().unwrap() = snapshot.map(Arc::new);
+    }
+
+    pub(crate) fn token(&self, name: &str) -> String {
+        let claims = AccessClaims {
+            subject: did(name),
+            token: TokenId(self.state.http_context.entropy.uuid()),
+            session: SessionId(self.state.http_context.entropy.uuid()),
+            issued_at: NOW,
+            expires_at: NOW.plus(Seconds(300)),
+            kyc: true,
+            amr: Amr::Zk,
+        };
+        self.state.http_context.tokens.sign_access(&claims).expose().to_owned()
+    }
+
+    pub(crate) async fn get(&self, who: Who, path: &str) -> Response {
+        let mut request = Request::builder().uri(format!("/api/v1/explorer{path}"));
+        if let Who::User(name) = who {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", self.token(name)));
+        }
+        let mut request = request.body(Body::empty()).unwrap();
+        if let Who::RootAs(name) = who {
+            request.extensions_mut().insert(ViewAs {
+                target: user_id(name),
+                impersonator: user_id("root"),
+                org: org_id("a"),
+            });
+        }
+        self.send(request).await
+    }
+
+    pub(crate) async fn get_with(&self, authorization: &str, path: &str) -> Response {
+        let request = Request::builder()
+            .method(Method::GET)
+            .uri(format!("/api/v1/explorer{path}"))
+            .header(header::AUTHORIZATION, authorization);
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    async fn send(&self, mut request: Request<Body>) -> Response {
+        request
+            .extensions_mut()
+            .insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 40_000))));
+        let response = self.app.clone().oneshot(request).await.unwrap();
+        let status = response.status();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        Response {
+            status,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+
+    /// All rows of a list, by its cursors. Every page but the last one is full.
+    pub(crate) async fn walk(&self, who: Who, path: &str, member: &str, limit: usize) -> Walk {
+        let (mut rows, mut total, mut cursor): (Vec<Value>, _, _) = (Vec::new(), None, String::new());
+        let separator = if path.contains('?') { '&' } else { '?' };
+        loop {
+            let page = format!("{path}{separator}limit={limit}{cursor}");
+            let response = self.get(who, &page).await;
+            assert_eq!(response.status, StatusCode::OK, "{who:?} {page}: {}", response.text);
+            let body = response.json();
+            let data = body[member]
+                .as_array()
+                .unwrap_or_else(|| panic!("{page}: {body}"))
+                .clone();
+            if total.is_none() {
+                total = body["total"].as_u64();
+            }
+            rows.extend(data.iter().cloned());
+            match body["next_cursor"].as_str() {
+                Some(next) => {
+                    assert_eq!(data.len(), limit, "{who:?} {page}: a page is full unless the list ends");
+                    cursor = format!("&cursor={next}");
+                }
+                None => return Walk { rows, total },
+            }
+        }
+    }
+}
+
+/// A list that was read to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Walk {
+    pub(crate) rows: Vec<Value>,
+    /// By its first page.
+    pub(crate) total: Option<u64>,
+}
+
+impl Walk {
+    pub(crate) fn texts(&self, member: &str) -> Vec<String> {
+        self.rows
+            .iter()
+            .map(|row| row[member].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
