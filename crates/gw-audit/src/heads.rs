@@ -417,7 +417,7 @@ pub struct TrustedHeads {
 }
 
 /// Since when entries of a chain wait for a signature, by the clock of the instance that saw them. The times in
-/// unsigned entries prove nothing, because whoever can write the database can write these entries anew.
+/// unsigned entries prove nothing, because a writer of the database can rewrite these entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct UnsignedSince {
     /// The number of signed entries.

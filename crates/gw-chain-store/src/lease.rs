@@ -49,7 +49,7 @@ pub(crate) async fn acquire(
     }))
 }
 
-/// Renews the lease of this holder. A lease that has ended is renewed too, as long as nobody else took it.
+/// Renews the lease of this holder. A lease that has ended is renewed too, unless another holder took it.
 ///
 /// # Errors
 /// [`ChainStoreError::LeaseLost`] if another holder took it; any database error.

@@ -37,7 +37,7 @@ pub struct TransactionData {
     /// [`Block::frames_complete`] is false.
     pub frames: Vec<Frame>,
     /// Addresses in the calldata and in standard events, in the order of their occurrence.
-    pub parties: Vec<Party>,
+    pub parties: Vec<AddressMention>,
 }
 
 /// The header of a block.
@@ -214,16 +214,16 @@ pub enum CallType {
 
 /// An address that a transaction mentions other than as sender, recipient or party of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Party {
+pub struct AddressMention {
     /// The address.
     pub address: Address,
     /// Where it stands.
-    pub role: PartyRole,
+    pub role: MentionRole,
 }
 
 /// Where a transaction mentions an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PartyRole {
+pub enum MentionRole {
     /// An address argument of the decoded calldata.
     CalldataArgument,
     /// An address slot of a standard event other than a transfer: Approval, ApprovalForAll, Deposit, Withdrawal.
@@ -457,8 +457,8 @@ impl TransactionData {
         TransactionRows {
             from: self.transaction.from,
             to: self.transaction.to,
-            calldata_parties: parties(PartyRole::CalldataArgument),
-            event_parties: parties(PartyRole::EventSlot),
+            calldata_parties: parties(MentionRole::CalldataArgument),
+            event_parties: parties(MentionRole::EventSlot),
             transfers: self.transfers.iter().map(TokenTransfer::parties).collect(),
             frames: self.frames.iter().map(Frame::parties).collect(),
             logs: self.logs.iter().map(Log::parties).collect(),

@@ -26,7 +26,7 @@ mod wire;
 pub use index::{BlockValidation, FollowError, IndexFollower, IndexStep, SharedIndex};
 pub use selection::SelectionCache;
 pub use state::{Aliases, BalanceFuture, Balances, ExplorerState, IndexerProgress, NoAliases};
-pub use viewer::ViewAs;
+pub use viewer::Impersonation;
 
 use axum::{Router, middleware::from_fn_with_state};
 use gw_http::{KnownQueries, known_queries};

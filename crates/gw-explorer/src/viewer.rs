@@ -1,4 +1,5 @@
-//! Who looks (spec/40 section 2): the target of an impersonation, else the subject of the token, else nobody.
+//! The viewer of a request (spec/40 section 2): the target of an impersonation, else the subject of the token, else an
+//! anonymous viewer.
 
 use crate::{error::ExplorerError, record::CallerSlot, state::ExplorerState};
 use axum::extract::FromRequestParts;
@@ -14,7 +15,7 @@ use http::request::Parts;
 /// An administrator looks at what a member sees. The route below the admin API that checks the right to it puts this
 /// into the extensions of the request; without it the caller looks for themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ViewAs {
+pub struct Impersonation {
     /// The member.
     pub target: UserId,
     /// The administrator.
@@ -28,7 +29,7 @@ pub struct ViewAs {
 pub(crate) enum Caller {
     Anonymous,
     Token(Box<TokenFacts>),
-    ViewAs(ViewAs),
+    Impersonation(Impersonation),
 }
 
 /// A viewer, in the form that keys of caches and cursors need.
@@ -36,7 +37,7 @@ pub(crate) enum Caller {
 pub(crate) enum ViewerId {
     Anonymous,
     User(UserId),
-    ViewAs(ViewAs),
+    Impersonation(Impersonation),
 }
 
 impl Caller {
@@ -48,7 +49,7 @@ impl Caller {
         Ok(match self {
             Self::Anonymous => ViewerId::Anonymous,
             Self::Token(token) => ViewerId::User(identify(snapshot, token).map_err(AuthError::from)?.id),
-            Self::ViewAs(view_as) => ViewerId::ViewAs(*view_as),
+            Self::Impersonation(view_as) => ViewerId::Impersonation(*view_as),
         })
     }
 }
@@ -64,7 +65,7 @@ impl ViewerId {
         match self {
             Self::Anonymous => viewer(None),
             Self::User(user) => viewer(Some(user)),
-            Self::ViewAs(ViewAs {
+            Self::Impersonation(Impersonation {
                 target,
                 impersonator,
                 org,
@@ -79,7 +80,7 @@ impl ViewerId {
         match self {
             Self::Anonymous => "anonymous".to_owned(),
             Self::User(user) => format!("user {user}"),
-            Self::ViewAs(ViewAs {
+            Self::Impersonation(Impersonation {
                 target,
                 impersonator,
                 org,
@@ -92,8 +93,8 @@ impl FromRequestParts<ExplorerState> for Caller {
     type Rejection = ExplorerError;
 
     async fn from_request_parts(parts: &mut Parts, state: &ExplorerState) -> Result<Self, ExplorerError> {
-        if let Some(view_as) = parts.extensions.get::<ViewAs>() {
-            return Ok(Self::ViewAs(*view_as));
+        if let Some(view_as) = parts.extensions.get::<Impersonation>() {
+            return Ok(Self::Impersonation(*view_as));
         }
         let context = &state.http_context;
         let (claims, auth_method) = match Credentials::from_headers(&parts.headers, &context.origins)? {

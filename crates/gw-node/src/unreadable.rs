@@ -128,10 +128,10 @@ pub(crate) fn pause_before(attempt: u32) -> Duration {
 /// The transaction that holds back the head because its trace fails and nothing shows why. One is enough: no further
 /// transaction is traced until this one is decided.
 #[derive(Debug, Default)]
-pub(crate) struct UnexplainedFailures(Mutex<Option<Failures>>);
+pub(crate) struct UnexplainedFailures(Mutex<Option<FailureCount>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Failures {
+struct FailureCount {
     hash: B256,
     count: u32,
     since: Instant,
@@ -143,11 +143,11 @@ impl UnexplainedFailures {
     pub(crate) fn record(&self, hash: B256) -> bool {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let failures = match *slot {
-            Some(failures) if failures.hash == hash => Failures {
+            Some(failures) if failures.hash == hash => FailureCount {
                 count: failures.count.saturating_add(1),
                 ..failures
             },
-            Some(_) | None => Failures {
+            Some(_) | None => FailureCount {
                 hash,
                 count: 1,
                 since: Instant::now(),

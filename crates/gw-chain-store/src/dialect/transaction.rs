@@ -19,7 +19,7 @@ use tokio::time::timeout;
 pub(crate) static STATEMENTS: std::sync::Mutex<Vec<Statement>> = std::sync::Mutex::new(Vec::new());
 
 #[cfg(test)]
-fn note(statement: &Statement) {
+fn record_statement(statement: &Statement) {
     STATEMENTS.lock().unwrap().push(statement.clone());
 }
 
@@ -102,7 +102,7 @@ impl ConnectionTrait for Transaction {
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
         #[cfg(test)]
-        note(&statement);
+        record_statement(&statement);
         self.run(self.db.execute_raw(statement)).await
     }
 
@@ -112,13 +112,13 @@ impl ConnectionTrait for Transaction {
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
         #[cfg(test)]
-        note(&statement);
+        record_statement(&statement);
         self.run(self.db.query_one_raw(statement)).await
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         #[cfg(test)]
-        note(&statement);
+        record_statement(&statement);
         self.run(self.db.query_all_raw(statement)).await
     }
 }

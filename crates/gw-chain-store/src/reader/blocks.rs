@@ -5,7 +5,7 @@ use crate::{
     ChainStoreError,
     convert::{self, Columns},
     entity::{blocks, contracts, proxy_changes, transaction_parties},
-    rows::{BlockData, BlockRow, ChainRow, Contract, Party, ProxyChange, TransactionData, TransactionRow},
+    rows::{AddressMention, BlockData, BlockRow, ChainRow, Contract, ProxyChange, TransactionData, TransactionRow},
 };
 use gw_postings::RowId;
 use gw_types::B256;
@@ -104,17 +104,17 @@ impl ChainReader {
         }))
     }
 
-    async fn parties_between(&self, ids: Range<u64>) -> Result<HashMap<RowId, Vec<Party>>, ChainStoreError> {
+    async fn parties_between(&self, ids: Range<u64>) -> Result<HashMap<RowId, Vec<AddressMention>>, ChainStoreError> {
         let columns = Columns("transaction_parties");
         let rows = transaction_parties::Entity::find()
             .filter(transaction_parties::Column::TransactionId.gte(convert::to_column(ids.start)?))
             .filter(transaction_parties::Column::TransactionId.lt(convert::to_column(ids.end)?))
             .order_by_asc(transaction_parties::Column::TransactionId)
             .order_by_asc(transaction_parties::Column::Position);
-        let mut parties: HashMap<RowId, Vec<Party>> = HashMap::new();
+        let mut parties: HashMap<RowId, Vec<AddressMention>> = HashMap::new();
         for row in rows.all(&self.tx).await? {
             let id = RowId(columns.number("transaction_id", row.transaction_id)?);
-            parties.entry(id).or_default().push(Party {
+            parties.entry(id).or_default().push(AddressMention {
                 address: columns.address("address", &row.address)?,
                 role: convert::role(row.role).ok_or_else(|| columns.malformed("role"))?,
             });

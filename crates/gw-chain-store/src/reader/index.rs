@@ -5,7 +5,7 @@ use crate::{
     ChainStoreError,
     convert::{self, Columns, FirstIds},
     entity::{blocks, frames, logs, token_transfers, transaction_parties, transactions},
-    rows::PartyRole,
+    rows::MentionRole,
 };
 use gw_postings::{BlockRows, FrameParties, LogParties, Space, TransactionRows, TransferParties};
 use gw_types::{Address, Timestamp};
@@ -191,8 +191,8 @@ impl Rows {
         while let Some((_, role, address)) = self.parties.next_if(|(owner, _, _)| *owner == id) {
             let address = columns.address("address", &address)?;
             match convert::role(role).ok_or_else(|| columns.malformed("role"))? {
-                PartyRole::CalldataArgument => calldata.push(address),
-                PartyRole::EventSlot => events.push(address),
+                MentionRole::CalldataArgument => calldata.push(address),
+                MentionRole::EventSlot => events.push(address),
             }
         }
         Ok((calldata, events))

@@ -3,8 +3,8 @@
 use gw_chain_store::{
     BlockData,
     rows::{
-        Block, CallType, Contract, Frame, Log, Party, PartyRole, Proxy, ProxyChange, ProxyKind, TokenStandard,
-        TokenTransfer, Transaction, TransactionData,
+        AddressMention, Block, CallType, Contract, Frame, Log, MentionRole, Proxy, ProxyChange, ProxyKind,
+        TokenStandard, TokenTransfer, Transaction, TransactionData,
     },
 };
 use gw_types::testing::SeededEntropy;
@@ -122,9 +122,9 @@ impl ChainMaker {
             logs,
             transfers,
             frames,
-            parties: self.list(4, |maker| Party {
+            parties: self.list(4, |maker| AddressMention {
                 address: maker.address(),
-                role: maker.one_of(&[PartyRole::CalldataArgument, PartyRole::EventSlot]),
+                role: maker.one_of(&[MentionRole::CalldataArgument, MentionRole::EventSlot]),
             }),
         }
     }

@@ -87,6 +87,19 @@ pub(crate) async fn get_transaction(
         .ok_or(ExplorerError::Contradiction(Space::Transactions))
 }
 
+/// A view with the rows of transactions and of `space`, and the transaction with this hash if the viewer sees it.
+async fn open_transaction(
+    state: &ExplorerState,
+    caller: &RequestCaller,
+    hash: &str,
+    space: Space,
+) -> Result<(View, Option<RowId>), ExplorerError> {
+    let hash = parse_hash(hash)?;
+    let view = View::open(state, caller, &[Space::Transactions, space]).await?;
+    let id = view.find_transaction(hash).await?;
+    Ok((view, id))
+}
+
 /// Lists the internal transactions of a transaction in the order of the trace, as far as the viewer sees them. The list
 /// is empty if the viewer does not see the transaction.
 #[utoipa::path(get, path = "/api/v1/explorer/transactions/{hash}/internal", tag = "explorer",
@@ -97,9 +110,8 @@ pub(crate) async fn list_internal(
     caller: RequestCaller,
     Path(hash): Path<String>,
 ) -> Result<Json<Vec<InternalTransaction>>, ExplorerError> {
-    let hash = parse_hash(&hash)?;
-    let view = View::open(&state, &caller, &[Space::Transactions, Space::Frames]).await?;
-    let Some(id) = view.find_transaction(hash).await? else {
+    let (view, transaction) = open_transaction(&state, &caller, &hash, Space::Frames).await?;
+    let Some(id) = transaction else {
         return Ok(Json(Vec::new()));
     };
     let ids = view.rows_in_transaction(&view.rows(Space::Frames)?, id)?;
@@ -116,9 +128,8 @@ pub(crate) async fn list_transfers(
     caller: RequestCaller,
     Path(hash): Path<String>,
 ) -> Result<Json<Vec<TokenTransfer>>, ExplorerError> {
-    let hash = parse_hash(&hash)?;
-    let view = View::open(&state, &caller, &[Space::Transactions, Space::Transfers]).await?;
-    let Some(id) = view.find_transaction(hash).await? else {
+    let (view, transaction) = open_transaction(&state, &caller, &hash, Space::Transfers).await?;
+    let Some(id) = transaction else {
         return Ok(Json(Vec::new()));
     };
     let ids = view.rows_in_transaction(&view.rows(Space::Transfers)?, id)?;
@@ -135,9 +146,8 @@ pub(crate) async fn list_logs(
     caller: RequestCaller,
     Path(hash): Path<String>,
 ) -> Result<Json<Vec<Log>>, ExplorerError> {
-    let hash = parse_hash(&hash)?;
-    let view = View::open(&state, &caller, &[Space::Transactions, Space::Logs]).await?;
-    let Some(id) = view.find_transaction(hash).await? else {
+    let (view, transaction) = open_transaction(&state, &caller, &hash, Space::Logs).await?;
+    let Some(id) = transaction else {
         return Ok(Json(Vec::new()));
     };
     let ids = view.rows_in_transaction(&view.possible_rows(Space::Logs)?, id)?;

@@ -36,7 +36,7 @@ pub(crate) async fn viewable_addresses(
         }
         ViewerId::Anonymous => None,
         ViewerId::User(user) => Some(user),
-        ViewerId::ViewAs(view_as) => Some(view_as.target),
+        ViewerId::Impersonation(view_as) => Some(view_as.target),
     };
     let viewer = id.viewer(&snapshot, state.http_context.now(), &state.policy_settings);
     let own = viewer.own_addresses().into_iter();
@@ -86,7 +86,7 @@ pub(crate) async fn list_grant_activity(State(state): State<ExplorerState>, call
 fn missing_grant(state: &ExplorerState, caller: &RequestCaller) -> ExplorerError {
     match caller.pin(state) {
         Ok((_, ViewerId::Anonymous)) => ExplorerError::Api(ApiError::unauthorized("missing Authorization header")),
-        Ok((_, ViewerId::User(_) | ViewerId::ViewAs(_))) => ExplorerError::not_found("grant not found"),
+        Ok((_, ViewerId::User(_) | ViewerId::Impersonation(_))) => ExplorerError::not_found("grant not found"),
         Err(error) => error,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     chain::{NAMES, Naive},
-    world::{EVERYBODY, Who, World},
+    world::{EVERYBODY, TestCaller, World},
 };
 use gw_policy::{
     PolicySettings, Viewer,
@@ -71,7 +71,7 @@ async fn i4_lists_contain_exactly_the_rows_that_survive() {
 }
 
 /// I3: the look-up by hash finds what lists show.
-async fn by_hash(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
+async fn by_hash(world: &World, who: TestCaller, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
     for tx in all {
         let path = format!("/transactions/{}", hex(tx.data.transaction.hash));
         let response = world.get(who, &format!("{path}?with_categories=true")).await;
@@ -98,7 +98,7 @@ async fn by_hash(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>]
     }
 }
 
-async fn by_block(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
+async fn by_block(world: &World, who: TestCaller, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
     let blocks = world.walk(who, "/blocks", "data", 7).await;
     assert_eq!(blocks.total, Some(world.chain.len() as u64));
     assert_eq!(blocks.rows.len(), world.chain.len());
@@ -135,7 +135,7 @@ async fn by_block(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>
     }
 }
 
-async fn feeds(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
+async fn feeds(world: &World, who: TestCaller, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
     let transfers: Vec<_> = all
         .iter()
         .flat_map(|tx| {
@@ -194,7 +194,7 @@ async fn feeds(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>]) 
 }
 
 /// Tokens, holders and suggestions.
-async fn by_token(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
+async fn by_token(world: &World, who: TestCaller, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
     let mut listed = 0;
     for token in ["a-token", "b-token", "wild", "moved"].map(address_of) {
         let path = format!("/tokens/0x{}", hex::encode(token));
@@ -233,7 +233,7 @@ async fn by_token(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>
     }
 }
 
-async fn by_address(world: &World, who: Who, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
+async fn by_address(world: &World, who: TestCaller, viewer: &Viewer<'_>, all: &[Naive<'_>]) {
     let zero = [("zero", Address::ZERO)];
     for (name, address) in NAMES.iter().map(|name| (*name, address_of(name))).chain(zero) {
         let path = format!("/addresses/0x{}", hex::encode(address));

@@ -21,7 +21,7 @@ const ABI: &str = r#"[{"type":"event","name":"Transfer","anonymous":false,"input
     {"name":"from","type":"address","indexed":true},{"name":"to","type":"address","indexed":true},
     {"name":"value","type":"uint256","indexed":false}]}]"#;
 
-/// Wallets and contracts. `s0` and `s1` are nobody's, `wild` is unregistered.
+/// Wallets and contracts. `s0` and `s1` are linked to no user, `wild` is unregistered.
 pub(crate) const NAMES: [&str; 10] = [
     "alice-w", "bob-w", "carol-w", "s0", "s1", "a-token", "b-token", "wild", "infra", "moved",
 ];

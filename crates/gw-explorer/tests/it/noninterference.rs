@@ -2,7 +2,7 @@
 
 use crate::{
     chain::{ChainMaker, NAMES, Naive, snapshot},
-    world::{EVERYBODY, Who, World},
+    world::{EVERYBODY, TestCaller, World},
 };
 use gw_chain_store::{BlockData, rows::TokenMetadata};
 use gw_policy::{PolicySettings, testing::address_of};
@@ -10,7 +10,7 @@ use gw_types::{Address, B256, U256};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The chain without the rows that this viewer does not see: whole transactions, and single rows of shown ones.
-fn without_hidden(chain: &[BlockData], who: Who, settings: &PolicySettings) -> Vec<BlockData> {
+fn without_hidden(chain: &[BlockData], who: TestCaller, settings: &PolicySettings) -> Vec<BlockData> {
     let snapshot = snapshot(chain);
     let viewer = who.viewer(&snapshot, settings);
     let mut rest = chain.to_vec();
@@ -62,7 +62,7 @@ async fn add_readings(world: &World, is_known: impl Fn(Address, Address) -> bool
 }
 
 /// Every route, with the pages of every list.
-async fn answers(world: &World, who: Who, hashes: &BTreeSet<B256>) -> BTreeMap<String, String> {
+async fn answers(world: &World, who: TestCaller, hashes: &BTreeSet<B256>) -> BTreeMap<String, String> {
     let mut answers = BTreeMap::new();
     let mut paths: Vec<(String, Option<&str>)> = vec![
         ("/chain-id".into(), None),

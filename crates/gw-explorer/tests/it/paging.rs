@@ -2,13 +2,13 @@
 
 use crate::{
     chain::{ChainMaker, snapshot},
-    world::{Who, World},
+    world::{TestCaller, World},
 };
 use gw_policy::PolicySettings;
 use http::StatusCode;
 use serde_json::Value;
 
-const ROOT: Who = Who::User("root");
+const ROOT: TestCaller = TestCaller::User("root");
 
 fn next(page: &Value) -> String {
     page["next_cursor"].as_str().unwrap().to_owned()
@@ -102,7 +102,7 @@ async fn i6_a_change_of_policy_takes_effect_on_the_next_page() {
     let path = format!("/transactions?limit=100&cursor={}", next(&page));
     let after = world.get(ROOT, &path).await.json();
     let anonymous = world
-        .walk(Who::Nobody, "/transactions", "data", 100)
+        .walk(TestCaller::Nobody, "/transactions", "data", 100)
         .await
         .texts("hash");
     assert!(
@@ -130,9 +130,9 @@ async fn hd40_cursors_of_others_are_refused() {
     let world = World::random(24, PolicySettings::SPEC).await;
     let cursor = next(&world.get(ROOT, "/transactions?limit=1").await.json());
     for (who, path) in [
-        (Who::User("alice"), "/transactions"),
-        (Who::Nobody, "/transactions"),
-        (Who::RootAs("alice"), "/transactions"),
+        (TestCaller::User("alice"), "/transactions"),
+        (TestCaller::Nobody, "/transactions"),
+        (TestCaller::RootAs("alice"), "/transactions"),
         (ROOT, "/transfers"),
         (ROOT, "/blocks"),
         (ROOT, "/blocks/3/transactions"),

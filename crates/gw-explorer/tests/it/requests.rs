@@ -2,7 +2,7 @@
 
 use crate::{
     chain::snapshot,
-    world::{Who, World},
+    world::{TestCaller, World},
 };
 use gw_policy::{
     PolicySettings,
@@ -36,7 +36,7 @@ async fn bad_input_is_refused() {
         "/stats/tx-history?interval=x",
         "/chain-id?x=1",
     ] {
-        let response = world.get(Who::User("alice"), path).await;
+        let response = world.get(TestCaller::User("alice"), path).await;
         assert_eq!(response.status, StatusCode::BAD_REQUEST, "{path}: {}", response.text);
     }
     for path in [
@@ -47,16 +47,19 @@ async fn bad_input_is_refused() {
         format!("/addresses/0x{}/stats", "34".repeat(20)),
         "/nothing".to_owned(),
     ] {
-        let response = world.get(Who::User("alice"), &path).await;
+        let response = world.get(TestCaller::User("alice"), &path).await;
         assert_eq!(response.status, StatusCode::NOT_FOUND, "{path}: {}", response.text);
     }
     let stats = world
-        .get(Who::User("alice"), &format!("/addresses/{alice}/stats"))
+        .get(TestCaller::User("alice"), &format!("/addresses/{alice}/stats"))
         .await;
     assert_eq!(stats.status, StatusCode::OK, "{}", stats.text);
-    let empty = world.get(Who::User("alice"), "/transactions?before=0").await.json();
+    let empty = world
+        .get(TestCaller::User("alice"), "/transactions?before=0")
+        .await
+        .json();
     assert_eq!(empty["data"], serde_json::json!([]));
-    let many = world.get(Who::User("alice"), "/blocks?limit=5000").await;
+    let many = world.get(TestCaller::User("alice"), "/blocks?limit=5000").await;
     assert_eq!(many.json()["data"].as_array().unwrap().len(), world.chain.len());
 }
 
@@ -64,7 +67,10 @@ async fn bad_input_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e10_a_present_but_invalid_token_is_refused() {
     let world = World::random(32, PolicySettings::SPEC).await;
-    assert_eq!(world.get(Who::Nobody, "/transactions").await.status, StatusCode::OK);
+    assert_eq!(
+        world.get(TestCaller::Nobody, "/transactions").await.status,
+        StatusCode::OK
+    );
     let unknown = format!("Bearer {}", world.token("mallory"));
     for authorization in ["Bearer x", "Basic x", "Bearer ", &unknown] {
         for path in ["/transactions", "/chain-id?", "/blocks"] {
@@ -82,7 +88,7 @@ async fn e10_a_present_but_invalid_token_is_refused() {
     }
     let banned = gw_policy::testing::world().user("alice").banned().snapshot();
     world.set_policy(Some(banned));
-    let response = world.get(Who::User("alice"), "/transactions").await;
+    let response = world.get(TestCaller::User("alice"), "/transactions").await;
     assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{}", response.text);
 }
 
@@ -92,8 +98,8 @@ async fn e12_requests_are_recorded_without_addresses() {
     let world = World::random(33, PolicySettings::SPEC).await;
     let _earlier = world.fixture.access_records();
     let path = format!("/addresses/0x{}/stats", hex::encode(address_of("carol-w")));
-    let _own = world.get(Who::User("carol"), &path).await;
-    let _other = world.get(Who::Nobody, &path).await;
+    let _own = world.get(TestCaller::User("carol"), &path).await;
+    let _other = world.get(TestCaller::Nobody, &path).await;
     let records = world.fixture.access_records();
     let seen: Vec<_> = records
         .iter()
@@ -112,7 +118,7 @@ async fn hd28_only_validated_blocks_are_shown() {
     let chain = crate::chain::ChainMaker::new(34).blocks(1, Default::default(), 24);
     let mut world = World::with(snapshot(&chain), PolicySettings::SPEC).await;
     world.append(chain.clone()).await;
-    let root = Who::User("root");
+    let root = TestCaller::User("root");
     for path in [
         "/transactions",
         "/blocks",
@@ -152,7 +158,7 @@ async fn hd28_a_stored_branch_that_was_not_validated_is_not_loaded() {
     explorer.append(stored).await;
     explorer.validated.set(&other);
     explorer.follow().await;
-    let response = explorer.get(Who::User("root"), "/blocks").await;
+    let response = explorer.get(TestCaller::User("root"), "/blocks").await;
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{}", response.text);
 }
 
@@ -160,7 +166,7 @@ async fn hd28_a_stored_branch_that_was_not_validated_is_not_loaded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_contradicts_its_selection_is_not_shown() {
     let world = World::random(36, PolicySettings::SPEC).await;
-    let carol = Who::User("carol");
+    let carol = TestCaller::User("carol");
     let hashes = world.walk(carol, "/transactions", "data", 100).await.texts("hash");
     // The stored rows now belong to strangers, the index still knows them as they were.
     world

@@ -4,8 +4,8 @@ use crate::chain::{ChainMaker, snapshot};
 use axum::{Router, body::Body, extract::ConnectInfo};
 use gw_chain_store::{BlockData, ChainStore, ChainStoreConfig, ChainWriter, Location, OtherChain, rows::BlockNumHash};
 use gw_explorer::{
-    BalanceFuture, Balances, BlockValidation, ExplorerState, IndexFollower, IndexStep, IndexerProgress, NoAliases,
-    SelectionCache, SharedIndex, ViewAs, router,
+    BalanceFuture, Balances, BlockValidation, ExplorerState, Impersonation, IndexFollower, IndexStep, IndexerProgress,
+    NoAliases, SelectionCache, SharedIndex, router,
 };
 use gw_http::{
     AccessClaims, AdminGate, AllowedOrigins, Amr, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
@@ -73,26 +73,26 @@ impl IndexerProgress for NoProgress {
     }
 }
 
-/// Who asks.
+/// TestCaller asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum TestCaller {
     Nobody,
     User(&'static str),
     /// `root` looks at what this member of `a` sees.
     RootAs(&'static str),
 }
 
-pub(crate) const EVERYBODY: [Who; 7] = [
-    Who::Nobody,
-    Who::User("alice"),
-    Who::User("bob"),
-    Who::User("carol"),
-    Who::User("root"),
-    Who::RootAs("alice"),
-    Who::RootAs("bob"),
+pub(crate) const EVERYBODY: [TestCaller; 7] = [
+    TestCaller::Nobody,
+    TestCaller::User("alice"),
+    TestCaller::User("bob"),
+    TestCaller::User("carol"),
+    TestCaller::User("root"),
+    TestCaller::RootAs("alice"),
+    TestCaller::RootAs("bob"),
 ];
 
-impl Who {
+impl TestCaller {
     pub(crate) fn viewer<'s>(self, snapshot: &'s Snapshot, settings: &'s PolicySettings) -> Viewer<'s> {
         let viewer = |user: Option<&str>| Viewer::new(snapshot, user.map(user_id), NOW, settings);
         match self {
@@ -273,14 +273,14 @@ impl World {
         self.state.http_context.tokens.sign_access(&claims).expose().to_owned()
     }
 
-    pub(crate) async fn get(&self, who: Who, path: &str) -> Response {
+    pub(crate) async fn get(&self, who: TestCaller, path: &str) -> Response {
         let mut request = Request::builder().uri(format!("/api/v1/explorer{path}"));
-        if let Who::User(name) = who {
+        if let TestCaller::User(name) = who {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", self.token(name)));
         }
         let mut request = request.body(Body::empty()).unwrap();
-        if let Who::RootAs(name) = who {
-            request.extensions_mut().insert(ViewAs {
+        if let TestCaller::RootAs(name) = who {
+            request.extensions_mut().insert(Impersonation {
                 target: user_id(name),
                 impersonator: user_id("root"),
                 org: org_id("a"),
@@ -311,7 +311,7 @@ impl World {
     }
 
     /// All rows of a list, by its cursors. Every page but the last one is full.
-    pub(crate) async fn walk(&self, who: Who, path: &str, member: &str, limit: usize) -> Walk {
+    pub(crate) async fn walk(&self, who: TestCaller, path: &str, member: &str, limit: usize) -> ListPages {
         let (mut rows, mut total, mut cursor): (Vec<Value>, _, _) = (Vec::new(), None, String::new());
         let separator = if path.contains('?') { '&' } else { '?' };
         loop {
@@ -332,7 +332,7 @@ impl World {
                     assert_eq!(data.len(), limit, "{who:?} {page}: a page is full unless the list ends");
                     cursor = format!("&cursor={next}");
                 }
-                None => return Walk { rows, total },
+                None => return ListPages { rows, total },
             }
         }
     }
@@ -340,13 +340,13 @@ impl World {
 
 /// A list that was read to its end.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Walk {
+pub(crate) struct ListPages {
     pub(crate) rows: Vec<Value>,
     /// By its first page.
     pub(crate) total: Option<u64>,
 }
 
-impl Walk {
+impl ListPages {
     pub(crate) fn texts(&self, member: &str) -> Vec<String> {
         self.rows
             .iter()

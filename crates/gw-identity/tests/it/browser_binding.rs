@@ -1,4 +1,4 @@
-//! A login belongs to the browser that began it (HD34): nobody else completes it, or learns of it.
+//! A login belongs to the browser that began it (HD34): no other browser completes it or learns of it.
 
 use crate::{
     browser::{EVIL, STRANGER, authorize, flow_of_browser, is_pending, open_from, prove},
@@ -136,7 +136,7 @@ async fn rts3_hd34_a_session_begun_elsewhere_shows_nothing() {
     );
 }
 
-/// HD34: the page can show which user continues to which application, whoever's wallet logged in.
+/// HD34: the page can show which user continues to which application, for every wallet that logged in.
 #[tokio::test]
 async fn rts3_hd34_a_completed_session_says_who_goes_on() {
     let world = World::new().await;

@@ -133,7 +133,7 @@ async fn hd34_silent_sign_ins_give_their_places_back() {
         let done = flow.silent(&world).bearer(&alice.access).send().await;
         assert_eq!(done.status, StatusCode::OK, "{n}: {}", done.body);
     }
-    // Sessions that nobody completes count.
+    // Sessions that stay open count.
     let mut answers = Vec::new();
     for _ in 0..25 {
         answers.push(world.get(&authorize_path(&[])).send().await.status);

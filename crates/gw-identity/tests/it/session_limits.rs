@@ -1,4 +1,4 @@
-//! Limits of open logins (HD34): one network closes the login for nobody.
+//! Limits of open logins (HD34): one network cannot close the login for others.
 
 use crate::{
     browser::{STRANGER, authorize, flow_of_browser, open_from, peer, prove},

@@ -13,7 +13,7 @@ pub(crate) use contracts::{contract_rows, creations_of};
 use crate::abi::{AbiSource, calldata_addresses};
 use contracts::proxy_changes;
 use gw_chain_store::rows::{
-    Block, BlockData, CallType, Frame, Log, Party, PartyRole, TokenTransfer, Transaction, TransactionData,
+    AddressMention, Block, BlockData, CallType, Frame, Log, MentionRole, TokenTransfer, Transaction, TransactionData,
 };
 use gw_evm::{
     abi::{AddressCandidate, well_known},
@@ -195,24 +195,24 @@ pub fn frames(tree: &CallTree) -> Vec<Frame> {
 }
 
 /// The addresses in the calldata and in standard events, each once per role. The zero address is nobody's.
-fn parties(transaction: &Transaction, logs: &[Log], abis: &dyn AbiSource) -> Vec<Party> {
+fn parties(transaction: &Transaction, logs: &[Log], abis: &dyn AbiSource) -> Vec<AddressMention> {
     let arguments = transaction
         .to
         .map(|contract| calldata_addresses(abis, contract, &transaction.input))
         .unwrap_or_default();
-    let arguments = arguments.into_iter().map(|address| Party {
+    let arguments = arguments.into_iter().map(|address| AddressMention {
         address,
-        role: PartyRole::CalldataArgument,
+        role: MentionRole::CalldataArgument,
     });
-    let slots = logs.iter().flat_map(event_slots).map(|address| Party {
+    let slots = logs.iter().flat_map(event_slots).map(|address| AddressMention {
         address,
-        role: PartyRole::EventSlot,
+        role: MentionRole::EventSlot,
     });
     let mut known = BTreeSet::new();
     arguments
         .chain(slots)
         .filter(|party| !party.address.is_zero())
-        .filter(|party| known.insert((party.address, party.role == PartyRole::EventSlot)))
+        .filter(|party| known.insert((party.address, party.role == MentionRole::EventSlot)))
         .collect()
 }
 

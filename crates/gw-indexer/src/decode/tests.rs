@@ -191,9 +191,9 @@ fn x8_an_erc1155_transfer_has_a_row_per_id() {
             .all(|row| (row.from, row.to) == (ALICE, Address::ZERO)),
         "burns"
     );
-    let party = Party {
+    let party = AddressMention {
         address: operator,
-        role: PartyRole::EventSlot,
+        role: MentionRole::EventSlot,
     };
     assert_eq!(transaction.parties, [party]);
 }
@@ -260,13 +260,13 @@ fn parties_are_the_addresses_of_calldata_and_standard_events() {
         .transactions
         .remove(0)
         .parties;
-    let slot = |address| Party {
+    let slot = |address| AddressMention {
         address,
-        role: PartyRole::EventSlot,
+        role: MentionRole::EventSlot,
     };
-    let argument = Party {
+    let argument = AddressMention {
         address: BOB,
-        role: PartyRole::CalldataArgument,
+        role: MentionRole::CalldataArgument,
     };
     assert_eq!(parties, [argument, slot(owner), slot(spender), slot(BOB), slot(ALICE)]);
 }

@@ -83,7 +83,7 @@ async fn x3_x4_x8_x11_catching_up_gives_the_same_tables_as_following() {
         let chain = Chain::new(anvil.url());
         let following = Running::start(anvil.url(), first.open().await, &first.clock, config()).await;
         let contracts = chain.deploy_contracts().await;
-        chain.act(&contracts, 1).await;
+        chain.send_transactions(&contracts, 1).await;
         chain.one_block(&contracts).await;
         let (number, hash) = chain.rpc.head().await;
         following.reaches(&first, number, &hash).await;

@@ -56,7 +56,7 @@ async fn x10_a_lost_trace_marks_its_block_until_it_is_read() {
         let anvil = anvil();
         let chain = Chain::new(anvil.url());
         let contracts = chain.deploy_contracts().await;
-        chain.act(&contracts, 1).await;
+        chain.send_transactions(&contracts, 1).await;
         let loses = Arc::new(AtomicBool::new(true));
         let flag = Arc::clone(&loses);
         let relay = LossyRelay::to(anvil.url(), move |method, _| {
@@ -98,7 +98,7 @@ async fn x12_work_that_fails_is_done_later() {
     let anvil = anvil();
     let chain = Chain::new(anvil.url());
     let contracts = chain.deploy_contracts().await;
-    chain.act(&contracts, 1).await;
+    chain.send_transactions(&contracts, 1).await;
     let failures = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&failures);
     let relay = LossyRelay::to(anvil.url(), move |method, _| {

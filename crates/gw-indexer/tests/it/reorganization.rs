@@ -19,13 +19,13 @@ async fn x5_a_reorganization_leaves_the_tables_of_the_new_chain() {
         let running = Running::start(anvil.url(), first.open().await, &first.clock, config()).await;
         let contracts = chain.deploy_contracts().await;
         let snapshot = chain.rpc.call("evm_snapshot", json!([])).await;
-        chain.act(&contracts, 1).await;
+        chain.send_transactions(&contracts, 1).await;
         let (number, hash) = chain.rpc.head().await;
         running.reaches(&first, number, &hash).await;
         // The other branch is longer than the removed one.
         assert_eq!(chain.rpc.call("evm_revert", json!([snapshot])).await, true);
         chain.transfer(contracts.coin, contracts.workshop, 9).await;
-        chain.act(&contracts, 2).await;
+        chain.send_transactions(&contracts, 2).await;
         let (number, hash) = chain.rpc.head().await;
         running.reaches(&first, number, &hash).await;
         // This one is shorter.
@@ -47,10 +47,10 @@ async fn x5_a_reorganization_while_no_indexer_runs_is_found_at_start() {
     let chain = Chain::new(anvil.url());
     let contracts = chain.deploy_contracts().await;
     let snapshot = chain.rpc.call("evm_snapshot", json!([])).await;
-    chain.act(&contracts, 1).await;
+    chain.send_transactions(&contracts, 1).await;
     indexed(anvil.url(), &first).await;
     chain.rpc.call("evm_revert", json!([snapshot])).await;
-    chain.act(&contracts, 2).await;
+    chain.send_transactions(&contracts, 2).await;
     let tables = indexed(anvil.url(), &first).await;
     assert_equal(&tables, &indexed(anvil.url(), &second).await);
 }

@@ -16,7 +16,7 @@ async fn x5_an_indexer_that_is_killed_at_any_moment_continues() {
         let anvil = anvil();
         let chain = Chain::new(anvil.url());
         let contracts = chain.deploy_contracts().await;
-        chain.act(&contracts, 1).await;
+        chain.send_transactions(&contracts, 1).await;
         chain.one_block(&contracts).await;
         let (number, hash) = chain.rpc.head().await;
         // The store stays open: a killed task leaves its connections as they are.

@@ -89,7 +89,7 @@ impl Chain {
     }
 
     /// Transactions of all kinds. `seed` makes them differ between two branches of the chain.
-    pub(crate) async fn act(&self, contracts: &Contracts, seed: u64) {
+    pub(crate) async fn send_transactions(&self, contracts: &Contracts, seed: u64) {
         let Contracts {
             coin,
             collection,
