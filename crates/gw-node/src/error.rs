@@ -62,6 +62,12 @@ pub enum NodeError {
         /// The chain id of that other node.
         other_chain: u64,
     },
+    /// The trace of a mined transaction failed, and the next attempt is not due yet (HD36).
+    #[error("a mined transaction could not be traced: the trace is repeated after a pause")]
+    TraceDeferred,
+    /// A query about the sender of a mined transaction failed, and the next attempt is not due yet.
+    #[error("the node did not show a fact about a mined transaction: the query is repeated after a pause")]
+    LookupDeferred,
     /// A new block could not be validated; no reads at it before that (HD2).
     #[error("a new block could not be validated")]
     NotValidated(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -78,6 +84,8 @@ impl NodeError {
             | Self::Behind
             | Self::OtherChain
             | Self::ChainsDiffer { .. }
+            | Self::TraceDeferred
+            | Self::LookupDeferred
             | Self::NotValidated(_)
             | Self::Tls(_) => true,
             Self::Broken(_)
@@ -106,6 +114,8 @@ impl NodeError {
             | Self::Behind
             | Self::OtherChain
             | Self::ChainsDiffer { .. }
+            | Self::TraceDeferred
+            | Self::LookupDeferred
             | Self::NotValidated(_) => false,
         }
     }

@@ -8,7 +8,9 @@
 //! Invariant: the head does not go back because of a failover. A node that is behind the followed head is not used
 //! while there is a followed head, which is until the grace period has passed. By then the gateway refuses reads, and
 //! the change to the older head is reported like a reorganization. A block of the new node passes the block gate, as
-//! any new block does, before the node is used. A node of another chain is never used.
+//! any new block does, before the node is used. A node of another chain is never used: the chain id is asked for again
+//! before a block is followed that does not continue the followed head. A node that shows an ancestor of the followed
+//! head as its newest block is behind, and confirms no head; so is one address behind which a replica lags.
 
 use crate::{
     endpoint::Endpoint,
@@ -71,11 +73,17 @@ impl Node {
         let is_lost = error.is_transport_failure()
             || matches!(error, NodeError::OtherChain)
             || node.endpoint().is_none_or(|node| node.is_unconfirmed_for(half_grace));
-        if has_standbys && is_lost {
+        let is_other_chain = matches!(error, NodeError::OtherChain);
+        let head = if has_standbys && is_lost {
             self.fail_over(index, error).await
         } else {
             Err(error)
+        };
+        if is_other_chain && head.is_err() {
+            // Queries by hash or number would be answered from the other chain.
+            self.shared.head.publish(None);
         }
+        head
     }
 
     /// Polls the head of the node of this view only, and validates its block.
@@ -84,8 +92,13 @@ impl Node {
             let head = if self.endpoint().is_some_and(Endpoint::is_wrong_chain) {
                 self.check_standby().await?
             } else {
-                head::read(&self.query_head().await?)?
+                let head = head::read(&self.query_head().await?)?;
+                self.require_our_chain(head.block).await?;
+                head
             };
+            if self.shared.head.is_behind(head.block) {
+                return Err(NodeError::Behind);
+            }
             self.validate_head(head.block).await?;
             Ok(head)
         };
@@ -93,10 +106,28 @@ impl Node {
         if let Some(endpoint) = self.endpoint() {
             match &head {
                 Ok(head) => endpoint.mark_healthy(head.block),
+                // One address may lead to several replicas, of which one lags behind.
+                Err(NodeError::Behind) => {}
                 Err(_) => endpoint.mark_failed(),
             }
         }
         head
+    }
+
+    /// Asks for the chain id again if this block neither is nor continues the followed head: another node, of another
+    /// chain, may answer at the address since the last poll.
+    async fn require_our_chain(&self, block: Block) -> Result<(), NodeError> {
+        let continues = |head: &Head| [block.hash, block.parent].contains(&head.hash);
+        if self.head().is_some_and(|head| continues(&head)) {
+            return Ok(());
+        }
+        let answers = self.ask(&[wire::chain_id()], self.head_budget()).await?;
+        let chain = head::read_chain_id(answers.first())?;
+        if chain == self.chain_id() {
+            return Ok(());
+        }
+        self.report_wrong_chain(chain);
+        Err(NodeError::OtherChain)
     }
 
     async fn query_head(&self) -> Result<Vec<Answer<Bytes>>, NodeError> {

@@ -12,9 +12,12 @@ use gw_evm::{
 };
 use gw_types::{Address, B256, U256};
 use serde::Deserialize;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex as StdMutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 use tokio::sync::{Mutex, watch};
 
@@ -135,10 +138,15 @@ pub(crate) fn to_u64(number: U256) -> Result<u64, NodeError> {
     number.try_into().map_err(|_| NodeError::Unparsable)
 }
 
+/// Most followed blocks that are remembered: more than a replica of a node lags behind.
+const MAX_FOLLOWED: usize = 256;
+
 /// The published head, and the lock that merges concurrent polls into one.
 #[derive(Debug, Default)]
 pub(crate) struct HeadCell {
     current: ArcSwapOption<Head>,
+    /// The numbers and hashes of the blocks that were the head, of one branch, the newest last.
+    followed: StdMutex<VecDeque<(u64, B256)>>,
     changes: watch::Sender<()>,
     polls_begun: AtomicU64,
     poll_lock: Mutex<()>,
@@ -149,7 +157,30 @@ impl HeadCell {
         self.current.load_full()
     }
 
+    /// Whether this block is an ancestor of the published head, as far as it is remembered: a node that shows it as its
+    /// newest one is behind.
+    pub(crate) fn is_behind(&self, block: Block) -> bool {
+        let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.load().is_some_and(|head| block.number < head.number) && followed.contains(&(block.number, block.hash))
+    }
+
     pub(crate) fn publish(&self, head: Option<Head>) {
+        if let Some(head) = &head {
+            let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+            while followed.pop_back_if(|(number, _)| *number >= head.number).is_some() {}
+            // The rest is of another branch if this block does not continue it.
+            let parent = head.number.checked_sub(1).map(|number| (number, head.parent));
+            if followed
+                .back()
+                .is_some_and(|last| Some(last.0) == parent.map(|parent| parent.0) && Some(*last) != parent)
+            {
+                followed.clear();
+            }
+            followed.push_back((head.number, head.hash));
+            while followed.len() > MAX_FOLLOWED {
+                followed.pop_front();
+            }
+        }
         if self.current.load().as_deref() != head.as_ref() {
             self.current.store(head.map(Arc::new));
             self.changes.send_replace(());

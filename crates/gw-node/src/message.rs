@@ -89,6 +89,44 @@ struct WireError<'a> {
     data: Option<&'a RawValue>,
 }
 
+/// Texts by which nodes name a limit on the time, depth or size of an execution.
+const LIMITS: [&str; 12] = [
+    "execution timeout",
+    "execution timed out",
+    "execution aborted (timeout",
+    "request timed out",
+    "request timeout",
+    "tracing timeout",
+    "trace timeout",
+    "deadline exceeded",
+    "response too large",
+    "result too large",
+    "trace too large",
+    "too deep",
+];
+
+/// Codes that name a fault of the request, of the node or of its operator, whatever their text: invalid JSON, an
+/// invalid request, an unknown method, invalid parameters, an exceeded rate.
+const NEVER_A_LIMIT: [i64; 5] = [-32700, -32600, -32601, -32602, -32005];
+
+impl WireError<'_> {
+    fn names_limit(&self) -> bool {
+        let text = self.message.to_ascii_lowercase();
+        !NEVER_A_LIMIT.contains(&self.code) && LIMITS.iter().any(|limit| text.contains(limit))
+    }
+}
+
+/// Whether all errors among these answers name a limit of the execution that a transaction reaches by its content.
+pub(crate) fn names_execution_limit(body: &Bytes) -> bool {
+    let answers: Result<Vec<Wire<'_>>, _> = serde_json::from_slice(body);
+    let answers = answers.unwrap_or_default();
+    answers.iter().any(|answer| answer.error.is_some())
+        && answers
+            .iter()
+            .filter_map(|answer| answer.error.as_ref())
+            .all(WireError::names_limit)
+}
+
 /// An id of an answer. Ours are small numbers; any other id belongs to no call.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -201,6 +239,36 @@ mod tests {
                 "{body}"
             );
         }
+    }
+
+    /// HD36: only an error that names a limit of the execution can be caused by a transaction.
+    #[test]
+    fn hd36_an_execution_limit_is_named_by_text_and_not_by_code() {
+        let names = |errors: &[(i64, &str)]| {
+            let answers = errors.iter().enumerate();
+            let answers: Vec<_> = answers
+                .map(|(id, (code, text))| serde_json::json!({"id": id, "error": {"code": code, "message": text}}))
+                .collect();
+            names_execution_limit(&Bytes::from(serde_json::to_vec(&answers).unwrap()))
+        };
+        for named in [
+            (-32000, "execution timeout"),
+            (-32002, "request timed out"),
+            (-32003, "response too large"),
+        ] {
+            assert!(names(&[named]), "{named:?}");
+            assert!(!names(&[named, (-32000, "transaction not found")]), "{named:?}");
+        }
+        for other in [
+            (-32005, "limit exceeded: execution timeout"),
+            (-32601, "no method"),
+            (-32603, "internal error"),
+            (-32000, "missing trie node"),
+            (-32000, "transaction indexing is in progress"),
+        ] {
+            assert!(!names(&[other]), "{other:?}");
+        }
+        assert!(!names(&[]));
     }
 
     #[test]

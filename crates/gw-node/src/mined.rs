@@ -9,7 +9,7 @@
 use crate::{
     error::NodeError,
     head::{self, Block, at_hash, parse, read_block, to_u64},
-    message::{Answer, read_batch},
+    message::{Answer, names_execution_limit, read_batch},
     node::Node,
     probe,
     trace::NoTrace,
@@ -132,8 +132,8 @@ impl MinedExecution {
 }
 
 #[derive(Deserialize)]
-struct WireHashes {
-    transactions: Vec<B256>,
+pub(crate) struct WireHashes {
+    pub(crate) transactions: Vec<B256>,
 }
 
 /// The block of a transaction; `None` while it is pending.
@@ -256,24 +256,13 @@ impl Node {
         Ok(parse::<Option<WireBlockHash>>(&text)?.and_then(|transaction| transaction.block_hash))
     }
 
-    /// The transaction of this block with this sender and nonce; `None` if no readable one has them.
-    ///
-    /// # Errors
-    /// [`NodeError`] if the node gives no usable answer.
-    pub async fn transaction_with_nonce(
-        &self,
-        listing: &BlockListing,
-        sender: Address,
-        nonce: u64,
-    ) -> Result<Option<B256>, NodeError> {
+    /// The transactions of this block; `None` for one that cannot be read.
+    pub(crate) async fn sent_in(&self, listing: &BlockListing) -> Result<Vec<Option<SentTransaction>>, NodeError> {
+        let mut sent = Vec::with_capacity(listing.transactions.len());
         for hashes in listing.transactions.chunks(TRANSACTIONS_PER_REQUEST) {
-            for sent in self.sent(listing.block.hash, hashes).await? {
-                if let Some(sent) = sent.filter(|sent| (sent.sender, sent.nonce) == (sender, nonce)) {
-                    return Ok(Some(sent.hash));
-                }
-            }
+            sent.extend(self.sent(listing.block.hash, hashes).await?);
         }
-        Ok(None)
+        Ok(sent)
     }
 
     /// Traces these transactions of a block; the results are in the order of `wanted`. The time limit of a block
@@ -281,15 +270,22 @@ impl Node {
     /// transactions in the block are read (HD36).
     ///
     /// # Errors
-    /// [`NoTrace::Unsupported`] if the node does not trace; [`NoTrace::Node`] if it does not answer;
-    /// [`NoTrace::Unusable`] if a transaction is not in this block any more.
+    /// [`NoTrace::Unsupported`] if the node does not trace; [`NoTrace::Node`] if it does not answer, with
+    /// [`NodeError::TraceDeferred`] until the pause after the last failed trace has ended; [`NoTrace::Unusable`] if a
+    /// transaction is not in this block any more.
     pub async fn trace_block_transactions(&self, block: B256, wanted: &[B256]) -> Result<Vec<MinedExecution>, NoTrace> {
         let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
+        let (failures, index) = (self.shared.trace_failures(), self.index());
+        if wanted.iter().any(|hash| failures.is_deferred((index, *hash))) {
+            return Err(NoTrace::Node(NodeError::TraceDeferred));
+        }
         let gas = self.gas_used(wanted).await?;
         let wanted: Vec<(B256, u64)> = wanted.iter().copied().zip(gas).collect();
         if wanted.len() >= MIN_FOR_BLOCK_TRACE
             && let Some(executions) = self.trace_whole_block(block, &wanted, form).await
         {
+            // The trace of a whole block is no control of the trace of a transaction, but finds a candidate for one.
+            self.shared.control_transaction().remember(&wanted);
             return Ok(executions);
         }
         let mut executions = Vec::with_capacity(wanted.len());
@@ -301,6 +297,7 @@ impl Node {
                 None
             };
             if let Some(runs) = traced {
+                self.shared.control_transaction().remember(chunk);
                 executions.extend(runs);
                 continue;
             }
@@ -317,7 +314,7 @@ impl Node {
 
     /// The gas that each of these mined transactions used. `u64::MAX`, which allows the longest time, if the node does
     /// not tell.
-    async fn gas_used(&self, hashes: &[B256]) -> Result<Vec<u64>, NodeError> {
+    pub(crate) async fn gas_used(&self, hashes: &[B256]) -> Result<Vec<u64>, NodeError> {
         let mut gas = Vec::with_capacity(hashes.len());
         for hashes in hashes.chunks(TRANSACTIONS_PER_REQUEST) {
             let calls: Vec<_> = hashes.iter().map(|hash| wire::receipt(*hash)).collect();
@@ -405,7 +402,7 @@ impl Node {
                 match answer {
                     Answer::Result(trace) if trace.get() == "null" => return Err(TraceFailure::missing_part()),
                     Answer::Result(trace) => traces.push(trace),
-                    Answer::Error(_) => return Err(TraceFailure::rejected()),
+                    Answer::Error(_) => return Err(TraceFailure::rejected(names_execution_limit(&body))),
                 }
             }
             executions.push(MinedExecution::Run(run(sent, &traces, form)?));
@@ -430,35 +427,10 @@ impl Node {
                 .pop()
                 .flatten()
                 .is_some_and(|sent| slow_senders.contains(&sent.sender));
-        if !is_slow_sender {
-            let unexplained_failures = self.shared.unexplained_failures();
-            let (mut kind, mut count) = (None, 0);
-            for attempt in 0..MAX_ATTEMPTS {
-                if attempt > 0 {
-                    tokio::time::sleep(unreadable::pause_before(attempt)).await;
-                }
-                let failure = match self.trace_chunk(block, &[transaction], form).await {
-                    Ok(mut executions) => {
-                        unexplained_failures.clear();
-                        return executions.pop().ok_or(NoTrace::Node(NodeError::Unparsable));
-                    }
-                    Err(failure) => failure,
-                };
-                if let Err(error) = self.require_healthy(block, hash, form).await {
-                    unexplained_failures.clear();
-                    return Err(error);
-                }
-                count = if kind == Some(failure.kind) { count + 1 } else { 1 };
-                kind = Some(failure.kind);
-                match failure.kind.attempts() {
-                    Some(attempts) if count >= attempts => break,
-                    Some(_) if attempt + 1 < MAX_ATTEMPTS => unexplained_failures.clear(),
-                    None if unexplained_failures.record(hash) => break,
-                    Some(_) | None => return Err(NoTrace::Node(failure.error)),
-                }
-            }
-        } else {
+        if is_slow_sender {
             self.require_healthy(block, hash, form).await?;
+        } else if let Some(execution) = self.trace_repeatedly(block, transaction, form).await? {
+            return Ok(execution);
         }
         let listing = self.listing(block).await?;
         let unreadable = self.read_parts(&listing, hash).await?;
@@ -466,12 +438,50 @@ impl Node {
         Ok(MinedExecution::Unreadable(unreadable))
     }
 
-    /// Requires that the node answers: with the head, with traces of a call of nobody, and with this block and this
-    /// transaction in it. Each query is an exchange of its own.
+    /// Traces one transaction, with retries; `None` if it is unreadable.
+    async fn trace_repeatedly(
+        &self,
+        block: B256,
+        transaction: (B256, u64),
+        form: TraceForm,
+    ) -> Result<Option<MinedExecution>, NoTrace> {
+        let (hash, _) = transaction;
+        let (failures, key) = (self.shared.trace_failures(), (self.index(), hash));
+        let (mut kind, mut count) = (None, 0);
+        for attempt in 0..MAX_ATTEMPTS {
+            if attempt > 0 {
+                tokio::time::sleep(unreadable::pause_before(attempt)).await;
+            }
+            let failure = match self.trace_chunk(block, &[transaction], form).await {
+                Ok(mut executions) => {
+                    failures.clear(key);
+                    self.shared.control_transaction().remember(&[transaction]);
+                    return executions.pop().map(Some).ok_or(NoTrace::Node(NodeError::Unparsable));
+                }
+                Err(failure) => failure,
+            };
+            if let Err(error) = self.require_healthy(block, hash, form).await {
+                failures.record(key, false);
+                return Err(error);
+            }
+            count = if kind == Some(failure.kind) { count + 1 } else { 1 };
+            kind = Some(failure.kind);
+            match failure.kind.attempts() {
+                Some(attempts) if count >= attempts => return Ok(None),
+                Some(_) if attempt + 1 < MAX_ATTEMPTS => {}
+                Some(_) | None if failures.record(key, true) => return Ok(None),
+                Some(_) | None => return Err(NoTrace::Node(failure.error)),
+            }
+        }
+        Err(NoTrace::Node(NodeError::TraceDeferred))
+    }
+
+    /// Requires that the node answers: with the head, with traces of a call of nobody, with this block and this
+    /// transaction in it, and with the trace of another mined transaction. Each query is an exchange of its own.
     ///
     /// # Errors
     /// [`NoTrace::Unsupported`] if the node traces nothing any more, [`NoTrace::Unusable`] if the transaction has left
-    /// the block, [`NoTrace::Node`] if a query was not answered.
+    /// the block, [`NoTrace::Node`] if a query was not answered, or no other mined transaction is traced.
     async fn require_healthy(&self, block: B256, hash: B256, form: TraceForm) -> Result<(), NoTrace> {
         let head = head::read(&self.ask(&head::head_query(), RequestBudget::Block).await?)?;
         for _ in 0..2 {
@@ -481,8 +491,13 @@ impl Node {
         }
         self.listing(block).await?;
         match self.block_of(hash).await? {
-            Some(present) if present == block => Ok(()),
-            Some(_) | None => Err(NoTrace::Unusable(TraceError::Malformed)),
+            Some(present) if present == block => {}
+            Some(_) | None => return Err(NoTrace::Unusable(TraceError::Malformed)),
+        }
+        if self.traces_another(hash, head.number, form).await? {
+            Ok(())
+        } else {
+            Err(NoTrace::Node(NodeError::NoAnswer))
         }
     }
 
@@ -540,7 +555,8 @@ impl Node {
         })
     }
 
-    /// The addresses that have code in this block and had none in its parent.
+    /// The addresses that have code in this block and had none in its parent. An address counts as such where the node
+    /// answers with an error: the transaction shows that it created a contract there.
     async fn newly_created(&self, addresses: BTreeSet<Address>, block: &Block) -> Result<Vec<Address>, NodeError> {
         let addresses: Vec<Address> = addresses.into_iter().collect();
         let now = self.code_at(&addresses, block.hash).await?;
@@ -548,12 +564,12 @@ impl Node {
         let created = addresses
             .into_iter()
             .zip(now.into_iter().zip(before))
-            .filter(|(_, (now, before))| *now && !*before);
+            .filter(|(_, (now, before))| now.unwrap_or(true) && !before.unwrap_or(false));
         Ok(created.map(|(address, _)| address).collect())
     }
 
-    /// The result of one call; `None` if the answer is an error, too large, too slow, or not readable. An unreachable
-    /// node is an error.
+    /// The result of one call; `None` if the answer is an error, too large, too slow, or not readable, or if the node
+    /// or a proxy closes the connection in place of an answer. A node that accepts no connection is an error.
     async fn result(&self, call: &UpstreamCall) -> Result<Option<Box<RawValue>>, NodeError> {
         match self.exchange(std::slice::from_ref(call), trace_budget(0)).await {
             Ok(body) => Ok(read_batch(&body, 1)
@@ -561,17 +577,21 @@ impl Node {
                 .and_then(results)
                 .and_then(|mut results| results.pop().map(ToOwned::to_owned))),
             // The answer is too large or takes too long to compute, for the node or for a proxy in front of it.
-            Err(NodeError::TooLarge | NodeError::Timeout | NodeError::Broken(_) | NodeError::Unavailable) => Ok(None),
+            Err(
+                NodeError::TooLarge
+                | NodeError::Timeout
+                | NodeError::Broken(_)
+                | NodeError::Unavailable
+                | NodeError::RateLimited(_),
+            ) => Ok(None),
+            Err(NodeError::Unreachable(error)) if !error.is_connect() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether each address has code of its own in this block; a wallet that delegates (EIP-7702) has none. `true`
+    /// Whether each address has code of its own in this block; a wallet that delegates (EIP-7702) has none. `None`
     /// where the node answers with an error.
-    ///
-    /// # Errors
-    /// [`NodeError`] if the node gives no usable answer.
-    pub async fn code_at(&self, addresses: &[Address], block: B256) -> Result<Vec<bool>, NodeError> {
+    pub(crate) async fn code_at(&self, addresses: &[Address], block: B256) -> Result<Vec<Option<bool>>, NodeError> {
         let mut has_code = Vec::with_capacity(addresses.len());
         for addresses in addresses.chunks(FACTS_PER_REQUEST) {
             let calls: Vec<_> = addresses
@@ -582,9 +602,9 @@ impl Node {
                 has_code.push(match answer {
                     Answer::Result(code) => {
                         let code = parse::<Bytes>(&code)?;
-                        !code.is_empty() && gw_evm::code::delegation(&code).is_none()
+                        Some(!code.is_empty() && gw_evm::code::delegation(&code).is_none())
                     }
-                    Answer::Error(_) => true,
+                    Answer::Error(_) => None,
                 });
             }
         }
@@ -637,7 +657,7 @@ fn read_sent(text: &RawValue, hash: B256, block: B256) -> Option<SentTransaction
 }
 
 /// All results; `None` if one answer is an error.
-fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
+pub(crate) fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
     let result = |answer| match answer {
         Answer::Result(result) => Some(result),
         Answer::Error(_) => None,

@@ -11,7 +11,7 @@ use crate::{
     message::{self, Answer},
     recent_blocks::RecentBlocks,
     transport::RequestBudget,
-    unreadable::UnexplainedFailures,
+    unreadable::{ControlTransaction, FailureCounts},
 };
 use bytes::Bytes;
 use gw_crypto::KeyCipher;
@@ -79,7 +79,9 @@ pub(crate) struct Shared {
     health_checks: HealthCheckConfig,
     group_keys: Option<Arc<KeyCipher>>,
     answers: Arc<AnswerBudget>,
-    unexplained_failures: UnexplainedFailures,
+    trace_failures: FailureCounts,
+    lookup_failures: FailureCounts,
+    control_transaction: ControlTransaction,
 }
 
 impl Shared {
@@ -95,7 +97,9 @@ impl Shared {
             health_checks: config.health_checks(),
             group_keys: config.group_keys(),
             answers: Arc::clone(config.answers()),
-            unexplained_failures: UnexplainedFailures::default(),
+            trace_failures: FailureCounts::of_traces(),
+            lookup_failures: FailureCounts::of_lookups(),
+            control_transaction: ControlTransaction::default(),
         }
     }
 
@@ -119,8 +123,16 @@ impl Shared {
         self.gate.get()
     }
 
-    pub(crate) const fn unexplained_failures(&self) -> &UnexplainedFailures {
-        &self.unexplained_failures
+    pub(crate) const fn trace_failures(&self) -> &FailureCounts {
+        &self.trace_failures
+    }
+
+    pub(crate) const fn lookup_failures(&self) -> &FailureCounts {
+        &self.lookup_failures
+    }
+
+    pub(crate) const fn control_transaction(&self) -> &ControlTransaction {
+        &self.control_transaction
     }
 
     pub(crate) const fn health_checks(&self) -> HealthCheckConfig {

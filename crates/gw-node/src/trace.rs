@@ -78,21 +78,30 @@ impl Node {
         scope: TraceScope,
         state: &VisibleState,
     ) -> Result<TraceResult, NoTrace> {
-        self.with_failover(|node| async move {
-            let form = node.trace_form().ok_or(NoTrace::Unsupported)?;
-            node.require_overrides(form, pin, state).await?;
-            let scope = OverrideRounds::scope(scope, state);
-            let mut rounds = OverrideRounds::begin(&node, request, pin, state).await?;
-            loop {
-                let calls = wire::trace_batch(request, pin, scope, form, None, &rounds.applied);
-                let body = node.exchange(&calls, RequestBudget::ReadTrace).await?;
-                let traced = trace(read_batch(&body, calls.len())?, scope, form)?;
-                if rounds.is_complete([&traced])? {
-                    return Ok(sealed(traced));
-                }
+        self.with_failover(|node| async move { node.trace_on(request, pin, scope, state).await.map(sealed) })
+            .await
+    }
+
+    /// Traces a simulation on this node, with withheld state overridden.
+    pub(crate) async fn trace_on(
+        &self,
+        request: &CallRequest,
+        pin: Pin,
+        scope: TraceScope,
+        state: &VisibleState,
+    ) -> Result<Result<Trace, Sealed<RawError>>, NoTrace> {
+        let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
+        self.require_overrides(form, pin, state).await?;
+        let scope = OverrideRounds::scope(scope, state);
+        let mut rounds = OverrideRounds::begin(self, request, pin, state).await?;
+        loop {
+            let calls = wire::trace_batch(request, pin, scope, form, None, &rounds.applied);
+            let body = self.exchange(&calls, RequestBudget::ReadTrace).await?;
+            let traced = trace(read_batch(&body, calls.len())?, scope, form)?;
+            if rounds.is_complete([&traced])? {
+                return Ok(traced);
             }
-        })
-        .await
+        }
     }
 
     /// Traces a mined transaction.

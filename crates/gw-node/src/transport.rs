@@ -42,6 +42,8 @@ pub enum RequestBudget {
     /// A block with the hashes of its transactions, or one transaction: 5 s, 128 MiB, which is more than any block
     /// needs (HD36).
     Block,
+    /// Blocks with full transactions, four requests at a time: 30 s, 32 MiB each.
+    Blocks,
     /// A health check where another node can take over: 2 s, 128 MiB.
     Look,
 }
@@ -51,7 +53,7 @@ const MIB: usize = 1024 * 1024;
 impl RequestBudget {
     fn time(self, timeouts: &Timeouts) -> Duration {
         match self {
-            Self::Forward => Duration::from_secs(30),
+            Self::Forward | Self::Blocks => Duration::from_secs(30),
             Self::Lookup => Duration::from_secs(10),
             Self::SendTrace => timeouts.send_trace,
             Self::ReadTrace => timeouts.read_trace,
@@ -65,6 +67,7 @@ impl RequestBudget {
         match self {
             Self::Forward | Self::Lookup | Self::Block | Self::Look => 128 * MIB,
             Self::ReadTrace | Self::SendTrace | Self::MinedExecution(_) => largest_trace,
+            Self::Blocks => 32 * MIB,
             Self::Fact => 8 * MIB,
         }
     }
@@ -72,7 +75,7 @@ impl RequestBudget {
     /// Whether the exchange is for a caller, and not for a fact that the gateway needs itself.
     pub(crate) const fn is_callers(self) -> bool {
         match self {
-            Self::Forward | Self::Lookup | Self::ReadTrace | Self::SendTrace => true,
+            Self::Forward | Self::Lookup | Self::Blocks | Self::ReadTrace | Self::SendTrace => true,
             Self::MinedExecution(_) | Self::Fact | Self::Block | Self::Look => false,
         }
     }

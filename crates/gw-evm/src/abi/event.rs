@@ -140,6 +140,14 @@ impl EventShape {
         matches!(self.inputs.get(index), Some(AbiLocation::Indexed(_)))
     }
 
+    /// The position of the topic that holds the input at `index`; `None` if the input is in the data.
+    pub fn topic_position(&self, index: usize) -> Option<usize> {
+        match *self.inputs.get(index)? {
+            AbiLocation::Indexed(position) => Some(position + self.signature_topics()),
+            AbiLocation::Data(_, _) => None,
+        }
+    }
+
     /// The type of the input at `index`; `None` if it is not a single word. Parameter rules apply to single words
     /// only.
     pub fn input_kind(&self, index: usize) -> Option<WordKind> {
@@ -162,6 +170,16 @@ impl ContractAbi {
         let mut anonymous = self.anonymous.iter().filter(|shape| shape.matches(topics));
         let only = anonymous.next()?;
         anonymous.next().is_none().then_some(only)
+    }
+
+    /// The first topics of the declared events that are not anonymous.
+    pub fn first_topics(&self) -> impl Iterator<Item = B256> {
+        self.events.keys().copied()
+    }
+
+    /// The declared events of every first topic, and the anonymous ones.
+    pub fn all_events(&self) -> impl Iterator<Item = &EventShape> {
+        self.events.values().flatten().chain(&self.anonymous)
     }
 
     /// The declared events with this topic0. They differ in the indexed inputs.

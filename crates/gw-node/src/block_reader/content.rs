@@ -8,6 +8,7 @@ use crate::{
     error::NodeError,
     head::{Block, to_u64},
 };
+use alloy_primitives::Bloom;
 use gw_evm::trace::{CallTree, transactions};
 use gw_types::{Address, B256, Bytes, U256};
 use serde::Deserialize;
@@ -64,6 +65,9 @@ pub struct HeaderContent {
     pub transactions_root: B256,
     /// The root of the receipts.
     pub receipts_root: B256,
+    /// The bloom filter of all logs; some nodes do not keep one.
+    #[serde(default)]
+    pub logs_bloom: Option<Bloom>,
 }
 
 /// A transaction and its receipt.
@@ -128,6 +132,9 @@ pub struct ReceiptContent {
     pub contract_address: Option<Address>,
     /// The logs.
     pub logs: Vec<LogContent>,
+    /// Their bloom filter; some nodes do not keep one.
+    #[serde(default)]
+    pub logs_bloom: Option<Bloom>,
 }
 
 /// A log of a receipt.
@@ -204,7 +211,8 @@ pub(super) fn parse_receipts(text: &str) -> Result<Vec<Option<ReceiptContent>>, 
 /// Joins each transaction with its receipt.
 ///
 /// # Errors
-/// [`ReadError::MissingReceipt`] if there is none, [`ReadError::OtherBlock`] if it is of another block (X7).
+/// [`ReadError::MissingReceipt`] if there is none, [`ReadError::OtherBlock`] if it is of another block, and
+/// [`ReadError::OtherLogs`] if the logs are not those of the bloom filters (X7).
 pub(super) fn with_receipts(
     header: &HeaderContent,
     transactions: Vec<TransactionContent>,
@@ -222,9 +230,35 @@ pub(super) fn with_receipts(
         if receipt.block_hash != header.hash {
             return Err(ReadError::OtherBlock);
         }
+        check_bloom(receipt.logs_bloom, &receipt.logs)?;
         Ok(MinedTransaction { transaction, receipt })
     };
-    transactions.into_iter().zip(receipts).map(join).collect()
+    let mined: Vec<MinedTransaction> = transactions
+        .into_iter()
+        .zip(receipts)
+        .map(join)
+        .collect::<Result<_, _>>()?;
+    check_bloom(header.logs_bloom, mined.iter().flat_map(|mined| &mined.receipt.logs))?;
+    Ok(mined)
+}
+
+/// Compares logs with their bloom filter. An empty filter proves nothing, because some nodes do not keep one.
+///
+/// # Errors
+/// [`ReadError::OtherLogs`] if the filter is that of other logs.
+fn check_bloom<'a>(bloom: Option<Bloom>, logs: impl IntoIterator<Item = &'a LogContent>) -> Result<(), ReadError> {
+    let Some(bloom) = bloom.filter(|bloom| *bloom != Bloom::ZERO) else {
+        return Ok(());
+    };
+    let mut actual = Bloom::ZERO;
+    for log in logs {
+        actual.accrue_raw_log(log.address, &log.topics);
+    }
+    if actual == bloom {
+        Ok(())
+    } else {
+        Err(ReadError::OtherLogs)
+    }
 }
 
 /// The call trees of a traced block; `None` if they are malformed or of other transactions.

@@ -53,6 +53,9 @@ pub enum ReadError {
     /// The node does not have the receipt of a transaction of the block (X7).
     #[error("the node has no receipt of a transaction of the block")]
     MissingReceipt,
+    /// The logs of the receipts are not those of the bloom filter of the receipt or of the block (X7).
+    #[error("the node answered with other logs than those in the bloom filters of the block")]
+    OtherLogs,
     /// Parts of the answer belong to another block: the chain was reorganized while it was read.
     #[error("the node answered with parts of another block")]
     OtherBlock,
@@ -65,7 +68,7 @@ impl FailoverError for ReadError {
     fn is_transport_failure(&self) -> bool {
         match self {
             Self::Node(error) => error.is_transport_failure(),
-            Self::MissingReceipt | Self::OtherBlock => false,
+            Self::MissingReceipt | Self::OtherLogs | Self::OtherBlock => false,
         }
     }
 }
@@ -81,6 +84,8 @@ enum BulkMethod {
 #[derive(Clone, Debug)]
 pub struct BlockReader {
     node: Arc<Node>,
+    /// Whether blocks are traced.
+    traces: bool,
     /// When each node, by its index, was found not to support a method.
     unsupported: Arc<Mutex<BTreeMap<(usize, BulkMethod), Instant>>>,
 }
@@ -90,8 +95,16 @@ impl BlockReader {
     pub fn new(node: Arc<Node>) -> Self {
         Self {
             node,
+            traces: true,
             unsupported: Arc::default(),
         }
+    }
+
+    /// Reads blocks without call trees, as from a node that cannot trace (`ENABLE_TRACING`).
+    #[must_use]
+    pub fn without_traces(mut self) -> Self {
+        self.traces = false;
+        self
     }
 
     /// The id of the chain.
@@ -246,7 +259,7 @@ impl BlockReader {
         if hashes.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        if node.trace_form().is_none() {
+        if !self.traces || node.trace_form().is_none() {
             return Ok(None);
         }
         let budget = trace_budget(header.gas_used.try_into().unwrap_or(u64::MAX));

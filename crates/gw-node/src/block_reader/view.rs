@@ -5,19 +5,14 @@
 //! on. The caller decides which of them a stored value may depend on.
 
 use super::BlockReader;
-use crate::{
-    error::NodeError,
-    message::read_batch,
-    node::Node,
-    trace::{NoTrace, trace},
-    transport::RequestBudget,
-};
+use crate::{error::NodeError, node::Node, trace::NoTrace};
 use gw_evm::{
     CallRequest,
     code::{asks_for_beneficiary, probes_accounts},
     trace::Trace,
-    wire::{self, Pin, StateOverrides, TraceScope},
+    wire::{Pin, TraceScope},
 };
+use gw_policy::snapshot::VisibleState;
 use gw_types::{Address, Bytes};
 use std::collections::BTreeSet;
 
@@ -45,30 +40,26 @@ pub struct ViewResult {
 }
 
 impl BlockReader {
-    /// Runs a view function on the state of a block, from the zero address.
+    /// Runs a view function on the state of a block as users are shown it, from the zero address.
     ///
     /// # Errors
     /// [`NoTrace`] if the node cannot trace the call. A run that fails is a result without output.
-    pub async fn view(&self, call: &ViewCall, pin: Pin) -> Result<ViewResult, NoTrace> {
+    pub async fn view(&self, call: &ViewCall, pin: Pin, state: &VisibleState) -> Result<ViewResult, NoTrace> {
         self.node
-            .with_failover(|node| async move { run(&node, call, pin).await })
+            .with_failover(|node| async move { run(&node, call, pin, state).await })
             .await
     }
 }
 
-async fn run(node: &Node, call: &ViewCall, pin: Pin) -> Result<ViewResult, NoTrace> {
-    let form = node.trace_form().ok_or(NoTrace::Unsupported)?;
+async fn run(node: &Node, call: &ViewCall, pin: Pin, state: &VisibleState) -> Result<ViewResult, NoTrace> {
     let request = CallRequest {
         to: Some(call.contract),
         input: call.input.clone(),
         gas: Some(call.gas),
         ..CallRequest::default()
     };
-    let calls = wire::trace_batch(&request, pin, TraceScope::Read, form, None, &StateOverrides::default());
-    let body = node.exchange(&calls, RequestBudget::ReadTrace).await?;
-    let answers = read_batch(&body, calls.len()).map_err(NoTrace::Node)?;
     let coinbase = node.head().map(|head| head.block.coinbase);
-    match trace(answers, TraceScope::Read, form)? {
+    match node.trace_on(&request, pin, TraceScope::Read, state).await? {
         Ok(trace) => Ok(ViewResult {
             output: output(&trace),
             dependencies: dependencies(&trace, call.contract, coinbase),

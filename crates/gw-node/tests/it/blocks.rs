@@ -1,8 +1,10 @@
 //! Whole blocks for the index of the explorer, from a real and from a scripted node.
 
 use crate::{anvil::send, connect};
+use alloy_primitives::Bloom;
 use gw_evm::trace::FrameKind;
 use gw_node::{BlockReader, ReadError, ViewCall};
+use gw_policy::snapshot::VisibleState;
 use gw_testkit::{
     FakeNode,
     anvil::anvil,
@@ -84,13 +86,19 @@ async fn hd26_a_view_names_the_accounts_that_it_reads() {
         input: Bytes::copy_from_slice(input.as_slice()),
         gas: 100_000,
     };
-    let result = reader.view(&call(plain, B256::ZERO), pin).await.unwrap();
+    let result = reader
+        .view(&call(plain, B256::ZERO), pin, &VisibleState::default())
+        .await
+        .unwrap();
     assert_eq!(
         result.output,
         Some(Bytes::copy_from_slice(B256::with_last_byte(7).as_slice()))
     );
     assert!(result.dependencies.is_empty(), "{result:?}");
-    let result = reader.view(&call(prying, FUNDED.into_word()), pin).await.unwrap();
+    let result = reader
+        .view(&call(prying, FUNDED.into_word()), pin, &VisibleState::default())
+        .await
+        .unwrap();
     assert!(result.output.is_some());
     assert_eq!(result.dependencies, [FUNDED].into());
 }
@@ -245,6 +253,49 @@ async fn x7_a_missing_or_foreign_receipt_is_an_error() {
     };
     let (_fake, reader) = scripted(1, foreign).await;
     assert!(matches!(reader.block(7).await, Err(ReadError::OtherBlock)));
+}
+
+#[tokio::test]
+async fn x7_logs_that_are_not_those_of_the_bloom_filters_are_an_error() {
+    let emitted = |address: &str| json!([{"logIndex": "0x0", "address": address, "topics": [BLOCK], "data": "0x"}]);
+    let mut bloom = Bloom::ZERO;
+    bloom.accrue_raw_log(SENDER.parse().unwrap(), &[BLOCK.parse().unwrap()]);
+    let other = "0x00000000000000000000000000000000000000bb";
+    for (logs, in_receipt, in_block, is_accepted) in [
+        (emitted(SENDER), Some(bloom), Some(bloom), true),
+        (json!([]), Some(bloom), Some(bloom), false),
+        (json!([]), None, Some(bloom), false),
+        (json!([]), Some(bloom), None, false),
+        (emitted(other), Some(bloom), Some(bloom), false),
+        // Some nodes keep no filters.
+        (emitted(SENDER), Some(Bloom::ZERO), Some(Bloom::ZERO), true),
+        (emitted(SENDER), None, None, true),
+    ] {
+        let case = format!("{logs} {} {}", in_receipt.is_some(), in_block.is_some());
+        let answer = move |call: &Received| match call.method.as_str() {
+            "eth_getBlockByNumber" => {
+                let mut block = block(7, BLOCK);
+                block["transactions"] = json!([{"hash": hash(0), "from": SENDER, "to": SENDER, "value": "0x0",
+                    "gas": "0x5208", "gasPrice": "0x1", "nonce": "0x0", "type": "0x0", "input": "0x",
+                    "blockHash": BLOCK}]);
+                block["logsBloom"] = json!(in_block);
+                Some(NodeReply::Result(block))
+            }
+            "eth_getBlockReceipts" => {
+                let mut receipt = receipt(&hash(0), BLOCK);
+                receipt["logs"] = logs.clone();
+                receipt["logsBloom"] = json!(in_receipt);
+                Some(NodeReply::Result(json!([receipt])))
+            }
+            _ => None,
+        };
+        let (_fake, reader) = scripted(1, answer).await;
+        match reader.block(7).await {
+            Ok(Some(_)) if is_accepted => {}
+            Err(ReadError::OtherLogs) if !is_accepted => {}
+            result => panic!("{case}: {result:?}"),
+        }
+    }
 }
 
 #[tokio::test]
