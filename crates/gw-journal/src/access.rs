@@ -83,9 +83,20 @@ impl AccessRecorder {
         record.status_code = status;
         record.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         match std::mem::replace(&mut self.slot, JournalSlot::Written) {
-            JournalSlot::Reserved(mut reservation) => reservation.append(record).map(Some),
-            // The configuration allows this call without a record, so the error is ignored.
-            JournalSlot::Unreserved => Ok(self.journal.append(record).ok()),
+            JournalSlot::Reserved(mut reservation) => {
+                let position = reservation.append(record)?;
+                self.journal.write_unrecorded();
+                Ok(Some(position))
+            }
+            // The configuration allows this call without a record, so an error is only counted.
+            JournalSlot::Unreserved => {
+                let position = self.journal.append(record).ok();
+                match position {
+                    Some(_) => self.journal.write_unrecorded(),
+                    None => self.journal.shared.unrecorded.add_call(),
+                }
+                Ok(position)
+            }
             JournalSlot::Written => Ok(None),
         }
     }

@@ -48,6 +48,14 @@ pub fn disk_bytes(dir: &Path) -> io::Result<u64> {
     fs4::total_space(dir)
 }
 
+/// The free bytes of the disk that holds a directory.
+///
+/// # Errors
+/// If the file system does not tell.
+pub fn free_bytes(dir: &Path) -> io::Result<u64> {
+    fs4::available_space(dir)
+}
+
 /// Creates a new file that only this process's user can access.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     permit(Op::Create(path))?;
@@ -59,11 +67,11 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Reserves a file's bytes on disk. If the disk has fewer free bytes, it takes none: an allocation that fails in the
-/// middle would take them all for a moment, from everybody else who writes to the disk.
-pub(crate) fn allocate(file: &File, path: &Path, capacity: u64) -> io::Result<()> {
+/// Reserves a file's bytes on disk, and leaves `spare` bytes free. If the disk has fewer free bytes, it takes none: an
+/// allocation that fails in the middle would take them all for a moment, from everybody else who writes to the disk.
+pub(crate) fn allocate(file: &File, path: &Path, capacity: u64, spare: u64) -> io::Result<()> {
     permit(Op::Allocate { path, capacity })?;
-    if fs4::available_space(path).is_ok_and(|free| free < capacity) {
+    if fs4::available_space(path).is_ok_and(|free| free < capacity.saturating_add(spare)) {
         return Err(io::ErrorKind::StorageFull.into());
     }
     match fs4::FileExt::allocate(file, capacity) {
@@ -156,4 +164,12 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write(&file, &new, bytes, 0)?;
     sync(&file, &new)?;
     rename(&new, path)
+}
+
+/// Overwrites a small file in its place, durably. Unlike [`replace`], it needs no free space.
+pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    write(&file, path, bytes, 0)?;
+    file.set_len(bytes.len() as u64)?;
+    sync(&file, path)
 }

@@ -5,6 +5,7 @@
 
 use crate::disk;
 use crate::journal::Shared;
+use crate::reserve;
 use crate::segment::Segment;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -91,6 +92,12 @@ impl Signal {
 
 /// Runs the flush thread until the journal is closed.
 pub(crate) fn run(shared: &Shared) {
+    // A journal that was opened on a full disk waits for room from the start.
+    while !heal(shared) {
+        if !shared.signal.pause(RETRY) {
+            return;
+        }
+    }
     let mut refused_at = refused_spare(shared);
     while shared.signal.next(refused_at.map(|_| RETRY)) {
         sync(shared);
@@ -157,8 +164,11 @@ pub(crate) fn heal(shared: &Shared) -> bool {
     let Ok(mut writer) = shared.writer() else { return true };
     writer.finish_rescue(rescue, segment);
     let is_healed = !writer.failing;
+    let dir = writer.dir.clone();
     drop(writer);
     if is_healed {
+        // The disk may have been too full for it before.
+        reserve::keep(&dir);
         let _ = shared.header().note_durable(reached);
         // Records may have been appended in the meantime.
         shared.signal.dirty();

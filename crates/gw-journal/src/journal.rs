@@ -10,8 +10,9 @@ use crate::open;
 use crate::position::Position;
 use crate::reader::{Reader, RetainedSegment, Unsealed};
 use crate::reserve;
+use crate::unrecorded::Unrecorded;
 use crate::writer::{Catalog, Durable, Writer};
-use gw_audit::{ChainId, EncodedRecord, Head, Record, SendIntent, ShardId, Stream};
+use gw_audit::{ChainId, EncodedRecord, Head, Record, SecurityEvent, SendIntent, ShardId, Stream};
 use gw_types::{Clock, Entropy, Seconds, Timestamp};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,6 +116,7 @@ pub(crate) struct Shared {
     pub(crate) durable: watch::Receiver<Durable>,
     pub(crate) signal: Signal,
     pub(crate) syncing: Mutex<()>,
+    pub(crate) unrecorded: Unrecorded,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
 }
@@ -194,6 +196,27 @@ impl Journal {
             lock,
             config,
         })
+    }
+
+    /// Writes a security event now, or as soon as another record can be written: an event that was found at the start
+    /// on a full disk does not stop the start. Returns whether it was written now.
+    ///
+    /// # Errors
+    /// [`JournalError::TooLong`] and [`JournalError::NotJournaled`].
+    pub fn append_or_keep(&self, event: SecurityEvent) -> Result<bool, JournalError> {
+        match self.append(event.clone()) {
+            Ok(_) => Ok(true),
+            Err(JournalError::Full | JournalError::Unavailable) => {
+                self.shared.unrecorded.add_event(event);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes what could not be recorded before, after a record was written.
+    pub(crate) fn write_unrecorded(&self) {
+        self.shared.unrecorded.write(|event| self.append(event));
     }
 
     /// Writes a record. When this returns `Ok`, the record survives the death of the process.

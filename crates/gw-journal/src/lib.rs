@@ -35,11 +35,12 @@ mod segment;
 mod starts;
 #[cfg(test)]
 mod tests;
+mod unrecorded;
 mod waiting;
 mod writer;
 
 pub use access::{AccessRecorder, WhenFull};
-pub use disk::disk_bytes;
+pub use disk::{disk_bytes, free_bytes};
 pub use error::{JournalError, OpenError, ReadError};
 pub use given_up::{forget_given_up, given_up};
 pub use journal::{Backlog, Journal, JournalConfig, Recovery, Reservation, StreamBacklog};

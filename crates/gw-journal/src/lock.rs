@@ -45,9 +45,10 @@ impl DirLock {
             Err(TryLockError::Error(error)) => return Err(at(&path)(error)),
         }
         let mut write = || -> std::io::Result<()> {
-            file.set_len(0)?;
+            // The old text is overwritten before the file is shortened: a full disk has no room for a new block.
             file.rewind()?;
-            file.write_all(holder.as_bytes())
+            file.write_all(holder.as_bytes())?;
+            file.set_len(holder.len() as u64)
         };
         write().map_err(at(&path))?;
         Ok(Self { _file: file })

@@ -20,6 +20,7 @@ use crate::replay::{self, Replay};
 use crate::reserve;
 use crate::salvage;
 use crate::segment::{self, FIRST_FRAME, Segment};
+use crate::unrecorded::Unrecorded;
 use crate::writer::{Durable, Writer};
 use gw_audit::{Genesis, ShardId};
 use gw_types::{Clock, Entropy};
@@ -87,6 +88,10 @@ pub(crate) fn write_shard_id(dir: &Path, shard: ShardId) -> Result<(), OpenError
 
 pub(crate) fn read_shard_id(dir: &Path) -> Result<Option<ShardId>, OpenError> {
     let path = dir.join(SHARD);
+    // Opening a pipe would wait for a writer without end.
+    if std::fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(OpenError::corrupt(&path, 0, "it is not a regular file"));
+    }
     match std::fs::read_to_string(&path) {
         Ok(text) => match Uuid::parse_str(text.trim()) {
             Ok(id) => Ok(Some(ShardId(id))),
@@ -161,30 +166,18 @@ pub(crate) fn open_shard(
         .blank
         .iter()
         .try_for_each(|path| disk::remove(path).map_err(at(path)))?;
+    let torn = replay.torn + recovery.salvaged;
     let mut obsolete = std::mem::take(&mut replay.obsolete);
-    // Records that are not known to be on disk are written again, so a segment with only such records is obsolete.
-    for segment in replay
-        .segments
-        .extract_if(.., |segment| segment.first_lsn > replay.known_lsn)
-    {
-        obsolete.push(segment::path(&dir, segment.number));
-    }
-    let (segments, torn) = (replay.segments.clone(), replay.torn + recovery.salvaged);
-    let cursors = Cursors::new(&replay.sizes, replay.sealed);
-    let (writer, durable) = writer(&config, &dir, replay)?;
-    header
-        .note_durable(writer.heads.reached())
-        .and_then(|()| header.sync())
-        .map_err(at(&dir))?;
-    obsolete
-        .iter()
-        .try_for_each(|path| disk::remove(path).map_err(at(path)))?;
     if torn == 0 {
-        segments.iter().try_for_each(|segment| truncate(&dir, segment))?;
+        // Records of obsolete files are all in later segments. On a full disk their space is needed for writing.
+        for path in std::mem::take(&mut obsolete) {
+            disk::remove(&path).map_err(at(&path))?;
+        }
+        replay.segments.iter().try_for_each(|segment| truncate(&dir, segment))?;
     }
-    reserve::keep(&dir);
-    let reader = Reader {
-        dir,
+    let cursors = Cursors::new(&replay.sizes, replay.sealed);
+    let mut reader = Reader {
+        dir: dir.clone(),
         cursors,
         base,
         base_bytes: 0,
@@ -194,6 +187,28 @@ pub(crate) fn open_shard(
         },
         open: None,
     };
+    let (writer, durable) = match first_segment(&config, &dir, &replay)? {
+        Some(segment) => {
+            // Records that are not known to be on disk are written again, so a segment with only such records is
+            // obsolete.
+            for segment in replay
+                .segments
+                .extract_if(.., |segment| segment.first_lsn > replay.known_lsn)
+            {
+                obsolete.push(segment::path(&dir, segment.number));
+            }
+            writer(&config, &dir, replay, segment)?
+        }
+        None => writer_without_room(&config, &dir, replay, &mut reader)?,
+    };
+    header
+        .note_durable(durable.borrow().end.reached)
+        .and_then(|()| header.sync())
+        .map_err(at(&dir))?;
+    obsolete
+        .iter()
+        .try_for_each(|path| disk::remove(path).map_err(at(path)))?;
+    reserve::keep(&dir);
     let shared = Shared {
         shard,
         catalog: Arc::clone(&writer.catalog),
@@ -203,6 +218,7 @@ pub(crate) fn open_shard(
         durable,
         signal: Signal::default(),
         syncing: Mutex::new(()),
+        unrecorded: Unrecorded::default(),
         clock,
         entropy,
     };
@@ -226,12 +242,10 @@ fn truncate(dir: &Path, segment: &RetainedSegment) -> Result<(), OpenError> {
     file.set_len(segment.end).map_err(at(&path))
 }
 
-/// Makes the writer, which always continues in a new segment. Records that are not known to be on disk, and salvaged
-/// records, are written to the segment before its head makes it valid. If the disk has no room for a whole segment, a
-/// smaller one is created: it has room for at least one admission, and truncating the old segments makes room for the
-/// next one.
-fn writer(config: &JournalConfig, dir: &Path, replay: Replay) -> Result<(Writer, watch::Receiver<Durable>), OpenError> {
-    let (shard, first_lsn) = (replay.heads.shard, replay.known_lsn + 1);
+/// Creates the segment in which the writer continues. If the disk has no room for a whole segment, a smaller one is
+/// created: it has room for at least one admission, and truncating the old segments makes room for the next one. `None`
+/// if the disk has no room for that, either.
+fn first_segment(config: &JournalConfig, dir: &Path, replay: &Replay) -> Result<Option<Segment>, OpenError> {
     let salvaged_bytes = replay
         .salvaged
         .iter()
@@ -239,8 +253,67 @@ fn writer(config: &JournalConfig, dir: &Path, replay: Replay) -> Result<(Writer,
         .sum::<u64>();
     let min_capacity = FIRST_FRAME + replay.tail.len() as u64 + salvaged_bytes + 4 * MAX_PAYLOAD as u64;
     let capacity = config.segment_bytes.max(min_capacity);
+    match Segment::create_fitting(dir, replay.last_number + 1, capacity, min_capacity) {
+        Ok(segment) => Ok(Some(segment)),
+        // Salvaged records are in no valid segment until they are written again.
+        Err(error) if disk::is_full(&error) && replay.salvaged.is_empty() => Ok(None),
+        Err(error) => Err(at(dir)(error)),
+    }
+}
+
+/// Makes a writer that waits for disk space: it admits no record, while the durable ones can be sealed. The flush
+/// thread creates the segment as soon as the disk has room for it, and deletes sealed segments to make room. The frames
+/// that are not known to be on disk wait in memory, and stay in their old files until then.
+fn writer_without_room(
+    config: &JournalConfig,
+    dir: &Path,
+    mut replay: Replay,
+    reader: &mut Reader,
+) -> Result<(Writer, watch::Receiver<Durable>), OpenError> {
+    tracing::warn!(
+        path = %dir.display(),
+        "the disk of the journal is full: calls are refused until sealed records make room; free disk space"
+    );
     let number = replay.last_number + 1;
-    let mut segment = Segment::create_fitting(dir, number, capacity, min_capacity).map_err(at(dir))?;
+    let (mut heads, mut end) = (reader.base.heads.clone(), reader.start());
+    let known = reader.each(reader.start(), replay.known_lsn, &replay.segments, |record| {
+        heads.accept(record.entry).map_err(|_| record.damaged())?;
+        end = record.end;
+        Ok(true)
+    });
+    known.map_err(|error| at(dir)(std::io::Error::other(error)))?;
+    let (durable, durable_receiver) = watch::channel(Durable {
+        end,
+        hashes: heads.hashes(),
+        failed: false,
+    });
+    let (first_lsn, tail) = (replay.known_lsn + 1, std::mem::take(&mut replay.tail));
+    let segment = Segment::without_room(dir, number).map_err(at(dir))?;
+    let mut writer = writer_at(config, dir, replay, segment, durable);
+    (writer.failing, writer.unsynced) = (true, tail);
+    if writer.unsynced.is_empty() {
+        // All records are durable, so the newest segment may be deleted, too, once they are sealed.
+        let mut catalog = writer.catalog.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        catalog.push(RetainedSegment {
+            number,
+            first_lsn,
+            end: FIRST_FRAME,
+            last_time: None,
+        });
+    }
+    Ok((writer, durable_receiver))
+}
+
+/// Makes the writer, which always continues in a new segment. Records that are not known to be on disk, and salvaged
+/// records, are written to the segment before its head makes it valid.
+fn writer(
+    config: &JournalConfig,
+    dir: &Path,
+    mut replay: Replay,
+    mut segment: Segment,
+) -> Result<(Writer, watch::Receiver<Durable>), OpenError> {
+    let (shard, first_lsn, number) = (replay.heads.shard, replay.known_lsn + 1, segment.number);
+    let salvaged = std::mem::take(&mut replay.salvaged);
     segment.write(&replay.tail).map_err(at(dir))?;
     let end = RecordEnd {
         reached: replay.heads.reached(),
@@ -253,39 +326,14 @@ fn writer(config: &JournalConfig, dir: &Path, replay: Replay) -> Result<(Writer,
         hashes: replay.heads.hashes(),
         failed: false,
     });
-    let mut segments = replay.segments;
-    segments.push(RetainedSegment {
+    replay.segments.push(RetainedSegment {
         number,
         first_lsn,
         end: FIRST_FRAME,
         last_time: None,
     });
-    let mut writer = Writer {
-        dir: dir.to_owned(),
-        genesis: Genesis::new(shard, &config.cluster, config.checkpoint_key),
-        segment_bytes: config.segment_bytes,
-        max_bytes: config.max_bytes,
-        heads: replay.heads,
-        segment,
-        spare: None,
-        next_number: number + 1,
-        catalog: Arc::new(Mutex::new(segments)),
-        retired: Vec::new(),
-        unsynced: Vec::new(),
-        durable,
-        generation: 0,
-        reserved: 0,
-        written: replay.bytes,
-        sealed: 0,
-        sealed_sizes: ChainSizes::default(),
-        waiting: replay.waiting,
-        frame: Vec::new(),
-        failing: false,
-        tries: 0,
-        is_disk_full: false,
-        leftover: Vec::new(),
-    };
-    for (record, time) in &replay.salvaged {
+    let mut writer = writer_at(config, dir, replay, segment, durable);
+    for (record, time) in &salvaged {
         let appended = writer.append(record, *time, u64::MAX);
         appended.map_err(|error| at(dir)(std::io::Error::other(error)))?;
     }
@@ -303,4 +351,39 @@ fn writer(config: &JournalConfig, dir: &Path, replay: Replay) -> Result<(Writer,
     writer.unsynced.clear();
     writer.durable.send_replace(writer.ends());
     Ok((writer, durable_receiver))
+}
+
+/// A writer that continues in `segment`.
+fn writer_at(
+    config: &JournalConfig,
+    dir: &Path,
+    replay: Replay,
+    segment: Segment,
+    durable: watch::Sender<Durable>,
+) -> Writer {
+    Writer {
+        dir: dir.to_owned(),
+        genesis: Genesis::new(replay.heads.shard, &config.cluster, config.checkpoint_key),
+        segment_bytes: config.segment_bytes,
+        max_bytes: config.max_bytes,
+        heads: replay.heads,
+        next_number: segment.number + 1,
+        segment,
+        spare: None,
+        catalog: Arc::new(Mutex::new(replay.segments)),
+        retired: Vec::new(),
+        unsynced: Vec::new(),
+        durable,
+        generation: 0,
+        reserved: 0,
+        written: replay.bytes,
+        sealed: 0,
+        sealed_sizes: ChainSizes::default(),
+        waiting: replay.waiting,
+        frame: Vec::new(),
+        failing: false,
+        tries: 0,
+        is_disk_full: false,
+        leftover: Vec::new(),
+    }
 }

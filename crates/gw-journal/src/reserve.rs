@@ -19,7 +19,7 @@ pub(crate) fn keep(dir: &Path) {
         return;
     }
     let Ok(file) = disk::create(&path) else { return };
-    if disk::allocate(&file, &path, BYTES).is_err() {
+    if disk::allocate(&file, &path, BYTES, 0).is_err() {
         let _ = disk::remove(&path);
     }
 }

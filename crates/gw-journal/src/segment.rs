@@ -19,6 +19,9 @@ pub(crate) const FIRST_FRAME: u64 = 4096;
 const MAGIC: [u8; 8] = *b"gwjseg\0\x01";
 const HEAD: usize = 44;
 const SUFFIX: &str = "segment";
+/// The free space that a new segment leaves for the small files of the journal: the state behind sealed segments must
+/// be saved before they are deleted.
+const ROOM_FOR_SMALL_FILES: u64 = 64 << 10;
 
 /// A segment file that is being written.
 #[derive(Debug)]
@@ -45,7 +48,7 @@ impl Segment {
     pub(crate) fn create(dir: &Path, number: u64, capacity: u64) -> io::Result<Self> {
         let path = path(dir, number);
         let file = disk::create(&path)?;
-        let allocated = disk::allocate(&file, &path, capacity)
+        let allocated = disk::allocate(&file, &path, capacity, ROOM_FOR_SMALL_FILES)
             .and_then(|()| disk::sync(&file, &path))
             .and_then(|()| disk::sync_dir(dir));
         if let Err(error) = allocated {
@@ -88,6 +91,17 @@ impl Segment {
             }),
             0,
         )
+    }
+
+    /// A segment without a file and without room, for a writer that waits for disk space.
+    pub(crate) fn without_room(dir: &Path, number: u64) -> io::Result<Self> {
+        Ok(Self {
+            number,
+            path: path(dir, number),
+            file: Arc::new(File::open(dir)?),
+            capacity: 0,
+            end: FIRST_FRAME,
+        })
     }
 
     /// Appends frames.

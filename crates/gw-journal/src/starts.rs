@@ -49,7 +49,11 @@ impl Journal {
         };
         let path = self.start_path();
         let text = format!("{} {}\n", start.number, start.id.as_hyphenated());
-        disk::replace(&path, text.as_bytes()).map_err(at(&path))?;
+        match disk::replace(&path, text.as_bytes()) {
+            // A full disk has no room for a new file, but the old one keeps its block, which holds any start.
+            Err(error) if disk::is_full(&error) => disk::overwrite(&path, text.as_bytes()).map_err(at(&path))?,
+            result => result.map_err(at(&path))?,
+        }
         Ok(start)
     }
 

@@ -81,8 +81,8 @@ pub(crate) struct Writer {
     pub(crate) failing: bool,
     /// The number of failed attempts with a new file since then.
     pub(crate) tries: u32,
-    /// Whether the disk had no room for the last segment. Until the flush thread has created one, nobody else tries:
-    /// each attempt takes free bytes from others that use the disk.
+    /// Whether the disk had no room for the last segment. Then only the flush thread creates segments, because each
+    /// attempt takes free bytes from other users of the disk.
     pub(crate) is_disk_full: bool,
 }
 

@@ -32,6 +32,8 @@ codes! {
         ViewAs = "view_as",
         /// A mined transaction had effects that its trace had not shown (HD2).
         MinedTraceViolation = "mined_trace_violation",
+        /// The node does not show which transaction used the nonce of a send, so the send was not validated (HD36).
+        MinedSendNotFound = "mined_send_not_found",
         /// A contract's code is not the approved code.
         CodehashMismatch = "codehash_mismatch",
         /// A verification of the audit log had a finding.
@@ -48,6 +50,9 @@ codes! {
         ClockJump = "clock_jump",
         /// The journal is nearly full.
         AuditBacklog = "audit.backlog",
+        /// Calls were answered without an access record, because the journal was full (spec/70 rule 14). `count` is
+        /// their number.
+        CallsUnrecorded = "audit.calls_unrecorded",
         /// A setting changed while the service ran.
         SystemSettingChange = "system_setting_change",
     }

@@ -151,7 +151,37 @@ impl<'a> ChainVerifier<'a> {
         trust: TrustedKeys<'a>,
         checkpoints: impl IntoIterator<Item = &'n str>,
     ) -> Self {
+        Self::resume_after(chain, frontier, trust, &[], checkpoints)
+    }
+
+    /// Continues where the verification with this report ended without a finding. Takes over its outbox ids, its signed
+    /// size and its re-anchorings.
+    pub fn resume_report<'n>(
+        chain: &Chain,
+        earlier: &Report,
+        trust: TrustedKeys<'a>,
+        checkpoints: impl IntoIterator<Item = &'n str>,
+    ) -> Self {
+        // Without the re-anchorings, a note of a later era would contradict the chain.
+        let frontier = earlier.frontier.clone();
+        let mut verifier = Self::resume_after(chain, frontier, trust, &earlier.discontinuities, checkpoints);
+        verifier.outbox = earlier.outbox.clone();
+        verifier.signed_before = earlier.signed;
+        // A note that is newer than the report covers the oldest unsigned record.
+        let is_covered = verifier.signed_size() > earlier.signed;
+        verifier.oldest_unsigned = earlier.oldest_unsigned.filter(|_| !is_covered);
+        verifier
+    }
+
+    fn resume_after<'n>(
+        chain: &Chain,
+        frontier: Frontier,
+        trust: TrustedKeys<'a>,
+        discontinuities: &[Discontinuity],
+        checkpoints: impl IntoIterator<Item = &'n str>,
+    ) -> Self {
         let mut verifier = Self::empty(chain.id(), trust);
+        verifier.discontinuities = discontinuities.to_vec();
         verifier.head = Some(chain.head());
         verifier.is_time_known = true;
         verifier.orgs = chain.orgs().collect();
@@ -160,19 +190,6 @@ impl<'a> ChainVerifier<'a> {
         verifier.take_checkpoints(checkpoints);
         verifier.check_root();
         verifier
-    }
-
-    /// Takes over the outbox ids, the signed size and the re-anchorings from the report of the verification that this
-    /// one resumes.
-    #[must_use]
-    pub fn continuing(mut self, earlier: &Report) -> Self {
-        self.outbox = earlier.outbox.clone();
-        self.signed_before = earlier.signed;
-        // A note that is newer than the report covers the oldest unsigned record.
-        let is_covered = self.signed_size() > earlier.signed;
-        self.oldest_unsigned = earlier.oldest_unsigned.filter(|_| !is_covered);
-        self.discontinuities.clone_from(&earlier.discontinuities);
-        self
     }
 
     fn empty(id: ChainId, trust: TrustedKeys<'a>) -> Self {

@@ -560,6 +560,34 @@ fn re_anchored(from: &[StoredEntry], to: &[StoredEntry], intact: u64) -> Discont
     }
 }
 
+/// A verification that continues behind a re-anchoring accepts the notes of the new era, and refuses those of an
+/// unknown one.
+fn assert_resumed(grown: &[StoredEntry], earlier: &Report) {
+    let head = earlier.head.expect("entries");
+    let chain = Chain::resume(chain_id(Stream::Access), head, earlier.orgs.iter().copied());
+    let longer = continued(grown, &records(90, 5));
+    let keys = [key().public()];
+    let trust = TrustedKeys {
+        cluster: CLUSTER,
+        keys: &keys,
+    };
+    for (era, expected) in [(1, vec![]), (2, vec![FindingKind::InconsistentCheckpoints])] {
+        let note = checkpoint(&longer).in_era(era).sign(&key());
+        let mut verifier = ChainVerifier::resume_report(&chain, earlier, trust, [note.as_str()]);
+        for (seq, entry) in longer.iter().enumerate().skip(grown.len()) {
+            verifier.row(&Row::new(seq as u64, Some(entry.hash), &entry.bytes, &entry.openings));
+        }
+        let last = longer.last().expect("entries");
+        let report = verifier.finish(Some(Head {
+            size: longer.len() as u64,
+            hash: last.hash,
+            time: last.header.time,
+        }));
+        let kinds: Vec<_> = report.findings.iter().map(|finding| finding.kind).collect();
+        assert_eq!(kinds, expected, "era {era}");
+    }
+}
+
 /// Rule 22: a re-anchored chain verifies, always lists its re-anchoring, and only what was decided is covered.
 #[test]
 fn rl2_22_a_re_anchored_chain_continues_and_its_gap_stays_listed() {
@@ -586,6 +614,7 @@ fn rl2_22_a_re_anchored_chain_continues_and_its_gap_stays_listed() {
     let report = database.verify(&outside, now);
     assert_eq!(report.findings, []);
     assert_eq!(report.discontinuities, std::slice::from_ref(&decision));
+    assert_resumed(&grown, &report);
     let mut forged = database.clone();
     forged.rows[3].bytes[40] ^= 1;
     assert!(

@@ -1,7 +1,7 @@
 //! Every call writes exactly one access record, regardless of how it ends.
 
 use crate::support::{open, open_with, options};
-use gw_audit::{AccessRecord, Content, Entry, Record, Stream};
+use gw_audit::{AccessRecord, Content, Entry, Record, SecurityKind, Stream};
 use gw_journal::{AccessRecorder, Journal, JournalConfig, JournalError, WhenFull};
 use std::sync::Arc;
 
@@ -14,6 +14,21 @@ fn records(journal: &Journal) -> Vec<(String, u16)> {
     contents
         .filter_map(|content| match content {
             Content::Record(Record::Access(record)) => Some((record.method.into_owned(), record.status_code)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The numbers of calls without a record that security events report.
+fn unrecorded_counts(journal: &Journal) -> Vec<u64> {
+    journal.sync().unwrap();
+    let entries = journal.unsealed(Stream::Security, 1000).unwrap();
+    let contents = entries
+        .iter()
+        .map(|entry| Entry::decode(&entry.bytes, &entry.openings).unwrap().content);
+    contents
+        .filter_map(|content| match content {
+            Content::Record(Record::Security(event)) if event.kind == SecurityKind::CallsUnrecorded => event.count,
             _ => None,
         })
         .collect()
@@ -67,12 +82,29 @@ async fn hd22_a_full_journal_rejects_calls_that_must_be_recorded() {
     let reservations: Vec<_> = std::iter::from_fn(|| journal.reserve(1).ok()).collect();
     let rejected = AccessRecorder::open(&journal, call("rejected"), WhenFull::Refuse);
     assert_eq!(rejected.map(drop), Err(JournalError::Full));
-    let mut unrecorded = AccessRecorder::open(&journal, call("unrecorded"), WhenFull::GoOn).unwrap();
-    unrecorded.finish(200, false).await.unwrap();
+    for name in ["unrecorded", "unrecorded too"] {
+        let mut unrecorded = AccessRecorder::open(&journal, call(name), WhenFull::GoOn).unwrap();
+        unrecorded.finish(200, false).await.unwrap();
+    }
+    drop(AccessRecorder::open(&journal, call("abandoned"), WhenFull::GoOn).unwrap());
     // The room for this record was reserved before the journal was full.
     early.finish(200, true).await.unwrap();
     drop(reservations);
     let mut late = AccessRecorder::open(&journal, call("late"), WhenFull::GoOn).unwrap();
     late.finish(200, true).await.unwrap();
-    assert_eq!(records(&journal), [("early".to_owned(), 200), ("late".to_owned(), 200)]);
+    assert_eq!(unrecorded_counts(&journal), [3]);
+    AccessRecorder::open(&journal, call("last"), WhenFull::GoOn)
+        .unwrap()
+        .finish(200, true)
+        .await
+        .unwrap();
+    assert_eq!(
+        unrecorded_counts(&journal),
+        [3],
+        "an event for each time without records"
+    );
+    assert_eq!(
+        records(&journal),
+        ["early", "late", "last"].map(|name| (name.to_owned(), 200))
+    );
 }

@@ -1,7 +1,7 @@
 //! Stored anchors: one describes the entries that were pruned from the start of a chain (spec/70 rules 23 and 24).
 
 use super::{
-    readable::readable_rows,
+    readable::{MOST_ROWS, readable_rows},
     store::{AuditStore, chain_row, signed, unsigned},
 };
 use crate::{
@@ -65,7 +65,7 @@ impl AuditStore {
     /// If the database fails.
     pub(super) async fn pruned_orgs(&self, chain: i64) -> Result<Vec<(OrgId, OrgHead)>, StoreError> {
         let rows = anchors::Entity::find().filter(anchors::Column::ChainId.eq(chain));
-        let read = readable_rows(&self.pools.reader, rows.order_by_desc(anchors::Column::Size)).await?;
+        let read = readable_rows(&self.pools.reader, rows.order_by_desc(anchors::Column::Size), MOST_ROWS).await?;
         self.report_malformed_rows("anchors", &read.malformed);
         for row in read.rows {
             match Anchor::decode(&row.bytes) {
@@ -93,7 +93,15 @@ impl AuditStore {
     pub async fn anchor_rows(&self, chain: ChainId) -> Result<Vec<AnchorRow>, StoreError> {
         let id = chain_row(&self.pools.reader, chain, false).await?.id;
         let rows = anchors::Entity::find().filter(anchors::Column::ChainId.eq(id));
-        let rows = rows.order_by_asc(anchors::Column::Size).all(&self.pools.reader).await?;
+        let read = readable_rows(&self.pools.reader, rows.order_by_asc(anchors::Column::Size), MOST_ROWS).await?;
+        if let Some(malformed) = read.malformed.first().or(read.unread.as_ref()) {
+            return Err(StoreError::Row {
+                table: "anchors",
+                column: "bytes",
+                id: malformed.to_string(),
+            });
+        }
+        let rows = read.rows;
         if rows.is_empty() {
             return Ok(Vec::new());
         }
@@ -184,7 +192,7 @@ impl AuditStore {
         let rows = anchors::Entity::find()
             .filter(anchors::Column::Logged.eq(false))
             .order_by_asc(anchors::Column::Id);
-        let read = readable_rows(&self.pools.reader, rows).await?;
+        let read = readable_rows(&self.pools.reader, rows, MOST_ROWS).await?;
         self.report_malformed_rows("anchors", &read.malformed);
         let record = |row: &anchors::Model| prune_record(row).inspect_err(|_| self.report_malformed(row)).ok();
         Ok(read.rows.iter().filter_map(record).collect())

@@ -8,7 +8,7 @@ use crate::{
     entity::{audit_outbox, entries},
     read::Page,
 };
-use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, Condition, QueryOrder, QuerySelect};
 
 /// A part of a log, with the position of each row.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,14 @@
 use super::{
     columns::Columns,
     prune::places_hold,
+    readable::{CHUNK_BYTES, count_within, readable_rows, row_sizes},
     store::{AuditStore, chain_of, unsigned},
 };
-use crate::{StoreError, dialect, entity::entries, record::Holds};
+use crate::{
+    StoreError, dialect,
+    entity::{bounds, entries},
+    record::Holds,
+};
 use gw_audit::{
     Action, AdminEntry, ChainId, Content, Entry, Kind, Record, ResourceType, StoredEntry, erased, erased_where, names,
 };
@@ -58,15 +63,18 @@ impl AuditStore {
                             &self.pools.reader,
                             "openings",
                             person.as_str().as_bytes(),
+                            bounds::ENTRY,
                         )),
                 )
-                .order_by_asc(entries::Column::Id)
-                .limit(PAGE)
-                .all(&self.pools.reader)
-                .await?;
-            let Some(last) = rows.last() else { return Ok(plan) };
+                .order_by_asc(entries::Column::Id);
+            let mut sizes = row_sizes(&self.pools.reader, &rows, PAGE).await?;
+            sizes.truncate(count_within::<entries::Entity>(&sizes, CHUNK_BYTES));
+            let Some(last) = sizes.last() else { return Ok(plan) };
             after = last.id;
-            for row in &rows {
+            let ids = rows.filter(entries::Column::Id.is_in(sizes.iter().map(|size| size.id)));
+            let read = readable_rows(&self.pools.reader, ids, PAGE).await?;
+            plan.unreadable += read.malformed.len() as u64;
+            for row in &read.rows {
                 let Some(chain) = chains.get(&row.chain_id) else {
                     continue;
                 };

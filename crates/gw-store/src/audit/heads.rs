@@ -3,13 +3,16 @@
 
 use crate::{
     Store, StoreError,
-    entity::{journal_heads, signed_heads},
+    entity::{
+        bounds::{self, Bounded},
+        journal_heads, signed_heads,
+    },
 };
 use gw_audit::{ChainId, ShardId};
 use gw_types::Timestamp;
 use sea_orm::{
     ActiveValue::Set,
-    ColumnTrait, EntityTrait, ExprTrait as _, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, EntityTrait, ExprTrait as _, QueryFilter, QueryOrder, QuerySelect, Select,
     sea_query::{Expr, OnConflict},
 };
 
@@ -61,32 +64,10 @@ impl Store {
     /// [`StoreError::Row`] if a stored row is malformed; any database error.
     pub async fn journal_heads(&self) -> Result<Vec<JournalHead>, StoreError> {
         use journal_heads::Column as C;
-        let reader = &self.inner.pools.reader;
         let rows = journal_heads::Entity::find()
             .order_by_asc(C::Shard)
             .order_by_asc(C::Stream);
-        let stored = match rows.clone().all(reader).await.map_err(StoreError::from) {
-            Ok(stored) => stored.into_iter().map(Some).collect(),
-            Err(error) if error.is_malformed() => {
-                let mut stored = Vec::new();
-                // Reads row by row, by offset: any column of a malformed row may be the unreadable one.
-                for at in 0..rows.clone().count(reader).await? {
-                    match rows
-                        .clone()
-                        .offset(at)
-                        .limit(1)
-                        .one(reader)
-                        .await
-                        .map_err(StoreError::from)
-                    {
-                        Err(error) if !error.is_malformed() => return Err(error),
-                        row => stored.push(row.ok().flatten()),
-                    }
-                }
-                stored
-            }
-            Err(error) => return Err(error),
-        };
+        let stored = self.readable_heads(rows, "journal_heads").await?;
         Ok(stored
             .into_iter()
             .filter_map(|row| row.as_ref().and_then(head).or_else(|| report_malformed(row.as_ref())))
@@ -145,20 +126,84 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the newest signed note of each chain.
+    /// Returns the newest signed note of each chain. A malformed row is logged and skipped; a running writer overwrites
+    /// its own row.
     ///
     /// # Errors
-    /// [`StoreError::Row`] if a stored row is malformed; any database error.
+    /// Any database error.
     pub async fn signed_heads(&self) -> Result<Vec<String>, StoreError> {
         let rows = signed_heads::Entity::find().order_by_asc(signed_heads::Column::Origin);
-        Ok(rows
-            .all(&self.inner.pools.reader)
-            .await?
-            .into_iter()
-            .map(|row| row.note)
-            .collect())
+        let stored = self.readable_heads(rows, "signed_heads").await?;
+        if stored.iter().any(Option::is_none) {
+            tracing::error!(
+                "a row of `signed_heads` in the policy database is malformed and ignored: the likely cause is manual \
+                 SQL; delete the row"
+            );
+        }
+        Ok(stored.into_iter().flatten().map(|row| row.note).collect())
+    }
+
+    /// Reads the first [`MOST_HEADS`] rows of a query; `None` stands for a malformed row.
+    async fn readable_heads<E: Bounded>(
+        &self,
+        select: Select<E>,
+        table: &'static str,
+    ) -> Result<Vec<Option<E::Model>>, StoreError> {
+        let reader = &self.inner.pools.reader;
+        let mut rows = Vec::new();
+        // By offset: any column of a malformed row may be the unreadable one.
+        for page in (0..MOST_HEADS).step_by(HEADS) {
+            let before = rows.len();
+            let of_page = select.clone().offset(page).limit(HEADS as u64);
+            let sizes = of_page
+                .clone()
+                .select_only()
+                .expr_as(bounds::size::<E>(reader), "row_bytes");
+            let sizes: Vec<i64> = sizes.into_tuple().all(reader).await?;
+            let is_oversized = sizes.iter().any(|size| *size > bounds::limit_of_row::<E>());
+            let read = if is_oversized {
+                None
+            } else {
+                match of_page.all(reader).await.map_err(StoreError::from) {
+                    Ok(read) => Some(read),
+                    Err(error) if error.is_malformed() => None,
+                    Err(error) => return Err(error),
+                }
+            };
+            match read {
+                Some(read) => rows.extend(read.into_iter().map(Some)),
+                None => {
+                    for (at, size) in (page..).zip(&sizes) {
+                        if *size > bounds::limit_of_row::<E>() {
+                            rows.push(None);
+                            continue;
+                        }
+                        let row = select.clone().offset(at).limit(1).one(reader).await;
+                        match row.map_err(StoreError::from) {
+                            Err(error) if !error.is_malformed() => return Err(error),
+                            row => rows.push(row.ok().flatten()),
+                        }
+                    }
+                }
+            }
+            if rows.len() < before + HEADS {
+                return Ok(rows);
+            }
+        }
+        tracing::error!(
+            table,
+            read = MOST_HEADS,
+            "a table of the policy database has more rows than any deployment makes; the rest is not read: the likely \
+             cause is manual SQL; delete the rows that no instance wrote"
+        );
+        Ok(rows)
     }
 }
+
+/// Most rows of a table of heads that are read. Each start of an instance with an empty journal makes at most five.
+const MOST_HEADS: u64 = 20_000;
+/// Rows per query.
+const HEADS: usize = 1000;
 
 fn head(row: &journal_heads::Model) -> Option<JournalHead> {
     Some(JournalHead {

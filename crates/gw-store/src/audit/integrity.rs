@@ -4,7 +4,12 @@
 //! sequence number of the row, match their openings, and agree with the row's columns. Any other row is shown as
 //! tampered, without content. Verification checks whether the hash itself was signed.
 
-use super::{columns::Columns, store::AuditStore, watch::TamperedRead};
+use super::{
+    columns::Columns,
+    readable::{RowSize, row_sizes},
+    store::AuditStore,
+    watch::TamperedRead,
+};
 use crate::{
     StoreError,
     entity::entries,
@@ -12,7 +17,7 @@ use crate::{
 };
 use gw_audit::{ChainId, Content, Hash, Header, Record, StoredEntry};
 use gw_types::Timestamp;
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QuerySelect, Select};
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, Select};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A row of a log.
@@ -88,19 +93,21 @@ impl AuditStore {
         budget: usize,
     ) -> Result<Vec<RowCheck>, StoreError> {
         let conn = &self.pools.reader;
-        match portion(conn, select.clone(), paging, budget).await {
-            Ok(rows) => return Ok(rows.into_iter().map(|row| RowCheck::Row(Box::new(row))).collect()),
-            Err(error) if !error.is_malformed() => return Err(error),
-            Err(_) => {}
+        let sizes = row_sizes(conn, &select.clone().offset(paging.offset), paging.limit).await?;
+        if !sizes.iter().any(RowSize::is_oversized::<entries::Entity>) {
+            match portion(conn, select, paging, budget).await {
+                Ok(rows) => return Ok(rows.into_iter().map(|row| RowCheck::Row(Box::new(row))).collect()),
+                Err(error) if !error.is_malformed() => return Err(error),
+                Err(_) => {}
+            }
         }
-        let ids = select
-            .select_only()
-            .column(entries::Column::Id)
-            .limit(paging.limit)
-            .offset(paging.offset);
-        let ids: Vec<i64> = ids.into_tuple().all(conn).await?;
-        let (mut checks, mut bytes) = (Vec::with_capacity(ids.len()), 0_usize);
-        for id in ids {
+        let (mut checks, mut bytes) = (Vec::with_capacity(sizes.len()), 0_usize);
+        for size in sizes {
+            let id = size.id;
+            if size.is_oversized::<entries::Entity>() {
+                checks.push(RowCheck::Unreadable(id));
+                continue;
+            }
             match entries::Entity::find_by_id(id)
                 .one(conn)
                 .await

@@ -17,7 +17,7 @@ use crate::{
 use gw_audit::{AccessRecord, Action, AdminEntry, Hash, Kind, Record, ResourceType, StoredEntry, Stream};
 use gw_types::{DenyReason, OrgId, Timestamp, UserId};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
     sea_query::{Expr, SimpleExpr},
 };
 use std::collections::HashMap;
@@ -344,11 +344,16 @@ impl AuditStore {
             .order_by_desc(C::ChainId)
             .order_by_desc(C::Seq)
             .one(&self.pools.reader)
-            .await?;
+            .await
+            .map_err(StoreError::from);
+        // The page is shown anyway, with this row marked as tampered.
+        let newest = match newest {
+            Err(error) if error.is_malformed() => return Ok(0),
+            read => read?,
+        };
         let Some(row) = newest else {
             return self.pruned_of(org).await;
         };
-        // The page is shown anyway, with this row marked as tampered.
         let Ok(entry) = StoredEntry::new(row.bytes, row.openings) else {
             return Ok(0);
         };
@@ -452,9 +457,7 @@ async fn waiting(
     let rows: Vec<_> = match portion(&tx, query.clone(), paging, PAGE_BYTES).await {
         Ok(rows) => rows.into_iter().map(Ok).collect(),
         // A value of a wrong type costs its own row, not the page.
-        Err(error) if error.is_malformed() => {
-            readable(&tx, query.limit(paging.limit.min(FEW)).offset(paging.offset)).await?
-        }
+        Err(error) if error.is_malformed() => readable(&tx, query.offset(paging.offset), paging.limit.min(FEW)).await?,
         Err(error) => return Err(error),
     };
     let mut orgs: Vec<_> = rows.iter().flatten().filter_map(|row| row.org_id).collect();

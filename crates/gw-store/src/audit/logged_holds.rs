@@ -1,7 +1,14 @@
 //! Legal holds according to the sealed log: an attacker who can write only to the policy database cannot lift a hold
 //! unnoticed (spec/70 rule 24).
 
-use super::{AuditStore, anchors::newest_anchor, outbox::readable, sealed_outbox::admin_entry, store::chain_row};
+use super::{
+    AuditStore,
+    anchors::newest_anchor,
+    outbox::readable,
+    readable::{CHUNK_BYTES, count_within, readable_rows, row_sizes},
+    sealed_outbox::admin_entry,
+    store::chain_row,
+};
 use crate::{
     IndexCheck, Store, StoreError,
     entity::{audit_outbox, entries},
@@ -12,7 +19,7 @@ use gw_audit::{
     ShardId, StoredEntry, Stream,
 };
 use gw_types::LegalHoldId;
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -93,9 +100,9 @@ impl AuditStore {
         let rows = entries::Entity::find()
             .filter(C::Kind.eq(Kind::Admin.as_str()))
             .filter(C::ResourceType.eq(ResourceType::Audit.as_str()))
-            .filter(C::Action.is_in([Action::Create.as_str(), Action::Revoke.as_str()]))
-            .all(&self.pools.reader)
-            .await?;
+            .filter(C::Action.is_in([Action::Create.as_str(), Action::Revoke.as_str()]));
+        // The walk over the chain finds an entry that cannot be read.
+        let rows = self.readable(rows).await?;
         Ok(rows.into_iter().filter_map(admin_entry).filter(is_genuine).collect())
     }
 }
@@ -134,7 +141,10 @@ impl AuditStore {
                 .filter(entries::Column::Seq.gte(next))
                 .order_by_asc(entries::Column::Seq)
                 .limit(PAGE);
-            let page = self.readable(select).await?;
+            let sizes = row_sizes(&self.pools.reader, &select, PAGE).await?;
+            let count = count_within::<entries::Entity>(&sizes, CHUNK_BYTES);
+            let read = readable_rows(&self.pools.reader, select, u64::try_from(count).unwrap_or(PAGE)).await?;
+            let page = read.rows;
             let Some(end) = page.last().map(|row| row.seq) else {
                 break;
             };
@@ -207,7 +217,16 @@ impl Store {
             .filter(C::ResourceType.eq(ResourceType::Audit.as_str()))
             .filter(C::Action.is_in([Action::Create.as_str(), Action::Revoke.as_str()]));
         let store = self.outbox_mark().await?.store;
-        let rows = readable(&self.inner.pools.reader, rows).await?;
+        let count = rows.clone().count(&self.inner.pools.reader).await?;
+        let rows = readable(&self.inner.pools.reader, rows, count).await?;
+        // A row that is not read may place a hold.
+        if (rows.len() as u64) < count {
+            return Err(StoreError::Row {
+                table: "audit_outbox",
+                column: "id",
+                id: "*".to_owned(),
+            });
+        }
         let rows = rows.into_iter().map(|row| self.entry_from_row(store, row).entry);
         Ok(rows.filter(is_genuine).collect())
     }

@@ -4,11 +4,14 @@
 //! for a while, so that an audit store that lost its entry can get it again with the same bytes: the row also provides
 //! the salts of its personal values.
 
-use super::outbox_key;
+use super::{
+    outbox_key,
+    readable::{MOST_BYTES, RowSize, count_within, row_sizes},
+};
 use crate::{
     OutboxGuard, Store, StoreError,
     dialect::{self, Engine, Transaction},
-    entity::audit_outbox,
+    entity::{audit_outbox, bounds},
 };
 use gw_audit::{
     Action, AdminEntry, OutboxFault, ResourceType, StoreId,
@@ -348,7 +351,9 @@ impl Store {
         tx.commit().await
     }
 
-    /// Returns the oldest waiting rows from an id on. Unreadable rows and rows with an invalid id are included, as
+    /// Returns the oldest waiting rows from an id on, fewer than `limit` if they are long. Unreadable rows and rows
+    /// with
+    /// an invalid id are included, as
     /// entries that say so.
     ///
     /// # Errors
@@ -356,7 +361,7 @@ impl Store {
     /// malformed; any database error.
     pub async fn outbox(&self, from: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let waiting = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_null());
-        self.outbox_rows(waiting.filter(audit_outbox::Column::Id.gte(from)).limit(limit))
+        self.outbox_rows(waiting.filter(audit_outbox::Column::Id.gte(from)), limit)
             .await
     }
 
@@ -369,7 +374,7 @@ impl Store {
             .filter(audit_outbox::Column::SealedAt.is_null())
             .filter(audit_outbox::Column::Action.eq(Action::Delete.as_str()))
             .filter(audit_outbox::Column::ResourceType.eq(ResourceType::Audit.as_str()));
-        let rows = self.outbox_rows(waiting).await?;
+        let rows = self.outbox_rows(waiting, MOST_WAITING).await?;
         Ok(rows
             .into_iter()
             .map(|row| row.entry)
@@ -377,21 +382,27 @@ impl Store {
             .collect())
     }
 
-    /// Returns the oldest sealed rows that are still kept, with ids above `after` (at least 0).
+    /// Returns the oldest sealed rows that are still kept, with ids above `after` (at least 0): at least one if there
+    /// is
+    /// any, and fewer than `limit` if they are long.
     ///
     /// # Errors
     /// [`StoreError::PolicyStoreRow`] if the row of `policy_store` is missing; [`StoreError::Row`] if a stored row is
     /// malformed; any database error.
     pub async fn kept_outbox(&self, after: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let kept = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_not_null());
-        self.outbox_rows(kept.filter(audit_outbox::Column::Id.gt(after.max(0))).limit(limit))
+        self.outbox_rows(kept.filter(audit_outbox::Column::Id.gt(after.max(0))), limit)
             .await
     }
 
-    async fn outbox_rows(&self, rows: sea_orm::Select<audit_outbox::Entity>) -> Result<Vec<OutboxEntry>, StoreError> {
+    async fn outbox_rows(
+        &self,
+        rows: sea_orm::Select<audit_outbox::Entity>,
+        most: u64,
+    ) -> Result<Vec<OutboxEntry>, StoreError> {
         let store = self.outbox_mark().await?.store;
         let (reader, rows) = (&self.inner.pools.reader, rows.order_by_asc(audit_outbox::Column::Id));
-        let rows = readable(reader, rows).await?;
+        let rows = readable(reader, rows, most).await?;
         Ok(rows.into_iter().map(|row| self.entry_from_row(store, row)).collect())
     }
 
@@ -425,7 +436,7 @@ impl Store {
                 .select_only()
                 .column(audit_outbox::Column::Id);
             let columns = columns
-                .column(audit_outbox::Column::Mac)
+                .expr_as(bounds::value::<audit_outbox::Entity>(audit_outbox::Column::Mac), "mac")
                 .column(audit_outbox::Column::SealedAt);
             let rows = columns.filter(audit_outbox::Column::Id.is_in(ids.iter().copied()));
             let rows = rows
@@ -466,7 +477,7 @@ impl Store {
                 .select_only()
                 .column(audit_outbox::Column::Id);
             let rows = columns
-                .column(audit_outbox::Column::Mac)
+                .expr_as(bounds::value::<audit_outbox::Entity>(audit_outbox::Column::Mac), "mac")
                 .filter(audit_outbox::Column::Id.is_in(ids.to_vec()));
             let rows = rows
                 .into_tuple::<(i64, Option<Vec<u8>>)>()
@@ -582,25 +593,34 @@ impl Store {
     }
 }
 
-/// Returns the rows of a query; for a row with a value of a wrong type, its id. Such a value fails the whole query, so
-/// the rows are then read one by one. A database that is busy or unreachable is an error: it says nothing about a row.
+/// Most waiting rows that one query returns.
+const MOST_WAITING: u64 = 100_000;
+
+/// Returns the first `most` rows of a query, or fewer if they are long; for a row with a value of a wrong type or over
+/// its limit, its id. Such a value fails the whole query, so the rows are then read one by one. A database that is busy
+/// or unreachable is an error: it says nothing about a row.
 pub(super) async fn readable(
     conn: &impl ConnectionTrait,
     rows: sea_orm::Select<audit_outbox::Entity>,
+    most: u64,
 ) -> Result<Vec<Result<audit_outbox::Model, i64>>, StoreError> {
-    match rows.clone().all(conn).await.map_err(StoreError::from) {
-        Ok(rows) => return Ok(rows.into_iter().map(Ok).collect()),
-        Err(error) if !error.is_malformed() => return Err(error),
-        Err(_) => {}
+    let mut sizes = row_sizes(conn, &rows, most).await?;
+    sizes.truncate(count_within::<audit_outbox::Entity>(&sizes, MOST_BYTES / 4));
+    if !sizes.iter().any(RowSize::is_oversized::<audit_outbox::Entity>) {
+        let rows = rows.limit(u64::try_from(sizes.len()).unwrap_or(most));
+        match rows.all(conn).await.map_err(StoreError::from) {
+            Ok(rows) => return Ok(rows.into_iter().map(Ok).collect()),
+            Err(error) if !error.is_malformed() => return Err(error),
+            Err(_) => {}
+        }
     }
-    let ids: Vec<i64> = rows
-        .select_only()
-        .column(audit_outbox::Column::Id)
-        .into_tuple()
-        .all(conn)
-        .await?;
-    let mut rows = Vec::with_capacity(ids.len());
-    for id in ids {
+    let mut rows = Vec::with_capacity(sizes.len());
+    for size in sizes {
+        let id = size.id;
+        if size.is_oversized::<audit_outbox::Entity>() {
+            rows.push(Err(id));
+            continue;
+        }
         match audit_outbox::Entity::find_by_id(id)
             .one(conn)
             .await

@@ -8,11 +8,12 @@ use super::{
     anchors::{HASH, TILE, newest_anchor},
     columns::Columns,
     logged_holds::hold_id,
+    readable::{CHUNK_BYTES, count_within, row_sizes},
     store::{AuditStore, chain_of, chain_row, column_value, intact, signed, unsigned},
 };
 use crate::{
     StoreError, dialect,
-    entity::{anchors, checkpoints, entries, hash_tiles, leases},
+    entity::{anchors, bounds, checkpoints, entries, hash_tiles, leases},
     record::{Holds, PruneReason},
 };
 use gw_audit::{
@@ -37,7 +38,7 @@ const PAGES_GIVEN_BACK: u32 = 2048;
 const PAGE: u64 = 5000;
 
 /// One batch of a prune.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PruneBatch<'a> {
     /// The reason.
     pub reason: PruneReason,
@@ -259,10 +260,15 @@ impl AuditStore {
         let rows = entries::Entity::find()
             .filter(entries::Column::ChainId.eq(row.id))
             .filter(entries::Column::Seq.gte(from))
-            .order_by_asc(entries::Column::Seq)
-            .limit(batch.limit)
-            .all(&self.pools.reader)
-            .await?;
+            .order_by_asc(entries::Column::Seq);
+        let sizes = row_sizes(&self.pools.reader, &rows, batch.limit).await?;
+        // Fewer rows than the batch allows mean that the chain ends, unless the rows are long.
+        let limit = match count_within::<entries::Entity>(&sizes, CHUNK_BYTES) {
+            count if count < sizes.len() => u64::try_from(count).unwrap_or(batch.limit),
+            _ => batch.limit,
+        };
+        let batch = &PruneBatch { limit, ..batch.clone() };
+        let rows = rows.limit(limit).all(&self.pools.reader).await?;
         let (may_go, mut stopped) = self.prunable(chain, &rows, before, batch).await?;
         let Some(checkpoint) = self.covering_checkpoint(row.id, from, signed_len(from, may_go)).await? else {
             return Ok(Pruned {
@@ -364,7 +370,7 @@ impl AuditStore {
         if !intents.is_empty() {
             let outcomes: Vec<String> = entries::Entity::find()
                 .select_only()
-                .column(entries::Column::TxHash)
+                .expr_as(bounds::value::<entries::Entity>(entries::Column::TxHash), "tx_hash")
                 .filter(entries::Column::TxHash.is_in(intents.iter().map(|(_, _, hash)| hash)))
                 .filter(entries::Column::Kind.eq(Kind::SendOutcome.as_str()))
                 .into_tuple()
@@ -559,7 +565,7 @@ async fn hashes(
     let query = entries::Entity::find()
         .select_only()
         .column(entries::Column::Seq)
-        .column(entries::Column::Hash)
+        .expr_as(bounds::value::<entries::Entity>(entries::Column::Hash), "hash")
         .filter(entries::Column::ChainId.eq(chain))
         .filter(entries::Column::Seq.gte(from))
         .order_by_asc(entries::Column::Seq)

@@ -1,10 +1,14 @@
 //! Reads that skip malformed rows. Otherwise a writer of the database could stop verification with one row.
 //! Verification reports the skipped rows.
 
-use super::store::{AuditStore, chain_of, chain_row, head_of};
+use super::store::{AuditStore, MOST_CHAINS, all_chains, chain_of, chain_row, head_of};
 use crate::{
     StoreError,
-    entity::{anchors, chains, checkpoints, discontinuities, entries, hash_tiles},
+    entity::{
+        anchors,
+        bounds::{self, Bounded},
+        chains, checkpoints, discontinuities, entries, hash_tiles,
+    },
 };
 use gw_audit::{ChainId, ShardId};
 use sea_orm::{
@@ -14,6 +18,14 @@ use sea_orm::{
 
 /// Rows per query while the malformed rows are looked for.
 const CHUNK: usize = 200;
+/// Most rows per query.
+const CHUNK_ROWS: usize = 4096;
+/// Most bytes per query.
+pub(super) const CHUNK_BYTES: u64 = 16 * 1024 * 1024;
+/// Most bytes of the rows of a list that is read whole.
+pub(super) const MOST_BYTES: u64 = 512 * 1024 * 1024;
+/// Most rows of a list that is read whole and whose rows are rare: anchors, re-anchorings.
+pub(super) const MOST_ROWS: u64 = 100_000;
 
 /// A row of `chains` that describes no chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,37 +41,115 @@ pub struct MalformedChain {
 pub(super) struct ReadableRows<M> {
     /// The readable rows, in the order of the query.
     pub(super) rows: Vec<M>,
-    /// The ids of the rows with a value of a wrong type.
+    /// The ids of the rows with a value of a wrong type or over its limit.
     pub(super) malformed: Vec<i64>,
+    /// The first row that was not read because there are too many.
+    pub(super) unread: Option<i64>,
+    /// The bytes of the rows.
+    pub(super) bytes: u64,
 }
 
-/// Reads the rows of a query. Rows with a value of a wrong type are left out and listed by id.
-pub(super) async fn readable_rows<E: EntityTrait>(
+/// The length of a row, without its content.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowSize {
+    pub(super) id: i64,
+    pub(super) bytes: i64,
+}
+
+impl RowSize {
+    /// Whether no row of ours is so long: its values must not be read.
+    pub(super) fn is_oversized<E: Bounded>(&self) -> bool {
+        self.bytes > bounds::limit_of_row::<E>()
+    }
+}
+
+/// Returns the sizes of the first `most` rows of a query. Every table of the audit store and the outbox has one key
+/// column, the row id, which holds a number in both engines.
+pub(super) async fn row_sizes<E: Bounded>(
+    conn: &impl ConnectionTrait,
+    select: &Select<E>,
+    most: u64,
+) -> Result<Vec<RowSize>, StoreError> {
+    let Some(id) = id_column::<E>() else {
+        return Ok(Vec::new());
+    };
+    let sizes = select
+        .clone()
+        .select_only()
+        .column(id)
+        .expr_as(bounds::size::<E>(conn), "row_bytes");
+    let sizes: Vec<(i64, i64)> = sizes.limit(most).into_tuple().all(conn).await?;
+    Ok(sizes.into_iter().map(|(id, bytes)| RowSize { id, bytes }).collect())
+}
+
+/// Returns how many of the first rows have at most `budget` bytes together; at least one. Oversized rows are not read,
+/// so they do not count.
+pub(super) fn count_within<E: Bounded>(sizes: &[RowSize], budget: u64) -> usize {
+    let mut bytes = 0_u64;
+    let mut fits = |size: &&RowSize| {
+        if !size.is_oversized::<E>() {
+            bytes = bytes.saturating_add(size.bytes.unsigned_abs());
+        }
+        bytes <= budget
+    };
+    sizes.iter().take_while(|size| fits(size)).count().max(1)
+}
+
+fn id_column<E: EntityTrait>() -> Option<E::Column> {
+    E::PrimaryKey::iter().next().map(PrimaryKeyToColumn::into_column)
+}
+
+/// Reads the first `most` rows of a query, and no more than [`MOST_BYTES`] bytes of them. Rows with a value of a wrong
+/// type or over its limit are left out and listed by id.
+pub(super) async fn readable_rows<E: Bounded>(
     conn: &impl ConnectionTrait,
     select: Select<E>,
+    most: u64,
 ) -> Result<ReadableRows<E::Model>, StoreError> {
-    match select.clone().all(conn).await.map_err(StoreError::from) {
+    let mut readable = ReadableRows {
+        rows: Vec::new(),
+        malformed: Vec::new(),
+        unread: None,
+        bytes: 0,
+    };
+    let Some(id) = id_column::<E>() else {
+        return Ok(readable);
+    };
+    let mut sizes = row_sizes(conn, &select, most.saturating_add(1)).await?;
+    let within = count_within::<E>(&sizes, MOST_BYTES).min(usize::try_from(most).unwrap_or(usize::MAX));
+    readable.unread = sizes.get(within).map(|size| size.id);
+    sizes.truncate(within);
+    let oversized = sizes.iter().filter(|size| size.is_oversized::<E>());
+    readable.malformed.extend(oversized.map(|size| size.id));
+    sizes.retain(|size| !size.is_oversized::<E>());
+    readable.bytes = sizes.iter().map(|size| size.bytes.unsigned_abs()).sum();
+    while !sizes.is_empty() {
+        let rest = sizes.split_off(count_within::<E>(&sizes, CHUNK_BYTES).min(CHUNK_ROWS));
+        let ids: Vec<i64> = sizes.iter().map(|size| size.id).collect();
+        read_chunk(conn, &select, id, &ids, &mut readable).await?;
+        sizes = rest;
+    }
+    Ok(readable)
+}
+
+async fn read_chunk<E: Bounded>(
+    conn: &impl ConnectionTrait,
+    select: &Select<E>,
+    id: E::Column,
+    ids: &[i64],
+    readable: &mut ReadableRows<E::Model>,
+) -> Result<(), StoreError> {
+    let rows_of = |ids: &[i64]| select.clone().filter(id.is_in(ids.iter().copied())).all(conn);
+    match rows_of(ids).await.map_err(StoreError::from) {
         Ok(rows) => {
-            return Ok(ReadableRows {
-                rows,
-                malformed: Vec::new(),
-            });
+            readable.rows.extend(rows);
+            return Ok(());
         }
         Err(error) if !error.is_malformed() => return Err(error),
         Err(_) => {}
     }
-    let mut readable = ReadableRows {
-        rows: Vec::new(),
-        malformed: Vec::new(),
-    };
-    // Every table of the audit store has one key column, the row id, which holds a number in both engines.
-    let Some(id) = E::PrimaryKey::iter().next().map(PrimaryKeyToColumn::into_column) else {
-        return Ok(readable);
-    };
-    let ids: Vec<i64> = select.clone().select_only().column(id).into_tuple().all(conn).await?;
     for chunk in ids.chunks(CHUNK) {
-        let of_chunk = select.clone().filter(id.is_in(chunk.iter().copied()));
-        match of_chunk.all(conn).await.map_err(StoreError::from) {
+        match rows_of(chunk).await.map_err(StoreError::from) {
             Ok(rows) => {
                 readable.rows.extend(rows);
                 continue;
@@ -68,20 +158,14 @@ pub(super) async fn readable_rows<E: EntityTrait>(
             Err(_) => {}
         }
         for row_id in chunk {
-            match select
-                .clone()
-                .filter(id.eq(*row_id))
-                .all(conn)
-                .await
-                .map_err(StoreError::from)
-            {
+            match rows_of(&[*row_id]).await.map_err(StoreError::from) {
                 Ok(rows) => readable.rows.extend(rows),
                 Err(error) if !error.is_malformed() => return Err(error),
                 Err(_) => readable.malformed.push(*row_id),
             }
         }
     }
-    Ok(readable)
+    Ok(())
 }
 
 /// A statement that names every column of a table and returns no row.
@@ -129,7 +213,7 @@ impl AuditStore {
     pub async fn malformed_chains(&self) -> Result<Vec<MalformedChain>, StoreError> {
         use chains::Column as C;
         let conn = &self.pools.reader;
-        let read = readable_rows(conn, chains::Entity::find()).await?;
+        let read = readable_rows(conn, all_chains(), MOST_CHAINS).await?;
         let mut malformed: Vec<_> = read
             .rows
             .iter()

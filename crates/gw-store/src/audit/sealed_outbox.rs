@@ -1,10 +1,10 @@
 //! Reads what the audit store contains of a policy store's outbox.
 
-use super::{AuditStore, SealedRow, store::chain_row};
+use super::{AuditStore, SealedRow, readable::readable_rows, store::chain_row};
 use crate::{StoreError, entity::entries};
 use gw_audit::{AdminEntry, ChainId, Content, Kind, OutboxFault, Record, StoreId, StoredEntry};
 use gw_types::Timestamp;
-use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
 use std::{collections::HashSet, ops::RangeInclusive};
 
 /// A sealed entry of a mutation.
@@ -90,14 +90,18 @@ impl AuditStore {
                 .filter(entries::Column::ChainId.eq(chain.id))
                 .filter(entries::Column::Seq.lt(end))
                 .filter(in_store)
-                .order_by_desc(entries::Column::Seq)
-                .limit(NEWEST);
-            let seqs = rows.clone().select_only().column(entries::Column::Seq).into_tuple();
+                .order_by_desc(entries::Column::Seq);
+            let seqs = rows
+                .clone()
+                .limit(NEWEST)
+                .select_only()
+                .column(entries::Column::Seq)
+                .into_tuple();
             let seqs: Vec<i64> = seqs.all(&self.pools.reader).await?;
             let Some(last) = seqs.last().copied() else {
                 return Ok(None);
             };
-            for row in self.readable(rows).await? {
+            for row in readable_rows(&self.pools.reader, rows, NEWEST).await?.rows {
                 let (column, seq) = (row.outbox_id, row.seq);
                 let Some(entry) = admin_entry(row) else { continue };
                 match entry.outbox_fault {
@@ -165,12 +169,13 @@ impl AuditStore {
             .min()
         {
             let from = end.saturating_sub(PAGE);
-            let page: Vec<_> = self
-                .rows(chain, from, end - from)
-                .await?
-                .into_iter()
-                .filter_map(stored)
-                .collect();
+            let (mut page, mut next) = (Vec::new(), from);
+            while next < end {
+                let rows = self.rows(chain, next, end - next).await?;
+                let Some(last) = rows.last() else { break };
+                next = last.seq.saturating_add(1);
+                page.extend(rows.into_iter().filter_map(stored));
+            }
             for id in page.iter().filter_map(|entry| outbox_id(entry, store)) {
                 missing.remove(&id);
             }

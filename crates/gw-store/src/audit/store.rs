@@ -6,7 +6,7 @@
 
 use super::{
     columns::Columns,
-    readable::readable_rows,
+    readable::{CHUNK_BYTES, count_within, readable_rows, row_sizes},
     watch::{TamperedRead, Watch},
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
         self, Pools,
         schema::{self, IndexCheck},
     },
-    entity::{chains, checkpoints, entries},
+    entity::{bounds, chains, checkpoints, entries},
     migration::{self, AuditMigrator},
 };
 use gw_audit::{ChainId, Checkpoint, Hash, Head, Header, OrgHead, ShardId, StoredEntry, Stream};
@@ -239,22 +239,15 @@ impl AuditStore {
 
     /// Returns the rows of `chains`. A row with a value of a wrong type is logged once and left out.
     pub(super) async fn chain_rows(&self) -> Result<Vec<chains::Model>, StoreError> {
-        // Instances assign positive ids, so the rows of others come last.
-        let select = chains::Entity::find()
-            .order_by_desc(chains::Column::Id.gt(0))
-            .order_by_asc(chains::Column::Id)
-            .limit(MOST_CHAINS.saturating_add(1));
-        let mut read = readable_rows(&self.pools.reader, select).await?;
+        let mut read = readable_rows(&self.pools.reader, all_chains(), MOST_CHAINS).await?;
         self.report_malformed_rows("chains", &read.malformed);
-        let most = usize::try_from(MOST_CHAINS).unwrap_or(usize::MAX);
-        if read.rows.len() > most && self.watch.is_first_report_of("chains") {
+        if read.unread.is_some() && self.watch.is_first_report_of("chains") {
             tracing::error!(
                 read = MOST_CHAINS,
                 "table `chains` of the audit database has more rows than any deployment makes; the rest is not read: \
                  the likely cause is manual SQL; remove the rows that no instance wrote"
             );
         }
-        read.rows.truncate(most);
         read.rows.sort_by(|a, b| (&a.stream, a.id).cmp(&(&b.stream, b.id)));
         Ok(read.rows)
     }
@@ -262,7 +255,7 @@ impl AuditStore {
     /// Returns the chains with these row ids; those of malformed rows are left out.
     pub(super) async fn chains_by_id(&self, ids: BTreeSet<i64>) -> Result<HashMap<i64, ChainId>, StoreError> {
         let select = chains::Entity::find().filter(chains::Column::Id.is_in(ids));
-        let read = readable_rows(&self.pools.reader, select).await?;
+        let read = readable_rows(&self.pools.reader, select, MOST_CHAINS).await?;
         self.report_malformed_rows("chains", &read.malformed);
         let chain = |row: &chains::Model| Some((row.id, chain_of(row).ok()?));
         Ok(read.rows.iter().filter_map(chain).collect())
@@ -341,8 +334,9 @@ impl AuditStore {
         tx.commit().await
     }
 
-    /// Returns the sealed entries of a chain from a sequence number on, in order. An entry with unreadable columns is
-    /// included with its bytes and `columns_agree: false`.
+    /// Returns the sealed entries of a chain from a sequence number on, in order: at least one if there is any, and
+    /// fewer than `limit` if they are long. An entry with unreadable columns is included with its bytes and
+    /// `columns_agree: false`; a value over its limit reads as no bytes.
     ///
     /// # Errors
     /// [`StoreError::Row`] if a stored row is malformed; any database error.
@@ -354,34 +348,56 @@ impl AuditStore {
         let select = entries::Entity::find()
             .filter(entries::Column::ChainId.eq(chain.id))
             .filter(entries::Column::Seq.gte(from))
-            .order_by_asc(entries::Column::Seq)
-            .limit(limit);
+            .order_by_asc(entries::Column::Seq);
+        let mut sizes = row_sizes(&self.pools.reader, &select, limit).await?;
+        sizes.truncate(count_within::<entries::Entity>(&sizes, CHUNK_BYTES));
+        let select = select.limit(u64::try_from(sizes.len()).unwrap_or(limit));
+        let oversized: BTreeSet<i64> = sizes
+            .iter()
+            .filter(|size| size.is_oversized::<entries::Entity>())
+            .map(|size| size.id)
+            .collect();
+        if !oversized.is_empty() {
+            return self.malformed_rows(select, &oversized).await;
+        }
         match select.clone().all(&self.pools.reader).await.map_err(StoreError::from) {
             Ok(rows) => rows.into_iter().map(sealed_row).collect(),
-            Err(error) if error.is_malformed() => self.malformed_rows(select).await,
+            Err(error) if error.is_malformed() => self.malformed_rows(select, &oversized).await,
             Err(error) => Err(error),
         }
     }
 
-    /// Like [`rows`](Self::rows), for a range in which a column has a value of a wrong type.
-    async fn malformed_rows(&self, select: Select<entries::Entity>) -> Result<Vec<SealedRow>, StoreError> {
+    /// Like [`rows`](Self::rows), for a range in which a column has a value of a wrong type or over its limit.
+    async fn malformed_rows(
+        &self,
+        select: Select<entries::Entity>,
+        oversized: &BTreeSet<i64>,
+    ) -> Result<Vec<SealedRow>, StoreError> {
         let conn = &self.pools.reader;
         let raw = select
             .select_only()
             .columns([entries::Column::Id, entries::Column::Seq])
-            .column_as(dialect::as_bytes(conn, "hash"), "hash")
-            .column_as(dialect::as_bytes(conn, "bytes"), "bytes")
-            .column_as(dialect::as_bytes(conn, "openings"), "openings")
+            .column_as(dialect::as_bytes(conn, "hash", bounds::HASH), "hash")
+            .column_as(dialect::as_bytes(conn, "bytes", bounds::ENTRY), "bytes")
+            .column_as(dialect::as_bytes(conn, "openings", bounds::ENTRY), "openings")
             // A row without a valid sequence number appears as a gap.
             .filter(dialect::is_number(conn, "seq"));
         let raw: Vec<RawRow> = raw.into_tuple().all(conn).await?;
         let mut rows = Vec::with_capacity(raw.len());
         for (id, seq, hash, bytes, openings) in raw {
-            rows.push(match entries::Entity::find_by_id(id).one(conn).await.map_err(StoreError::from) {
+            let read = if oversized.contains(&id) {
+                Err(malformed_entry(id))
+            } else {
+                entries::Entity::find_by_id(id)
+                    .one(conn)
+                    .await
+                    .map_err(StoreError::from)
+            };
+            rows.push(match read {
                 Ok(Some(row)) => sealed_row(row)?,
                 // The row was pruned since its id was read.
                 Ok(None) => continue,
-                Err(error) if error.is_malformed() => {
+                Err(error) if error.is_about_row() => {
                     tracing::error!(
                         row = id,
                         entry = seq,
@@ -406,30 +422,15 @@ impl AuditStore {
     }
 
     /// Returns the readable rows; verification reports the others.
+    ///
+    /// # Errors
+    /// [`StoreError::Row`] if there are more rows than can be read at once; any database error.
     pub(super) async fn readable(&self, select: Select<entries::Entity>) -> Result<Vec<entries::Model>, StoreError> {
-        let conn = &self.pools.reader;
-        match select.clone().all(conn).await.map_err(StoreError::from) {
-            Err(error) if error.is_malformed() => {}
-            read => return read,
+        let read = readable_rows(&self.pools.reader, select, MOST_ENTRIES).await?;
+        match read.unread {
+            Some(unread) => Err(malformed_entry(unread)),
+            None => Ok(read.rows),
         }
-        let ids: Vec<i64> = select
-            .select_only()
-            .column(entries::Column::Id)
-            .into_tuple()
-            .all(conn)
-            .await?;
-        let mut rows = Vec::with_capacity(ids.len());
-        for id in ids {
-            match entries::Entity::find_by_id(id)
-                .one(conn)
-                .await
-                .map_err(StoreError::from)
-            {
-                Err(error) if error.is_malformed() => {}
-                read => rows.extend(read?),
-            }
-        }
-        Ok(rows)
     }
 
     /// Returns the database objects that differ from those that the migrations make: they can prevent rows from being
@@ -476,7 +477,9 @@ impl AuditStore {
         // Reads no other column: an unreadable one must not stop the chain.
         let rows: Vec<(i64, Vec<u8>, Vec<u8>)> = entries::Entity::find()
             .select_only()
-            .columns([entries::Column::Id, entries::Column::Bytes, entries::Column::Hash])
+            .column(entries::Column::Id)
+            .expr_as(bounds::value::<entries::Entity>(entries::Column::Bytes), "bytes")
+            .expr_as(bounds::value::<entries::Entity>(entries::Column::Hash), "hash")
             .filter(entries::Column::ChainId.eq(chain.id))
             .filter(entries::Column::Seq.in_subquery(newest))
             .into_tuple()
@@ -626,8 +629,10 @@ impl AuditStore {
 /// Id, sequence number, hash, bytes and openings of an entry.
 type RawRow = (i64, i64, Vec<u8>, Vec<u8>, Vec<u8>);
 
+/// Most entries that one query returns.
+const MOST_ENTRIES: u64 = 1_000_000;
 /// Most rows of `chains` that are read. Each start of an instance with an empty journal makes at most five.
-const MOST_CHAINS: u64 = 10_000;
+pub(super) const MOST_CHAINS: u64 = 10_000;
 
 /// Number of columns in a row of `entries`.
 const COLUMNS: usize = 21;
@@ -648,6 +653,13 @@ fn ends(chain: ChainId, batch: &[ToSeal]) -> Result<Option<(&StoredEntry, &Store
         .first()
         .zip(batch.last())
         .map(|(first, last)| (&first.entry, &last.entry)))
+}
+
+/// All rows of `chains`. Instances assign positive ids, so the rows of others come last.
+pub(super) fn all_chains() -> Select<chains::Entity> {
+    chains::Entity::find()
+        .order_by_desc(chains::Column::Id.gt(0))
+        .order_by_asc(chains::Column::Id)
 }
 
 pub(super) async fn chain_row(
@@ -720,6 +732,15 @@ fn bad_chain(row: &chains::Model, column: &'static str) -> StoreError {
         table: "chains",
         column,
         id: row.id.to_string(),
+    }
+}
+
+/// The error of an entry that cannot be read.
+fn malformed_entry(id: i64) -> StoreError {
+    StoreError::Row {
+        table: "entries",
+        column: "bytes",
+        id: id.to_string(),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Queries of the audit store for verification besides the rows, and writes for re-anchoring (spec/70 rules 19 to 22).
 
 use super::{
-    readable::readable_rows,
+    readable::{CHUNK_BYTES, MOST_BYTES, MOST_ROWS, count_within, readable_rows, row_sizes},
     store::{AuditStore, Claim, chain_of, chain_row, column_value, head_of, intact, raised, signed, unsigned},
 };
 use crate::{
     StoreError, dialect,
-    entity::{chains, checkpoints, discontinuities, entries},
+    entity::{bounds, chains, checkpoints, discontinuities, entries},
 };
 use gw_audit::{
     ChainId, Checkpoint, Content, Hash, Head, Kind, Record, SecurityKind, StoredEntry, outbox::foreign_entry, tree,
@@ -15,6 +15,9 @@ use gw_types::{Seconds, Timestamp};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select, sea_query::Expr,
 };
+
+/// Rows per query.
+const PAGE: u64 = 4096;
 
 /// A chain as stored in its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +82,7 @@ impl AuditStore {
         };
         let bytes: Option<Vec<u8>> = entries::Entity::find()
             .select_only()
-            .column(entries::Column::Bytes)
+            .expr_as(bounds::value::<entries::Entity>(entries::Column::Bytes), "bytes")
             .filter(entries::Column::ChainId.eq(chain.id))
             .filter(entries::Column::Seq.eq(signed(seq)))
             .into_tuple()
@@ -106,7 +109,8 @@ impl AuditStore {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let rows: Vec<(i64, Vec<u8>)> = entries::Entity::find()
             .select_only()
-            .columns([entries::Column::Seq, entries::Column::Hash])
+            .column(entries::Column::Seq)
+            .expr_as(bounds::value::<entries::Entity>(entries::Column::Hash), "hash")
             .filter(entries::Column::ChainId.eq(chain.id))
             .filter(entries::Column::Seq.gte(from))
             .order_by_asc(entries::Column::Seq)
@@ -129,16 +133,25 @@ impl AuditStore {
     /// If the database does not answer.
     pub async fn checkpoints_after(&self, chain: ChainId, after: i64) -> Result<SignedNotes, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
-        let notes = checkpoints::Entity::find()
-            .filter(checkpoints::Column::ChainId.eq(chain.id))
-            .filter(checkpoints::Column::Id.gt(after))
-            .order_by_asc(checkpoints::Column::Id);
-        let read = readable_rows(&self.pools.reader, notes).await?;
-        self.report_malformed_rows("checkpoints", &read.malformed);
-        Ok(SignedNotes {
-            notes: read.rows.into_iter().map(signed_note).collect(),
-            malformed: read.malformed,
-        })
+        let (mut notes, mut after, mut bytes) = (SignedNotes::default(), after, 0_u64);
+        loop {
+            let select = checkpoints::Entity::find()
+                .filter(checkpoints::Column::ChainId.eq(chain.id))
+                .filter(checkpoints::Column::Id.gt(after))
+                .order_by_asc(checkpoints::Column::Id);
+            let read = readable_rows(&self.pools.reader, select, PAGE).await?;
+            bytes = bytes.saturating_add(read.bytes);
+            notes.notes.extend(read.rows.into_iter().map(signed_note));
+            notes.malformed.extend(read.malformed);
+            let Some(unread) = read.unread else { break };
+            if bytes > MOST_BYTES {
+                notes.malformed.push(unread);
+                break;
+            }
+            after = unread.saturating_sub(1);
+        }
+        self.report_malformed_rows("checkpoints", &notes.malformed);
+        Ok(notes)
     }
 
     /// Returns the first readable row of a query.
@@ -151,7 +164,8 @@ impl AuditStore {
             Err(error) if error.is_malformed() => {}
             read => return read,
         }
-        let read = readable_rows(conn, select).await?;
+        // The rows around a malformed one suffice: an order by size or id has the newest rows first.
+        let read = readable_rows(conn, select, PAGE).await?;
         self.report_malformed_rows("checkpoints", &read.malformed);
         Ok(read.rows.into_iter().next())
     }
@@ -192,8 +206,9 @@ impl AuditStore {
 
     async fn read_discontinuities(&self) -> Result<(Vec<(ChainId, String)>, Vec<i64>), StoreError> {
         let select = discontinuities::Entity::find().order_by_asc(discontinuities::Column::Id);
-        let read = readable_rows(&self.pools.reader, select).await?;
+        let read = readable_rows(&self.pools.reader, select, MOST_ROWS).await?;
         let (mut notes, mut malformed) = (Vec::new(), read.malformed);
+        malformed.extend(read.unread);
         for row in read.rows {
             match format!("{}/{}", row.stream, row.shard.as_hyphenated()).parse() {
                 Ok(chain) => notes.push((chain, row.note)),
@@ -211,23 +226,37 @@ impl AuditStore {
     /// If the database does not answer.
     pub async fn foreign_entries(&self) -> Result<Vec<(u64, Timestamp)>, StoreError> {
         let conn = &self.pools.reader;
-        let rows: Vec<(Vec<u8>, Vec<u8>)> = entries::Entity::find()
-            .select_only()
-            .column_as(dialect::as_bytes(conn, "bytes"), "bytes")
-            .column_as(dialect::as_bytes(conn, "openings"), "openings")
-            .filter(entries::Column::Kind.eq(Kind::Security.as_str()))
-            .filter(entries::Column::Action.eq(SecurityKind::TamperDetected.as_str()))
-            .into_tuple()
-            .all(conn)
-            .await?;
-        let foreign_report = |(bytes, openings)| {
+        let reports = |after: i64| {
+            entries::Entity::find()
+                .filter(entries::Column::Id.gt(after))
+                .filter(entries::Column::Kind.eq(Kind::Security.as_str()))
+                .filter(entries::Column::Action.eq(SecurityKind::TamperDetected.as_str()))
+                .order_by_asc(entries::Column::Id)
+        };
+        let foreign_report = |(_, bytes, openings)| {
             let entry = StoredEntry::new(bytes, openings).ok()?;
             match entry.content().ok()? {
                 Content::Record(Record::Security(event)) => Some((foreign_entry(&event)?, entry.header.time)),
                 Content::Record(_) | Content::Genesis(_) => None,
             }
         };
-        Ok(rows.into_iter().filter_map(foreign_report).collect())
+        let (mut foreign, mut after) = (Vec::new(), i64::MIN);
+        loop {
+            let sizes = row_sizes(conn, &reports(after), PAGE).await?;
+            let count = count_within::<entries::Entity>(&sizes, CHUNK_BYTES);
+            let rows = reports(after)
+                .select_only()
+                .column(entries::Column::Id)
+                .column_as(dialect::as_bytes(conn, "bytes", bounds::ENTRY), "bytes")
+                .column_as(dialect::as_bytes(conn, "openings", bounds::ENTRY), "openings")
+                .limit(u64::try_from(count).unwrap_or(PAGE));
+            let rows: Vec<(i64, Vec<u8>, Vec<u8>)> = rows.into_tuple().all(conn).await?;
+            let Some((last, _, _)) = rows.last() else {
+                return Ok(foreign);
+            };
+            after = *last;
+            foreign.extend(rows.into_iter().filter_map(foreign_report));
+        }
     }
 
     /// Stores a signed note about a re-anchoring.

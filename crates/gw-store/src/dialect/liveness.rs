@@ -159,8 +159,9 @@ impl Liveness {
         let alive = matches!(timeout(PROBE, ask(server)).await, Ok(true)) || answered_recently();
         if !alive {
             tracing::warn!(
-                "the database does not answer: waiting requests are answered 503; check the database server and the \
-                 network"
+                "the database does not answer in time: waiting requests are answered 503; check the database \
+                 server, the \
+                 network, and whether this machine is overloaded"
             );
         }
         *last = Some((probed_at, alive));
@@ -209,7 +210,7 @@ fn is_refused_write(error: &DbErr) -> bool {
 }
 
 fn no_answer() -> DbErr {
-    let cause = io::Error::new(io::ErrorKind::TimedOut, "the database does not answer");
+    let cause = io::Error::new(io::ErrorKind::TimedOut, "the database did not answer in time");
     DbErr::Conn(RuntimeErr::SqlxError(Arc::new(sqlx::Error::Io(cause))))
 }
 

@@ -525,21 +525,27 @@ pub(crate) async fn is_write_waiting(conn: &impl ConnectionTrait, table: &str) -
     Ok(row.try_get("", "waits")?)
 }
 
-/// Condition that a column contains these bytes; reads every row.
-pub(crate) fn holds_bytes(conn: &impl ConnectionTrait, column: &'static str, bytes: &[u8]) -> SimpleExpr {
+/// Condition that a column contains these bytes; reads every row, except for values over `limit` bytes.
+pub(crate) fn holds_bytes(conn: &impl ConnectionTrait, column: &'static str, bytes: &[u8], limit: u64) -> SimpleExpr {
     let bytes = hex::encode(bytes);
-    Expr::cust(match Engine::for_connection(conn) {
+    let holds = match Engine::for_connection(conn) {
         Engine::Sqlite => format!("instr({column}, x'{bytes}') > 0"),
         Engine::Postgres => format!("position(pg_catalog.decode('{bytes}', 'hex') in {column}) > 0"),
-    })
+    };
+    Expr::cust(format!(
+        "CASE WHEN octet_length({column}) <= {limit} THEN {holds} ELSE FALSE END"
+    ))
 }
 
-/// Expression for a column as bytes, whatever type SQLite stored.
-pub(crate) fn as_bytes(conn: &impl ConnectionTrait, column: &'static str) -> SimpleExpr {
-    match Engine::for_connection(conn) {
-        Engine::Sqlite => Expr::cust(format!("CAST({column} AS blob)")),
-        Engine::Postgres => Expr::cust(column),
-    }
+/// Expression for a column as bytes, whatever type SQLite stored. A value over `limit` bytes reads as no bytes.
+pub(crate) fn as_bytes(conn: &impl ConnectionTrait, column: &'static str, limit: u64) -> SimpleExpr {
+    let (bytes, none) = match Engine::for_connection(conn) {
+        Engine::Sqlite => (format!("CAST({column} AS blob)"), "x''"),
+        Engine::Postgres => (column.to_owned(), "''::bytea"),
+    };
+    Expr::cust(format!(
+        "CASE WHEN octet_length({column}) <= {limit} THEN {bytes} ELSE {none} END"
+    ))
 }
 
 /// Condition that a column holds an integer, as every row of ours does.

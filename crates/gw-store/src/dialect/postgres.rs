@@ -47,13 +47,18 @@ pub(super) const RAISE_EPOCH: &str = "WITH raised AS (UPDATE policy_epoch SET ep
 const _: () = assert!(CHANNEL.len() == "gw_policy".len(), "RAISE_EPOCH announces on CHANNEL");
 
 /// Session settings, sent as a statement because poolers reject unknown start-up options. All waits are limited: a
-/// hanging mutation is aborted, and those that queue for the epoch row give up after a while. The server ends sessions
-/// whose client's machine does not acknowledge its packets for ten seconds; their locks end with them. A commit is on
-/// disk before it is answered, whatever the database's default is.
-const SESSION: &str = "SET TIME ZONE 'UTC'; SET lock_timeout = '5s'; \
+/// hanging mutation is aborted, and those that queue for the epoch row give up after a while. A change also reads
+/// before its transaction, so every statement has its short wait for locks (`super::LOCK_WAIT`). The server ends
+/// sessions whose client's machine does not acknowledge its packets for ten seconds; their locks end with them. A
+/// commit is on disk before it is answered, whatever the database's default is. The settings that change what the
+/// catalog's functions print, and what a statement means, are those of a new database: the schema is compared as text.
+const SESSION: &str = "SET TIME ZONE 'UTC'; SET lock_timeout = '1s'; \
      SET idle_in_transaction_session_timeout = '60s'; SET statement_timeout = '120s'; \
      SET tcp_user_timeout = '10s'; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
-     SET tcp_keepalives_count = 3; \
+     SET tcp_keepalives_count = 3; SET quote_all_identifiers = off; SET standard_conforming_strings = on; \
+     SET bytea_output = 'hex'; SET DateStyle = 'ISO, MDY'; SET IntervalStyle = 'postgres'; \
+     SET extra_float_digits = 1; \
+     SET transform_null_equals = off; SET array_nulls = on; \
      SELECT pg_catalog.set_config('synchronous_commit', 'on', FALSE) \
      WHERE pg_catalog.current_setting('synchronous_commit') = 'off'";
 
@@ -65,7 +70,7 @@ const OUR_SCHEMA: &str = "SELECT pg_catalog.quote_ident(s.name) \
        JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
        WHERE n.nspname = s.name AND c.relname = 'seaql_migrations'), s.place LIMIT 1";
 
-/// `lock_timeout` of [`SESSION`].
+/// The `lock_timeout` of transactions that write and for which no caller waits.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// `statement_timeout` of [`SESSION`].
 pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(120);

@@ -221,10 +221,47 @@ fn silent() -> DbErr {
 mod tests {
     use crate::{
         Location,
-        dialect::{Pools, session::Settlement},
+        dialect::{Engine, Pools, session::Settlement},
     };
     use gw_types::Secret;
-    use sea_orm::ConnectionTrait as _;
+    use sea_orm::ConnectionTrait;
+
+    async fn lock_timeout(conn: &impl ConnectionTrait) -> String {
+        let shown = conn
+            .query_one_raw(Engine::Postgres.statement("SHOW lock_timeout"))
+            .await;
+        shown.unwrap().unwrap().try_get("", "lock_timeout").unwrap()
+    }
+
+    /// A caller's change reads outside its transaction, too: every statement has the short wait for locks, and only the
+    /// transactions of workers and of migrations have another one.
+    #[tokio::test]
+    async fn rl14_statements_wait_one_second_for_a_lock() {
+        let database = gw_testkit::postgres::database().unwrap_or_else(|cause| panic!("{cause}"));
+        let Some(database) = database else { return };
+        let pools = Pools::open(&Location::postgres(Secret::new(database.url)), 2)
+            .await
+            .unwrap();
+        assert_eq!(
+            lock_timeout(&pools.reader.db).await,
+            "1s",
+            "a statement without a transaction"
+        );
+        let read = pools.begin_read().await.unwrap();
+        assert_eq!(lock_timeout(&read).await, "1s", "a transaction that reads");
+        read.rollback().await.unwrap();
+        let mutation = pools.begin_mutation().await.unwrap();
+        assert_eq!(lock_timeout(&mutation).await, "1s", "a change");
+        mutation.rollback().await.unwrap();
+        let worker = pools.begin_write().await.unwrap();
+        assert_eq!(lock_timeout(&worker).await, "5s", "a transaction of a worker");
+        worker.rollback().await.unwrap();
+        assert_eq!(
+            lock_timeout(&pools.reader.db).await,
+            "1s",
+            "the setting ends with the transaction"
+        );
+    }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn rl14_a_statement_that_the_server_executes_is_awaited() {

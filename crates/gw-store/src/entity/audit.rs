@@ -2,6 +2,7 @@
 
 /// Chains: one per writer and stream, each with its end.
 pub(crate) mod chains {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -25,10 +26,16 @@ pub(crate) mod chains {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        by id,
+        Stream: bounds::NAME, Holder: bounds::NAME, HeadHash: bounds::HASH
+    }
 }
 
 /// Sealed entries of all chains.
 pub(crate) mod entries {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -64,10 +71,27 @@ pub(crate) mod entries {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        by id,
+        Hash: bounds::HASH,
+        Bytes: bounds::ENTRY,
+        Openings: bounds::ENTRY,
+        Kind: bounds::NAME,
+        ExternalId: bounds::NOTE,
+        CorrelationId: bounds::NOTE,
+        Method: bounds::NOTE,
+        DenialReason: bounds::NOTE,
+        Action: bounds::NOTE,
+        ResourceType: bounds::NOTE,
+        ResourceId: bounds::NOTE,
+        TxHash: bounds::NOTE,
+    }
 }
 
 /// Signed notes, oldest first.
 pub(crate) mod checkpoints {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -84,10 +108,15 @@ pub(crate) mod checkpoints {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        Note: bounds::NOTE
+    }
 }
 
 /// Signed notes about re-anchorings, oldest first.
 pub(crate) mod discontinuities {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -102,10 +131,15 @@ pub(crate) mod discontinuities {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        Stream: bounds::NAME, Note: bounds::NOTE
+    }
 }
 
 /// Anchors of pruned chains; the newest has the largest size.
 pub(crate) mod anchors {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -137,10 +171,15 @@ pub(crate) mod anchors {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        Bytes: bounds::ANCHOR, Note: bounds::NOTE, Reason: bounds::NAME, Bound: bounds::NAME
+    }
 }
 
 /// Hashes of removed entries, 256 in a row (tlog-tiles, height 8).
 pub(crate) mod hash_tiles {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -157,6 +196,10 @@ pub(crate) mod hash_tiles {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        Hashes: bounds::TILE
+    }
 }
 
 /// Starts of the journals; rows are only inserted.
@@ -179,6 +222,7 @@ pub(crate) mod journal_starts {
 
 /// Leases for work that one instance does at a time.
 pub(crate) mod leases {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -192,4 +236,9 @@ pub(crate) mod leases {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        by id,
+        Name: bounds::NAME, Holder: bounds::NAME
+    }
 }

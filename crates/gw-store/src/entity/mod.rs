@@ -8,6 +8,7 @@
 
 mod access;
 mod audit;
+pub(crate) mod bounds;
 mod contract;
 mod directory;
 mod mined;

@@ -2,6 +2,7 @@
 //! entity: only `dialect` and the triggers access them.
 
 pub(crate) mod audit_outbox {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -33,6 +34,21 @@ pub(crate) mod audit_outbox {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        by id,
+        Action: bounds::OUTBOX,
+        ActorExternalId: bounds::OUTBOX,
+        IpAddress: bounds::OUTBOX,
+        ResourceId: bounds::OUTBOX,
+        ResourceName: bounds::OUTBOX,
+        ResourceType: bounds::OUTBOX,
+        OldValue: bounds::OUTBOX,
+        NewValue: bounds::OUTBOX,
+        CorrelationId: bounds::OUTBOX,
+        SaltSeed: bounds::HASH,
+        Mac: bounds::HASH,
+    }
 }
 
 pub(crate) mod instances {
@@ -54,6 +70,7 @@ pub(crate) mod instances {
 }
 
 pub(crate) mod journal_heads {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -72,9 +89,14 @@ pub(crate) mod journal_heads {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        Stream: bounds::NAME
+    }
 }
 
 pub(crate) mod signed_heads {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -89,10 +111,15 @@ pub(crate) mod signed_heads {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        Origin: bounds::NAME, Note: bounds::NOTE
+    }
 }
 
 /// Legal holds on the audit log.
 pub(crate) mod legal_holds {
+    use crate::entity::bounds::{self, bounded};
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -109,4 +136,9 @@ pub(crate) mod legal_holds {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
+
+    bounded! {
+        by id,
+        Stream: bounds::NAME, Reason: bounds::NOTE, PlacedBy: bounds::NOTE
+    }
 }

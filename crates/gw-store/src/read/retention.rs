@@ -7,7 +7,7 @@ use crate::{
     record::{Holds, LegalHold},
 };
 use gw_types::LegalHoldId;
-use sea_orm::{EntityTrait, QueryOrder};
+use sea_orm::QueryOrder;
 
 impl Queries<'_> {
     /// Lists all holds, oldest first.

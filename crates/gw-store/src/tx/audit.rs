@@ -96,6 +96,11 @@ impl Tx {
         }
     }
 
+    /// Records that an administrator requests that the explorer reads a block again. Changes no policy.
+    pub fn note_block_reindex(&mut self, number: u64) {
+        self.record_audit(Action::Update, None, None, Some(&BlockReindex { number }));
+    }
+
     /// Assigns ids without gaps and a code to each entry; returns the rows to write, or `None` if there are none.
     pub(super) async fn number_entries(&mut self) -> Result<Option<OutboxBatch>, StoreError> {
         let mut entries = core::mem::take(&mut self.entries);
@@ -471,6 +476,25 @@ impl Auditable for SharedInfra {
             members.insert("codehash_changed".to_owned(), (pin(self) != pin(before)).into());
         }
         image
+    }
+}
+
+/// A block of the chain that the explorer reads again.
+#[derive(Debug)]
+struct BlockReindex {
+    number: u64,
+}
+
+impl Auditable for BlockReindex {
+    const RESOURCE: ResourceType = ResourceType::Setting;
+    fn resource_id(&self) -> String {
+        format!("explorer_block_{}", self.number)
+    }
+    fn resource_name(&self) -> String {
+        self.resource_id()
+    }
+    fn image(&self) -> Value {
+        json!({ "reindex": self.number })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
 };
 use gw_audit::{ErasureRecord, ResourceType, Stream};
 use gw_types::LegalHoldId;
-use sea_orm::{ActiveModelTrait, ActiveValue::Set, EntityTrait, ModelTrait};
+use sea_orm::{ActiveModelTrait, ActiveValue::Set, ModelTrait};
 use serde_json::{Value, json};
 
 impl Tx {

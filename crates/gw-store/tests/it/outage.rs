@@ -4,7 +4,7 @@
 use crate::world::{World, config, did};
 use gw_audit::{ChainId, ShardId, Stream};
 use gw_store::{Actor, AuditStore, BootClock, Feed, FeedTiming, Location, Store, StoreError, record::NewUser};
-use gw_testkit::{Last, postgres};
+use gw_testkit::{Last, port, postgres};
 use gw_types::Seconds;
 use gw_types::Secret;
 use gw_types::testing::ManualClock;
@@ -40,7 +40,7 @@ struct Relay {
 
 impl Relay {
     async fn to(socket: PathBuf) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind(("127.0.0.1", port::reserve())).await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut relay = Self {
             address,
