@@ -5,6 +5,7 @@
 #![warn(missing_docs, clippy::missing_errors_doc, clippy::wildcard_enum_match_arm)]
 
 pub mod access;
+pub mod disclosure;
 mod principal;
 pub mod sealed;
 pub mod settings;

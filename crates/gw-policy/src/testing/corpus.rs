@@ -10,7 +10,7 @@ use super::{World, address_of, hash_of, user_id, world};
 use crate::{
     PolicySettings, RawJson, Sealed, Snapshot, Viewer,
     snapshot::{Constraint, EventRule, ParamRule},
-    view::{self, BlockTransactions, LogsAnswer, TxParties},
+    view::{self, BlockTransactions, LogsAnswer, PartiesNeeded, TxParties},
 };
 use alloy_primitives::{B256, keccak256};
 use bytes::Bytes;
@@ -211,13 +211,14 @@ impl Case {
             },
             Call::Logs(filter) => {
                 let mut parties = TxParties::default();
-                for needed in view::parties_needed(&viewer, filter, &answer()) {
-                    let hash = json!(needed.tx_hash);
+                for PartiesNeeded { tx_hash, .. } in view::parties_needed(&viewer, filter, &answer()) {
+                    let hash = json!(tx_hash);
                     let matching = self
                         .transactions
                         .iter()
                         .filter(|transaction| transaction.get("hash") == Some(&hash));
-                    matching.for_each(|transaction| parties.learn(&sealed(transaction)));
+                    let known = matching.filter_map(|tx| view::transaction_parties(tx_hash, &sealed(tx)));
+                    parties.extend(known.map(|known| (tx_hash, known)));
                 }
                 match view::logs(&viewer, filter, &[], &parties, answer()) {
                     LogsAnswer::Rows(rows, _) => rows,

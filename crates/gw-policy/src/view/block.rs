@@ -11,7 +11,7 @@ use crate::{
     sealed::{Disclosed, Parts, RawJson, Sealed},
     visibility::{TransactionAccess, TransactionRow, Viewer},
 };
-use alloy_primitives::U256;
+use alloy_primitives::{B256, U256};
 
 /// HD11: the members of a block that may be disclosed.
 const BLOCK: [Field; 27] = [
@@ -159,18 +159,19 @@ fn each_visible<'a>(
     })
 }
 
-/// Calls `each` with the row of every transaction of a block, or of a single transaction.
-pub(super) fn transaction_rows(text: &str, mut each: impl FnMut(TransactionRow)) -> Result<(), Malformed> {
-    const TRANSACTIONS: [Field; 1] = [Field("transactions", Shape::Unchecked)];
-    let text = Scan::whole(text)?;
-    match Object::read(&mut Scan::new(text), &TRANSACTIONS)?.find("transactions") {
-        Some(list) => Scan::new(list).list(|scan| {
-            each(Transaction::read(scan)?.row()?);
-            Ok(())
-        }),
-        None => {
-            each(Transaction::read(&mut Scan::new(text))?.row()?);
-            Ok(())
-        }
+/// Calls `each` with the row of every transaction of the block with this hash.
+pub(super) fn each_row(text: &str, hash: B256, mut each: impl FnMut(TransactionRow)) -> Result<(), Malformed> {
+    const MEMBERS: [Field; 2] = [Field("hash", Shape::Fixed(32)), Field("transactions", Shape::Unchecked)];
+    let block = Object::read(&mut Scan::new(Scan::whole(text)?), &MEMBERS)?;
+    if block.word("hash")? != hash {
+        return Err(Malformed);
     }
+    Scan::new(block.get("transactions")?).list(|scan| {
+        let transaction = Transaction::read(scan)?;
+        if transaction.block_hash()? != hash {
+            return Err(Malformed);
+        }
+        each(transaction.row()?);
+        Ok(())
+    })
 }

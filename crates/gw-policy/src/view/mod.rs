@@ -22,13 +22,13 @@ mod state;
 mod transaction;
 mod tree;
 
-pub use crate::visibility::{TxParties, shows_nothing, upstream_filter};
+pub use crate::visibility::{TransactionParties, TxParties, reaches_all, shows_nothing, upstream_filter};
 pub use block::{BlockTransactions, block, block_transaction_count};
 pub use block_references::referenced_blocks;
 pub use chain::{FeeFacts, fee_history, flag, local, public_quantity, published_price, published_tip, syncing, text};
 pub use error::{DisclosedError, ErrorContext, node_error};
 pub use live::{DeliveredLog, header, log_array, log_rows};
-pub use log::{LogsAnswer, PartiesNeeded, RunLog, logs, parties_needed, run_logs};
+pub use log::{LogsAnswer, PartiesNeeded, RunLog, block_parties, logs, parties_needed, run_logs, transaction_parties};
 pub use passthrough::passthrough;
 pub use receipt::{block_receipts, receipt};
 pub use simulation::{access_list, call_result, gas_used, reads_base_fee, untraced_call_result};

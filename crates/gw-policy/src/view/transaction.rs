@@ -9,6 +9,7 @@ use crate::{
     sealed::{Disclosed, RawJson, Sealed},
     visibility::{GasPricing, TransactionAccess, TransactionRow, Viewer},
 };
+use alloy_primitives::B256;
 
 /// The zero address as a placeholder for a hidden one, since clients require an address (section 5.2).
 pub(super) const NOBODY: &str = "\"0x0000000000000000000000000000000000000000\"";
@@ -61,6 +62,11 @@ pub fn transaction(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
     })
 }
 
+/// The row of a single transaction.
+pub(super) fn row(text: &str) -> Result<TransactionRow, Malformed> {
+    Transaction::read(&mut Scan::new(Scan::whole(text)?))?.row()
+}
+
 /// The pricing of a transaction with this `type` member.
 pub(super) fn gas_pricing(kind: Option<&str>) -> GasPricing {
     match kind {
@@ -82,6 +88,11 @@ impl<'a> Transaction<'a> {
     pub(super) fn hash_text(&self) -> Result<&'a str, Malformed> {
         self.0.word("hash")?;
         self.0.get("hash")
+    }
+
+    /// Hash of its block.
+    pub(super) fn block_hash(&self) -> Result<B256, Malformed> {
+        self.0.word("blockHash")
     }
 
     /// Number of its block; `None` while it is pending.

@@ -92,7 +92,7 @@ impl<'a, 's> Tree<'a, 's> {
         let Some(frame) = self.trace.frames.get(index) else {
             return;
         };
-        let shows_payload = self.viewer.shows_payload(row);
+        let content = self.viewer.content(row);
         let text =
             |is_shown: bool, text: &dyn Fn() -> String, hidden: &str| if is_shown { text() } else { hidden.to_owned() };
         let address_text = |address: Address| text(self.viewer.names(address), &|| format!("\"{address:#x}\""), NOBODY);
@@ -104,7 +104,7 @@ impl<'a, 's> Tree<'a, 's> {
             let _ = write!(out, ",\"to\":{}", address_text(to));
         }
         let input = text(
-            shows_payload,
+            content.payload,
             &|| format!("\"{}\"", hex::encode_prefixed(&frame.input)),
             "\"0x\"",
         );
@@ -120,7 +120,7 @@ impl<'a, 's> Tree<'a, 's> {
         }
         self.write_calls(index, visibility, out);
         if !matches!(frame.kind, FrameKind::StaticCall) {
-            let value = text(shows_payload, &|| format!("\"{:#x}\"", frame.value), "\"0x0\"");
+            let value = text(content.value, &|| format!("\"{:#x}\"", frame.value), "\"0x0\"");
             let _ = write!(out, ",\"value\":{value}");
         }
         let _ = write!(out, ",\"type\":\"{}\"}}", type_name(frame.kind));

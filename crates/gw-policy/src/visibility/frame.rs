@@ -93,6 +93,39 @@ pub enum FrameVisibility {
     Open,
 }
 
+/// What is shown of the content of a frame, besides its sides and its gas.
+///
+/// Call trees and lists of internal transactions show the content of a frame by this evaluation only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameContent {
+    /// Whether `value` is shown.
+    pub value: bool,
+    /// Whether `input`, `output`, `error` and the reason of a revert are shown.
+    pub payload: bool,
+}
+
+impl FrameContent {
+    /// `names_sides`: both sides of the frame are shown unmasked. `shows_transaction`: the viewer sees the payload of
+    /// the transaction itself.
+    ///
+    /// The value goes by the sides of the frame. Its payload needs more: contracts pass on what they were called with,
+    /// so each frame of a transaction can name the sides and amounts of the transaction.
+    pub(super) const fn evaluate(names_sides: bool, shows_transaction: bool) -> Self {
+        Self {
+            value: names_sides,
+            payload: names_sides && shows_transaction,
+        }
+    }
+
+    /// What both viewers may see.
+    const fn intersect(self, other: Self) -> Self {
+        Self {
+            value: self.value && other.value,
+            payload: self.payload && other.payload,
+        }
+    }
+}
+
 /// Evaluates the visibility of the frames of one execution for one viewer.
 #[derive(Debug)]
 pub struct FrameViewer<'a, 's> {
@@ -217,16 +250,19 @@ impl<'a, 's> FrameViewer<'a, 's> {
         self.all(|viewer| viewer.names(address))
     }
 
-    /// Whether the value and calldata of a frame are shown.
+    /// What is shown of the content of a frame.
     #[must_use]
-    pub fn shows_payload(&self, frame: &FrameRow) -> bool {
-        self.all(|viewer| viewer.shows_payload(frame))
+    pub fn content(&self, frame: &FrameRow) -> FrameContent {
+        let own = self.user.content(frame);
+        self.impersonator
+            .as_ref()
+            .map_or(own, |impersonator| impersonator.content(frame).intersect(own))
     }
 
     /// Whether the output and the error of a frame of this visibility are shown.
     #[must_use]
     pub fn shows_outcome(&self, visibility: FrameVisibility, frame: &FrameRow) -> bool {
-        visibility == FrameVisibility::Open && self.shows_payload(frame)
+        visibility == FrameVisibility::Open && self.content(frame).payload
     }
 }
 
@@ -245,8 +281,14 @@ impl SingleFrameViewer<'_, '_> {
         is_known || self.is_side_of_top(address) || self.is_new(address)
     }
 
-    fn shows_payload(&self, frame: &FrameRow) -> bool {
-        self.names(frame.from) && frame.to.is_none_or(|to| self.names(to)) && !self.role.hides_payload
+    fn content(&self, frame: &FrameRow) -> FrameContent {
+        let names_sides = self.names(frame.from) && frame.to.is_none_or(|to| self.names(to));
+        let shown = FrameContent::evaluate(names_sides, !self.role.hides_payload);
+        // K7: a masked transaction shows no value, and neither do its frames.
+        FrameContent {
+            value: shown.value && !self.role.hides_payload,
+            ..shown
+        }
     }
 
     /// Whether the address is an unregistered contract that the viewer's own execution creates.

@@ -1,7 +1,7 @@
 //! Which logs of a query a viewer sees, evaluated on typed rows (spec/30 section 6; HD1, decisions 20 and 40): the
 //! filter that is sent upstream, the transactions whose parties must be known, and the rows of the result.
 
-use super::{LogRow, LogViewer, LogVisibility, MalformedData, TransactionRoles, TransactionRow, Viewer, is_precompile};
+use super::{LogRow, LogViewer, LogVisibility, MalformedData, TransactionRoles, Viewer, is_precompile};
 use gw_evm::{LogFilter, TopicFilter, abi::clean_address};
 use gw_types::{Address, B256};
 use std::collections::{HashMap, HashSet};
@@ -21,22 +21,58 @@ pub fn upstream_filter(viewer: &Viewer<'_>, filter: &LogFilter) -> LogFilter {
     }
 }
 
-/// Senders and receivers of transactions, for [`LogQuery`]. The viewer counts as no participant of a transaction that
-/// is missing here.
+/// Sender and receiver of a transaction. They depend on the signed transaction alone, so its hash determines them: they
+/// are the same in every block and for every viewer.
+///
+/// As [`Sealed`](crate::sealed::Sealed) data, they have no getter and no `Serialize`, and `Debug` does not print them:
+///
+/// ```
+/// use gw_policy::view::TransactionParties;
+/// let sender = gw_types::Address::repeat_byte(0xaa);
+/// assert!(!format!("{:?}", TransactionParties::new(sender, None)).contains("aa"));
+/// ```
+///
+/// ```compile_fail,E0616
+/// use gw_policy::view::TransactionParties;
+/// let _ = TransactionParties::new(gw_types::Address::ZERO, None).from;
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct TransactionParties {
+    from: Address,
+    to: Option<Address>,
+}
+
+impl TransactionParties {
+    /// The parties of a transaction; `to` is `None` for a deployment.
+    #[must_use]
+    pub const fn new(from: Address, to: Option<Address>) -> Self {
+        Self { from, to }
+    }
+}
+
+impl core::fmt::Debug for TransactionParties {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("TransactionParties(…)")
+    }
+}
+
+/// The parties of transactions by hash, for [`LogQuery`]. The viewer counts as no participant of a transaction that is
+/// missing here.
 #[derive(Debug, Default)]
 pub struct TxParties {
-    known: HashMap<B256, TransactionRow>,
+    known: HashMap<B256, TransactionParties>,
 }
 
 impl TxParties {
-    /// Adds transactions.
-    pub fn extend(&mut self, rows: impl IntoIterator<Item = TransactionRow>) {
-        self.known.extend(rows.into_iter().map(|row| (row.hash, row)));
-    }
-
     fn roles(&self, viewer: &Viewer<'_>, tx_hash: B256) -> TransactionRoles {
-        let row = self.known.get(&tx_hash);
-        TransactionRoles::new(viewer, tx_hash, row.map(|row| (row.from, row.to)))
+        let parties = self.known.get(&tx_hash);
+        TransactionRoles::new(viewer, tx_hash, parties.map(|parties| (parties.from, parties.to)))
+    }
+}
+
+impl Extend<(B256, TransactionParties)> for TxParties {
+    fn extend<I: IntoIterator<Item = (B256, TransactionParties)>>(&mut self, parties: I) {
+        self.known.extend(parties);
     }
 }
 
@@ -157,6 +193,12 @@ impl<'v, 's, 'q> LogQuery<'v, 's, 'q> {
 pub fn shows_nothing(viewer: &Viewer<'_>, filter: &LogFilter, shared_only: &[Address]) -> bool {
     filter.addresses.is_empty()
         || (!viewer.owns_or_was_shared_any() && !ungranted(viewer, filter, shared_only).is_empty())
+}
+
+/// Whether the viewer has access to every address of the filter, by a current or an ended registration.
+#[must_use]
+pub fn reaches_all(viewer: &Viewer<'_>, filter: &LogFilter, shared_only: &[Address]) -> bool {
+    ungranted(viewer, filter, shared_only).is_empty()
 }
 
 /// The emitters of a filter that the viewer has no access to, by the current registration or one that ended (HD41).

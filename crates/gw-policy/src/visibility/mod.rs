@@ -26,13 +26,13 @@ mod transfer;
 
 pub use crate::principal::{is_precompile, owns};
 pub(crate) use events::{AllowedEvents, EventRights};
-pub use frame::{ExecutionRow, FrameRow, FrameViewer, FrameVisibility, TargetCode};
+pub use frame::{ExecutionRow, FrameContent, FrameRow, FrameViewer, FrameVisibility, TargetCode};
 pub(crate) use log::is_masked;
 pub use log::{
     LogData, LogRow, LogViewer, LogVisibility, MalformedData, SimulatedLog, TransactionRole, TransactionRoles,
 };
 pub(crate) use log_query::PartySearch;
-pub use log_query::{LogQuery, TxParties, shows_nothing, upstream_filter};
+pub use log_query::{LogQuery, TransactionParties, TxParties, reaches_all, shows_nothing, upstream_filter};
 pub(crate) use single_viewer::SingleViewer;
 pub use transaction::{GasPricing, SeesAnyLog, TransactionAccess, TransactionRow, TransactionVisibility};
 pub use transfer::{TokenAmount, TransferRow, TransferStandard, TransferVisibility};

@@ -66,6 +66,17 @@ pub enum GasPricing {
     BaseFee,
 }
 
+impl GasPricing {
+    /// The pricing of transactions of this type (EIP-2718).
+    #[must_use]
+    pub const fn from_type(transaction_type: u8) -> Self {
+        match transaction_type {
+            0 | 1 => Self::Fixed,
+            _ => Self::BaseFee,
+        }
+    }
+}
+
 /// Which viewers see at least one log of a receipt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeesAnyLog {

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod disclosure;
+#[cfg(test)]
 mod explorer;
 #[cfg(test)]
 mod snapshot;

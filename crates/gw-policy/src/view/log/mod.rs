@@ -10,14 +10,15 @@ mod record;
 use super::{
     HIDDEN_FROM_TARGET, block, malformed_as,
     scan::{Malformed, Scan},
+    transaction,
 };
 use crate::{
     access::TraceVerdict,
     sealed::{Disclosed, Parts, RawJson, Sealed},
     snapshot::Moment,
     visibility::{
-        LogQuery, LogViewer, LogVisibility, PartySearch, SeesAnyLog, SimulatedLog, TransactionRoles, TransactionRow,
-        TxParties, Viewer,
+        LogQuery, LogViewer, LogVisibility, PartySearch, SeesAnyLog, SimulatedLog, TransactionParties,
+        TransactionRoles, TransactionRow, TxParties, Viewer,
     },
 };
 use alloy_primitives::{Address, B256};
@@ -33,19 +34,25 @@ pub struct PartiesNeeded {
     pub tx_hash: B256,
 }
 
-impl TxParties {
-    /// Adds the transactions of an upstream response: one transaction, or a block with full transactions. Any other
-    /// response is ignored.
-    pub fn learn(&mut self, answer: &Sealed<RawJson>) {
-        let mut rows = Vec::new();
-        let read = answer
-            .peek()
-            .text()
-            .map(|text| block::transaction_rows(text, |row| rows.push(row)));
-        if read == Some(Ok(())) {
-            self.extend(rows);
-        }
-    }
+/// The parties of the transaction `hash`, from the answer to `eth_getTransactionByHash`. `None` if the answer is
+/// malformed or another transaction.
+#[must_use]
+pub fn transaction_parties(hash: B256, answer: &Sealed<RawJson>) -> Option<TransactionParties> {
+    let row = transaction::row(answer.peek().text()?).ok()?;
+    (row.hash == hash).then(|| TransactionParties::new(row.from, row.to))
+}
+
+/// The parties of all transactions of the block `hash`, from the answer to `eth_getBlockByHash` with full transactions.
+/// Empty if the answer is malformed, another block, or contains a transaction of another block.
+#[must_use]
+pub fn block_parties(hash: B256, answer: &Sealed<RawJson>) -> Vec<(B256, TransactionParties)> {
+    let mut parties = Vec::new();
+    let read = answer.peek().text().map(|text| {
+        block::each_row(text, hash, |row| {
+            parties.push((row.hash, TransactionParties::new(row.from, row.to)));
+        })
+    });
+    if read == Some(Ok(())) { parties } else { Vec::new() }
 }
 
 /// The transactions whose parties must be known before [`logs`] can run, each once, in the order of the logs. Empty for

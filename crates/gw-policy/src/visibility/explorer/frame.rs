@@ -1,13 +1,14 @@
 //! An internal transaction of the explorer: a frame below the top frame of a transaction.
 //!
 //! The list goes by the two sides of a frame (spec/30 section 9). Call trees, which show a frame inside of its calls,
-//! are evaluated by [`FrameViewer`](crate::visibility::FrameViewer).
+//! are evaluated by [`FrameViewer`](crate::visibility::FrameViewer). Both show the content of a frame by
+//! [`FrameContent`].
 
 use super::{
     AddressVisibility, TransactionEntry,
     sides::{ShownSides, Sides},
 };
-use crate::visibility::Viewer;
+use crate::visibility::{FrameContent, Viewer};
 use gw_types::{Address, Level};
 
 /// The addresses of an internal transaction.
@@ -26,8 +27,8 @@ pub struct FrameEntryVisibility {
     pub from: AddressVisibility,
     /// The called address, or the created contract.
     pub to: Option<AddressVisibility>,
-    /// Whether `value`, `input`, `output` and `error` are shown.
-    pub payload: bool,
+    /// What is shown of its content.
+    pub content: FrameContent,
     /// Whether the hash of the transaction is shown.
     pub tx_hash: bool,
     /// Whether a request that shows the row has to leave an audit entry (spec/30 section 2.4).
@@ -39,7 +40,7 @@ impl Viewer<'_> {
     /// Frames of a transaction that does not survive do not survive either (\[S\] rule 2).
     #[must_use]
     pub fn frame_entry(&self, transaction: &TransactionEntry<'_>, frame: &FrameEntry) -> Option<FrameEntryVisibility> {
-        let survival = self.survival(transaction)?;
+        let shown_transaction = self.transaction_entry(transaction)?;
         let row = &transaction.row;
         let part = self.part_in(row);
         let sides = Sides {
@@ -63,8 +64,11 @@ impl Viewer<'_> {
         Some(FrameEntryVisibility {
             from: shown.from,
             to: shown.to,
-            payload: !shown.is_masked(self.policy_settings().alias_strip),
-            tx_hash: survival.shows_hash(),
+            content: FrameContent::evaluate(
+                !shown.is_masked(self.policy_settings().alias_strip),
+                shown_transaction.payload,
+            ),
+            tx_hash: shown_transaction.survival.shows_hash(),
             is_audited: shown.is_audited(),
         })
     }

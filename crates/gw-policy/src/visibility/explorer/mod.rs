@@ -24,7 +24,7 @@ mod transfer;
 
 pub use entity::{BalanceVisibility, ContractVisibility, HolderVisibility};
 pub use frame::{FrameEntry, FrameEntryVisibility};
-pub use scope::{AddressBlocks, LogCandidates, LogScope, ParticipantRows, RowScope, ScopeFingerprint};
+pub use scope::{AddressBlocks, EventLogs, LogCandidates, LogScope, ParticipantRows, RowScope, ScopeFingerprint};
 pub use transaction::{TransactionEntry, TransactionEntryVisibility, TransactionSurvival};
 pub use transfer::{TransferEntry, TransferEntryVisibility};
 

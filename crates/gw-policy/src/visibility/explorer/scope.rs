@@ -8,10 +8,11 @@
 use crate::{
     Snapshot,
     settings::{DynamicFields, HiddenTransferMode, MissingAbiMode, PartialRowMode, PolicySettings, TransactionLogs},
-    snapshot::{BlockRange, EventRule, Moment},
+    snapshot::{BlockRange, Constraint, EventRule, Moment, ParamRule},
     visibility::{AllowedEvents, EventRights, SingleViewer, Viewer},
 };
 use alloy_primitives::Keccak256;
+use gw_evm::abi::{ContractAbi, EventShape, WordKind, possible_address, well_known};
 use gw_types::{Address, B256, Claim, Level};
 use std::{
     collections::BTreeSet,
@@ -105,10 +106,29 @@ pub struct LogScope {
     pub emitters: Vec<AddressBlocks>,
     /// Contracts whose logs with this first topic are shown.
     pub events: Vec<(AddressBlocks, B256)>,
+    /// Logs that are shown by their number of topics, or by an own address in one of their topics.
+    pub event_logs: Vec<EventLogs>,
     /// Logs to be evaluated one by one.
     pub candidates: Vec<LogCandidates>,
     /// Contracts whose logs are not shown, not even in own transactions (HD28).
     pub closed: Vec<Address>,
+    /// Whether the first topic of a log of [`Self::emitters`] may be masked even if it has not the form of an address:
+    /// the ABI of one declares anonymous events.
+    pub masks_first_topics: bool,
+}
+
+/// Logs of a contract with the same first topic and the same number of topics. Their contents besides an own address in
+/// a topic do not matter: every one of them is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventLogs {
+    /// The contract.
+    pub emitter: AddressBlocks,
+    /// The first topic.
+    pub topic0: B256,
+    /// The number of topics.
+    pub topics: u8,
+    /// The position of a topic, from 1 on, and the own address in it; `None` if no topic matters.
+    pub party: Option<(usize, Address)>,
 }
 
 /// Logs of a contract that have to be evaluated one by one.
@@ -273,7 +293,7 @@ impl SingleViewer<'_> {
         let own: Vec<Address> = self
             .linked_addresses()
             .into_iter()
-            .filter(|address| self.owns(*address))
+            .filter(|address| self.owns_openly(*address))
             .collect();
         let own_receivers = own
             .iter()
@@ -291,8 +311,10 @@ impl SingleViewer<'_> {
             shared: self.shared_transactions(),
             emitters: Vec::new(),
             events: Vec::new(),
+            event_logs: Vec::new(),
             candidates: Vec::new(),
             closed: sorted(closed),
+            masks_first_topics: false,
         };
         for address in self.scope_candidates() {
             if self.is_closed(address) {
@@ -312,43 +334,184 @@ impl SingleViewer<'_> {
     /// Adds the logs of a contract that the user sees without a part in their transactions (spec/30 section 6.1, rows 1
     /// and 5 to 7).
     fn add_emitter(&self, scope: &mut LogScope, emitter: AddressBlocks, rights: &EventRights<'_>) {
+        let abi = rights.contract.abi.as_deref();
+        let declares = |holds: &dyn Fn(&EventShape) -> bool| abi.is_some_and(|abi| abi.all_events().any(holds));
+        let declares_anonymous = declares(&EventShape::is_anonymous);
         if rights.is_org_admin {
+            scope.masks_first_topics |= declares_anonymous;
             scope.emitters.push(emitter);
             return;
         }
         if !rights.is_granted {
             return;
         }
-        // K3 and K5 drop logs by the ABI's declaration of their event, which depends on all their topics.
         let settings = self.policy_settings;
-        let drops_some = settings.no_abi == MissingAbiMode::Drop
-            || (settings.dynamic_fields == DynamicFields::Drop && !rights.contract.events_allow_dynamic_payload);
         match &rights.events {
-            AllowedEvents::All if drops_some => scope.candidates.push(LogCandidates {
-                emitter,
-                rules: Vec::new(),
-            }),
-            AllowedEvents::All => scope.emitters.push(emitter),
+            AllowedEvents::All if settings.no_abi == MissingAbiMode::Drop => {
+                if declares_anonymous {
+                    scope.candidates.push(LogCandidates {
+                        emitter,
+                        rules: Vec::new(),
+                    });
+                    return;
+                }
+                // K3: only declared events are shown.
+                for topic0 in abi.into_iter().flat_map(ContractAbi::first_topics) {
+                    let rule = EventRule {
+                        topic0,
+                        params: Vec::new(),
+                    };
+                    self.add_event(scope, emitter, rights, vec![rule]);
+                }
+            }
+            AllowedEvents::All if self.drops_opaque(rights) && declares(&EventShape::has_opaque) => {
+                scope.candidates.push(LogCandidates {
+                    emitter,
+                    rules: Vec::new(),
+                });
+            }
+            AllowedEvents::All => {
+                scope.masks_first_topics |= declares_anonymous;
+                scope.emitters.push(emitter);
+            }
             AllowedEvents::Only(rules) => {
                 let topics: BTreeSet<B256> = rules.iter().map(|rule| rule.topic0).collect();
                 for topic0 in topics {
-                    let rules: Vec<EventRule> = rules
-                        .iter()
-                        .filter(|rule| rule.topic0 == topic0)
-                        .map(|rule| (*rule).clone())
-                        .collect();
-                    // An anonymous event satisfies no rule, and any first topic may belong to one.
-                    let abi = rights.contract.abi.as_deref();
-                    let may_be_anonymous = abi.is_some_and(|abi| abi.declared(&topic0).is_empty());
-                    let is_free = rules.iter().any(|rule| rule.params.is_empty());
-                    if is_free && !drops_some && !may_be_anonymous {
-                        scope.events.push((emitter, topic0));
-                    } else {
-                        scope.candidates.push(LogCandidates { emitter, rules });
+                    let of_topic = rules.iter().filter(|rule| rule.topic0 == topic0);
+                    self.add_event(scope, emitter, rights, of_topic.map(|rule| (*rule).clone()).collect());
+                }
+            }
+        }
+    }
+
+    /// Adds the logs of an event. `rules` all have its first topic.
+    fn add_event(&self, scope: &mut LogScope, emitter: AddressBlocks, rights: &EventRights<'_>, rules: Vec<EventRule>) {
+        let Some(topic0) = rules.first().map(|rule| rule.topic0) else {
+            return;
+        };
+        let by_count: Vec<(u8, EventAccess)> = (1..=MAX_TOPICS)
+            .map(|topics| (topics, self.event_access(rights, topic0, topics, &rules)))
+            .collect();
+        let are_all = |wanted: EventAccess| by_count.iter().all(|(_, access)| *access == wanted);
+        if are_all(EventAccess::All) {
+            scope.events.push((emitter, topic0));
+            return;
+        }
+        let by_content = by_count.iter().any(|(_, access)| *access == EventAccess::ByContent);
+        // Words below 2^64 count as numbers, so the index does not know these addresses.
+        let unknown = |address: &Address| possible_address(&address.into_word()).is_none();
+        if by_content || scope.own.iter().any(unknown) {
+            scope.candidates.push(LogCandidates { emitter, rules });
+            return;
+        }
+        for (topics, access) in by_count {
+            let logs = |party| EventLogs {
+                emitter,
+                topic0,
+                topics,
+                party,
+            };
+            match access {
+                EventAccess::None | EventAccess::ByContent => {}
+                EventAccess::All => scope.event_logs.push(logs(None)),
+                EventAccess::ByOwnTopic(positions) => {
+                    for position in positions {
+                        let own = scope.own.iter().map(|address| logs(Some((position, *address))));
+                        scope.event_logs.extend(own);
                     }
                 }
             }
         }
+    }
+
+    /// What decides whether the user sees a log of an event with this number of topics: with the first topic it
+    /// determines the shape of the event, and so where its parameters are.
+    fn event_access(&self, rights: &EventRights<'_>, topic0: B256, topics: u8, rules: &[EventRule]) -> EventAccess {
+        let mut words = vec![B256::ZERO; usize::from(topics)];
+        if let Some(first) = words.first_mut() {
+            *first = topic0;
+        }
+        let abi = rights.contract.abi.as_deref();
+        let declared = abi.and_then(|abi| abi.event(&words));
+        let is_unreadable = declared.is_none() && self.policy_settings.no_abi == MissingAbiMode::Drop;
+        let is_dropped = declared.is_some_and(|shape| {
+            // An anonymous event satisfies no rule, and any first topic may belong to one.
+            shape.is_anonymous() || (shape.has_opaque() && self.drops_opaque(rights))
+        });
+        if is_unreadable || is_dropped {
+            return EventAccess::None;
+        }
+        if rules.iter().any(|rule| rule.params.is_empty()) {
+            return EventAccess::All;
+        }
+        let shape = well_known(&words).or(declared);
+        let mut positions = BTreeSet::new();
+        for param in rules.iter().flat_map(|rule| &rule.params) {
+            match topic_of(param, shape, abi.is_some(), usize::from(topics)) {
+                ParameterTopic::None => {}
+                ParameterTopic::At(position) if param.must_be == Constraint::Own => {
+                    positions.insert(position);
+                }
+                ParameterTopic::At(_) | ParameterTopic::Other => return EventAccess::ByContent,
+            }
+        }
+        if positions.is_empty() {
+            EventAccess::None
+        } else {
+            EventAccess::ByOwnTopic(positions)
+        }
+    }
+
+    /// K5: whether logs of the contract whose declared event has bytes of unknown content are dropped.
+    fn drops_opaque(&self, rights: &EventRights<'_>) -> bool {
+        self.policy_settings.dynamic_fields == DynamicFields::Drop && !rights.contract.events_allow_dynamic_payload
+    }
+}
+
+/// The most topics of a log.
+const MAX_TOPICS: u8 = 4;
+
+/// What decides whether a log of an event is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum EventAccess {
+    /// No log is shown.
+    None,
+    /// Every log is shown.
+    All,
+    /// Exactly the logs with an own address in one of these topics.
+    ByOwnTopic(BTreeSet<usize>),
+    /// Words that no index contains: data, or topics that are compared with constants.
+    ByContent,
+}
+
+/// Where the parameter of a rule is.
+enum ParameterTopic {
+    /// Nowhere: no log satisfies the rule.
+    None,
+    /// An address in the topic at this position.
+    At(usize),
+    /// In the data, or a word of another type.
+    Other,
+}
+
+/// Where the evaluation of a log of this shape looks for the parameter of a rule.
+fn topic_of(param: &ParamRule, shape: Option<&EventShape>, has_abi: bool, topics: usize) -> ParameterTopic {
+    let is_own = param.must_be == Constraint::Own;
+    let Some(shape) = shape else {
+        let position = param.index.checked_add(1).filter(|position| *position < topics);
+        // An event that the ABI does not declare has no known parameters.
+        return position
+            .filter(|_| !has_abi)
+            .map_or(ParameterTopic::None, ParameterTopic::At);
+    };
+    match (shape.input_kind(param.index), shape.topic_position(param.index)) {
+        (None, _) => ParameterTopic::None,
+        (Some(WordKind::Address), Some(position)) => ParameterTopic::At(position),
+        // A number is nobody's own address.
+        (Some(WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_)), _) if is_own => {
+            ParameterTopic::None
+        }
+        (Some(_), _) => ParameterTopic::Other,
     }
 }
 

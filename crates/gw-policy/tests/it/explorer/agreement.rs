@@ -11,8 +11,8 @@ use gw_policy::{
     },
 };
 use gw_postings::{
-    BlockRange, BlockRows, FrameParties, Grant, HiddenTransfers, LogParties, PartialRows, PostingIndex, RowId, Scope,
-    Space, TransactionRows, TransferParties, VisibleAddress,
+    BlockRange, BlockRows, EventLogs, FrameParties, Grant, HiddenTransfers, LogParties, PartialRows, PostingIndex,
+    RowId, Scope, Space, TransactionRows, TransferParties, VisibleAddress,
 };
 use gw_types::{Address, B256};
 use proptest::prelude::*;
@@ -91,6 +91,7 @@ impl Ids {
                 .iter()
                 .map(|(emitter, topic0)| (in_blocks(emitter), *topic0))
                 .collect(),
+            event_logs: scope.event_logs.iter().map(event_logs).collect(),
             log_candidates: scope
                 .candidates
                 .iter()
@@ -98,6 +99,15 @@ impl Ids {
                 .collect(),
             ..Scope::default()
         }
+    }
+}
+
+fn event_logs(logs: &gw_policy::visibility::explorer::EventLogs) -> EventLogs {
+    EventLogs {
+        emitter: in_blocks(&logs.emitter),
+        topic0: logs.topic0,
+        topics: logs.topics,
+        party: logs.party,
     }
 }
 
@@ -129,17 +139,13 @@ fn index(scenario: &Scenario) -> (PostingIndex, Ids) {
                 from: address(from),
                 to: to.map(address),
             };
-            let log = |log: &super::scenario::Log| LogParties {
-                emitter: address(log.emitter),
-                topic0: log.topics.first().copied(),
-            };
+            let log = |log: &super::scenario::Log| LogParties::new(address(log.emitter), &log.topics);
             block.transactions.push(TransactionRows {
                 from: address(tx.from),
                 to: tx.to.map(address),
                 transfers: tx.transfers.iter().map(transfer).collect(),
                 frames: tx.frames.iter().map(frame).collect(),
                 logs: tx.logs.iter().map(log).collect(),
-                ..TransactionRows::default()
             });
         }
         index.append(&block).unwrap();

@@ -56,7 +56,7 @@ impl Knowledge<'_> {
                     let is_deployer = self.scenario.deployer == Some(self.user) && self.is_of_org("a");
                     admin_of_a || self.is_in("a/staff") || self.is_in("a/own") || self.is_in("a/none") || is_deployer
                 }
-                "a-plain" => admin_of_a || self.is_in("a/staff"),
+                "a-plain" => admin_of_a || self.is_in("a/staff") || self.is_in("a/own"),
                 "b-token" => staff_of_b,
                 "moved" if block <= LAST_OF_A => admin_of_a || self.is_in("a/staff"),
                 "moved" if block >= FIRST_OF_B => staff_of_b,

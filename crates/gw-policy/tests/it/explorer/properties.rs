@@ -15,7 +15,8 @@ use gw_policy::{
     snapshot::Moment,
     testing::{NOW, user_id},
     visibility::{
-        LogData, LogRow, LogViewer, LogVisibility, TransactionAccess, TransactionRoles,
+        ExecutionRow, FrameRow, FrameViewer, LogData, LogRow, LogViewer, LogVisibility, TargetCode, TransactionAccess,
+        TransactionRoles,
         explorer::{
             AddressReason, AddressText, AddressVisibility, FrameEntryVisibility, TransactionEntryVisibility,
             TransferEntryVisibility,
@@ -180,7 +181,8 @@ fn is_contained(shown: &Verdicts, seen: &Verdicts) -> bool {
             seen.is_some_and(|seen| {
                 is_at_most(shown.from, seen.from)
                     && option(shown.to, seen.to)
-                    && shown.payload <= seen.payload
+                    && shown.content.value <= seen.content.value
+                    && shown.content.payload <= seen.content.payload
                     && shown.tx_hash <= seen.tx_hash
             })
         })
@@ -275,6 +277,68 @@ proptest! {
             prop_assert_eq!(shown.is_some(), knows.lists(tx), "{:?}", tx);
             let shown_in_clear = shown.is_some_and(|shown| shown.from.is_clear());
             prop_assert!(shown_in_clear || !knows.owns(tx.from) || tx.convicted);
+        }
+    }
+
+    /// Decision 18, [S] rule 9, R14, HD9: by default strangers see exactly the rows with the zero address. Under K1
+    /// `drop` they see none, and nobody sees a transfer by the zero address alone unless the token is Full.
+    #[test]
+    fn d18_r14_rows_with_the_zero_address(scenario in scenario(), user in 0..USERS.len()) {
+        let snapshot = scenario.world().snapshot();
+        let (spec, strict) = (PolicySettings::SPEC, PolicySettings::STRICT);
+        let nobody = Viewer::new(&snapshot, None, NOW, &spec);
+        let strict_nobody = Viewer::new(&snapshot, None, NOW, &strict);
+        let strict_user = viewer(&snapshot, USERS[user], &strict);
+        let knows = Knowledge { scenario: &scenario, user };
+        for tx in &scenario.transactions {
+            let seen = verdicts(&nobody, tx);
+            let has_zero = tx.from == "zero" || tx.to == Some("zero");
+            prop_assert_eq!(seen.transaction.is_some(), has_zero && !tx.convicted, "{:?}", tx);
+            let strict_seen = verdicts(&strict_nobody, tx).transfers;
+            let by_user = verdicts(&strict_user, tx).transfers;
+            for (position, [token, from, to]) in tx.transfers.iter().enumerate() {
+                let is_listed = [*from, *to].contains(&"zero") && !tx.convicted && !scenario.closed.contains(token);
+                prop_assert_eq!(seen.transfers[position].is_some(), is_listed, "{} in {:?}", token, tx);
+                prop_assert_eq!(strict_seen[position], None, "{} in {:?}", token, tx);
+                let counts = |name: &str| knows.is_full(name, tx.block) || knows.disclosed(name, tx.block).is_some();
+                let by_zero_alone = !counts(from) && !counts(to) && !knows.is_shared(tx);
+                if by_zero_alone && by_user[position].is_some() {
+                    prop_assert!(knows.is_full(token, tx.block), "{token} in {tx:?}");
+                }
+            }
+        }
+    }
+
+    /// I2: contracts pass on what they were called with, so no frame shows more than its transaction: not its payload
+    /// unless that of the transaction is shown, in the list of frames and in the call tree. A frame that shows its
+    /// payload shows both sides.
+    #[test]
+    fn i2_no_frame_shows_more_than_its_transaction(scenario in scenario(), case in case(), settings in settings()) {
+        let snapshot = scenario.world().snapshot();
+        let viewer = case.viewer(&snapshot, &settings);
+        for tx in &scenario.transactions {
+            let shown = verdicts(&viewer, tx);
+            let shows_payload = shown.transaction.is_some_and(|shown| shown.payload);
+            let is_shown = |shown: AddressVisibility| rank(shown) > u8::from(settings.alias_strip);
+            for frame in shown.frames.iter().flatten() {
+                let names_sides = is_shown(frame.from) && frame.to.is_none_or(is_shown);
+                prop_assert!(shows_payload || !frame.content.payload, "{frame:?} in {tx:?}");
+                prop_assert_eq!(names_sides, frame.content.value);
+                prop_assert_eq!(names_sides && shows_payload, frame.content.payload);
+            }
+            if viewer.may_trace(&tx.row()) {
+                let sides = Some((address(tx.from), tx.to.map(address)));
+                let execution = ExecutionRow { sides, ..ExecutionRow::default() };
+                let tree = FrameViewer::for_transaction(&viewer, &execution, &tx.row());
+                let details = viewer.transaction(&tx.row()).details;
+                for frame in tx.frame_entries() {
+                    let row = FrameRow { from: frame.from, to: frame.to, code: TargetCode::Contract };
+                    let content = tree.content(&row);
+                    prop_assert!(details || !(content.value || content.payload), "{frame:?} in {tx:?}");
+                    let names_sides = tree.names(frame.from) && frame.to.is_none_or(|to| tree.names(to));
+                    prop_assert!(names_sides || !(content.value || content.payload), "{frame:?} in {tx:?}");
+                }
+            }
         }
     }
 

@@ -157,19 +157,58 @@ fn r13_a_deployment_is_shown_by_its_sender_only() {
     assert!(own.to.is_none() && own.value && own.payload && own.nonce);
 }
 
-/// Decision 18, R14: strangers see mints masked by default, and none under K1 `drop`.
+/// Decision 18, R14: strangers see mints and burns of any token masked by default, and none under K1 `drop`.
 #[test]
 fn d18_r14_mints() {
     let snapshot = bank().snapshot();
     let mint = transfer("token", "zero", "payee");
-    let seen = shown_transfer(&snapshot, "stranger", &SPEC, mint).unwrap();
-    assert_eq!((seen.to, seen.token), (private(), private()));
-    assert_eq!(seen.from.reason, AddressReason::Level(LevelReason::PublicAddress));
-    assert!(!seen.amounts && !seen.tx_hash);
-    for user in ["stranger", "clerk"] {
-        assert_eq!(shown_transfer(&snapshot, user, &PolicySettings::STRICT, mint), None);
+    let burn = transfer("token", "payee", "zero");
+    for user in ["stranger", "payer", "nobody"] {
+        let seen = shown_transfer(&snapshot, user, &SPEC, mint).unwrap();
+        assert_eq!((seen.to, seen.token), (private(), private()));
+        assert_eq!(seen.from.reason, AddressReason::Level(LevelReason::PublicAddress));
+        assert!(!seen.amounts && !seen.tx_hash);
+        let seen = shown_transfer(&snapshot, user, &SPEC, burn).unwrap();
+        assert_eq!((seen.from, seen.token), (private(), private()));
+        assert!(seen.to.is_clear() && !seen.amounts && !seen.tx_hash);
     }
-    assert!(shown_transfer(&snapshot, "payee", &PolicySettings::STRICT, mint).is_some());
+    // Access to the token shows the token, not the wallet.
+    let seen = shown_transfer(&snapshot, "clerk", &SPEC, mint).unwrap();
+    assert!(seen.token.is_clear() && !seen.amounts);
+    assert_eq!(seen.to, private());
+    // With two visible sides, K1 `drop` demands the token, too.
+    let empty = transfer("token", "zero", "zero");
+    assert!(shown_transfer(&snapshot, "stranger", &SPEC, empty).is_some());
+    for (user, is_listed) in [
+        ("stranger", false),
+        ("payer", false),
+        ("nobody", false),
+        ("clerk", true),
+    ] {
+        let seen = shown_transfer(&snapshot, user, &PolicySettings::STRICT, empty);
+        assert_eq!(seen.is_some(), is_listed, "{user}");
+    }
+    for row in [mint, burn] {
+        for user in ["stranger", "payer", "nobody", "clerk"] {
+            assert_eq!(shown_transfer(&snapshot, user, &PolicySettings::STRICT, row), None);
+        }
+        for settings in [&SPEC, &PolicySettings::STRICT] {
+            let seen = shown_transfer(&snapshot, "payee", settings, row).unwrap();
+            assert!(seen.from.is_clear() && seen.to.is_clear() && seen.amounts);
+        }
+    }
+}
+
+/// Decision 18, [S] rule 3, R12: a payment to the zero address by a hidden sender is masked, and dropped under K1
+/// `drop`.
+#[test]
+fn d18_r12_a_payment_to_the_zero_address() {
+    let snapshot = bank().snapshot();
+    let entry = transaction("t", "payer", Some("zero"));
+    let seen = shown(&snapshot, "stranger", &SPEC, &entry).unwrap();
+    assert_eq!((seen.survival, seen.from), (TransactionSurvival::Visible, private()));
+    assert!(seen.to.unwrap().is_clear() && !seen.value && !seen.payload && !seen.nonce);
+    assert_eq!(shown(&snapshot, "stranger", &PolicySettings::STRICT, &entry), None);
 }
 
 /// HD9: shared infrastructure and precompiles make no row visible, but are printed in rows that are.
@@ -216,7 +255,7 @@ fn r28_a_shared_transaction() {
     };
     let seen = stranger.frame_entry(&entry, &frame("token", "vault")).unwrap();
     assert!(
-        seen.from.is_clear() && !seen.payload,
+        seen.from.is_clear() && !seen.content.value && !seen.content.payload,
         "only the side of the transaction"
     );
     assert_eq!(stranger.frame_entry(&entry, &frame("vault", "payee")), None);
@@ -412,6 +451,50 @@ fn hd7_an_impersonated_list_tells_no_wallet() {
     assert!(seen.to.unwrap().is_clear() && !seen.from.is_clear());
 }
 
+/// Section 9: contracts pass on the calldata of a transaction, so a frame between two visible contracts shows its
+/// payload only to those who see that of the transaction. Its value goes by its own sides.
+#[test]
+fn the_payload_of_a_frame_is_no_wider_than_that_of_its_transaction() {
+    let snapshot = bank()
+        .org("bank")
+        .contract("logic")
+        .grant("staff")
+        .shared("router")
+        .user("payer")
+        .share("shared", &["stranger"])
+        .snapshot();
+    let frame = |from: &str, to: &str| FrameEntry {
+        from: address(from),
+        to: Some(address(to)),
+    };
+    let frames = [frame("token", "logic"), frame("router", "token")];
+    let content = |viewer: &Viewer<'_>, name: &str, frame: &FrameEntry| {
+        let entry = transaction(name, "payer", Some("token"));
+        let shown = viewer.frame_entry(&entry, frame).unwrap();
+        (shown.content.value, shown.content.payload)
+    };
+    for sides in &frames {
+        for user in ["admin", "clerk"] {
+            let own = viewer(&snapshot, user, &SPEC);
+            assert_eq!(content(&own, "t", sides), (true, false), "{user}: the sender is hidden");
+            let restricted = viewer(&snapshot, user, &SPEC).restricted_to(user_id("admin"));
+            assert_eq!(content(&restricted, "t", sides), (true, false), "{user}");
+        }
+    }
+    // A participant and a recipient see the payload of the transaction, and so of frames whose sides they see.
+    let known = frame("router", "token");
+    assert_eq!(content(&viewer(&snapshot, "payer", &SPEC), "t", &known), (true, true));
+    assert_eq!(
+        content(&viewer(&snapshot, "stranger", &SPEC), "shared", &known),
+        (true, true)
+    );
+    let unknown = frame("token", "logic");
+    assert_eq!(
+        content(&viewer(&snapshot, "payer", &SPEC), "t", &unknown),
+        (false, false)
+    );
+}
+
 /// Section 9: frames are masked and stripped like transactions.
 #[test]
 fn frames_are_shown_by_their_sides() {
@@ -423,8 +506,9 @@ fn frames_are_shown_by_their_sides() {
         to: to.map(address),
     };
     let seen = clerk.frame_entry(&entry, &frame("token", Some("vault"))).unwrap();
-    assert!(seen.from.is_clear() && seen.to == Some(private()) && !seen.payload && seen.tx_hash);
-    assert!(clerk.frame_entry(&entry, &frame("token", None)).unwrap().payload);
+    assert!(seen.from.is_clear() && seen.to == Some(private()) && seen.tx_hash);
+    assert!(!seen.content.value && !seen.content.payload);
+    assert!(clerk.frame_entry(&entry, &frame("token", None)).unwrap().content.value);
     assert_eq!(clerk.frame_entry(&entry, &frame("vault", Some("payee"))), None);
     let elsewhere = transaction("t", "payer", Some("elsewhere"));
     assert_eq!(clerk.frame_entry(&elsewhere, &frame("token", None)), None, "[S] rule 2");

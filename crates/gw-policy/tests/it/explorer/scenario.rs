@@ -86,16 +86,29 @@ pub(super) struct Log {
 
 fn log() -> impl Strategy<Value = Log> {
     let topic0 = select(vec![TRANSFER, OTHER, "Memo(string)", ANONYMOUS]);
-    (select(CONTRACTS.to_vec()), topic0, [name(), name()], 0..4_usize).prop_map(
-        |(emitter, signature, [from, to], topics)| {
-            let all = [keccak256(signature), address(from).into_word(), address(to).into_word()];
+    (
+        select(CONTRACTS.to_vec()),
+        topic0,
+        [name(), name(), name()],
+        0..=4_usize,
+    )
+        .prop_map(|(emitter, signature, names, topics)| {
+            let [first, second, third] = names.map(|name| address(name).into_word());
+            let all = [keccak256(signature), first, second, third];
             Log {
                 emitter,
                 topics: all.into_iter().take(topics).collect(),
                 data: vec![0; 32],
             }
-        },
-    )
+        })
+}
+
+/// The sides of a frame. Proxies and routers make frames between contracts.
+fn frame() -> impl Strategy<Value = (&'static str, Option<&'static str>)> {
+    prop_oneof![
+        1 => (name(), prop::option::weighted(0.9, name())),
+        1 => (select(CONTRACTS.to_vec()), select(CONTRACTS.to_vec()).prop_map(Some)),
+    ]
 }
 
 fn tx() -> impl Strategy<Value = Tx> {
@@ -105,7 +118,7 @@ fn tx() -> impl Strategy<Value = Tx> {
         prop::collection::vec(0..USERS.len(), 0..2),
         prop::bool::weighted(0.1),
         prop::collection::vec((select(CONTRACTS.to_vec()), name(), name()), 0..3),
-        prop::collection::vec((name(), prop::option::weighted(0.9, name())), 0..3),
+        prop::collection::vec(frame(), 0..3),
         prop::collection::vec(log(), 0..3),
     )
         .prop_map(
@@ -256,6 +269,8 @@ impl Scenario {
             .visibleto_unlock()
             .grant("staff")
             .events([rule(OTHER, vec![])])
+            .grant("own")
+            .events([rule(TRANSFER, vec![own(1)]), rule("Memo(string)", vec![own(0), own(2)])])
             .contract("moved")
             .grant("staff")
             .owned_until(LAST_OF_A)

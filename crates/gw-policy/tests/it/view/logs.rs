@@ -11,7 +11,7 @@ use gw_policy::{
     settings::TransactionLogs,
     snapshot::{Constraint, EventRule, ParamRule},
     testing::{World, address_of, hash_of, world},
-    view::{self, LogsAnswer, TxParties},
+    view::{self, LogsAnswer, TransactionParties, TxParties},
 };
 use gw_types::Claim;
 use serde_json::{Value, json};
@@ -536,11 +536,8 @@ fn d40_a_grant_without_the_method_shows_own_and_shared_rows_only() {
         transfer_log("token", "shared", "x", "y"),
     ]);
     let mut parties = TxParties::default();
-    parties.learn(&sealed(&transaction(
-        "own",
-        address_of("own"),
-        Some(address_of("token")),
-    )));
+    let own = TransactionParties::new(address_of("own"), Some(address_of("token")));
+    parties.extend([(hash_of("own"), own)]);
     let query = |shared_only: &[Address], logs: &Value| {
         let reader = viewer(&snapshot, "reader", SPEC);
         view::logs(
@@ -613,38 +610,44 @@ fn parties_are_needed_only_where_they_change_the_answer() {
     );
 }
 
-/// Parties are read from a transaction or a block. A missing or malformed transaction counts as foreign.
+/// Parties are read from a transaction or a block. A missing or malformed transaction counts as foreign, and so does
+/// every transaction of an answer about another transaction or block than the one that was asked for.
 #[test]
-fn parties_are_learned_from_transactions_and_blocks() {
+fn parties_are_read_from_transactions_and_blocks() {
     let snapshot = token().user("owner").member("staff").link("own").snapshot();
     let owner = viewer(&snapshot, "owner", SPEC);
     let logs = [transfer_log("token", "t", "x", "y")];
     let own = transaction("t", address_of("x"), Some(address_of("own")));
     let other = transaction("u", address_of("x"), None);
-    let is_unmasked_with = |source: &str| {
+    let is_unmasked_with = |known: Vec<(B256, TransactionParties)>| {
         let mut parties = TxParties::default();
-        parties.learn(&sealed_text(source));
+        parties.extend(known);
         let shown = view::logs(&owner, &filter(&["token"], vec![]), &[], &parties, sealed(&json!(logs)));
         shown == get_logs(&owner, &filter(&["token"], vec![]), &logs, std::slice::from_ref(&own))
     };
-    assert!(is_unmasked_with(&own.to_string()));
-    assert!(is_unmasked_with(
-        &json!({ "number": "0x1", "transactions": [other, own] }).to_string()
-    ));
-    assert!(
-        !is_unmasked_with(&other.to_string())
-            && !is_unmasked_with("null")
-            && !is_unmasked_with("[]")
-            && !is_unmasked_with("{")
-    );
-    assert!(
-        !is_unmasked_with(&json!({ "transactions": [hash_of("t")] }).to_string()),
-        "hashes contain no parties"
-    );
-    assert!(
-        !is_unmasked_with(&json!({ "transactions": [own, 1] }).to_string()),
-        "a malformed block is ignored"
-    );
+    let hash = hash_of("t");
+    let by_transaction = |source: &str| {
+        let read = view::transaction_parties(hash, &sealed_text(source));
+        is_unmasked_with(read.map(|parties| (hash, parties)).into_iter().collect())
+    };
+    assert!(by_transaction(&own.to_string()));
+    for source in [other.to_string().as_str(), "null", "[]", "{", "{}"] {
+        assert!(!by_transaction(source), "{source}");
+    }
+
+    let by_block = |source: Value| is_unmasked_with(view::block_parties(hash_of("block"), &sealed(&source)));
+    let block = |transactions: Value| json!({"number": "0x1", "hash": hash_of("block"), "transactions": transactions});
+    assert!(by_block(block(json!([other, own]))));
+    assert!(!by_block(block(json!([other]))), "the transaction was left out");
+    assert!(!by_block(block(json!([hash]))), "hashes contain no parties");
+    assert!(!by_block(block(json!([own, 1]))), "a malformed block is ignored");
+    assert!(!by_block(json!(null)));
+    let mut another = block(json!([own]));
+    another["hash"] = json!(hash_of("another block"));
+    assert!(!by_block(another), "another block than the one asked for");
+    let mut strayed = own.clone();
+    strayed["blockHash"] = json!(hash_of("another block"));
+    assert!(!by_block(block(json!([strayed]))), "a transaction of another block");
 }
 
 /// Section 6.1: logs of unregistered emitters are only for participants and recipients of a share.

@@ -9,7 +9,7 @@ use gw_policy::{
     PolicySettings, Snapshot, Viewer,
     snapshot::Moment,
     testing::{address_of, hash_of},
-    view::{self, LogsAnswer, TxParties},
+    view::{self, LogsAnswer, TransactionParties, TxParties},
     visibility::{
         GasPricing, LogData, LogQuery, LogRow, LogViewer, LogVisibility, SeesAnyLog, SimulatedLog, TokenAmount,
         TransactionAccess, TransactionRoles, TransactionRow, TransferRow, TransferStandard,
@@ -447,7 +447,8 @@ proptest! {
         let answer = get_logs(&viewer, &filter, &logs, &transactions);
 
         let mut parties = TxParties::default();
-        parties.extend(scenario.transactions.iter().map(row));
+        let known = scenario.transactions.iter().map(row);
+        parties.extend(known.map(|row| (row.hash, TransactionParties::new(row.from, row.to))));
         let mut query = LogQuery::new(&viewer, &filter, &[], &parties);
         let mut expected = Vec::new();
         for json in &logs {

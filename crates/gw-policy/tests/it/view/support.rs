@@ -153,10 +153,9 @@ pub(super) fn get_logs(viewer: &Viewer<'_>, filter: &LogFilter, logs: &[Value], 
     let mut parties = TxParties::default();
     for needed in view::parties_needed(viewer, filter, &answer) {
         let hash = json!(needed.tx_hash);
-        transactions
-            .iter()
-            .filter(|tx| tx["hash"] == hash)
-            .for_each(|tx| parties.learn(&sealed(tx)));
+        let matching = transactions.iter().filter(|tx| tx["hash"] == hash);
+        let known = matching.filter_map(|tx| view::transaction_parties(needed.tx_hash, &sealed(tx)));
+        parties.extend(known.map(|known| (needed.tx_hash, known)));
     }
     view::logs(viewer, filter, &[], &parties, answer)
 }
