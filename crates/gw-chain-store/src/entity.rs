@@ -105,21 +105,17 @@ pub(crate) mod transactions {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// Addresses in calldata and standard events.
-pub(crate) mod transaction_parties {
+/// Blocks whose rows changed after they were appended.
+pub(crate) mod changed_blocks {
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
-    #[sea_orm(table_name = "transaction_parties")]
+    #[sea_orm(table_name = "changed_blocks")]
     pub struct Model {
         #[sea_orm(primary_key, auto_increment = false)]
-        pub transaction_id: i64,
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub position: i64,
-        pub role: i16,
-        #[sea_orm(column_type = "VarBinary(StringLen::None)")]
-        pub address: Vec<u8>,
+        pub number: i64,
+        pub generation: i64,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

@@ -2,6 +2,9 @@
 //!
 //! Each transaction that writes renews the lease first. This locks its row until the commit, so the lease cannot change
 //! hands between the check and the commit.
+//!
+//! A lease ends 30 seconds after it was last renewed. The lock of the writer's process
+//! ([`ProcessLock`](dialect::ProcessLock)) shows earlier that the holder is gone.
 
 use crate::{
     ChainStoreError,
@@ -15,7 +18,8 @@ use uuid::Uuid;
 /// How long a lease lasts after it was last renewed.
 pub(crate) const DURATION: Seconds = Seconds(30);
 
-/// Takes the lease for this holder.
+/// Takes the lease for this holder. `has_lock` says that it holds the lock of the writer's process: then the process of
+/// another holder has ended, or lost the lock, and its lease does not count.
 ///
 /// # Errors
 /// [`ChainStoreError::OtherWriter`] if another holder's lease has not ended; any database error.
@@ -23,15 +27,19 @@ pub(crate) async fn acquire(
     tx: &Transaction,
     holder: Uuid,
     name: &str,
+    has_lock: bool,
     local: Timestamp,
 ) -> Result<(), ChainStoreError> {
     let now = dialect::lease_time(tx, local).await?;
     // No instance sets a later end: a clock that was ahead set it, or manual SQL.
     let longest = now.plus(DURATION).plus(DURATION);
-    let is_free = Condition::any()
+    let mut is_free = Condition::any()
         .add(lease::Column::Holder.is_null())
         .add(lease::Column::ExpiresAt.lte(now.micros()))
         .add(lease::Column::ExpiresAt.gt(longest.micros()));
+    if has_lock {
+        is_free = Condition::all();
+    }
     let taken = lease::Entity::update_many()
         .col_expr(lease::Column::Holder, Expr::value(holder))
         .col_expr(lease::Column::Name, Expr::value(name))

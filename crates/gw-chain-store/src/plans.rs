@@ -2,7 +2,7 @@
 
 use crate::{
     BlockFrames, ChainStore, ChainStoreConfig, HashPrefix, HolderPosition, JobKind, Location, OtherChain, Reading,
-    TokenPosition,
+    TokenPosition, TransactionTrace,
     chain::ChainMaker,
     dialect::STATEMENTS,
     rows::{TokenMetadata, TokenStandard},
@@ -67,16 +67,40 @@ async fn run_everything(file: &Path) {
     writer.set_finalized(at).await.unwrap();
     let incomplete = chain.iter().find(|data| !data.block.frames_complete).unwrap();
     let trace = BlockFrames {
-        transactions: vec![vec![ChainMaker::new(2).frame()]; incomplete.transactions.len()],
+        transactions: vec![
+            TransactionTrace {
+                frames: vec![ChainMaker::new(2).frame()],
+                ..TransactionTrace::default()
+            };
+            incomplete.transactions.len()
+        ],
         contracts: incomplete.contracts.clone(),
     };
     writer
         .complete_frames(incomplete.block.num_hash(), &trace)
         .await
         .unwrap();
+    // An error that only a trace can tell.
+    let mut again = chain.last().unwrap().clone();
+    again
+        .transactions
+        .iter_mut()
+        .for_each(|data| data.transaction.error = Some("again".to_owned()));
+    again.block.frames_complete = true;
+    writer.replace_block(&again).await.unwrap();
+    store.request_block(3).await.unwrap();
 
     let reader = store.reader().await.unwrap();
+    reader.first_block_changed_since(0).await.unwrap();
     let ids = [RowId(0), RowId(3)];
+    reader.list_tokens_at(None, 19, 1, 9).await.unwrap();
+    reader
+        .list_tokens_at(Some(TokenStandard::Erc20), 19, 1, 9)
+        .await
+        .unwrap();
+    reader.count_tokens(None, 19).await.unwrap();
+    reader.list_holders_at(token, 1, 9).await.unwrap();
+    reader.count_holders(token).await.unwrap();
     reader.find_block_data(19).await.unwrap();
     reader.find_block_by_hash(at.hash).await.unwrap();
     reader.list_blocks(0..9, 9).await.unwrap();
@@ -114,9 +138,12 @@ async fn run_everything(file: &Path) {
         .list_token_balances(holder, Some((token, None)), 9)
         .await
         .unwrap();
+    reader.is_balance_pending(holder).await.unwrap();
+    reader.pending_balances_of(holder, 9).await.unwrap();
+    reader.pending_balances_in(token, 9).await.unwrap();
     reader.list_holders(token, None, 9).await.unwrap();
     reader.list_holders(token, after_holder, 9).await.unwrap();
-    reader.holders_among(token, &[holder]).await.unwrap();
+    reader.token_balances_among(token, &[holder]).await.unwrap();
     let prefix = HashPrefix::parse("0xa").unwrap();
     reader.search_blocks(prefix, 9).await.unwrap();
     reader.search_transactions(prefix, None, 9).await.unwrap();

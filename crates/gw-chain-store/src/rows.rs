@@ -36,8 +36,6 @@ pub struct TransactionData {
     /// The internal transactions in the order of the trace, without the top frame. Empty while
     /// [`Block::frames_complete`] is false.
     pub frames: Vec<Frame>,
-    /// Addresses in the calldata and in standard events, in the order of their occurrence.
-    pub parties: Vec<AddressMention>,
 }
 
 /// The header of a block.
@@ -210,24 +208,6 @@ pub enum CallType {
     Create2,
     /// `SELFDESTRUCT`.
     SelfDestruct,
-}
-
-/// An address that a transaction mentions other than as sender, recipient or party of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AddressMention {
-    /// The address.
-    pub address: Address,
-    /// Where it stands.
-    pub role: MentionRole,
-}
-
-/// Where a transaction mentions an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MentionRole {
-    /// An address argument of the decoded calldata.
-    CalldataArgument,
-    /// An address slot of a standard event other than a transfer: Approval, ApprovalForAll, Deposit, Withdrawal.
-    EventSlot,
 }
 
 /// A contract at the end of the block that created it.
@@ -450,15 +430,9 @@ impl BlockData {
 
 impl TransactionData {
     fn posting_rows(&self) -> TransactionRows {
-        let parties = |role| {
-            let parties = self.parties.iter().filter(move |party| party.role == role);
-            parties.map(|party| party.address).collect()
-        };
         TransactionRows {
             from: self.transaction.from,
             to: self.transaction.to,
-            calldata_parties: parties(MentionRole::CalldataArgument),
-            event_parties: parties(MentionRole::EventSlot),
             transfers: self.transfers.iter().map(TokenTransfer::parties).collect(),
             frames: self.frames.iter().map(Frame::parties).collect(),
             logs: self.logs.iter().map(Log::parties).collect(),
@@ -487,9 +461,6 @@ impl Frame {
 
 impl Log {
     fn parties(&self) -> LogParties {
-        LogParties {
-            emitter: self.address,
-            topic0: self.topics.first().copied(),
-        }
+        LogParties::new(self.address, &self.topics)
     }
 }

@@ -3,10 +3,13 @@
 use crate::{
     ChainStoreError, convert,
     dialect::{Engine, Transaction},
-    entity::{blocks, chain_state},
+    entity::{blocks, chain_state, changed_blocks},
     migration::CHAIN_TABLES,
 };
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, QueryFilter, QueryOrder, sea_query::Expr};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    sea_query::{Expr, OnConflict},
+};
 
 /// Reads the one row of `chain_state`.
 pub(crate) async fn read(tx: &Transaction) -> Result<chain_state::Model, ChainStoreError> {
@@ -41,6 +44,23 @@ pub(crate) async fn raise_generation(tx: &Transaction) -> Result<(), ChainStoreE
         .col_expr(column, Expr::col(column).add(1))
         .filter(chain_state::Column::Id.eq(1))
         .exec(tx)
+        .await?;
+    Ok(())
+}
+
+/// Raises the generation because the ids of rows of this block and of later blocks stand for other rows now.
+pub(crate) async fn note_changed_block(tx: &Transaction, number: i64) -> Result<(), ChainStoreError> {
+    raise_generation(tx).await?;
+    let row = changed_blocks::Model {
+        number,
+        generation: read(tx).await?.generation,
+    };
+    let newer = OnConflict::column(changed_blocks::Column::Number)
+        .update_column(changed_blocks::Column::Generation)
+        .to_owned();
+    changed_blocks::Entity::insert_many([row.into_active_model().reset_all()])
+        .on_conflict(newer)
+        .exec_without_returning(tx)
         .await?;
     Ok(())
 }

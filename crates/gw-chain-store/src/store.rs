@@ -1,7 +1,8 @@
 //! An open chain store.
 
 use crate::{
-    ChainReader, ChainStoreConfig, ChainStoreError, ChainWriter, OtherChain, dialect::Pools, lease, migration, state,
+    ChainReader, ChainStoreConfig, ChainStoreError, ChainWriter, Job, OtherChain, dialect::Pools, lease, migration,
+    state, writer::tasks,
 };
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl ChainStore {
         let tx = self.pools.begin_write().await?;
         // The lease keeps two starting instances from setting different chains.
         let holder = self.config.entropy.uuid();
-        lease::acquire(&tx, holder, "an instance that starts", self.config.clock.now()).await?;
+        lease::acquire(&tx, holder, "an instance that starts", false, self.config.clock.now()).await?;
         match state::read(&tx).await?.chain_id.map(i64::cast_unsigned) {
             Some(stored) if stored == configured => {}
             None => state::set_chain(&tx, configured).await?,
@@ -68,6 +69,30 @@ impl ChainStore {
     /// [`ChainStoreError::OtherWriter`] if another instance holds the lease; any database error.
     pub async fn writer(&self, name: &str) -> Result<ChainWriter, ChainStoreError> {
         ChainWriter::acquire(&self.pools, &self.config, name).await
+    }
+
+    /// Requests that the indexer reads a stored block again, whichever instance it runs in: adds a task to the queue,
+    /// and changes nothing else, so it needs no lease. Returns false if no block with this number is stored.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn request_block(&self, number: u64) -> Result<bool, ChainStoreError> {
+        let reader = self.reader().await?;
+        if reader.find_block(number).await?.is_none() {
+            return Ok(false);
+        }
+        drop(reader);
+        let tx = self.pools.begin_write().await?;
+        let job = Job::Block { block: number };
+        tasks::enqueue(&tx, [job].into(), self.config.clock.now()).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Whether the database answered the last reader. While it does not, one reader at a time tries it, and the others
+    /// fail at once.
+    pub fn is_reachable(&self) -> bool {
+        self.pools.is_reachable()
     }
 
     /// Returns queries on the present state of the database.

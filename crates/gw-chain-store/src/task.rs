@@ -37,6 +37,11 @@ pub enum Job {
         /// The number of the block.
         block: u64,
     },
+    /// Read a stored block again.
+    Block {
+        /// The number of the block.
+        block: u64,
+    },
 }
 
 /// The kind of a [`Job`].
@@ -52,6 +57,8 @@ pub enum JobKind {
     TokenSupply,
     /// [`Job::Frames`].
     Frames,
+    /// [`Job::Block`].
+    Block,
 }
 
 /// A job that was taken from the queue.
@@ -67,13 +74,26 @@ pub struct Task {
 
 impl JobKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Balance,
         Self::TokenBalance,
         Self::TokenMetadata,
         Self::TokenSupply,
         Self::Frames,
+        Self::Block,
     ];
+
+    /// The name in metrics and reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Balance => "balance",
+            Self::TokenBalance => "token_balance",
+            Self::TokenMetadata => "token_metadata",
+            Self::TokenSupply => "token_supply",
+            Self::Frames => "frames",
+            Self::Block => "block",
+        }
+    }
 
     pub(crate) const fn column(self) -> i16 {
         match self {
@@ -82,6 +102,7 @@ impl JobKind {
             Self::TokenMetadata => 3,
             Self::TokenSupply => 4,
             Self::Frames => 5,
+            Self::Block => 6,
         }
     }
 }
@@ -95,6 +116,7 @@ impl Job {
             Self::TokenMetadata { .. } => JobKind::TokenMetadata,
             Self::TokenSupply { .. } => JobKind::TokenSupply,
             Self::Frames { .. } => JobKind::Frames,
+            Self::Block { .. } => JobKind::Block,
         }
     }
 
@@ -112,7 +134,7 @@ impl Job {
                 key
             }
             Self::TokenMetadata { token } | Self::TokenSupply { token } => token.to_vec(),
-            Self::Frames { block } => block.to_be_bytes().to_vec(),
+            Self::Frames { block } | Self::Block { block } => block.to_be_bytes().to_vec(),
         }
     }
 
@@ -124,6 +146,7 @@ impl Job {
 
     fn from_key(kind: JobKind, key: &[u8]) -> Option<Self> {
         let address = |bytes| Address::try_from(bytes).ok();
+        let block = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
         match kind {
             JobKind::Balance => address(key).map(|address| Self::Balance { address }),
             JobKind::TokenMetadata => address(key).map(|token| Self::TokenMetadata { token }),
@@ -141,9 +164,8 @@ impl Job {
                     token_id,
                 })
             }
-            JobKind::Frames => Some(Self::Frames {
-                block: u64::from_be_bytes(key.try_into().ok()?),
-            }),
+            JobKind::Frames => block(key).map(|block| Self::Frames { block }),
+            JobKind::Block => block(key).map(|block| Self::Block { block }),
         }
     }
 }
@@ -170,6 +192,7 @@ mod tests {
             Job::TokenMetadata { token },
             Job::TokenSupply { token },
             Job::Frames { block: u64::MAX },
+            Job::Block { block: 7 },
         ];
         for job in jobs {
             assert_eq!(Job::from_columns(job.kind().column(), &job.key()).unwrap(), job);

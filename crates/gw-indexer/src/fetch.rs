@@ -1,14 +1,13 @@
 //! Reads blocks from the node as rows.
 
 use crate::{
-    abi::AbiSource,
     config::Delays,
     decode::{DecodeError, changed_proxies, creations, decode},
 };
 use gw_chain_store::BlockData;
 use gw_node::{BlockContent, BlockReader, ContractState, NodeError, ReadError};
 use gw_types::{Address, B256};
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 /// Why a block could not be read. It is read again.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +28,7 @@ impl FetchError {
     const fn reason(&self) -> &'static str {
         match self {
             Self::Read(ReadError::MissingReceipt) => "receipt",
+            Self::Read(ReadError::OtherLogs) => "logs",
             Self::Read(ReadError::OtherBlock) => "reorganization",
             Self::Read(ReadError::Node(_)) | Self::State(_) => "node",
             Self::Decode(_) => "decode",
@@ -40,7 +40,6 @@ impl FetchError {
 #[derive(Clone, Debug)]
 pub(crate) struct Fetcher {
     pub(crate) reader: BlockReader,
-    pub(crate) abis: Arc<dyn AbiSource>,
     pub(crate) delays: Delays,
 }
 
@@ -69,7 +68,8 @@ impl Fetcher {
         }
     }
 
-    async fn read(&self, number: u64) -> Result<Option<BlockData>, FetchError> {
+    /// Reads a block once. `None` if the chain has no block with this number.
+    pub(crate) async fn read(&self, number: u64) -> Result<Option<BlockData>, FetchError> {
         let Some(content) = self.reader.block(number).await? else {
             return Ok(None);
         };
@@ -81,7 +81,7 @@ impl Fetcher {
             );
         }
         let states = self.states(&content).await?;
-        Ok(Some(decode(&content, &states, &*self.abis)?))
+        Ok(Some(decode(&content, &states)?))
     }
 
     /// The contracts that a block created or changed, as they are at its end. A node without state that old gives their

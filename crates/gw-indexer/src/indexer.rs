@@ -6,7 +6,6 @@
 //!   blocks that a restart would lose.
 
 use crate::{
-    abi::{AbiSource, StandardFunctions},
     config::IndexerConfig,
     error::IndexerError,
     fetch::Fetcher,
@@ -52,7 +51,6 @@ impl Indexer {
     pub fn new(node: Arc<Node>, store: ChainStore, config: IndexerConfig, clock: Arc<dyn Clock>) -> Self {
         let fetcher = Fetcher {
             reader: BlockReader::new(node),
-            abis: Arc::new(StandardFunctions),
             delays: config.delays,
         };
         Self {
@@ -64,17 +62,17 @@ impl Indexer {
         }
     }
 
-    /// Sets the ABIs by which calldata is decoded.
-    #[must_use]
-    pub fn with_abis(mut self, abis: Arc<dyn AbiSource>) -> Self {
-        self.fetcher.abis = abis;
-        self
-    }
-
     /// Sets the policy for what stored answers of tokens may depend on.
     #[must_use]
     pub fn with_view_policy(mut self, policy: Arc<dyn ViewPolicy>) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// Indexes blocks without internal transactions (`ENABLE_TRACING`). They stay in the queue of work.
+    #[must_use]
+    pub fn without_traces(mut self) -> Self {
+        self.fetcher.reader = self.fetcher.reader.without_traces();
         self
     }
 
@@ -110,6 +108,32 @@ impl Indexer {
         };
         self.set_state(IndexerState::Stopped);
         result
+    }
+
+    /// Indexes as the holder of the lease until the store has the newest block, or `stop` is cancelled. The queue of
+    /// work stays for [`Self::run`].
+    ///
+    /// # Errors
+    /// [`IndexerError`] if another instance took the lease, an operator must decide, or the store is damaged.
+    pub async fn index_to_head(&self, writer: &ChainWriter, stop: &CancellationToken) -> Result<(), IndexerError> {
+        let head_reached = stop.child_token();
+        let mut progress = self.progress();
+        let wait = async {
+            // The state tells that the height was compared with the head.
+            let at_head =
+                |progress: &IndexerProgress| progress.state == IndexerState::Following && progress.lag() == Some(0);
+            // `self` holds the sender.
+            let _reached = progress.wait_for(at_head).await;
+            head_reached.cancel();
+            Ok(())
+        };
+        let result = tokio::try_join!(
+            self.follow(writer, &head_reached),
+            self.keep_lease(writer, &head_reached),
+            async { head_reached.run_until_cancelled(wait).await.unwrap_or(Ok(())) }
+        );
+        self.set_state(IndexerState::Stopped);
+        result.map(|_| ())
     }
 
     async fn become_writer(&self, stop: &CancellationToken) -> Result<Option<ChainWriter>, IndexerError> {

@@ -2,7 +2,7 @@
 //!
 //! - [`Indexer`]: start reading here. It follows the chain, reorganizations included.
 //! - [`decode`]: blocks to rows. Pure functions.
-//! - [`AbiSource`] and [`ViewPolicy`]: what the indexer learns from the policy of the gateway.
+//! - [`ViewPolicy`]: what the indexer learns from the policy of the gateway.
 //!
 //! This crate knows no viewer. What a viewer sees of the rows is decided in `gw-policy`.
 //!
@@ -14,7 +14,6 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
-mod abi;
 mod config;
 pub mod decode;
 mod error;
@@ -24,9 +23,8 @@ mod progress;
 mod token;
 mod work;
 
-pub use abi::{AbiSource, StandardFunctions};
 pub use config::{Delays, IndexerConfig};
 pub use error::IndexerError;
 pub use indexer::Indexer;
 pub use progress::{IndexerProgress, IndexerState};
-pub use token::{OwnStateOnly, ViewPolicy};
+pub use token::{OwnStateOnly, TokenReader, ViewPolicy};

@@ -1,10 +1,12 @@
 //! The view functions of token contracts: their calldata, and what their outputs mean. Pure functions.
 
 use crate::decode::{clean_text, string};
-use gw_chain_store::rows::TokenMetadata;
-use gw_node::ViewCall;
+use gw_chain_store::rows::{BlockNumHash, TokenMetadata};
+use gw_evm::wire::Pin;
+use gw_node::{BlockReader, NoTrace, Node, ViewCall};
+use gw_policy::snapshot::VisibleState;
 use gw_types::{Address, Bytes, U256};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The gas limit of a view function.
 const GAS: u64 = 1_000_000;
@@ -13,8 +15,8 @@ const LONGEST_NAME: usize = 128;
 
 /// Decides what the stored answers of a token may depend on.
 ///
-/// The author of a token may write a function that returns what it reads from somebody else's contract (HD26). The
-/// indexer asks with the rights of nobody, and what it stores may be shown to everybody who sees the token.
+/// A view function of a token can return the state of another contract (HD26). The indexer calls it without a caller's
+/// rights, and every viewer of the token may be shown the stored answer.
 pub trait ViewPolicy: core::fmt::Debug + Send + Sync {
     /// Whether an answer of this token that depends on these other accounts may be stored.
     fn may_depend_on(&self, token: Address, accounts: &BTreeSet<Address>) -> bool;
@@ -27,6 +29,51 @@ pub struct OwnStateOnly;
 impl ViewPolicy for OwnStateOnly {
     fn may_depend_on(&self, _: Address, accounts: &BTreeSet<Address>) -> bool {
         accounts.is_empty()
+    }
+}
+
+/// Runs the view functions of token contracts.
+#[derive(Clone, Debug)]
+pub struct TokenReader {
+    reader: BlockReader,
+    policy: Arc<dyn ViewPolicy>,
+}
+
+impl TokenReader {
+    /// A reader of this node, for numbers that the index does not have.
+    #[must_use]
+    pub fn new(node: Arc<Node>, policy: Arc<dyn ViewPolicy>) -> Self {
+        Self::from_blocks(BlockReader::new(node), policy)
+    }
+
+    pub(crate) const fn from_blocks(reader: BlockReader, policy: Arc<dyn ViewPolicy>) -> Self {
+        Self { reader, policy }
+    }
+
+    /// The output of a view function at the end of a block, on its state as users are shown it. `None` if there is
+    /// none, or if the policy does not allow everything that it depends on.
+    ///
+    /// # Errors
+    /// [`NoTrace`] if the node could not run it now.
+    pub async fn output(
+        &self,
+        token: Address,
+        input: Bytes,
+        block: BlockNumHash,
+        state: &VisibleState,
+    ) -> Result<Option<Bytes>, NoTrace> {
+        let call = ViewCall {
+            contract: token,
+            input,
+            gas: GAS,
+        };
+        let pin = Pin {
+            number: block.number,
+            hash: block.hash,
+        };
+        let result = self.reader.view(&call, pin, state).await?;
+        let is_allowed = result.dependencies.is_empty() || self.policy.may_depend_on(token, &result.dependencies);
+        Ok(result.output.filter(|_| is_allowed))
     }
 }
 
@@ -43,7 +90,7 @@ pub(crate) enum TokenQuery {
 }
 
 impl TokenQuery {
-    pub(crate) fn call(self, contract: Address) -> ViewCall {
+    pub(crate) fn input(self) -> Bytes {
         let (selector, words): ([u8; 4], Vec<[u8; 32]>) = match self {
             Self::Name => ([0x06, 0xfd, 0xde, 0x03], vec![]),
             Self::Symbol => ([0x95, 0xd8, 0x9b, 0x41], vec![]),
@@ -52,11 +99,7 @@ impl TokenQuery {
             Self::BalanceOf(holder) => ([0x70, 0xa0, 0x82, 0x31], vec![holder.into_word().0]),
             Self::BalanceOfId(holder, id) => ([0x00, 0xfd, 0xd5, 0x8e], vec![holder.into_word().0, id.to_be_bytes()]),
         };
-        ViewCall {
-            contract,
-            input: Bytes::from([&selector[..], words.concat().as_slice()].concat()),
-            gas: GAS,
-        }
+        Bytes::from([&selector[..], words.concat().as_slice()].concat())
     }
 }
 
@@ -111,9 +154,9 @@ mod tests {
                 2,
             ),
         ] {
-            let call = query.call(Address::ZERO);
-            assert_eq!(call.input[..4], keccak256(signature)[..4], "{signature}");
-            assert_eq!(call.input.len(), 4 + 32 * words);
+            let input = query.input();
+            assert_eq!(input[..4], keccak256(signature)[..4], "{signature}");
+            assert_eq!(input.len(), 4 + 32 * words);
         }
     }
 

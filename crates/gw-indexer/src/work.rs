@@ -5,16 +5,16 @@
 //! removes is read again.
 
 use crate::{
-    decode::{contract_rows, creations_of, frames},
+    decode::{contract_rows, creations_of, transaction_trace},
     error::IndexerError,
     indexer::{CATCH_UP_LAG, Indexer, is_stopped_within, log_store_failure},
-    token::{TokenQuery, metadata, number},
+    token::{TokenQuery, TokenReader, metadata, number},
 };
 use futures_util::{StreamExt as _, stream};
 use gw_chain_store::{BlockFrames, ChainStoreError, ChainWriter, Job, JobKind, Reading, Task, rows::BlockNumHash};
-use gw_evm::wire::Pin;
+use gw_policy::snapshot::VisibleState;
 use gw_types::{Address, Bytes, Seconds};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// Most tasks that are taken at once.
@@ -97,7 +97,7 @@ impl Indexer {
         let mut has_worked = false;
         for kind in JobKind::ALL {
             let limit = match kind {
-                JobKind::Frames => TRACES_AT_ONCE,
+                JobKind::Frames | JobKind::Block => TRACES_AT_ONCE,
                 JobKind::Balance | JobKind::TokenBalance | JobKind::TokenMetadata | JobKind::TokenSupply => {
                     TASKS_AT_ONCE
                 }
@@ -113,7 +113,7 @@ impl Indexer {
             };
             let results = match kind {
                 JobKind::Balance => self.read_balances(&tasks, at).await,
-                JobKind::Frames => self.complete_blocks(writer, &tasks).await?,
+                JobKind::Frames | JobKind::Block => self.read_blocks(writer, &tasks).await?,
                 JobKind::TokenBalance | JobKind::TokenMetadata | JobKind::TokenSupply => {
                     self.read_tokens(&tasks, at).await
                 }
@@ -160,7 +160,7 @@ impl Indexer {
             Job::Balance { address } => address,
             Job::TokenBalance { holder, .. } => holder,
             Job::TokenMetadata { token } | Job::TokenSupply { token } => token,
-            Job::Frames { .. } => Address::ZERO,
+            Job::Frames { .. } | Job::Block { .. } => Address::ZERO,
         };
         let addresses: Vec<Address> = tasks.iter().map(address).collect();
         match self.fetcher.reader.balances(&addresses, at.hash).await {
@@ -230,23 +230,16 @@ impl Indexer {
                     })
                 })
             }
-            Job::Balance { .. } | Job::Frames { .. } => TaskResult::Failed,
+            Job::Balance { .. } | Job::Frames { .. } | Job::Block { .. } => TaskResult::Failed,
         }
     }
 
-    /// Runs a view function of a token. An answer is kept only if the policy allows everything that it depends on.
+    /// Runs a view function of a token. What is stored depends on the whole state; users are shown it only while no
+    /// change is withheld (HD28).
     async fn view(&self, token: Address, query: TokenQuery, at: BlockNumHash) -> ViewAnswer {
-        let pin = Pin {
-            number: at.number,
-            hash: at.hash,
-        };
-        match self.fetcher.reader.view(&query.call(token), pin).await {
-            Ok(result) => {
-                let is_allowed =
-                    result.dependencies.is_empty() || self.policy.may_depend_on(token, &result.dependencies);
-                let output = result.output.filter(|_| is_allowed);
-                output.map_or(ViewAnswer::None, ViewAnswer::Output)
-            }
+        let tokens = TokenReader::from_blocks(self.fetcher.reader.clone(), Arc::clone(&self.policy));
+        match tokens.output(token, query.input(), at, &VisibleState::default()).await {
+            Ok(output) => output.map_or(ViewAnswer::None, ViewAnswer::Output),
             Err(error) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
@@ -257,16 +250,61 @@ impl Indexer {
         }
     }
 
-    async fn complete_blocks(&self, writer: &ChainWriter, tasks: &[Task]) -> Result<Vec<TaskResult>, IndexerError> {
+    async fn read_blocks(&self, writer: &ChainWriter, tasks: &[Task]) -> Result<Vec<TaskResult>, IndexerError> {
         let mut results = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let Job::Frames { block } = task.job else {
-                results.push(TaskResult::Failed);
-                continue;
-            };
-            results.push(self.complete_block(writer, block).await?);
+            results.push(match task.job {
+                Job::Frames { block } => self.complete_block(writer, block).await?,
+                Job::Block { block } => self.replace_block(writer, block).await?,
+                Job::Balance { .. }
+                | Job::TokenBalance { .. }
+                | Job::TokenMetadata { .. }
+                | Job::TokenSupply { .. } => TaskResult::Failed,
+            });
         }
         Ok(results)
+    }
+
+    /// Reads a stored block again, and replaces its rows.
+    async fn replace_block(&self, writer: &ChainWriter, number: u64) -> Result<TaskResult, IndexerError> {
+        let stored = self.store.reader().await?.find_block(number).await?;
+        let Some(stored) = stored else {
+            return Ok(TaskResult::Nothing);
+        };
+        let data = match self.fetcher.read(number).await {
+            Ok(Some(data)) => data,
+            Ok(None) => return Ok(TaskResult::Failed),
+            Err(error) => {
+                tracing::warn!(
+                    block = number,
+                    error = &error as &dyn std::error::Error,
+                    "a block could not be read again; it is tried later"
+                );
+                return Ok(TaskResult::Failed);
+            }
+        };
+        // A reorganization that is not noticed yet, or a trace that is not available now.
+        if stored.block.num_hash() != data.block.num_hash()
+            || (stored.block.frames_complete && !data.block.frames_complete)
+        {
+            return Ok(TaskResult::Failed);
+        }
+        match writer.replace_block(&data).await {
+            Ok(is_changed) => {
+                tracing::info!(block = number, is_changed, "a block was read again");
+                Ok(TaskResult::Nothing)
+            }
+            Err(ChainStoreError::UnknownBlock { .. }) => Ok(TaskResult::Failed),
+            Err(error @ ChainStoreError::InvalidBlock { .. }) => {
+                tracing::error!(
+                    block = number,
+                    error = &error as &dyn std::error::Error,
+                    "a block could not be replaced; to index it anew, remove it and all later blocks"
+                );
+                Ok(TaskResult::Nothing)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Reads the frames of a block that was stored without them.
@@ -298,7 +336,9 @@ impl Indexer {
             return Ok(TaskResult::Failed);
         };
         let trace = BlockFrames {
-            transactions: trees.iter().map(frames).collect(),
+            transactions: (trees.iter().zip(&rows))
+                .map(|(tree, row)| transaction_trace(tree, row.transaction.success))
+                .collect(),
             contracts,
         };
         match writer.complete_frames(at, &trace).await {
@@ -310,13 +350,7 @@ impl Indexer {
 }
 
 fn count(kind: JobKind, result: &'static str, tasks: usize) {
-    let kind = match kind {
-        JobKind::Balance => "balance",
-        JobKind::TokenBalance => "token_balance",
-        JobKind::TokenMetadata => "token_metadata",
-        JobKind::TokenSupply => "token_supply",
-        JobKind::Frames => "frames",
-    };
     let tasks = u64::try_from(tasks).unwrap_or(u64::MAX);
-    metrics::counter!("ledger_gateway_indexer_tasks_total", "kind" => kind, "result" => result).increment(tasks);
+    metrics::counter!("ledger_gateway_indexer_tasks_total", "kind" => kind.as_str(), "result" => result)
+        .increment(tasks);
 }

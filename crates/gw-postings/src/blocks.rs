@@ -73,6 +73,11 @@ impl BlockTable {
         self.blocks.last().map(|block| block.number)
     }
 
+    /// The bytes of memory that it takes besides itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.blocks.capacity().saturating_mul(size_of::<Block>())
+    }
+
     pub(crate) fn newest_time(&self) -> Option<Timestamp> {
         self.blocks.last().map(|block| block.time)
     }

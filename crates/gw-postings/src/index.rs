@@ -10,6 +10,7 @@ use gw_types::{Address, B256, Timestamp};
 use roaring::RoaringTreemap;
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
+    hash::Hash,
     ops::Range,
 };
 
@@ -42,12 +43,6 @@ pub(crate) enum Role {
     Sender,
     /// Transactions by recipient.
     Recipient,
-    /// Transactions by a party of their token transfers.
-    TransferParty,
-    /// Transactions by an address argument of their calldata.
-    CalldataParty,
-    /// Transactions by an address in a standard event.
-    EventParty,
     /// Transfers by sender.
     TransferSender,
     /// Transfers by recipient.
@@ -60,18 +55,30 @@ pub(crate) enum Role {
     Callee,
     /// Logs by emitter.
     Emitter,
+    /// Logs by the address in the second topic.
+    SecondTopic,
+    /// Logs by the address in the third topic.
+    ThirdTopic,
+    /// Logs by the address in the fourth topic.
+    FourthTopic,
 }
+
+/// The roles of addresses in topics, from the second topic on.
+const TOPIC_ROLES: [Role; 3] = [Role::SecondTopic, Role::ThirdTopic, Role::FourthTopic];
 
 impl Role {
     pub(crate) const fn space(self) -> Space {
         match self {
-            Self::Sender | Self::Recipient | Self::TransferParty | Self::CalldataParty | Self::EventParty => {
-                Space::Transactions
-            }
+            Self::Sender | Self::Recipient => Space::Transactions,
             Self::TransferSender | Self::TransferRecipient | Self::Token => Space::Transfers,
             Self::Caller | Self::Callee => Space::Frames,
-            Self::Emitter => Space::Logs,
+            Self::Emitter | Self::SecondTopic | Self::ThirdTopic | Self::FourthTopic => Space::Logs,
         }
+    }
+
+    /// The role of an address in the topic at this position; `None` for the first topic and for positions of no topic.
+    pub(crate) fn of_topic(position: usize) -> Option<Self> {
+        TOPIC_ROLES.get(position.checked_sub(1)?).copied()
     }
 }
 
@@ -112,6 +119,10 @@ pub struct PostingIndex {
     blocks: BlockTable,
     addresses: Map<Address, AddressLists>,
     events: Map<(Address, B256), PostingList>,
+    /// Logs by first topic, of all emitters.
+    first_topics: Map<B256, PostingList>,
+    /// Logs by their number of topics.
+    topic_counts: [RoaringTreemap; 5],
     /// Transactions without a recipient.
     deployments: RoaringTreemap,
     /// Frames without a called address.
@@ -181,6 +192,54 @@ impl PostingIndex {
         }
     }
 
+    /// The addresses with rows, each with the number of its transactions, transfers and internal transactions, in no
+    /// particular order and without regard to a viewer. A row of which an address is both sides counts twice.
+    pub fn addresses(&self) -> impl Iterator<Item = (Address, u64)> {
+        self.addresses.iter().filter_map(|(address, lists)| {
+            let rows = lists
+                .0
+                .iter()
+                .filter(|(role, _)| role.space() != Space::Logs && *role != Role::Token);
+            let count: u64 = rows.map(|(_, list)| list.len()).sum();
+            (count > 0).then_some((*address, count))
+        })
+    }
+
+    /// About how many bytes of memory the index takes. Visits every list.
+    pub fn size_in_bytes(&self) -> usize {
+        /// A bucket of a map takes its entry and a byte, and a map is at most seven eighths full.
+        const fn buckets<K, V>(capacity: usize) -> usize {
+            (capacity / 7).saturating_mul(8).saturating_mul(size_of::<(K, V)>() + 1)
+        }
+        let lists = self.addresses.values().map(|lists| {
+            let entries = lists.0.capacity().saturating_mul(size_of::<(Role, PostingList)>());
+            entries + lists.0.iter().map(|(_, list)| list.heap_bytes()).sum::<usize>()
+        });
+        let journal = self.journal.iter().map(|block| {
+            size_of::<BlockJournal>()
+                + block.addresses.capacity().saturating_mul(size_of::<Address>())
+                + block.events.capacity().saturating_mul(size_of::<(Address, B256)>())
+        });
+        let sets = [&self.deployments, &self.failed_creations, &self.party_frames];
+        let owners = [&self.transfer_owners, &self.frame_owners, &self.log_owners];
+        size_of::<Self>()
+            + buckets::<Address, AddressLists>(self.addresses.capacity())
+            + buckets::<(Address, B256), PostingList>(self.events.capacity())
+            + lists.sum::<usize>()
+            + buckets::<B256, PostingList>(self.first_topics.capacity())
+            + self.events.values().map(PostingList::heap_bytes).sum::<usize>()
+            + self.first_topics.values().map(PostingList::heap_bytes).sum::<usize>()
+            + self
+                .topic_counts
+                .iter()
+                .map(RoaringTreemap::serialized_size)
+                .sum::<usize>()
+            + journal.sum::<usize>()
+            + sets.into_iter().map(RoaringTreemap::serialized_size).sum::<usize>()
+            + owners.into_iter().map(RowOwners::heap_bytes).sum::<usize>()
+            + self.blocks.heap_bytes()
+    }
+
     /// Appends the block after the newest one; the first block may have any number.
     ///
     /// # Errors
@@ -229,12 +288,6 @@ impl PostingIndex {
                 self.deployments.insert(transaction);
             }
         }
-        for party in &rows.calldata_parties {
-            self.push(touched, *party, Role::CalldataParty, transaction);
-        }
-        for party in &rows.event_parties {
-            self.push(touched, *party, Role::EventParty, transaction);
-        }
         if !rows.transfers.is_empty() {
             self.transfer_owners.push(transaction, next.transfers);
         }
@@ -245,7 +298,6 @@ impl PostingIndex {
                 (transfer.from, Role::TransferSender),
                 (transfer.to, Role::TransferRecipient),
             ] {
-                self.push(touched, party, Role::TransferParty, transaction);
                 self.push(touched, party, role, id);
             }
             self.push(touched, transfer.token, Role::Token, id);
@@ -276,9 +328,18 @@ impl PostingIndex {
             let id = next.logs;
             next.logs += 1;
             self.push(touched, log.emitter, Role::Emitter, id);
+            for (party, role) in log.parties.into_iter().zip(TOPIC_ROLES) {
+                if let Some(party) = party {
+                    self.push(touched, party, role, id);
+                }
+            }
+            if let Some(logs) = self.topic_counts.get_mut(usize::from(log.topics)) {
+                logs.insert(id);
+            }
             if let Some(topic0) = log.topic0 {
                 let event = (log.emitter, topic0);
                 self.events.entry(event).or_default().push(id);
+                self.first_topics.entry(topic0).or_default().push(id);
                 touched.events.insert(event);
             }
         }
@@ -299,6 +360,9 @@ impl PostingIndex {
         self.deployments.remove_range(end.transactions..);
         self.failed_creations.remove_range(end.frames..);
         self.party_frames.remove_range(end.frames..);
+        for logs in &mut self.topic_counts {
+            logs.remove_range(end.logs..);
+        }
         self.transfer_owners.truncate(end.transactions, end.transfers);
         self.frame_owners.truncate(end.transactions, end.frames);
         self.log_owners.truncate(end.transactions, end.logs);
@@ -316,19 +380,17 @@ impl PostingIndex {
                 }
             }
             for event in touched.events {
-                if let Some(list) = self.events.get_mut(&event) {
-                    list.truncate(end.logs);
-                    if list.len() == 0 {
-                        self.events.remove(&event);
-                    }
-                }
+                truncate_list(&mut self.events, &event, end);
+                truncate_list(&mut self.first_topics, &event.1, end);
             }
         } else {
             self.addresses.retain(|_, lists| !truncate_lists(lists, end));
-            self.events.retain(|_, list| {
+            let truncate = |list: &mut PostingList| {
                 list.truncate(end.logs);
                 list.len() > 0
-            });
+            };
+            self.events.retain(|_, list| truncate(list));
+            self.first_topics.retain(|_, list| truncate(list));
         }
     }
 
@@ -342,6 +404,15 @@ impl PostingIndex {
 
     pub(crate) fn event(&self, emitter: Address, topic0: B256) -> Option<&PostingList> {
         self.events.get(&(emitter, topic0))
+    }
+
+    pub(crate) fn first_topic(&self, topic0: B256) -> Option<&PostingList> {
+        self.first_topics.get(&topic0)
+    }
+
+    /// The logs with this number of topics.
+    pub(crate) fn with_topics(&self, topics: u8) -> Option<&RoaringTreemap> {
+        self.topic_counts.get(usize::from(topics))
     }
 
     pub(crate) fn deployments(&self) -> &RoaringTreemap {
@@ -362,6 +433,16 @@ impl PostingIndex {
 struct Touched {
     addresses: BTreeSet<Address>,
     events: BTreeSet<(Address, B256)>,
+}
+
+/// Removes the logs from `end` on, and the list if none is left.
+fn truncate_list<K: Eq + Hash>(lists: &mut Map<K, PostingList>, key: &K, end: RowCounts) {
+    if let Some(list) = lists.get_mut(key) {
+        list.truncate(end.logs);
+        if list.len() == 0 {
+            lists.remove(key);
+        }
+    }
 }
 
 /// Removes the rows from `end` on. Returns whether the address has no rows left.

@@ -26,4 +26,4 @@ pub use blocks::{BlockBounds, BlockRange};
 pub use index::{AppendError, PostingIndex};
 pub use row_set::RowSet;
 pub use rows::{BlockRows, FrameParties, LogParties, RowId, Space, TransactionRows, TransferParties};
-pub use scope::{Grant, HiddenTransfers, PartialRows, ParticipantRows, Scope, VisibleAddress};
+pub use scope::{EventLogs, Grant, HiddenTransfers, PartialRows, ParticipantRows, Scope, VisibleAddress};

@@ -1,21 +1,25 @@
 //! A posting list: the ids of the rows that mention one address in one role.
 
-use roaring::RoaringTreemap;
+use roaring::{RoaringBitmap, RoaringTreemap};
 use std::ops::Range;
 
-/// The most ids that are kept as an array. Most addresses occur in few rows.
-const FEW: usize = 16;
+/// From this many ids per [`CHUNK`] on, a bitmap takes less memory than an array.
+const DENSE: u64 = 32;
+/// The ids of a container of the bitmap, as a power of two.
+const CHUNK: u32 = 16;
 
-/// Ids in ascending order.
+/// Ids in ascending order. Most addresses occur in few rows, far from each other: for them, an array takes a tenth of
+/// the memory of a bitmap, and the time to read it does not depend on the rows in between.
 #[derive(Clone, Debug)]
 pub(crate) enum PostingList {
-    Few(Vec<u64>),
-    Many(RoaringTreemap),
+    /// Ids below 2^32.
+    Array(Vec<u32>),
+    Bitmap(RoaringTreemap),
 }
 
 impl Default for PostingList {
     fn default() -> Self {
-        Self::Few(Vec::new())
+        Self::Array(Vec::new())
     }
 }
 
@@ -23,46 +27,83 @@ impl PostingList {
     /// Appends an id that is not smaller than any id in the list. An id that is in the list already stays once.
     pub(crate) fn push(&mut self, id: u64) {
         match self {
-            Self::Few(ids) => {
-                if ids.last() == Some(&id) {
+            Self::Array(ids) => {
+                if ids.last().is_some_and(|last| u64::from(*last) == id) {
                     return;
                 }
-                if ids.len() < FEW {
-                    ids.push(id);
-                    return;
+                match u32::try_from(id) {
+                    Ok(id) if ids.len() < ids.capacity() || !is_dense(ids, id) => {
+                        if ids.len() == ids.capacity() {
+                            // Less than doubling: there are millions of lists.
+                            ids.reserve_exact(ids.len() / 4 + 2);
+                        }
+                        ids.push(id);
+                    }
+                    _ => {
+                        let mut bitmap: RoaringTreemap = ids.iter().copied().map(u64::from).collect();
+                        bitmap.insert(id);
+                        *self = Self::Bitmap(bitmap);
+                    }
                 }
-                let mut many: RoaringTreemap = ids.iter().copied().collect();
-                many.insert(id);
-                *self = Self::Many(many);
             }
-            Self::Many(ids) => {
+            Self::Bitmap(ids) => {
                 ids.insert(id);
             }
+        }
+    }
+
+    /// About how many bytes of memory it takes besides itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Array(ids) => ids.capacity().saturating_mul(size_of::<u32>()),
+            Self::Bitmap(ids) => ids.serialized_size(),
         }
     }
 
     /// Removes the ids from `end` on.
     pub(crate) fn truncate(&mut self, end: u64) {
         match self {
-            Self::Few(ids) => ids.truncate(ids.partition_point(|id| *id < end)),
-            Self::Many(ids) => {
+            Self::Array(ids) => ids.truncate(ids.partition_point(|id| u64::from(*id) < end)),
+            Self::Bitmap(ids) => {
                 ids.remove_range(end..);
             }
         }
     }
 
-    pub(crate) fn len(&self) -> u64 {
+    /// The ids of the list that are in `ids`. The cost depends on the shorter of both.
+    pub(crate) fn intersection(&self, ids: &RoaringTreemap) -> RoaringTreemap {
         match self {
-            Self::Few(ids) => ids.len() as u64,
-            Self::Many(ids) => ids.len(),
+            Self::Array(list) if (list.len() as u64) < ids.len() => {
+                let both = list.iter().copied().map(u64::from);
+                both.filter(|id| ids.contains(*id)).collect()
+            }
+            Self::Array(list) => {
+                let is_listed = |id: &u64| u32::try_from(*id).is_ok_and(|id| list.binary_search(&id).is_ok());
+                ids.iter().filter(is_listed).collect()
+            }
+            Self::Bitmap(list) => list & ids,
         }
     }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Array(ids) => ids.len() as u64,
+            Self::Bitmap(ids) => ids.len(),
+        }
+    }
+}
+
+/// Whether these ids and `next` take less memory as a bitmap.
+fn is_dense(ids: &[u32], next: u32) -> bool {
+    let Some(first) = ids.first() else { return false };
+    let chunks = u64::from((next >> CHUNK) - (first >> CHUNK)) + 1;
+    ids.len() as u64 >= chunks * DENSE
 }
 
 /// The union of posting lists, each limited to a range of ids.
 #[derive(Debug, Default)]
 pub(crate) struct Union<'a> {
-    few: Vec<u64>,
+    arrays: Vec<u32>,
     whole: Vec<&'a RoaringTreemap>,
     parts: Vec<RoaringTreemap>,
 }
@@ -71,8 +112,12 @@ impl<'a> Union<'a> {
     /// Adds the ids of `list` that are in `range`.
     pub(crate) fn add(&mut self, list: &'a PostingList, range: &Range<u64>) {
         match list {
-            PostingList::Few(ids) => self.few.extend(ids.iter().filter(|id| range.contains(id))),
-            PostingList::Many(ids) => {
+            PostingList::Array(ids) => {
+                let position = |bound| ids.partition_point(|id| u64::from(*id) < bound);
+                let part = ids.get(position(range.start)..position(range.end));
+                self.arrays.extend_from_slice(part.unwrap_or_default());
+            }
+            PostingList::Bitmap(ids) => {
                 let (Some(first), Some(last)) = (ids.min(), ids.max()) else {
                     return;
                 };
@@ -87,13 +132,16 @@ impl<'a> Union<'a> {
 
     pub(crate) fn finish(mut self) -> RoaringTreemap {
         use roaring::MultiOps as _;
-        self.few.sort_unstable();
-        self.few.dedup();
         let mut union = self.whole.into_iter().union();
         for part in self.parts {
             union |= part;
         }
-        union |= self.few.into_iter().collect::<RoaringTreemap>();
+        self.arrays.sort_unstable();
+        self.arrays.dedup();
+        // Never fails, because the ids ascend.
+        if let Ok(ids) = RoaringBitmap::from_sorted_iter(self.arrays) {
+            union |= RoaringTreemap::from_bitmaps([(0, ids)]);
+        }
         union
     }
 }
@@ -123,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_keeps_each_id_once_and_turns_into_a_bitmap() {
+    fn a_dense_list_keeps_each_id_once_and_turns_into_a_bitmap() {
         let mut list = PostingList::default();
         for id in [1, 1, 5, 5, 9] {
             list.push(id);
@@ -133,12 +181,25 @@ mod tests {
             list.push(id);
             list.push(id);
         }
-        assert!(matches!(list, PostingList::Many(_)));
+        assert!(matches!(list, PostingList::Bitmap(_)));
         assert_eq!(list.len(), 93);
         list.truncate(50);
         assert_eq!(list.len(), 43);
         list.truncate(0);
         assert_eq!(list.len(), 0);
+    }
+
+    #[test]
+    fn a_sparse_list_stays_an_array_until_an_id_is_too_large() {
+        let mut list = PostingList::default();
+        (0..1000).for_each(|id| list.push(id << CHUNK));
+        assert!(matches!(list, PostingList::Array(_)));
+        list.push(1 << 32);
+        list.push(1 << 32);
+        assert!(matches!(list, PostingList::Bitmap(_)));
+        assert_eq!(list.len(), 1001);
+        list.truncate(1 << 32);
+        assert_eq!(list.len(), 1000);
     }
 
     #[test]

@@ -22,6 +22,11 @@ impl RowOwners {
         self.first_rows.insert(first_row);
     }
 
+    /// About how many bytes of memory it takes besides itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.owners.serialized_size() + self.first_rows.serialized_size()
+    }
+
     /// Removes transactions and rows from these ids on.
     pub(crate) fn truncate(&mut self, transactions: u64, rows: u64) {
         self.owners.remove_range(transactions..);

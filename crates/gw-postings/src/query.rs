@@ -7,7 +7,7 @@ use crate::{
     owners::RowOwners,
     row_set::RowSet,
     rows::{RowId, Space},
-    scope::{Grant, HiddenTransfers, PartialRows, ParticipantRows, Scope, VisibleAddress},
+    scope::{EventLogs, Grant, HiddenTransfers, PartialRows, ParticipantRows, Scope, VisibleAddress},
 };
 use gw_types::{Address, B256};
 use roaring::RoaringTreemap;
@@ -92,6 +92,15 @@ impl PostingIndex {
         self.row_set(space, |blocks| self.union(addresses.iter(), roles, blocks))
     }
 
+    /// Those of these logs that have this first topic.
+    pub fn with_first_topic(&self, logs: &RowSet, topic0: B256) -> RowSet {
+        let ids = match self.first_topic(topic0) {
+            Some(list) => list.intersection(&logs.ids),
+            None => RoaringTreemap::new(),
+        };
+        logs.with_ids(ids)
+    }
+
     /// The transfers of a token in these blocks, without regard to a viewer.
     pub fn transfers_of_token(&self, token: &[VisibleAddress]) -> RowSet {
         self.row_set(Space::Transfers, |blocks| {
@@ -114,11 +123,6 @@ impl PostingIndex {
         const SIDES: &[Role] = &[Role::Sender, Role::Recipient];
         let mut rows = self.by_sides(scope, (Role::Sender, Role::Recipient), self.deployments(), blocks);
         rows |= self.own_transactions(scope, blocks);
-        rows |= self.union(
-            scope.mentioned.iter(),
-            &[Role::TransferParty, Role::CalldataParty, Role::EventParty],
-            blocks,
-        );
         rows |= self.union(scope.members.iter(), SIDES, blocks);
         rows |= self.granted(&scope.grants, SIDES, blocks);
         rows |= self.shared(scope, blocks);
@@ -195,6 +199,9 @@ impl PostingIndex {
             self.add_event(&mut events, emitter, *topic0, blocks);
         }
         rows |= events.finish();
+        for event in &scope.event_logs {
+            rows |= self.event_logs(event, blocks);
+        }
         if scope.participant_rows == ParticipantRows::All {
             let own = self.own_transactions(scope, blocks);
             rows |= self.log_owners.rows_of(&own, self.end(Space::Logs));
@@ -223,6 +230,33 @@ impl PostingIndex {
         let mut rows = candidates.finish();
         rows |= self.log_owners.rows_of(&transactions, self.end(Space::Logs));
         rows - self.hidden_logs(scope, blocks) - self.logs(scope, blocks)
+    }
+
+    /// The logs of an event with the given number of topics and party.
+    fn event_logs(&self, event: &EventLogs, blocks: BlockRange) -> RoaringTreemap {
+        let none = RoaringTreemap::new;
+        let (Some(list), Some(counted)) = (
+            self.event(event.emitter.address, event.topic0),
+            self.with_topics(event.topics),
+        ) else {
+            return none();
+        };
+        let ids = self.ids_in_both(Space::Logs, event.emitter.blocks, blocks);
+        let mut union = Union::default();
+        match event.party {
+            // The rows of the party are few, those of the event may be many.
+            Some((position, party)) => {
+                let Some(of_party) = Role::of_topic(position).and_then(|role| self.list(party, role)) else {
+                    return none();
+                };
+                union.add(of_party, &ids);
+                list.intersection(&union.finish()) & counted
+            }
+            None => {
+                union.add(list, &ids);
+                union.finish() & counted
+            }
+        }
     }
 
     fn add_event<'a>(&'a self, union: &mut Union<'a>, emitter: &VisibleAddress, topic0: B256, blocks: BlockRange) {

@@ -51,6 +51,13 @@ impl RowSet {
         self.ids.contains(row.0)
     }
 
+    /// The rows with ids in a range, the oldest first.
+    pub fn rows_in(&self, ids: Range<u64>) -> Vec<RowId> {
+        let mut rows = self.ids.iter();
+        rows.advance_to(ids.start);
+        rows.take_while(|id| *id < ids.end).map(RowId).collect()
+    }
+
     /// The number of rows with ids in a range: in a block, in a transaction, or in a bucket of a chart.
     pub fn count_in(&self, ids: Range<u64>) -> u64 {
         self.ids.range_cardinality(ids)
@@ -78,27 +85,44 @@ impl RowSet {
         }
     }
 
+    /// The rows of this set before this one.
+    pub fn before(&self, row: RowId) -> Self {
+        let mut ids = self.ids.clone();
+        ids.remove_range(row.0..);
+        self.with_ids(ids)
+    }
+
+    /// The row with this many older rows in the set.
+    pub fn nth(&self, position: u64) -> Option<RowId> {
+        self.ids.select(position).map(RowId)
+    }
+
+    /// A set of these rows.
+    pub fn with_rows(&self, rows: impl IntoIterator<Item = RowId>) -> Self {
+        self.with_ids(rows.into_iter().map(|row| row.0).collect())
+    }
+
     /// The rows of this set that are also in `other`: for example those of one address.
     pub fn intersection(&self, other: &Self) -> Self {
-        Self {
-            ids: &self.ids & &other.ids,
-            ..self.clone()
-        }
+        self.with_ids(&self.ids & &other.ids)
     }
 
     /// The rows of this set that are not in `other`.
     pub fn difference(&self, other: &Self) -> Self {
-        Self {
-            ids: &self.ids - &other.ids,
-            ..self.clone()
-        }
+        self.with_ids(&self.ids - &other.ids)
     }
 
     /// The rows of both sets: for example certain logs and evaluated candidates.
     pub fn union(&self, other: &Self) -> Self {
+        self.with_ids(&self.ids | &other.ids)
+    }
+
+    pub(crate) fn with_ids(&self, ids: RoaringTreemap) -> Self {
         Self {
-            ids: &self.ids | &other.ids,
-            ..self.clone()
+            space: self.space,
+            ids,
+            end: self.end,
+            generation: self.generation,
         }
     }
 }

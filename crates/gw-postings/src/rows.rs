@@ -37,11 +37,6 @@ pub struct TransactionRows {
     pub from: Address,
     /// The recipient; `None` for a deployment.
     pub to: Option<Address>,
-    /// The address arguments of the decoded calldata.
-    pub calldata_parties: Vec<Address>,
-    /// The addresses in address slots of the standard events other than transfers: Approval, ApprovalForAll, Deposit,
-    /// Withdrawal.
-    pub event_parties: Vec<Address>,
     /// The token transfers in the order of their logs.
     pub transfers: Vec<TransferParties>,
     /// The internal transactions in the order of the trace.
@@ -77,4 +72,29 @@ pub struct LogParties {
     pub emitter: Address,
     /// The first topic; `None` for a log without topics.
     pub topic0: Option<B256>,
+    /// The number of topics.
+    pub topics: u8,
+    /// The addresses in the second, third and fourth topic.
+    pub parties: [Option<Address>; 3],
+}
+
+impl LogParties {
+    /// The addresses of a log with these topics.
+    pub fn new(emitter: Address, topics: &[B256]) -> Self {
+        let party = |position: usize| topics.get(position).and_then(possible_address);
+        Self {
+            emitter,
+            topic0: topics.first().copied(),
+            topics: u8::try_from(topics.len()).unwrap_or(u8::MAX),
+            parties: [party(1), party(2), party(3)],
+        }
+    }
+}
+
+/// The address that a word may contain (HD31): the upper 12 bytes are zero and the value is at least 2^64. Smaller
+/// values are numbers, for example token ids, of which each would take a posting list.
+fn possible_address(word: &B256) -> Option<Address> {
+    let (high, low) = word.split_first_chunk::<12>()?;
+    let is_address = high == &[0; 12] && low.iter().take(12).any(|byte| *byte != 0);
+    is_address.then(|| Address::from_slice(low))
 }

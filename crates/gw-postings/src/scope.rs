@@ -33,6 +33,19 @@ pub struct Grant {
     pub counterparties: Option<Vec<Address>>,
 }
 
+/// Logs of a contract with the same first topic and the same number of topics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EventLogs {
+    /// The contract, in the blocks of its registration.
+    pub emitter: VisibleAddress,
+    /// The first topic.
+    pub topic0: B256,
+    /// The number of topics.
+    pub topics: u8,
+    /// Only logs with this address in the topic at this position; the first topic has position 0.
+    pub party: Option<(usize, Address)>,
+}
+
 /// What becomes of a row with one visible side (K1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartialRows {
@@ -77,9 +90,6 @@ pub struct Scope {
     pub own: Vec<VisibleAddress>,
     /// The linked addresses whose owner is a participant of what is sent to them (HD10).
     pub own_receivers: Vec<VisibleAddress>,
-    /// Addresses whose transactions survive also by their token transfers, calldata arguments and standard events. The
-    /// policy core names none: only sender and recipient make a participant (HD10).
-    pub mentioned: Vec<VisibleAddress>,
     /// Contracts that the viewer administers: their rows survive with one visible side even under
     /// [`PartialRows::Drop`].
     pub administered: Vec<VisibleAddress>,
@@ -99,6 +109,8 @@ pub struct Scope {
     pub emitters: Vec<VisibleAddress>,
     /// Contracts of which the viewer may see logs with this first topic.
     pub events: Vec<(VisibleAddress, B256)>,
+    /// Logs that the viewer may see by their number of topics or by an address in a topic.
+    pub event_logs: Vec<EventLogs>,
     /// Contracts of which each log, or each one with this first topic, has to be evaluated.
     pub log_candidates: Vec<(VisibleAddress, Option<B256>)>,
     /// Whether all transfers and logs of own transactions are selected (K2).

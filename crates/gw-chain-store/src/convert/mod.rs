@@ -120,7 +120,6 @@ enum_column!(standard_column, standard, rows::TokenStandard, { Erc20 = 20, Erc72
 enum_column!(call_type_column, call_type, rows::CallType, {
     Call = 1, StaticCall = 2, DelegateCall = 3, CallCode = 4, Create = 5, Create2 = 6, SelfDestruct = 7
 });
-enum_column!(role_column, role, rows::MentionRole, { CalldataArgument = 1, EventSlot = 2 });
 enum_column!(proxy_kind_column, proxy_kind, rows::ProxyKind, {
     Minimal = 1, ImplementationSlot = 2, Beacon = 3, LogicSlot = 4
 });

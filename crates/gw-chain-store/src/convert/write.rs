@@ -1,14 +1,12 @@
 //! Rows to models.
 
 use super::{
-    MetadataColumns, amount_column, call_type_column, count, metadata_column, proxy_kind_column, role_column,
-    standard_column, to_column,
+    MetadataColumns, amount_column, call_type_column, count, metadata_column, proxy_kind_column, standard_column,
+    to_column,
 };
 use crate::{
     ChainStoreError,
-    entity::{
-        blocks, contracts, frames, logs, proxy_changes, token_transfers, tokens, transaction_parties, transactions,
-    },
+    entity::{blocks, contracts, frames, logs, proxy_changes, token_transfers, tokens, transactions},
     rows::{BlockData, Contract, Frame, Log, Proxy, TokenTransfer, Transaction, TransactionData},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +48,6 @@ pub(crate) struct FramePlace {
 pub(crate) struct BlockModels {
     pub(crate) block: blocks::Model,
     pub(crate) transactions: Vec<transactions::Model>,
-    pub(crate) parties: Vec<transaction_parties::Model>,
     pub(crate) logs: Vec<logs::Model>,
     pub(crate) transfers: Vec<token_transfers::Model>,
     pub(crate) frames: Vec<frames::Model>,
@@ -72,7 +69,6 @@ impl BlockModels {
         let mut models = Self {
             block: block_model(data, block_number, first),
             transactions: Vec::with_capacity(data.transactions.len()),
-            parties: Vec::new(),
             logs: Vec::new(),
             transfers: Vec::new(),
             frames: Vec::new(),
@@ -114,15 +110,6 @@ impl BlockModels {
             first_log: first.logs.saturating_add(count(self.logs.len())),
         };
         self.transactions.push(transaction_model(data, place));
-        let parties = (0..)
-            .zip(&data.parties)
-            .map(|(position, party)| transaction_parties::Model {
-                transaction_id: id,
-                position,
-                role: role_column(party.role),
-                address: party.address.to_vec(),
-            });
-        self.parties.extend(parties);
         for (log_id, log) in (place.first_log..).zip(&data.logs) {
             self.logs.push(log_model(log, log_id, id)?);
         }

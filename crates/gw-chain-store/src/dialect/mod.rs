@@ -1,15 +1,20 @@
 //! Differences between SQLite and PostgreSQL; besides `config`, no other module distinguishes the engines.
 
+mod lock;
 mod postgres;
+mod reachability;
 mod sqlite;
 mod transaction;
 
+pub(crate) use lock::ProcessLock;
 #[cfg(test)]
 pub(crate) use transaction::STATEMENTS;
 pub(crate) use transaction::Transaction;
 
 use crate::{ChainStoreError, Location};
 use gw_types::Timestamp;
+use lock::LockSource;
+use reachability::Reachability;
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, RuntimeErr, Statement, sqlx};
 use std::{
     io,
@@ -17,8 +22,10 @@ use std::{
     time::Duration,
 };
 
-/// How long a query waits for a connection of the pool.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the writer waits for its connection.
+const WRITER_WAIT: Duration = Duration::from_secs(30);
+/// How long a reader waits for a connection of the pool: a user waits for its answer.
+const READER_WAIT: Duration = Duration::from_secs(2);
 /// How long the first connection may take when a store is opened.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a statement of a reader may take.
@@ -85,7 +92,9 @@ pub(crate) struct Pools {
     /// Exactly one connection.
     writer: Pool,
     reader: Pool,
+    reachability: Reachability,
     engine: Engine,
+    lock: LockSource,
 }
 
 impl Pools {
@@ -94,6 +103,20 @@ impl Pools {
             Location::Sqlite { file } => sqlite::open(file, connections).await,
             Location::Postgres { url } => postgres::open(url, connections).await,
         }
+    }
+
+    /// Connects to a database that exists, to read it; `None` if its file is missing. A missing PostgreSQL database is
+    /// an error.
+    pub(crate) async fn open_existing(location: &Location) -> Result<Option<Self>, DbErr> {
+        match location {
+            Location::Sqlite { file } if !file.exists() => Ok(None),
+            location => Self::open(location, 1).await.map(Some),
+        }
+    }
+
+    /// Takes the lock of the writer's process; `None` if another process holds it, or it cannot be used.
+    pub(crate) async fn try_lock(&self) -> Option<ProcessLock> {
+        self.lock.try_lock().await
     }
 
     /// Begins a transaction that may write. On SQLite it holds the write lock from the start.
@@ -107,11 +130,19 @@ impl Pools {
 
     /// Begins a transaction that sees one state of the database throughout.
     pub(crate) async fn begin_read(&self) -> Result<Transaction, DbErr> {
-        let db = match self.engine {
-            Engine::Sqlite => sqlite::begin_read(&self.reader.db).await?,
-            Engine::Postgres => postgres::begin_read(&self.reader.db).await?,
+        let begin = async {
+            match self.engine {
+                Engine::Sqlite => sqlite::begin_read(&self.reader.db).await,
+                Engine::Postgres => postgres::begin_read(&self.reader.db).await,
+            }
         };
+        let db = self.reachability.begin(begin).await?;
         Ok(Transaction::new(db, &self.reader.suspect, Some(READ_TIMEOUT)))
+    }
+
+    /// Whether the last reader reached the database.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.reachability.is_reachable()
     }
 
     /// Begins a transaction that may change the schema; one at a time across all instances.
@@ -133,6 +164,21 @@ pub(crate) async fn lease_time(tx: &Transaction, local: Timestamp) -> Result<Tim
         .await?
         .ok_or(ChainStoreError::Schema("missing"))?;
     Ok(Timestamp::from_micros(row.try_get("", "at")?))
+}
+
+/// The size of the database in bytes.
+pub(crate) async fn size(tx: &Transaction) -> Result<u64, ChainStoreError> {
+    let engine = Engine::for_connection(tx);
+    let sql = match engine {
+        Engine::Sqlite => sqlite::SIZE,
+        Engine::Postgres => postgres::SIZE,
+    };
+    let row = tx
+        .query_one_raw(engine.statement(sql))
+        .await?
+        .ok_or(ChainStoreError::Schema("missing"))?;
+    let bytes: i64 = row.try_get("", "bytes")?;
+    Ok(u64::try_from(bytes).unwrap_or_default())
 }
 
 fn failed(cause: sqlx::Error) -> DbErr {

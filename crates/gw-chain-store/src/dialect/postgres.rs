@@ -1,6 +1,6 @@
 //! PostgreSQL 15 and later: one writer connection, readers in REPEATABLE READ.
 
-use super::{Engine, Pool, Pools, failed};
+use super::{Engine, Pool, Pools, failed, lock::LockSource, reachability::Reachability};
 use gw_types::Secret;
 use sea_orm::{
     AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, SqlxPostgresConnector,
@@ -24,6 +24,8 @@ use tokio::time::timeout;
 pub(super) const MAX_PARAMETERS: usize = 65_000;
 
 pub(super) const TIME: &str = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT AS at";
+
+pub(super) const SIZE: &str = "SELECT pg_database_size(current_database()) AS bytes";
 
 /// Maximum lifetime of a connection, so that a changed address of the server is noticed.
 const LIFETIME: Duration = Duration::from_secs(300);
@@ -56,19 +58,32 @@ pub(super) async fn open(url: &Secret, connections: u32) -> Result<Pools, DbErr>
     let first = first.map_err(|_| super::timed_out())?.map_err(failed)?;
     first.close().await.map_err(failed)?;
     Ok(Pools {
-        writer: connect(options.clone(), 1, super::WRITE_TIMEOUT).await?,
-        reader: connect(options, connections.max(1), super::READ_TIMEOUT).await?,
+        writer: connect(options.clone(), 1, super::WRITER_WAIT, super::WRITE_TIMEOUT).await?,
+        reader: connect(
+            options.clone(),
+            connections.max(1),
+            super::READER_WAIT,
+            super::READ_TIMEOUT,
+        )
+        .await?,
+        reachability: Reachability::default(),
         engine: Engine::Postgres,
+        lock: LockSource::Session(Box::new(options)),
     })
 }
 
-async fn connect(options: PgConnectOptions, connections: u32, statement_timeout: Duration) -> Result<Pool, DbErr> {
+async fn connect(
+    options: PgConnectOptions,
+    connections: u32,
+    wait: Duration,
+    statement_timeout: Duration,
+) -> Result<Pool, DbErr> {
     let suspect = Arc::new(AtomicBool::new(false));
     let noted = Arc::clone(&suspect);
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .max_lifetime(LIFETIME)
-        .acquire_timeout(super::ACQUIRE_TIMEOUT)
+        .acquire_timeout(wait)
         .after_connect(move |connection, _| {
             let session = session(statement_timeout);
             Box::pin(async move {

@@ -1,6 +1,6 @@
 //! SQLite: one writer connection with BEGIN IMMEDIATE, a read pool, WAL.
 
-use super::{Engine, Pool, Pools, failed};
+use super::{Engine, Pool, Pools, failed, lock::LockSource, reachability::Reachability};
 use sea_orm::{
     DatabaseConnection, DatabaseTransaction, DbErr, SqliteTransactionMode, SqlxSqliteConnector, TransactionOptions,
     TransactionTrait,
@@ -19,6 +19,8 @@ use std::{
 
 /// `SQLITE_MAX_VARIABLE_NUMBER` of the bundled library, rounded down.
 pub(super) const MAX_PARAMETERS: usize = 32_000;
+
+pub(super) const SIZE: &str = "SELECT page_count * page_size AS bytes FROM pragma_page_count(), pragma_page_size()";
 
 /// Purpose of a pool's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,9 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
     Ok(Pools {
         writer,
         reader,
+        reachability: Reachability::default(),
         engine: Engine::Sqlite,
+        lock: LockSource::for_file(file),
     })
 }
 
@@ -53,7 +57,10 @@ async fn connect(options: SqliteConnectOptions, connections: u32, usage: Use) ->
         .max_connections(connections)
         .idle_timeout(None)
         .max_lifetime(None)
-        .acquire_timeout(super::ACQUIRE_TIMEOUT)
+        .acquire_timeout(match usage {
+            Use::Read => super::READER_WAIT,
+            Use::Write => super::WRITER_WAIT,
+        })
         // The connection is a thread of this process: a ping would show nothing.
         .test_before_acquire(false)
         .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))

@@ -18,11 +18,13 @@ impl MigrationName for ChainTables {
 
 /// Each index with its reason. Rows of the large tables have no index besides their key: the posting index finds them
 /// by address, and a block or transaction knows the ids of its rows.
-const INDICES: [&str; 17] = [
+const INDICES: [&str; 18] = [
     // A block by its hash, and suggestions for the start of a hash.
     "CREATE UNIQUE INDEX blocks_hash_key ON blocks (hash)",
     // The block of a frame id.
     "CREATE INDEX blocks_first_frame_idx ON blocks (first_frame, number)",
+    // The first block that changed since a generation.
+    "CREATE INDEX changed_blocks_generation_idx ON changed_blocks (generation, number)",
     // A transaction by its hash, and suggestions. Not unique: early chains have repeated hashes.
     "CREATE INDEX transactions_hash_idx ON transactions (hash)",
     // The contracts and proxy changes of a block; a reorganization removes the newest.
@@ -61,8 +63,8 @@ impl MigrationTrait for ChainTables {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let tables = [
             blocks(),
+            changed_blocks(),
             transactions(),
-            transaction_parties(),
             logs(),
             token_transfers(),
             frames(),
@@ -115,6 +117,14 @@ fn blocks() -> TableCreateStatement {
         .to_owned()
 }
 
+fn changed_blocks() -> TableCreateStatement {
+    Table::create()
+        .table("changed_blocks")
+        .col(number("number").primary_key())
+        .col(number("generation"))
+        .to_owned()
+}
+
 fn transactions() -> TableCreateStatement {
     Table::create()
         .table("transactions")
@@ -142,17 +152,6 @@ fn transactions() -> TableCreateStatement {
         .col(number("frame_count"))
         .col(number("first_log"))
         .col(number("log_count"))
-        .to_owned()
-}
-
-fn transaction_parties() -> TableCreateStatement {
-    Table::create()
-        .table("transaction_parties")
-        .col(number("transaction_id"))
-        .col(number("position"))
-        .col(small("role"))
-        .col(bytes("address"))
-        .primary_key(Index::create().col("transaction_id").col("position"))
         .to_owned()
 }
 

@@ -1,6 +1,7 @@
 //! The schema, forward only: released steps are never edited, a change is a new step.
 
 mod m0001_chain;
+mod m0002_pending_balances;
 
 use crate::{ChainStoreError, dialect::Pools};
 use sea_orm::{ConnectionTrait, DbErr};
@@ -10,6 +11,7 @@ use sea_orm_migration::{MigrationTrait, MigratorTrait};
 pub(crate) const CHAIN_TABLES: [&str; 12] = [
     "balances",
     "blocks",
+    "changed_blocks",
     "contracts",
     "frames",
     "logs",
@@ -18,7 +20,6 @@ pub(crate) const CHAIN_TABLES: [&str; 12] = [
     "token_balances",
     "token_transfers",
     "tokens",
-    "transaction_parties",
     "transactions",
 ];
 
@@ -28,7 +29,10 @@ struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_chain::ChainTables)]
+        vec![
+            Box::new(m0001_chain::ChainTables),
+            Box::new(m0002_pending_balances::PendingBalances),
+        ]
     }
 }
 
@@ -38,7 +42,7 @@ impl MigratorTrait for Migrator {
 /// [`ChainStoreError::Schema`] if the schema is newer than this build; any database error.
 pub(crate) async fn run(pools: &Pools) -> Result<(), ChainStoreError> {
     let tx = pools.begin_read().await?;
-    let is_current = is_current(&tx).await?;
+    let is_current = state(&tx).await? == SchemaState::Current;
     drop(tx);
     if is_current {
         return Ok(());
@@ -48,9 +52,26 @@ pub(crate) async fn run(pools: &Pools) -> Result<(), ChainStoreError> {
     Ok(tx.commit().await?)
 }
 
-async fn is_current(conn: &impl ConnectionTrait) -> Result<bool, ChainStoreError> {
+/// How the schema of a database relates to that of this build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SchemaState {
+    /// There are no tables.
+    Missing,
+    /// Steps of this build are missing.
+    Older,
+    /// It is the same.
+    Current,
+}
+
+/// Compares the schema with that of this build.
+///
+/// # Errors
+/// [`ChainStoreError::Schema`] if the schema is newer than this build; any database error.
+pub(crate) async fn state(conn: &impl ConnectionTrait) -> Result<SchemaState, ChainStoreError> {
     match Migrator::get_pending_migrations_read_only(conn).await {
-        Ok(pending) => Ok(pending.is_empty()),
+        Ok(pending) if pending.is_empty() => Ok(SchemaState::Current),
+        Ok(pending) if pending.len() == Migrator::migrations().len() => Ok(SchemaState::Missing),
+        Ok(_) => Ok(SchemaState::Older),
         // The database contains a step that this build does not know.
         Err(DbErr::Custom(_)) => Err(ChainStoreError::Schema("newer than this build")),
         Err(cause) => Err(cause.into()),

@@ -4,8 +4,8 @@ use super::ChainReader;
 use crate::{
     ChainStoreError,
     convert::{self, Columns},
-    entity::{blocks, contracts, proxy_changes, transaction_parties},
-    rows::{AddressMention, BlockData, BlockRow, ChainRow, Contract, ProxyChange, TransactionData, TransactionRow},
+    entity::{blocks, changed_blocks, contracts, proxy_changes},
+    rows::{BlockData, BlockRow, ChainRow, Contract, ProxyChange, TransactionData, TransactionRow},
 };
 use gw_postings::RowId;
 use gw_types::B256;
@@ -74,6 +74,25 @@ impl ChainReader {
             .collect()
     }
 
+    /// The first of the blocks whose rows changed since this generation, other than by a reorganization: ids of its
+    /// rows and of those of later blocks may stand for other rows.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn first_block_changed_since(&self, generation: u64) -> Result<Option<u64>, ChainStoreError> {
+        let Ok(generation) = convert::to_column(generation) else {
+            return Ok(None);
+        };
+        let first: Option<Option<i64>> = changed_blocks::Entity::find()
+            .select_only()
+            .column_as(changed_blocks::Column::Number.min(), "number")
+            .filter(changed_blocks::Column::Generation.gt(generation))
+            .into_tuple()
+            .one(&self.tx)
+            .await?;
+        Columns("changed_blocks").optional("number", first.flatten(), Columns::number)
+    }
+
     /// Finds a block with all its rows, as the indexer handed it over.
     ///
     /// # Errors
@@ -86,7 +105,6 @@ impl ChainReader {
         let mut logs = by_transaction(self.list_logs_between(ids.logs).await?);
         let mut transfers = by_transaction(self.list_transfers_between(ids.transfers).await?);
         let mut frames = by_transaction(self.list_frames_of_block(number).await?);
-        let mut parties = self.parties_between(ids.transactions).await?;
         let transactions = rows
             .into_iter()
             .map(|TransactionRow { id, transaction, .. }| TransactionData {
@@ -94,7 +112,6 @@ impl ChainReader {
                 logs: logs.remove(&id).unwrap_or_default(),
                 transfers: transfers.remove(&id).unwrap_or_default(),
                 frames: frames.remove(&id).unwrap_or_default(),
-                parties: parties.remove(&id).unwrap_or_default(),
             });
         Ok(Some(BlockData {
             transactions: transactions.collect(),
@@ -102,24 +119,6 @@ impl ChainReader {
             proxy_changes: self.proxy_changes_of_block(number).await?,
             block,
         }))
-    }
-
-    async fn parties_between(&self, ids: Range<u64>) -> Result<HashMap<RowId, Vec<AddressMention>>, ChainStoreError> {
-        let columns = Columns("transaction_parties");
-        let rows = transaction_parties::Entity::find()
-            .filter(transaction_parties::Column::TransactionId.gte(convert::to_column(ids.start)?))
-            .filter(transaction_parties::Column::TransactionId.lt(convert::to_column(ids.end)?))
-            .order_by_asc(transaction_parties::Column::TransactionId)
-            .order_by_asc(transaction_parties::Column::Position);
-        let mut parties: HashMap<RowId, Vec<AddressMention>> = HashMap::new();
-        for row in rows.all(&self.tx).await? {
-            let id = RowId(columns.number("transaction_id", row.transaction_id)?);
-            parties.entry(id).or_default().push(AddressMention {
-                address: columns.address("address", &row.address)?,
-                role: convert::role(row.role).ok_or_else(|| columns.malformed("role"))?,
-            });
-        }
-        Ok(parties)
     }
 
     async fn contracts_of_block(&self, number: u64) -> Result<Vec<Contract>, ChainStoreError> {

@@ -4,21 +4,28 @@ use super::ChainReader;
 use crate::{
     ChainStoreError,
     convert::{self, Columns, FirstIds},
-    entity::{blocks, frames, logs, token_transfers, transaction_parties, transactions},
-    rows::MentionRole,
+    entity::{blocks, frames, logs, token_transfers, transactions},
 };
 use gw_postings::{BlockRows, FrameParties, LogParties, Space, TransactionRows, TransferParties};
-use gw_types::{Address, Timestamp};
+use gw_types::{B256, Timestamp};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
-use std::{iter::Peekable, ops::Range, vec};
+use std::{ops::Range, vec};
 
 /// The columns of a transaction that the index needs.
-type TransactionColumns = (i64, Vec<u8>, Option<Vec<u8>>, i64, i64, i64);
+type TransactionColumns = (Vec<u8>, Option<Vec<u8>>, i64, i64, i64);
+
+/// The columns of a log that the index needs: its emitter and its topics.
+type LogColumns = (
+    Vec<u8>,
+    Option<Vec<u8>>,
+    Option<Vec<u8>>,
+    Option<Vec<u8>>,
+    Option<Vec<u8>>,
+);
 
 /// The rows of some blocks, in the order of the chain; each is taken once.
 struct Rows {
     transactions: vec::IntoIter<TransactionColumns>,
-    parties: Peekable<vec::IntoIter<(i64, i16, Vec<u8>)>>,
     transfers: vec::IntoIter<TransferParties>,
     frames: vec::IntoIter<FrameParties>,
     logs: vec::IntoIter<LogParties>,
@@ -47,8 +54,7 @@ impl ChainReader {
         let end = FirstIds::after(last);
         let transaction_ids = first.first_transaction..end.transactions;
         let mut rows = Rows {
-            transactions: self.transaction_columns(transaction_ids.clone()).await?.into_iter(),
-            parties: self.party_columns(transaction_ids).await?.into_iter().peekable(),
+            transactions: self.transaction_columns(transaction_ids).await?.into_iter(),
             transfers: self
                 .transfer_parties(first.first_transfer..end.transfers)
                 .await?
@@ -66,7 +72,6 @@ impl ChainReader {
     async fn transaction_columns(&self, ids: Range<i64>) -> Result<Vec<TransactionColumns>, ChainStoreError> {
         let rows = transactions::Entity::find()
             .select_only()
-            .column(transactions::Column::Id)
             .column(transactions::Column::FromAddress)
             .column(transactions::Column::ToAddress)
             .column(transactions::Column::TransferCount)
@@ -75,19 +80,6 @@ impl ChainReader {
             .filter(transactions::Column::Id.gte(ids.start))
             .filter(transactions::Column::Id.lt(ids.end))
             .order_by_asc(transactions::Column::Id);
-        Ok(rows.into_tuple().all(&self.tx).await?)
-    }
-
-    async fn party_columns(&self, ids: Range<i64>) -> Result<Vec<(i64, i16, Vec<u8>)>, ChainStoreError> {
-        let rows = transaction_parties::Entity::find()
-            .select_only()
-            .column(transaction_parties::Column::TransactionId)
-            .column(transaction_parties::Column::Role)
-            .column(transaction_parties::Column::Address)
-            .filter(transaction_parties::Column::TransactionId.gte(ids.start))
-            .filter(transaction_parties::Column::TransactionId.lt(ids.end))
-            .order_by_asc(transaction_parties::Column::TransactionId)
-            .order_by_asc(transaction_parties::Column::Position);
         Ok(rows.into_tuple().all(&self.tx).await?)
     }
 
@@ -137,10 +129,13 @@ impl ChainReader {
     }
 
     async fn log_parties(&self, ids: Range<i64>) -> Result<Vec<LogParties>, ChainStoreError> {
-        let rows: Vec<(Vec<u8>, Option<Vec<u8>>)> = logs::Entity::find()
+        let rows: Vec<LogColumns> = logs::Entity::find()
             .select_only()
             .column(logs::Column::Address)
             .column(logs::Column::Topic0)
+            .column(logs::Column::Topic1)
+            .column(logs::Column::Topic2)
+            .column(logs::Column::Topic3)
             .filter(logs::Column::Id.gte(ids.start))
             .filter(logs::Column::Id.lt(ids.end))
             .order_by_asc(logs::Column::Id)
@@ -148,11 +143,11 @@ impl ChainReader {
             .all(&self.tx)
             .await?;
         let columns = Columns("logs");
-        let rows = rows.into_iter().map(|(emitter, topic0)| {
-            Ok(LogParties {
-                emitter: columns.address("address", &emitter)?,
-                topic0: topic0.map(|topic| columns.hash("topic0", &topic)).transpose()?,
-            })
+        let rows = rows.into_iter().map(|(emitter, topic0, topic1, topic2, topic3)| {
+            let topics = [topic0, topic1, topic2, topic3];
+            let topics = topics.iter().flatten().map(|topic| columns.hash("topic0", topic));
+            let topics: Vec<B256> = topics.collect::<Result<_, _>>()?;
+            Ok(LogParties::new(columns.address("address", &emitter)?, &topics))
         });
         rows.collect()
     }
@@ -171,31 +166,14 @@ impl Rows {
 
     fn take_transaction(&mut self, row: TransactionColumns) -> Result<TransactionRows, ChainStoreError> {
         let columns = Columns("transactions");
-        let (id, from, to, transfers, frames, logs) = row;
-        let (calldata_parties, event_parties) = self.take_parties(id)?;
+        let (from, to, transfers, frames, logs) = row;
         Ok(TransactionRows {
             from: columns.address("from_address", &from)?,
             to: to.map(|to| columns.address("to_address", &to)).transpose()?,
-            calldata_parties,
-            event_parties,
             transfers: take(&mut self.transfers, transfers, Space::Transfers)?,
             frames: take(&mut self.frames, frames, Space::Frames)?,
             logs: take(&mut self.logs, logs, Space::Logs)?,
         })
-    }
-
-    /// The addresses in calldata and in events.
-    fn take_parties(&mut self, id: i64) -> Result<(Vec<Address>, Vec<Address>), ChainStoreError> {
-        let columns = Columns("transaction_parties");
-        let (mut calldata, mut events) = (Vec::new(), Vec::new());
-        while let Some((_, role, address)) = self.parties.next_if(|(owner, _, _)| *owner == id) {
-            let address = columns.address("address", &address)?;
-            match convert::role(role).ok_or_else(|| columns.malformed("role"))? {
-                MentionRole::CalldataArgument => calldata.push(address),
-                MentionRole::EventSlot => events.push(address),
-            }
-        }
-        Ok((calldata, events))
     }
 }
 

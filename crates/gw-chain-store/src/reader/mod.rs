@@ -7,7 +7,7 @@ mod search;
 mod tokens;
 
 pub use search::HashPrefix;
-pub use tokens::{HolderPosition, TokenPosition};
+pub use tokens::{HolderPosition, TokenHolding, TokenPosition};
 
 use crate::{
     ChainStoreError,

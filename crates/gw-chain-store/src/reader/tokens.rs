@@ -2,13 +2,14 @@
 
 use super::{ChainReader, timestamp_of};
 use crate::{
-    ChainStoreError,
+    ChainStoreError, Job, JobKind,
     convert::{self, Columns, amount_column, standard_column, token_id_column},
-    entity::{balances, contracts, proxy_changes, token_balances, tokens},
+    entity::{balances, contracts, proxy_changes, tasks, token_balances, tokens},
     rows::{Balance, ContractRow, TokenBalance, TokenRow, TokenStandard},
 };
 use gw_types::{Address, U256};
-use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::sea_query::{Alias, BinOper, Expr, Func};
+use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 use std::collections::{HashMap, HashSet};
 
 /// The position of a token in the list of tokens.
@@ -18,6 +19,17 @@ pub struct TokenPosition {
     pub block_number: u64,
     /// Its address.
     pub address: Address,
+}
+
+/// What an address has of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TokenHolding {
+    /// The token contract.
+    pub token: Address,
+    /// The address.
+    pub holder: Address,
+    /// The token id of an ERC-1155 token, else `None`.
+    pub token_id: Option<U256>,
 }
 
 /// The position of a balance in the list of a token's holders.
@@ -127,6 +139,36 @@ impl ChainReader {
         self.token_rows(rows.all(&self.tx).await?).await
     }
 
+    /// Lists tokens whose first transfer is in this block or an earlier one, those with the newest first: at most
+    /// `limit` after `offset` of them.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn list_tokens_at(
+        &self,
+        standard: Option<TokenStandard>,
+        newest: u64,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<TokenRow>, ChainStoreError> {
+        let rows = tokens::Entity::find()
+            .filter(is_token(standard, newest)?)
+            .order_by_desc(tokens::Column::BlockNumber)
+            .order_by_desc(tokens::Column::Address)
+            .offset(offset_column(offset))
+            .limit(limit);
+        self.token_rows(rows.all(&self.tx).await?).await
+    }
+
+    /// The number of tokens whose first transfer is in this block or an earlier one.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn count_tokens(&self, standard: Option<TokenStandard>, newest: u64) -> Result<u64, ChainStoreError> {
+        let tokens = tokens::Entity::find().filter(is_token(standard, newest)?);
+        Ok(tokens.count(&self.tx).await?)
+    }
+
     /// Finds the balance of an address in wei; `None` while it was not read.
     ///
     /// # Errors
@@ -155,7 +197,8 @@ impl ChainReader {
         Ok(found)
     }
 
-    /// Lists the positive token balances of an address after a token and token id, by token and token id.
+    /// Lists the token balances of an address after a token and token id, by token and token id. A balance that became
+    /// zero is among them.
     ///
     /// # Errors
     /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
@@ -167,7 +210,6 @@ impl ChainReader {
     ) -> Result<Vec<TokenBalance>, ChainStoreError> {
         let mut rows = token_balances::Entity::find()
             .filter(token_balances::Column::Holder.eq(holder.to_vec()))
-            .filter(token_balances::Column::Balance.gt(amount_column(U256::ZERO)))
             .order_by_asc(token_balances::Column::TokenAddress)
             .order_by_asc(token_balances::Column::TokenId)
             .limit(limit);
@@ -194,8 +236,7 @@ impl ChainReader {
         limit: u64,
     ) -> Result<Vec<TokenBalance>, ChainStoreError> {
         let mut rows = token_balances::Entity::find()
-            .filter(token_balances::Column::TokenAddress.eq(token.to_vec()))
-            .filter(token_balances::Column::Balance.gt(amount_column(U256::ZERO)))
+            .filter(is_held(token))
             .order_by_desc(token_balances::Column::Balance)
             .order_by_desc(token_balances::Column::Holder)
             .order_by_desc(token_balances::Column::TokenId)
@@ -217,11 +258,42 @@ impl ChainReader {
         rows.all(&self.tx).await?.iter().map(convert::token_balance).collect()
     }
 
-    /// The positive balances of these addresses in a token, in no particular order.
+    /// Lists the positive balances in a token, the largest first: at most `limit` after `offset` of them.
     ///
     /// # Errors
     /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
-    pub async fn holders_among(
+    pub async fn list_holders_at(
+        &self,
+        token: Address,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Vec<TokenBalance>, ChainStoreError> {
+        let rows = token_balances::Entity::find()
+            .filter(is_held(token))
+            .order_by_desc(token_balances::Column::Balance)
+            .order_by_desc(token_balances::Column::Holder)
+            .order_by_desc(token_balances::Column::TokenId)
+            .offset(offset_column(offset))
+            .limit(limit);
+        rows.all(&self.tx).await?.iter().map(convert::token_balance).collect()
+    }
+
+    /// The number of positive balances in a token.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn count_holders(&self, token: Address) -> Result<u64, ChainStoreError> {
+        Ok(token_balances::Entity::find()
+            .filter(is_held(token))
+            .count(&self.tx)
+            .await?)
+    }
+
+    /// The balances of these addresses in a token, in no particular order. A balance that became zero is among them.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn token_balances_among(
         &self,
         token: Address,
         addresses: &[Address],
@@ -230,14 +302,65 @@ impl ChainReader {
         for batch in addresses.chunks(self.batch_size()) {
             let rows = token_balances::Entity::find()
                 .filter(token_balances::Column::TokenAddress.eq(token.to_vec()))
-                .filter(token_balances::Column::Holder.is_in(bytes(batch)))
-                // No range: SQLite would read the index of the token's balances instead of the holders' rows.
-                .filter(token_balances::Column::Balance.ne(amount_column(U256::ZERO)));
+                .filter(token_balances::Column::Holder.is_in(bytes(batch)));
             for row in rows.all(&self.tx).await? {
                 found.push(convert::token_balance(&row)?);
             }
         }
         Ok(found)
+    }
+
+    /// Whether the balance of this address in wei is to be read again: what is stored is of an earlier block.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn is_balance_pending(&self, address: Address) -> Result<bool, ChainStoreError> {
+        let job = Job::Balance { address };
+        let count = is_of_kind(JobKind::Balance)
+            .filter(tasks::Column::Key.eq(job.key()))
+            .count(&self.tx);
+        Ok(count.await? > 0)
+    }
+
+    /// At most `limit` of the token balances of an address that are to be read again: what is stored of them, if
+    /// anything, is of an earlier block.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn pending_balances_of(
+        &self,
+        holder: Address,
+        limit: u64,
+    ) -> Result<HashSet<TokenHolding>, ChainStoreError> {
+        // The index `tasks_holder_idx` serves only this expression.
+        let holder_of_key = Func::cust(Alias::new("substr"))
+            .arg(Expr::col(tasks::Column::Key))
+            .arg(Expr::cust("21"))
+            .arg(Expr::cust("20"));
+        let of_holder = Expr::Binary(
+            Box::new(Expr::from(holder_of_key)),
+            BinOper::Equal,
+            Box::new(Expr::val(holder.to_vec())),
+        );
+        let rows = is_of_kind(JobKind::TokenBalance).filter(of_holder).limit(limit);
+        holdings(&rows.all(&self.tx).await?)
+    }
+
+    /// At most `limit` of the balances in a token that are to be read again: what is stored of them, if anything, is
+    /// of an earlier block.
+    ///
+    /// # Errors
+    /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
+    pub async fn pending_balances_in(
+        &self,
+        token: Address,
+        limit: u64,
+    ) -> Result<HashSet<TokenHolding>, ChainStoreError> {
+        let mut last = token.to_vec();
+        last.extend([0xff; 52]);
+        let of_token = tasks::Column::Key.between(token.to_vec(), last);
+        let rows = is_of_kind(JobKind::TokenBalance).filter(of_token).limit(limit);
+        holdings(&rows.all(&self.tx).await?)
     }
 
     pub(super) async fn token_rows(&self, models: Vec<tokens::Model>) -> Result<Vec<TokenRow>, ChainStoreError> {
@@ -248,6 +371,48 @@ impl ChainReader {
         });
         rows.collect()
     }
+}
+
+fn is_of_kind(kind: JobKind) -> Select<tasks::Entity> {
+    tasks::Entity::find().filter(tasks::Column::Kind.eq(kind.column()))
+}
+
+fn holdings(rows: &[tasks::Model]) -> Result<HashSet<TokenHolding>, ChainStoreError> {
+    let holding = |row: &tasks::Model| match Job::from_columns(row.kind, &row.key)? {
+        Job::TokenBalance {
+            token,
+            holder,
+            token_id,
+        } => Ok(TokenHolding {
+            token,
+            holder,
+            token_id,
+        }),
+        _ => Err(ChainStoreError::Row {
+            table: "tasks",
+            column: "kind",
+        }),
+    };
+    rows.iter().map(holding).collect()
+}
+
+/// The tokens of a standard, or all, whose first transfer is in this block or an earlier one.
+fn is_token(standard: Option<TokenStandard>, newest: u64) -> Result<Condition, ChainStoreError> {
+    let newest = tokens::Column::BlockNumber.lte(convert::to_column(newest)?);
+    let is_standard = standard.map(|standard| tokens::Column::Standard.eq(standard_column(standard)));
+    Ok(Condition::all().add(newest).add_option(is_standard))
+}
+
+/// The positive balances in a token.
+fn is_held(token: Address) -> Condition {
+    Condition::all()
+        .add(token_balances::Column::TokenAddress.eq(token.to_vec()))
+        .add(token_balances::Column::Balance.gt(amount_column(U256::ZERO)))
+}
+
+/// An offset as both engines take it.
+fn offset_column(offset: u64) -> u64 {
+    offset.min(i64::MAX.cast_unsigned())
 }
 
 fn bytes(addresses: &[Address]) -> Vec<Vec<u8>> {

@@ -5,9 +5,7 @@ use crate::{
     ChainStoreError, Job,
     convert::{self, BlockModels, FirstIds},
     dialect::{Engine, Transaction},
-    entity::{
-        blocks, contracts, frames, logs, proxy_changes, token_transfers, tokens, transaction_parties, transactions,
-    },
+    entity::{blocks, contracts, frames, logs, proxy_changes, token_transfers, tokens, transactions},
     rows::{BlockData, BlockIds, Frame, TokenStandard, TokenTransfer},
     state,
 };
@@ -46,7 +44,6 @@ impl ChainWriter {
         }
         insert_all::<blocks::Entity>(&tx, vec![models.block]).await?;
         insert_all::<transactions::Entity>(&tx, models.transactions).await?;
-        insert_all::<transaction_parties::Entity>(&tx, models.parties).await?;
         insert_all::<logs::Entity>(&tx, models.logs).await?;
         insert_all::<token_transfers::Entity>(&tx, models.transfers).await?;
         insert_all::<frames::Entity>(&tx, models.frames).await?;
@@ -75,7 +72,10 @@ fn require_next(head: &blocks::Model, data: &BlockData) -> Result<(), ChainStore
 }
 
 /// The tokens without a row.
-async fn new_tokens(tx: &Transaction, mut tokens: Vec<tokens::Model>) -> Result<Vec<tokens::Model>, ChainStoreError> {
+pub(super) async fn new_tokens(
+    tx: &Transaction,
+    mut tokens: Vec<tokens::Model>,
+) -> Result<Vec<tokens::Model>, ChainStoreError> {
     let addresses: Vec<Vec<u8>> = tokens.iter().map(|token| token.address.clone()).collect();
     let mut known = HashSet::new();
     for batch in addresses.chunks(Engine::for_connection(tx).batch_size(1)) {
@@ -90,7 +90,7 @@ async fn new_tokens(tx: &Transaction, mut tokens: Vec<tokens::Model>) -> Result<
 }
 
 /// The work that the rows of a block cause.
-fn jobs_of(data: &BlockData) -> Vec<Job> {
+pub(super) fn jobs_of(data: &BlockData) -> Vec<Job> {
     let mut jobs = Vec::new();
     if !data.block.frames_complete {
         jobs.push(Job::Frames {

@@ -24,15 +24,26 @@ use std::collections::BTreeSet;
 /// The trace of a block that was stored without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockFrames {
-    /// The frames of each transaction, in the order of the transactions.
-    pub transactions: Vec<Vec<Frame>>,
+    /// What the trace says of each transaction, in the order of the transactions.
+    pub transactions: Vec<TransactionTrace>,
     /// The contracts that frames created. A contract that is stored already keeps its row.
     pub contracts: Vec<Contract>,
 }
 
+/// The trace of a transaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransactionTrace {
+    /// The frames below the top frame, in the order of the trace.
+    pub frames: Vec<Frame>,
+    /// The error of the top frame.
+    pub error: Option<String>,
+    /// The decoded reason of a revert.
+    pub revert_reason: Option<String>,
+}
+
 impl ChainWriter {
-    /// Adds the frames of a stored block, and raises the generation if there are any. Puts the balances that the frames
-    /// change into the queue.
+    /// Adds the frames of a stored block, with the errors of its transactions, and raises the generation if there are
+    /// any frames. Puts the balances that the frames change into the queue.
     ///
     /// # Errors
     /// [`ChainStoreError::UnknownBlock`] if the block is not stored; [`ChainStoreError::FramesComplete`] if its frames
@@ -55,10 +66,10 @@ impl ChainWriter {
             });
         }
         let mut models = Vec::new();
-        for (id, rows) in ids.into_iter().zip(&trace.transactions) {
+        for (id, traced) in ids.into_iter().zip(&trace.transactions) {
             let first = convert::count(models.len());
-            set_frames_of_transaction(&tx, id, first, rows.len()).await?;
-            models.extend((first..).zip(rows).map(|(position, row)| {
+            set_trace_of_transaction(&tx, id, first, traced).await?;
+            models.extend((first..).zip(&traced.frames).map(|(position, row)| {
                 let place = FramePlace {
                     block_number: number,
                     position,
@@ -73,12 +84,12 @@ impl ChainWriter {
         set_frames_of_block(&tx, number, count).await?;
         if count > 0 {
             move_later_blocks(&tx, number, count).await?;
-            state::raise_generation(&tx).await?;
+            state::note_changed_block(&tx, number).await?;
         }
         let jobs: BTreeSet<Job> = trace
             .transactions
             .iter()
-            .flat_map(|rows| append::jobs_of_frames(rows))
+            .flat_map(|traced| append::jobs_of_frames(&traced.frames))
             .collect();
         tasks::enqueue(&tx, jobs, self.config.clock.now()).await?;
         Ok(tx.commit().await?)
@@ -99,15 +110,19 @@ async fn transactions_of(tx: &Transaction, number: i64) -> Result<Vec<i64>, Chai
     Ok(ids.into_tuple().all(tx).await?)
 }
 
-async fn set_frames_of_transaction(
+async fn set_trace_of_transaction(
     tx: &Transaction,
     id: i64,
     position: i64,
-    frames: usize,
+    traced: &TransactionTrace,
 ) -> Result<(), ChainStoreError> {
+    let count = convert::count(traced.frames.len());
+    let text = |text: &Option<String>| Expr::value(text.as_ref().map(|text| text.as_bytes().to_vec()));
     transactions::Entity::update_many()
         .col_expr(transactions::Column::FramePosition, Expr::value(position))
-        .col_expr(transactions::Column::FrameCount, Expr::value(convert::count(frames)))
+        .col_expr(transactions::Column::FrameCount, Expr::value(count))
+        .col_expr(transactions::Column::Error, text(&traced.error))
+        .col_expr(transactions::Column::RevertReason, text(&traced.revert_reason))
         .filter(transactions::Column::Id.eq(id))
         .exec(tx)
         .await?;
@@ -124,7 +139,7 @@ async fn set_frames_of_block(tx: &Transaction, number: i64, count: i64) -> Resul
     Ok(())
 }
 
-async fn move_later_blocks(tx: &Transaction, number: i64, count: i64) -> Result<(), ChainStoreError> {
+pub(super) async fn move_later_blocks(tx: &Transaction, number: i64, count: i64) -> Result<(), ChainStoreError> {
     let column = blocks::Column::FirstFrame;
     blocks::Entity::update_many()
         .col_expr(column, Expr::col(column).add(count))

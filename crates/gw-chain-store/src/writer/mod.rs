@@ -3,15 +3,16 @@
 mod append;
 mod frames;
 mod readings;
+mod replace;
 mod revert;
-mod tasks;
+pub(crate) mod tasks;
 
-pub use frames::BlockFrames;
+pub use frames::{BlockFrames, TransactionTrace};
 pub use readings::Reading;
 
 use crate::{
     ChainStoreConfig, ChainStoreError, convert,
-    dialect::{Engine, Pools, Transaction},
+    dialect::{Engine, Pools, ProcessLock, Transaction},
     entity::blocks,
     lease,
     rows::BlockNumHash,
@@ -21,15 +22,19 @@ use sea_orm::{
     ActiveModelTrait, ColumnTrait, DbErr, EntityTrait, IntoActiveModel, Iterable, PaginatorTrait, QueryFilter,
 };
 use std::sync::Arc;
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
-/// Writes to the chain store; cheap to clone. Holds the lease of the writer until it is released, or ends because it
-/// was not renewed. Each write renews it. After [`ChainStoreError::LeaseLost`] nothing can be written any more.
+/// Writes to the chain store; cheap to clone. Holds the lease of the writer until it is released or ends because it was
+/// not renewed. Each write renews it. Once all clones are dropped, or their process ended, another instance takes the
+/// lease without waiting for its end. After [`ChainStoreError::LeaseLost`] nothing can be written any more.
 #[derive(Clone, Debug)]
 pub struct ChainWriter {
     pools: Pools,
     config: Arc<ChainStoreConfig>,
     holder: Uuid,
+    /// `None` while the lock cannot be used: the lease ends by its time alone then.
+    lock: Arc<Mutex<Option<ProcessLock>>>,
 }
 
 impl ChainWriter {
@@ -38,15 +43,17 @@ impl ChainWriter {
         config: &Arc<ChainStoreConfig>,
         name: &str,
     ) -> Result<Self, ChainStoreError> {
-        let writer = Self {
+        let lock = pools.try_lock().await;
+        let holder = config.entropy.uuid();
+        let tx = pools.begin_write().await?;
+        lease::acquire(&tx, holder, name, lock.is_some(), config.clock.now()).await?;
+        tx.commit().await?;
+        Ok(Self {
             pools: pools.clone(),
             config: Arc::clone(config),
-            holder: config.entropy.uuid(),
-        };
-        let tx = pools.begin_write().await?;
-        lease::acquire(&tx, writer.holder, name, config.clock.now()).await?;
-        tx.commit().await?;
-        Ok(writer)
+            holder,
+            lock: Arc::new(Mutex::new(lock)),
+        })
     }
 
     /// Renews the lease; to be called every few seconds while there is nothing to write. It ends 30 seconds after the
@@ -55,7 +62,18 @@ impl ChainWriter {
     /// # Errors
     /// [`ChainStoreError::LeaseLost`] if another instance took the lease; any database error.
     pub async fn renew(&self) -> Result<(), ChainStoreError> {
-        Ok(self.begin().await?.commit().await?)
+        self.begin().await?.commit().await?;
+        let mut lock = self.lock.lock().await;
+        let is_held = match &mut *lock {
+            Some(lock) => lock.is_held().await,
+            None => false,
+        };
+        if !is_held {
+            // The old connection, if any, is closed first: it may be alive without having answered in time.
+            *lock = None;
+            *lock = self.pools.try_lock().await;
+        }
+        Ok(())
     }
 
     /// Releases the lease, so that another instance need not wait for its end.
@@ -65,7 +83,9 @@ impl ChainWriter {
     pub async fn release(&self) -> Result<(), ChainStoreError> {
         let tx = self.pools.begin_write().await?;
         lease::release(&tx, self.holder).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await?;
+        *self.lock.lock().await = None;
+        Ok(())
     }
 
     /// Notes that no reorganization removes this block or an earlier one, according to the node.

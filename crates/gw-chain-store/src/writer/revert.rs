@@ -6,8 +6,8 @@ use crate::{
     convert::{self, Columns, FirstIds, MetadataColumns, amount_column, metadata_column},
     dialect::{Engine, Transaction},
     entity::{
-        balances, blocks, contracts, frames, logs, proxy_changes, tasks as queue, token_balances, token_transfers,
-        tokens, transaction_parties, transactions,
+        balances, blocks, changed_blocks, contracts, frames, logs, proxy_changes, tasks as queue, token_balances,
+        token_transfers, tokens, transactions,
     },
     state,
 };
@@ -70,8 +70,8 @@ async fn remove_rows(tx: &Transaction, ancestor: i64, first: FirstIds) -> Result
         .filter(transactions::Column::Id.gte(first.transactions))
         .exec(tx)
         .await?;
-    transaction_parties::Entity::delete_many()
-        .filter(transaction_parties::Column::TransactionId.gte(first.transactions))
+    changed_blocks::Entity::delete_many()
+        .filter(changed_blocks::Column::Number.gt(ancestor))
         .exec(tx)
         .await?;
     logs::Entity::delete_many()
@@ -248,11 +248,13 @@ async fn addresses(tx: &Transaction, condition: Expr) -> Result<Vec<Address>, Ch
 async fn remove_tasks(tx: &Transaction, ancestor: u64, tokens: &[Vec<u8>]) -> Result<(), ChainStoreError> {
     let kind = |kind: JobKind| queue::Column::Kind.eq(kind.column());
     let first = Job::Frames { block: ancestor }.key();
-    queue::Entity::delete_many()
-        .filter(kind(JobKind::Frames))
-        .filter(queue::Column::Key.gt(first))
-        .exec(tx)
-        .await?;
+    for about_block in [JobKind::Frames, JobKind::Block] {
+        queue::Entity::delete_many()
+            .filter(kind(about_block))
+            .filter(queue::Column::Key.gt(first.clone()))
+            .exec(tx)
+            .await?;
+    }
     for token in tokens {
         for about_token in [JobKind::TokenMetadata, JobKind::TokenSupply] {
             queue::Entity::delete_many()

@@ -6,7 +6,7 @@ use crate::{
     dialect::{Engine, Transaction},
     entity::tasks,
 };
-use gw_types::{Seconds, Timestamp};
+use gw_types::{Address, Seconds, Timestamp};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, EntityTrait, ExprTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
     QueryOrder, QuerySelect,
@@ -16,6 +16,10 @@ use std::collections::BTreeSet;
 
 /// The longest time until a failed job is tried again.
 const LONGEST_DELAY: u32 = 3600;
+/// The balances of a token that are due at once after a block.
+const AT_ONCE: i64 = 50;
+/// The time between the further ones, in microseconds.
+const BETWEEN_BALANCES: i64 = 1_000;
 
 impl ChainWriter {
     /// Puts jobs into the queue; a job that is there already is done once, after this request.
@@ -93,8 +97,9 @@ impl ChainWriter {
     }
 }
 
-/// Puts jobs into the queue.
-pub(super) async fn enqueue(tx: &Transaction, jobs: BTreeSet<Job>, now: Timestamp) -> Result<(), ChainStoreError> {
+/// Puts jobs into the queue. Of many balances in one token, each is due a little later than the one before it, so that
+/// they do not delay those of other tokens.
+pub(crate) async fn enqueue(tx: &Transaction, jobs: BTreeSet<Job>, now: Timestamp) -> Result<(), ChainStoreError> {
     let jobs: Vec<Job> = jobs.into_iter().collect();
     let again = OnConflict::columns([tasks::Column::Kind, tasks::Column::Key])
         .value(
@@ -102,14 +107,40 @@ pub(super) async fn enqueue(tx: &Transaction, jobs: BTreeSet<Job>, now: Timestam
             Expr::col((tasks::Entity, tasks::Column::Version)).add(1),
         )
         .to_owned();
+    let mut turn = Turn::default();
     for batch in jobs.chunks(Engine::for_connection(tx).batch_size(5)) {
-        let rows = batch.iter().map(|job| model(job, now).into_active_model().reset_all());
+        let rows = batch.iter().map(|job| {
+            let mut row = model(job, now);
+            row.due_at = row.due_at.saturating_add(turn.next(job));
+            row.into_active_model().reset_all()
+        });
         tasks::Entity::insert_many(rows)
             .on_conflict(again.clone())
             .exec_without_returning(tx)
             .await?;
     }
     Ok(())
+}
+
+/// The turn of a token's next balance. Jobs are sorted, so those of a token follow each other.
+#[derive(Debug, Default)]
+struct Turn {
+    token: Option<Address>,
+    balances: i64,
+}
+
+impl Turn {
+    /// How much later than others this job is due, in microseconds.
+    fn next(&mut self, job: &Job) -> i64 {
+        let Job::TokenBalance { token, .. } = job else { return 0 };
+        if self.token.replace(*token) != Some(*token) {
+            self.balances = 0;
+        }
+        let later = std::cmp::max(self.balances.saturating_sub(AT_ONCE), 0);
+        let delay = later.saturating_mul(BETWEEN_BALANCES);
+        self.balances = self.balances.saturating_add(1);
+        delay
+    }
 }
 
 pub(super) async fn finish(tx: &Transaction, done: &[Task], now: Timestamp) -> Result<(), ChainStoreError> {
@@ -165,6 +196,23 @@ fn delay(attempts: u32) -> Seconds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn x12_the_balances_of_a_token_with_many_holders_are_due_one_after_the_other() {
+        let mut turn = Turn::default();
+        let mut delays_of = |token, holders: u8| -> Vec<i64> {
+            let jobs = (0..holders).map(|holder| Job::TokenBalance {
+                token: Address::repeat_byte(token),
+                holder: Address::repeat_byte(holder),
+                token_id: None,
+            });
+            jobs.map(|job| turn.next(&job)).collect()
+        };
+        let delays = delays_of(1, 53);
+        assert!(delays[..51].iter().all(|delay| *delay == 0));
+        assert_eq!(delays[51..], [1_000, 2_000]);
+        assert_eq!(delays_of(2, 2), [0, 0]);
+    }
 
     #[test]
     fn the_delay_doubles_up_to_an_hour() {

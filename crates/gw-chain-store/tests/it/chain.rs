@@ -3,8 +3,8 @@
 use gw_chain_store::{
     BlockData,
     rows::{
-        AddressMention, Block, CallType, Contract, Frame, Log, MentionRole, Proxy, ProxyChange, ProxyKind,
-        TokenStandard, TokenTransfer, Transaction, TransactionData,
+        Block, CallType, Contract, Frame, Log, Proxy, ProxyChange, ProxyKind, TokenStandard, TokenTransfer,
+        Transaction, TransactionData,
     },
 };
 use gw_types::testing::SeededEntropy;
@@ -122,10 +122,6 @@ impl ChainMaker {
             logs,
             transfers,
             frames,
-            parties: self.list(4, |maker| AddressMention {
-                address: maker.address(),
-                role: maker.one_of(&[MentionRole::CalldataArgument, MentionRole::EventSlot]),
-            }),
         }
     }
 

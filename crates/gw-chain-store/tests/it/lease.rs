@@ -4,13 +4,17 @@ use crate::{
     chain::ChainMaker,
     world::{World, on_both_engines},
 };
-use gw_chain_store::{ChainStore, ChainStoreError};
+use gw_chain_store::{ChainStore, ChainStoreError, ChainWriter};
 use gw_types::B256;
+use std::time::Duration;
+use tokio::time::sleep;
 
 on_both_engines! {
     only_one_of_two_writers_holds_the_lease,
     a_lost_lease_ends_writing,
     a_released_lease_is_free_at_once,
+    x2_the_lease_of_an_ended_writer_is_free_at_once,
+    x2_a_lost_lock_is_taken_again,
     a_lease_that_no_instance_could_hold_keeps_none_from_writing,
 }
 
@@ -82,8 +86,45 @@ async fn a_released_lease_is_free_at_once(world: &World) {
     assert!(matches!(first.renew().await, Err(ChainStoreError::LeaseLost)));
 }
 
+/// A killed process releases nothing itself; what it held goes with it.
+async fn x2_the_lease_of_an_ended_writer_is_free_at_once(world: &World) {
+    let first = world.store.writer("first").await.unwrap();
+    let clone = first.clone();
+    drop(first);
+    assert!(world.store.writer("second").await.is_err(), "a clone still writes");
+    drop(clone);
+    let other = ChainStore::open(world.config(2)).await.unwrap();
+    let second = taken_soon(&other, "second").await;
+    assert!(world.store.writer("first").await.is_err(), "the lock passed, too");
+    second.renew().await.unwrap();
+}
+
+/// The database server closes the socket of an ended process a moment later.
+async fn taken_soon(store: &ChainStore, name: &str) -> ChainWriter {
+    for _ in 0..500 {
+        match store.writer(name).await {
+            Ok(writer) => return writer,
+            Err(ChainStoreError::OtherWriter { .. }) => sleep(Duration::from_millis(10)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the lease did not become free");
+}
+
+/// Without its lock a writer still has its lease, so another instance may take over; the renewal takes the lock again.
+async fn x2_a_lost_lock_is_taken_again(world: &World) {
+    let first = world.store.writer("first").await.unwrap();
+    world.lose_lock().await;
+    first.renew().await.unwrap();
+    let other = ChainStore::open(world.config(2)).await.unwrap();
+    assert!(other.writer("second").await.is_err(), "the lock was taken again");
+    world.lose_lock().await;
+    taken_soon(&other, "second").await;
+    assert!(matches!(first.renew().await, Err(ChainStoreError::LeaseLost)));
+}
+
 async fn a_lease_that_no_instance_could_hold_keeps_none_from_writing(world: &World) {
-    world.store.writer("first").await.unwrap();
+    let _first = world.store.writer("first").await.unwrap();
     assert!(world.store.writer("second").await.is_err());
     world
         .tamper(&["UPDATE writer_lease SET expires_at = 9223372036854775807"])

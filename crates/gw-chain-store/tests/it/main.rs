@@ -18,7 +18,11 @@ mod readings;
 #[cfg(test)]
 mod reorganization;
 #[cfg(test)]
+mod replace;
+#[cfg(test)]
 mod schema;
+#[cfg(test)]
+mod status;
 #[cfg(test)]
 mod tasks;
 #[cfg(test)]

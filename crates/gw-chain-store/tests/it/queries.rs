@@ -125,11 +125,14 @@ async fn pages_of_holders_contain_each_holder_once(world: &World) {
     }
     assert_eq!(rows, expected);
     let among = [3, 4, 99].map(Address::repeat_byte);
-    let found = reader.holders_among(token, &among).await.unwrap();
+    let found = reader.token_balances_among(token, &among).await.unwrap();
+    let with_balance = found.iter().filter(|row| !row.balance.is_zero());
+    let holders: Vec<_> = with_balance.map(|row| row.holder).collect();
     assert!(
-        found.iter().all(|row| row.holder == among[0]) && !found.is_empty(),
+        holders.iter().all(|holder| *holder == among[0]) && !holders.is_empty(),
         "4 has nothing"
     );
+    assert!(found.iter().any(|row| row.holder == among[1]), "4 had something");
 }
 
 async fn pages_of_balances_contain_each_balance_once(world: &World) {
@@ -147,9 +150,7 @@ async fn pages_of_balances_contain_each_balance_once(world: &World) {
                 .set_token_balance(at, token, holder, token_id, balance)
                 .await
                 .unwrap();
-            if byte % 3 > 0 {
-                expected.push((token, token_id));
-            }
+            expected.push((token, token_id));
         }
     }
     let reader = world.reader().await;

@@ -49,7 +49,7 @@ async fn work(writer: &ChainWriter, at: &BlockData) {
                 token,
                 supply: Some(amount),
             }),
-            Job::Frames { .. } => None,
+            Job::Frames { .. } | Job::Block { .. } => None,
         });
         let readings: Vec<_> = readings.collect();
         if kind != JobKind::Frames {

@@ -32,7 +32,7 @@ macro_rules! on_both_engines {
 pub(crate) use on_both_engines;
 
 /// The tables with rows of the chain and what was read about them, without the queue.
-pub(crate) const TABLES: [&str; 11] = [
+pub(crate) const TABLES: [&str; 10] = [
     "balances",
     "blocks",
     "contracts",
@@ -42,7 +42,6 @@ pub(crate) const TABLES: [&str; 11] = [
     "token_balances",
     "token_transfers",
     "tokens",
-    "transaction_parties",
     "transactions",
 ];
 
@@ -129,6 +128,27 @@ impl World {
             tx.execute_unprepared(sql).await.unwrap();
         }
         tx.commit().await.unwrap();
+    }
+
+    /// Takes the lock of the writer's process away from its holder, and waits until it is free.
+    pub(crate) async fn lose_lock(&self) {
+        if let Location::Sqlite { file } = &self.location {
+            let mut lock = file.clone().into_os_string();
+            lock.push("-writer");
+            std::fs::remove_file(lock).unwrap();
+            return;
+        }
+        let of_locks = "FROM pg_locks WHERE locktype = 'advisory' AND granted \
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        loop {
+            let ended = self
+                .query(&format!("SELECT pg_terminate_backend(pid) {of_locks}"))
+                .await;
+            if ended.is_empty() {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
     }
 
     pub(crate) async fn query(&self, sql: &str) -> Vec<QueryResult> {

@@ -10,21 +10,18 @@ mod transfers;
 pub use contracts::{Creation, changed_proxies, creations, proxy};
 pub(crate) use contracts::{contract_rows, creations_of};
 
-use crate::abi::{AbiSource, calldata_addresses};
 use contracts::proxy_changes;
-use gw_chain_store::rows::{
-    AddressMention, Block, BlockData, CallType, Frame, Log, MentionRole, TokenTransfer, Transaction, TransactionData,
+use gw_chain_store::{
+    TransactionTrace,
+    rows::{Block, BlockData, CallType, Frame, Log, TokenTransfer, Transaction, TransactionData},
 };
-use gw_evm::{
-    abi::{AddressCandidate, well_known},
-    trace::{CallTree, FrameKind},
-};
+use gw_evm::trace::{CallTree, FrameKind};
 use gw_node::{BlockContent, ContractState, HeaderContent, MinedTransaction};
 use gw_types::{Address, U256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use text::revert_reason;
 pub(crate) use text::{clean_text, string};
-use transfers::{is_transfer, transfers};
+use transfers::transfers;
 
 /// Most characters of an error or revert reason that are stored.
 const LONGEST_REASON: usize = 1024;
@@ -51,11 +48,7 @@ pub enum DecodeError {
 ///
 /// # Errors
 /// [`DecodeError`].
-pub fn decode(
-    content: &BlockContent,
-    states: &BTreeMap<Address, ContractState>,
-    abis: &dyn AbiSource,
-) -> Result<BlockData, DecodeError> {
+pub fn decode(content: &BlockContent, states: &BTreeMap<Address, ContractState>) -> Result<BlockData, DecodeError> {
     let trees = content.call_trees.as_deref();
     if trees.is_some_and(|trees| trees.len() != content.transactions.len()) {
         return Err(DecodeError::OtherCallTrees);
@@ -63,7 +56,7 @@ pub fn decode(
     let mut transactions = Vec::with_capacity(content.transactions.len());
     for (index, mined) in content.transactions.iter().enumerate() {
         let tree = trees.and_then(|trees| trees.get(index));
-        transactions.push(transaction(mined, tree, abis)?);
+        transactions.push(transaction(mined, tree)?);
     }
     Ok(BlockData {
         block: block(&content.header, trees.is_some())?,
@@ -99,14 +92,10 @@ fn number(field: &'static str, value: U256) -> Result<u64, DecodeError> {
     value.try_into().map_err(|_| DecodeError::OutOfRange(field))
 }
 
-fn transaction(
-    mined: &MinedTransaction,
-    tree: Option<&CallTree>,
-    abis: &dyn AbiSource,
-) -> Result<TransactionData, DecodeError> {
+fn transaction(mined: &MinedTransaction, tree: Option<&CallTree>) -> Result<TransactionData, DecodeError> {
     let MinedTransaction { transaction, receipt } = mined;
     let success = receipt.status == U256::ONE;
-    let failure = tree.filter(|_| !success).map(|tree| &tree.top);
+    let failure = tree.filter(|_| !success).map(failure_reason).unwrap_or_default();
     let effective_gas_price = receipt.effective_gas_price.or(transaction.gas_price);
     let transaction_type = transaction.transaction_type.unwrap_or_default();
     let row = Transaction {
@@ -126,17 +115,8 @@ fn transaction(
             .map_err(|_| DecodeError::OutOfRange("type"))?,
         input: transaction.input.clone(),
         success,
-        error: failure
-            .and_then(|top| top.error.as_deref())
-            .map(|error| clean_text(error, LONGEST_REASON)),
-        revert_reason: failure.and_then(|top| {
-            let reported = || {
-                top.revert_reason
-                    .as_deref()
-                    .map(|reason| clean_text(reason, LONGEST_REASON))
-            };
-            revert_reason(&top.output).or_else(reported)
-        }),
+        error: failure.error,
+        revert_reason: failure.revert_reason,
     };
     let logs = receipt.logs.iter().map(|log| {
         let index = u32::try_from(number("logIndex", log.log_index)?);
@@ -153,12 +133,41 @@ fn transaction(
     }
     let token_transfers: Vec<TokenTransfer> = logs.iter().flat_map(transfers).collect();
     Ok(TransactionData {
-        parties: parties(&row, &logs, abis),
         frames: tree.map(frames).unwrap_or_default(),
         transfers: token_transfers,
         transaction: row,
         logs,
     })
+}
+
+/// Why a transaction failed.
+#[derive(Debug, Default)]
+struct FailureReason {
+    error: Option<String>,
+    revert_reason: Option<String>,
+}
+
+fn failure_reason(tree: &CallTree) -> FailureReason {
+    let top = &tree.top;
+    let text = |text: &Option<String>| text.as_deref().map(|text| clean_text(text, LONGEST_REASON));
+    FailureReason {
+        error: text(&top.error),
+        revert_reason: revert_reason(&top.output).or_else(|| text(&top.revert_reason)),
+    }
+}
+
+/// The trace of a transaction of a block that is stored already.
+pub(crate) fn transaction_trace(tree: &CallTree, success: bool) -> TransactionTrace {
+    let failure = if success {
+        FailureReason::default()
+    } else {
+        failure_reason(tree)
+    };
+    TransactionTrace {
+        frames: frames(tree),
+        error: failure.error,
+        revert_reason: failure.revert_reason,
+    }
 }
 
 /// The contract that a successful deployment created.
@@ -192,57 +201,6 @@ pub fn frames(tree: &CallTree) -> Vec<Frame> {
         error: frame.error.as_deref().map(|error| clean_text(error, LONGEST_REASON)),
     };
     below_top.map(row).collect()
-}
-
-/// The addresses in the calldata and in standard events, each once per role. The zero address is nobody's.
-fn parties(transaction: &Transaction, logs: &[Log], abis: &dyn AbiSource) -> Vec<AddressMention> {
-    let arguments = transaction
-        .to
-        .map(|contract| calldata_addresses(abis, contract, &transaction.input))
-        .unwrap_or_default();
-    let arguments = arguments.into_iter().map(|address| AddressMention {
-        address,
-        role: MentionRole::CalldataArgument,
-    });
-    let slots = logs.iter().flat_map(event_slots).map(|address| AddressMention {
-        address,
-        role: MentionRole::EventSlot,
-    });
-    let mut known = BTreeSet::new();
-    arguments
-        .chain(slots)
-        .filter(|party| !party.address.is_zero())
-        .filter(|party| known.insert((party.address, party.role == MentionRole::EventSlot)))
-        .collect()
-}
-
-/// The address slots of a standard event, without the sides of a transfer. An event whose data its types do not account
-/// for has none.
-fn event_slots(log: &Log) -> Vec<Address> {
-    let Some(shape) = well_known(&log.topics) else {
-        return Vec::new();
-    };
-    let Ok(data) = shape.data(&log.data) else {
-        return Vec::new();
-    };
-    let slots: Vec<AddressCandidate> = (0..)
-        .zip(&log.topics)
-        .map(|(position, topic)| shape.topic(position, topic))
-        .collect();
-    if slots.contains(&AddressCandidate::NonCanonical) {
-        return Vec::new();
-    }
-    let addresses = slots.into_iter().filter_map(|slot| match slot {
-        AddressCandidate::Address(address) => Some(address),
-        AddressCandidate::None | AddressCandidate::Possible(_) | AddressCandidate::NonCanonical => None,
-    });
-    let addresses = addresses.chain(data.addresses.into_iter().map(|word| word.address));
-    // The last two slots of a transfer are its sides, which are in its rows.
-    let mut addresses: Vec<Address> = addresses.collect();
-    if is_transfer(log) {
-        addresses.truncate(addresses.len().saturating_sub(2));
-    }
-    addresses
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Decoding of blocks as nodes write them.
 
 use super::*;
-use crate::abi::StandardFunctions;
 use alloy_primitives::keccak256;
 use gw_chain_store::rows::{Proxy, ProxyKind, TokenStandard};
 use gw_types::{B256, Bytes, address, b256};
@@ -61,7 +60,7 @@ fn content(transaction: &Value, receipt: &Value, tree: Option<Value>) -> BlockCo
 }
 
 fn decoded(content: &BlockContent) -> BlockData {
-    decode(content, &BTreeMap::new(), &StandardFunctions).unwrap()
+    decode(content, &BTreeMap::new()).unwrap()
 }
 
 fn with_logs(logs: &[Value]) -> TransactionData {
@@ -126,10 +125,7 @@ fn a_legacy_transaction_was_paid_at_its_own_price() {
     assert_eq!((row.transaction_type, row.effective_gas_price), (0, U256::from(9)));
     transaction.as_object_mut().unwrap().remove("gasPrice");
     let content = content(&transaction, &receipt, None);
-    assert_eq!(
-        decode(&content, &BTreeMap::new(), &StandardFunctions),
-        Err(DecodeError::NoGasPrice)
-    );
+    assert_eq!(decode(&content, &BTreeMap::new()), Err(DecodeError::NoGasPrice));
 }
 
 #[test]
@@ -149,7 +145,6 @@ fn x8_an_erc20_transfer_has_three_topics_and_one_number() {
     };
     assert_eq!(transaction.transfers, [expected]);
     assert_eq!((transaction.logs.len(), transaction.logs[0].index), (1, 3));
-    assert!(transaction.parties.is_empty(), "its sides are in the transfer");
 }
 
 #[test]
@@ -191,11 +186,6 @@ fn x8_an_erc1155_transfer_has_a_row_per_id() {
             .all(|row| (row.from, row.to) == (ALICE, Address::ZERO)),
         "burns"
     );
-    let party = AddressMention {
-        address: operator,
-        role: MentionRole::EventSlot,
-    };
-    assert_eq!(transaction.parties, [party]);
 }
 
 #[test]
@@ -225,50 +215,6 @@ fn x8_a_malformed_transfer_stays_a_log() {
     let transaction = with_logs(&logs);
     assert_eq!(transaction.transfers, []);
     assert_eq!(transaction.logs.len(), logs.len());
-}
-
-#[test]
-fn parties_are_the_addresses_of_calldata_and_standard_events() {
-    let (owner, spender) = (Address::repeat_byte(0x11), Address::repeat_byte(0x22));
-    let approval = keccak256("Approval(address,address,uint256)");
-    let for_all = keccak256("ApprovalForAll(address,address,bool)");
-    let (deposit, withdrawal) = (
-        keccak256("Deposit(address,uint256)"),
-        keccak256("Withdrawal(address,uint256)"),
-    );
-    let one = || data(&[number(1)]);
-    let [owner_topic, spender_topic] = [owner, spender].map(|address| address.into_word());
-    let logs = [
-        log(&[approval, owner_topic, spender_topic], one()),
-        log(&[approval, owner_topic, spender_topic, number(7)], json!("0x")),
-        log(&[for_all, spender_topic, Address::ZERO.into_word()], one()),
-        log(&[deposit, BOB.into_word()], one()),
-        log(&[withdrawal, ALICE.into_word()], one()),
-        log(&[withdrawal, B256::repeat_byte(0xff)], one()),
-        log(&[approval, number(1 << 63), spender_topic], json!("0x01")),
-        log(&[keccak256("Unknown(address)"), TOKEN.into_word()], one()),
-    ];
-    let mut transaction = transaction_json();
-    let transfer = [
-        &[0xa9, 0x05, 0x9c, 0xbb][..],
-        BOB.into_word().as_slice(),
-        number(1).as_slice(),
-    ]
-    .concat();
-    transaction["input"] = json!(Bytes::from(transfer));
-    let parties = decoded(&content(&transaction, &receipt_json(&logs), None))
-        .transactions
-        .remove(0)
-        .parties;
-    let slot = |address| AddressMention {
-        address,
-        role: MentionRole::EventSlot,
-    };
-    let argument = AddressMention {
-        address: BOB,
-        role: MentionRole::CalldataArgument,
-    };
-    assert_eq!(parties, [argument, slot(owner), slot(spender), slot(BOB), slot(ALICE)]);
 }
 
 #[test]
@@ -396,17 +342,14 @@ fn x11_contracts_are_created_by_receipts_and_by_frames() {
         .collect();
     assert_eq!(created, [(TOKEN, ALICE), (kept, TOKEN)]);
     let states = BTreeMap::from([(TOKEN, state(&[1])), (kept, state(&[2]))]);
-    let data = decode(&block, &states, &StandardFunctions).unwrap();
+    let data = decode(&block, &states).unwrap();
     let [first, second] = data.contracts.as_slice() else {
         panic!("{data:?}");
     };
     assert_eq!((first.code_hash, &first.code[..]), (keccak256([1]), &[1][..]));
     assert_eq!((second.creator, second.creation_transaction), (Some(TOKEN), Some(HASH)));
     assert_eq!(data.transactions[0].transaction.created_contract, Some(TOKEN));
-    assert_eq!(
-        decode(&block, &BTreeMap::new(), &StandardFunctions),
-        Err(DecodeError::NoContractState)
-    );
+    assert_eq!(decode(&block, &BTreeMap::new()), Err(DecodeError::NoContractState));
     receipt["status"] = json!("0x0");
     let block = content(&transaction, &receipt, None);
     assert!(creations(&block).is_empty(), "a failed deployment");
@@ -467,7 +410,7 @@ fn x11_a_reported_upgrade_changes_a_contract_of_an_earlier_block() {
             ..state(&[1])
         },
     )]);
-    let data = decode(&block, &states, &StandardFunctions).unwrap();
+    let data = decode(&block, &states).unwrap();
     let [change] = data.proxy_changes.as_slice() else {
         panic!("{data:?}");
     };
@@ -571,7 +514,7 @@ proptest! {
         let creations = creations(&content);
         let addresses = creations.iter().map(|creation| creation.address).chain(changed_proxies(&content));
         let states = addresses.map(|address| (address, state(&[1]))).collect();
-        if let Ok(data) = decode(&content, &states, &StandardFunctions) {
+        if let Ok(data) = decode(&content, &states) {
             let row = &data.transactions[0];
             prop_assert_eq!(row.logs.len(), logs.len());
             prop_assert_eq!(data.contracts.len(), creations.len());
@@ -579,7 +522,6 @@ proptest! {
             prop_assert!(row.transfers.iter().all(has_log));
             let is_ordered = row.frames.is_sorted_by(|one, other| one.trace_address < other.trace_address);
             prop_assert!(is_ordered, "{:?}", row.frames);
-            prop_assert!(row.parties.iter().all(|party| !party.address.is_zero()));
         }
     }
 }

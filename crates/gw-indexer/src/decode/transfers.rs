@@ -38,11 +38,6 @@ pub(super) fn transfers(log: &Log) -> Vec<TokenTransfer> {
     (0..).zip(moved.items).map(row).collect()
 }
 
-/// Whether a log is a transfer. An empty batch is one.
-pub(super) fn is_transfer(log: &Log) -> bool {
-    moved(log).is_some()
-}
-
 fn moved(log: &Log) -> Option<Moved> {
     let (standard, from, to, items) = match *log.topics.as_slice() {
         [TRANSFER, from, to] => {

@@ -1,8 +1,11 @@
 //! Refused blocks, deep reorganizations, and buckets of time.
 
-use crate::world::address;
-use gw_postings::{AppendError, BlockRange, BlockRows, PostingIndex, Scope, Space, TransactionRows, VisibleAddress};
+use crate::world::{address, topic};
+use gw_postings::{
+    AppendError, BlockRange, BlockRows, LogParties, PostingIndex, RowId, Scope, Space, TransactionRows, VisibleAddress,
+};
 use gw_types::Timestamp;
+use std::collections::BTreeMap;
 
 fn block(number: u64) -> BlockRows {
     let payment = TransactionRows {
@@ -82,4 +85,36 @@ fn a_bucket_of_a_chart_counts_the_blocks_from_its_start_and_before_its_end() {
         index.ids_in_blocks(Space::Transactions, BlockRange { start: 5, end: 3 }),
         5..5
     );
+}
+
+/// X2: what the read API without a viewer needs.
+#[test]
+fn x2_the_addresses_of_all_rows_and_the_logs_of_an_event_are_known() {
+    let mut index = PostingIndex::new();
+    let mut first = block(0);
+    let log = |emitter, event| LogParties::new(address(emitter), &[topic(event)]);
+    first.transactions[0].logs = vec![log(3, 1), log(3, 2), log(4, 1)];
+    index.append(&first).unwrap();
+    index.append(&block(1)).unwrap();
+    let addresses: BTreeMap<_, _> = index.addresses().collect();
+    let expected = BTreeMap::from([(address(1), 2), (address(2), 2)]);
+    assert_eq!(addresses, expected, "a contract with nothing but logs is not active");
+    let logs = |emitter, event| {
+        let of_emitter = index.rows_of_address(Space::Logs, address(emitter));
+        index.with_first_topic(&of_emitter, topic(event)).page_at(0, 9)
+    };
+    assert_eq!((logs(3, 1), logs(3, 2)), (vec![RowId(0)], vec![RowId(1)]));
+    assert_eq!((logs(4, 1), logs(4, 2)), (vec![RowId(2)], vec![]));
+}
+
+/// The size grows by about what the rows add: five numbers a block, and two lists of ids.
+#[test]
+fn the_size_follows_the_rows() {
+    let mut index = PostingIndex::new();
+    let empty = index.size_in_bytes();
+    for number in 0..10_000 {
+        index.append(&block(number)).unwrap();
+    }
+    let added = index.size_in_bytes() - empty;
+    assert!((400_000..4_000_000).contains(&added), "{added}");
 }

@@ -122,19 +122,12 @@ impl Judge<'_> {
         if self.is_withheld() {
             return false;
         }
-        let transfers = self.rows.transfers.iter();
-        let is_mentioned = transfers
-            .flat_map(|transfer| [transfer.from, transfer.to])
-            .chain(self.rows.calldata_parties.iter().copied())
-            .chain(self.rows.event_parties.iter().copied())
-            .any(|party| self.is_in(&self.scope.mentioned, party));
         let sides: Vec<_> = std::iter::once(self.rows.from).chain(self.rows.to).collect();
         let is_of_member = sides.iter().any(|side| self.is_in(&self.scope.members, *side));
         let is_anchored = self.scope.anchor == HiddenTransfers::Keep
             && self.rows.transfers.iter().any(|transfer| self.transfer(transfer));
         self.survives_by_sides(self.rows.from, self.rows.to)
             || self.is_own_transaction()
-            || is_mentioned
             || is_of_member
             || is_anchored
             || self.is_granted(&sides)
@@ -179,8 +172,18 @@ impl Judge<'_> {
         let by_event = self.scope.events.iter().any(|(emitter, topic0)| {
             emitter.address == log.emitter && includes(emitter.blocks, self.block) && log.topic0 == Some(*topic0)
         });
+        let by_party = self.scope.event_logs.iter().any(|event| {
+            event.emitter.address == log.emitter
+                && includes(event.emitter.blocks, self.block)
+                && log.topic0 == Some(event.topic0)
+                && log.topics == event.topics
+                && event.party.is_none_or(|(position, party)| {
+                    let word = position.checked_sub(1).and_then(|index| log.parties.get(index));
+                    word.copied().flatten() == Some(party)
+                })
+        });
         let is_part_of_own = self.is_own_transaction() && self.scope.participant_rows == ParticipantRows::All;
-        self.is_in(&self.scope.emitters, log.emitter) || by_event || is_part_of_own
+        self.is_in(&self.scope.emitters, log.emitter) || by_event || by_party || is_part_of_own
     }
 
     fn is_candidate(&self, log: &LogParties) -> bool {

@@ -1,8 +1,8 @@
 //! Random chains and scopes.
 
 use gw_postings::{
-    BlockRange, BlockRows, FrameParties, Grant, HiddenTransfers, LogParties, PartialRows, ParticipantRows, RowId,
-    Scope, TransactionRows, TransferParties, VisibleAddress,
+    BlockRange, BlockRows, EventLogs, FrameParties, Grant, HiddenTransfers, LogParties, PartialRows, ParticipantRows,
+    RowId, Scope, TransactionRows, TransferParties, VisibleAddress,
 };
 use gw_types::{Address, B256, Timestamp};
 use proptest::{collection, option, prelude::*};
@@ -14,7 +14,11 @@ const TOPICS: u8 = 3;
 pub(crate) const BLOCKS: u64 = 12;
 
 pub(crate) fn address(number: u8) -> Address {
-    Address::with_last_byte(number)
+    let mut bytes = [0; 20];
+    // Smaller numbers are no addresses in topics.
+    bytes[0] = if number == 0 { 0 } else { 0x80 };
+    bytes[19] = number;
+    Address::from(bytes)
 }
 
 pub(crate) fn topic(number: u8) -> B256 {
@@ -25,31 +29,45 @@ fn addresses() -> impl Strategy<Value = Address> {
     (0..ADDRESSES).prop_map(address)
 }
 
+/// Addresses, and numbers that are none.
+fn words() -> impl Strategy<Value = B256> {
+    prop_oneof![
+        4 => addresses().prop_map(|address| address.into_word()),
+        1 => (0..TOPICS).prop_map(topic),
+        1 => Just(B256::repeat_byte(0x11)),
+    ]
+}
+
 fn transaction() -> impl Strategy<Value = TransactionRows> {
     let transfer =
         (addresses(), addresses(), addresses()).prop_map(|(token, from, to)| TransferParties { token, from, to });
     let frame = (addresses(), option::of(addresses())).prop_map(|(from, to)| FrameParties { from, to });
-    let log = (addresses(), option::of((0..TOPICS).prop_map(topic)))
-        .prop_map(|(emitter, topic0)| LogParties { emitter, topic0 });
+    let log = (
+        addresses(),
+        (0..TOPICS).prop_map(topic),
+        collection::vec(words(), 0..4),
+        any::<bool>(),
+    )
+        .prop_map(|(emitter, topic0, words, has_topics)| {
+            let topics: Vec<B256> = std::iter::once(topic0)
+                .chain(words)
+                .take_while(|_| has_topics)
+                .collect();
+            LogParties::new(emitter, &topics)
+        });
     (
         (addresses(), option::weighted(0.9, addresses())),
-        collection::vec(addresses(), 0..2),
-        collection::vec(addresses(), 0..2),
         collection::vec(transfer, 0..3),
         collection::vec(frame, 0..3),
         collection::vec(log, 0..3),
     )
-        .prop_map(
-            |((from, to), calldata_parties, event_parties, transfers, frames, logs)| TransactionRows {
-                from,
-                to,
-                calldata_parties,
-                event_parties,
-                transfers,
-                frames,
-                logs,
-            },
-        )
+        .prop_map(|((from, to), transfers, frames, logs)| TransactionRows {
+            from,
+            to,
+            transfers,
+            frames,
+            logs,
+        })
 }
 
 /// A chain that begins at block 5. Its times are multiples of ten seconds, and some blocks have the same time.
@@ -84,6 +102,16 @@ fn visible() -> impl Strategy<Value = VisibleAddress> {
     (addresses(), block_range()).prop_map(|(address, blocks)| VisibleAddress { address, blocks })
 }
 
+fn event_logs() -> impl Strategy<Value = EventLogs> {
+    let party = option::weighted(0.8, (0..5_usize, addresses()));
+    (visible(), (0..TOPICS).prop_map(topic), 0..6_u8, party).prop_map(|(emitter, topic0, topics, party)| EventLogs {
+        emitter,
+        topic0,
+        topics,
+        party,
+    })
+}
+
 pub(crate) fn scope() -> impl Strategy<Value = Scope> {
     let few = || collection::vec(visible(), 0..3);
     let fewer = || collection::vec(visible(), 0..2);
@@ -91,11 +119,12 @@ pub(crate) fn scope() -> impl Strategy<Value = Scope> {
         .prop_map(|(target, counterparties)| Grant { target, counterparties });
     let transactions = || collection::btree_set((0..40_u64).prop_map(RowId), 0..3);
     let topic = || (0..TOPICS).prop_map(topic);
-    let addresses = (few(), few(), few(), few(), fewer(), fewer(), few(), fewer());
+    let addresses = (few(), few(), few(), few(), fewer(), few(), fewer());
     let logs = (
         few(),
         collection::vec((visible(), topic()), 0..2),
         collection::vec((visible(), option::of(topic())), 0..2),
+        collection::vec(event_logs(), 0..3),
     );
     let settings = (
         prop_oneof![Just(PartialRows::Keep), Just(PartialRows::Drop)],
@@ -110,8 +139,8 @@ pub(crate) fn scope() -> impl Strategy<Value = Scope> {
     );
     (addresses, logs, rest, settings).prop_map(
         |(
-            (visible, public, own, own_receivers, mentioned, administered, event_tokens, members),
-            (emitters, events, log_candidates),
+            (visible, public, own, own_receivers, administered, event_tokens, members),
+            (emitters, events, log_candidates, event_logs),
             (grants, shared, withheld, closed),
             (one_sided, participant_rows, anchor),
         )| Scope {
@@ -119,7 +148,6 @@ pub(crate) fn scope() -> impl Strategy<Value = Scope> {
             public,
             own,
             own_receivers,
-            mentioned,
             administered,
             event_tokens,
             members,
@@ -129,6 +157,7 @@ pub(crate) fn scope() -> impl Strategy<Value = Scope> {
             closed,
             emitters,
             events,
+            event_logs,
             log_candidates,
             participant_rows,
             one_sided,

@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, sync::Arc};
 pub(crate) type Tables = BTreeMap<&'static str, Vec<Value>>;
 
 /// The tables with facts of the chain, each with the columns that depend on when something was read.
-const TABLES: [(&str, &[&str]); 11] = [
+const TABLES: [(&str, &[&str]); 10] = [
     ("balances", &["block_number"]),
     ("blocks", &[]),
     ("contracts", &[]),
@@ -26,7 +26,6 @@ const TABLES: [(&str, &[&str]); 11] = [
     ("token_balances", &["block_number"]),
     ("token_transfers", &[]),
     ("tokens", &["metadata_block", "supply_block"]),
-    ("transaction_parties", &[]),
     ("transactions", &[]),
 ];
 
@@ -129,6 +128,14 @@ impl Database {
 
     pub(crate) async fn tasks(&self) -> usize {
         self.count("SELECT kind FROM tasks").await
+    }
+
+    /// Changes rows behind the back of the store.
+    pub(crate) async fn tamper(&self, sql: &str) {
+        let connection = self.connect().await;
+        let changed = connection.execute_unprepared(sql).await.unwrap();
+        assert!(changed.rows_affected() > 0, "{sql}");
+        connection.close().await.unwrap();
     }
 
     /// Ends the lease of a writer that was killed.
