@@ -21,7 +21,7 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
      x-disclosure-token, if-match, idempotency-key",
 );
 const READABLE: HeaderValue = HeaderValue::from_static(
-    "x-correlation-id, x-login-secret, x-total-count, x-next-cursor, etag, retry-after, www-authenticate",
+    "x-correlation-id, x-login-secret, x-total-count, x-next-cursor, x-view-as, etag, retry-after, www-authenticate",
 );
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 /// Ten minutes, so that a change of the list soon takes effect.

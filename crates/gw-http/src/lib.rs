@@ -9,6 +9,7 @@ pub mod admin;
 mod admin_gate;
 pub mod auth;
 pub mod client;
+mod concurrency;
 pub mod correlation;
 pub mod cors;
 mod created;
@@ -22,6 +23,7 @@ pub mod limit;
 mod nearest;
 pub mod network;
 mod origin;
+pub mod outbound;
 mod page;
 mod private_only;
 mod query;
@@ -34,6 +36,7 @@ pub use admin::AdminCaller;
 pub use admin_gate::AdminGate;
 pub use auth::{AuthError, AuthenticatedUser, Credentials};
 pub use client::{ClientAddress, TrustedProxies};
+pub use concurrency::{ConcurrencyLimiter, ConcurrencyPermit, LimitKey};
 pub use correlation::{Correlate, CorrelationId};
 pub use cors::Cors;
 pub use created::Created;
@@ -49,8 +52,12 @@ pub use json::{AuthenticatedBody, BODY_LIMIT, JsonBody, NoBodyRoom, parse_json, 
 pub use limit::{AddressKey, Networks, RateLimit};
 pub use network::PrivateNetwork;
 pub use origin::{AllowedOrigins, Origin};
+pub use outbound::{AnswerLimits, ConnectionPool, HttpClient, OutboundError};
 pub use page::{Page, PageQuery, Paged, fitting};
 pub use private_only::private_only;
 pub use query::{KnownQueries, QueryParams, known_queries};
 pub use record::RequestRecorder;
-pub use token::{AccessClaims, Amr, RefreshClaims, TokenCodec, TokenError, TokenLives, TokenSecrets};
+pub use token::{
+    AccessAlgorithm, AccessClaims, Amr, KeySetDocument, KeySetError, PublicKeys, PublicTokenError, RefreshClaims,
+    TokenCodec, TokenError, TokenLives, TokenSecrets,
+};

@@ -1,12 +1,19 @@
-//! Access and refresh tokens: JWT, HS256, two kinds with separate secrets (spec/10 TK-1, TK-2, decision 36).
+//! Access and refresh tokens: JWT, two kinds with separate secrets (spec/10 TK-1, TK-2, decision 36). Both are signed
+//! with HS256. Access tokens may be signed with EdDSA instead, so that other services can verify them by the public
+//! keys (spec/85 section 7). The private keys are derived from the secrets of access tokens, so they rotate with them.
 //!
 //! Not here: storage, rotation and revocation (`gw-identity`), and whether the subject may do anything (`gw-policy`).
 //!
 //! Invariant: a token is accepted only if its header segment is byte for byte the one that this codec writes for that
-//! kind. No algorithm, type or key is ever taken from the token.
+//! kind with one of its keys. No algorithm, type or key is ever taken from the token.
+
+mod public_keys;
+
+pub use public_keys::{KeySetDocument, KeySetError, PublicKeys, PublicTokenError};
 
 use crate::cursor_cipher::CursorCipher;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use ed25519_dalek::{Signature, Signer as _, SigningKey};
 use gw_policy::access::TokenFacts;
 use gw_types::{ExternalId, Seconds, Secret, SessionId, Timestamp, TokenId};
 use hmac::{Hmac, KeyInit, Mac};
@@ -124,6 +131,16 @@ pub struct RefreshClaims {
     pub amr: Amr,
 }
 
+/// How access tokens are signed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessAlgorithm {
+    /// HMAC-SHA256: only holders of the secret can verify tokens.
+    #[default]
+    Hs256,
+    /// Ed25519 (RFC 8037): everybody can verify tokens by the public keys.
+    EdDsa,
+}
+
 /// Why a token is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
@@ -181,7 +198,8 @@ impl TokenCodec {
         }
         Ok(Self {
             issuer: issuer.to_owned(),
-            access: Kind::new("at+jwt", &of_access, LONGEST.access)?,
+            // Both algorithms are accepted whichever signs, so that instances can change it one after the other.
+            access: Kind::new("at+jwt", &of_access, LONGEST.access)?.with_derived_keys(&of_access)?,
             refresh: Kind::new("rt+jwt", &of_refresh, LONGEST.refresh)?,
             cursors: CursorCipher::derived_from(&access.current).ok_or(SecretsError::Empty)?,
         })
@@ -198,6 +216,21 @@ impl TokenCodec {
         self.access.longest = lives.access;
         self.refresh.longest = lives.refresh;
         self
+    }
+
+    /// Signs access tokens with this algorithm.
+    #[must_use]
+    pub fn with_access_algorithm(mut self, algorithm: AccessAlgorithm) -> Self {
+        self.access.algorithm = algorithm;
+        self
+    }
+
+    /// The keys by which other services verify access tokens: none if the tokens are signed with HS256.
+    pub fn public_keys(&self) -> PublicKeys {
+        match self.access.algorithm {
+            AccessAlgorithm::Hs256 => PublicKeys::default(),
+            AccessAlgorithm::EdDsa => PublicKeys::new(self.access.keys.iter().filter_map(Key::public)),
+        }
     }
 
     /// Signs an access token.
@@ -240,16 +273,7 @@ impl TokenCodec {
     /// [`TokenError`] if the token is invalid, expired or of another kind.
     pub fn access(&self, text: &str, now: Timestamp) -> Result<AccessClaims, TokenError> {
         let buffer = self.access.open(text)?;
-        let wire = self.check(&self.access, &buffer, now)?;
-        Ok(AccessClaims {
-            subject: ExternalId::new(&wire.sub).map_err(|_| TokenError::Invalid)?,
-            token: wire.jti,
-            session: wire.sid,
-            issued_at: wire.issued_at(),
-            expires_at: Timestamp::from_secs(wire.exp),
-            kyc: wire.kyc.ok_or(TokenError::Invalid)?,
-            amr: wire.amr[0],
-        })
+        Wire::checked(&buffer, &self.issuer, self.access.longest, now)?.access_claims()
     }
 
     /// Verifies a refresh token.
@@ -258,7 +282,7 @@ impl TokenCodec {
     /// [`TokenError`] if the token is invalid, expired or of another kind.
     pub fn refresh(&self, text: &str, now: Timestamp) -> Result<RefreshClaims, TokenError> {
         let buffer = self.refresh.open(text)?;
-        let wire = self.check(&self.refresh, &buffer, now)?;
+        let wire = Wire::checked(&buffer, &self.issuer, self.refresh.longest, now)?;
         Ok(RefreshClaims {
             subject: ExternalId::new(&wire.sub).map_err(|_| TokenError::Invalid)?,
             token: wire.jti,
@@ -267,23 +291,6 @@ impl TokenCodec {
             expires_at: Timestamp::from_secs(wire.exp),
             amr: wire.amr[0],
         })
-    }
-
-    fn check<'a>(&self, kind: &Kind, payload: &'a [u8], now: Timestamp) -> Result<Wire<'a>, TokenError> {
-        let mut wire: Wire<'a> = serde_json::from_slice(payload).map_err(|_| TokenError::Invalid)?;
-        if wire.iss != self.issuer || wire.aud != AUDIENCE || wire.micros >= MICROS {
-            return Err(TokenError::Invalid);
-        }
-        // A lifetime longer than the configured one comes from an older setting, or from a forger.
-        wire.exp = wire.exp.min(wire.iat.saturating_add(i64::from(kind.longest.0)));
-        let soon = now.plus(SKEW);
-        if Timestamp::from_secs(wire.nbf) > soon || Timestamp::from_secs(wire.iat) > soon {
-            return Err(TokenError::Invalid);
-        }
-        if Timestamp::from_secs(wire.exp).plus(SKEW) <= now {
-            return Err(TokenError::Expired);
-        }
-        Ok(wire)
     }
 }
 
@@ -323,7 +330,37 @@ const fn is_zero(micros: &u32) -> bool {
     *micros == 0
 }
 
-impl Wire<'_> {
+impl<'a> Wire<'a> {
+    /// Reads the payload of a token whose signature is valid.
+    fn checked(payload: &'a [u8], issuer: &str, longest: Seconds, now: Timestamp) -> Result<Self, TokenError> {
+        let mut wire: Self = serde_json::from_slice(payload).map_err(|_| TokenError::Invalid)?;
+        if wire.iss != issuer || wire.aud != AUDIENCE || wire.micros >= MICROS {
+            return Err(TokenError::Invalid);
+        }
+        // A lifetime longer than the configured one comes from an older setting, or from a forger.
+        wire.exp = wire.exp.min(wire.iat.saturating_add(i64::from(longest.0)));
+        let soon = now.plus(SKEW);
+        if Timestamp::from_secs(wire.nbf) > soon || Timestamp::from_secs(wire.iat) > soon {
+            return Err(TokenError::Invalid);
+        }
+        if Timestamp::from_secs(wire.exp).plus(SKEW) <= now {
+            return Err(TokenError::Expired);
+        }
+        Ok(wire)
+    }
+
+    fn access_claims(&self) -> Result<AccessClaims, TokenError> {
+        Ok(AccessClaims {
+            subject: ExternalId::new(&self.sub).map_err(|_| TokenError::Invalid)?,
+            token: self.jti,
+            session: self.sid,
+            issued_at: self.issued_at(),
+            expires_at: Timestamp::from_secs(self.exp),
+            kyc: self.kyc.ok_or(TokenError::Invalid)?,
+            amr: self.amr[0],
+        })
+    }
+
     fn issued_at(&self) -> Timestamp {
         Timestamp::from_micros(
             Timestamp::from_secs(self.iat)
@@ -333,41 +370,75 @@ impl Wire<'_> {
     }
 }
 
-/// One kind of token: its header and its keys, of which the first signs.
+/// One kind of token and its keys. The first key of the algorithm signs.
 struct Kind {
+    /// The type in the header.
+    typ: &'static str,
     /// The longest accepted lifetime.
     longest: Seconds,
-    /// The encoded header, followed by a dot.
+    algorithm: AccessAlgorithm,
+    keys: Vec<Key>,
+}
+
+/// A key, with the encoded header of its tokens, followed by a dot.
+struct Key {
     header: String,
-    keys: Vec<Hmac<Sha256>>,
+    signer: Signer,
+}
+
+enum Signer {
+    Hmac(Hmac<Sha256>),
+    Ed25519(Box<SigningKey>),
 }
 
 impl core::fmt::Debug for Kind {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Kind")
-            .field("header", &self.header)
+            .field("typ", &self.typ)
+            .field("algorithm", &self.algorithm)
             .field("keys", &self.keys.len())
             .finish()
     }
 }
 
 impl Kind {
-    fn new(typ: &str, secrets: &[Secret], longest: Seconds) -> Result<Self, SecretsError> {
+    fn new(typ: &'static str, secrets: &[Secret], longest: Seconds) -> Result<Self, SecretsError> {
         let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"HS256","typ":"{typ}"}}"#)) + ".";
-        let keys = secrets
-            .iter()
-            .map(|secret| Hmac::new_from_slice(secret.expose().as_bytes()).map_err(|_| SecretsError::Empty))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { longest, header, keys })
+        let key = |secret: &Secret| {
+            Ok(Key {
+                header: header.clone(),
+                signer: Signer::Hmac(keyed(secret)?),
+            })
+        };
+        Ok(Self {
+            typ,
+            longest,
+            algorithm: AccessAlgorithm::Hs256,
+            keys: secrets.iter().map(key).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Adds an Ed25519 key for each secret.
+    fn with_derived_keys(mut self, secrets: &[Secret]) -> Result<Self, SecretsError> {
+        for secret in secrets {
+            let seed = keyed(secret)?.chain_update(ED25519_LABEL).finalize().into_bytes();
+            let key = SigningKey::from_bytes(&seed.into());
+            self.keys.push(Key {
+                header: public_keys::header(&public_keys::key_id(&key.verifying_key()), self.typ),
+                signer: Signer::Ed25519(Box::new(key)),
+            });
+        }
+        Ok(self)
     }
 
     fn sign(&self, claims: &Wire<'_>) -> Secret {
-        let mut text = self.header.clone();
-        // Invariant: strings, numbers and ids always serialize; an empty payload would not verify anyway.
-        let payload = serde_json::to_vec(claims).unwrap_or_default();
-        URL_SAFE_NO_PAD.encode_string(payload, &mut text);
-        if let Some(key) = self.keys.first() {
-            let tag = key.clone().chain_update(text.as_bytes()).finalize().into_bytes();
+        let mut text = String::new();
+        let signs = |key: &&Key| key.algorithm() == self.algorithm;
+        // Invariant: there is a key, and strings, numbers and ids always serialize; an empty text would not verify.
+        if let Some(key) = self.keys.iter().find(signs) {
+            text.push_str(&key.header);
+            URL_SAFE_NO_PAD.encode_string(serde_json::to_vec(claims).unwrap_or_default(), &mut text);
+            let tag = key.sign(text.as_bytes());
             text.push('.');
             URL_SAFE_NO_PAD.encode_string(tag, &mut text);
         }
@@ -376,28 +447,80 @@ impl Kind {
 
     /// Verifies the signature and returns the payload.
     fn open(&self, text: &str) -> Result<Vec<u8>, TokenError> {
-        if text.len() > MAX_LEN {
-            return Err(TokenError::Invalid);
-        }
-        let rest = text.strip_prefix(self.header.as_str()).ok_or(TokenError::Invalid)?;
-        let (payload, tag) = rest.split_once('.').ok_or(TokenError::Invalid)?;
-        let mut presented = [0u8; 32];
-        match URL_SAFE_NO_PAD.decode_slice(tag, &mut presented) {
-            Ok(32) => {}
-            Ok(_) | Err(_) => return Err(TokenError::Invalid),
-        }
-        let signed = text
-            .get(..self.header.len() + payload.len())
-            .ok_or(TokenError::Invalid)?
-            .as_bytes();
+        let parts = TokenParts::split(text)?;
         let vouched = self
             .keys
             .iter()
-            .any(|key| key.clone().chain_update(signed).verify_slice(&presented).is_ok());
+            .any(|key| key.header == parts.header && key.verifies(parts.signed.as_bytes(), &parts.signature));
         if !vouched {
             return Err(TokenError::Invalid);
         }
-        URL_SAFE_NO_PAD.decode(payload).map_err(|_| TokenError::Invalid)
+        URL_SAFE_NO_PAD.decode(parts.payload).map_err(|_| TokenError::Invalid)
+    }
+}
+
+impl Key {
+    fn algorithm(&self) -> AccessAlgorithm {
+        match self.signer {
+            Signer::Hmac(_) => AccessAlgorithm::Hs256,
+            Signer::Ed25519(_) => AccessAlgorithm::EdDsa,
+        }
+    }
+
+    fn public(&self) -> Option<ed25519_dalek::VerifyingKey> {
+        match &self.signer {
+            Signer::Hmac(_) => None,
+            Signer::Ed25519(key) => Some(key.verifying_key()),
+        }
+    }
+
+    fn sign(&self, signed: &[u8]) -> Vec<u8> {
+        match &self.signer {
+            Signer::Hmac(key) => key.clone().chain_update(signed).finalize().into_bytes().to_vec(),
+            Signer::Ed25519(key) => key.sign(signed).to_bytes().to_vec(),
+        }
+    }
+
+    fn verifies(&self, signed: &[u8], signature: &[u8]) -> bool {
+        match &self.signer {
+            Signer::Hmac(key) => key.clone().chain_update(signed).verify_slice(signature).is_ok(),
+            Signer::Ed25519(key) => Signature::from_slice(signature)
+                .is_ok_and(|signature| key.verifying_key().verify_strict(signed, &signature).is_ok()),
+        }
+    }
+}
+
+/// Separates the keys of EdDSA from all other uses of a secret.
+const ED25519_LABEL: &[u8] = b"ledger-gateway access tokens: Ed25519";
+
+fn keyed(secret: &Secret) -> Result<Hmac<Sha256>, SecretsError> {
+    Hmac::new_from_slice(secret.expose().as_bytes()).map_err(|_| SecretsError::Empty)
+}
+
+/// The parts of a token, not verified.
+struct TokenParts<'a> {
+    /// With its dot.
+    header: &'a str,
+    payload: &'a str,
+    /// Header and payload.
+    signed: &'a str,
+    signature: Vec<u8>,
+}
+
+impl<'a> TokenParts<'a> {
+    fn split(text: &'a str) -> Result<Self, TokenError> {
+        if text.len() > MAX_LEN {
+            return Err(TokenError::Invalid);
+        }
+        let (signed, signature) = text.rsplit_once('.').ok_or(TokenError::Invalid)?;
+        let dot = signed.find('.').ok_or(TokenError::Invalid)?;
+        let (header, payload) = signed.split_at_checked(dot + 1).ok_or(TokenError::Invalid)?;
+        Ok(Self {
+            header,
+            payload,
+            signed,
+            signature: URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Invalid)?,
+        })
     }
 }
 

@@ -5,10 +5,11 @@
 
 use crate::{
     external_node::{self, CallError, Reply},
-    outbound::Outbound,
+    outbound::third_party_client,
 };
 use alloy_ens::namehash;
 use alloy_sol_types::SolValue as _;
+use gw_http::HttpClient;
 use gw_types::{Address, B256, address};
 use http::Uri;
 use std::{io, time::Duration};
@@ -41,7 +42,7 @@ pub(crate) enum EnsError {
 /// ENS lookups. Cheap to clone.
 #[derive(Clone)]
 pub struct Ens {
-    outbound: Outbound,
+    outbound: HttpClient,
     node: Uri,
     /// The node's chain id, after its first answer.
     chain: OnceCell<u64>,
@@ -61,7 +62,7 @@ impl Ens {
     /// An error of the TLS setup, for example on a machine without trusted certificates.
     pub fn new(node: Uri) -> Result<Self, io::Error> {
         Ok(Self {
-            outbound: Outbound::new()?,
+            outbound: third_party_client()?,
             node,
             chain: OnceCell::new(),
         })
@@ -144,7 +145,7 @@ mod tests {
     /// A real node with a registry that is its own resolver, at the registry's usual address.
     struct Chain {
         _node: Anvil,
-        outbound: Outbound,
+        outbound: HttpClient,
         uri: Uri,
     }
 
@@ -154,7 +155,7 @@ mod tests {
             let uri: Uri = node.url().parse().unwrap();
             let chain = Self {
                 _node: node,
-                outbound: Outbound::new().unwrap(),
+                outbound: third_party_client().unwrap(),
                 uri,
             };
             let artifact: Value =
@@ -223,8 +224,9 @@ mod tests {
                 "HD26: not on a chain of ours: {refused:?}"
             );
         }
-        drop(chain);
-        let refused = ens.name_of(alice, Some(1)).await;
+        // No service listens there; the port of a stopped node may be another test's by now.
+        let away = Ens::new("http://127.0.0.1:1".parse().unwrap()).unwrap();
+        let refused = away.name_of(alice, Some(1)).await;
         assert!(matches!(refused, Err(EnsError::Call(_))), "nobody to ask is no answer");
     }
 

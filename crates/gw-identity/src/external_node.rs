@@ -1,8 +1,8 @@
 //! JSON-RPC calls to third-party nodes.
 
-use crate::outbound::{Outbound, OutboundError};
 use alloy_primitives::hex;
 use axum::body::Bytes;
+use gw_http::{AnswerLimits, HttpClient, OutboundError};
 use gw_types::Address;
 use http::{HeaderValue, Request, Uri, header};
 use http_body_util::Full;
@@ -10,9 +10,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Deadline for one answer (DI-5).
-const DEADLINE: Duration = Duration::from_secs(3);
-const MAX_ANSWER: usize = 64 * 1024;
+/// The limits of one answer (DI-5).
+const ANSWER: AnswerLimits = AnswerLimits {
+    bytes: 64 * 1024,
+    deadline: Duration::from_secs(3),
+};
 
 /// The outcome of a contract call.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +53,7 @@ struct RpcError {
 }
 
 /// Asks the node for its chain id.
-pub(crate) async fn chain_id(outbound: &Outbound, node: &Uri) -> Result<u64, CallError> {
+pub(crate) async fn chain_id(outbound: &HttpClient, node: &Uri) -> Result<u64, CallError> {
     let answer = ask(outbound, node, "eth_chainId", json!([])).await?;
     let text = answer
         .result
@@ -64,7 +66,7 @@ pub(crate) async fn chain_id(outbound: &Outbound, node: &Uri) -> Result<u64, Cal
 
 /// Calls the contract at the newest block.
 pub(crate) async fn contract(
-    outbound: &Outbound,
+    outbound: &HttpClient,
     node: &Uri,
     contract: Address,
     data: &[u8],
@@ -102,7 +104,7 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
     hex::decode(text.strip_prefix("0x")?).ok()
 }
 
-pub(crate) async fn ask(outbound: &Outbound, node: &Uri, method: &str, params: Value) -> Result<Answer, CallError> {
+pub(crate) async fn ask(outbound: &HttpClient, node: &Uri, method: &str, params: Value) -> Result<Answer, CallError> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let mut request = Request::new(Full::new(Bytes::from(body)));
     *request.method_mut() = http::Method::POST;
@@ -110,7 +112,7 @@ pub(crate) async fn ask(outbound: &Outbound, node: &Uri, method: &str, params: V
     request
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let answer = outbound.exchange(request, MAX_ANSWER, DEADLINE).await?;
+    let answer = outbound.exchange(request, ANSWER).await?;
     serde_json::from_slice(answer.body()).map_err(CallError::Answer)
 }
 

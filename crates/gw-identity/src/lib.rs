@@ -29,6 +29,7 @@ mod tokens;
 
 pub use directory::{Directory, DirectorySettings};
 pub use ens::Ens;
+pub use gw_http::OutboundError;
 pub use link::{Chain, ChainUnavailable, ask_wallet};
 #[cfg(feature = "mock-login")]
 pub use login::mock::MockVerifier;
@@ -36,7 +37,6 @@ pub use login::{
     AuthorizationRequest, DocumentError, Humanity, HumanityConfig, HumanityError, LoginSessions, NoVerifier, Nullifier,
     Progress, ProofError, ProofVerifier, RequestBody, SessionView, VerifiedLogin, ZkVerifier,
 };
-pub use outbound::OutboundError;
 pub use resolver::{ResolverConfig, Resolvers};
 pub use routes::{api, router};
 pub use state::{IdentityConfig, IdentityParts, IdentityState};

@@ -2,12 +2,12 @@ use super::*;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde_json::{Value, json};
 
-const ISSUER: &str = "https://gate.example";
-const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
-const ACCESS: &str = "access-secret-of-32-bytes-or-more";
-const REFRESH: &str = "refresh-secret-of-32-bytes-or-more";
+pub(super) const ISSUER: &str = "https://gate.example";
+pub(super) const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
+pub(super) const ACCESS: &str = "access-secret-of-32-bytes-or-more";
+pub(super) const REFRESH: &str = "refresh-secret-of-32-bytes-or-more";
 
-fn secrets(current: &str, previous: &[&str]) -> TokenSecrets {
+pub(super) fn secrets(current: &str, previous: &[&str]) -> TokenSecrets {
     TokenSecrets {
         current: Secret::new(current),
         previous: previous.iter().copied().map(Secret::new).collect(),
@@ -19,13 +19,13 @@ const LIVES: TokenLives = TokenLives {
     refresh: Seconds(7 * 86_400),
 };
 
-fn codec() -> TokenCodec {
+pub(super) fn codec() -> TokenCodec {
     TokenCodec::new(ISSUER, &secrets(ACCESS, &[]), &secrets(REFRESH, &[]))
         .unwrap()
         .with_lives(LIVES)
 }
 
-fn claims() -> AccessClaims {
+pub(super) fn claims() -> AccessClaims {
     AccessClaims {
         subject: ExternalId::new("did:test:alice").unwrap(),
         token: TokenId::fixed(7),
@@ -37,7 +37,7 @@ fn claims() -> AccessClaims {
     }
 }
 
-fn refresh_claims() -> RefreshClaims {
+pub(super) fn refresh_claims() -> RefreshClaims {
     let AccessClaims {
         subject,
         token,
@@ -57,7 +57,7 @@ fn refresh_claims() -> RefreshClaims {
     }
 }
 
-fn payload() -> Value {
+pub(super) fn payload() -> Value {
     json!({
         "iss": ISSUER, "aud": AUDIENCE, "sub": "did:test:alice",
         "jti": "00000000-0000-0000-0000-000000000007", "sid": "00000000-0000-0000-0000-000000000008",
@@ -66,7 +66,7 @@ fn payload() -> Value {
 }
 
 /// A forged token: `header` and `payload` as given, signed by HMAC-SHA256 with `key`.
-fn forge(header: &Value, payload: &Value, key: &str) -> String {
+pub(super) fn forge(header: &Value, payload: &Value, key: &str) -> String {
     let signed = format!(
         "{}.{}",
         URL_SAFE_NO_PAD.encode(header.to_string()),

@@ -8,4 +8,6 @@ mod http_context;
 #[cfg(test)]
 mod layers;
 #[cfg(test)]
+mod outbound;
+#[cfg(test)]
 mod record;

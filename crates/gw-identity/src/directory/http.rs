@@ -2,34 +2,26 @@
 //! size limit, and redirects are errors (DS-6).
 
 use super::{DirectorySettings, KeySet, KeySetError, keyring::Endpoints};
+use gw_http::{AnswerLimits, ConnectionPool, HttpClient, OutboundError};
 use gw_types::Secret;
 use http::{Method, Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
-};
+use http_body_util::Full;
 use serde::Deserialize;
 use std::time::Duration;
 
 type Body = Full<axum::body::Bytes>;
 
-/// Maximum time for one answer.
-const DEADLINE: Duration = Duration::from_secs(5);
-/// Maximum size of an answer in bytes.
-const LARGEST: usize = 1024 * 1024;
+/// The limits of one answer.
+const ANSWER: AnswerLimits = AnswerLimits {
+    bytes: 1024 * 1024,
+    deadline: Duration::from_secs(5),
+};
 
 /// A client of the directory.
 pub(super) struct Http {
-    client: Pool,
+    client: HttpClient,
     /// Whether every URL must be https. Only a plain-http authority turns this off.
     https_only: bool,
-}
-
-enum Pool {
-    Plain(Client<HttpConnector, Body>),
-    Tls(Client<HttpsConnector<HttpConnector>, Body>),
 }
 
 /// Why a request to the directory failed.
@@ -38,15 +30,9 @@ pub(super) enum AskError {
     /// The URL is invalid or not allowed.
     #[error("an address that cannot be asked")]
     Address,
-    /// The connection failed.
-    #[error("the directory cannot be reached")]
-    Unreachable(#[source] hyper_util::client::legacy::Error),
-    /// The deadline passed.
-    #[error("the directory did not answer in time")]
-    Timeout,
-    /// The answer is too large or was cut off.
-    #[error("an answer that cannot be read")]
-    TooLarge,
+    /// There was no whole answer within the limits.
+    #[error("the directory gave no answer")]
+    NoAnswer(#[from] OutboundError),
     /// A status other than 200.
     #[error("the directory answered `{0}`")]
     Refused(StatusCode),
@@ -85,22 +71,11 @@ struct TokenAnswer {
 
 impl Http {
     pub(super) fn new(https_only: bool) -> std::io::Result<Self> {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(DEADLINE));
-        connector.enforce_http(false);
-        let mut builder = Client::builder(TokioExecutor::new());
-        builder
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(30));
-        let client = if https_only {
-            let tls = HttpsConnectorBuilder::new()
-                .with_native_roots()?
-                .https_only()
-                .enable_http1();
-            Pool::Tls(builder.build(tls.wrap_connector(connector)))
-        } else {
-            Pool::Plain(builder.build(connector))
-        };
+        let client = HttpClient::new(ConnectionPool {
+            connect_timeout: ANSWER.deadline,
+            idle_per_host: 4,
+            https_only,
+        })?;
         Ok(Self { client, https_only })
     }
 
@@ -183,24 +158,10 @@ impl Http {
     }
 
     async fn exchange(&self, request: Request<Body>) -> Result<axum::body::Bytes, AskError> {
-        let whole = async {
-            let answer = match &self.client {
-                Pool::Plain(client) => client.request(request),
-                Pool::Tls(client) => client.request(request),
-            }
-            .await
-            .map_err(AskError::Unreachable)?;
-            if answer.status() != StatusCode::OK {
-                return Err(AskError::Refused(answer.status()));
-            }
-            let body = Limited::new(answer.into_body(), LARGEST)
-                .collect()
-                .await
-                .map_err(|_| AskError::TooLarge)?;
-            Ok(body.to_bytes())
-        };
-        tokio::time::timeout(DEADLINE, whole)
-            .await
-            .map_err(|_| AskError::Timeout)?
+        let answer = self.client.exchange(request, ANSWER).await?;
+        match answer.status() {
+            StatusCode::OK => Ok(answer.into_body()),
+            status => Err(AskError::Refused(status)),
+        }
     }
 }

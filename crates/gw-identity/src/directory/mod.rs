@@ -190,9 +190,7 @@ impl Directory {
                 );
                 match error {
                     AskError::Refused(_) | AskError::Malformed => DirectoryError::NoToken,
-                    AskError::Unreachable(_) | AskError::Timeout | AskError::TooLarge | AskError::Address => {
-                        DirectoryError::Unavailable
-                    }
+                    AskError::NoAnswer(_) | AskError::Address => DirectoryError::Unavailable,
                 }
             })?;
         let verify = |keys: &KeySet| {

@@ -3,14 +3,17 @@
 //! Fetches only the documents that the operator's query names, and documents that those refer to: never an address that
 //! a wallet sends.
 
-use crate::outbound::{Outbound, OutboundError};
 use axum::body::Bytes;
+use gw_http::{AnswerLimits, HttpClient, OutboundError};
 use gw_zk::schema::MAX_DOCUMENT;
 use http::{HeaderValue, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use std::time::Duration;
 
-const DEADLINE: Duration = Duration::from_secs(10);
+const DOCUMENT: AnswerLimits = AnswerLimits {
+    bytes: MAX_DOCUMENT,
+    deadline: Duration::from_secs(10),
+};
 const MAX_REDIRECTS: usize = 3;
 
 /// Why a document cannot be fetched.
@@ -33,13 +36,13 @@ pub enum DocumentError {
 /// Fetches documents over https or from an IPFS gateway.
 #[derive(Debug)]
 pub(crate) struct DocumentSource {
-    outbound: Outbound,
+    outbound: HttpClient,
     /// IPFS_GATEWAY, without a slash at its end.
     gateway: String,
 }
 
 impl DocumentSource {
-    pub(crate) fn new(outbound: Outbound, gateway: &str) -> Self {
+    pub(crate) fn new(outbound: HttpClient, gateway: &str) -> Self {
         Self {
             outbound,
             gateway: gateway.trim_end_matches('/').to_owned(),
@@ -56,7 +59,7 @@ impl DocumentSource {
                 header::ACCEPT,
                 HeaderValue::from_static("application/ld+json, application/json;q=0.9, */*;q=0.1"),
             );
-            let answer = self.outbound.exchange(request, MAX_DOCUMENT, DEADLINE).await?;
+            let answer = self.outbound.exchange(request, DOCUMENT).await?;
             if !answer.status().is_redirection() {
                 return match answer.status() {
                     StatusCode::OK => Ok(answer.into_body()),
@@ -91,7 +94,10 @@ mod tests {
 
     #[tokio::test]
     async fn zk76_only_https_and_ipfs_are_addresses() {
-        let source = DocumentSource::new(Outbound::new().unwrap(), "https://gateway.example/");
+        let source = DocumentSource::new(
+            crate::outbound::third_party_client().unwrap(),
+            "https://gateway.example/",
+        );
         let address = |url| source.address(url).map(|uri| uri.to_string()).ok();
         assert_eq!(
             address("ipfs://Qm1/kyc.json").as_deref(),

@@ -7,7 +7,7 @@ use super::{
     Nullifier, ProofError,
     documents::{DocumentError, DocumentSource},
 };
-use crate::outbound::Outbound;
+use crate::outbound::third_party_client;
 use gw_types::Timestamp;
 use gw_zk::{
     credential::{self, CredentialError, StateAnswers, VerifiedCredentials, VerifiedProof},
@@ -96,7 +96,7 @@ impl Humanity {
         if let Some(schema) = config.schema {
             given.insert(config.query.context(), schema);
         }
-        let source = DocumentSource::new(Outbound::new()?, &config.ipfs_gateway);
+        let source = DocumentSource::new(third_party_client()?, &config.ipfs_gateway);
         let (pin, nullifier_session) = (config.schema_sha256, config.nullifier_session);
         Ok(Self {
             query: config.query,

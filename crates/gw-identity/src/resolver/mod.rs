@@ -9,8 +9,9 @@ mod memory;
 
 use crate::{
     external_node::{self as call, Reply},
-    outbound::Outbound,
+    outbound::third_party_client,
 };
+use gw_http::HttpClient;
 use gw_types::{Address, Clock, Seconds, Timestamp};
 use gw_zk::{
     Fr,
@@ -52,7 +53,7 @@ impl core::fmt::Debug for ResolverConfig {
 pub struct Resolvers {
     rows: Vec<Resolver>,
     /// `None` on a machine without trusted certificates: no state can be read there.
-    outbound: Option<Outbound>,
+    outbound: Option<HttpClient>,
     clock: Arc<dyn Clock>,
 }
 
@@ -99,7 +100,7 @@ pub(crate) enum LookupError {
 impl Resolvers {
     /// Creates the resolvers of `rows`. If several rows have the same network, the first counts.
     pub fn new(rows: Vec<ResolverConfig>, clock: Arc<dyn Clock>) -> Self {
-        let outbound = Outbound::new()
+        let outbound = third_party_client()
             .inspect_err(|error| {
                 tracing::error!(
                     error = error as &dyn core::error::Error,

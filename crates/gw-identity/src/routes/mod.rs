@@ -175,7 +175,9 @@ fn oauth(
         .routes(routes!(oauth::authorize::authorize))
         .routes(routes!(oauth::restart::restart));
     let proofs = OpenApiRouter::new().routes(routes!(oauth::callback::callback));
-    let polls = OpenApiRouter::new().routes(routes!(oauth::metadata::metadata));
+    let polls = OpenApiRouter::new()
+        .routes(routes!(oauth::key_set::key_set))
+        .routes(routes!(oauth::metadata::metadata));
     let own_polls = OpenApiRouter::new()
         .routes(routes!(oauth::info::info))
         .routes(routes!(oauth::status::status));

@@ -3,7 +3,8 @@
 use crate::world::World;
 use http::{Method, StatusCode};
 
-const OAUTH: [&str; 8] = [
+const OAUTH: [&str; 9] = [
+    "GET /.well-known/jwks.json",
     "GET /.well-known/oauth-authorization-server",
     "GET /oauth/authorize",
     "GET /oauth/session/{id}/info",

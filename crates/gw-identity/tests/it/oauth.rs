@@ -557,6 +557,10 @@ async fn client_libraries_find_the_routes() {
     assert_eq!(metadata["issuer"], BASE_URL);
     assert_eq!(metadata["token_endpoint"], format!("{BASE_URL}/oauth/token"));
     assert_eq!(metadata["code_challenge_methods_supported"], json!(["S256"]));
+    assert_eq!(metadata["jwks_uri"], format!("{BASE_URL}/.well-known/jwks.json"));
+    // spec/85 section 7: tokens are signed with HS256, so there is no key for others.
+    let keys = world.get("/.well-known/jwks.json").send().await.body;
+    assert_eq!(keys, json!({"keys": []}));
 }
 
 /// RL14: application sign-ins that met an internal fault do not count against the limit either, and can be completed

@@ -21,10 +21,14 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use tokio::sync::Semaphore;
 
 const ALL: u32 = 10_000;
 /// How many requests run in parallel.
 const TOGETHER: usize = 256;
+
+/// How many of these tests run at the same time: each keeps all cores busy, and the start of a world has time limits.
+static CROWDS: Semaphore = Semaphore::const_new(2);
 
 /// A world on this store and cache. `None`, with a printed notice, if the tests were told to run without one of them.
 async fn world(on_postgres: bool, on_redis: bool) -> Option<World> {
@@ -169,6 +173,7 @@ macro_rules! everywhere {
     ($($name:ident: $proof:ident, $on_postgres:literal, $on_redis:literal;)*) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
         async fn $name() {
+            let _turn = CROWDS.acquire().await.unwrap();
             $proof($on_postgres, $on_redis).await;
         })*
     };

@@ -4,6 +4,7 @@ pub(super) mod authorize;
 pub(super) mod callback;
 mod error;
 pub(super) mod info;
+pub(super) mod key_set;
 pub(super) mod metadata;
 #[cfg(feature = "mock-login")]
 pub(super) mod mock_complete;
