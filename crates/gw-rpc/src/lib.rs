@@ -2,9 +2,9 @@
 //!
 //! Read `pipeline` first: it runs the steps of spec/20 §17 around the decisions of `gw-policy`. `http` and `websocket`
 //! receive requests, `dispatch` parses them into calls, `call` authorizes a call and queries the node for it, `execute`
-//! answers each kind of permitted call, `subscriptions` serves filters and subscriptions, `send` executes sends,
-//! `mined` validates the blocks that contain them, `outcome` writes every outcome as JSON-RPC, `record` writes the
-//! access record.
+//! answers each kind of permitted call, `parties` keeps who took part in transactions, `subscriptions` serves filters
+//! and subscriptions, `send` executes sends, `mined` validates the blocks that contain them, `outcome` writes every
+//! outcome as JSON-RPC, `record` writes the access record.
 //!
 //! No two modules import each other, directly or through others.
 //!
@@ -24,6 +24,7 @@ mod limits;
 mod mined;
 mod outcome;
 mod output;
+mod parties;
 mod pipeline;
 mod record;
 mod redact;

@@ -2,8 +2,9 @@
 //! executions, and the circuit breakers of upstream keys.
 
 use gw_http::{AddressKey, ClientAddress, RateLimit};
+pub(crate) use gw_http::{ConcurrencyLimiter, ConcurrencyPermit, LimitKey};
 use gw_node::KeyId;
-use gw_types::{Address, Clock, ExternalId, PersonalUrlId, Seconds, Timestamp, UserId};
+use gw_types::{Address, Clock, ExternalId, Seconds, Timestamp};
 use std::{
     collections::HashMap,
     num::NonZeroU32,
@@ -13,77 +14,9 @@ use std::{
     },
 };
 
-/// The key under which the calls of a caller are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum LimitKey {
-    /// A user.
-    User(UserId),
-    /// A personal URL, counted separately from its owner because web pages use it (HD17).
-    Url(PersonalUrlId),
-    /// The anonymous callers of one address (decision 54).
-    Address(AddressKey),
-}
-
 /// The caller has reached a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LimitExceeded;
-
-/// Limits the concurrent calls of each key. Keys without calls take no memory.
-#[derive(Debug)]
-pub(crate) struct ConcurrencyLimiter {
-    users: usize,
-    addresses: usize,
-    counts: Mutex<HashMap<LimitKey, usize>>,
-}
-
-impl ConcurrencyLimiter {
-    /// `users` concurrent calls of one user or personal URL, `addresses` of one anonymous address.
-    pub(crate) fn new(users: usize, addresses: usize) -> Arc<Self> {
-        Arc::new(Self {
-            users,
-            addresses,
-            counts: Mutex::default(),
-        })
-    }
-
-    /// A permit, which is returned when it is dropped; `None` if all permits of the key are in use.
-    pub(crate) fn try_acquire(self: &Arc<Self>, key: LimitKey) -> Option<ConcurrencyPermit> {
-        let max = match key {
-            LimitKey::User(_) | LimitKey::Url(_) => self.users,
-            LimitKey::Address(_) => self.addresses,
-        };
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = counts.get(&key).copied().unwrap_or(0);
-        if taken >= max {
-            return None;
-        }
-        counts.insert(key, taken + 1);
-        drop(counts);
-        Some(ConcurrencyPermit {
-            limiter: Arc::clone(self),
-            key,
-        })
-    }
-}
-
-/// The permit of one concurrent call.
-#[derive(Debug)]
-pub(crate) struct ConcurrencyPermit {
-    limiter: Arc<ConcurrencyLimiter>,
-    key: LimitKey,
-}
-
-impl Drop for ConcurrencyPermit {
-    fn drop(&mut self) {
-        let mut counts = self.limiter.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.key);
-            }
-        }
-    }
-}
 
 /// Limits the calls per minute. Each element of a batch counts as a call. Callers without a limit are not counted.
 #[derive(Debug)]
@@ -294,19 +227,7 @@ impl CircuitBreakers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gw_types::{Secret, testing::ManualClock};
-
-    #[test]
-    fn j8_permits_are_counted_per_key_and_returned() {
-        let limits = ConcurrencyLimiter::new(2, 1);
-        let (first, second) = (LimitKey::User(UserId::fixed(1)), LimitKey::User(UserId::fixed(2)));
-        let permits = (limits.try_acquire(first).unwrap(), limits.try_acquire(first).unwrap());
-        assert!(limits.try_acquire(first).is_none() && limits.try_acquire(second).is_some());
-        drop(permits.0);
-        assert!(limits.try_acquire(first).is_some());
-        drop(permits.1);
-        assert!(limits.counts.lock().unwrap().is_empty());
-    }
+    use gw_types::{PersonalUrlId, Secret, UserId, testing::ManualClock};
 
     #[test]
     fn j8_a_breaker_belongs_to_one_key_and_closes_after_a_second() {

@@ -3,6 +3,7 @@
 use crate::{
     code_pins::CodePinReporter,
     limits::{CircuitBreakers, ConcurrencyLimiter, ExecutionPauses, RateLimits, TraceQuota},
+    parties::{DEFAULT_PARTY_CACHE_BYTES, PartyCache},
     registry::{ConnectionLimiter, Filters},
     send_context::SendContext,
     telemetry::RpcMetrics,
@@ -33,6 +34,7 @@ pub(crate) struct RpcContext {
     pub(crate) pauses: ExecutionPauses,
     pub(crate) breakers: CircuitBreakers,
     pub(crate) filters: Filters,
+    pub(crate) parties: PartyCache,
     pub(crate) sockets: ConnectionLimiter,
     pub(crate) metrics: RpcMetrics,
     code_pins: CodePinReporter,
@@ -64,6 +66,8 @@ pub struct RpcSettings {
     pub log_params: bool,
     /// `EXTRA_RPC_NAMESPACES_FILE`: custom methods.
     pub custom_methods: Arc<CustomMethods>,
+    /// Bytes for the senders and receivers of transactions that log queries have read; 85 for each transaction.
+    pub party_cache_bytes: usize,
 }
 
 impl Default for RpcSettings {
@@ -80,6 +84,7 @@ impl Default for RpcSettings {
             personal_urls: false,
             log_params: false,
             custom_methods: Arc::default(),
+            party_cache_bytes: DEFAULT_PARTY_CACHE_BYTES,
         }
     }
 }
@@ -98,6 +103,7 @@ impl RpcState {
         );
         let (filters, sockets, metrics) = (Filters::default(), ConnectionLimiter::new(end), RpcMetrics::new());
         let code_pins = CodePinReporter::default();
+        let parties = PartyCache::new(settings.party_cache_bytes);
         let context = RpcContext {
             http,
             sends,
@@ -108,6 +114,7 @@ impl RpcState {
             pauses,
             breakers,
             filters,
+            parties,
             sockets,
             metrics,
             code_pins,

@@ -5,27 +5,22 @@ use super::{advance_head_to, followed_blocks::ask_about_followed_blocks, head, r
 use crate::{
     call::{AuthorizedCall, CallContext},
     outcome::RpcOutcome,
+    parties::{NodeParties, PartyCache},
 };
 use bytes::Bytes;
-use gw_evm::{
-    BlockId, BlockTag, Call, LogFilter, LogRange, ParamError, TransactionRef,
-    wire::{self, Pin},
-};
-use gw_node::{Answer, Node, NodeError, RequestBudget};
+use gw_evm::{BlockId, BlockTag, Call, LogFilter, LogRange, ParamError, wire::Pin};
+use gw_node::Node;
 use gw_policy::{
     Disclosed, RawJson, Sealed,
     view::{self, LogsAnswer, PartiesNeeded, TxParties},
 };
 use gw_types::DenyReason;
+use std::sync::Arc;
 
 /// The most blocks of one range (J9).
 const MAX_BLOCKS: u64 = 10_000;
 /// The most rows of one answer (J9).
 const MAX_ROWS: usize = 10_000;
-/// From this many transactions of one block, one query for the whole block is cheaper than one for each transaction.
-const WHOLE_BLOCK: usize = 4;
-/// The most transactions of one batch, when the answer with whole blocks is too large.
-const MAX_TRANSACTIONS_PER_BATCH: usize = 64;
 
 pub(super) async fn logs(context: &mut CallContext<'_>, filter: &LogFilter) -> Result<Disclosed, RpcOutcome> {
     if view::shows_nothing(&context.viewer(), filter, context.permit().shared_logs_only()) {
@@ -41,7 +36,7 @@ pub(super) async fn logs(context: &mut CallContext<'_>, filter: &LogFilter) -> R
     // Blocks above the head have no logs. Whether the caller may query them is checked all the same.
     let sealed = answer.unwrap_or_else(|| Sealed::new(RawJson::new(Bytes::from_static(b"[]"))));
     let needed = view::parties_needed(&context.viewer(), filter, &sealed);
-    let parties = parties(context, &needed).await?;
+    let parties = parties(context, filter, &needed).await?;
     match view::logs(
         &context.viewer(),
         filter,
@@ -101,47 +96,29 @@ async fn block_number(context: &mut CallContext<'_>, block: BlockId) -> Result<u
     }
 }
 
-/// Reads senders and receivers of the transactions that the viewer might be a party of, in one batch.
-async fn parties(context: &mut CallContext<'_>, needed: &[PartiesNeeded]) -> Result<TxParties, RpcOutcome> {
-    let mut parties = TxParties::default();
-    if needed.is_empty() {
+/// Reads senders and receivers of the transactions that the viewer might be a party of. They are facts of the signed
+/// transactions, so what a call has read before is not read again.
+///
+/// A caller without access to one of the addresses neither uses nor fills the shared cache: the response time would
+/// tell whether others read the logs of that address (docs/decisions/0015).
+async fn parties(
+    context: &mut CallContext<'_>,
+    filter: &LogFilter,
+    needed: &[PartiesNeeded],
+) -> Result<TxParties, RpcOutcome> {
+    let (state, mut parties) = (Arc::clone(context.state()), TxParties::default());
+    let is_shared = view::reaches_all(&context.viewer(), filter, context.permit().shared_logs_only());
+    let unshared = PartyCache::new(0);
+    let cache = if is_shared { &state.parties } else { &unshared };
+    let missing = &cache.find_known(needed, &mut parties);
+    if missing.is_empty() {
         return Ok(parties);
     }
-    let pin = head(context.state())?.pin();
-    let transaction = |row: &PartiesNeeded| wire::body(&Call::Transaction(TransactionRef::Hash(row.tx_hash)), pin);
-    let mut calls = Vec::new();
-    for block_rows in needed.chunk_by(|row, next_row| row.block_hash == next_row.block_hash) {
-        match block_rows {
-            [first, ..] if block_rows.len() >= WHOLE_BLOCK => {
-                let block = BlockId::Hash {
-                    hash: first.block_hash,
-                    require_canonical: false,
-                };
-                calls.extend(wire::body(&Call::Block { block, full: true }, pin));
-            }
-            rows => calls.extend(rows.iter().filter_map(transaction)),
-        }
-    }
+    let pin = head(&state)?.pin();
     let query = |node: Node, _: &AuthorizedCall| async move {
-        match node.batch(&calls, RequestBudget::Forward).await {
-            // Large transactions of others in those blocks must not keep a caller from their own logs (HD36).
-            Err(NodeError::TooLarge) => {
-                let mut answers = Vec::with_capacity(needed.len());
-                for rows in needed.chunks(MAX_TRANSACTIONS_PER_BATCH) {
-                    let calls: Vec<_> = rows.iter().filter_map(transaction).collect();
-                    answers.extend(node.batch(&calls, RequestBudget::Forward).await?);
-                }
-                Ok(answers)
-            }
-            answers => answers,
-        }
+        let source = NodeParties::new(node, pin);
+        cache.fetch(missing, &source, &mut parties).await?;
+        Ok(parties)
     };
-    let answers = context.query(query).await?;
-    for answer in answers {
-        // A transaction that the node does not return has no known parties.
-        if let Answer::Result(sealed) = answer {
-            parties.learn(&sealed);
-        }
-    }
-    Ok(parties)
+    context.query(query).await
 }

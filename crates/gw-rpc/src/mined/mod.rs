@@ -316,13 +316,17 @@ impl BlockValidator {
         // HD38: only the sender who deployed it answers for code that appeared between the authorization of this send
         // and its block.
         let entered = entered_code(&run.trace);
-        let had_code = node.code_at(&entered, authorized_runs.block).await?;
-        let new_code: HashSet<Address> = entered
-            .into_iter()
-            .zip(had_code)
-            .filter(|(_, had_code)| !had_code)
-            .map(|(address, _)| address)
-            .collect();
+        let had_code = node
+            .had_code(&entered, authorized_runs.block, watch.hash, listing.block.hash)
+            .await?;
+        let new_code: HashSet<Address> = match had_code {
+            Some(had_code) => {
+                let is_new = entered.into_iter().zip(had_code).filter(|(_, had_code)| !had_code);
+                is_new.map(|(address, _)| address).collect()
+            }
+            // The node lost the state at the authorization: nothing proves that the code was there.
+            None => entered.into_iter().collect(),
+        };
         if new_code.is_empty() {
             return Ok(violation);
         }
@@ -415,14 +419,16 @@ impl BlockValidator {
         Ok(())
     }
 
-    /// Settles the watched sends that are not in the validated blocks: replaced, lost and dropped ones.
+    /// Settles the watched sends that are not in the validated blocks: replaced, unknown and dropped ones.
     async fn settle_outside_blocks(&self, located: &WatchedSends<'_>, head: Block) -> Result<(), ValidationError> {
-        if located.replaced.is_empty() && located.lost.is_empty() && located.dropped.is_empty() {
+        if located.replaced.is_empty() && located.unknown.is_empty() && located.dropped.is_empty() {
             return Ok(());
         }
         let snapshot = self.snapshot()?;
         let mut tx = self.store.begin(&Actor::system()).await?;
         tx.settle_watched(&located.replaced, None, head.number).await?;
+        let unknown: Vec<WatchId> = located.unknown.iter().map(|watched| watched.id).collect();
+        tx.settle_watched(&unknown, None, head.number).await?;
         // HD14: the contracts that they created are gone with their blocks.
         let dropped: Vec<WatchId> = located.dropped.iter().map(|watched| watched.id).collect();
         tx.await_again(&dropped).await?;
@@ -432,32 +438,26 @@ impl BlockValidator {
                 tx.forget_changes(hash, None).await?;
             }
         }
-        let mut violations = Vec::new();
-        for watched in &located.lost {
-            tracing::error!(
-                nonce = watched.nonce,
-                "a mined send cannot be found on the node any more: it counts as a violation"
-            );
-            tx.settle_watched(&[watched.id], None, head.number).await?;
-            let watch = MinedWatch {
-                watched,
-                hash: watched.tx_hash.unwrap_or_default(),
-            };
-            let (pending_contracts, new_code) = (HashMap::new(), HashSet::new());
-            let send = mined_send(watched, &head, &pending_contracts, &new_code);
-            let run = UnreadableRun::default();
-            let violation = unreadable_mined(&snapshot, &send, &run, self.clock.now(), &self.policy_settings);
-            if self.policy_settings.mined_trace == MinedTrace::Quarantine {
-                tx.record_finding(&to_finding(&violation, &watch, &head, (0, 0)))
-                    .await?;
-            }
-            violations.push((violation, watch));
-        }
         tx.commit().await?;
-        for (violation, watch) in &violations {
-            self.report(&snapshot, violation, watch.watched, watch.hash);
+        for watched in &located.unknown {
+            self.report_unknown(&snapshot, watched);
         }
         Ok(())
+    }
+
+    fn report_unknown(&self, snapshot: &Snapshot, watched: &WatchedSend) {
+        tracing::error!(
+            nonce = watched.nonce,
+            "the node does not show which transaction used the nonce of a send: the send was not validated; review the \
+             transactions of the address in the security event, or use a node that keeps older state"
+        );
+        self.append(SecurityEvent {
+            external_id: Some(watched.external_id.clone()),
+            user_id: snapshot.user_by_external(&watched.external_id).map(|user| user.id),
+            org_id: Some(watched.org),
+            address: Some(watched.sender),
+            ..SecurityEvent::new(SecurityKind::MinedSendNotFound)
+        });
     }
 
     fn report(&self, snapshot: &Snapshot, violation: &PostExecutionViolation, watched: &WatchedSend, tx_hash: B256) {
@@ -475,10 +475,14 @@ impl BlockValidator {
             reason: Some(violation.reason.as_str().into()),
             ..SecurityEvent::new(SecurityKind::MinedTraceViolation)
         };
+        self.append(event);
+    }
+
+    fn append(&self, event: SecurityEvent) {
         if let Err(error) = self.journal.append(event) {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
-                "the violation of a mined send could not be written to the journal"
+                "a security event about a mined send could not be written to the journal"
             );
         }
     }

@@ -1,7 +1,7 @@
 //! Locates watched sends: which blocks contain them, and which of the transactions they are.
 
 use super::{DEPTH, ValidationError};
-use gw_node::{Block, BlockListing, Node, NodeError};
+use gw_node::{Block, BlockListing, Node, NodeError, NonceUse};
 use gw_store::record::WatchedSend;
 use gw_types::{Address, B256, WatchId};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -16,8 +16,8 @@ pub(super) struct WatchedSends<'a> {
     pub(super) blocks: Vec<(BlockListing, Vec<MinedWatch<'a>>)>,
     /// Sends whose nonce another transaction used: they can never be mined.
     pub(super) replaced: Vec<WatchId>,
-    /// Sends whose nonce is used, but whose transaction the node cannot find any more.
-    pub(super) lost: Vec<&'a WatchedSend>,
+    /// Sends whose nonce is used, without the node showing by which transaction.
+    pub(super) unknown: Vec<&'a WatchedSend>,
     /// Sends that were found in blocks that have left the chain.
     pub(super) dropped: Vec<&'a WatchedSend>,
     /// The number of the block above which the branch differs from the one followed before, if it does.
@@ -60,16 +60,24 @@ pub(super) async fn locate_watched_sends<'a>(
     let missing = watched
         .iter()
         .filter(|watched| watched.block_number.is_none() && !located_ids.contains(&watched.id));
+    // Nonces that a send in the listed blocks used.
+    let mut nonce_uses: HashMap<(Address, u64), NonceUse> = HashMap::new();
+    for (block, watch) in by_block
+        .iter()
+        .flat_map(|(block, watches)| watches.iter().map(move |watch| (*block, watch)))
+    {
+        let (key, hash) = ((watch.watched.sender, watch.watched.nonce), watch.hash);
+        nonce_uses.insert(key, NonceUse::Transaction { block, hash });
+    }
     for watched in with_used_nonce(node, &missing.collect::<Vec<_>>(), head.hash).await? {
-        let (block, hash) = match locate_send(node, watched, head).await? {
+        let (block, hash) = match locate_send(node, watched, &head, &mut nonce_uses).await? {
             SendLocation::Block(block, hash) => (block, hash),
-            SendLocation::NotYetMined => continue,
             SendLocation::Replaced => {
                 located.replaced.push(watched.id);
                 continue;
             }
-            SendLocation::Lost => {
-                located.lost.push(watched);
+            SendLocation::Unknown => {
+                located.unknown.push(watched);
                 continue;
             }
         };
@@ -156,33 +164,39 @@ enum SendLocation {
     Block(B256, B256),
     /// Another transaction used its nonce.
     Replaced,
-    /// In a block above the head.
-    NotYetMined,
-    /// In a block, or as a transaction, that the node cannot find any more.
-    Lost,
+    /// The node does not show what used its nonce.
+    Unknown,
 }
 
-async fn locate_send(node: &Node, watched: &WatchedSend, head: Block) -> Result<SendLocation, NodeError> {
+/// `nonce_uses`: the nonces that were looked up for other sends.
+async fn locate_send(
+    node: &Node,
+    watched: &WatchedSend,
+    head: &Block,
+    nonce_uses: &mut HashMap<(Address, u64), NonceUse>,
+) -> Result<SendLocation, NodeError> {
     if let Some(hash) = watched.tx_hash {
-        return Ok(node
-            .block_of(hash)
-            .await?
-            .map_or(SendLocation::Replaced, |block| SendLocation::Block(block, hash)));
-    }
-    // The node signed the transaction, and its hash never arrived.
-    match node.block_of_nonce(watched.sender, watched.nonce, head.number).await {
-        Ok(None) => Ok(SendLocation::NotYetMined),
-        Ok(Some(block)) => {
-            let listing = node.listing(block).await?;
-            let hash = node
-                .transaction_with_nonce(&listing, watched.sender, watched.nonce)
-                .await?;
-            Ok(hash.map_or(SendLocation::Lost, |hash| SendLocation::Block(block, hash)))
+        match node.block_of(hash).await {
+            Ok(Some(block)) => return Ok(SendLocation::Block(block, hash)),
+            // Another transaction may have used its nonce, or the node may not have indexed it.
+            Ok(None) | Err(NodeError::NoAnswer) => {}
+            Err(error) => return Err(error),
         }
-        // This is the node's own error: it keeps no state that old. Any other failure holds the head back.
-        Err(NodeError::NoAnswer) => Ok(SendLocation::Lost),
-        Err(error) => Err(error),
     }
+    // Without a hash, the node signed the transaction, and its hash never arrived.
+    let key = (watched.sender, watched.nonce);
+    let nonce_use = match nonce_uses.get(&key) {
+        Some(known) => *known,
+        None => node.nonce_use(watched.sender, watched.nonce, head).await?,
+    };
+    nonce_uses.insert(key, nonce_use);
+    Ok(match nonce_use {
+        NonceUse::Transaction { block, hash } if watched.tx_hash.is_none_or(|own| own == hash) => {
+            SendLocation::Block(block, hash)
+        }
+        NonceUse::Transaction { .. } | NonceUse::NoTransaction => SendLocation::Replaced,
+        NonceUse::Unknown => SendLocation::Unknown,
+    })
 }
 
 /// The blocks of this branch that are not ancestors of the last block, and where the branch leaves the followed one.

@@ -3,15 +3,16 @@
 
 use crate::{
     real_reads::{Chain, chain_on},
-    world::{Answer, account, artifact, real_on, scripted, signed},
+    world::{Answer, World, account, artifact, real_on, scripted, signed},
 };
 use alloy_primitives::hex;
 use alloy_sol_types::{SolCall, SolValue, sol};
+use gw_audit::{Record, SecurityKind};
 use gw_node::{HealthCheckConfig, Node, NodeConfig, NodeError};
 use gw_policy::PolicySettings;
 use gw_rpc::BlockValidator;
 use gw_store::record::{NewWatch, SendStart};
-use gw_testkit::{Anvil, anvil::AnvilOptions, fake_node::NodeReply};
+use gw_testkit::{Anvil, FakeNode, anvil::AnvilOptions, fake_node::NodeReply};
 use gw_types::{Address, B256, Bytes, U256};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -522,9 +523,8 @@ async fn rt21_a_call_of_code_behind_a_gap_is_refused() {
     }
 }
 
-/// HD36: an unusable answer holds the head back; the node's error that it keeps no state that old does not.
-#[tokio::test]
-async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
+/// A scripted node whose account 0 has used nonce 0, and a watched send with that nonce that has no hash.
+async fn with_watched_nonce() -> (World, FakeNode) {
     let (world, fake) = scripted().await;
     let bank = world.fixture.create_org("bank").await;
     let caller = world.person("caller", bank, &["*"], &[]).await;
@@ -545,10 +545,9 @@ async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
         is_named: false,
         authorized_runs: None,
     });
-    let (user, org) = (caller.id, bank);
     let start = SendStart {
-        user,
-        org,
+        user: caller.id,
+        org: bank,
         tx_hash: None,
         visible_to: Vec::new(),
         reservations: Vec::new(),
@@ -561,40 +560,75 @@ async fn rt22_hd36_an_unusable_answer_does_not_count_as_lost_state() {
             .await,
     );
     world.node.set_block_gate(Arc::new(BlockValidator::new(&world.sends)));
-    let used_at = |older: NodeReply| {
-        move |params: &Value| match &params[1] {
-            Value::String(number) if number != "0x64" => older.clone(),
-            _ => NodeReply::Result(json!("0x1")),
-        }
-    };
-    fake.script("eth_getTransactionCount", used_at(NodeReply::Result(json!("soon"))));
-    for _ in 0..2 {
-        assert!(matches!(
-            world.node.refresh_head().await,
-            Err(NodeError::NotValidated(_))
-        ));
+    fake.set_result("eth_getTransactionCount", json!("0x1"));
+    (world, fake)
+}
+
+/// Replies `older` to a nonce at a block before the head, and a used nonce at the head.
+fn nonce_replies(older: NodeReply) -> impl FnMut(&Value) -> NodeReply + Send + 'static {
+    move |params| match &params[1] {
+        Value::String(number) if number != "0x64" => older.clone(),
+        _ => NodeReply::Result(json!("0x1")),
     }
-    assert!(world.fixture.store.read().list_suspensions().await.unwrap().is_empty());
-    fake.script(
-        "eth_getTransactionCount",
-        used_at(NodeReply::Error(-32000, "missing trie node", Value::Null)),
-    );
-    world.node.refresh_head().await.unwrap();
-    assert_eq!(
-        world.fixture.store.read().list_suspensions().await.unwrap().len(),
-        1,
-        "the send can no longer be traced"
-    );
-    assert!(
-        world
-            .fixture
-            .store
-            .read()
-            .watched_sends(u64::MAX)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+}
+
+async fn suspensions(world: &World) -> usize {
+    world.fixture.store.read().list_suspensions().await.unwrap().len()
+}
+
+async fn awaited_sends(world: &World) -> usize {
+    world.fixture.store.read().watched_sends(u64::MAX).await.unwrap().len()
+}
+
+/// The address of a report about a send that the node does not show.
+fn not_found(record: &Record) -> Option<Option<Address>> {
+    match record {
+        Record::Security(event) if event.kind == SecurityKind::MinedSendNotFound => Some(event.address),
+        _ => None,
+    }
+}
+
+/// Moves the time of the runtime past the pause after a failed attempt.
+async fn pass_pause() {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(11)).await;
+    tokio::time::resume();
+}
+
+/// HD36: only a transaction that the node shows can suspend a sender. If the node does not show which transaction used
+/// the nonce of a send, the block waits; after five minutes of attempts the send is reported, and nobody is suspended.
+#[tokio::test]
+async fn hd36_a_send_that_the_node_cannot_find_convicts_nobody() {
+    for older in [
+        NodeReply::Error(-32000, "missing trie node", Value::Null),
+        NodeReply::Error(-32601, "no such method", Value::Null),
+        NodeReply::Result(json!("soon")),
+    ] {
+        let (world, fake) = with_watched_nonce().await;
+        fake.script("eth_getTransactionCount", nonce_replies(older.clone()));
+        for _ in 0..29 {
+            let polled = world.node.refresh_head().await;
+            assert!(
+                matches!(polled, Err(NodeError::NotValidated(_))),
+                "{older:?}: {polled:?}"
+            );
+            assert_eq!(
+                (suspensions(&world).await, awaited_sends(&world).await),
+                (0, 1),
+                "{older:?}"
+            );
+            pass_pause().await;
+        }
+        world.node.refresh_head().await.unwrap();
+        assert_eq!(
+            (suspensions(&world).await, awaited_sends(&world).await),
+            (0, 0),
+            "{older:?}"
+        );
+        let records = world.fixture.records();
+        let reported: Vec<_> = records.iter().filter_map(not_found).collect();
+        assert_eq!(reported, [Some(account(0).address())], "{older:?}");
+    }
 }
 
 /// HD28: `pending` reveals no balance and no created contract of a block that is not validated yet.

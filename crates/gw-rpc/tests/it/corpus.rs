@@ -37,11 +37,26 @@ fn cases() -> Vec<(String, Case)> {
 /// I8, R24, habit 6: each viewer gets the view in the file, and each denial is the opaque one.
 #[tokio::test]
 async fn every_case_shows_through_rpc_the_views_in_its_file() {
+    every_case_with(RpcSettings::default()).await;
+}
+
+/// The same with a cache that keeps no parties of transactions.
+#[tokio::test]
+async fn every_case_shows_the_same_views_without_a_cache() {
+    every_case_with(RpcSettings {
+        party_cache_bytes: 0,
+        ..RpcSettings::default()
+    })
+    .await;
+}
+
+/// Asks the node and then, where an answer is kept, the cache: every viewer calls twice.
+async fn every_case_with(settings: RpcSettings) {
     let cases = cases();
     assert!(cases.len() >= 17, "cases are not lost");
     let mut failures = Vec::new();
     for (name, case) in &cases {
-        let (world, fake) = scripted_with(RpcSettings::default(), case.policy_settings.clone()).await;
+        let (world, fake) = scripted_with(settings.clone(), case.policy_settings.clone()).await;
         world.fixture.clock.set(NOW);
         let mut settled = Settled::default();
         settled.write(&world, &policy_world(name, case)).await;
@@ -53,7 +68,7 @@ async fn every_case_shows_through_rpc_the_views_in_its_file() {
         world.node.refresh_head().await.unwrap();
         script(&fake, name, case);
         fake.take();
-        for (viewer, expected) in &case.views {
+        for (viewer, expected) in case.views.iter().chain(&case.views) {
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": case.method, "params": case.params});
             let ask = world.raw(body.to_string());
             let ask = if viewer == "nobody" {

@@ -26,6 +26,7 @@ mod mined;
 mod moved;
 mod noninterference;
 mod order;
+mod parties;
 mod personal;
 mod reads;
 mod real_attacks;

@@ -70,8 +70,13 @@ async fn unchanged(case: Case) -> Result<(), TestCaseError> {
         viewer,
         additions,
         policy_settings,
+        party_cache_bytes,
     } = case;
-    let (world, fake) = scripted_with(RpcSettings::default(), policy_settings).await;
+    let settings = RpcSettings {
+        party_cache_bytes,
+        ..RpcSettings::default()
+    };
+    let (world, fake) = scripted_with(settings, policy_settings).await;
     world.fixture.clock.set(NOW);
     let chain = Chain::default();
     chain.serve(&fake);
@@ -83,11 +88,22 @@ async fn unchanged(case: Case) -> Result<(), TestCaseError> {
     let grown = scenario.grown(viewer, additions);
     let questions_before = questions::all(&scenario, &scenario.transactions, &grown.hidden);
     let before = answers(&world, token.as_deref(), &questions_before).await;
+    repeated(&world, token.as_deref(), &questions_before, &before).await?;
 
     settled.write(&world, &policy_world(grown.world)).await;
     chain.set(&grown.scenario.transactions);
     let questions_after = questions::all(&grown.scenario, &scenario.transactions, &grown.hidden);
+    // Others read the logs first, which fills the cache of parties.
+    let logs: Vec<_> = questions_after
+        .iter()
+        .filter(|(method, _)| *method == LOGS)
+        .cloned()
+        .collect();
+    for user in USERS {
+        answers(&world, Some(&settled.token(&world, user)), &logs).await;
+    }
     let after = answers(&world, token.as_deref(), &questions_after).await;
+    repeated(&world, token.as_deref(), &questions_after, &after).await?;
 
     for (((method, params), before), after) in questions_after.iter().zip(&before).zip(&after) {
         let (before, after) = (compared(before), compared(after));
@@ -104,6 +120,22 @@ async fn unchanged(case: Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+const LOGS: &str = "eth_getLogs";
+
+/// Asks for logs again, now that the parties of their transactions were read: no byte changes.
+async fn repeated(
+    world: &World,
+    token: Option<&str>,
+    questions: &[Question],
+    first: &[String],
+) -> Result<(), TestCaseError> {
+    for (question, first) in questions.iter().zip(first).filter(|((method, _), _)| *method == LOGS) {
+        let again = answers(world, token, std::slice::from_ref(question)).await;
+        prop_assert_eq!(&again[0], first, "{}", question.1);
+    }
+    Ok(())
+}
+
 /// A scenario, what others add to it, and for whom nothing may change.
 #[derive(Clone, Debug)]
 struct Case {
@@ -112,6 +144,8 @@ struct Case {
     viewer: Option<usize>,
     additions: Additions,
     policy_settings: PolicySettings,
+    /// Zero for no cache of parties.
+    party_cache_bytes: usize,
 }
 
 /// The world of a scenario, in which anonymous callers may use every method without a target, and callers with
@@ -145,13 +179,17 @@ fn property(cases: u32, policy_settings: impl Strategy<Value = PolicySettings>) 
         .build()
         .unwrap();
     let viewer = prop::option::weighted(0.9, 0..USERS.len());
-    let parts = (scenario(2..6), viewer, additions(4..10), policy_settings);
-    let case = parts.prop_map(|(scenario, viewer, additions, policy_settings)| Case {
-        scenario,
-        viewer,
-        additions,
-        policy_settings,
-    });
+    let cache = prop_oneof![Just(0), Just(RpcSettings::default().party_cache_bytes)];
+    let parts = (scenario(2..6), viewer, additions(4..10), policy_settings, cache);
+    let case = parts.prop_map(
+        |(scenario, viewer, additions, policy_settings, party_cache_bytes)| Case {
+            scenario,
+            viewer,
+            additions,
+            policy_settings,
+            party_cache_bytes,
+        },
+    );
     TestRunner::new(config)
         .run(&case, |case| runtime.block_on(unchanged(case)))
         .map_err(Box::new)
