@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use gw_chain_store::ChainStoreError;
 use gw_http::{ApiError, AuthError, ErrorCode, described_error};
 use gw_postings::Space;
+use gw_store::StoreError;
 use std::borrow::Cow;
 
 /// The error of an explorer route.
@@ -19,6 +20,9 @@ pub(crate) enum ExplorerError {
     /// The chain store failed.
     #[error("the chain store failed")]
     Store(#[source] ChainStoreError),
+    /// The policy store did not confirm a change.
+    #[error("the policy store failed")]
+    Policy(#[source] StoreError),
     /// A row of the index does not survive its evaluation, so that selection and evaluation contradict each other.
     #[error("a selected row of {0:?} does not survive its evaluation")]
     Contradiction(Space),
@@ -44,6 +48,8 @@ described_error!(
         ErrorCode::BadRequest.answer(),
         ErrorCode::Unauthorized.answer(),
         ErrorCode::NotFound.answer(),
+        ErrorCode::PayloadTooLarge.answer(),
+        ErrorCode::RateLimited.answer(),
         ErrorCode::Internal.answer(),
         ErrorCode::Unavailable.answer(),
     ]
@@ -82,6 +88,12 @@ impl From<ChainStoreError> for ExplorerError {
     }
 }
 
+impl From<StoreError> for ExplorerError {
+    fn from(error: StoreError) -> Self {
+        Self::Policy(error)
+    }
+}
+
 impl From<IndexBehind> for ExplorerError {
     fn from(_: IndexBehind) -> Self {
         Self::Behind
@@ -100,8 +112,26 @@ impl IntoResponse for ExplorerError {
                 );
                 return ApiError::unavailable("explorer store is temporarily unavailable").into_response();
             }
+            Self::Policy(error) if matches!(error, StoreError::Unconfirmed(_)) => {
+                tracing::error!(
+                    error = error as &dyn std::error::Error,
+                    "the commit of an uploaded ABI is not confirmed: it may have been applied; check the audit log for \
+                     its entry"
+                );
+                return ApiError::unavailable(
+                    "the change is not confirmed and may stand: read it back before repeating it",
+                )
+                .into_response();
+            }
+            Self::Policy(error) if error.is_unavailable() => {
+                tracing::warn!(
+                    error = error as &dyn std::error::Error,
+                    "the policy store is not reachable"
+                );
+                return ApiError::unavailable("the policy store is temporarily unavailable").into_response();
+            }
             Self::Contradiction(_) => metrics::counter!("ledger_gateway_explorer_contradictions_total").increment(1),
-            Self::Store(_) | Self::Internal(_) => {}
+            Self::Store(_) | Self::Policy(_) | Self::Internal(_) => {}
         }
         tracing::error!(
             error = &self as &dyn std::error::Error,
@@ -136,6 +166,11 @@ mod tests {
             ),
             (ExplorerError::from(ChainStoreError::MissingRow(Space::Logs)), 500),
             (ExplorerError::Contradiction(Space::Logs), 500),
+            (ExplorerError::from(ApiError::payload_too_large()), 413),
+            (ExplorerError::from(ApiError::rate_limited(gw_types::Seconds(1))), 429),
+            (ExplorerError::from(StoreError::Unconfirmed("lost")), 503),
+            (ExplorerError::from(StoreError::NotPrimary), 503),
+            (ExplorerError::from(StoreError::Detached), 500),
             (ExplorerError::Internal("a fault"), 500),
         ];
         let mut answers = Vec::new();

@@ -4,34 +4,46 @@
 //! - [`IndexFollower`] keeps the [`SharedIndex`] in step with the chain store, up to the validated head.
 //! - `view`: a viewer, a policy snapshot and a state of the chain, for one request. `selection`: the rows of a viewer.
 //! - `rows`: rows by their ids, evaluated again by `gw-policy` and written as it says.
+//! - [`unfiltered`]: apart from all that, the read API of the process that only indexes. The gateway does not serve it.
 //!
-//! Invariants: no row is read that the index did not select, and none is shown that the policy core does not let
-//! survive. Without an index that is in step there is no answer. Ids of rows are in no body and no log line, and in
-//! cursors only as encrypted positions.
+//! Invariants of the data API: no row is read that the index did not select, and none is shown that the policy core
+//! does not let survive. Without an index that is in step there is no answer. Ids of rows are in no
+//! body and no log line, and in cursors only as encrypted positions.
 #![warn(missing_docs)]
 
 mod error;
+mod grants;
 mod index;
 mod page;
+mod places;
 mod position;
+mod readings;
+mod reads;
 mod record;
 mod routes;
 mod rows;
 mod selection;
 mod state;
+pub mod unfiltered;
 mod view;
 mod viewer;
 mod wire;
 
+pub use grants::{Grant, GrantStatus, GrantedAddress, Grants, NoGrants};
 pub use index::{BlockValidation, FollowError, IndexFollower, IndexStep, SharedIndex};
+pub use reads::ViewerReads;
 pub use selection::SelectionCache;
-pub use state::{Aliases, BalanceFuture, Balances, ExplorerState, IndexerProgress, NoAliases};
+pub use state::{
+    Aliases, BalanceFuture, Balances, ExplorerState, IndexerProgress, NoAliases, NodeUnavailable, TokenFuture,
+    TokenQuery,
+};
 pub use viewer::Impersonation;
 
 use axum::{Router, middleware::from_fn_with_state};
 use gw_http::{KnownQueries, known_queries};
 use routes::{
-    accounts, addresses, blocks, chain, logs, search, sync, tokens, transactions, transfers, viewer as own_routes,
+    abi, accounts, addresses, blocks, chain, grants as grant_routes, indexing, logs, search, sync, tokens,
+    transactions, transfers, viewer as own_routes,
 };
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -81,16 +93,18 @@ fn operations() -> OpenApiRouter<ExplorerState> {
         .routes(routes!(accounts::get_code))
         .routes(routes!(accounts::list_balances))
         .routes(routes!(accounts::get_contract))
+        .routes(routes!(abi::set_contract_abi))
         .routes(routes!(tokens::list_tokens))
         .routes(routes!(tokens::get_token))
         .routes(routes!(tokens::list_holders))
         .routes(routes!(tokens::list_token_transfers))
         .routes(routes!(search::suggest))
         .routes(routes!(own_routes::viewable_addresses))
-        .routes(routes!(own_routes::resolve_grant_address))
-        .routes(routes!(own_routes::list_grant_transactions))
-        .routes(routes!(own_routes::list_grant_activity))
+        .routes(routes!(grant_routes::resolve_grant_address))
+        .routes(routes!(grant_routes::list_grant_transactions))
+        .routes(routes!(grant_routes::list_grant_activity))
         .routes(routes!(sync::sync_status))
         .routes(routes!(sync::indexer_progress))
         .routes(routes!(sync::catchup))
+        .routes(routes!(indexing::reindex_block))
 }

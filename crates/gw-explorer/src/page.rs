@@ -4,6 +4,7 @@ use crate::{error::ExplorerError, position::Position, view::View};
 use gw_http::{GrowingList, fitting};
 use gw_postings::{RowId, RowSet, Space};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The query of a list that is read by offset or by cursor.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -11,13 +12,13 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub(crate) struct FeedQuery {
     /// The number of rows: 25 if it is left out, at most 100. A greater number means the greatest.
-    #[param(required = false, example = 25)]
+    #[param(required = false, value_type = u64, example = 25)]
     limit: Option<String>,
     /// Only rows of blocks below this one. Ignored together with `cursor`.
-    #[param(required = false, example = 1200)]
+    #[param(required = false, value_type = u64, example = 1200)]
     before: Option<String>,
     /// The number of rows to skip. Ignored together with `cursor`.
-    #[param(required = false, example = 0)]
+    #[param(required = false, value_type = u64, example = 0)]
     offset: Option<String>,
     /// The `next_cursor` of the page before. It is valid for the same list, filter and viewer.
     #[param(required = false)]
@@ -30,10 +31,10 @@ pub(crate) struct FeedQuery {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct NumberedQuery {
     /// The page, from 1 on.
-    #[param(required = false, example = 1)]
+    #[param(required = false, value_type = u64, example = 1)]
     page: Option<String>,
     /// The number of rows: 25 if it is left out, at most 100. A greater number means the greatest.
-    #[param(required = false, example = 25)]
+    #[param(required = false, value_type = u64, example = 25)]
     page_size: Option<String>,
 }
 
@@ -61,6 +62,11 @@ pub(crate) struct PageRequest {
 }
 
 impl FeedQuery {
+    /// The cursor, of a list whose cursors are not encrypted.
+    pub(crate) fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+
     /// # Errors
     /// 400 if a member is no number.
     pub(crate) fn page(&self, limits: Limits) -> Result<PageRequest, ExplorerError> {
@@ -120,8 +126,8 @@ pub(crate) fn number(name: &'static str, text: Option<&str>) -> Result<Option<u6
 pub(crate) struct ExplorerListResponse<T> {
     /// The rows, the newest first.
     pub(crate) data: Vec<T>,
-    /// The number of rows of the whole list for this viewer. Left out if it is not known exactly, because too many logs
-    /// would have to be evaluated.
+    /// The number of rows of the whole list for this viewer, below `before` if it is given. Left out if it is not known
+    /// exactly, because too many logs would have to be evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<u64>,
     /// The `cursor` of the next page. Left out on the last page.
@@ -154,6 +160,28 @@ impl View {
         page.before.map(|block| self.first_row_of(space, block)).transpose()
     }
 
+    /// The rows that can be paged through: those of blocks below `before`, unless the cursor of the request is of a
+    /// page above that block.
+    ///
+    /// # Errors
+    /// As [`Self::page_start`].
+    pub(crate) fn rows_before<'r>(
+        &self,
+        rows: &'r RowSet,
+        list: &GrowingList,
+        page: PageRequest,
+    ) -> Result<Cow<'r, RowSet>, ExplorerError> {
+        let Some(before) = page.before else {
+            return Ok(Cow::Borrowed(rows));
+        };
+        let end = self.first_row_of(rows.space(), before)?;
+        let start = self.page_start(rows.space(), list, page)?;
+        if start.is_some_and(|start| start > end) {
+            return Ok(Cow::Borrowed(rows));
+        }
+        Ok(Cow::Owned(rows.before(end)))
+    }
+
     /// The ids of a page of these rows.
     ///
     /// # Errors
@@ -164,6 +192,7 @@ impl View {
         list: &GrowingList,
         page: PageRequest,
     ) -> Result<PageIds, ExplorerError> {
+        let rows = self.rows_before(rows, list, page)?;
         let start = self.page_start(rows.space(), list, page)?;
         let mut ids = match start {
             Some(before) => rows.page_before(Some(before), page.limit.saturating_add(1)),

@@ -8,7 +8,7 @@ use axum::{
 };
 use gw_audit::{AccessRecord, AuthMethod};
 use gw_http::RequestRecorder;
-use gw_types::{Epoch, ExternalId};
+use gw_types::{Epoch, ExternalId, OrgId};
 use http::StatusCode;
 use std::sync::{
     Arc, OnceLock,
@@ -21,19 +21,30 @@ pub(crate) struct CallerSlot(Arc<Details>);
 
 #[derive(Debug, Default)]
 struct Details {
-    caller: OnceLock<(ExternalId, AuthMethod)>,
+    caller: OnceLock<(Option<ExternalId>, AuthMethod)>,
     epoch: OnceLock<Epoch>,
+    org: OnceLock<OrgId>,
     shows_audited_rows: AtomicBool,
 }
 
 impl CallerSlot {
     pub(crate) fn set(&self, caller: ExternalId, auth_method: AuthMethod) {
         // The first caller is kept: every extractor of a request finds the same one.
-        let _first = self.0.caller.set((caller, auth_method));
+        let _first = self.0.caller.set((Some(caller), auth_method));
+    }
+
+    /// Notes that the caller has a platform token.
+    pub(crate) fn set_platform(&self) {
+        let _first = self.0.caller.set((None, AuthMethod::AdminToken));
     }
 
     pub(crate) fn set_epoch(&self, epoch: Epoch) {
         let _first = self.0.epoch.set(epoch);
+    }
+
+    /// Files the record under the organization that the request changed (HD12).
+    pub(crate) fn set_org(&self, org: OrgId) {
+        let _first = self.0.org.set(org);
     }
 
     /// Notes that the answer contains a row that is shown only under audit (K10, spec/30 section 2.4).
@@ -49,9 +60,10 @@ pub(crate) async fn record(State(state): State<ExplorerState>, mut request: Requ
     let complete = move |record: &mut AccessRecord, _: StatusCode| {
         let details = &slot.0;
         if let Some((caller, auth_method)) = details.caller.get() {
-            record.external_id = Some(caller.clone());
+            record.external_id.clone_from(caller);
             record.auth_method = *auth_method;
         }
+        record.org_id = details.org.get().copied();
         record.policy_epoch = details.epoch.get().copied();
         if details.shows_audited_rows.load(Ordering::Relaxed) {
             record.request_params = Some(r#"{"audited_rows":true}"#.to_owned());

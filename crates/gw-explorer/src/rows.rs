@@ -5,14 +5,15 @@
 
 use crate::{
     error::ExplorerError,
-    view::{View, block_range},
+    places::block_range,
+    view::View,
     wire::{AddressMetadata, InternalTransaction, Log, PRIVATE, TokenTransfer, Transaction},
 };
 use gw_chain_store::rows::{self as chain, CallType, ChainRow, TokenStandard, TransactionRow};
 use gw_policy::{
     snapshot::Moment,
     visibility::{
-        LogData, LogRow, LogViewer, LogVisibility, TransactionRoles,
+        GasPricing, LogData, LogRow, LogViewer, LogVisibility, TransactionRoles,
         explorer::{
             AddressText, AddressVisibility, ContractVisibility, FrameEntry, TransactionEntry,
             TransactionEntryVisibility, TransferEntry,
@@ -22,6 +23,9 @@ use gw_policy::{
 use gw_postings::{RowId, RowSet, Space};
 use gw_types::{Address, B256, Timestamp, U256};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The logs that are read and evaluated at once.
+const CHUNK: usize = 250;
 
 /// The transactions to which rows belong, with what their evaluation needs.
 #[derive(Debug, Default)]
@@ -59,8 +63,8 @@ impl Parents {
 }
 
 /// A judged log, before it has its number.
-struct ShownLog<'a> {
-    row: &'a ChainRow<chain::Log>,
+struct ShownLog {
+    row: ChainRow<chain::Log>,
     visibility: LogVisibility,
 }
 
@@ -142,7 +146,7 @@ impl View {
             contract_address,
             value: amount_if(shown.value, transaction.value),
             gas_used: transaction.gas_used,
-            gas_price: transaction.effective_gas_price.to_string(),
+            gas_price: self.gas_price(transaction).to_string(),
             gas_limit: transaction.gas_limit,
             max_fee_per_gas: transaction.max_fee_per_gas.map(|fee| fee.to_string()),
             max_priority_fee_per_gas: transaction.max_priority_fee_per_gas.map(|fee| fee.to_string()),
@@ -157,9 +161,22 @@ impl View {
             error: payload(&transaction.error),
             revert_reason: payload(&transaction.revert_reason),
             created_at: time(row.timestamp),
-            tx_categories: transfer_count.map_or_else(Vec::new, |count| categories(transaction, shown, count)),
+            tx_categories: transfer_count.map_or_else(Vec::new, |count| {
+                categories(transaction, shown.value, shown.payload, count)
+            }),
             token_transfer_count: transfer_count,
             address_metadata: metadata,
+        }
+    }
+
+    /// The price that a transaction paid for its gas. Under `HIDE_BASE_FEE`, a price that follows the base fee reads as
+    /// the most that the sender would have paid, as on `/rpc`.
+    fn gas_price(&self, transaction: &chain::Transaction) -> U256 {
+        let pricing = GasPricing::from_type(transaction.transaction_type);
+        if self.viewer().shows_gas_price(pricing) {
+            transaction.effective_gas_price
+        } else {
+            transaction.max_fee_per_gas.unwrap_or_default()
         }
     }
 
@@ -254,13 +271,13 @@ impl View {
                 trace_address: position.to_string(),
                 from: self.print(frame.from, shown.from, &mut metadata),
                 to: (frame.to.zip(shown.to)).map(|(to, shown)| self.print(to, shown, &mut metadata)),
-                value: amount_if(shown.payload, frame.value),
+                value: amount_if(shown.content.value, moved_value(frame)),
                 gas: frame.gas,
                 gas_used: frame.gas_used,
-                input: shown.payload.then(|| bytes(&frame.input)),
-                output: shown.payload.then(|| bytes(&frame.output)),
+                input: shown.content.payload.then(|| bytes(&frame.input)),
+                output: shown.content.payload.then(|| bytes(&frame.output)),
                 call_type: call_type(frame.call_type),
-                error: frame.error.clone().filter(|_| shown.payload),
+                error: frame.error.clone().filter(|_| shown.content.payload),
                 timestamp: row.timestamp,
                 address_metadata: metadata,
             });
@@ -268,36 +285,74 @@ impl View {
         Ok(frames)
     }
 
-    /// The logs with these ids that are shown, in their order, and of which `is_wanted` holds as they are shown. Each
-    /// has the number of shown logs before it in its transaction, so these are evaluated, too.
+    /// The logs with these ids that are shown, in their order. Each has the number of shown logs before it in its
+    /// transaction, so the candidates among these are evaluated, too.
     ///
     /// # Errors
     /// [`ExplorerError::Contradiction`] if a log that was selected for certain is not shown; any error of the store.
-    pub(crate) async fn logs(
+    pub(crate) async fn logs(&self, ids: &[RowId]) -> Result<Vec<(RowId, Log)>, ExplorerError> {
+        let (certain, possible) = (self.rows(Space::Logs)?, self.possible_rows(Space::Logs)?);
+        let candidates = possible.difference(&certain);
+        let mut needed: BTreeSet<RowId> = ids.iter().copied().collect();
+        for id in ids {
+            needed.extend(candidates.rows_in(self.logs_of_same_transaction(*id)?.start..id.0));
+        }
+        let needed: Vec<RowId> = needed.into_iter().collect();
+        let mut shown = BTreeMap::new();
+        for needed in needed.chunks(CHUNK) {
+            for log in self.evaluated_logs(needed, &certain).await? {
+                shown.insert(log.row.id, log);
+            }
+        }
+        let mut logs = Vec::with_capacity(ids.len());
+        for id in ids {
+            if let Some(log) = shown.get(id) {
+                let before = self.logs_of_same_transaction(*id)?.start..id.0;
+                let evaluated = shown.range(RowId(before.start)..*id);
+                let evaluated = evaluated.filter(|(row, _)| candidates.contains(**row)).count() as u64;
+                logs.push((*id, write_log(log, certain.count_in(before) + evaluated)));
+            }
+        }
+        Ok(logs)
+    }
+
+    /// Those of these logs that are shown, and of which `is_wanted` holds as they are shown.
+    ///
+    /// # Errors
+    /// As [`Self::logs`].
+    pub(crate) async fn shown_among(
         &self,
         ids: &[RowId],
         is_wanted: impl Fn(&LogVisibility, &[B256]) -> bool,
-    ) -> Result<Vec<(RowId, Log)>, ExplorerError> {
-        let (certain, possible) = (self.rows(Space::Logs)?, self.possible_rows(Space::Logs)?);
-        let mut needed: BTreeSet<RowId> = BTreeSet::new();
-        for id in ids {
-            if needed.insert(*id) {
-                let owner = self.index(|postings| {
-                    let transaction = postings.transaction_of(Space::Logs, *id)?;
-                    Some(postings.rows_of_transaction(Space::Logs, transaction))
-                })?;
-                let range = owner.ok_or(ExplorerError::Internal("a log belongs to no transaction"))?;
-                let before = (range.start..id.0).map(RowId).filter(|row| possible.contains(*row));
-                needed.extend(before);
-            }
+    ) -> Result<Vec<RowId>, ExplorerError> {
+        let certain = self.rows(Space::Logs)?;
+        let mut shown = Vec::new();
+        for ids in ids.chunks(CHUNK) {
+            let logs = self.evaluated_logs(ids, &certain).await?;
+            let wanted = logs
+                .iter()
+                .filter(|log| is_wanted(&log.visibility, &log.row.row.topics));
+            shown.extend(wanted.map(|log| log.row.id));
         }
-        let needed: Vec<RowId> = needed.into_iter().collect();
-        let rows = self.reader.get_logs(&needed).await?;
+        Ok(shown)
+    }
+
+    fn logs_of_same_transaction(&self, log: RowId) -> Result<std::ops::Range<u64>, ExplorerError> {
+        let range = self.index(|postings| {
+            let transaction = postings.transaction_of(Space::Logs, log)?;
+            Some(postings.rows_of_transaction(Space::Logs, transaction))
+        })?;
+        range.ok_or(ExplorerError::Internal("a log belongs to no transaction"))
+    }
+
+    /// Reads logs and evaluates them, and leaves out those that are not shown.
+    async fn evaluated_logs(&self, ids: &[RowId], certain: &RowSet) -> Result<Vec<ShownLog>, ExplorerError> {
+        let rows = self.reader.get_logs(ids).await?;
         let parents = self.parents(rows.iter().map(|row| row.transaction_id)).await?;
         let viewer = self.viewer();
         let mut judge = LogViewer::new(&viewer);
-        let (mut shown, mut numbers) = (BTreeMap::new(), BTreeMap::<RowId, u64>::new());
-        for row in &rows {
+        let mut shown = Vec::with_capacity(rows.len());
+        for row in rows {
             let parent = &parents.get(row.transaction_id)?.row.transaction;
             let roles = TransactionRoles::new(&viewer, row.transaction_hash, Some((parent.from, parent.to)));
             let log = LogRow {
@@ -309,21 +364,13 @@ impl View {
             };
             let visibility = judge.log(&log, roles);
             let visibility = visibility.map_err(|_| ExplorerError::Internal("the data of a log is malformed"))?;
-            if visibility == LogVisibility::Dropped {
-                if certain.contains(row.id) {
-                    return Err(ExplorerError::Contradiction(Space::Logs));
-                }
-                continue;
+            if visibility != LogVisibility::Dropped {
+                shown.push(ShownLog { row, visibility });
+            } else if certain.contains(row.id) {
+                return Err(ExplorerError::Contradiction(Space::Logs));
             }
-            let next = numbers.entry(row.transaction_id).or_default();
-            shown.insert(row.id, (*next, ShownLog { row, visibility }));
-            *next += 1;
         }
-        let wanted = ids.iter().filter_map(|id| {
-            let (number, log) = shown.get(id)?;
-            is_wanted(&log.visibility, &log.row.row.topics).then(|| (*id, write_log(log, *number)))
-        });
-        Ok(wanted.collect())
+        Ok(shown)
     }
 
     /// The rows of a transaction in another space, the oldest first, as far as the viewer sees them.
@@ -370,8 +417,8 @@ impl View {
     }
 }
 
-fn write_log(log: &ShownLog<'_>, number: u64) -> Log {
-    let row = log.row;
+fn write_log(log: &ShownLog, number: u64) -> Log {
+    let row = &log.row;
     let (masked, data) = match &log.visibility {
         LogVisibility::Masked { topics, data } => (*topics, data.as_deref()),
         LogVisibility::Whole | LogVisibility::Dropped => (0, None),
@@ -405,20 +452,21 @@ fn transfer_entry(transfer: &chain::TokenTransfer) -> TransferEntry {
 }
 
 /// The categories that follow from what is shown. Those of hidden members would tell of them.
-fn categories(
+pub(crate) fn categories(
     transaction: &chain::Transaction,
-    shown: &TransactionEntryVisibility,
+    shows_value: bool,
+    shows_payload: bool,
     transfers: u64,
 ) -> Vec<&'static str> {
     let mut categories = Vec::new();
     let has_input = !transaction.input.is_empty();
-    if shown.value && shown.payload && transaction.value > U256::ZERO && !has_input {
+    if shows_value && shows_payload && transaction.value > U256::ZERO && !has_input {
         categories.push("coin_transfer");
     }
     if transaction.to.is_none() && transaction.success {
         categories.push("contract_creation");
     }
-    if transaction.to.is_some() && shown.payload && transaction.input.len() >= 4 {
+    if transaction.to.is_some() && shows_payload && transaction.input.len() >= 4 {
         categories.push("contract_call");
     }
     if transfers > 0 {
@@ -427,7 +475,7 @@ fn categories(
     categories
 }
 
-fn transfer_type(transfer: &chain::TokenTransfer) -> &'static str {
+pub(crate) fn transfer_type(transfer: &chain::TokenTransfer) -> &'static str {
     if transfer.from.is_zero() {
         "mint"
     } else if transfer.to.is_zero() {
@@ -445,7 +493,21 @@ pub(crate) const fn token_type(standard: TokenStandard) -> &'static str {
     }
 }
 
-const fn call_type(call: CallType) -> &'static str {
+/// The amount that a frame moves. For a `DELEGATECALL`, which moves nothing, nodes report the value of the frame or of
+/// the transaction that it runs in: that is another row's.
+fn moved_value(frame: &chain::Frame) -> U256 {
+    match frame.call_type {
+        CallType::DelegateCall => U256::ZERO,
+        CallType::Call
+        | CallType::StaticCall
+        | CallType::CallCode
+        | CallType::Create
+        | CallType::Create2
+        | CallType::SelfDestruct => frame.value,
+    }
+}
+
+pub(crate) const fn call_type(call: CallType) -> &'static str {
     match call {
         CallType::Call => "CALL",
         CallType::StaticCall => "STATICCALL",

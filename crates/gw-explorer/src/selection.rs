@@ -10,7 +10,8 @@ use gw_policy::{
     visibility::explorer::{AddressBlocks, LogScope, ParticipantRows, RowScope, ScopeFingerprint},
 };
 use gw_postings::{
-    BlockRange, Grant, HiddenTransfers, PartialRows, PostingIndex, RowId, RowSet, Scope, Space, VisibleAddress,
+    BlockRange, EventLogs, Grant, HiddenTransfers, PartialRows, PostingIndex, RowId, RowSet, Scope, Space,
+    VisibleAddress,
 };
 use gw_types::{Address, B256};
 use std::{
@@ -92,6 +93,8 @@ pub(crate) struct ViewerScopes {
     pub(crate) fingerprint: ScopeFingerprint,
     rows: Scope,
     logs: Vec<Scope>,
+    /// Whether the first topic of a log that is certainly shown may be masked although it is no address.
+    pub(crate) masks_first_topics: bool,
 }
 
 impl ViewerScopes {
@@ -112,6 +115,7 @@ impl ViewerScopes {
             fingerprint: scope.fingerprint(),
             rows,
             logs,
+            masks_first_topics: scope.logs.iter().any(|scope| scope.masks_first_topics),
         })
     }
 
@@ -153,7 +157,6 @@ fn rows_scope(scope: &RowScope, shared: BTreeSet<RowId>, withheld: BTreeSet<RowI
         public: in_all_blocks(&scope.public),
         own: in_all_blocks(&scope.own),
         own_receivers: in_all_blocks(&scope.own_receivers),
-        mentioned: Vec::new(),
         administered: in_blocks(&scope.administered),
         event_tokens: in_blocks(&scope.event_tokens),
         members: in_all_blocks(&scope.members),
@@ -163,6 +166,7 @@ fn rows_scope(scope: &RowScope, shared: BTreeSet<RowId>, withheld: BTreeSet<RowI
         closed: scope.closed.clone(),
         emitters: Vec::new(),
         events: Vec::new(),
+        event_logs: Vec::new(),
         log_candidates: Vec::new(),
         participant_rows: participant_rows(scope.participant_rows),
         one_sided: match scope.one_sided {
@@ -187,6 +191,14 @@ fn logs_scope(scope: &LogScope, shared: BTreeSet<RowId>, withheld: BTreeSet<RowI
         emitters: in_blocks(&scope.emitters),
         events: (scope.events.iter())
             .map(|(emitter, topic0)| (visible(emitter), *topic0))
+            .collect(),
+        event_logs: (scope.event_logs.iter())
+            .map(|logs| EventLogs {
+                emitter: visible(&logs.emitter),
+                topic0: logs.topic0,
+                topics: logs.topics,
+                party: logs.party,
+            })
             .collect(),
         log_candidates: (scope.candidates.iter())
             .map(|candidates| (visible(&candidates.emitter), candidates.topic0()))

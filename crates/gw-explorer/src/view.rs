@@ -6,18 +6,20 @@
 
 use crate::{
     error::ExplorerError,
-    index::IndexVersion,
+    index::{BlockValidation, IndexVersion},
+    places::RowPlaces,
     position::Position,
+    reads::{ReadPermit, TooManyReads},
     record::CallerSlot,
     selection::{Selection, ViewerScopes},
     state::ExplorerState,
     viewer::{Caller, ViewerId},
 };
 use gw_chain_store::ChainReader;
-use gw_http::AuthError;
+use gw_http::{ApiError, AuthError, ClientAddress};
 use gw_policy::{Snapshot, Viewer};
-use gw_postings::{BlockRange, PostingIndex, RowId, RowSet, Space};
-use gw_types::Timestamp;
+use gw_postings::{PostingIndex, RowId, RowSet, Space};
+use gw_types::{Seconds, Timestamp};
 use std::sync::Arc;
 
 /// The most blocks that the index may lack without being behind.
@@ -37,20 +39,26 @@ pub(crate) struct View {
     pub(crate) scopes: ViewerScopes,
     selections: Vec<(Space, Arc<Selection>)>,
     slot: CallerSlot,
+    /// Held until the connection of `reader` is free again.
+    permit: Option<ReadPermit>,
 }
 
 impl View {
     /// Opens the view of a caller, with the rows of these spaces.
     ///
     /// # Errors
-    /// 401 if the caller may not log in any more; 503 if policy is stale, or the index is not loaded or behind.
+    /// 401 if the caller may not log in any more; 429 if too many reads of the viewer wait; 503 if policy is stale, or
+    /// the index is not loaded or behind.
     pub(crate) async fn open(
         state: &ExplorerState,
         request: &RequestCaller,
         spaces: &[Space],
     ) -> Result<Self, ExplorerError> {
+        // Before a connection is taken, and before the state of the index is noted, which would be old afterwards.
+        let permit = request.permit(state).await?;
         for _ in 0..ATTEMPTS {
-            if let Some(view) = Self::try_open(state, request, spaces).await? {
+            if let Some(mut view) = Self::try_open(state, request, spaces).await? {
+                view.permit = Some(permit);
                 return Ok(view);
             }
         }
@@ -69,7 +77,7 @@ impl View {
         request.caller.identify(&snapshot)?;
         let version = version.ok_or(ExplorerError::Behind)?;
         let reader = state.store.reader_at(version.generation).await?;
-        if is_behind(state, &reader, version) {
+        if is_behind(&*state.validation, &reader, version) {
             return Err(ExplorerError::Behind);
         }
         let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
@@ -88,6 +96,7 @@ impl View {
             scopes,
             selections: Vec::with_capacity(spaces.len()),
             slot: request.slot.clone(),
+            permit: None,
         };
         for space in spaces {
             match view.select(*space).await? {
@@ -144,18 +153,19 @@ impl View {
         self.version.first..self.version.newest.saturating_add(1)
     }
 
+    const fn places(&self) -> RowPlaces<'_> {
+        RowPlaces {
+            index: &self.state.index,
+            version: self.version,
+        }
+    }
+
     /// Where a row stands.
     ///
     /// # Errors
     /// 503 if a reorganization changed the index.
     pub(crate) fn position_of(&self, space: Space, row: RowId) -> Result<Position, ExplorerError> {
-        let block = self.index(|postings| postings.block_of(space, row))?;
-        let block = block.ok_or(ExplorerError::Internal("a selected row has no block"))?;
-        Ok(Position {
-            block: block.number,
-            index: row.0.saturating_sub(block.ids.start),
-            generation: self.version.generation,
-        })
+        self.places().position_of(space, row)
     }
 
     /// The first block that reorganizations removed since this position was read.
@@ -163,8 +173,7 @@ impl View {
     /// # Errors
     /// 400 for a position of unknown age.
     pub(crate) fn fork_since(&self, position: Position) -> Result<u64, ExplorerError> {
-        let fork = self.state.index.fork_since(position.generation);
-        fork.ok_or_else(|| ExplorerError::bad_request("invalid pagination cursor"))
+        self.places().fork_since(position)
     }
 
     /// The row that a page before this position begins below. If a reorganization removed the position, the page
@@ -173,12 +182,7 @@ impl View {
     /// # Errors
     /// 400 for a cursor of unknown age; 503 if a reorganization changed the index.
     pub(crate) fn row_before(&self, space: Space, position: Position) -> Result<RowId, ExplorerError> {
-        let fork = self.fork_since(position)?;
-        if position.block >= fork {
-            return self.first_row_of(space, fork);
-        }
-        let ids = self.index(|postings| postings.ids_in_blocks(space, block_range(position.block)))?;
-        Ok(RowId(ids.start.saturating_add(position.index).min(ids.end)))
+        self.places().row_before(space, position)
     }
 
     /// The first row of this block, or of the next one with rows.
@@ -186,13 +190,7 @@ impl View {
     /// # Errors
     /// 503 if a reorganization changed the index.
     pub(crate) fn first_row_of(&self, space: Space, block: u64) -> Result<RowId, ExplorerError> {
-        let all_from = BlockRange {
-            start: block,
-            end: u64::MAX,
-        };
-        Ok(RowId(
-            self.index(|postings| postings.ids_in_blocks(space, all_from))?.start,
-        ))
+        self.places().first_row_of(space, block)
     }
 
     /// Notes that the answer contains a row that is shown only under audit.
@@ -203,17 +201,10 @@ impl View {
     }
 }
 
-/// The range of one block.
-pub(crate) const fn block_range(number: u64) -> BlockRange {
-    BlockRange {
-        start: number,
-        end: number.saturating_add(1),
-    }
-}
-
-fn is_behind(state: &ExplorerState, reader: &ChainReader, version: IndexVersion) -> bool {
+/// Whether the index lacks too many of the blocks that could be shown.
+pub(crate) fn is_behind(validation: &dyn BlockValidation, reader: &ChainReader, version: IndexVersion) -> bool {
     let stored = reader.progress().head.as_ref().map(|head| head.block.number);
-    let validated = state.validation.validated_head().map(|head| head.number);
+    let validated = validation.validated_head().map(|head| head.number);
     match (stored, validated) {
         (Some(stored), Some(validated)) => stored.min(validated) > version.newest.saturating_add(MAX_LAG),
         // Without a validated head there is nothing that the index could lack.
@@ -223,6 +214,20 @@ fn is_behind(state: &ExplorerState, reader: &ChainReader, version: IndexVersion)
 }
 
 impl RequestCaller {
+    /// Waits until a read of the viewer may run.
+    async fn permit(&self, state: &ExplorerState) -> Result<ReadPermit, ExplorerError> {
+        let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
+        let viewer = self.caller.identify(&snapshot)?.limit_key(self.address);
+        drop(snapshot);
+        let permit = state.reads.acquire(viewer).await;
+        Ok(permit.map_err(|TooManyReads| ApiError::rate_limited(Seconds(1)))?)
+    }
+
+    /// Files the record of the request under the organization that it changed.
+    pub(crate) fn set_org(&self, org: gw_types::OrgId) {
+        self.slot.set_org(org);
+    }
+
     /// The newest policy, and the viewer by it: for answers without rows.
     ///
     /// # Errors
@@ -239,6 +244,8 @@ impl RequestCaller {
 #[derive(Clone, Debug)]
 pub(crate) struct RequestCaller {
     caller: Caller,
+    /// Under which the reads of anonymous viewers are counted.
+    address: ClientAddress,
     slot: CallerSlot,
 }
 
@@ -251,6 +258,7 @@ impl axum::extract::FromRequestParts<ExplorerState> for RequestCaller {
     ) -> Result<Self, ExplorerError> {
         Ok(Self {
             caller: Caller::from_request_parts(parts, state).await?,
+            address: state.http_context.client(&parts.extensions, &parts.headers),
             slot: parts.extensions.get::<CallerSlot>().cloned().unwrap_or_default(),
         })
     }

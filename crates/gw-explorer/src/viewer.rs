@@ -4,7 +4,7 @@
 use crate::{error::ExplorerError, record::CallerSlot, state::ExplorerState};
 use axum::extract::FromRequestParts;
 use gw_audit::AuthMethod;
-use gw_http::{AuthError, Credentials};
+use gw_http::{AuthError, ClientAddress, Credentials, LimitKey};
 use gw_policy::{
     PolicySettings, Snapshot, Viewer,
     access::{TokenFacts, identify},
@@ -49,7 +49,7 @@ impl Caller {
         Ok(match self {
             Self::Anonymous => ViewerId::Anonymous,
             Self::Token(token) => ViewerId::User(identify(snapshot, token).map_err(AuthError::from)?.id),
-            Self::Impersonation(view_as) => ViewerId::Impersonation(*view_as),
+            Self::Impersonation(impersonation) => ViewerId::Impersonation(*impersonation),
         })
     }
 }
@@ -75,6 +75,15 @@ impl ViewerId {
         }
     }
 
+    /// The key under which the reads of the viewer are counted; those of anonymous viewers under their address.
+    pub(crate) fn limit_key(self, address: ClientAddress) -> LimitKey {
+        match self {
+            Self::Anonymous => LimitKey::Address(address.into()),
+            Self::User(user) => LimitKey::User(user),
+            Self::Impersonation(impersonation) => LimitKey::User(impersonation.impersonator),
+        }
+    }
+
     /// Names the viewer in the associated data of cursors.
     pub(crate) fn cursor_scope(self) -> String {
         match self {
@@ -93,8 +102,15 @@ impl FromRequestParts<ExplorerState> for Caller {
     type Rejection = ExplorerError;
 
     async fn from_request_parts(parts: &mut Parts, state: &ExplorerState) -> Result<Self, ExplorerError> {
-        if let Some(view_as) = parts.extensions.get::<Impersonation>() {
-            return Ok(Self::Impersonation(*view_as));
+        if let Some(impersonation) = parts.extensions.get::<Impersonation>() {
+            let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
+            if let (Some(slot), Some(impersonator)) = (
+                parts.extensions.get::<CallerSlot>(),
+                snapshot.user(impersonation.impersonator),
+            ) {
+                slot.set(impersonator.external_id.clone(), AuthMethod::Bearer);
+            }
+            return Ok(Self::Impersonation(*impersonation));
         }
         let context = &state.http_context;
         let (claims, auth_method) = match Credentials::from_headers(&parts.headers, &context.origins)? {

@@ -1,7 +1,7 @@
 //! The records of the API (spec/40 section 5). They are written by hand from judged rows; see `rows`.
 
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 /// The text of an address, hash or party that the viewer may not see.
 pub(crate) const PRIVATE: &str = "[PRIVATE]";
@@ -163,21 +163,22 @@ pub(crate) struct InternalTransaction {
     pub(crate) from: String,
     /// The called address or the created contract; `null` for a failed creation.
     pub(crate) to: Option<String>,
-    /// The amount in wei, a decimal number; empty if the viewer may not see it.
+    /// The amount in wei that it moves, a decimal number; empty if the viewer may not see it. A `DELEGATECALL` moves
+    /// nothing.
     pub(crate) value: String,
     /// The gas limit.
     pub(crate) gas: u64,
     /// The gas that was used.
     pub(crate) gas_used: u64,
-    /// The calldata in hex, if the viewer may see it.
+    /// The calldata in hex, if the viewer may see it and `inputData` of the transaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<String>,
-    /// The returned data in hex, if the viewer may see it.
+    /// The returned data in hex, if the viewer may see it and `inputData` of the transaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<String>,
     /// The instruction.
     pub(crate) call_type: &'static str,
-    /// The error, if the viewer may see it.
+    /// The error, if the viewer may see it and `inputData` of the transaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     /// The time of its block, in seconds since 1970.
@@ -383,7 +384,7 @@ pub(crate) struct Balance {
     pub(crate) address: String,
     /// The token contract: an address or an alias.
     pub(crate) token_address: String,
-    /// The block at which the balance was read.
+    /// The newest block that is shown.
     pub(crate) block_number: u64,
     /// The token id of an ERC-1155 token, a decimal number.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -414,6 +415,32 @@ pub(crate) struct Contract {
     pub(crate) contract_name: Option<String>,
     /// Whether an organization registered its ABI.
     pub(crate) is_verified: bool,
+}
+
+/// An address under a grant of disclosure.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct ResolveAddressResponse {
+    /// `full`, `pseudonymous` or `redacted`.
+    pub(crate) disclosure_level: &'static str,
+    /// The grant.
+    pub(crate) grant_id: String,
+    /// The alias of the address under the grant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pseudonym: Option<String>,
+    /// The address, if the grant discloses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) real_address: Option<String>,
+    /// The classes of data that the grant discloses.
+    pub(crate) scope_methods: Vec<String>,
+}
+
+/// An uploaded ABI was stored.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct ExplorerABIUpdateResponse {
+    /// Always true.
+    pub(crate) success: bool,
+    /// The contract.
+    pub(crate) address: String,
 }
 
 /// A suggestion for a search.
@@ -478,4 +505,19 @@ pub(crate) struct ExplorerCatchupProgressResponse {
     pub(crate) processed: u64,
     /// The number of blocks of the chain, as far as it is known.
     pub(crate) total: u64,
+}
+
+impl ExplorerCatchupProgressResponse {
+    /// From the blocks that are there, and the newest block of the chain if it is known.
+    pub(crate) fn new(blocks: Range<u64>, latest: Option<u64>) -> Self {
+        let processed = blocks.end.saturating_sub(blocks.start);
+        let end = latest.map_or(blocks.end, |latest| latest.saturating_add(1));
+        let total = end.saturating_sub(blocks.start).max(processed);
+        Self {
+            is_running: processed < total,
+            percent_complete: processed.saturating_mul(100).checked_div(total).unwrap_or(100),
+            processed,
+            total,
+        }
+    }
 }

@@ -7,12 +7,7 @@ use gw_chain_store::{
 };
 use gw_postings::{AppendError, BlockRange, BlockRows, PostingIndex, Space};
 use gw_types::B256;
-use std::{
-    collections::{BTreeSet, VecDeque},
-    ops::Range,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, ops::Range, sync::Arc, time::Duration};
 
 /// The most blocks of one step.
 const BATCH: u64 = 500;
@@ -60,8 +55,6 @@ pub struct IndexFollower {
     index: SharedIndex,
     /// The newest block, its hash and those of the blocks before it, the newest last.
     recent: VecDeque<BlockNumHash>,
-    /// The blocks of the index that were stored without frames.
-    without_frames: BTreeSet<u64>,
     generation: Option<u64>,
     logged: u64,
 }
@@ -88,7 +81,6 @@ impl IndexFollower {
             validation,
             index,
             recent: VecDeque::new(),
-            without_frames: BTreeSet::new(),
             generation: None,
             logged: 0,
         }
@@ -132,7 +124,6 @@ impl IndexFollower {
 
     fn reset(&mut self) {
         self.recent.clear();
-        self.without_frames.clear();
         self.generation = None;
         self.index.change(|state| state.clear(0));
     }
@@ -140,7 +131,7 @@ impl IndexFollower {
     async fn prepare(&self, reader: &ChainReader) -> Result<Change, FollowError> {
         let progress = reader.progress();
         let truncate = match self.generation {
-            Some(generation) if generation != progress.generation => self.first_changed(reader).await?,
+            Some(generation) if generation != progress.generation => self.first_changed(reader, generation).await?,
             Some(_) | None => None,
         };
         let newest = match truncate {
@@ -190,7 +181,11 @@ impl IndexFollower {
 
     /// The first block whose rows changed in the store, and whether a reorganization removed it. Block 0 stands for all
     /// blocks.
-    async fn first_changed(&self, reader: &ChainReader) -> Result<Option<(u64, bool)>, ChainStoreError> {
+    async fn first_changed(
+        &self,
+        reader: &ChainReader,
+        generation: u64,
+    ) -> Result<Option<(u64, bool)>, ChainStoreError> {
         let Some(newest) = self.newest() else { return Ok(None) };
         let oldest = self.recent.front().map_or(newest, |block| block.number);
         let mut end = newest.saturating_add(1);
@@ -216,18 +211,10 @@ impl IndexFollower {
             }
             end = start;
         }
-        let still_without: BTreeSet<u64> = reader
-            .list_blocks_without_frames(u64::from(u32::MAX))
-            .await?
-            .into_iter()
-            .collect();
-        let traced = self
-            .without_frames
-            .iter()
-            .find(|number| !still_without.contains(*number))
-            .copied();
-        Ok(match traced {
-            Some(traced) if traced < removed_from => Some((traced, removed_from <= newest)),
+        // Blocks whose rows were completed or replaced.
+        let changed = reader.first_block_changed_since(generation).await?;
+        Ok(match changed {
+            Some(changed) if changed < removed_from => Some((changed, removed_from <= newest)),
             Some(_) | None => (removed_from <= newest).then_some((removed_from, true)),
         })
     }
@@ -235,13 +222,15 @@ impl IndexFollower {
     fn apply(&mut self, change: Change) -> Result<(), FollowError> {
         if let Some((block, _)) = change.truncate {
             self.recent.retain(|known| known.number < block);
-            self.without_frames.retain(|number| *number < block);
         }
         self.index.change(|state| {
             if self.generation.is_none() {
                 state.clear(change.generation);
             }
-            if let Some((block, is_fork)) = change.truncate {
+            if change.truncate == Some((0, true)) {
+                // Where the chains part is not known, so no cursor of the old one can be continued.
+                state.clear(change.generation);
+            } else if let Some((block, is_fork)) = change.truncate {
                 state.postings.truncate(block);
                 if is_fork {
                     state.note_fork(Fork {
@@ -264,9 +253,6 @@ impl IndexFollower {
         })?;
         self.generation = Some(change.generation);
         for row in &change.blocks {
-            if !row.block.frames_complete {
-                self.without_frames.insert(row.block.number);
-            }
             self.recent.push_back(row.block.num_hash());
             if self.recent.len() > RECENT {
                 self.recent.pop_front();

@@ -77,6 +77,16 @@ impl SharedIndex {
         self.version().map(|version| version.newest)
     }
 
+    /// The generation of the chain store in which the ids of the index are valid.
+    pub fn generation(&self) -> u64 {
+        self.with(|state| state.generation)
+    }
+
+    /// About how many bytes of memory the index takes. Visits every list of it.
+    pub fn size_in_bytes(&self) -> usize {
+        self.with(|state| state.postings.size_in_bytes())
+    }
+
     pub(crate) fn version(&self) -> Option<IndexVersion> {
         self.with(|state| state.version())
     }
@@ -144,5 +154,29 @@ impl IndexState {
             forks_known_since: generation,
             ..Self::default()
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_older_than_the_remembered_forks_is_of_unknown_age() {
+        let mut state = IndexState::default();
+        state.clear(1);
+        let forks = FORKS as u64;
+        for generation in 2..forks + 3 {
+            let block = 5_000 - generation;
+            state.note_fork(Fork { generation, block });
+            state.generation = generation;
+        }
+        let newest = state.generation;
+        let index = SharedIndex(Arc::new(RwLock::new(state)));
+        assert_eq!(index.fork_since(newest), Some(u64::MAX), "nothing was removed since");
+        assert_eq!(index.fork_since(newest + 1), None, "a generation that never was");
+        assert_eq!(index.fork_since(newest - 1), Some(5_000 - newest));
+        assert_eq!(index.fork_since(2), Some(5_000 - newest), "all later forks are known");
+        assert_eq!(index.fork_since(1), None, "the fork of generation 2 is forgotten");
     }
 }

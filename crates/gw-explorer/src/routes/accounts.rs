@@ -15,9 +15,6 @@ use axum::{
 use gw_postings::Space;
 use gw_types::{Address, U256};
 
-/// The token balances that are read at once.
-const BALANCES: u64 = 500;
-
 /// The balance of the address in wei, in hex.
 #[utoipa::path(get, path = "/api/v1/explorer/addresses/{address}/balance", tag = "explorer",
     params(("address" = String, Path, description = "The address")),
@@ -34,9 +31,12 @@ pub(crate) async fn get_balance(
         return Ok(Json(hex_number(U256::ZERO)));
     }
     let read = view.reader.find_balance(address).await?;
-    let (balance, block) = match read.filter(|read| view.blocks().contains(&read.block_number)) {
+    let is_pending = view.reader.is_balance_pending(address).await?;
+    let read = read.filter(|read| !is_pending && view.blocks().contains(&read.block_number));
+    let (balance, block) = match read {
         Some(read) => (read.balance, read.block_number),
-        // The indexer reads balances of addresses with rows; others have what the genesis block gave them.
+        // The indexer did not read it since its last change, or the address has no rows and has what the genesis block
+        // gave it.
         None => {
             let block = view.version.newest;
             let balance = state.balances.balance(address, block).await;
@@ -60,11 +60,11 @@ pub(crate) async fn get_code(
     let address = parse_address(&address)?;
     let view = View::open(&state, &caller, &[]).await?;
     view.require_address(&view.viewer(), address)?;
-    let contract = view.reader.find_contract(address).await?;
-    let contract = contract.filter(|row| view.blocks().contains(&row.block_number));
     if let Some(code) = view.snapshot.shown_code(address, view.version.newest) {
         return Ok(Json(bytes(code)));
     }
+    let contract = view.reader.find_contract(address).await?;
+    let contract = contract.filter(|row| view.blocks().contains(&row.block_number));
     Ok(Json(
         contract.map_or_else(|| bytes(&[]), |row| bytes(&row.contract.code)),
     ))
@@ -83,32 +83,34 @@ pub(crate) async fn list_balances(
     let view = View::open(&state, &caller, &[]).await?;
     let viewer = view.viewer();
     view.require_address(&viewer, address)?;
-    let (mut balances, mut after) = (Vec::new(), None);
-    loop {
-        let rows = view.reader.list_token_balances(address, after, BALANCES).await?;
-        let Some(last) = rows.last() else { break };
-        after = Some((last.token, last.token_id));
-        for row in rows.iter().filter(|row| view.blocks().contains(&row.block_number)) {
-            if let Some(shown) = viewer.balance_entry(address, row.token) {
-                balances.push(Balance {
-                    address: lower(address),
-                    token_address: view.print(row.token, shown.token, &mut AddressMetadata::new()),
-                    block_number: row.block_number,
-                    token_id: row.token_id.filter(|_| shown.balance).map(|id| id.to_string()),
-                    balance: if shown.balance {
-                        row.balance.to_string()
-                    } else {
-                        String::new()
-                    },
-                });
-            }
+    let (mut held, mut balances) = (view.balances_of(address).await?, Vec::new());
+    for holding in held.holdings() {
+        let Some(shown) = viewer.balance_entry(address, holding.token) else {
+            continue;
+        };
+        let balance = view.shown_token_balance(&holding, &mut held).await?;
+        if balance.is_zero() {
+            continue;
         }
+        balances.push(Balance {
+            address: lower(address),
+            token_address: view.print(holding.token, shown.token, &mut AddressMetadata::new()),
+            // Not the block at which it was read: a withheld transaction, for example, makes it be read again.
+            block_number: view.version.newest,
+            token_id: holding.token_id.filter(|_| shown.balance).map(|id| id.to_string()),
+            balance: if shown.balance {
+                balance.to_string()
+            } else {
+                String::new()
+            },
+        });
     }
     Ok(Json(balances))
 }
 
 /// The contract at the address.
-#[utoipa::path(get, path = "/api/v1/explorer/addresses/{address}/contract", tag = "explorer",
+#[utoipa::path(get, path = "/api/v1/explorer/addresses/{address}/contract",
+    operation_id = "get_address_contract", tag = "explorer",
     params(("address" = String, Path, description = "The address")),
     responses((status = 200, body = Contract), ExplorerError))]
 pub(crate) async fn get_contract(
@@ -154,7 +156,7 @@ pub(crate) async fn get_contract(
 }
 
 /// A number as an Ethereum quantity.
-fn hex_number(number: U256) -> String {
+pub(crate) fn hex_number(number: U256) -> String {
     format!("0x{number:x}")
 }
 

@@ -1,6 +1,6 @@
 //! Addresses that the viewer may look up, and their rows. Any other address is not found, whether it exists or not.
 
-use super::parse_address;
+use super::{logs::LogQuery, parse_address};
 use crate::{
     error::ExplorerError,
     page::{ExplorerListResponse, FeedQuery, Limits, NumberedQuery},
@@ -19,7 +19,7 @@ use axum::{
 };
 use gw_http::{GrowingList, QueryParams};
 use gw_policy::Viewer;
-use gw_postings::{RowSet, Space, VisibleAddress};
+use gw_postings::{BlockRange, RowSet, Space, VisibleAddress};
 use gw_types::Address;
 
 const MISSING: &str = "address not found";
@@ -126,8 +126,12 @@ pub(crate) async fn list_address_logs(
     let view = View::open(&state, &caller, &[Space::Logs]).await?;
     let viewer = view.viewer();
     view.require_address(&viewer, address)?;
-    let within = view.rows_in_list(&viewer, Space::Logs, address)?;
-    Ok(Json(view.log_page(&within, None, &list, page).await?))
+    let query = LogQuery {
+        emitter: Some(view.rows_in_list(&viewer, Space::Logs, address)?),
+        blocks: BlockRange::ALL,
+        topic0: None,
+    };
+    Ok(Json(view.log_page(&query, &list, page).await?))
 }
 
 /// Whether the address is a contract.

@@ -4,10 +4,11 @@ use super::{parse_block_number, parse_hash};
 use crate::{
     error::ExplorerError,
     page::{ExplorerListResponse, FeedQuery, Limits},
+    places::block_range,
     position::Position,
     rows::{bytes, hash, lower, time},
     state::ExplorerState,
-    view::{RequestCaller, View, block_range},
+    view::{RequestCaller, View},
     wire::{Block, ExplorerBlockNumberResponse, InternalTransaction, Transaction},
 };
 use axum::{
@@ -33,13 +34,15 @@ pub(crate) async fn list_blocks(
     let page = query.page(Limits::ROWS)?;
     let view = View::open(&state, &caller, &[Space::Transactions]).await?;
     let all = view.blocks();
-    let end = match view.cursor_block(&list)? {
-        Some(block) => block.min(all.end),
-        None => match page.before {
-            Some(before) => before.min(all.end),
-            None => all.end.saturating_sub(page.offset),
-        },
+    let bound = page.before.map_or(all.end, |before| before.clamp(all.start, all.end));
+    let cursor = view.cursor_block(&list)?.map(|block| block.min(all.end));
+    let end = match (cursor, page.before) {
+        (Some(block), _) => block,
+        (None, Some(_)) => bound,
+        (None, None) => all.end.saturating_sub(page.offset),
     };
+    // A bound below the cursor is ignored.
+    let list_end = if end <= bound { bound } else { all.end };
     let numbers = all.start.min(end)..end;
     let rows = view.reader.list_blocks(numbers, page.limit as u64).await?;
     let selected = view.rows(Space::Transactions)?;
@@ -64,7 +67,7 @@ pub(crate) async fn list_blocks(
     };
     Ok(Json(ExplorerListResponse {
         data,
-        total: Some(all.end.saturating_sub(all.start)),
+        total: Some(list_end.saturating_sub(all.start)),
         next_cursor,
     }))
 }

@@ -4,23 +4,26 @@ use super::{parse_address, parse_hash};
 use crate::{
     error::ExplorerError,
     page::{ExplorerListResponse, FeedQuery, Limits, PageRequest, number},
+    position::Position,
     state::ExplorerState,
     view::{RequestCaller, View},
     wire::Log,
 };
 use axum::{Json, extract::State};
-use gw_evm::TopicFilter;
+use gw_evm::{TopicFilter, abi::possible_address};
 use gw_http::{GrowingList, QueryParams, fitting};
 use gw_policy::visibility::LogVisibility;
 use gw_postings::{BlockRange, RowId, RowSet, Space};
-use gw_types::B256;
+use gw_types::{Address, B256};
 use serde::Deserialize;
 
-/// The most logs that are all evaluated, so that their exact number is known.
+/// The most logs that are all evaluated, so that their exact number is known. Those of all blocks count, not only of
+/// the requested ones: otherwise a choice of blocks would count the hidden logs in them.
 const EVALUATED: u64 = 1000;
-/// The most logs that are evaluated to fill a page. Then the page is shorter, and its cursor leads on.
-const SCANNED: usize = 4000;
-/// The logs that are evaluated at once.
+/// The most logs that are evaluated to fill a page. Windows of this many logs, counted from the oldest one, follow each
+/// other; a page that is not full ends at the border of its window, and its cursor leads on.
+const WINDOW: u64 = 4096;
+/// The logs that are scanned at once.
 const CHUNK: usize = 250;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -34,17 +37,33 @@ pub(crate) struct LogFilter {
     #[param(required = false)]
     topic0: Option<String>,
     /// Only logs of this block and later ones.
-    #[param(required = false, example = 1000)]
+    #[param(required = false, value_type = u64, example = 1000)]
     from: Option<String>,
     /// Only logs of this block and earlier ones.
-    #[param(required = false, example = 1200)]
+    #[param(required = false, value_type = u64, example = 1200)]
     to: Option<String>,
+}
+
+impl LogFilter {
+    /// The address, the first topic and the blocks.
+    ///
+    /// # Errors
+    /// 400 if a member is malformed.
+    pub(crate) fn parse(&self) -> Result<(Option<Address>, Option<B256>, BlockRange), ExplorerError> {
+        let blocks = BlockRange {
+            start: number("from", self.from.as_deref())?.unwrap_or_default(),
+            end: number("to", self.to.as_deref())?.map_or(u64::MAX, |to| to.saturating_add(1)),
+        };
+        let address = self.address.as_deref().map(parse_address).transpose()?;
+        Ok((address, self.topic0.as_deref().map(parse_hash).transpose()?, blocks))
+    }
 }
 
 /// Lists logs that the viewer sees, the newest first: 100 unless `limit` says otherwise, at most 1000.
 ///
-/// If very many logs would have to be evaluated to count them, `total` is left out, and a page may be shorter than its
-/// limit although `next_cursor` leads on.
+/// If the viewer sees some logs only by rules on their data or by constants, and more than a thousand logs of all
+/// blocks would have to be evaluated, `total` is left out, and a page may be shorter than its limit although
+/// `next_cursor` leads on.
 #[utoipa::path(get, path = "/api/v1/explorer/logs", tag = "explorer", params(LogFilter, FeedQuery),
     responses((status = 200, body = ExplorerListResponse<Log>), ExplorerError))]
 pub(crate) async fn list_all_logs(
@@ -55,100 +74,148 @@ pub(crate) async fn list_all_logs(
     list: GrowingList,
 ) -> Result<Json<ExplorerListResponse<Log>>, ExplorerError> {
     let page = query.page(Limits::LOGS)?;
-    let address = filter.address.as_deref().map(parse_address).transpose()?;
-    let topic0 = filter.topic0.as_deref().map(parse_hash).transpose()?;
-    let blocks = BlockRange {
-        start: number("from", filter.from.as_deref())?.unwrap_or_default(),
-        end: number("to", filter.to.as_deref())?.map_or(u64::MAX, |to| to.saturating_add(1)),
-    };
+    let (address, topic0, blocks) = filter.parse()?;
     let view = View::open(&state, &caller, &[Space::Logs]).await?;
-    let within = view.index(|postings| {
-        let in_blocks = postings.rows_in_blocks(Space::Logs, blocks);
-        match address {
-            Some(address) => in_blocks.intersection(&postings.rows_of_address(Space::Logs, address)),
-            None => in_blocks,
-        }
-    })?;
-    Ok(Json(view.log_page(&within, topic0, &list, page).await?))
+    let emitter = address.map(|address| view.index(|postings| postings.rows_of_address(Space::Logs, address)));
+    let query = LogQuery {
+        emitter: emitter.transpose()?,
+        blocks,
+        topic0,
+    };
+    Ok(Json(view.log_page(&query, &list, page).await?))
+}
+
+/// Which logs a list contains, besides what the viewer may see.
+#[derive(Debug)]
+pub(super) struct LogQuery {
+    /// The logs of the requested emitter; `None` for all emitters.
+    pub(super) emitter: Option<RowSet>,
+    pub(super) blocks: BlockRange,
+    pub(super) topic0: Option<B256>,
+}
+
+/// The rows of a query. Neither their number nor their place may show the viewer more of hidden logs than the borders
+/// of [`WINDOW`]s (docs/threat-model.md).
+struct LogRows {
+    /// The logs that are shown for certain.
+    certain: RowSet,
+    /// Logs that have to be evaluated.
+    evaluated: RowSet,
+    /// The logs that would have to be evaluated if the query had no blocks.
+    of_all_blocks: RowSet,
 }
 
 impl View {
-    /// A page of the logs within these rows, of those with this first topic as it is shown.
+    /// A page of logs.
     ///
     /// # Errors
     /// 400 for an invalid cursor; any error of the store.
-    pub(crate) async fn log_page(
+    pub(super) async fn log_page(
         &self,
-        within: &RowSet,
-        topic0: Option<B256>,
+        query: &LogQuery,
         list: &GrowingList,
         page: PageRequest,
     ) -> Result<ExplorerListResponse<Log>, ExplorerError> {
-        let possible = self.possible_rows(Space::Logs)?.intersection(within);
-        let certain = self.rows(Space::Logs)?.intersection(within);
-        if topic0.is_none() && certain.len() == possible.len() {
-            let page = self.page_ids(&certain, list, page)?;
-            let logs = self.logs(&page.ids, |_, _| true).await?;
-            let logs = logs.into_iter().map(|(_, log)| log).collect();
-            return self.answer(Space::Logs, list, page, logs);
+        let rows = self.log_rows(query)?;
+        if rows.of_all_blocks.len() > EVALUATED {
+            return self.scanned_page(query, &rows, list, page).await;
         }
-        let criteria = topic0.map(|topic0| TopicFilter::OneOf(vec![topic0]));
-        let is_wanted = |visibility: &LogVisibility, topics: &[B256]| {
-            let criteria = criteria.as_ref();
-            criteria.is_none_or(|criterion| visibility.matches(topics, std::slice::from_ref(criterion)))
+        let evaluated = rows.evaluated.page_before(None, usize::MAX);
+        let shown = self.shown_among(&evaluated, is_wanted(query)).await?;
+        let all = rows.certain.union(&rows.evaluated.with_rows(shown));
+        let page = self.page_ids(&all, list, page)?;
+        let logs = self.logs(&page.ids).await?;
+        let logs = logs.into_iter().map(|(_, log)| log).collect();
+        self.answer(Space::Logs, list, page, logs)
+    }
+
+    fn log_rows(&self, query: &LogQuery) -> Result<LogRows, ExplorerError> {
+        let (certain, possible) = (self.rows(Space::Logs)?, self.possible_rows(Space::Logs)?);
+        let of_query = |rows: RowSet| -> Result<RowSet, ExplorerError> {
+            let rows = match &query.emitter {
+                Some(emitter) => rows.intersection(emitter),
+                None => rows,
+            };
+            match query.topic0 {
+                Some(topic0) => self.index(|postings| postings.with_first_topic(&rows, topic0)),
+                None => Ok(rows),
+            }
         };
+        let (certain, possible) = (of_query(certain)?, of_query(possible)?);
+        // A topic that is masked does not match, so whether it is masked has to be known.
+        let may_be_masked = query
+            .topic0
+            .is_some_and(|topic0| self.scopes.masks_first_topics || possible_address(&topic0).is_some());
+        let of_all_blocks = if may_be_masked {
+            possible
+        } else {
+            possible.difference(&certain)
+        };
+        let certain = certain.difference(&of_all_blocks);
+        let in_blocks = self.index(|postings| postings.rows_in_blocks(Space::Logs, query.blocks))?;
+        Ok(LogRows {
+            certain: certain.intersection(&in_blocks),
+            evaluated: of_all_blocks.intersection(&in_blocks),
+            of_all_blocks,
+        })
+    }
+
+    /// A page without a total. It ends where it is full, or at the border of a window: which blocks the list contains
+    /// does not move the borders, so no choice of blocks counts the hidden logs in them.
+    async fn scanned_page(
+        &self,
+        query: &LogQuery,
+        rows: &LogRows,
+        list: &GrowingList,
+        page: PageRequest,
+    ) -> Result<ExplorerListResponse<Log>, ExplorerError> {
+        let possible = rows.certain.union(&rows.evaluated);
         let start = self.page_start(Space::Logs, list, page)?;
-        let is_counted = possible.len() <= EVALUATED;
-        let mut total = 0;
-        // With a known total all logs are evaluated, else those from the start of the page on.
-        let mut before = start.filter(|_| !is_counted);
-        let (mut shown, mut scanned, mut skip) = (Vec::new(), 0, page.offset);
-        let mut rest = true;
-        while rest && (is_counted || (shown.len() <= page.limit && scanned < SCANNED)) {
+        let blocks_end = self.index(|postings| postings.ids_in_blocks(Space::Logs, query.blocks).end)?;
+        let end = start.map_or(blocks_end, |start| start.0.min(blocks_end));
+        let windows = rows.of_all_blocks.count_in(0..end).saturating_sub(1) / WINDOW;
+        // The oldest log of the window; there is none in the oldest window, which ends with the list.
+        let border = rows.of_all_blocks.nth(windows * WINDOW).filter(|_| windows > 0);
+        let mut before = start;
+        let (mut shown, mut skip) = (Vec::new(), page.offset);
+        while shown.len() <= page.limit {
             let ids = possible.page_before(before, CHUNK);
-            rest = ids.len() == CHUNK;
-            before = ids.last().copied().or(before);
-            scanned += ids.len();
-            for (id, log) in self.logs(&ids, is_wanted).await? {
-                total += 1;
-                if start.is_some_and(|start| id >= start) {
+            let ids: Vec<RowId> = ids
+                .into_iter()
+                .take_while(|id| border.is_none_or(|border| *id >= border))
+                .collect();
+            let Some(last) = ids.last().copied() else { break };
+            before = Some(last);
+            let to_evaluate: Vec<RowId> = ids.iter().copied().filter(|id| rows.evaluated.contains(*id)).collect();
+            let evaluated = self.shown_among(&to_evaluate, is_wanted(query)).await?;
+            for id in ids {
+                if !rows.certain.contains(id) && !evaluated.contains(&id) {
                     continue;
                 }
                 if start.is_none() && skip > 0 {
                     skip -= 1;
-                } else if shown.len() <= page.limit {
-                    shown.push((id, log));
+                } else {
+                    shown.push(id);
                 }
             }
         }
-        self.log_answer(
-            shown,
-            page.limit,
-            is_counted.then_some(total),
-            before.filter(|_| rest),
-            list,
-        )
-    }
-
-    /// `scanned_to` is the last evaluated log, if there are others behind it.
-    fn log_answer(
-        &self,
-        mut shown: Vec<(RowId, Log)>,
-        limit: usize,
-        total: Option<u64>,
-        scanned_to: Option<RowId>,
-        list: &GrowingList,
-    ) -> Result<ExplorerListResponse<Log>, ExplorerError> {
-        let has_more = shown.len() > limit;
-        shown.truncate(limit);
-        let count = shown.len();
-        let (ids, logs): (Vec<RowId>, Vec<Log>) = shown.into_iter().unzip();
+        let has_more = shown.len() > page.limit;
+        shown.truncate(page.limit);
+        let logs = self.logs(&shown).await?;
+        let count = logs.len();
+        let (ids, logs): (Vec<RowId>, Vec<Log>) = logs.into_iter().unzip();
         let data = if logs.is_empty() { logs } else { fitting(logs) };
         let last_shown = data.len().checked_sub(1).and_then(|last| ids.get(last)).copied();
         let next = if has_more || data.len() < count {
             last_shown
         } else {
-            scanned_to
+            // The list goes on below the border if its blocks do, whether they contain logs or not.
+            let oldest = query.blocks.start.max(self.version.first);
+            let goes_on = |position: Position| (position.block, position.index) > (oldest, 0);
+            match border {
+                Some(border) if goes_on(self.position_of(Space::Logs, border)?) => Some(border),
+                Some(_) | None => None,
+            }
         };
         let next_cursor = match next {
             Some(row) => self.cursor_after(Space::Logs, list, row)?,
@@ -156,8 +223,17 @@ impl View {
         };
         Ok(ExplorerListResponse {
             data,
-            total,
+            total: None,
             next_cursor,
         })
+    }
+}
+
+/// Whether a log as it is shown has the first topic of the query.
+fn is_wanted(query: &LogQuery) -> impl Fn(&LogVisibility, &[B256]) -> bool {
+    let criterion = query.topic0.map(|topic0| TopicFilter::OneOf(vec![topic0]));
+    move |visibility, topics| {
+        let criterion = criterion.as_ref();
+        criterion.is_none_or(|criterion| visibility.matches(topics, std::slice::from_ref(criterion)))
     }
 }

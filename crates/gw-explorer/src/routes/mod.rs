@@ -1,9 +1,12 @@
 //! The routes, by family.
 
+pub(crate) mod abi;
 pub(crate) mod accounts;
 pub(crate) mod addresses;
 pub(crate) mod blocks;
 pub(crate) mod chain;
+pub(crate) mod grants;
+pub(crate) mod indexing;
 pub(crate) mod logs;
 pub(crate) mod search;
 pub(crate) mod sync;
@@ -12,19 +15,50 @@ pub(crate) mod transactions;
 pub(crate) mod transfers;
 pub(crate) mod viewer;
 
-use crate::error::ExplorerError;
+use crate::{error::ExplorerError, state::ExplorerState};
+use axum::extract::FromRequestParts;
+use gw_http::CorrelationId;
+use gw_store::Actor;
 use gw_types::{Address, B256};
+use http::request::Parts;
+use std::{convert::Infallible, net::IpAddr};
+
+/// Where a request comes from, for the audit entry of a change.
+#[derive(Debug)]
+pub(crate) struct RequestOrigin {
+    ip: IpAddr,
+    correlation_id: Option<String>,
+}
+
+impl RequestOrigin {
+    /// The actor of audit entries.
+    pub(crate) fn sign(self, actor: Actor) -> Actor {
+        actor.from_request(Some(self.ip), self.correlation_id)
+    }
+}
+
+impl FromRequestParts<ExplorerState> for RequestOrigin {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ExplorerState) -> Result<Self, Infallible> {
+        let correlation_id = parts.extensions.get::<CorrelationId>();
+        Ok(Self {
+            ip: state.http_context.client(&parts.extensions, &parts.headers).0,
+            correlation_id: correlation_id.map(|id| id.as_str().to_owned()),
+        })
+    }
+}
 
 /// # Errors
 /// 400 unless the text is `0x` and 40 hex digits.
-fn parse_address(text: &str) -> Result<Address, ExplorerError> {
+pub(crate) fn parse_address(text: &str) -> Result<Address, ExplorerError> {
     let address = hex_digits(text, 40).and_then(|digits| digits.parse().ok());
     address.ok_or_else(|| ExplorerError::bad_request("invalid address"))
 }
 
 /// # Errors
 /// 400 unless the text is `0x` and 64 hex digits.
-fn parse_hash(text: &str) -> Result<B256, ExplorerError> {
+pub(crate) fn parse_hash(text: &str) -> Result<B256, ExplorerError> {
     let hash = hex_digits(text, 64).and_then(|digits| digits.parse().ok());
     hash.ok_or_else(|| ExplorerError::bad_request("invalid hash"))
 }
@@ -38,7 +72,7 @@ fn hex_digits(text: &str, count: usize) -> Option<&str> {
 
 /// # Errors
 /// 400 unless the text is a decimal number.
-fn parse_block_number(text: &str) -> Result<u64, ExplorerError> {
+pub(crate) fn parse_block_number(text: &str) -> Result<u64, ExplorerError> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|_| is_number);
     number.ok_or_else(|| ExplorerError::bad_request("invalid block number"))

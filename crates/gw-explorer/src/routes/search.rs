@@ -16,6 +16,8 @@ use serde::Deserialize;
 
 /// The hex digits from which on hashes are searched. Fewer match very many hidden transactions.
 const HASH_DIGITS: usize = 6;
+/// The shortest start of a hash with which hashes are suggested.
+pub(crate) const PREFIX: usize = 2 + HASH_DIGITS;
 /// The hashes that are looked at at once.
 const HASHES: u64 = 100;
 
@@ -27,8 +29,20 @@ pub(crate) struct SearchQuery {
     #[param(required = false, example = "0x12ab34")]
     q: Option<String>,
     /// The number of suggestions: 10 if it is left out, at most 50.
-    #[param(required = false, example = 10)]
+    #[param(required = false, value_type = u64, example = 10)]
     limit: Option<String>,
+}
+
+impl SearchQuery {
+    /// The text in lower case, and the number of suggestions.
+    ///
+    /// # Errors
+    /// 400 if the limit is no number.
+    pub(crate) fn parse(&self) -> Result<(String, usize), ExplorerError> {
+        let limit = number("limit", self.limit.as_deref())?.unwrap_or(10).clamp(1, 50);
+        let text = self.q.as_deref().unwrap_or_default().trim().to_lowercase();
+        Ok((text, usize::try_from(limit).unwrap_or(10)))
+    }
 }
 
 /// Suggests blocks, transactions, addresses and tokens that the viewer sees.
@@ -39,9 +53,7 @@ pub(crate) async fn suggest(
     caller: RequestCaller,
     QueryParams(query): QueryParams<SearchQuery>,
 ) -> Result<Json<Vec<SearchSuggestion>>, ExplorerError> {
-    let limit = number("limit", query.limit.as_deref())?.unwrap_or(10).clamp(1, 50);
-    let limit = usize::try_from(limit).unwrap_or(10);
-    let text = query.q.unwrap_or_default().trim().to_lowercase();
+    let (text, limit) = query.parse()?;
     let view = View::open(&state, &caller, &[Space::Transactions, Space::Transfers]).await?;
     let mut suggestions = Vec::new();
     if text.is_empty() {
@@ -64,7 +76,7 @@ pub(crate) async fn suggest(
                 .take(limit),
         );
     }
-    if let Some(prefix) = HashPrefix::parse(&text).filter(|_| text.len() >= 2 + HASH_DIGITS) {
+    if let Some(prefix) = HashPrefix::parse(&text).filter(|_| text.len() >= PREFIX) {
         for block in view.reader.search_blocks(prefix, limit as u64).await? {
             if view.blocks().contains(&block.number) {
                 let label = format!("Block {}", block.number);
@@ -89,7 +101,7 @@ pub(crate) async fn suggest(
     Ok(Json(suggestions))
 }
 
-fn suggestion(kind: &'static str, value: String, label: String) -> SearchSuggestion {
+pub(crate) fn suggestion(kind: &'static str, value: String, label: String) -> SearchSuggestion {
     SearchSuggestion { kind, value, label }
 }
 

@@ -60,17 +60,6 @@ pub(crate) async fn catchup(
     caller: RequestCaller,
 ) -> Result<Json<ExplorerCatchupProgressResponse>, ExplorerError> {
     let view = View::open(&state, &caller, &[]).await?;
-    let blocks = view.blocks();
-    let processed = blocks.end.saturating_sub(blocks.start);
-    let latest = state
-        .indexer
-        .latest_chain_block()
-        .map(|latest| latest.saturating_add(1));
-    let total = latest.unwrap_or(blocks.end).saturating_sub(blocks.start).max(processed);
-    Ok(Json(ExplorerCatchupProgressResponse {
-        is_running: processed < total,
-        percent_complete: processed.saturating_mul(100).checked_div(total).unwrap_or(100),
-        processed,
-        total,
-    }))
+    let latest = state.indexer.latest_chain_block();
+    Ok(Json(ExplorerCatchupProgressResponse::new(view.blocks(), latest)))
 }

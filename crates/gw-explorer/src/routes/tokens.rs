@@ -7,6 +7,7 @@ use super::parse_address;
 use crate::{
     error::ExplorerError,
     page::{ExplorerListResponse, FeedQuery, Limits, PageRequest},
+    readings::HeldBalances,
     rows::{lower, time, token_type},
     selection::in_blocks,
     state::ExplorerState,
@@ -33,7 +34,7 @@ const MISSING: &str = "token not found";
 pub(crate) struct TokenFilter {
     /// Only tokens of this standard: `ERC-20`, `ERC-721` or `ERC-1155`.
     #[param(required = false, example = "ERC-20")]
-    r#type: Option<String>,
+    pub(crate) r#type: Option<String>,
 }
 
 /// Lists tokens that the viewer sees, those with the newest first visible transfer first.
@@ -91,7 +92,9 @@ pub(crate) async fn list_holders(
     let view = View::open(&state, &caller, &[Space::Transfers]).await?;
     let viewer = view.viewer();
     let (row, _) = view.require_token(&viewer, address).await?;
-    let mut holders = view.visible_holders(&viewer, address).await?;
+    let held = view.balances_in(address, &view.scopes.addresses()).await?;
+    let mut holders = view.visible_holders(&viewer, address, held).await?;
+    let supply = view.shown_supply(&row).await?;
     holders.sort_by_key(|balance| (Reverse(balance.balance), Reverse((balance.holder, balance.token_id))));
     let total = holders.len() as u64;
     let shown = cut(holders, page);
@@ -108,7 +111,7 @@ pub(crate) async fn list_holders(
                 String::new()
             },
             percentage: if shown.balance {
-                percentage(balance.balance, row.token.total_supply)
+                percentage(balance.balance, supply)
             } else {
                 0.0
             },
@@ -140,7 +143,7 @@ pub(crate) async fn list_token_transfers(
 
 /// # Errors
 /// 400 for an unknown standard.
-fn parse_standard(text: &str) -> Result<TokenStandard, ExplorerError> {
+pub(crate) fn parse_standard(text: &str) -> Result<TokenStandard, ExplorerError> {
     let all = [TokenStandard::Erc20, TokenStandard::Erc721, TokenStandard::Erc1155];
     let standard = all.into_iter().find(|standard| {
         let name = token_type(*standard);
@@ -163,7 +166,7 @@ const fn list<T>(data: Vec<T>, total: u64) -> ExplorerListResponse<T> {
 }
 
 /// The share of the supply in percent, with two decimals.
-fn percentage(balance: U256, supply: Option<U256>) -> f64 {
+pub(crate) fn percentage(balance: U256, supply: Option<U256>) -> f64 {
     let Some(supply) = supply.filter(|supply| !supply.is_zero()) else {
         return 0.0;
     };
@@ -211,15 +214,30 @@ impl View {
         Ok(of_token.intersection(&self.rows(Space::Transfers)?))
     }
 
-    /// The balances of the holders that the viewer sees. Every one of them makes rows visible, so these addresses
-    /// suffice.
-    async fn visible_holders(&self, viewer: &Viewer<'_>, token: Address) -> Result<Vec<TokenBalance>, ExplorerError> {
-        let addresses: Vec<Address> = self.scopes.addresses().into_iter().collect();
-        let mut holders = self.reader.holders_among(token, &addresses).await?;
-        holders.retain(|balance| {
-            let is_in_time = self.blocks().contains(&balance.block_number);
-            is_in_time && viewer.holder_entry(token, balance.holder).is_some()
-        });
+    /// The positive balances of the holders that the viewer sees. `held` has those of all addresses that make rows
+    /// visible: these suffice.
+    async fn visible_holders(
+        &self,
+        viewer: &Viewer<'_>,
+        token: Address,
+        mut held: HeldBalances,
+    ) -> Result<Vec<TokenBalance>, ExplorerError> {
+        let mut holders = Vec::new();
+        for holding in held.holdings() {
+            if viewer.holder_entry(token, holding.holder).is_none() {
+                continue;
+            }
+            let balance = self.shown_token_balance(&holding, &mut held).await?;
+            if !balance.is_zero() {
+                holders.push(TokenBalance {
+                    token,
+                    holder: holding.holder,
+                    token_id: holding.token_id,
+                    balance,
+                    block_number: self.version.newest,
+                });
+            }
+        }
         Ok(holders)
     }
 
@@ -233,14 +251,16 @@ impl View {
             Some(oldest) => self.index(|postings| postings.block_of(Space::Transfers, oldest))?,
             None => None,
         };
+        let held = self.balances_in(token.address, &self.scopes.addresses()).await?;
+        let holders = self.visible_holders(viewer, token.address, held.for_count()).await?;
         Ok(Token {
             address: lower(token.address),
             symbol: metadata.symbol.unwrap_or_default(),
             name: metadata.name,
             decimals: metadata.decimals.unwrap_or_default(),
             token_type: token_type(token.standard),
-            total_supply: token.total_supply.map(|supply| supply.to_string()),
-            holder_count: self.visible_holders(viewer, token.address).await?.len() as u64,
+            total_supply: self.shown_supply(row).await?.map(|supply| supply.to_string()),
+            holder_count: holders.len() as u64,
             transfer_count: transfers.len(),
             block_number: first.as_ref().map(|block| block.number),
             created_at: first.map(|block| time(block.time.secs())),

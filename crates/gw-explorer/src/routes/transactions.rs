@@ -25,8 +25,8 @@ const ROWS: &[Space] = &[Space::Transactions, Space::Transfers];
 #[serde(default)]
 pub(crate) struct CategoriesQuery {
     /// Whether `txCategories` and `tokenTransferCount` are answered.
-    #[param(required = false, example = false)]
-    with_categories: bool,
+    #[param(required = false, value_type = bool, example = false)]
+    pub(crate) with_categories: bool,
 }
 
 /// Lists transactions that the viewer sees, the newest first.
@@ -138,7 +138,8 @@ pub(crate) async fn list_transfers(
 
 /// Lists the logs of a transaction in their order, as far as the viewer sees them. The list is empty if the viewer does
 /// not see the transaction.
-#[utoipa::path(get, path = "/api/v1/explorer/transactions/{hash}/logs", tag = "explorer",
+#[utoipa::path(get, path = "/api/v1/explorer/transactions/{hash}/logs",
+    operation_id = "list_transaction_logs", tag = "explorer",
     params(("hash" = String, Path, description = "The hash of the transaction")),
     responses((status = 200, body = [Log]), ExplorerError))]
 pub(crate) async fn list_logs(
@@ -151,7 +152,7 @@ pub(crate) async fn list_logs(
         return Ok(Json(Vec::new()));
     };
     let ids = view.rows_in_transaction(&view.possible_rows(Space::Logs)?, id)?;
-    let logs = view.logs(&ids, |_, _| true).await?;
+    let logs = view.logs(&ids).await?;
     Ok(Json(logs.into_iter().map(|(_, log)| log).collect()))
 }
 

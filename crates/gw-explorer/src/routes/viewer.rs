@@ -1,4 +1,4 @@
-//! What the viewer may look at, and grants of disclosure.
+//! What the viewer may look at.
 
 use crate::{
     error::ExplorerError,
@@ -9,7 +9,7 @@ use crate::{
     wire::{OwnAddress, ViewableAddressesResponse},
 };
 use axum::{Json, extract::State};
-use gw_http::{ApiError, QueryParams};
+use gw_http::QueryParams;
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -36,7 +36,7 @@ pub(crate) async fn viewable_addresses(
         }
         ViewerId::Anonymous => None,
         ViewerId::User(user) => Some(user),
-        ViewerId::Impersonation(view_as) => Some(view_as.target),
+        ViewerId::Impersonation(impersonation) => Some(impersonation.target),
     };
     let viewer = id.viewer(&snapshot, state.http_context.now(), &state.policy_settings);
     let own = viewer.own_addresses().into_iter();
@@ -52,41 +52,4 @@ pub(crate) async fn viewable_addresses(
             .map(|user| user.external_id.to_string()),
         viewer_wallet: query.wallet,
     }))
-}
-
-/// The address behind an id of a grant of disclosure. There are no such grants yet.
-#[utoipa::path(get, path = "/api/v1/explorer/grant/{grant_id}/resolve/{address_id}", tag = "explorer",
-    params(("grant_id" = String, Path, description = "The grant"),
-        ("address_id" = String, Path, description = "The id of the address under the grant")),
-    responses(ExplorerError))]
-pub(crate) async fn resolve_grant_address(State(state): State<ExplorerState>, caller: RequestCaller) -> ExplorerError {
-    missing_grant(&state, &caller)
-}
-
-/// The transactions of an address under a grant of disclosure. There are no such grants yet.
-#[utoipa::path(get, path = "/api/v1/explorer/grant/{grant_id}/{address_id}/transactions", tag = "explorer",
-    params(("grant_id" = String, Path, description = "The grant"),
-        ("address_id" = String, Path, description = "The id of the address under the grant")),
-    responses(ExplorerError))]
-pub(crate) async fn list_grant_transactions(
-    State(state): State<ExplorerState>,
-    caller: RequestCaller,
-) -> ExplorerError {
-    missing_grant(&state, &caller)
-}
-
-/// The use of a grant of disclosure. There are no such grants yet.
-#[utoipa::path(get, path = "/api/v1/explorer/grant/{grant_id}/activity", tag = "explorer",
-    params(("grant_id" = String, Path, description = "The grant")), responses(ExplorerError))]
-pub(crate) async fn list_grant_activity(State(state): State<ExplorerState>, caller: RequestCaller) -> ExplorerError {
-    missing_grant(&state, &caller)
-}
-
-/// 401 without a viewer, else 404.
-fn missing_grant(state: &ExplorerState, caller: &RequestCaller) -> ExplorerError {
-    match caller.pin(state) {
-        Ok((_, ViewerId::Anonymous)) => ExplorerError::Api(ApiError::unauthorized("missing Authorization header")),
-        Ok((_, ViewerId::User(_) | ViewerId::Impersonation(_))) => ExplorerError::not_found("grant not found"),
-        Err(error) => error,
-    }
 }

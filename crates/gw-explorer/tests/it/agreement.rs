@@ -2,7 +2,7 @@
 
 use crate::{
     chain::{NAMES, Naive},
-    world::{EVERYBODY, TestCaller, World},
+    world::{EVERYBODY, Engine, TestCaller, World},
 };
 use gw_policy::{
     PolicySettings, Viewer,
@@ -41,8 +41,14 @@ fn is_in_list(blocks: &[AddressBlocks], number: u64) -> bool {
 /// R17, R18, I3, I4: same rows, totals, order, and full pages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i4_lists_contain_exactly_the_rows_that_survive() {
-    for (seed, settings) in (1..).zip(settings()) {
-        let world = World::random(seed, settings).await;
+    let settings = (1..).zip(settings());
+    let runs = settings.flat_map(|(seed, settings)| {
+        Engine::all()
+            .into_iter()
+            .map(move |engine| (engine, seed, settings.clone()))
+    });
+    for (engine, seed, settings) in runs {
+        let world = World::random_on(engine, seed, settings).await;
         let (snapshot, settings) = (world.snapshot(), world.settings());
         for who in EVERYBODY {
             let viewer = who.viewer(&snapshot, &settings);

@@ -22,15 +22,22 @@ const ABI: &str = r#"[{"type":"event","name":"Transfer","anonymous":false,"input
     {"name":"value","type":"uint256","indexed":false}]}]"#;
 
 /// Wallets and contracts. `s0` and `s1` are linked to no user, `wild` is unregistered.
-pub(crate) const NAMES: [&str; 10] = [
-    "alice-w", "bob-w", "carol-w", "s0", "s1", "a-token", "b-token", "wild", "infra", "moved",
+pub(crate) const NAMES: [&str; 11] = [
+    "alice-w", "bob-w", "carol-w", "s0", "s1", "a-token", "a-logic", "b-token", "wild", "infra", "moved",
 ];
+/// Contracts that call each other: tokens, the code behind a proxy, a router.
+const CONTRACTS: [&str; 6] = ["a-token", "a-logic", "b-token", "wild", "infra", "moved"];
 /// The last block in which `moved` belonged to `a`; then it belongs to `b`.
 const LAST_OF_A: u64 = 12;
 
 /// The world of the tests: `alice` and `bob` belong to organization `a`, `carol` to `b`, and `root` administers `a`.
 /// The first transaction of block 7 is shared with `bob`, that of block 9 is withheld.
 pub(crate) fn snapshot(chain: &[BlockData]) -> Snapshot {
+    policy(chain).snapshot()
+}
+
+/// The world of [`snapshot`], to add to.
+pub(crate) fn policy(chain: &[BlockData]) -> gw_policy::testing::World {
     let mut built = world()
         .org("a")
         .group("admins")
@@ -53,6 +60,8 @@ pub(crate) fn snapshot(chain: &[BlockData]) -> Snapshot {
         .contract("a-token")
         .abi(ABI)
         .grant("staff")
+        .contract("a-logic")
+        .grant("staff")
         .contract("moved")
         .grant("staff")
         .owned_until(LAST_OF_A)
@@ -67,7 +76,7 @@ pub(crate) fn snapshot(chain: &[BlockData]) -> Snapshot {
     if let Some(hash) = first_hash(chain, 9) {
         built = built.convicted(hash, "carol");
     }
-    built.snapshot()
+    built
 }
 
 fn first_hash(chain: &[BlockData], number: u64) -> Option<B256> {
@@ -108,10 +117,7 @@ impl ChainMaker {
                 code: Bytes::from_static(&[1]),
                 proxy: None,
             };
-            let mut contracts: Vec<_> = ["a-token", "b-token", "wild", "infra", "moved"]
-                .iter()
-                .map(contract)
-                .collect();
+            let mut contracts: Vec<_> = CONTRACTS.iter().map(contract).collect();
             contracts.sort_by_key(|contract| contract.address);
             contracts
         } else {
@@ -154,18 +160,11 @@ impl ChainMaker {
             token_id: None,
             standard: TokenStandard::Erc20,
         });
-        let frames = (0..self.below(3)).map(|index| Frame {
-            trace_address: vec![u32::try_from(index).unwrap()],
-            call_type: CallType::Call,
-            from: self.address(),
-            to: (self.below(8) > 0).then(|| self.address()),
-            value: U256::from(self.below(3)),
-            gas: 100_000,
-            gas_used: 5_000,
-            input: self.bytes(),
-            output: self.bytes(),
-            error: None,
-        });
+        let value = U256::from(self.below(2) * 1_000_000_007);
+        // Contracts pass on what they were called with: calldata, return data and reasons of reverts name the sides of
+        // the transaction and somebody whom it pays.
+        let mentioned: Vec<Address> = [from, self.address()].into_iter().chain(to).collect();
+        let frames = (0..self.below(4)).map(|index| self.frame(u32::try_from(index).unwrap(), value, &mentioned));
         let logs = (0..self.below(3)).map(|index| {
             let topics = [
                 TRANSFER.parse().unwrap(),
@@ -183,13 +182,12 @@ impl ChainMaker {
             transfers: transfers.collect(),
             frames: frames.collect(),
             logs: logs.collect(),
-            parties: Vec::new(),
             transaction: Transaction {
                 hash: self.hash(),
                 from,
                 to,
                 created_contract: to.is_none().then(|| self.address()),
-                value: U256::from(self.below(2) * 1_000_000_007),
+                value,
                 gas_limit: 100_000,
                 gas_used: 21_000,
                 effective_gas_price: U256::from(9),
@@ -197,11 +195,46 @@ impl ChainMaker {
                 max_priority_fee_per_gas: None,
                 nonce: number,
                 transaction_type: 2,
-                input: self.bytes(),
+                input: calldata(&mentioned),
                 success: self.below(4) > 0,
-                error: None,
-                revert_reason: None,
+                error: (self.below(4) == 0).then(|| text_of(&mentioned)),
+                revert_reason: (self.below(4) == 0).then(|| text_of(&mentioned)),
             },
+        }
+    }
+
+    /// A frame of a transaction with this value. Half of the frames are between contracts: a proxy runs its code by
+    /// `DELEGATECALL`, for which nodes report the value of the transaction.
+    fn frame(&self, index: u32, value_of_transaction: U256, mentioned: &[Address]) -> Frame {
+        let is_between_contracts = self.below(2) == 0;
+        let side = || {
+            if is_between_contracts {
+                address_of(CONTRACTS[usize::try_from(self.below(CONTRACTS.len() as u64)).unwrap()])
+            } else {
+                self.address()
+            }
+        };
+        let (from, to) = (side(), (is_between_contracts || self.below(8) > 0).then(side));
+        let is_proxy = is_between_contracts && self.below(2) == 0;
+        Frame {
+            trace_address: vec![index],
+            call_type: if is_proxy {
+                CallType::DelegateCall
+            } else {
+                CallType::Call
+            },
+            from,
+            to,
+            value: if is_proxy {
+                value_of_transaction
+            } else {
+                U256::from(self.below(3))
+            },
+            gas: 100_000,
+            gas_used: 5_000,
+            input: calldata(mentioned),
+            output: calldata(mentioned),
+            error: (self.below(3) == 0).then(|| text_of(mentioned)),
         }
     }
 
@@ -236,12 +269,21 @@ impl ChainMaker {
     fn token(&self) -> Address {
         address_of(["a-token", "b-token", "wild", "moved"][usize::try_from(self.below(4)).unwrap()])
     }
+}
 
-    fn bytes(&self) -> Bytes {
-        let mut bytes = vec![0; usize::try_from(self.below(9)).unwrap()];
-        self.0.fill(&mut bytes);
-        bytes.into()
-    }
+/// Calldata with these addresses as arguments.
+fn calldata(arguments: &[Address]) -> Bytes {
+    let words = arguments.iter().flat_map(|address| address.into_word().0);
+    [0xa9, 0x05, 0x9c, 0xbb]
+        .into_iter()
+        .chain(words)
+        .collect::<Vec<u8>>()
+        .into()
+}
+
+/// The reason of a revert that names these addresses.
+fn text_of(mentioned: &[Address]) -> String {
+    format!("execution reverted: {mentioned:?} may not")
 }
 
 /// What a viewer sees of a transaction, by the policy core alone.

@@ -1,14 +1,30 @@
 //! The explorer's API on a real chain store, called without a socket.
 
 #[cfg(test)]
+mod abi;
+#[cfg(test)]
+mod addresses;
+#[cfg(test)]
 mod agreement;
 #[cfg(test)]
 mod chain;
+#[cfg(test)]
+mod grants;
+#[cfg(test)]
+mod indexing;
+#[cfg(test)]
+mod log_selection;
 #[cfg(test)]
 mod noninterference;
 #[cfg(test)]
 mod paging;
 #[cfg(test)]
+mod readings;
+#[cfg(test)]
 mod requests;
+#[cfg(test)]
+mod size;
+#[cfg(test)]
+mod viewer_reads;
 #[cfg(test)]
 mod world;

@@ -4,7 +4,7 @@ use crate::{
     chain::{ChainMaker, snapshot},
     world::{TestCaller, World},
 };
-use gw_policy::PolicySettings;
+use gw_policy::{PolicySettings, testing::address_of};
 use http::StatusCode;
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ async fn a_cursor_continues_below_its_row_when_blocks_are_added() {
     let all = world.walk(ROOT, "/transactions", "data", 100).await.texts("hash");
     let page = world.get(ROOT, "/transactions?limit=4").await.json();
     let last = world.chain.last().unwrap().clone();
-    let more = ChainMaker::new(99).blocks(last.block.number + 1, last.block.hash, 3);
+    let more = ChainMaker::new(99).blocks(last.block.number + 1, last.block.hash, 12);
     world.append(more).await;
     world.follow().await;
     let second = world
@@ -93,7 +93,7 @@ async fn a_cursor_of_a_removed_block_resumes_at_the_fork() {
 /// I6: the next page is judged by the newest policy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i6_a_change_of_policy_takes_effect_on_the_next_page() {
-    let world = World::random(23, PolicySettings::SPEC).await;
+    let world = World::random(21, PolicySettings::SPEC).await;
     let page = world.get(ROOT, "/transactions?limit=3").await.json();
     assert_eq!(hashes(&page).len(), 3);
     let without = gw_policy::testing::world().user("root").snapshot();
@@ -144,4 +144,36 @@ async fn hd40_cursors_of_others_are_refused() {
     let logs = world.get(ROOT, "/logs?limit=1").await.json();
     let filtered = format!("/logs?limit=1&from=1&cursor={}", next(&logs));
     assert_eq!(world.get(ROOT, &filtered).await.status, StatusCode::BAD_REQUEST);
+}
+
+/// J5, I4: the total is the number of rows below the bound, on each of its pages.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i4_a_total_counts_the_rows_below_the_bound() {
+    let root = TestCaller::User("root");
+    let world = World::random(92, PolicySettings::SPEC).await;
+    let token = hex::encode(address_of("a-token"));
+    for path in [
+        "/blocks".to_owned(),
+        "/transactions".to_owned(),
+        "/transfers".to_owned(),
+        "/logs".to_owned(),
+        format!("/addresses/0x{token}/internal"),
+        format!("/addresses/0x{token}/logs"),
+        format!("/tokens/0x{token}/transfers"),
+        "/blocks/7/transactions".to_owned(),
+    ] {
+        let whole = world.walk(root, &path, "data", 5).await;
+        for before in [0, 1, 2, 9, 24, 25, 1000] {
+            let bounded = world.walk(root, &format!("{path}?before={before}"), "data", 5).await;
+            assert_eq!(bounded.total, Some(bounded.rows.len() as u64), "{path} {before}");
+            assert!(whole.rows.ends_with(&bounded.rows), "{path} {before}");
+        }
+        let page = world.get(root, &format!("{path}?before=20&limit=1")).await.json();
+        if let Some(cursor) = page["next_cursor"].as_str() {
+            let next = world
+                .get(root, &format!("{path}?before=20&limit=1&cursor={cursor}"))
+                .await;
+            assert_eq!(next.json()["total"], page["total"], "{path}");
+        }
+    }
 }

@@ -188,3 +188,39 @@ async fn a_row_that_contradicts_its_selection_is_not_shown() {
         assert!(!response.text.contains("0x"), "{}", response.text);
     }
 }
+
+/// spec/30 section 8: under `HIDE_BASE_FEE` neither blocks nor the prices that transactions paid tell the base fee.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hidden_base_fee_is_in_no_price() {
+    let mut chain = crate::chain::ChainMaker::new(37).blocks(1, Default::default(), 4);
+    let mut kinds = [0_u8, 1, 2, 3].into_iter().cycle();
+    for data in chain.iter_mut().flat_map(|block| &mut block.transactions) {
+        let transaction = &mut data.transaction;
+        transaction.from = address_of("alice-w");
+        transaction.transaction_type = kinds.next().unwrap();
+        transaction.max_fee_per_gas = (transaction.transaction_type > 1).then(|| gw_types::U256::from(30));
+    }
+    for hide_base_fee in [false, true] {
+        let settings = PolicySettings {
+            hide_base_fee,
+            ..PolicySettings::SPEC
+        };
+        let world = World::loaded(chain.clone(), settings).await;
+        let list = world
+            .walk(TestCaller::User("alice"), "/transactions", "data", 100)
+            .await;
+        let prices: std::collections::BTreeSet<_> = (list.rows.iter())
+            .map(|row| {
+                (
+                    row["txType"].as_u64().unwrap(),
+                    row["gasPrice"].as_str().unwrap().to_owned(),
+                )
+            })
+            .collect();
+        let paid = if hide_base_fee { "30" } else { "9" };
+        let expected = [(0, "9"), (1, "9"), (2, paid), (3, paid)];
+        assert_eq!(prices, expected.map(|(kind, price)| (kind, price.to_owned())).into());
+        let block = world.get(TestCaller::Nobody, "/blocks/1").await.json();
+        assert_eq!(block.get("baseFeePerGas").is_none(), hide_base_fee, "{block}");
+    }
+}

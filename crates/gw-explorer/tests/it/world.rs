@@ -2,10 +2,13 @@
 
 use crate::chain::{ChainMaker, snapshot};
 use axum::{Router, body::Body, extract::ConnectInfo};
-use gw_chain_store::{BlockData, ChainStore, ChainStoreConfig, ChainWriter, Location, OtherChain, rows::BlockNumHash};
+use gw_chain_store::{
+    BlockData, ChainStore, ChainStoreConfig, ChainWriter, JobKind, Location, OtherChain, rows::BlockNumHash,
+};
 use gw_explorer::{
-    BalanceFuture, Balances, BlockValidation, ExplorerState, Impersonation, IndexFollower, IndexStep, IndexerProgress,
-    NoAliases, SelectionCache, SharedIndex, router,
+    Aliases, BalanceFuture, Balances, BlockValidation, ExplorerState, Grant, Grants, Impersonation, IndexFollower,
+    IndexStep, IndexerProgress, NodeUnavailable, SelectionCache, SharedIndex, TokenFuture, TokenQuery, ViewerReads,
+    router,
 };
 use gw_http::{
     AccessClaims, AdminGate, AllowedOrigins, Amr, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
@@ -13,20 +16,23 @@ use gw_http::{
 };
 use gw_policy::{
     PolicySettings, Snapshot, Viewer,
+    snapshot::VisibleState,
     testing::{NOW, did, org_id, user_id},
 };
 use gw_testkit::{
     Fixture,
     fixture::{ADMIN_TOKEN, BASE_URL},
+    postgres,
 };
 use gw_types::{
-    Address, B256, Seconds, Secret, SessionId, TokenId, U256,
+    Address, B256, DisclosureGrantId, Seconds, Secret, SessionId, TokenId, U256, UserId,
     testing::{ManualClock, SeededEntropy},
 };
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use std::{
+    collections::HashMap,
     net::SocketAddr,
     path::PathBuf,
     sync::{Arc, Mutex},
@@ -55,12 +61,54 @@ impl BlockValidation for Validated {
 }
 
 /// A node on which every address has 77 wei.
-#[derive(Debug)]
-struct SameBalance;
+#[derive(Debug, Default)]
+pub(crate) struct TestNode {
+    /// What tokens answer on the visible state; `None` while the node does not answer.
+    pub(crate) tokens: Mutex<Option<HashMap<(Address, TokenQuery), U256>>>,
+    /// While a test holds it for writing, no balance is answered.
+    pub(crate) pause: Arc<tokio::sync::RwLock<()>>,
+}
 
-impl Balances for SameBalance {
+impl Balances for TestNode {
     fn balance(&self, _: Address, _: u64) -> BalanceFuture<'_> {
-        Box::pin(async { Some(U256::from(77)) })
+        Box::pin(async {
+            let _answering = self.pause.read().await;
+            Some(U256::from(77))
+        })
+    }
+
+    fn token<'a>(&'a self, token: Address, query: TokenQuery, _: u64, _: &'a VisibleState) -> TokenFuture<'a> {
+        let tokens = self.tokens.lock().unwrap();
+        let answer = tokens.as_ref().map(|tokens| tokens.get(&(token, query)).copied());
+        Box::pin(async move { answer.ok_or(NodeUnavailable) })
+    }
+}
+
+/// The grants of a test.
+#[derive(Debug, Default)]
+pub(crate) struct TestGrants(pub(crate) Mutex<Vec<(UserId, Grant)>>);
+
+impl Grants for TestGrants {
+    fn find(&self, _: &Snapshot, grantee: UserId, grant: DisclosureGrantId) -> Option<Grant> {
+        let grants = self.0.lock().unwrap();
+        let found = grants
+            .iter()
+            .find(|(user, known)| *user == grantee && known.id == grant);
+        found.map(|(_, grant)| grant.clone())
+    }
+}
+
+/// An alias of every address under every grant, which contains nothing of the address.
+#[derive(Debug)]
+pub(crate) struct TestAliases;
+
+impl Aliases for TestAliases {
+    fn alias(&self, grant: DisclosureGrantId, address: Address) -> Option<String> {
+        let mut mixed = [0_u64; 2];
+        for (n, byte) in address.iter().chain(grant.to_string().as_bytes()).enumerate() {
+            mixed[n % 2] = mixed[n % 2].wrapping_mul(1_000_003).wrapping_add(u64::from(*byte));
+        }
+        Some(format!("Address-{:x}{:x}", mixed[0], mixed[1]))
     }
 }
 
@@ -70,6 +118,41 @@ struct NoProgress;
 impl IndexerProgress for NoProgress {
     fn latest_chain_block(&self) -> Option<u64> {
         None
+    }
+}
+
+/// The database of the explorer.
+#[derive(Debug)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres(postgres::Database),
+}
+
+impl Engine {
+    /// Every engine that the tests run on.
+    pub(crate) fn all() -> Vec<Self> {
+        let postgres = postgres::database().unwrap().map(Self::Postgres);
+        std::iter::once(Self::Sqlite).chain(postgres).collect()
+    }
+
+    /// SQLite, or the last engine that the tests run on.
+    pub(crate) fn first_or_last(is_last: bool) -> Self {
+        let mut engines = Self::all();
+        if is_last {
+            engines.reverse();
+        }
+        engines.remove(0)
+    }
+
+    fn location(&self, file: &std::path::Path) -> Location {
+        match self {
+            Self::Sqlite => Location::Sqlite {
+                file: file.to_path_buf(),
+            },
+            Self::Postgres(database) => Location::Postgres {
+                url: Secret::new(database.url.clone()),
+            },
+        }
     }
 }
 
@@ -123,6 +206,8 @@ pub(crate) struct World {
     pub(crate) writer: ChainWriter,
     pub(crate) validated: Arc<Validated>,
     pub(crate) follower: IndexFollower,
+    pub(crate) node: Arc<TestNode>,
+    pub(crate) grants: Arc<TestGrants>,
     pub(crate) fixture: Fixture,
     file: PathBuf,
     policy: Arc<Mutex<Option<Arc<Snapshot>>>>,
@@ -134,14 +219,22 @@ pub(crate) struct World {
 impl World {
     /// A loaded explorer of a random chain.
     pub(crate) async fn random(seed: u64, settings: PolicySettings) -> Self {
+        Self::random_on(Engine::Sqlite, seed, settings).await
+    }
+
+    pub(crate) async fn random_on(engine: Engine, seed: u64, settings: PolicySettings) -> Self {
         let chain = ChainMaker::new(seed).blocks(1, B256::ZERO, 24);
-        Self::loaded(chain, settings).await
+        Self::loaded_on(engine, chain, settings).await
     }
 
     /// A loaded explorer of this chain.
     pub(crate) async fn loaded(chain: Vec<BlockData>, settings: PolicySettings) -> Self {
+        Self::loaded_on(Engine::Sqlite, chain, settings).await
+    }
+
+    pub(crate) async fn loaded_on(engine: Engine, chain: Vec<BlockData>, settings: PolicySettings) -> Self {
         let snapshot = snapshot(&chain);
-        let mut world = Self::with(snapshot, settings).await;
+        let mut world = Self::open(Some(snapshot), settings, engine).await;
         world.append(chain).await;
         world.follow().await;
         world
@@ -149,12 +242,25 @@ impl World {
 
     /// An explorer without blocks.
     pub(crate) async fn with(snapshot: Snapshot, settings: PolicySettings) -> Self {
+        Self::with_on(Engine::Sqlite, snapshot, settings).await
+    }
+
+    pub(crate) async fn with_on(engine: Engine, snapshot: Snapshot, settings: PolicySettings) -> Self {
+        Self::open(Some(snapshot), settings, engine).await
+    }
+
+    /// An explorer without blocks, with the policy of the fixture's store.
+    pub(crate) async fn on_policy_store(settings: PolicySettings) -> Self {
+        Self::open(None, settings, Engine::Sqlite).await
+    }
+
+    async fn open(snapshot: Option<Snapshot>, settings: PolicySettings, engine: Engine) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let fixture = Fixture::start().await;
         let (clock, entropy) = (Arc::new(ManualClock::at(NOW)), Arc::new(SeededEntropy::new(5)));
         let file = folder.path().join("explorer.db");
         let store = ChainStore::open(ChainStoreConfig {
-            location: Location::Sqlite { file: file.clone() },
+            location: engine.location(&file),
             connections: 4,
             chain_id: 1337,
             other_chain: OtherChain::Refuse,
@@ -164,7 +270,8 @@ impl World {
         .await
         .unwrap();
         let writer = store.writer("test").await.unwrap();
-        let policy = Arc::new(Mutex::new(Some(Arc::new(snapshot))));
+        let is_stored = snapshot.is_none();
+        let policy = Arc::new(Mutex::new(snapshot.map(Arc::new)));
         let secrets = |text: &str| TokenSecrets {
             current: Secret::new(text),
             previous: Vec::new(),
@@ -186,17 +293,27 @@ impl World {
             admin: AdminGate::new(Secret::new(ADMIN_TOKEN), None, None, true),
             production: true,
         });
+        let http_context = if is_stored {
+            Arc::clone(&fixture.http)
+        } else {
+            http_context
+        };
+        let (node, grants) = (Arc::new(TestNode::default()), Arc::new(TestGrants::default()));
         let (validated, index) = (Arc::new(Validated::default()), SharedIndex::new());
         let state = ExplorerState {
             http_context,
+            policy_store: fixture.store.clone(),
+            feed: fixture.feed.clone(),
             store: store.clone(),
             index: index.clone(),
             validation: validated.clone(),
             selections: Arc::new(SelectionCache::new(1 << 20)),
+            reads: Arc::new(ViewerReads::new(4)),
             journal: Arc::clone(&fixture.journal),
             policy_settings: Arc::new(settings),
-            aliases: Arc::new(NoAliases),
-            balances: Arc::new(SameBalance),
+            aliases: Arc::new(TestAliases),
+            balances: node.clone(),
+            grants: grants.clone(),
             indexer: Arc::new(NoProgress),
             chain_id: 1337,
             tasks: TaskTracker::new(),
@@ -206,6 +323,8 @@ impl World {
             writer,
             follower: IndexFollower::new(store, validated.clone(), index),
             validated,
+            node,
+            grants,
             fixture,
             file,
             policy,
@@ -217,6 +336,15 @@ impl World {
 
     /// Stores and validates blocks.
     pub(crate) async fn append(&mut self, blocks: Vec<BlockData>) {
+        self.append_unread(blocks).await;
+        for kind in JobKind::ALL {
+            let tasks = self.writer.take_tasks(kind, u32::MAX, Seconds(1)).await.unwrap();
+            self.writer.finish_tasks(&tasks).await.unwrap();
+        }
+    }
+
+    /// Appends blocks whose balances the indexer does not read yet.
+    pub(crate) async fn append_unread(&mut self, blocks: Vec<BlockData>) {
         for block in &blocks {
             self.writer.append(block, &[]).await.unwrap();
         }
@@ -297,7 +425,15 @@ impl World {
         self.send(request.body(Body::empty()).unwrap()).await
     }
 
-    async fn send(&self, mut request: Request<Body>) -> Response {
+    pub(crate) async fn post(&self, headers: &[(&str, &str)], path: &str, body: impl Into<Body>) -> Response {
+        let mut request = Request::post(format!("/api/v1/explorer{path}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(body.into()).unwrap()).await
+    }
+
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Response {
         request
             .extensions_mut()
             .insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 40_000))));
