@@ -111,7 +111,7 @@ def proxy(work, upstream_port):
 
 
 def member(base, methods, contract, metadata=None):
-    """Somebody who may use these methods on the contract; their token."""
+    """Somebody who may use these methods on the contract, or on each of several; their token."""
     admin = {"X-Admin-Token": ADMIN}
     org = request(base, "POST", "/api/v1/admin/orgs", {"name": "Bench", "slug": "bench"}, admin)["id"]
     groups = f"/api/v1/admin/orgs/{org}/groups"
@@ -120,8 +120,9 @@ def member(base, methods, contract, metadata=None):
     user = request(base, "POST", f"/api/v1/admin/orgs/{org}/memberships/by-did", {"did": DID, "group_id": group}, admin)["user_id"]
     request(base, "PUT", f"/api/v1/admin/users/{user}", {"kyc": True}, admin)
     contracts = f"/api/v1/admin/orgs/{org}/contracts"
-    request(base, "POST", contracts, {"address": contract, "name": "C", "metadata": metadata or {}}, admin)
-    request(base, "POST", f"{contracts}/{contract}/grants", {"group_id": group}, admin)
+    for address in [contract] if isinstance(contract, str) else contract:
+        request(base, "POST", contracts, {"address": address, "name": "C", "metadata": metadata or {}}, admin)
+        request(base, "POST", f"{contracts}/{address}/grants", {"group_id": group}, admin)
     opened = request(base, "POST", "/auth/request", {})
     return request(base, "POST", "/auth/verify", {"jwz_token": f"mock.{DID}", "session_id": opened["session_id"]})["access_token"]
 
@@ -178,6 +179,85 @@ def timed(url, body, token, times=15):
     return statistics.median(taken), size
 
 
+class Node:
+    """anvil, which mines when it is told to."""
+
+    def __init__(self):
+        self.url = f"http://127.0.0.1:{(port := free_port())}"
+        start(ROOT / "tests/clients/node_modules/.bin/anvil", "--silent", "--no-mining", "--port", str(port))
+        for _ in range(100):
+            try:
+                self.ask("eth_chainId", [])
+                return
+            except OSError:
+                time.sleep(0.1)
+        raise SystemExit("the node did not answer within 10 s")
+
+    def ask(self, method, params):
+        answer = request(self.url, "POST", "/", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def send(self, transactions):
+        """Sends the transactions and mines them in one block; their hashes."""
+        calls = [{"jsonrpc": "2.0", "id": n, "method": "eth_sendTransaction", "params": [t]} for n, t in enumerate(transactions)]
+        hashes = [answer["result"] for answer in request(self.url, "POST", "/", calls)]
+        self.ask("evm_mine", [])
+        return hashes
+
+    def token(self, sender, blocks, per_block):
+        """A token with one transfer in each of `per_block` transactions in each of `blocks` blocks: its address, and
+        the number of the first of these blocks."""
+        code = json.loads((ROOT / "contracts/artifacts/DemoERC20.json").read_text())["bytecode"]
+        word = "{:064x}".format
+        arguments = word(0x60) + word(0xA0) + word(10**9) + (word(1) + "54".ljust(64, "0")) * 2
+        made = self.send([{"from": sender, "input": code + arguments, "gas": "0x300000"}])[0]
+        made = self.ask("eth_getTransactionReceipt", [made])
+        token = made["contractAddress"]
+        for block in range(blocks):
+            data = ["0xa9059cbb" + word(0x10000 + block * per_block + n) + word(1) for n in range(per_block)]
+            self.send([{"from": sender, "to": token, "input": d, "gas": "0x20000"} for d in data])
+        return token, hex(int(made["blockNumber"], 16) + 1)
+
+
+def link(base, token, node, address):
+    """Links an account of the node to the caller."""
+    bearer = {"Authorization": f"Bearer {token}"}
+    challenge = request(base, "POST", "/api/v1/eth/link/challenge", {}, bearer)
+    signature = node.ask("personal_sign", ["0x" + challenge["message"].encode().hex(), address])
+    proof = {"address": address, "nonce": challenge["nonce"], "signature": signature}
+    request(base, "POST", "/api/v1/eth/link/verify", proof, bearer)
+
+
+def parties(work, row):
+    """1,000 logs of 1,000 transactions, for a caller who might have sent each of them, beside the node alone. Cold: no
+    call has read these transactions. Each round has its own token, so that it begins cold."""
+    node, shapes = Node(), ((40, 25), (1000, 1))
+    sender, caller = node.ask("eth_accounts", [])[:2]
+    tokens = {shape: [node.token(sender, *shape) for _ in range(ROUNDS)] for shape in shapes}
+    base = gateway(free_port(), node.url, work / "parties")
+    token = member(base, ["eth_getLogs"], [address for made in tokens.values() for address, _ in made], {"token_type": "ERC20"})
+    link(base, token, node, caller)
+    for blocks, per_block in shapes:
+        cold, warm, figures = [], [], []
+        for address, first_block in tokens[blocks, per_block]:
+            body = rpc("eth_getLogs", [{"address": address, "fromBlock": first_block}])
+            timed(node.url + "/", body, token, 3)
+            first = timed(f"{base}/rpc", body, token, 1)[0]
+            alone, size = timed(node.url + "/", body, token)
+            cold.append(first / alone)
+            # In turn, so that a drift of the machine hits both.
+            for _ in range(5):
+                through, alone = timed(f"{base}/rpc", body, token, 5)[0], timed(node.url + "/", body, token, 5)[0]
+                warm.append(through / alone)
+                figures.append((through, alone, first))
+        through, alone, first = (statistics.median(f[i] for f in figures) * 1e3 for i in range(3))
+        name = f"1,000 logs of 1,000 transactions in {blocks} blocks, wall time"
+        row(f"{name}, warm", "1.5 of the node alone", f"{statistics.median(warm):.2f}",
+            f"{through:.1f} ms beside {alone:.1f} ms for {size} bytes; {min(warm):.2f} to {max(warm):.2f} in {len(warm)} pairs")
+        row(f"{name}, cold", "-", f"{statistics.median(cold):.1f}", f"{first:.1f} ms; {min(cold):.1f} to {max(cold):.1f} in {len(cold)} pairs")
+
+
 def main():
     if not shutil.which("wrk"):
         raise SystemExit("wrk is missing: run scripts/setup.sh")
@@ -214,6 +294,7 @@ def main():
     plain, plain_size = timed(nginx, logs, token)
     row("10,000 logs filtered and masked, wall time", "1.5 of nginx", f"{through / plain:.2f}",
         f"{through * 1e3:.1f} ms for {size} bytes beside {plain * 1e3:.1f} ms for {plain_size} bytes")
+    parties(work, row)
 
     table(rows)
 

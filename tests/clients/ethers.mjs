@@ -1,6 +1,7 @@
 // ethers v6 with its default batching against a running gateway.
 import { Contract, ContractFactory, FetchRequest, JsonRpcProvider, Wallet, parseEther } from "ethers";
-import { check, equal, finish, settings, token } from "./shared.mjs";
+import { settings, token } from "./rpc.mjs";
+import { check, equal, finish } from "./shared.mjs";
 
 const request = new FetchRequest(settings.url);
 request.setHeader("Authorization", `Bearer ${settings.token}`);

@@ -1,7 +1,8 @@
 // ethers v6 event listeners over a connection that stays, and over polled filters.
 import { Contract, ContractFactory, FetchRequest, JsonRpcProvider, Wallet, WebSocketProvider, parseEther } from "ethers";
 import WebSocket from "ws";
-import { check, equal, finish, once, settings, token } from "./shared.mjs";
+import { settings, token } from "./rpc.mjs";
+import { check, equal, finish, once } from "./shared.mjs";
 
 const live = settings.url.replace(/^http/, "ws") + "/ws";
 const headers = { Authorization: `Bearer ${settings.token}` };

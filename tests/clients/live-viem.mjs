@@ -2,7 +2,8 @@
 import { createPublicClient, createWalletClient, defineChain, http, parseEther, webSocket } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import WebSocket from "ws";
-import { check, equal, finish, once, settings, token } from "./shared.mjs";
+import { settings, token } from "./rpc.mjs";
+import { check, equal, finish, once } from "./shared.mjs";
 
 const live = settings.url.replace(/^http/, "ws") + "/ws";
 const polled = http(settings.url, { fetchOptions: { headers: { Authorization: `Bearer ${settings.token}` } } });

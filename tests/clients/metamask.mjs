@@ -1,7 +1,8 @@
 // A browser wallet on a personal RPC URL: the requests MetaMask makes when it watches an account and sends from it, as
 // it shapes them: no token, the extension's origin, large ids, `latest` replaced by the number of the newest block.
 import { Transaction, Wallet, keccak256, toQuantity } from "ethers";
-import { check, equal, finish, settings } from "./shared.mjs";
+import { settings } from "./rpc.mjs";
+import { check, equal, finish } from "./shared.mjs";
 
 const url = process.env.GW_PERSONAL_URL;
 const contract = process.env.GW_CONTRACT;

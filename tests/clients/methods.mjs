@@ -1,9 +1,10 @@
 // One of two tasks by one library, as plainly as its manual has it: `node methods.mjs <ethers|viem> <read|write>`.
-// docs/clients.md lists the methods each needs; the settings are those of shared.mjs, with GW_CONTRACT and GW_TRANSACTION.
+// docs/clients.md lists the methods each needs; the settings are those of rpc.mjs, with GW_CONTRACT and GW_TRANSACTION.
 import { Contract, ContractFactory, FetchRequest, JsonRpcProvider, Wallet } from "ethers";
 import { createPublicClient, createWalletClient, defineChain, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { equal, settings, token } from "./shared.mjs";
+import { settings, token } from "./rpc.mjs";
+import { equal } from "./shared.mjs";
 
 const [library, task] = process.argv.slice(2);
 const contract = process.env.GW_CONTRACT;

@@ -1,26 +1,11 @@
 // The authorization code flow by a real client library: discovery, PKCE, both ways to authenticate, a code used twice,
 // parallel refreshes. GW_URL: the gateway, in development, with the clients below; the mock login drives the wallet.
 import * as oauth from "oauth4webapi";
+import { check, equal, finish } from "./shared.mjs";
 
 const url = process.env.GW_URL;
 const redirect = "http://localhost:3000/callback";
 const insecure = { [oauth.allowInsecureRequests]: true };
-
-let passed = 0;
-let failed = 0;
-async function check(name, run) {
-  try {
-    await run();
-    passed += 1;
-    console.log(`ok   ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL ${name}: ${error.stack ?? error}`);
-  }
-}
-function is(found, expected, what) {
-  if (found !== expected) throw new Error(`${what}: ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
-}
 
 async function post(path, body, headers = {}) {
   return fetch(`${url}${path}`, {
@@ -49,18 +34,18 @@ async function authorize(client, { did = "did:test:oauth", pkce = true } = {}) {
     to.searchParams.set("code_challenge_method", "S256");
   }
   const page = await fetch(to, { headers: { accept: "text/html" }, redirect: "manual" });
-  is(page.status, 302, "authorize");
+  equal(page.status, 302, "authorize");
   const id = new URL(page.headers.get("location"), url).searchParams.get("oauth_session");
   const cookie = page.headers.get("set-cookie").split(";")[0];
 
-  is((await fetch(`${url}/oauth/session/${id}/info`)).status, 403, "info in another browser");
+  equal((await fetch(`${url}/oauth/session/${id}/info`)).status, 403, "info in another browser");
   const info = await (await fetch(`${url}/oauth/session/${id}/info`, { headers: { cookie } })).json();
   const wallet = await fetch(info.auth_request.body.callbackUrl, { method: "POST", body: `mock.${did}` });
-  is(wallet.status, 200, "wallet callback");
+  equal(wallet.status, 200, "wallet callback");
 
   const status = await fetch(`${url}/oauth/session/${id}/status`, { headers: { cookie } });
   const done = await status.json();
-  is(done.completed, true, "completed");
+  equal(done.completed, true, "completed");
   const parameters = oauth.validateAuthResponse(server, client, new URL(done.redirect_url), state);
   return { parameters, verifier: pkce ? verifier : oauth.nopkce, id, cookie };
 }
@@ -74,7 +59,7 @@ async function refused(run, error) {
   try {
     await run();
   } catch (cause) {
-    is(cause.error ?? cause.cause?.[0]?.scheme, error, "error");
+    equal(cause.error ?? cause.cause?.[0]?.scheme, error, "error");
     return;
   }
   throw new Error(`not refused, expected ${error}`);
@@ -93,7 +78,7 @@ for (const [name, method] of methods) {
     await check(`${name}, ${pkce ? "with" : "without"} PKCE`, async () => {
       const tokens = await exchange(explorer, method, await authorize(explorer, { pkce }));
       const me = await fetch(`${url}/api/v1/me/orgs`, { headers: { authorization: `Bearer ${tokens.access_token}` } });
-      is(me.status, 200, "the access token");
+      equal(me.status, 200, "the access token");
     });
   }
   await check(`${name}, wrong secret`, async () => {
@@ -110,9 +95,9 @@ await check("a code used twice ends its tokens", async () => {
   const flow = await authorize(explorer);
   const tokens = await exchange(explorer, basic, flow);
   await refused(() => exchange(explorer, basic, flow), "invalid_grant");
-  is((await post("/refresh", { refresh_token: tokens.refresh_token })).status, 401, "refresh");
+  equal((await post("/refresh", { refresh_token: tokens.refresh_token })).status, 401, "refresh");
   const me = await fetch(`${url}/api/v1/me/orgs`, { headers: { authorization: `Bearer ${tokens.access_token}` } });
-  is(me.status, 401, "the access token");
+  equal(me.status, 401, "the access token");
 });
 
 await check("of parallel redemptions at most one succeeds", async () => {
@@ -132,7 +117,7 @@ await check("of parallel refreshes one succeeds", async () => {
   const tokens = await exchange(explorer, basic, await authorize(explorer));
   const all = await Promise.all(Array.from({ length: 10 }, () => post("/refresh", { refresh_token: tokens.refresh_token })));
   const statuses = all.map((answer) => answer.status).sort();
-  is(statuses.join(), ["200", ...Array(9).fill("401")].join(), "statuses");
+  equal(statuses.join(), ["200", ...Array(9).fill("401")].join(), "statuses");
 });
 
 await check("a second application logs in silently", async () => {
@@ -145,15 +130,14 @@ await check("a second application logs in silently", async () => {
   const secret = { "x-login-secret": opened.headers.get("x-login-secret") };
   const next = await opened.json();
   const path = `/oauth/session/${next.oauth_session_id}/silent-complete`;
-  is((await post(path, {}, secret)).status, 401, "nobody");
-  is((await post(path, {}, { ...secret, cookie: access, origin: "https://evil.example" })).status, 403, "a foreign page");
-  is((await post(path, {}, { cookie: access, origin: url })).status, 403, "another browser");
+  equal((await post(path, {}, secret)).status, 401, "nobody");
+  equal((await post(path, {}, { ...secret, cookie: access, origin: "https://evil.example" })).status, 403, "a foreign page");
+  equal((await post(path, {}, { cookie: access, origin: url })).status, 403, "another browser");
   const done = await post(path, {}, { ...secret, cookie: access, origin: url });
-  is(done.status, 200, "silent");
+  equal(done.status, 200, "silent");
   const reports = { client_id: "reports" };
   const parameters = oauth.validateAuthResponse(server, reports, new URL((await done.json()).redirect_url), "s");
   await exchange(reports, oauth.ClientSecretPost("another secret"), { parameters, verifier: oauth.nopkce });
 });
 
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+finish();

@@ -1,7 +1,6 @@
-// What the JavaScript client scripts share: settings from the environment, the demo token, and a check that counts.
-import { readFileSync } from "node:fs";
+// What the JavaScript client scripts share: a check that counts, and settings from the environment.
 
-const need = (name) => {
+export const need = (name) => {
   const value = process.env[name];
   if (!value) {
     console.error(`${name} is not set`);
@@ -9,17 +8,6 @@ const need = (name) => {
   }
   return value;
 };
-
-/** GW_RPC_URL: the gateway's /rpc; GW_TOKEN: an access token of a member who may deploy; GW_PRIVATE_KEY: the
- *  member's linked key; GW_RECIPIENT: any address. */
-export const settings = {
-  url: need("GW_RPC_URL"),
-  token: need("GW_TOKEN"),
-  key: need("GW_PRIVATE_KEY"),
-  recipient: need("GW_RECIPIENT"),
-};
-
-export const token = JSON.parse(readFileSync(new URL("../../contracts/artifacts/DemoERC20.json", import.meta.url)));
 
 let passed = 0;
 let failed = 0;
@@ -38,7 +26,7 @@ export async function check(name, run) {
 }
 
 export function equal(actual, expected, what = "value") {
-  if (actual !== expected) throw new Error(`${what} is ${actual}, expected ${expected}`);
+  if (actual !== expected) throw new Error(`${what}: ${JSON.stringify(actual)}, expected ${JSON.stringify(expected)}`);
 }
 
 /** What the first call of the callback given to `listen` was told; fails after ten seconds of silence. */

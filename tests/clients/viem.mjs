@@ -1,7 +1,8 @@
 // viem against a running gateway.
 import { createPublicClient, createWalletClient, defineChain, http, parseEther } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { check, equal, finish, settings, token } from "./shared.mjs";
+import { settings, token } from "./rpc.mjs";
+import { check, equal, finish } from "./shared.mjs";
 
 const transport = http(settings.url, {
   batch: true,

@@ -1,4 +1,4 @@
-// Hardhat as a client of a running gateway; the settings of tests/clients/shared.mjs.
+// Hardhat as a client of a running gateway; the settings of tests/clients/rpc.mjs.
 import { defineConfig } from "hardhat/config";
 
 export default defineConfig({

@@ -2,7 +2,8 @@
 // provider with its signer and its headers. Run as `hardhat --config client.config.js run --no-compile client.mjs`.
 import { BrowserProvider, ContractFactory, EventLog } from "ethers";
 import { network } from "hardhat";
-import { check, equal, finish, settings, token } from "../clients/shared.mjs";
+import { settings, token } from "../clients/rpc.mjs";
+import { check, equal, finish } from "../clients/shared.mjs";
 
 const { provider } = await network.create({ network: "gateway" });
 const signer = await new BrowserProvider(provider).getSigner();

@@ -1,7 +1,8 @@
 // One of two tasks by Hardhat's own provider and signer, GW_TASK: read or write; see ../clients/methods.mjs.
 import { BrowserProvider, Contract, ContractFactory } from "ethers";
 import { network } from "hardhat";
-import { equal, settings, token } from "../clients/shared.mjs";
+import { settings, token } from "../clients/rpc.mjs";
+import { equal } from "../clients/shared.mjs";
 
 const { provider } = await network.create({ network: "gateway" });
 const signer = await new BrowserProvider(provider).getSigner();

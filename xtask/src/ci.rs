@@ -4,7 +4,7 @@
 //! tests counts only if it fails.
 
 use crate::{
-    command::{MOCK, cargo, name, succeed},
+    command::{MOCK, MOCK_AND_DIRECT, cargo, name, succeed},
     dependencies, glossary, layers, release, rules, say, width,
 };
 use anyhow::{Context as _, bail};
@@ -247,39 +247,26 @@ fn layering(root: &Path) -> anyhow::Result<Tally> {
     bail!("\n{}", faults.join("\n"))
 }
 
+/// Both runs name the whole workspace, because cargo would compile most dependencies again, with fewer features, for a
+/// selection of its crates.
 fn clippy(root: &Path) -> anyhow::Result<Tally> {
-    succeed(cargo(
-        root,
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    ))?;
-    let mock = [
-        "clippy",
-        "-p",
-        "gw-server",
-        "-p",
-        "gw-identity",
-        "--features",
-        MOCK,
-        "--all-targets",
-        "--locked",
-    ];
-    let mut command = cargo(root, &mock);
-    command.args(["--", "-D", "warnings"]);
-    succeed(command)?;
+    let lint = |features: &[&'static str]| {
+        let mut command = cargo(root, &["clippy", "--workspace", "--all-targets", "--locked"]);
+        command.args(features).args(["--", "-D", "warnings"]);
+        succeed(command)
+    };
+    lint(&[])?;
+    lint(&["--features", MOCK_AND_DIRECT])?;
     Ok(Tally::default())
 }
 
+/// `--examples` selects nothing, but lets cargo enable the features of dev-dependencies: the dependencies that clippy
+/// compiled can be used again.
 fn rustdoc(root: &Path) -> anyhow::Result<Tally> {
     let mut command = cargo(root, &["doc", "--workspace", "--no-deps", "--locked"]);
-    command.env("RUSTDOCFLAGS", "-D warnings");
+    command
+        .args(["--lib", "--bins", "--examples"])
+        .env("RUSTDOCFLAGS", "-D warnings");
     succeed(command)?;
     Ok(Tally::default())
 }
@@ -315,31 +302,35 @@ fn release(root: &Path) -> anyhow::Result<Tally> {
     release::check(root).map(|()| Tally::default())
 }
 
+/// A test command that goes on after a failure.
+fn test(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = cargo(root, &["test", "--locked", "--no-fail-fast"]);
+    command.args(arguments);
+    command
+}
+
+/// Four times as many tests as cores run at a time: those with processes and databases wait more than they compute.
+/// The end-to-end tests compute more.
 fn tests(root: &Path) -> anyhow::Result<Tally> {
-    count(cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]))
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut command = test(root, &["--workspace"]);
+    command.env("RUST_TEST_THREADS", cores.saturating_mul(4).to_string());
+    count(command)
 }
 
 /// Runs the end-to-end tests with the dev build. Of the other tests of this build it runs those that the plain build
-/// does not contain; their modules are named `mock` and `demo`.
+/// does not contain: those of modules named `mock` and `demo`, and those of direct mode, whose names contain it. Both
+/// runs name the whole workspace, as in [`clippy`].
 fn end_to_end(root: &Path) -> anyhow::Result<Tally> {
-    let run = |packages: &[&'static str], filter: &[&'static str]| {
-        let first = ["test", "--features", MOCK, "--locked", "--no-fail-fast"];
-        let arguments: Vec<&str> = first.iter().chain(packages).chain(filter).copied().collect();
-        count(cargo(root, &arguments))
+    let run = |features, targets: &[&'static str]| {
+        let first = ["--workspace", "--features", features];
+        count(test(root, &[&first, targets].concat()))
     };
-    let mut tally = run(&["-p", "gw-server", "--test", "e2e"], &[])?;
+    let mut tally = run(MOCK, &["--test", "e2e"])?;
+    let targets = ["--lib", "--bins", "--test", "it", "--"];
     tally.add(run(
-        &[
-            "-p",
-            "gw-server",
-            "-p",
-            "gw-identity",
-            "--lib",
-            "--bins",
-            "--test",
-            "it",
-        ],
-        &["--", "mock", "demo"],
+        MOCK_AND_DIRECT,
+        &[&targets[..], &["mock", "demo::", "direct_mode"]].concat(),
     )?);
     Ok(tally)
 }

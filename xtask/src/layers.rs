@@ -33,7 +33,14 @@ const ADAPTERS: &[&str] = &[
 /// The dependencies between adapters: `gw-http` records requests in the journal before it answers them.
 const BETWEEN_ADAPTERS: &[(&str, &str)] = &[("gw-http", "gw-journal")];
 /// The features. They may use the spine and the adapters, but not each other.
-const FEATURES: &[&str] = &["gw-identity", "gw-rpc", "gw-admin", "gw-indexer", "gw-explorer"];
+const FEATURES: &[&str] = &[
+    "gw-identity",
+    "gw-rpc",
+    "gw-admin",
+    "gw-indexer",
+    "gw-explorer",
+    "gw-explorer-backend",
+];
 /// The server, which may use all of these.
 const SERVER: &str = "gw-server";
 /// Support for tests. It may use the spine and the adapters.

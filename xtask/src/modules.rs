@@ -18,7 +18,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("gw-admin", 8),
     ("gw-evm", 3),
     ("gw-journal", 4),
-    ("gw-server", 5),
+    ("gw-server", 3),
     ("gw-store", 12),
 ];
 

@@ -11,6 +11,7 @@ mod contracts;
 mod dev;
 mod diagnostics;
 mod error;
+mod explorer_access;
 mod grants;
 mod groups;
 mod holds;
@@ -30,6 +31,7 @@ mod tenants;
 mod users;
 mod wire;
 
+pub use explorer_access::{ExplorerFuture, ExplorerView, ImpersonatedExplorer};
 pub use sessions::{LoginSession, LoginSessions, SessionFuture, SessionsUnavailable};
 pub use state::{AdminSettings, AdminState, InstanceFacts};
 
@@ -51,7 +53,7 @@ pub fn router(state: AdminState) -> Router {
         routes()
     };
     let fresh_policy = from_fn_with_state(state.clone(), record::require_fresh_policy);
-    let routes = Router::from(routes).merge(diagnostics::view_as::explorer_mirror());
+    let routes = Router::from(routes).merge(diagnostics::explorer::routes());
     routes
         .layer(fresh_policy)
         .layer(known_queries)

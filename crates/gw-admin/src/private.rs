@@ -5,8 +5,8 @@
 //! because the administrator manages them. The super token sees everything.
 //!
 //! [`mask`] wraps every route, so that no handler can leak an address by forgetting the rule. A handler that sorts,
-//! counts or filters by an address uses [`AddressView`] itself. Not masked here: responses of the `/rpc` pipeline,
-//! which `gw_policy::view` has already rendered for their viewer, and the names of people.
+//! counts or filters by an address uses [`AddressView`] itself. Not masked here: responses of the `/rpc` pipeline
+//! and of the explorer, which `gw_policy` has already rendered for their viewer, and the names of people.
 
 use crate::{AdminState, record::CallerSlot};
 use axum::{
@@ -33,8 +33,12 @@ pub(crate) const fn reason(reason: DenyReason) -> DenyReason {
     }
 }
 
-/// Routes whose responses the `/rpc` pipeline has already masked.
-const PIPELINE_ROUTES: [&str; 3] = [
+/// The data API of the explorer below the impersonation path.
+pub(crate) const IMPERSONATED_EXPLORER: &str = "/api/v1/admin/impersonate/{did}/in/{org_id}/api/v1/explorer/{*path}";
+
+/// Routes whose responses the `/rpc` pipeline or the explorer has already masked.
+const PIPELINE_ROUTES: [&str; 4] = [
+    IMPERSONATED_EXPLORER,
     "/api/v1/admin/test-request",
     "/api/v1/admin/orgs/{org_id}/dry-run",
     "/api/v1/admin/impersonate/{did}/in/{org_id}/rpc",

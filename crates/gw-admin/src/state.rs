@@ -1,6 +1,6 @@
 //! The state shared by the admin handlers.
 
-use crate::LoginSessions;
+use crate::{LoginSessions, explorer_access::ImpersonatedExplorer};
 use axum::extract::FromRef;
 use gw_crypto::KeyCipher;
 use gw_evm::CustomMethods;
@@ -34,6 +34,8 @@ pub struct AdminState {
     pub sessions: Arc<dyn LoginSessions>,
     /// Makes calls through the pipeline of `/rpc`.
     pub calls: Arc<dyn CallSimulator>,
+    /// The data API of the explorer.
+    pub explorer: Arc<dyn ImpersonatedExplorer>,
     /// Methods beside the registry.
     pub custom_methods: Arc<CustomMethods>,
     /// The policy settings that every decision uses.

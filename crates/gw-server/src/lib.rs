@@ -6,12 +6,16 @@ pub mod cli;
 pub mod config;
 #[cfg(feature = "mock-login")]
 pub mod demo;
+mod explorer_backend;
 mod filesystem;
+mod indexer;
+mod listener;
 pub mod secrets;
 mod serve;
 pub mod signal;
 pub mod system;
 pub mod telemetry;
+mod terminal;
 mod trust;
 mod verification;
 mod web;

@@ -50,6 +50,13 @@ fn micros_since_1970() -> i64 {
     i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX)
 }
 
+/// This process, as other processes on its database show it.
+pub(crate) fn process_name() -> String {
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    format!("process {} on {host}", std::process::id())
+}
+
 /// The operating system's random source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemEntropy;

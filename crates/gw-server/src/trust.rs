@@ -16,7 +16,7 @@ use serde_json::json;
 use std::{
     collections::{BTreeMap, HashSet},
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::{
@@ -95,7 +95,7 @@ impl HeadsFile {
 /// If the file cannot be read or parsed. Continuing without it would mean to trust the database.
 pub(crate) fn read_heads(directory: &Path) -> anyhow::Result<Option<TrustedHeads>> {
     let path = directory.join(FILE);
-    let text = match fs::read(&path) {
+    let text = match read_regular(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
@@ -110,6 +110,21 @@ pub(crate) fn read_heads(directory: &Path) -> anyhow::Result<Option<TrustedHeads
     Ok(Some(heads))
 }
 
+/// Reads a regular file. Opening a pipe would wait for a writer without end.
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let no_wait = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let mut file = OpenOptions::new().read(true).custom_flags(no_wait).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file: find out who replaced it, and restore a copy of it",
+        ));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 #[derive(serde::Deserialize)]
 struct LegacyEdge {
     size: u64,
@@ -117,7 +132,7 @@ struct LegacyEdge {
 }
 
 fn read_legacy(directory: &Path) -> anyhow::Result<Option<TrustedHeads>> {
-    let Ok(text) = fs::read(directory.join(LEGACY_FILE)) else {
+    let Ok(text) = read_regular(&directory.join(LEGACY_FILE)) else {
         return Ok(None);
     };
     // Earlier versions did not base any check on this file, so a damaged one is ignored.
@@ -182,8 +197,8 @@ pub(crate) struct TamperAlarm {
     webhook: Option<Webhook>,
     raised: Mutex<HashSet<FindingKey>>,
     is_raised: AtomicBool,
-    /// Whether the last verification read everything. True before the first one.
-    is_verified: AtomicBool,
+    /// Whether the last verification read everything; `None` before the first one.
+    is_complete: Mutex<Option<bool>>,
 }
 
 /// Most findings that are reported. A history that was rewritten as a whole has more, and further reports would not
@@ -198,18 +213,19 @@ impl TamperAlarm {
             webhook,
             raised: Mutex::default(),
             is_raised: AtomicBool::new(false),
-            is_verified: AtomicBool::new(true),
+            is_complete: Mutex::default(),
         }
     }
 
-    /// Whether the last verification read everything.
+    /// Whether there was a verification, and the last one read everything.
     pub(crate) fn is_verified(&self) -> bool {
-        self.is_verified.load(Ordering::Relaxed)
+        *self.is_complete.lock().unwrap_or_else(PoisonError::into_inner) == Some(true)
     }
 
-    /// Records whether a verification read everything, and returns whether the one before did.
-    pub(crate) fn set_verified(&self, verified: bool) -> bool {
-        self.is_verified.swap(verified, Ordering::Relaxed)
+    /// Records whether a verification read everything, and returns the same of the one before; `None` for the first.
+    pub(crate) fn set_verified(&self, is_complete: bool) -> Option<bool> {
+        let mut last = self.is_complete.lock().unwrap_or_else(PoisonError::into_inner);
+        last.replace(is_complete)
     }
 
     /// Whether any finding was raised since the process started.
@@ -456,6 +472,21 @@ mod tests {
             HeadsFile::open(dir.path()).is_err(),
             "continuing would mean to trust the database"
         );
+    }
+
+    #[test]
+    fn rl2_a_pipe_in_place_of_the_trusted_heads_is_refused_at_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            dir.path().join(FILE),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .expect("a pipe");
+        let error = read_heads(dir.path()).expect_err("no regular file");
+        assert!(format!("{error:#}").contains("not a regular file"), "{error:#}");
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub(crate) struct Known {
     pub(crate) heads: TrustedHeads,
     /// Signed notes that were kept outside the database.
     pub(crate) notes: Vec<Checkpoint>,
+    /// Signed heads that the policy store keeps. Their notes may not have reached the audit store yet.
+    pub(crate) signed_heads: Vec<Checkpoint>,
     /// The shard whose journal is on this machine. Its instance compares and signs its unsigned records, now or at its
     /// next start.
     pub(crate) shard: Option<ShardId>,
@@ -142,6 +144,7 @@ impl Known {
         anchors.extend(
             self.listed(cluster)
                 .into_iter()
+                .chain(self.signed_heads.iter().cloned())
                 .filter(|head| head.origin == origin)
                 .map(|head| (head, false)),
         );
@@ -170,7 +173,8 @@ impl Known {
     /// Every chain that must be in the database.
     fn chains(&self, cluster: &str) -> BTreeSet<ChainId> {
         let listed = self.listed(cluster);
-        let noted = self.notes.iter().chain(&listed).filter(|note| note.size > 0);
+        let noted = self.notes.iter().chain(&listed).chain(&self.signed_heads);
+        let noted = noted.filter(|note| note.size > 0);
         let noted = noted.filter_map(|note| ChainId::from_origin(&note.origin, cluster));
         noted
             .chain(
@@ -488,8 +492,8 @@ async fn verify_chain(
     let (mut verifier, seed) = match resumed {
         Some((verified, head)) => {
             let resumed_chain = Chain::resume(chain, head, verified.report.orgs.iter().copied());
-            let verifier = ChainVerifier::resume(&resumed_chain, verified.report.frontier.clone(), trust, texts);
-            (verifier.continuing(&verified.report), head.hash)
+            let verifier = ChainVerifier::resume_report(&resumed_chain, &verified.report, trust, texts);
+            (verifier, head.hash)
         }
         None => {
             let verifier =

@@ -13,6 +13,7 @@ pub mod faults;
 pub mod fixture;
 pub mod hardhat;
 pub mod jwt;
+pub mod port;
 pub mod postgres;
 pub mod redis;
 pub mod relay;

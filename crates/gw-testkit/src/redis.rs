@@ -4,9 +4,10 @@
 //! It keeps nothing on disk and listens on the loopback interface only, with a password. A shell guards it: when the
 //! test process ends, in whatever way, the shell's input closes and it kills the server.
 
+use crate::port;
 use std::{
     io::{self, Read as _, Write as _},
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
     os::unix::process::CommandExt as _,
     process::{Child, Command, Stdio},
     sync::{
@@ -83,17 +84,12 @@ impl RedisServer {
     }
 
     fn start_one() -> Result<Self, RedisError> {
-        let mut last_error = RedisError::Missing;
-        // Another process may take the port before the server binds it.
-        for _ in 0..5 {
-            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-            let mut server = Self { port, watch: None };
-            match server.start_again() {
-                Ok(()) => return Ok(server),
-                Err(error) => last_error = error,
-            }
-        }
-        Err(last_error)
+        let mut server = Self {
+            port: port::reserve(),
+            watch: None,
+        };
+        server.start_again()?;
+        Ok(server)
     }
 
     /// The server's URL, with its password.

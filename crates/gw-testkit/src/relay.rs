@@ -3,6 +3,7 @@
 //! Forwards bytes without parsing them, each direction separately. A [`Flow`] says what happens to them. [`Relay::cut`]
 //! goes further: the port no longer listens. [`Relay::mend`] restores everything, on the same port.
 
+use crate::port;
 use std::{
     net::SocketAddr,
     path::PathBuf,
@@ -87,7 +88,7 @@ impl Relay {
     pub async fn to(url: &str) -> Self {
         let mut url: Url = url.parse().unwrap_or_else(|error| panic!("{error}: {url}"));
         let target = Target::from_url(&mut url);
-        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await;
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], port::reserve()))).await;
         let address = listener
             .local_addr()
             .unwrap_or_else(|error| panic!("no address: {error}"));

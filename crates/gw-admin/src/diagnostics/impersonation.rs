@@ -42,6 +42,16 @@ pub(super) struct MemberCall {
     pub(super) params: Vec<Value>,
 }
 
+/// What is about to be shown, as the records name it.
+#[derive(Debug)]
+pub(super) struct ShownCall<'a> {
+    pub(super) purpose: Purpose,
+    /// The method, or the route without the values in its path.
+    pub(super) name: &'a str,
+    /// The parameters. The records contain a keyed digest of them.
+    pub(super) params: &'a str,
+}
+
 /// What the impersonation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -120,7 +130,12 @@ impl Impersonation {
         admin: &Admin,
         member_call: MemberCall,
     ) -> Result<ImpersonatedResult, AdminError> {
-        self.record(state, admin, &member_call).await?;
+        let shown = ShownCall {
+            purpose: member_call.purpose,
+            name: member_call.recorded_as,
+            params: &Value::from(member_call.params.as_slice()).to_string(),
+        };
+        self.record(state, admin, shown).await?;
         let MemberCall { method, params, .. } = member_call;
         let call = ImpersonatedCall {
             impersonator: self.impersonator,
@@ -138,9 +153,13 @@ impl Impersonation {
     ///
     /// # Errors
     /// An error if it cannot be recorded: nothing may be shown then.
-    async fn record(&self, state: &AdminState, admin: &Admin, call: &MemberCall) -> Result<(), AdminError> {
+    pub(super) async fn record(
+        &self,
+        state: &AdminState,
+        admin: &Admin,
+        call: ShownCall<'_>,
+    ) -> Result<(), AdminError> {
         let unavailable = |_| AdminError::from(ApiError::audit_unavailable());
-        let params = Value::from(call.params.as_slice()).to_string();
         let cipher = state
             .key_cipher
             .as_ref()
@@ -150,8 +169,8 @@ impl Impersonation {
             external_id: self.target.external_id.clone(),
             org: self.org,
             way: call.purpose.as_str(),
-            what: call.recorded_as.to_owned(),
-            params_digest: cipher.digest(params.as_bytes()),
+            what: call.name.to_owned(),
+            params_digest: cipher.digest(call.params.as_bytes()),
         };
         let mut tx = state.store.begin(&admin.actor()).await.map_err(unavailable)?;
         admin.reauthorize_in(state, &tx).await?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod access_check;
 pub(crate) mod dry_run;
+pub(crate) mod explorer;
 mod impersonation;
 pub(crate) mod test_request;
 pub(crate) mod view_as;

@@ -7,10 +7,9 @@ use crate::{
     wire::{ViewAsAnswer, ViewAsRequest},
 };
 use axum::{
-    Json, Router,
+    Json,
     extract::{Path, State},
     http::StatusCode,
-    routing::{any, get},
 };
 use gw_evm::{Class, Method, MethodLookup};
 use gw_http::ApiError;
@@ -87,30 +86,5 @@ pub(crate) async fn view_as(
             result: member_of("result"),
             error: member_of("error"),
         }),
-    ))
-}
-
-/// Routes reserved for impersonated reads of an explorer, which does not exist yet. They check the caller and answer
-/// 404.
-pub(crate) fn explorer_mirror() -> Router<AdminState> {
-    let base = "/api/v1/admin/impersonate/{did}";
-    Router::new()
-        .route(&format!("{base}/in/{{org_id}}/{{*rest}}"), get(unknown_view))
-        .route(&format!("{base}/{{*rest}}"), any(missing_org))
-}
-
-async fn unknown_view(
-    admin: Admin,
-    State(state): State<AdminState>,
-    Path((did, org, _)): Path<(String, String, String)>,
-) -> Result<(), AdminError> {
-    let _ = Impersonator::authorize(&admin, &org)?.impersonate(&state, &did)?;
-    Err(AdminError::not_found("nothing of this name can be viewed"))
-}
-
-async fn missing_org(admin: Admin) -> Result<(), AdminError> {
-    admin.require_person()?;
-    Err(AdminError::bad_request(
-        "name the organization: /impersonate/{did}/in/{org_id}/…",
     ))
 }

@@ -1,6 +1,9 @@
 use crate::world::{Caller, World};
+use gw_testkit::postgres;
 use http::{Method, StatusCode};
+use sea_orm::{ConnectionTrait as _, Database, TransactionTrait as _};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 /// A1: a created organization is at the path of `Location` and in the list.
 #[tokio::test]
@@ -66,4 +69,70 @@ async fn a_foreign_and_an_unknown_organization_get_the_same_answer() {
         .map(|org| &org["slug"])
         .collect();
     assert_eq!(names, ["bank"]);
+}
+
+/// RL14: while another session holds a table, every change that needs it is answered 503 within about a second, also
+/// one that reads the table before its transaction.
+#[tokio::test]
+async fn rl14_a_change_waits_a_second_for_a_locked_table() {
+    let Some(database) = postgres::database().unwrap() else {
+        return;
+    };
+    let world = World::start_on(Some(database.url.clone())).await;
+    let org = world.fixture.create_org("bank").await;
+    let group = json!({"slug": "tellers", "name": "Tellers"});
+    let created = world
+        .post(Caller::Super, &format!("/orgs/{org}/groups"), group.clone())
+        .await;
+    assert_eq!(created.status, StatusCode::CREATED, "{}", created.text);
+    let groups = format!("/orgs/{org}/groups");
+    let group_path = format!("{groups}/{}", created.json()["id"].as_str().unwrap());
+    let other = Database::connect(&database.url).await.unwrap();
+    for table in ["organizations", "policy_epoch"] {
+        let lock = other.begin().await.unwrap();
+        lock.execute_unprepared(&format!("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
+            .await
+            .unwrap();
+        for (method, path, body) in [
+            (
+                Method::POST,
+                "/orgs".to_owned(),
+                Some(json!({"slug": "new", "name": "New"})),
+            ),
+            (Method::PUT, format!("/orgs/{org}"), Some(json!({"name": "Other"}))),
+            (Method::DELETE, format!("/orgs/{org}"), None),
+            (
+                Method::POST,
+                groups.clone(),
+                Some(json!({"slug": "more", "name": "More"})),
+            ),
+            (Method::PUT, group_path.clone(), Some(json!({"name": "Others"}))),
+            (Method::DELETE, group_path.clone(), None),
+        ] {
+            let begun = Instant::now();
+            let answer = world.ask(Caller::Super, method.clone(), &path, body).await;
+            let elapsed = begun.elapsed();
+            assert_eq!(
+                answer.status,
+                StatusCode::SERVICE_UNAVAILABLE,
+                "{table}: {method} {path}: {}",
+                answer.text
+            );
+            // The wait is a second by the setting of the session; a wait of five seconds fails.
+            assert!(
+                elapsed < Duration::from_secs(4),
+                "{table}: {method} {path}: {elapsed:?}"
+            );
+        }
+        lock.rollback().await.unwrap();
+    }
+    let answer = world
+        .ask(
+            Caller::Super,
+            Method::PUT,
+            &format!("/orgs/{org}"),
+            Some(json!({"name": "Other"})),
+        )
+        .await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
 }

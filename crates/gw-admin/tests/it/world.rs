@@ -1,7 +1,10 @@
 //! An admin API on a fixture, with a scripted node.
 
-use axum::{Router, body::Body, extract::ConnectInfo};
-use gw_admin::{AdminSettings, AdminState, InstanceFacts, LoginSession, LoginSessions, SessionFuture, router};
+use axum::{Router, body::Body, extract::ConnectInfo, response::IntoResponse as _};
+use gw_admin::{
+    AdminSettings, AdminState, ExplorerFuture, ExplorerView, ImpersonatedExplorer, InstanceFacts, LoginSession,
+    LoginSessions, SessionFuture, router,
+};
 use gw_audit::{AccessRecord, Chain, ChainId, EncodedRecord, Genesis, Record, ShardId, StoredEntry, Stream};
 use gw_http::{
     AuthError,
@@ -16,7 +19,7 @@ use gw_store::{
 };
 use gw_testkit::{
     FakeNode, Fixture,
-    fixture::{ADMIN_TOKEN, unpolled_node},
+    fixture::{ADMIN_TOKEN, FixtureConfig, unpolled_node},
 };
 use gw_types::{OrgId, Seconds};
 use http::{HeaderMap, Method, Request, StatusCode, header};
@@ -70,6 +73,19 @@ impl LoginSessions for NoSessions {
     }
     fn end(&self, _: Uuid) -> SessionFuture<'_, bool> {
         Box::pin(async { Ok(false) })
+    }
+}
+
+/// An explorer without routes.
+#[derive(Debug)]
+struct NoExplorer;
+
+impl ImpersonatedExplorer for NoExplorer {
+    fn route(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn read(&self, _: ExplorerView, _: Request<Body>) -> ExplorerFuture<'_> {
+        Box::pin(async { StatusCode::NOT_FOUND.into_response() })
     }
 }
 
@@ -132,7 +148,16 @@ impl World {
     }
 
     pub(crate) async fn start() -> Self {
-        let (fixture, fake) = (Fixture::start().await, FakeNode::start().await);
+        Self::start_on(None).await
+    }
+
+    /// With the policy store in this PostgreSQL database, if any.
+    pub(crate) async fn start_on(database: Option<String>) -> Self {
+        let config = FixtureConfig {
+            database,
+            ..FixtureConfig::default()
+        };
+        let (fixture, fake) = (Fixture::start_with(config).await, FakeNode::start().await);
         let audit = fixture.open_audit_store().await;
         let node = Node::connect(&unpolled_node(fake.url())).await.unwrap();
         let app = router(AdminState {
@@ -144,6 +169,7 @@ impl World {
             node,
             key_cipher: None,
             sessions: Arc::new(NoSessions),
+            explorer: Arc::new(NoExplorer),
             calls: Arc::new(NoCalls),
             custom_methods: Arc::default(),
             policy_settings: Arc::default(),

@@ -18,11 +18,11 @@ use crate::{
     },
     trust::read_heads,
     verification::{ChainReport, Known, Numbers, Pass, SILENCE, compare_numbers, verify_all},
-    workers::ADMIN_CHAIN,
+    workers::{ADMIN_CHAIN, index_faults},
 };
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
-use gw_audit::{CheckpointPublicKey, Hash, Stream, verify::Finding};
+use gw_audit::{Checkpoint, CheckpointPublicKey, Hash, Stream, verify::Finding};
 use gw_store::{Store, StoreConfig, audit::AuditStore};
 use gw_types::{Secret, Timestamp};
 use serde_json::{Value, json};
@@ -165,7 +165,14 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
             let numbers = match &store {
                 Ok(store) => {
                     let silence = SILENCE.min(options.timeout / 2);
-                    known.is_policy_changed = report_foreign("policy", store.schema_differences().await?);
+                    known.signed_heads = signed_heads(store, &known.keys).await.unwrap_or_else(|error| {
+                        eprint_line(format_args!(
+                            "{error:#}; a chain that was removed as a whole is missed only by the trusted heads"
+                        ));
+                        Vec::new()
+                    });
+                    known.is_policy_changed = report_foreign("policy", store.schema_differences().await?)
+                        | report_foreign("policy", index_faults(store).await?);
                     known.is_policy_rewound = is_rewound(&audit, store).await.unwrap_or_else(|error| {
                         eprint_line(format_args!(
                             "the ids of the policy store cannot be compared: {error:#}"
@@ -249,6 +256,21 @@ async fn is_rewound(audit: &AuditStore, store: &Store) -> anyhow::Result<bool> {
     Ok(sealed > mark.last_id)
 }
 
+/// The signed heads that the policy store keeps: a copy outside the audit store.
+///
+/// # Errors
+/// If the policy store cannot be read.
+pub(super) async fn signed_heads(store: &Store, keys: &[CheckpointPublicKey]) -> anyhow::Result<Vec<Checkpoint>> {
+    let notes = store
+        .signed_heads()
+        .await
+        .context("the signed heads in the policy store cannot be read")?;
+    Ok(notes
+        .iter()
+        .filter_map(|note| Checkpoint::open(note, keys).ok())
+        .collect())
+}
+
 /// Prints the objects of a database that are not as the migrations made them. Returns whether there are any.
 fn report_foreign(database: &str, objects: Vec<String>) -> bool {
     for object in &objects {
@@ -303,6 +325,7 @@ fn load_known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
         keys,
         heads,
         notes,
+        signed_heads: Vec::new(),
         shard,
         numbers: Numbers::default(),
         is_policy_changed: false,

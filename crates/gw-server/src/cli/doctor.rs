@@ -2,7 +2,7 @@
 //!
 //! Reads only and takes no lock, so it may run while the service runs. Every dependency of `serve` has a line.
 
-use super::{EXIT_FINDING, migrate::schema_state, say};
+use super::{EXIT_FINDING, audit::signed_heads, migrate::schema_state, say};
 use crate::{
     config::{Config, Environment, kind::signing_key, registry::Migrate},
     filesystem,
@@ -11,6 +11,7 @@ use crate::{
         stores::{AuditAdmin, NOTHING_IS_PRUNED, Platform, Secrets, audit_admin, checkpoint_key},
     },
     trust::read_heads,
+    workers::index_faults,
 };
 use anyhow::{Context as _, anyhow, bail};
 use gw_audit::CheckpointPublicKey;
@@ -101,14 +102,18 @@ fn check_writable(directory: &Path) -> anyhow::Result<()> {
 }
 
 async fn policy_store(platform: &Platform, config: &Config) -> anyhow::Result<String> {
-    let check = async {
-        Store::open(platform.policy_store(config)?)
-            .await?
-            .check_schema()
-            .await
-            .map_err(Into::into)
+    let opened = async { Ok(Store::open(platform.policy_store(config)?).await?) };
+    let store = match opened.await {
+        Ok(store) => store,
+        Err(error) => return schema_result(config, Err(error)),
     };
-    schema_result(config, check.await)
+    let check = store.check_schema().await;
+    let is_current = check.is_ok();
+    let state = schema_result(config, check.map_err(Into::into))?;
+    if is_current && let Some(fault) = index_faults(&store).await?.into_iter().next() {
+        bail!("an index does not agree with the rows of its table: {fault}: find out who changed it, and run REINDEX");
+    }
+    Ok(state)
 }
 
 async fn audit_store(platform: &Platform, config: &Config) -> anyhow::Result<String> {
@@ -134,8 +139,13 @@ async fn audit_store(platform: &Platform, config: &Config) -> anyhow::Result<Str
             let key = CheckpointPublicKey::from_bytes(&key.verifying_key().to_bytes())?;
             let heads = read_heads(&config.audit.journal_dir)?.unwrap_or_default();
             let keys: Vec<_> = heads.keys().chain([key]).collect();
+            // A policy store that cannot be opened or is older has its own line.
+            let signed = match Store::open(platform.policy_store(config)?).await {
+                Ok(store) if store.check_schema().await.is_ok() => signed_heads(&store, &keys).await?,
+                Ok(_) | Err(_) => Vec::new(),
+            };
             // How many entries the journal would seal again is not known without opening it.
-            journal::nothing_is_missing(&audit, &heads, &[], &keys, |_| 0).await?;
+            journal::nothing_is_missing(&audit, &heads, &signed, &keys, |_| 0).await?;
             can_be_verified(&audit).await?;
         }
         None => return Ok(format!("{state}; no entry is signed yet")),
@@ -236,9 +246,22 @@ async fn group_keys(platform: &Platform, config: &Config) -> anyhow::Result<Stri
     Ok("can be decrypted".to_owned())
 }
 
-/// In production the journal must survive its container (HD25).
+/// The least free space of the journal's disk, in bytes. Below it, a start may find no room for new records.
+const LEAST_FREE_BYTES: u64 = 1 << 20;
+
+/// In production the journal must survive its container (HD25); and its disk must have room.
 fn journal_directory(config: &Config) -> anyhow::Result<String> {
     let dir = &config.audit.journal_dir;
+    // Before the first start there is no directory.
+    if let Ok(free) = gw_journal::free_bytes(dir)
+        && free < LEAST_FREE_BYTES
+    {
+        bail!(
+            "the disk of `{}` is full ({free} bytes are free): calls are refused until sealed records make room; free \
+             disk space, or see that the audit store is reachable",
+            dir.display()
+        );
+    }
     let volatile = filesystem::volatile_kind(dir).context("its file system cannot be read")?;
     match volatile {
         Some(kind) if config.environment == Environment::Production => bail!("`{}` lies on {kind}", dir.display()),

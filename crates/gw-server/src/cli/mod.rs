@@ -2,27 +2,31 @@
 //!
 //! Exit codes:
 //! - 0: success, no finding
-//! - 1: a finding (`doctor`, `audit verify`, `audit salvage`, `migrate status`), or the service ended with an error
+//! - 1: a finding (`doctor`, `audit verify`, `audit salvage`, `migrate status`, `explorer status`), or the service
+//!   ended with an error
 //! - 2: wrong usage
-//! - 3: not finished in time
+//! - 3: not finished in time, or interrupted (`explorer reindex`)
 //! - 74: an input cannot be read
-//! - 75: another process holds the directory; try again
+//! - 75: another process holds the directory, or writes to the explorer's database; try again
 //! - 78: invalid configuration, or (`serve`) another process holds the directory (HD24)
 
 pub(crate) mod audit;
 mod config;
 mod doctor;
 mod erase;
+mod explorer;
 mod hash_client_secret;
 mod migrate;
 mod salvage;
 
 use crate::{
-    config::{Build, Config, EXIT_CONFIG, ProcessEnv},
+    config::{Build, Config, EXIT_CONFIG, ExplorerBackendConfig, IndexerConfig, ProcessEnv},
+    indexer,
     serve::{self, ServeError},
+    terminal::{eprint_line, say},
 };
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use std::{io::Write as _, process::ExitCode};
+use std::process::ExitCode;
 
 /// Exit code of a read-only command that found a problem.
 const EXIT_FINDING: u8 = 1;
@@ -41,6 +45,15 @@ struct Arguments {
 enum Command {
     /// Serve until SIGTERM or Ctrl-C.
     Serve,
+    /// Serve the explorer's backend until SIGTERM or Ctrl-C: sessions of browsers, and requests forwarded to a gateway.
+    /// With a subcommand: maintain the explorer's index.
+    Explorer {
+        #[command(subcommand)]
+        command: Option<explorer::Command>,
+    },
+    /// Index the chain for the explorer until SIGTERM or Ctrl-C, without a gateway, and serve what is indexed,
+    /// unfiltered, on an internal address.
+    Indexer,
     /// Update the schemas of both stores, or report their state.
     Migrate {
         #[command(subcommand)]
@@ -88,6 +101,9 @@ pub fn main(build: Build) -> ExitCode {
         Command::Serve => {
             load_config(build).and_then(|config| run(async { serve::run(config).await.map(|()| ExitCode::SUCCESS) }))
         }
+        Command::Explorer { command: None } => explorer_backend(),
+        Command::Explorer { command: Some(command) } => run(explorer::run(command)),
+        Command::Indexer => indexer(),
         Command::Audit { command } => load_config(build).and_then(|config| run(audit::run(command, config))),
         Command::Openapi => openapi(),
         Command::HashClientSecret { client_id } => hash_client_secret::run(&client_id),
@@ -128,18 +144,25 @@ fn run(command: impl Future<Output = Result<ExitCode, ServeError>>) -> Result<Ex
         .block_on(command)
 }
 
+/// Indexes the chain without a gateway.
+fn indexer() -> Result<ExitCode, ServeError> {
+    let config = IndexerConfig::load(&ProcessEnv::read())?;
+    run(async {
+        indexer::run(config).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Serves the explorer's backend, which has a configuration of its own.
+fn explorer_backend() -> Result<ExitCode, ServeError> {
+    let config = ExplorerBackendConfig::load(&ProcessEnv::read())?;
+    run(async {
+        crate::explorer_backend::run(config).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
 fn openapi() -> Result<ExitCode, ServeError> {
     say(serve::api_document()?);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes a line to standard error. A closed pipe is ignored.
-pub(crate) fn eprint_line(line: impl core::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// Writes a text to standard output. A closed pipe is ignored.
-pub(crate) fn say(text: impl core::fmt::Display) {
-    let mut out = std::io::stdout();
-    let _ = write!(out, "{text}").and_then(|()| out.flush());
 }

@@ -1,6 +1,7 @@
 //! Kinds of values and their parsers. A parser returns `None` for a text that it does not understand; it never guesses.
 
 use super::variable::Kind;
+use gw_chain_store::Location;
 use gw_http::Origin;
 use gw_identity::ResolverConfig;
 use gw_types::{Address, ExternalId, Secret};
@@ -115,6 +116,16 @@ pub static SECRET: Kind<Secret> = Kind {
     parse: |text| secret(text).map(Secret::new),
 };
 
+/// A secret that is sent in a header.
+pub static HEADER_SECRET: Kind<Secret> = Kind {
+    rule: "a text of visible ASCII characters",
+    parse: |text| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_graphic())
+            .then(|| Secret::new(text))
+    },
+};
+
 /// Older secrets, accepted for validation only.
 pub static SECRETS: Kind<Vec<Secret>> = Kind {
     rule: "a comma-separated list of secrets",
@@ -140,6 +151,20 @@ pub static DATABASE: Kind<Secret> = Kind {
         let url = Url::parse(text).ok()?;
         let named = matches!(url.scheme(), "postgres" | "postgresql") && url.has_host() && url.path().len() > 1;
         named.then(|| Secret::new(text))
+    },
+};
+
+/// The database of the explorer: an address with its credentials, or a file. Unlike the other stores it has no default
+/// file, because without this variable the explorer is off.
+pub static CHAIN_DATABASE: Kind<Location> = Kind {
+    rule: "a `postgres://` address that names a database, or `sqlite://` and the path of a file",
+    parse: |text| match text.strip_prefix("sqlite:") {
+        Some(path) => {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            let is_file = !path.is_empty() && !path.ends_with('/') && !path.contains([':', '?', '#', '\0']);
+            is_file.then(|| Location::Sqlite { file: path.into() })
+        }
+        None => (DATABASE.parse)(text).map(|url| Location::Postgres { url }),
     },
 };
 

@@ -6,6 +6,8 @@
 //!
 //! Invariant: a `Config` exists only if no rule is broken; a bad value never falls back to a default.
 
+mod explorer_backend;
+mod indexer;
 pub mod kind;
 pub mod registry;
 mod report;
@@ -17,6 +19,8 @@ mod variable;
 #[cfg(test)]
 mod tests;
 
+pub use explorer_backend::ExplorerBackendConfig;
+pub use indexer::IndexerConfig;
 pub use report::{EXIT_CONFIG, Problem, Report};
 pub use show::{print, reference};
 pub use source::{ProcessEnv, Settings, Source};
@@ -35,6 +39,7 @@ use kind::{ListedOrigin, Rate};
 use registry as var;
 use std::{
     net::{IpAddr, SocketAddr},
+    num::NonZeroUsize,
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -91,6 +96,8 @@ pub struct Config {
     pub deny_status: u16,
     /// Policy store.
     pub store: Store,
+    /// The explorer.
+    pub explorer: Explorer,
     /// Journal and audit store.
     pub audit: Audit,
     /// Logs and shutdown.
@@ -168,6 +175,8 @@ pub struct Identity {
     pub refresh_secret: Option<Secret>,
     /// Older refresh-token secrets, accepted for validation only.
     pub refresh_secret_previous: Vec<Secret>,
+    /// How access tokens are signed.
+    pub access_algorithm: var::TokenAlgorithm,
     /// Lifetime of an access token (decision 35).
     pub access_ttl: Duration,
     /// Lifetime of a refresh token (decision 35).
@@ -295,6 +304,23 @@ pub struct Store {
     pub cache_url: Option<Secret>,
 }
 
+/// The explorer.
+#[derive(Clone, Debug)]
+pub struct Explorer {
+    /// The database of the chain; `None` means that the data API is off (E1).
+    pub database: Option<gw_chain_store::Location>,
+    /// The key of the explorer's backend.
+    pub backend_key: Option<Secret>,
+    /// Whether a reset or another chain removes all indexed blocks (X6).
+    pub force_reindex: bool,
+    /// Whether internal transactions are indexed (X10).
+    pub traces: bool,
+    /// How many blocks stay above the newest indexed block (X3).
+    pub confirmations: u64,
+    /// How many blocks are read from the node at the same time.
+    pub concurrent_reads: NonZeroUsize,
+}
+
 /// Journal and audit store.
 #[derive(Clone, Debug)]
 pub struct Audit {
@@ -383,15 +409,7 @@ impl Config {
     /// A [`Report`] with every problem, if any value is missing, malformed or breaks a rule.
     pub fn load(env: &ProcessEnv, build: Build) -> Result<Self, Report> {
         let (settings, report) = settings(env, build);
-        if !report.is_empty() {
-            return Err(report);
-        }
-        // The rules ensure that every variable below has a value. If one is missing anyway, report it.
-        Self::typed(&settings).map_err(|name| {
-            let mut report = Report::default();
-            report.add(Problem::new(name, "has no value"));
-            report
-        })
+        report.into_result(|| Self::typed(&settings))
     }
 
     fn typed(settings: &Settings) -> Result<Self, &'static str> {
@@ -441,6 +459,7 @@ impl Config {
                 access_secret_previous: settings.get(&var::JWT_SECRET_PREVIOUS).unwrap_or_default(),
                 refresh_secret: settings.get(&var::JWT_REFRESH_SECRET),
                 refresh_secret_previous: settings.get(&var::JWT_REFRESH_SECRET_PREVIOUS).unwrap_or_default(),
+                access_algorithm: need(settings, &var::ACCESS_TOKEN_ALGORITHM)?,
                 access_ttl: need(settings, &var::ACCESS_TOKEN_TTL)?,
                 refresh_ttl: need(settings, &var::REFRESH_TOKEN_TTL)?,
                 auto_kyc: need(settings, &var::AUTO_KYC_IDP)?,
@@ -459,20 +478,7 @@ impl Config {
                 claim_delegation: need(settings, &var::ADMIN_CLAIM_DELEGATION)?,
                 confirm_deletes: need(settings, &var::ADMIN_CONFIRM_DELETES)?,
             },
-            node: Node {
-                urls: need(settings, &var::NODE_URL)?,
-                expected_chain: settings.get(&var::EXPECTED_CHAIN_ID),
-                idle_connections: need(settings, &var::NODE_HTTP_MAX_IDLE_CONNS)?
-                    .min(need(settings, &var::NODE_HTTP_MAX_IDLE_CONNS_PER_HOST)?),
-                max_connections: Some(need(settings, &var::NODE_HTTP_MAX_CONNS_PER_HOST)?).filter(|limit| *limit > 0),
-                idle_timeout: need(settings, &var::NODE_HTTP_IDLE_CONN_TIMEOUT)?,
-                api_key: settings.get(&var::RPC_API_KEY),
-                api_key_header: need(settings, &var::RPC_API_KEY_HEADER)?,
-                key_encryption: settings.get(&var::RPC_API_KEY_ENCRYPTION_KEY),
-                key_encryption_previous: settings.get(&var::RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS),
-                trace_timeout: need(settings, &var::TRACE_TIMEOUT)?,
-                call_trace_timeout: need(settings, &var::ETH_CALL_TRACE_TIMEOUT)?,
-            },
+            node: node(settings)?,
             policy_settings: policy_settings(settings)?,
             custom_methods: Arc::new(
                 rules::custom_methods(settings).map_err(|_| var::EXTRA_RPC_NAMESPACES_FILE.name())?,
@@ -485,6 +491,7 @@ impl Config {
                 url: settings.get(&var::DATABASE_URL),
                 cache_url: settings.get(&var::REDIS_URL),
             },
+            explorer: explorer(settings)?,
             audit: Audit {
                 url: rules::audit_url(settings),
                 journal_dir: settings
@@ -514,12 +521,7 @@ impl Config {
                     max_access_rows: need(settings, &var::MAX_ACCESS_LOG_ROWS)?,
                 },
             },
-            operation: Operation {
-                log_level: need(settings, &var::LOG_LEVEL)?,
-                log_format: need(settings, &var::LOG_FORMAT)?,
-                shutdown_delay: need(settings, &var::SHUTDOWN_DELAY)?,
-                shutdown_timeout: need(settings, &var::SHUTDOWN_TIMEOUT)?,
-            },
+            operation: operation(settings)?,
             data_dir,
         })
     }
@@ -528,7 +530,7 @@ impl Config {
 /// The texts of all variables and all problems with them.
 pub fn settings(env: &ProcessEnv, build: Build) -> (Settings, Report) {
     let mut report = Report::default();
-    let settings = Settings::read(env, &mut report);
+    let settings = Settings::read(env, var::all(), &mut report);
     rules::check(&settings, build, &mut report);
     (settings, report)
 }
@@ -536,6 +538,43 @@ pub fn settings(env: &ProcessEnv, build: Build) -> (Settings, Report) {
 /// The value of a required variable, or its name if it has no value.
 fn need<T>(settings: &Settings, variable: &variable::Variable<T>) -> Result<T, &'static str> {
     settings.get(variable).ok_or(variable.name())
+}
+
+fn node(settings: &Settings) -> Result<Node, &'static str> {
+    Ok(Node {
+        urls: need(settings, &var::NODE_URL)?,
+        expected_chain: settings.get(&var::EXPECTED_CHAIN_ID),
+        idle_connections: need(settings, &var::NODE_HTTP_MAX_IDLE_CONNS)?
+            .min(need(settings, &var::NODE_HTTP_MAX_IDLE_CONNS_PER_HOST)?),
+        max_connections: Some(need(settings, &var::NODE_HTTP_MAX_CONNS_PER_HOST)?).filter(|limit| *limit > 0),
+        idle_timeout: need(settings, &var::NODE_HTTP_IDLE_CONN_TIMEOUT)?,
+        api_key: settings.get(&var::RPC_API_KEY),
+        api_key_header: need(settings, &var::RPC_API_KEY_HEADER)?,
+        key_encryption: settings.get(&var::RPC_API_KEY_ENCRYPTION_KEY),
+        key_encryption_previous: settings.get(&var::RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS),
+        trace_timeout: need(settings, &var::TRACE_TIMEOUT)?,
+        call_trace_timeout: need(settings, &var::ETH_CALL_TRACE_TIMEOUT)?,
+    })
+}
+
+fn explorer(settings: &Settings) -> Result<Explorer, &'static str> {
+    Ok(Explorer {
+        database: settings.get(&var::EXPLORER_DATABASE_URL),
+        backend_key: settings.get(&var::EXPLORER_BACKEND_KEY),
+        force_reindex: need(settings, &var::FORCE_REINDEX)?,
+        traces: need(settings, &var::ENABLE_TRACING)?,
+        confirmations: need(settings, &var::EXPLORER_CONFIRMATIONS)?,
+        concurrent_reads: need(settings, &var::EXPLORER_CONCURRENT_READS)?,
+    })
+}
+
+fn operation(settings: &Settings) -> Result<Operation, &'static str> {
+    Ok(Operation {
+        log_level: need(settings, &var::LOG_LEVEL)?,
+        log_format: need(settings, &var::LOG_FORMAT)?,
+        shutdown_delay: need(settings, &var::SHUTDOWN_DELAY)?,
+        shutdown_timeout: need(settings, &var::SHUTDOWN_TIMEOUT)?,
+    })
 }
 
 fn humanity(settings: &Settings) -> Result<Option<Humanity>, &'static str> {

@@ -33,6 +33,8 @@ mod admin;
 mod audit;
 mod deployment;
 mod edge;
+mod explorer;
+mod explorer_backend;
 mod identity;
 mod limits;
 mod node;
@@ -41,7 +43,8 @@ mod policy;
 mod store;
 
 pub use {
-    admin::*, audit::*, deployment::*, edge::*, identity::*, limits::*, node::*, operation::*, policy::*, store::*,
+    admin::*, audit::*, deployment::*, edge::*, explorer::*, explorer_backend::*, identity::*, limits::*, node::*,
+    operation::*, policy::*, store::*,
 };
 
 /// Seconds in an hour.
@@ -68,6 +71,7 @@ static SECTIONS: &[&[&dyn Entry]] = &[
     node::ENTRIES,
     policy::ENTRIES,
     store::ENTRIES,
+    explorer::ENTRIES,
     audit::ENTRIES,
     operation::ENTRIES,
 ];
@@ -75,4 +79,74 @@ static SECTIONS: &[&[&dyn Entry]] = &[
 /// All variables, in the order of the reference.
 pub fn all() -> impl Iterator<Item = &'static dyn Entry> {
     SECTIONS.iter().copied().flatten().copied()
+}
+
+/// The variables that only `ledger-gateway explorer` reads.
+pub fn explorer_backend_only() -> impl Iterator<Item = &'static dyn Entry> {
+    explorer_backend::ENTRIES.iter().copied()
+}
+
+/// Whether a command reads this variable, or the file that contains its value if it is a secret.
+pub fn is_declared(name: &str) -> bool {
+    let variable = name.strip_suffix("_FILE").unwrap_or(name);
+    all()
+        .chain(explorer_backend_only())
+        .any(|entry| entry.name() == name || entry.name() == variable)
+}
+
+/// The variables of the commands that need the chain and the explorer's database alone: `ledger-gateway indexer`,
+/// `explorer reindex` and `explorer status`.
+pub fn indexer_all() -> impl Iterator<Item = &'static dyn Entry> {
+    let shared: [&'static dyn Entry; 22] = [
+        &ENVIRONMENT,
+        &PORT,
+        &INTERNAL_BIND_ADDR,
+        &TRUSTED_INTERNAL_CIDRS,
+        &MAX_INTERNAL_CONNECTIONS,
+        &ANSWER_BYTES_MAX,
+        &NODE_URL,
+        &EXPECTED_CHAIN_ID,
+        &NODE_HTTP_MAX_IDLE_CONNS,
+        &NODE_HTTP_MAX_IDLE_CONNS_PER_HOST,
+        &NODE_HTTP_MAX_CONNS_PER_HOST,
+        &NODE_HTTP_IDLE_CONN_TIMEOUT,
+        &RPC_API_KEY,
+        &RPC_API_KEY_HEADER,
+        &DB_MAX_OPEN_CONNS,
+        &EXPLORER_DATABASE_URL,
+        &FORCE_REINDEX,
+        &ENABLE_TRACING,
+        &EXPLORER_CONFIRMATIONS,
+        &EXPLORER_CONCURRENT_READS,
+        &LOG_LEVEL,
+        &LOG_FORMAT,
+    ];
+    let times: [&'static dyn Entry; 4] = [
+        &TRACE_TIMEOUT,
+        &ETH_CALL_TRACE_TIMEOUT,
+        &SHUTDOWN_DELAY,
+        &SHUTDOWN_TIMEOUT,
+    ];
+    shared.into_iter().chain(times)
+}
+
+/// All variables of `ledger-gateway explorer`: its own and those that it shares with the gateway.
+pub fn explorer_backend_all() -> impl Iterator<Item = &'static dyn Entry> {
+    let shared: [&'static dyn Entry; 14] = [
+        &ENVIRONMENT,
+        &EXPLORER_BACKEND_KEY,
+        &PORT,
+        &BIND_ADDRESS,
+        &FRONTEND_URL,
+        &CORS_ALLOWED_ORIGINS,
+        &TRUSTED_PROXIES,
+        &MAX_CONNECTIONS,
+        &MAX_CONNECTIONS_PER_ADDRESS,
+        &REDIS_URL,
+        &LOG_LEVEL,
+        &LOG_FORMAT,
+        &SHUTDOWN_DELAY,
+        &SHUTDOWN_TIMEOUT,
+    ];
+    shared.into_iter().chain(explorer_backend_only())
 }

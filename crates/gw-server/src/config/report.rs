@@ -57,6 +57,22 @@ impl Report {
         }
     }
 
+    /// The value, if the report has no problem. `build` fails with the name of a variable that has no value although
+    /// the rules should ensure one.
+    ///
+    /// # Errors
+    ///
+    /// The report.
+    pub(super) fn into_result<T>(mut self, build: impl FnOnce() -> Result<T, &'static str>) -> Result<T, Self> {
+        if !self.is_empty() {
+            return Err(self);
+        }
+        build().map_err(|name| {
+            self.add(Problem::new(name, "has no value"));
+            self
+        })
+    }
+
     /// Whether the report has no problem.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -65,6 +81,11 @@ impl Report {
     /// Whether the report has a problem with this variable.
     pub fn names(&self, name: &str) -> bool {
         self.0.iter().any(|problem| problem.name == name)
+    }
+
+    /// Keeps the problems with variables of which `is_kept` holds.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.0.retain(|problem| is_kept(&problem.name));
     }
 
     /// The problems in the order in which they were added.

@@ -8,9 +8,11 @@ use super::{
     registry as var,
     variable::{Entry, Variable},
 };
+use gw_chain_store::Location;
 use gw_evm::CustomMethods;
 use gw_identity::oauth::{Clients, ClientsError};
 use gw_types::Secret;
+use ipnet::IpNet;
 use std::time::Duration;
 use url::Url;
 
@@ -36,7 +38,7 @@ type Purpose = (
 
 /// Every secret that signs, authenticates or encrypts. Older secrets obey the same rules, because they are still
 /// accepted.
-const PURPOSES: [Purpose; 6] = [
+const PURPOSES: [Purpose; 7] = [
     (&[&var::JWT_SECRET], Some(&var::JWT_SECRET_PREVIOUS)),
     (&[&var::JWT_REFRESH_SECRET], Some(&var::JWT_REFRESH_SECRET_PREVIOUS)),
     (&[&var::ADMIN_API_TOKEN, &var::ADMIN_API_TOKEN_PREVIOUS], None),
@@ -49,6 +51,7 @@ const PURPOSES: [Purpose; 6] = [
         None,
     ),
     (&[&var::AUDIT_CHECKPOINT_KEY], None),
+    (&[&var::EXPLORER_BACKEND_KEY], None),
 ];
 
 /// Applies every rule.
@@ -64,6 +67,7 @@ pub(super) fn check(settings: &Settings, build: Build, report: &mut Report) {
     rules.identity_networks();
     rules.namespaces();
     rules.humanity();
+    rules.explorer();
     if settings.environment() == Some(Environment::Production) {
         rules.required();
         rules.strength();
@@ -298,6 +302,42 @@ impl Rules<'_> {
         }
     }
 
+    /// The indexer may remove all rows of its database, so no other data may be in it.
+    fn explorer(&mut self) {
+        let Some(location) = self.settings.get(&var::EXPLORER_DATABASE_URL) else {
+            return;
+        };
+        if let Location::Postgres { url } = &location {
+            let others = [self.settings.get(&var::DATABASE_URL), audit_url(self.settings)];
+            let database = database_of(url.expose());
+            if others
+                .iter()
+                .flatten()
+                .any(|other| database_of(other.expose()) == database)
+            {
+                self.broken(
+                    &var::EXPLORER_DATABASE_URL,
+                    "must be another database than DATABASE_URL and AUDIT_DATABASE_URL",
+                );
+            }
+        }
+        if self.settings.environment() != Some(Environment::Production) {
+            return;
+        }
+        if let Location::Postgres { url } = &location
+            && !has_password(url.expose())
+        {
+            self.broken(&var::EXPLORER_DATABASE_URL, "must have a password in production");
+        }
+        // HD16: a private address alone proves nothing.
+        if !self.settings.is_set(&var::EXPLORER_BACKEND_KEY) {
+            self.broken(
+                &var::EXPLORER_BACKEND_KEY,
+                "is required in production with EXPLORER_DATABASE_URL",
+            );
+        }
+    }
+
     fn required(&mut self) {
         for entry in var::all() {
             if entry.is_required() && !self.settings.is_set(entry) && !self.report.names(entry.name()) {
@@ -365,11 +405,7 @@ impl Rules<'_> {
     fn networks(&mut self) {
         for variable in [&var::TRUSTED_PROXIES, &var::TRUSTED_INTERNAL_CIDRS] {
             let listed = self.settings.get(variable).unwrap_or_default();
-            let too_wide = listed.iter().find(|network| {
-                let widest = if network.addr().is_ipv4() { WIDEST_V4 } else { WIDEST_V6 };
-                network.prefix_len() < widest
-            });
-            if let Some(network) = too_wide {
+            if let Some(network) = listed.iter().find(|network| is_too_wide(network)) {
                 self.broken(
                     variable,
                     format!("must not hold `{network}` in production: anybody could be in it; list your own machines"),
@@ -469,8 +505,14 @@ fn exceeds<T: PartialOrd>(value: Option<T>, limit: Option<T>) -> bool {
     matches!((value, limit), (Some(value), Some(limit)) if value > limit)
 }
 
+/// Whether a network includes foreign machines (RTS7).
+pub(super) fn is_too_wide(network: &IpNet) -> bool {
+    let widest = if network.addr().is_ipv4() { WIDEST_V4 } else { WIDEST_V6 };
+    network.prefix_len() < widest
+}
+
 /// Whether a secret is too short or has too few distinct bytes. A secret in hexadecimal is decoded first.
-fn is_weak(secret: &str) -> bool {
+pub(super) fn is_weak(secret: &str) -> bool {
     let bytes = hex::decode(secret).ok().filter(|bytes| bytes.len() >= SECRET_MIN_BYTES);
     let bytes = bytes.unwrap_or_else(|| secret.as_bytes().to_vec());
     let mut present = [false; 256];

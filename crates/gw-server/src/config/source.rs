@@ -4,7 +4,7 @@
 
 use super::{
     Environment,
-    registry::{self, ENVIRONMENT},
+    registry::ENVIRONMENT,
     report::{Problem, Report},
     variable::{Entry, Redaction, Variable},
 };
@@ -99,14 +99,18 @@ impl core::fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Reads every variable and adds every problem to the report.
-    pub fn read(env: &ProcessEnv, report: &mut Report) -> Self {
+    /// Reads these variables and adds every problem to the report.
+    pub fn read(
+        env: &ProcessEnv,
+        variables: impl IntoIterator<Item = &'static dyn Entry>,
+        report: &mut Report,
+    ) -> Self {
         let mut file = match env.get(CONFIG_FILE) {
             Some(path) => read_file(Path::new(path), report),
             None => BTreeMap::new(),
         };
         let mut values = BTreeMap::new();
-        for entry in registry::all() {
+        for entry in variables {
             if let Some(setting) = setting(entry, env, &mut file, report) {
                 if entry.accepts(&setting.text) {
                     values.insert(entry.name(), setting);

@@ -78,6 +78,7 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("JWT_SECRET_PREVIOUS", &["a,,b"]),
     ("JWT_REFRESH_SECRET", &["padded "]),
     ("JWT_REFRESH_SECRET_PREVIOUS", &[","]),
+    ("ACCESS_TOKEN_ALGORITHM", &["none", "ES256", "eddsa"]),
     ("ACCESS_TOKEN_TTL", &["soon", "59s", "25h"]),
     ("REFRESH_TOKEN_TTL", &["never", "4m", "91d"]),
     ("AUTO_KYC_IDP", &["yes"]),
@@ -205,6 +206,23 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("DB_MAX_OPEN_CONNS", &["x", "0", "10001"]),
     ("DB_CONN_MAX_LIFETIME", &["x", "1s", "25h"]),
     ("MIGRATE", &["on", "true"]),
+    (
+        "EXPLORER_DATABASE_URL",
+        &[
+            "postgres://db",
+            "mysql://db/x",
+            "explorer.db",
+            "sqlite:",
+            "sqlite://",
+            "sqlite::memory:",
+            "sqlite:///var/lib/x.db?mode=rwc",
+        ],
+    ),
+    ("EXPLORER_BACKEND_KEY", &[" padded"]),
+    ("FORCE_REINDEX", &["yes"]),
+    ("ENABLE_TRACING", &["on"]),
+    ("EXPLORER_CONFIRMATIONS", &["-1", "10001"]),
+    ("EXPLORER_CONCURRENT_READS", &["0", "65"]),
     (
         "REDIS_URL",
         &[
@@ -448,6 +466,21 @@ fn row_2_production_refuses_weak_and_unsafe_values() {
             &[("AUDIT_ADMIN_DATABASE_URL", "postgres://owner:@db/gateway_audit")],
             "AUDIT_ADMIN_DATABASE_URL: must have a password",
         ),
+        (
+            &[("EXPLORER_DATABASE_URL", "sqlite:///srv/explorer.db")],
+            "EXPLORER_BACKEND_KEY: is required in production with EXPLORER_DATABASE_URL",
+        ),
+        (
+            &[
+                ("EXPLORER_DATABASE_URL", "postgres://explorer@db/explorer"),
+                ("EXPLORER_BACKEND_KEY", "explorer-0123456789abcdef01234567"),
+            ],
+            "EXPLORER_DATABASE_URL: must have a password",
+        ),
+        (
+            &[("EXPLORER_BACKEND_KEY", "refresh-0123456789abcdef012345678")],
+            "EXPLORER_BACKEND_KEY: must differ from JWT_REFRESH_SECRET",
+        ),
     ];
     for (changes, expected) in cases {
         let messages = problems(PRODUCTION, changes);
@@ -625,6 +658,43 @@ fn stores_default_to_files_and_the_audit_store_to_a_second_database() {
     let server = config(&[("DATABASE_URL", "postgres://u:p@db/gateway?sslmode=require")]);
     let audit = server.audit.url.expect("derived");
     assert_eq!(audit.expose(), "postgres://u:p@db/gateway_audit?sslmode=require");
+}
+
+/// E1, spec/40 section 6: the explorer is off unless it has a database of its own.
+#[test]
+fn e1_the_explorer_has_a_database_of_its_own() {
+    let explorer = |env: &[(&str, &str)]| {
+        Config::load(&ProcessEnv::from_pairs(env.iter().copied()), Build::Release)
+            .expect("valid")
+            .explorer
+    };
+    let off = explorer(&[("DATABASE_URL", "postgres://u:p@db/gateway")]);
+    assert!(off.database.is_none() && off.backend_key.is_none() && off.traces && !off.force_reindex);
+    assert_eq!((off.confirmations, off.concurrent_reads.get()), (0, 8));
+    for (url, expected) in [
+        ("sqlite:///srv/explorer.db", "/srv/explorer.db"),
+        ("sqlite:explorer.db", "explorer.db"),
+        ("sqlite://explorer.db", "explorer.db"),
+    ] {
+        let database = explorer(&[("EXPLORER_DATABASE_URL", url)]).database;
+        let Some(gw_chain_store::Location::Sqlite { file }) = database else {
+            panic!("{url}: {database:?}");
+        };
+        assert_eq!(file, PathBuf::from(expected));
+    }
+    let server = explorer(&[("EXPLORER_DATABASE_URL", "postgres://u:explorer-pw@db/explorer")]);
+    assert!(!format!("{server:?}").contains("explorer-pw"));
+    for other in ["gateway", "gateway_audit"] {
+        let url = format!("postgres://explorer:pw@DB:5432/{other}");
+        let messages = problems(
+            &[("DATABASE_URL", "postgres://u:p@db/gateway")],
+            &[("EXPLORER_DATABASE_URL", &url)],
+        );
+        assert_eq!(
+            messages,
+            ["EXPLORER_DATABASE_URL: must be another database than DATABASE_URL and AUDIT_DATABASE_URL"]
+        );
+    }
 }
 
 /// spec/30 section 1: the profile sets K1-K6 together, and each setting can override it.

@@ -23,15 +23,19 @@ pub enum Section {
     Policy,
     /// The policy store.
     Store,
+    /// The explorer: its database, indexer and data API.
+    Explorer,
     /// Journal, audit store, checkpoints.
     Audit,
     /// Logs and shutdown.
     Operation,
+    /// The explorer's backend, which is a process of its own.
+    ExplorerBackend,
 }
 
 impl Section {
     /// Every section in the order of the reference.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Deployment,
         Self::Edge,
         Self::Limits,
@@ -40,8 +44,10 @@ impl Section {
         Self::Node,
         Self::Policy,
         Self::Store,
+        Self::Explorer,
         Self::Audit,
         Self::Operation,
+        Self::ExplorerBackend,
     ];
 
     /// The chapter's title.
@@ -55,8 +61,10 @@ impl Section {
             Self::Node => "Upstream node",
             Self::Policy => "Access and privacy policy",
             Self::Store => "Policy store",
+            Self::Explorer => "Explorer",
             Self::Audit => "Journal and audit",
             Self::Operation => "Logs and shutdown",
+            Self::ExplorerBackend => "Explorer backend (`ledger-gateway explorer`)",
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     cast::{Names, Persona},
     client::{As, Client, Response},
+    explorer,
     parts::Running,
     seed::{MINTED, PAID, Scene, balance_of, whole},
     tour,
@@ -17,10 +18,7 @@ use tokio::time::{Instant, sleep};
 const RECORD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Promises of later versions; not checked yet.
-const COMING: &[&str] = &[
-    "the regulator's disclosure grant on ops is active",
-    "the explorer serves blocks to each viewer",
-];
+const COMING: &[&str] = &["the regulator's disclosure grant on ops is active"];
 
 /// Runs and prints every check. Returns the number of failed checks.
 pub(super) async fn run(running: &Running, scene: &Scene) -> anyhow::Result<usize> {
@@ -66,6 +64,10 @@ pub(super) async fn run(running: &Running, scene: &Scene) -> anyhow::Result<usiz
         (
             "each bank's records hold its own calls only",
             checker.records_are_separate().await,
+        ),
+        (
+            "the explorer shows each viewer its own transactions",
+            explorer::serves_each_viewer(running, scene).await,
         ),
     ];
     let mut failed = 0;

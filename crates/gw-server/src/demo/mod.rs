@@ -7,6 +7,7 @@ mod account;
 mod cast;
 mod checks;
 mod client;
+mod explorer;
 mod parts;
 mod seed;
 mod state;
@@ -74,7 +75,7 @@ async fn token(dir: &std::path::Path, persona: Persona) -> anyhow::Result<ExitCo
         .log_in(state.names.did(persona))
         .await
         .context("the running demo issued no token")?;
-    crate::cli::say(format_args!("{token}\n"));
+    crate::terminal::say(format_args!("{token}\n"));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -90,6 +90,7 @@ impl Parts {
             .env_clear()
             .env("ENVIRONMENT", "development")
             .env("DATA_DIR", dir.join(GATEWAY_DATA))
+            .env("EXPLORER_DATABASE_URL", explorer_database(&dir))
             .env("PORT", port.to_string())
             .env("NODE_URL", &node)
             .env("ADMIN_API_TOKEN", admin.expose())
@@ -167,6 +168,11 @@ impl Parts {
             let _ = std::fs::remove_dir(dir.directory());
         }
     }
+}
+
+/// The explorer's database, a file beside the other databases.
+fn explorer_database(dir: &Path) -> String {
+    format!("sqlite://{}", dir.join(GATEWAY_DATA).join("explorer.db").display())
 }
 
 /// Settings of the environment that logins with a real wallet need.

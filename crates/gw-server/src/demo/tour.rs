@@ -3,26 +3,28 @@
 use super::{
     cast::Persona,
     client::{As, Client},
+    explorer,
     parts::Running,
     seed::{Scene, balance_of},
 };
 use alloy_primitives::U256;
 use serde_json::{Value, json};
 
-/// The personas that query the balances.
-const VIEWERS: [Persona; 3] = [Persona::Ops, Persona::Analyst, Persona::Trader];
+/// The personas that query the balances and the blocks.
+pub(super) const VIEWERS: [Persona; 3] = [Persona::Ops, Persona::Analyst, Persona::Trader];
 /// The personas whose balances are queried.
 const OWNERS: [Persona; 2] = [Persona::Analyst, Persona::Ops];
 
 /// Prints a text to standard output.
 pub(super) fn say(text: impl core::fmt::Display) {
-    crate::cli::say(text);
+    crate::terminal::say(text);
 }
 
 /// Prints the whole tour.
 pub(super) async fn print(running: &Running, scene: &Scene) -> anyhow::Result<()> {
     print_personas(running, scene)?;
     print_balances(running, scene).await?;
+    explorer::print_blocks(running, scene).await?;
     print_commands(running, scene)?;
     say(format_args!(
         "\nGateway {}   node behind it {}   token contract {:#x}\nA fresh token: {} demo token <{}>\nCtrl-C stops \

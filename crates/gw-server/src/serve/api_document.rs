@@ -16,7 +16,13 @@ use utoipa::openapi::{Info, License, OpenApiBuilder};
 /// If the document cannot be serialized.
 pub(crate) fn api_document() -> anyhow::Result<String> {
     let mut api = OpenApiBuilder::new().info(info()).build();
-    for part in [routes::api(), gw_identity::api(), gw_rpc::api(), gw_admin::api()] {
+    for part in [
+        routes::api(),
+        gw_identity::api(),
+        gw_rpc::api(),
+        gw_explorer::api(),
+        gw_admin::api(),
+    ] {
         api.merge(part);
     }
     let mut document = serde_json::to_value(&api).context("the API document cannot be serialized")?;
@@ -164,6 +170,10 @@ const TAGS: &[(&str, &str)] = &[
     ("diagnostics", "What a member may do and see, and why."),
     ("directory", "Logins by enterprise directory."),
     ("eth", "Ethereum addresses linked to the caller's DID."),
+    (
+        "explorer",
+        "Blocks, transactions and addresses, as the caller may see them.",
+    ),
     ("grants", "Rights of groups on contracts."),
     ("groups", "Groups of an organization, and what their members may do."),
     ("links", "Linked addresses, as administrators see them."),
@@ -199,6 +209,10 @@ fn security_schemes() -> Value {
             "type": "apiKey", "in": "header", "name": "X-Admin-Token",
             "description": "ADMIN_API_TOKEN or OPERATOR_API_TOKEN, from the private network.",
         },
+        "explorerKey": {
+            "type": "apiKey", "in": "header", "name": "X-Explorer-Key",
+            "description": "EXPLORER_BACKEND_KEY, for the backend of the web explorer.",
+        },
         "client": {
             "type": "http", "scheme": "basic",
             "description": "Id and secret of an OAuth application.",
@@ -211,6 +225,8 @@ fn security(path: &str, needs_token: bool) -> Value {
     let (bearer, cookie) = (json!({ "bearer": [] }), json!({ "cookie": [] }));
     if path.starts_with("/api/v1/admin/") {
         json!([{ "adminToken": [] }, bearer, cookie])
+    } else if path.starts_with("/api/v1/explorer/") {
+        json!([{}, { "explorerKey": [] }, bearer, cookie])
     } else if needs_token {
         json!([bearer, cookie])
     } else if path.starts_with("/rpc/u/") {
@@ -229,6 +245,8 @@ fn security(path: &str, needs_token: bool) -> Value {
 enum Surface {
     /// The admin API: every caller is authenticated.
     Admin,
+    /// The data API of the explorer: private networks only, and callers with a token or a key.
+    Explorer,
     /// The other REST routes.
     Rest,
     /// Errors of JSON-RPC, and of REST from the layers before them.
@@ -246,6 +264,7 @@ impl Surface {
             "/oauth/token" | "/oauth/authorize" => Self::Oauth,
             _ if path.starts_with("/rpc") => Self::Rpc,
             _ if path.starts_with("/api/v1/admin/") => Self::Admin,
+            _ if path.starts_with("/api/v1/explorer/") => Self::Explorer,
             _ => Self::Rest,
         }
     }
@@ -258,13 +277,13 @@ impl Surface {
         if self != Self::Probe {
             codes.push(ErrorCode::Unavailable);
         }
-        if matches!(self, Self::Admin | Self::Rest) {
+        if matches!(self, Self::Admin | Self::Explorer | Self::Rest) {
             codes.push(ErrorCode::BadRequest);
             if has_body {
                 codes.push(ErrorCode::PayloadTooLarge);
             }
         }
-        if self == Self::Admin || needs_token {
+        if matches!(self, Self::Admin | Self::Explorer) || needs_token {
             codes.extend([ErrorCode::Unauthorized, ErrorCode::Forbidden]);
         }
         if self == Self::Admin {
@@ -285,7 +304,7 @@ impl Surface {
             // An unknown URL is answered as an unknown path.
             (Self::Rpc, "404") if path.starts_with("/rpc/u/") => &[ENVELOPE, "APIError"],
             (Self::Rpc, _) => &[ENVELOPE],
-            (Self::Admin | Self::Rest | Self::Oauth | Self::Probe, _) => &["APIError"],
+            (Self::Admin | Self::Explorer | Self::Rest | Self::Oauth | Self::Probe, _) => &["APIError"],
         }
     }
 }
@@ -474,6 +493,7 @@ fn refer_to_items(schemas: Value) -> Value {
     for name in &names {
         let Some(item) = name
             .strip_prefix("Paged_")
+            .or(name.strip_prefix("ExplorerListResponse_"))
             .filter(|item| names.iter().any(|name| name == item))
         else {
             continue;

@@ -2,6 +2,7 @@
 
 use super::{
     audit_log::AuditLog,
+    explorer::{ExplorerApi, Unavailable},
     ready::{Level, Readiness},
     storage::Storage,
 };
@@ -19,12 +20,13 @@ pub(super) struct Conditions<'a> {
     pub(super) audit_log: &'a AuditLog,
     /// Empty until the first node is reached.
     pub(super) node: &'a Arc<OnceLock<Arc<Node>>>,
+    pub(super) explorer: &'a ExplorerApi,
 }
 
 impl Conditions<'_> {
     /// The readiness of this instance, which `/ready` shows.
     pub(super) fn readiness(self) -> Readiness {
-        self.with_nodes(self.with_audit_log(self.with_stores(Readiness::new())))
+        self.with_explorer(self.with_nodes(self.with_audit_log(self.with_stores(Readiness::new()))))
     }
 
     fn with_stores(self, readiness: Readiness) -> Readiness {
@@ -84,6 +86,20 @@ impl Conditions<'_> {
                     () => Level::Unknown,
                 }
             })
+    }
+
+    /// Not required: everything else works without the explorer. Not shown if it is off.
+    fn with_explorer(self, readiness: Readiness) -> Readiness {
+        let explorer = self.explorer.clone();
+        if explorer.state().index.err() == Some(Unavailable::NotConfigured) {
+            return readiness;
+        }
+        readiness.showing_level("explorer", move || match explorer.state().index {
+            Ok(parts) if !parts.store.is_reachable() => Level::Down,
+            Ok(parts) if parts.index.newest_block().is_some() => Level::Ok,
+            Ok(_) | Err(Unavailable::Opening | Unavailable::NotConfigured) => Level::Unknown,
+            Err(Unavailable::Failed | Unavailable::OtherChain) => Level::Down,
+        })
     }
 
     fn with_nodes(self, readiness: Readiness) -> Readiness {

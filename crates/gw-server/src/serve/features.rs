@@ -1,6 +1,11 @@
 //! Builds the routers of all features from their shared dependencies, and starts the workers.
 
-use super::{administration::AdminThread, sessions::Sessions, stores::Secrets};
+use super::{
+    administration::AdminThread,
+    explorer::{Explorer, ExplorerApi},
+    sessions::Sessions,
+    stores::Secrets,
+};
 use crate::{
     config::{
         Config,
@@ -31,7 +36,7 @@ use gw_rpc::{
     send::{NoComplianceRules, SendContext},
 };
 use gw_store::{Feed, Store, audit::AuditStore};
-use gw_types::{Seconds, Timestamp};
+use gw_types::{Entropy, Seconds, Timestamp};
 use http::StatusCode;
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -59,6 +64,9 @@ pub(super) struct AppDeps<'a> {
     pub(super) tasks: TaskTracker,
     /// Cancelled at the begin of the shutdown.
     pub(super) end: CancellationToken,
+    /// The data API of the explorer.
+    pub(super) explorer: ExplorerApi,
+    pub(super) entropy: Arc<dyn Entropy>,
     /// The thread of the admin API.
     pub(super) administration: &'a AdminThread,
 }
@@ -69,6 +77,16 @@ pub(super) struct Features {
     pub(super) public: Router,
     /// The admin API, with its own access check.
     pub(super) admin: Router,
+}
+
+impl Features {
+    /// With the routes of the explorer for all clients, as they are now.
+    pub(super) fn with_explorer(&self, explorer: Router) -> Self {
+        Self {
+            public: self.public.clone().merge(explorer),
+            admin: self.admin.clone(),
+        }
+    }
 }
 
 /// Builds the routers of all features.
@@ -233,6 +251,7 @@ fn rpc(deps: &AppDeps<'_>) -> anyhow::Result<RpcState> {
         personal_urls: deps.config.identity.personal_urls,
         log_params: deps.config.audit.log_params,
         custom_methods: Arc::clone(&deps.config.custom_methods),
+        ..RpcSettings::default()
     };
     Ok(RpcState::new(
         Arc::clone(&deps.http_context),
@@ -256,6 +275,7 @@ fn admin(deps: &AppDeps<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
             deps.cache.clone(),
             &deps.secrets.refresh.current,
         ))),
+        explorer: Arc::new(deps.explorer.clone()),
         custom_methods: Arc::clone(&deps.config.custom_methods),
         policy_settings: Arc::new(deps.config.policy_settings.clone()),
         facts: InstanceFacts {
@@ -354,7 +374,32 @@ impl AppDeps<'_> {
             let end = shutdown.clone();
             self.tasks.spawn(async move { directory.watch(end).await });
         }
+        self.start_explorer(shutdown);
         self.tasks
             .spawn(workers::watch_cache(self.cache.clone(), shutdown.clone()));
+    }
+
+    /// Starts the explorer, if it has a database.
+    fn start_explorer(&self, shutdown: &CancellationToken) {
+        let config = &self.config.explorer;
+        let Some(location) = config.database.clone() else {
+            return;
+        };
+        let explorer = Explorer {
+            config: config.clone(),
+            location,
+            connections: self.config.store.max_connections,
+            api: self.explorer.clone(),
+            node: Arc::clone(&self.node),
+            policy_store: self.store.clone(),
+            feed: self.feed.clone(),
+            http_context: Arc::clone(&self.http_context),
+            journal: Arc::clone(&self.journal),
+            policy_settings: Arc::new(self.config.policy_settings.clone()),
+            clock: Arc::clone(&self.http_context.clock),
+            entropy: Arc::clone(&self.entropy),
+            tasks: self.tasks.clone(),
+        };
+        self.tasks.spawn(explorer.run(shutdown.clone()));
     }
 }

@@ -1,7 +1,6 @@
 //! Limits the number of connections to what the limit of open files (RLIMIT_NOFILE) allows.
 
-use super::quota::ConnectionLimits;
-use crate::config::Limits;
+use crate::{config::Limits, listener::ConnectionLimits};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// Files reserved for databases, the journal, the log, and requests that the gateway itself sends to the node.

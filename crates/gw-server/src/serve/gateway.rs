@@ -5,6 +5,7 @@ use super::{
     api_document,
     audit_log::AuditLog,
     directory,
+    explorer::ExplorerApi,
     fault::ServeError,
     features::{AppDeps, Features, features},
     humanity,
@@ -28,7 +29,7 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use tokio::time::sleep;
+use tokio::time::{interval, sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Pause between two attempts to reach a node that is down at start.
@@ -48,6 +49,8 @@ pub(super) struct Gateway<'a> {
     pub(super) http_context: Arc<HttpContext>,
     /// Set once the first node is reached.
     pub(super) node: &'a OnceLock<Arc<Node>>,
+    /// The data API of the explorer.
+    pub(super) explorer: ExplorerApi,
     /// The thread of the admin API.
     pub(super) administration: &'a AdminThread,
     /// Tasks that the shutdown waits for.
@@ -71,15 +74,27 @@ impl Gateway<'_> {
     ) -> Result<(), ServeError> {
         let readiness = Arc::clone(&ready.readiness);
         let has_internal = self.setup.config.edge.internal.is_some();
+        let explorer = self.explorer.clone();
+        let mut changes = explorer.changes();
         let features = self.start(recovery).await?;
         let api: Arc<str> = api_document()?.into();
-        routers.replace(listener_routers(features, ready, metrics.clone(), api, has_internal));
+        let routers_now = || {
+            let features = features.with_explorer(explorer.public_routes());
+            let (ready, metrics, api) = (ready.clone(), metrics.clone(), Arc::clone(&api));
+            listener_routers(features, ready, metrics, api, has_internal)
+        };
+        changes.mark_unchanged();
+        routers.replace(routers_now());
         readiness.serve();
         tracing::info!("serving");
         // Samples pile up until /metrics is read or this upkeep runs, and /metrics may never be read.
+        let mut upkeep = interval(METRICS_UPKEEP);
         loop {
-            sleep(METRICS_UPKEEP).await;
-            metrics.run_upkeep();
+            tokio::select! {
+                _ = upkeep.tick() => metrics.run_upkeep(),
+                // `explorer` holds a sender, so the channel is never closed.
+                _ = changes.changed() => routers.replace(routers_now()),
+            }
         }
     }
 
@@ -142,6 +157,8 @@ impl<'a> Gateway<'a> {
             resolvers: Arc::new(resolvers),
             tasks: self.tasks.clone(),
             end: self.shutdown.clone(),
+            explorer: self.explorer,
+            entropy: Arc::clone(&self.setup.platform.entropy),
             administration: self.administration,
         })
     }

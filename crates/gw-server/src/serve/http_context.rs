@@ -4,9 +4,11 @@ use super::{
     features::seconds,
     stores::{Platform, Secrets},
 };
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, registry::TokenAlgorithm};
 use anyhow::Context as _;
-use gw_http::{AdminGate, HttpContext, PolicySource, PrivateNetwork, TokenCodec, TokenLives, TrustedProxies};
+use gw_http::{
+    AccessAlgorithm, AdminGate, HttpContext, PolicySource, PrivateNetwork, TokenCodec, TokenLives, TrustedProxies,
+};
 use gw_policy::access::admin::AdminCriteria;
 use gw_store::Feed;
 use std::sync::Arc;
@@ -27,6 +29,10 @@ pub(crate) fn http_context(
         .with_lives(TokenLives {
             access: seconds(config.identity.access_ttl)?,
             refresh: seconds(config.identity.refresh_ttl)?,
+        })
+        .with_access_algorithm(match config.identity.access_algorithm {
+            TokenAlgorithm::Hs256 => AccessAlgorithm::Hs256,
+            TokenAlgorithm::EdDsa => AccessAlgorithm::EdDsa,
         });
     let policy = {
         let feed = feed.clone();

@@ -413,7 +413,8 @@ async fn skip_sealed(mut journal: Journal, audit: &AuditStore) -> anyhow::Result
             .context("marking the records as sealed failed")?;
             journal = returned;
             marked.context("the sealed records cannot be marked in the journal")?;
-            if stored < batch.len() {
+            // Fewer rows than were asked for: they are long, and the next ones are read on their own.
+            if stored < batch.len().min(rows.len()) {
                 break;
             }
         }
@@ -482,11 +483,16 @@ fn record_lost(journal: &Journal, stream: Stream, range: &Range<u64>, cause: &st
     )
 }
 
-/// Appends a security event about the journal to the journal.
+/// Appends a security event about the journal to the journal, or keeps it until there is room: the start on a full disk
+/// has to succeed, because sealing makes the room.
 fn record_event(journal: &Journal, kind: SecurityKind, count: u64, reason: Option<String>) -> anyhow::Result<()> {
     let mut event = SecurityEvent::new(kind);
     (event.count, event.reason) = (Some(count), reason.map(Into::into));
-    journal.append(event).map(drop).context("the journal accepts no record")
+    let is_written = journal.append_or_keep(event).context("the journal accepts no record")?;
+    if !is_written {
+        tracing::warn!(%kind, "the journal has no room: the security event is recorded as soon as it has");
+    }
+    Ok(())
 }
 
 /// Records a jump of the local clock against the database's clock in the journal. The times of records around the jump

@@ -1,14 +1,14 @@
 //! The listeners of the configuration, and the routers that they serve.
 
 use super::{
-    body_budget::{BodyBudget, BodyLimits},
     files,
-    listen::{Connections, SwappableRouter},
-    quota::Quota,
     ready::ReadyState,
     routes::{ListenerRouters, starting_router},
 };
-use crate::config::Config;
+use crate::{
+    config::Config,
+    listener::{BodyBudget, BodyLimits, Connections, Quota, SwappableRouter},
+};
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use axum::Router;

@@ -7,10 +7,9 @@ mod administration;
 mod api_document;
 mod api_examples;
 mod audit_log;
-mod body;
-mod body_budget;
 mod conditions;
 mod directory;
+pub(crate) mod explorer;
 mod fault;
 mod features;
 mod files;
@@ -19,11 +18,9 @@ mod http_context;
 pub(crate) mod humanity;
 pub(crate) mod journal;
 mod lease;
-mod listen;
 mod listeners;
 pub(crate) mod node;
 pub(crate) mod outbox_mark;
-mod quota;
 mod ready;
 mod routes;
 mod sealer;
@@ -31,7 +28,6 @@ mod sessions;
 mod setup;
 mod storage;
 pub(crate) mod stores;
-mod timeout_io;
 mod trust;
 
 pub(crate) use api_document::api_document;
@@ -40,6 +36,7 @@ pub(crate) use journal::CLUSTER;
 
 use crate::{
     config::{Config, Operation},
+    listener::Connections,
     signal::Interrupt,
     telemetry::{self, Metrics},
     workers::Retention,
@@ -48,10 +45,11 @@ use administration::AdminThread;
 use anyhow::Context as _;
 use audit_log::AuditLog;
 use conditions::Conditions;
+use explorer::{ExplorerApi, Unavailable};
 use gateway::Gateway;
 use gw_crypto::KeyCipher;
+use gw_http::HttpContext;
 use gw_store::{BootClock, Feed, FeedTiming, Store};
-use listen::Connections;
 use listeners::Listeners;
 use ready::{ReadyDetail, ReadyState};
 use sealer::Sealer;
@@ -81,6 +79,8 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
     let http_context = http_context::http_context(&setup.config, &setup.secrets, &setup.platform, &feed)?;
     audit_log.record_clock_jumps(&feed);
 
+    let tasks = TaskTracker::new();
+    let explorer = explorer_api(&setup.config, &http_context, &audit_log, &tasks);
     let node = Arc::default();
     let conditions = Conditions {
         storage: &storage,
@@ -88,6 +88,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
         cache: &cache,
         audit_log: &audit_log,
         node: &node,
+        explorer: &explorer,
     };
     let readiness = Arc::new(conditions.readiness());
     let ready = ReadyState {
@@ -103,7 +104,6 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
 
     let retention = sealer::retention(&setup, &storage, &audit_log).await?;
     let sealer = Sealer::start(&setup, &storage, &audit_log);
-    let tasks = TaskTracker::new();
     start_store_workers(retention, &storage.store, &tasks, &shutdown);
     let administration = AdminThread::start()?;
     let gateway = Gateway {
@@ -115,6 +115,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
         group_keys,
         http_context,
         node: &node,
+        explorer,
         administration: &administration,
         tasks: &tasks,
         shutdown: &shutdown,
@@ -132,6 +133,26 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
     sealer.end().await;
     storage.close().await;
     result
+}
+
+/// The data API of the explorer, which has no index yet.
+fn explorer_api(
+    config: &Config,
+    http_context: &Arc<HttpContext>,
+    audit_log: &AuditLog,
+    tasks: &TaskTracker,
+) -> ExplorerApi {
+    let reason = match config.explorer.database {
+        Some(_) => Unavailable::Opening,
+        None => Unavailable::NotConfigured,
+    };
+    ExplorerApi::new(
+        reason,
+        config.explorer.backend_key.clone(),
+        Arc::clone(http_context),
+        Arc::clone(&audit_log.journal),
+        tasks.clone(),
+    )
 }
 
 /// The cipher of the groups' upstream keys. Logs an error for each group whose key it cannot decrypt.

@@ -1,6 +1,6 @@
 //! Connects to the upstream nodes of the configuration.
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use anyhow::{Context as _, bail};
 use gw_crypto::KeyCipher;
 use gw_node::{AnswerLimits, Connections, Node, NodeConfig, NodeError, Timeouts};
@@ -13,17 +13,43 @@ use std::sync::Arc;
 /// # Errors
 /// If the configuration is unusable, no node can be reached ([`is_down`]), or the chain is not EXPECTED_CHAIN_ID.
 pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>) -> anyhow::Result<Arc<Node>> {
+    let answers = AnswerLimits {
+        max: usize::try_from(config.limits.answer_bytes)?,
+        per_caller: usize::try_from(config.limits.answer_bytes_per_caller)?,
+        ..AnswerLimits::default()
+    };
+    connect_to(&config.node, answers, group_keys).await
+}
+
+/// Connects for a process that has no callers.
+///
+/// # Errors
+/// As [`connect`].
+pub(crate) async fn connect_indexer(config: &config::Node, answer_bytes: u64) -> anyhow::Result<Arc<Node>> {
+    let max = usize::try_from(answer_bytes)?;
+    let answers = AnswerLimits {
+        max,
+        per_caller: max,
+        ..AnswerLimits::default()
+    };
+    connect_to(config, answers, None).await
+}
+
+async fn connect_to(
+    config: &config::Node,
+    answers: AnswerLimits,
+    group_keys: Option<Arc<KeyCipher>>,
+) -> anyhow::Result<Arc<Node>> {
     let timeouts = Timeouts {
-        read_trace: config.node.call_trace_timeout,
-        send_trace: config.node.trace_timeout,
+        read_trace: config.call_trace_timeout,
+        send_trace: config.trace_timeout,
     };
     let connections = Connections {
-        max: config.node.max_connections.map(usize::try_from).transpose()?,
-        max_idle: usize::try_from(config.node.idle_connections)?,
-        idle: config.node.idle_timeout,
+        max: config.max_connections.map(usize::try_from).transpose()?,
+        max_idle: usize::try_from(config.idle_connections)?,
+        idle: config.idle_timeout,
     };
     let (first, standbys) = config
-        .node
         .urls
         .split_first()
         .context("NODE_URL names no node: set at least one address")?;
@@ -32,25 +58,20 @@ pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>)
         node_config.and_then(|node_config| node_config.or(url.as_str()))
     });
     let upstream = upstream.context("NODE_URL is not valid")?;
-    let answers = AnswerLimits {
-        max: usize::try_from(config.limits.answer_bytes)?,
-        per_caller: usize::try_from(config.limits.answer_bytes_per_caller)?,
-        ..AnswerLimits::default()
-    };
     let upstream = upstream.with_timeouts(timeouts).with_connections(connections);
     let mut upstream = upstream.with_answer_limits(answers);
-    let header = config.node.api_key_header.as_str();
+    let header = config.api_key_header.as_str();
     upstream = upstream
         .with_key_header(header)
         .context("RPC_API_KEY_HEADER is not valid")?;
-    if let Some(key) = &config.node.api_key {
+    if let Some(key) = &config.api_key {
         upstream = upstream.with_api_key(key).context("RPC_API_KEY is not valid")?;
     }
     if let Some(cipher) = group_keys {
         upstream = upstream.with_group_keys(cipher);
     }
     let node = Node::connect(&upstream).await.context("the node cannot be used")?;
-    match config.node.expected_chain {
+    match config.expected_chain {
         Some(expected) if expected != node.chain_id() => {
             bail!(
                 "EXPECTED_CHAIN_ID: the node is on chain {}, not on {expected}",
@@ -94,7 +115,7 @@ fn groups_with_key(snapshot: &Snapshot, key_matches: impl Fn(GroupId, &Secret) -
 }
 
 /// Whether the node could not be reached, so that a retry may succeed.
-pub(super) fn is_down(error: &anyhow::Error) -> bool {
+pub(crate) fn is_down(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<NodeError>() {
         Some(NodeError::ChainsDiffer { .. }) | None => false,
         Some(_) => true,

@@ -4,7 +4,7 @@ use super::{
     fault::ServeError,
     stores::{Platform, Secrets},
 };
-use crate::{cli::eprint_line, config::Config};
+use crate::{config::Config, terminal::eprint_line};
 
 /// The configuration, the clocks, random source and data directory of this process, and its secrets.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::{
     config::{Config, kind::signing_key},
     trust::{AuditTrust, HeadsFile, TamperAlarm, adopt},
     webhook::Webhook,
-    workers::{ADMIN_CHAIN, Verification, is_changed},
+    workers::{ADMIN_CHAIN, Verification, is_changed, is_index_faulty},
 };
 use anyhow::Context as _;
 use gw_audit::{
@@ -88,7 +88,7 @@ pub(super) async fn open(
         .await
         .context("the schema of the audit store cannot be read")?
         .is_empty();
-    if is_changed(store).await? || is_audit_changed {
+    if is_changed(store).await? | is_index_faulty(store).await? | is_audit_changed {
         trust
             .alarm
             .raise(ADMIN_CHAIN, &Finding::new(FindingKind::SchemaChanged, None), 0, 0);

@@ -68,6 +68,9 @@ const OURS: &[&str] = &[
     "gw_node",
     "gw_store",
     "gw_journal",
+    "gw_indexer",
+    "gw_explorer",
+    "gw_explorer_backend",
 ];
 
 fn level(level: LogLevel) -> LevelFilter {

@@ -3,6 +3,7 @@
 
 mod blinded;
 mod findings;
+mod oversized;
 mod table;
 mod workers;
 

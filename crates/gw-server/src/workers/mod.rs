@@ -21,4 +21,4 @@ pub(crate) use retention::Retention;
 pub(crate) use sealer::{ADMIN_CHAIN, Alarm as OutboxAlarm, Sealing, SealingHealth, raise_outbox_ids, seal};
 #[cfg(test)]
 pub(crate) use verify::Outcome;
-pub(crate) use verify::{Verification, is_changed, verify};
+pub(crate) use verify::{Verification, index_faults, is_changed, is_index_faulty, verify};

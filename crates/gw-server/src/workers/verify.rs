@@ -16,7 +16,7 @@ use gw_audit::{
     verify::{Finding, FindingKind},
 };
 use gw_store::{
-    Store, StoreError,
+    IndexCheck, Store, StoreError,
     audit::{AuditStore, TamperedRead},
 };
 use gw_types::Clock;
@@ -118,6 +118,44 @@ pub(crate) async fn is_changed(store: &Store) -> anyhow::Result<bool> {
     Ok(!objects.is_empty())
 }
 
+/// Limit of the comparison of the rows of the policy store with their indexes.
+const INDEX_CHECK: Duration = Duration::from_secs(60);
+
+/// Returns the faults of the indexes of the policy store, as the engine words them. A lying index makes a change hit
+/// another row than the one that it names.
+///
+/// # Errors
+/// If the policy store cannot be read.
+pub(crate) async fn index_faults(store: &Store) -> anyhow::Result<Vec<String>> {
+    let check = store.check_indexes(INDEX_CHECK).await;
+    match check.context("the indexes of the policy store cannot be compared with its rows")? {
+        IndexCheck::Sound => Ok(Vec::new()),
+        IndexCheck::Faulty(faults) => Ok(faults),
+        IndexCheck::Unfinished => {
+            tracing::warn!(
+                limit_s = INDEX_CHECK.as_secs(),
+                "the policy database is too large to compare its indexes with its rows in time; what was compared \
+                 agrees; consider PostgreSQL"
+            );
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// Whether an index of the policy store does not agree with the rows of its table. Logs the faults.
+pub(crate) async fn is_index_faulty(store: &Store) -> anyhow::Result<bool> {
+    let faults = index_faults(store).await?;
+    if !faults.is_empty() {
+        tracing::error!(
+            faults = faults.join("; "),
+            "the indexes of the policy database do not agree with its rows, so a change can hit another row than the \
+             one that it names: the likely cause is manual SQL or a damaged disk; keep a copy of the file, run REINDEX \
+             on it, and repeat the changes made since"
+        );
+    }
+    Ok(!faults.is_empty())
+}
+
 impl Verification {
     /// Raises the alarm for rows that a reader got and that differ from the sealed entry, each once. Rows beyond
     /// [`MAX_RAISED`] are left to the next verification.
@@ -159,7 +197,8 @@ impl Verification {
         let heads = trust.file.heads();
         let (is_policy_changed, waiting_erasures) = match &self.store {
             Some(store) => (
-                is_changed(store).await?,
+                // Reads every row, so the indexes are part of a full pass alone.
+                is_changed(store).await? | (verified.is_empty() && is_index_faulty(store).await?),
                 match store.waiting_erasures().await {
                     // The sealer reports the missing row. It must not stop the verification.
                     Err(StoreError::PolicyStoreRow) => Vec::new(),
@@ -201,8 +240,8 @@ impl Verification {
         } else {
             Outcome::Complete
         };
-        let was_verified = trust.alarm.set_verified(outcome == Outcome::Complete);
-        if outcome == Outcome::Incomplete && was_verified {
+        let was_complete = trust.alarm.set_verified(outcome == Outcome::Complete);
+        if outcome == Outcome::Incomplete && was_complete != Some(false) {
             return Ok(outcome);
         }
         let waiting: Vec<_> = reports

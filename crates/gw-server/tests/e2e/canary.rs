@@ -4,6 +4,7 @@
 //! comparing two worlds.
 
 use crate::{
+    explorer::{explorer_database, wait_until_synced},
     harness::{ADMIN_TOKEN, Engine, PROCESS_OUTPUT, Response, init_code},
     world::{self, Persona, World, balance_of, grant, group, transfer},
 };
@@ -255,7 +256,9 @@ async fn i2_nobody_meets_a_canary() {
     let directory = tempfile::tempdir().unwrap();
     let output = directory.path().join("lines");
     let sealing = "11".repeat(32);
+    let database = explorer_database(Engine::Sqlite, &directory);
     let extra = [
+        ("EXPLORER_DATABASE_URL", database.as_str()),
         ("LOG_LEVEL", "trace"),
         ("AUDIT_LOG_PARAMS", "true"),
         ("RPC_API_KEY_ENCRYPTION_KEY", &sealing),
@@ -296,6 +299,7 @@ async fn i2_nobody_meets_a_canary() {
         canary("the secret of the URL", &secret),
         canary("the token", &member.token),
     ];
+    wait_until_synced(&w.gw).await;
     let scan = Scan {
         w: &w,
         canaries: &canaries,
@@ -320,7 +324,14 @@ async fn i2_nobody_meets_a_canary() {
             owner.keys()
         );
     }
-    let administrator = scan.run(&[("authorization", &bearer(&w.admin.token))]).await;
+    // The code of the contract contains its deployer's wallet as an immutable value. The administrator may read it.
+    let is_code = |page: &String| page.ends_with("/code") || page.ends_with("/contract");
+    let without_code = Scan {
+        pages: scan.pages.iter().filter(|page| !is_code(page)).cloned().collect(),
+        questions: scan.questions.clone(),
+        ..scan
+    };
+    let administrator = without_code.run(&[("authorization", &bearer(&w.admin.token))]).await;
     for name in [
         "the contract",
         "the transaction",

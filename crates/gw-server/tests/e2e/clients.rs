@@ -22,7 +22,7 @@ async fn run_in(w: &World, scope: &str, program: &str, script: &str) {
     finish(w, scope, command).await;
 }
 
-/// Runs a client with the environment that `tests/clients/shared.mjs` reads, and checks the last line of its output.
+/// Runs a client with the environment that `tests/clients/rpc.mjs` reads, and checks the last line of its output.
 async fn finish(w: &World, scope: &str, mut command: Command) {
     let created =
         w.gw.as_user(

@@ -17,7 +17,8 @@
 //! Any other info string makes the test fail, so that no block is left out silently. Only addresses and ports are
 //! replaced: see [`Stage::fill_in`].
 
-use crate::harness::{Process, free_port};
+use crate::harness::Process;
+use gw_testkit::port;
 use std::{
     fs,
     os::unix::{fs::symlink, process::CommandExt as _},
@@ -225,9 +226,9 @@ impl Stage {
             programs.join("ledger-gateway-dev"),
         )
         .unwrap();
-        let (public, internal, tls) = (free_port(), free_port(), free_port());
+        let (public, internal, tls) = (port::reserve(), port::reserve(), port::reserve());
         let node = node.map(|node| node.url().rsplit(':').next().unwrap().to_owned());
-        let node = node.unwrap_or_else(|| free_port().to_string());
+        let node = node.unwrap_or_else(|| port::reserve().to_string());
         Self {
             dir,
             public,

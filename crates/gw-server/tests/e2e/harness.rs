@@ -5,14 +5,17 @@ use alloy_consensus::{SignableTransaction, TxEip1559, TxEnvelope};
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, hex};
 use alloy_signer::SignerSync;
 use alloy_signer_local::PrivateKeySigner;
+use gw_testkit::port;
 use http_body_util::{BodyExt, Full};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde_json::{Value, json};
 use std::{
-    net::TcpListener,
     process::{Child, Command, Stdio},
     time::Duration,
 };
+
+/// The most polls, about 100 ms apart, of a condition that must become true. Only a failing test makes them all.
+pub(crate) const MAX_POLLS: usize = 1_200;
 
 pub(crate) const ADMIN_TOKEN: &str = "e2e-admin-token-0123456789abcdef0123456789";
 
@@ -65,10 +68,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 pub(crate) type Http = Client<hyper_util::client::legacy::connect::HttpConnector, Full<bytes::Bytes>>;
@@ -162,7 +161,7 @@ impl Gateway {
         urls: &str,
     ) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let port = free_port();
+        let port = port::reserve();
         let url = format!("http://127.0.0.1:{port}");
         let mut settings: Vec<(String, String)> = [
             ("ENVIRONMENT", "development"),
@@ -209,7 +208,7 @@ impl Gateway {
     /// Starts a second instance with the same settings, its own port and its own data directory.
     pub(crate) async fn start_second_instance(&self) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let port = free_port();
+        let port = port::reserve();
         let mut settings = self.settings.clone();
         settings.push(("PORT".into(), port.to_string()));
         settings.push(("DATA_DIR".into(), data.path().display().to_string()));
@@ -298,7 +297,7 @@ impl Gateway {
     }
 
     async fn wait_ready(&self) {
-        for _ in 0..300 {
+        for _ in 0..MAX_POLLS {
             let request = http::Request::get(format!("{}/ready", self.url))
                 .body(Full::default())
                 .unwrap();
@@ -309,7 +308,7 @@ impl Gateway {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("the gateway was not ready within half a minute");
+        panic!("the gateway never was ready");
     }
 
     pub(crate) async fn request(
@@ -492,7 +491,7 @@ impl Gateway {
                 .as_str()
                 .and_then(|hex| u64::from_str_radix(hex.get(2..)?, 16).ok())
         };
-        for _ in 0..500 {
+        for _ in 0..5 * MAX_POLLS {
             let receipt = self.node("eth_getTransactionReceipt", json!([hash])).await;
             if let Some(mined) = number(&receipt["blockNumber"])
                 && number(&self.result(token, "eth_blockNumber", json!([])).await) >= Some(mined)
@@ -501,7 +500,7 @@ impl Gateway {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("{hash} was not mined, or the gateway did not follow to its block, within ten seconds");
+        panic!("{hash} was not mined, or the gateway did not follow to its block");
     }
 
     /// Deploys init code through the gateway, waits until the contract is registered and returns its address.
@@ -509,7 +508,7 @@ impl Gateway {
         let hash = self.send(token, key, None, U256::ZERO, init).await;
         let receipt = self.node("eth_getTransactionReceipt", json!([hash])).await;
         let address: Address = receipt["contractAddress"].as_str().unwrap().parse().unwrap();
-        for _ in 0..100 {
+        for _ in 0..2 * MAX_POLLS {
             let lookup = self
                 .admin("GET", &format!("/contracts/by-address/{address}"), None)
                 .await;
@@ -518,7 +517,7 @@ impl Gateway {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("{address} was not registered within five seconds");
+        panic!("{address} never was registered");
     }
 }
 

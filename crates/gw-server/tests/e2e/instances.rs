@@ -1,6 +1,6 @@
 //! Two instances on one PostgreSQL and one Redis are one gateway (HD24, 85 §6).
 
-use crate::harness::{Engine, Gateway, key};
+use crate::harness::{Engine, Gateway, MAX_POLLS, key};
 use alloy_primitives::hex;
 use alloy_signer::SignerSync as _;
 use gw_testkit::RedisServer;
@@ -26,7 +26,7 @@ fn shared(redis: &str) -> Vec<(&'static str, String)> {
 /// Requests the path until the response has this status. A change by another instance takes effect with a short delay.
 async fn wait_for_status(gw: &Gateway, token: &str, path: &str, status: u16) {
     let mut last = 0;
-    for _ in 0..100 {
+    for _ in 0..MAX_POLLS {
         last = gw.as_user(token, "GET", path, None).await.status;
         if last == status {
             return;
@@ -179,7 +179,7 @@ async fn hd24_two_instances_are_one_gateway() {
     assert_eq!(called.status, 200, "{}", called.body);
     second.admin("GET", "/sessions", None).await.expect(503);
     let mut state = json!(null);
-    for _ in 0..100 {
+    for _ in 0..MAX_POLLS {
         state = second.request("GET", "/ready", &[], None).await.expect(200)["dependencies"]["cache"].clone();
         if state == "down" {
             break;
@@ -189,7 +189,7 @@ async fn hd24_two_instances_are_one_gateway() {
     assert_eq!(state, "down");
     redis.start_again().unwrap();
     let mut status = 0;
-    for _ in 0..150 {
+    for _ in 0..MAX_POLLS {
         status = second
             .request("POST", "/auth/request", &[], Some(json!({})))
             .await
@@ -208,7 +208,7 @@ async fn hd24_a_second_instance_without_redis_does_not_start() {
     let first = Gateway::start_with(Engine::Postgres, &[]).await;
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().display().to_string();
-    let port = crate::harness::free_port().to_string();
+    let port = gw_testkit::port::reserve().to_string();
     let settings = [("DATA_DIR", directory.as_str()), ("PORT", &port)];
     let (code, output) = first.run_command_with(&settings, &["serve"]);
     assert_eq!(code, Some(78), "{output}");

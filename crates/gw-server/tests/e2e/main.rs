@@ -35,6 +35,13 @@ mod documents;
 #[cfg(test)]
 mod durability;
 #[cfg(test)]
+mod explorer;
+#[cfg(test)]
+#[expect(clippy::string_slice, reason = "status lines cut in these tests are ASCII")]
+mod explorer_attacks;
+#[cfg(test)]
+mod explorer_backend;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod groups;

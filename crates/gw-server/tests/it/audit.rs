@@ -1,7 +1,7 @@
 //! Journal and audit store at start: they agree, or are reconciled without losing or inventing entries.
 
-use crate::process::{self, Serving, free_port, stderr};
-use gw_testkit::anvil::anvil;
+use crate::process::{self, Serving, stderr};
+use gw_testkit::{anvil::anvil, port};
 use std::{fs, path::Path, process::Command};
 
 /// Starts a gateway on directories of the test, so that it can be restarted on them.
@@ -125,7 +125,7 @@ fn a_chain_shorter_than_its_last_checkpoint_aborts() {
         .args(["-c", shorten, &format!("{data}/audit.db")])
         .status();
     assert!(status.is_ok_and(|exit| exit.success()));
-    let port = free_port().to_string();
+    let port = port::reserve().to_string();
     let mut settings = settings(data, journal);
     settings.extend([("NODE_URL", node.url()), ("PORT", &port)]);
     let output = process::gateway(&["serve"], &settings);

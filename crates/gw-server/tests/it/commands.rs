@@ -1,7 +1,7 @@
 //! Read-only commands: they run while the service runs, and their exit codes distinguish the outcomes (RTO7).
 
-use crate::process::{self, Serving, free_port, stderr};
-use gw_testkit::anvil::anvil;
+use crate::process::{self, Serving, stderr};
+use gw_testkit::{anvil::anvil, port};
 
 fn run(arguments: &[&str], settings: &[(&str, &str)]) -> (Option<i32>, String) {
     let output = process::gateway(arguments, settings);
@@ -93,7 +93,7 @@ fn rto7_doctor_finds_a_broken_audit_store() {
 /// RTO7: a wrong configuration, a finding, an unreadable store and a busy store have different exit codes.
 #[test]
 fn rto7_exit_codes_tell_causes_apart() {
-    let unreachable = format!("postgres://nobody@127.0.0.1:{}/none", free_port());
+    let unreachable = format!("postgres://nobody@127.0.0.1:{}/none", port::reserve());
     let (code, output) = run(&["doctor"], &[("DATABASE_URL", "no address")]);
     assert_eq!(code, Some(78), "{output}");
     let databases = [
@@ -173,7 +173,7 @@ fn rto12_the_version_names_the_program() {
 #[test]
 fn rto8_a_database_that_is_away_is_named_with_its_cause() {
     let node = anvil();
-    let unreachable = format!("postgres://nobody@127.0.0.1:{}/none", free_port());
+    let unreachable = format!("postgres://nobody@127.0.0.1:{}/none", port::reserve());
     let mut child = process::command(&["serve"], &[("DATABASE_URL", &unreachable), ("NODE_URL", node.url())])
         .env("DATA_DIR", tempfile::tempdir().expect("a directory").path())
         .stdout(std::process::Stdio::piped())

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod audit;
+mod audit_policy;
 mod audit_tamper;
 mod audit_verify;
 mod commands;
@@ -11,6 +12,8 @@ mod demo;
 mod deployment;
 mod documents;
 mod full_disk;
+#[cfg(test)]
+mod indexer;
 mod process;
 mod restore;
 mod retention;

@@ -1,10 +1,11 @@
 //! Runs the gateway as a separate process and talks to it over plain sockets.
 
+use gw_testkit::port;
 use serde_json::Value;
 use std::{
     fs::File,
     io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     process::{Child, Command, ExitStatus, Output, Stdio},
     time::{Duration, Instant},
 };
@@ -15,8 +16,8 @@ const BINARY: &str = env!("CARGO_BIN_EXE_ledger-gateway");
 #[cfg(feature = "mock-login")]
 const BINARY: &str = env!("CARGO_BIN_EXE_ledger-gateway-dev");
 
-/// Limit for every wait.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Limit for every wait. Only a failing test waits that long.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A command of the binary with only the given environment.
 pub(crate) fn command(arguments: &[&str], env: &[(&str, &str)]) -> Command {
@@ -66,12 +67,6 @@ impl Response {
     }
 }
 
-/// A port that no process listens on.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    listener.local_addr().expect("bound").port()
-}
-
 impl Serving {
     /// Starts a gateway in front of a node, with extra settings, and waits until it listens.
     pub(crate) fn start(node: &str, settings: &[(&str, &str)]) -> Self {
@@ -83,7 +78,7 @@ impl Serving {
     /// Starts a gateway without waiting.
     pub(crate) fn spawn(node: &str, settings: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let port = free_port();
+        let port = port::reserve();
         let out = |name: &str| File::create(dir.path().join(name)).expect("a log");
         let mut command = command(&["serve"], &[]);
         command

@@ -122,11 +122,9 @@ fn rl5_records_that_a_salvage_saved_are_not_reported_as_lost(deployment: &Deploy
     gateway.wait("signed a checkpoint", |gateway| {
         gateway.output().contains("a checkpoint was signed")
     });
-    assert!(
-        gateway.get("/ready").body.contains(r#""audit_chain":"ok""#),
-        "{}",
-        gateway.output()
-    );
+    gateway.wait("verified the chains", |gateway| {
+        gateway.get("/ready").body.contains(r#""audit_chain":"ok""#)
+    });
     let (_, log) = gateway.end();
     assert!(!log.contains("ERROR"), "{log}");
     let verified = deployment.run(&["audit", "verify"]);

@@ -1,7 +1,10 @@
 //! The `serve` command from start to shutdown (spec/85 sections 3, 4 and 6).
 
-use crate::process::{Serving, command, free_port, gateway, request, stderr};
-use gw_testkit::anvil::{Anvil, AnvilOptions, anvil};
+use crate::process::{Serving, command, gateway, request, stderr};
+use gw_testkit::{
+    anvil::{Anvil, AnvilOptions, anvil},
+    port,
+};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
 #[test]
@@ -51,7 +54,7 @@ fn hd16_metrics_and_readiness_detail_stay_inside() {
 #[test]
 fn hd16_an_internal_listener_takes_metrics_and_administration() {
     let node = anvil();
-    let internal = free_port();
+    let internal = port::reserve();
     let gateway = Serving::start(node.url(), &[("INTERNAL_BIND_ADDR", &format!("127.0.0.1:{internal}"))]).ready();
     assert_eq!(gateway.get("/metrics").status, 404);
     assert_eq!(gateway.get("/api/v1/admin/orgs").status, 404);
@@ -72,8 +75,8 @@ fn hd16_an_internal_listener_takes_metrics_and_administration() {
 /// RTO9: the details of readiness stay internal even before the node is reached for the first time.
 #[test]
 fn rto9_readiness_detail_stays_inside_while_starting() {
-    let internal = free_port();
-    let unreachable = format!("http://127.0.0.1:{}", free_port());
+    let internal = port::reserve();
+    let unreachable = format!("http://127.0.0.1:{}", port::reserve());
     let gateway = Serving::start(
         &unreachable,
         &[("INTERNAL_BIND_ADDR", &format!("127.0.0.1:{internal}"))],
@@ -131,7 +134,7 @@ fn a_control_byte_in_a_header_is_a_bad_request() {
 #[test]
 fn a_node_that_is_down_is_waited_for() {
     let node = anvil();
-    let port = free_port();
+    let port = port::reserve();
     let mut gateway = Serving::start(&format!("http://127.0.0.1:{port}"), &[]);
     assert_eq!(gateway.get("/health").status, 200);
     let ready = gateway.get("/ready");
@@ -178,7 +181,7 @@ fn a_node_on_another_chain_is_refused() {
     let node = anvil();
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().to_string_lossy().into_owned();
-    let port = free_port().to_string();
+    let port = port::reserve().to_string();
     let env = [
         ("NODE_URL", node.url()),
         ("EXPECTED_CHAIN_ID", "1"),
@@ -204,7 +207,10 @@ fn nodes_on_two_chains_are_refused() {
     let node = anvil();
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().to_string_lossy().into_owned();
-    let (port, urls) = (free_port().to_string(), format!("{},{}", node.url(), other_node.url()));
+    let (port, urls) = (
+        port::reserve().to_string(),
+        format!("{},{}", node.url(), other_node.url()),
+    );
     let output = gateway(&["serve"], &[("NODE_URL", &urls), ("DATA_DIR", &data), ("PORT", &port)]);
     assert_eq!(output.status.code(), Some(1));
     let text = stderr(&output);
@@ -219,7 +225,7 @@ fn nodes_on_two_chains_are_refused() {
 fn hd24_a_held_directory_is_refused() {
     let node = anvil();
     let first = Serving::start(node.url(), &[]).ready();
-    let (data, port) = (first.data_dir(), free_port().to_string());
+    let (data, port) = (first.data_dir(), port::reserve().to_string());
     let env = [
         ("NODE_URL", node.url()),
         ("DATA_DIR", data.as_str()),

@@ -15,7 +15,7 @@ registry! {
     /// Address of the public listener.
     BIND_ADDRESS: IpAddr = Variable::new(Edge, &kind::ADDRESS).default_by_environment("0.0.0.0", "127.0.0.1");
     /// Second listener for `/metrics`, readiness details and the admin API; if set, the public listener no longer
-    /// serves them.
+    /// serves them. Of `ledger-gateway indexer` it is the only listener; without it, that listens on loopback and PORT.
     INTERNAL_BIND_ADDR: SocketAddr = Variable::new(Edge, &kind::SOCKET).rule("another port than PORT");
     /// Public address of this service: the issuer of its tokens and the base of callback addresses.
     BASE_URL: Url = Variable::new(Edge, &kind::WEB)

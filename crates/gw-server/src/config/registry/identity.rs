@@ -2,7 +2,7 @@
 
 use super::{DAY, STRONG_EACH};
 use crate::config::{
-    kind::{self, span},
+    kind::{self, span, words},
     variable::{Kind, Section::Identity, Variable},
 };
 use gw_identity::ResolverConfig;
@@ -77,6 +77,9 @@ registry! {
         );
     /// Older refresh-token secrets, accepted for validation only.
     JWT_REFRESH_SECRET_PREVIOUS: Vec<Secret> = Variable::new(Identity, &kind::SECRETS).secret().rule(STRONG_EACH);
+    /// How access tokens are signed. With `EdDSA` other services verify them by `/.well-known/jwks.json`, which the
+    /// explorer's backend needs for view-as. The keys are derived from JWT_SECRET. Tokens of both kinds are accepted.
+    ACCESS_TOKEN_ALGORITHM: TokenAlgorithm = Variable::new(Identity, &TOKEN_ALGORITHM_KIND).default("HS256");
     /// Lifetime of an access token.
     ACCESS_TOKEN_TTL: Duration =
         Variable::new(Identity, kind!(Duration, "a span from 60s to 24h", |t| span(t, 60, DAY)))
@@ -174,4 +177,14 @@ registry! {
     /// Lets users create personal RPC URLs, for wallets without token support. A client that knows such a URL calls
     /// with its owner's rights, within the URL's scope; so does every web page that the wallet is connected to.
     PERSONAL_RPC_URLS: bool = Variable::new(Identity, &kind::BOOL).default("false");
+}
+
+words! {
+    /// How access tokens are signed.
+    TokenAlgorithm, TOKEN_ALGORITHM_KIND, "`HS256` or `EdDSA`" {
+        /// By a secret: only this service can verify tokens.
+        Hs256 = "HS256",
+        /// By a private key: other services can verify tokens.
+        EdDsa = "EdDSA",
+    }
 }

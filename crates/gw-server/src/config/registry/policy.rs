@@ -39,8 +39,7 @@ registry! {
             .default("404");
     /// Defaults of the PRIVACY_* settings that are not set themselves.
     PRIVACY_PROFILE: PrivacyProfile = Variable::new(Policy, &PRIVACY_PROFILE_KIND).default("spec");
-    /// Display of a transaction with one hidden side to a viewer who is not a participant (K1). For the explorer, which
-    /// is not part of this version.
+    /// Display of a transaction with one hidden side to a viewer who is not a participant (K1). For the explorer.
     PRIVACY_ONE_SIDED: PartialRowMode = Variable::new(Policy, &ONE_SIDED_KIND)
         .derived("by PRIVACY_PROFILE: spec `mask`, strict `drop`");
     /// Logs of a transaction that its participants see (K2).
@@ -55,8 +54,7 @@ registry! {
     /// Opaque fields (`bytes`, `string`) of an event that can be decoded (K5).
     PRIVACY_DYNAMIC_FIELDS: DynamicFields = Variable::new(Policy, &DYNAMIC_FIELDS_KIND)
         .derived("by PRIVACY_PROFILE: spec `pass`, strict `drop`");
-    /// Removes value, input, errors and nonce where an alias replaces an address (K6). For the explorer, which is not
-    /// part of this version.
+    /// Removes value, input, errors and nonce where an alias replaces an address (K6). For the explorer.
     PRIVACY_ALIAS_STRIP: bool = Variable::new(Policy, &kind::BOOL).default("true");
     /// Transactions on `/rpc` for an organization administrator who is not a participant (K7).
     PRIVACY_ADMIN_TX: AdminTx = Variable::new(Policy, &ADMIN_TX_KIND).default("masked");
@@ -64,15 +62,13 @@ registry! {
     ADDRESS_QUERY_STRICT: HiddenBalanceMode = Variable::new(Policy, &ADDRESS_QUERY_KIND).default("strict");
     /// Replaces the roots, the bloom and the gas totals of blocks with zeros (K9).
     HIDE_BLOCK_ROOTS: bool = Variable::new(Policy, &kind::BOOL).default("true");
-    /// Keeps transactions with two hidden sides for organization administrators (K10). For the explorer, which is not
-    /// part of this version.
+    /// Keeps transactions with two hidden sides for organization administrators (K10). For the explorer.
     ORG_ADMIN_VIEW_USER_TXS: bool = Variable::new(Policy, &kind::BOOL)
         .default("false")
-        .rule("`true` is recorded in the audit log at each start");
+        .rule("the access record of each request that shows one names audited rows; no audit entry is written yet");
     /// The `admin` claim gives access to all contracts of its organization (K11).
     ADMIN_CLAIM_SEES_ALL: bool = Variable::new(Policy, &kind::BOOL).default("true");
-    /// Display of a transaction with both sides hidden but a visible token transfer (K12). For the explorer, which is
-    /// not part of this version.
+    /// Display of a transaction with both sides hidden but a visible token transfer (K12). For the explorer.
     PRIVACY_ANCHOR: HiddenTransferMode = Variable::new(Policy, &ANCHOR_KIND).default("none");
     /// Hides the base fee. Gas price and base fee are shown as the node's price rounded up to a power of two, the tip
     /// as one gwei, and the price paid by a typed transaction as its limit or zero. Simulations carry no price, and a

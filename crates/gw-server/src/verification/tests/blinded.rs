@@ -187,6 +187,7 @@ async fn rl2_a_lock_that_stays_is_a_finding() {
             .expect("locked");
         lock
     };
+    assert!(!worker.trust.alarm.is_verified(), "nothing was read yet");
     let held = lock().await;
     assert_eq!(worker.pass(&mut verified).await.expect("answers"), Outcome::Incomplete);
     held.rollback().await.expect("released");

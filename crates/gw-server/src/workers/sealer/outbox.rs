@@ -213,7 +213,12 @@ impl Outbox {
             .store
             .outbox(i64::MIN, u64::try_from(limit).unwrap_or(u64::MAX))
             .await?;
-        let full = waiting.len() >= limit;
+        // A page of long rows has fewer of them.
+        let full = waiting.len() >= limit
+            || match waiting.last() {
+                Some(last) => !self.store.outbox(last.id.saturating_add(1), 1).await?.is_empty(),
+                None => false,
+            };
         let issued = issued_ids(&waiting, mark.store, last);
         let mut gaps = self
             .find_gaps(

@@ -28,18 +28,18 @@ const MAX_BUFFER: usize = 64 * 1024;
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The router of a listener; it may be replaced while the listener serves.
-pub(super) type SwappableRouter = Arc<ArcSwap<Router>>;
+pub(crate) type SwappableRouter = Arc<ArcSwap<Router>>;
 
 /// The listeners of this process and the connections they accepted.
 #[derive(Clone, Debug)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     open: TaskTracker,
     /// Once cancelled, no connection is accepted, and open connections close after their current request.
     shutdown: CancellationToken,
 }
 
 impl Connections {
-    pub(super) fn new(shutdown: CancellationToken) -> Self {
+    pub(crate) fn new(shutdown: CancellationToken) -> Self {
         Self {
             open: TaskTracker::new(),
             shutdown,
@@ -47,7 +47,7 @@ impl Connections {
     }
 
     /// Serves a listener in a task until shutdown, within the limits of `quota` and `bodies`.
-    pub(super) fn serve(
+    pub(crate) fn serve(
         &self,
         listener: TcpListener,
         router: SwappableRouter,
@@ -91,13 +91,13 @@ impl Connections {
     }
 
     /// Waits until all listeners and connections are closed. Call it after shutdown was requested.
-    pub(super) async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         self.open.close();
         self.open.wait().await;
     }
 
     /// The number of open connections and listeners.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.open.len()
     }
 }

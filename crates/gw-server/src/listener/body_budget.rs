@@ -28,22 +28,22 @@ const PROXIES: Network = Network::NONE;
 
 /// The body budgets of one listener, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BodyLimits {
+pub(crate) struct BodyLimits {
     /// Budget of the listener.
-    pub(super) total: usize,
+    pub(crate) total: usize,
     /// Budget of one IPv4 address or IPv6 /64. The networks around it have a multiple of it, see [`Network::around`].
-    pub(super) per_address: usize,
+    pub(crate) per_address: usize,
 }
 
 impl BodyLimits {
     /// For the public listener: 128 of the largest bodies, or 8 KiB for each of the default 16,384 connections. One
     /// address gets a quarter of it, because a whole office may share an address.
-    pub(super) const PUBLIC: Self = Self {
+    pub(crate) const PUBLIC: Self = Self {
         total: 128 * MIB,
         per_address: 32 * MIB,
     };
     /// For the internal listener: all callers are in one network, so one address may use the whole budget.
-    pub(super) const INTERNAL: Self = Self {
+    pub(crate) const INTERNAL: Self = Self {
         total: 32 * MIB,
         per_address: 32 * MIB,
     };
@@ -51,7 +51,7 @@ impl BodyLimits {
 
 /// The request bodies of one listener, and their limits.
 #[derive(Debug)]
-pub(super) struct BodyBudget {
+pub(crate) struct BodyBudget {
     listener: &'static str,
     limits: BodyLimits,
     proxies: TrustedProxies,
@@ -108,7 +108,7 @@ pub(super) struct OverBudget;
 
 impl BodyBudget {
     /// Creates the budget of a listener. Metrics and log lines call it `listener`.
-    pub(super) fn new(listener: &'static str, limits: BodyLimits, proxies: TrustedProxies) -> Arc<Self> {
+    pub(crate) fn new(listener: &'static str, limits: BodyLimits, proxies: TrustedProxies) -> Arc<Self> {
         Arc::new(Self {
             listener,
             limits,

@@ -29,16 +29,16 @@ const QUIET_PERIOD: Duration = Duration::from_secs(60);
 
 /// The connection limits of one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ConnectionLimits {
+pub(crate) struct ConnectionLimits {
     /// Limit of the listener.
-    pub(super) total: usize,
+    pub(crate) total: usize,
     /// Limit of one IPv4 address or IPv6 /64.
-    pub(super) per_address: usize,
+    pub(crate) per_address: usize,
 }
 
 /// The open connections of one listener, and their limits.
 #[derive(Debug)]
-pub(super) struct Quota {
+pub(crate) struct Quota {
     listener: &'static str,
     limits: ConnectionLimits,
     proxies: TrustedProxies,
@@ -158,7 +158,7 @@ impl core::fmt::Display for Network {
 
 impl Quota {
     /// Creates the quota of a listener. Metrics and log lines call it `listener`.
-    pub(super) fn new(listener: &'static str, limits: ConnectionLimits, proxies: TrustedProxies) -> Arc<Self> {
+    pub(crate) fn new(listener: &'static str, limits: ConnectionLimits, proxies: TrustedProxies) -> Arc<Self> {
         let idle_order = IdleOrder {
             next: AtomicU64::new(FIRST_MOMENT),
             has_waiter: AtomicBool::new(false),
