@@ -4,7 +4,7 @@
 //! tests counts only if it fails.
 
 use crate::{
-    command::{MOCK, MOCK_AND_DIRECT, cargo, name, succeed},
+    command::{DEV_FEATURES, cargo, name, succeed},
     dependencies, glossary, layers, release, rules, say, width,
 };
 use anyhow::{Context as _, bail};
@@ -69,17 +69,17 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "tests",
-        purpose: "unit, integration and doc tests on SQLite and PostgreSQL",
+        purpose: "unit, integration and doc tests of the dev build, on SQLite and PostgreSQL",
         run: tests,
     },
     Step {
         name: "end-to-end",
-        purpose: "the dev build: the demo, real clients, everything over HTTP",
+        purpose: "the demo, real clients, everything over HTTP",
         run: end_to_end,
     },
     Step {
         name: "release",
-        purpose: "the plain binary of a whole-workspace build contains no mock code (HD19)",
+        purpose: "the plain build: its own tests, and no mock code in the binary (HD19)",
         run: release,
     },
 ];
@@ -256,7 +256,7 @@ fn clippy(root: &Path) -> anyhow::Result<Tally> {
         succeed(command)
     };
     lint(&[])?;
-    lint(&["--features", MOCK_AND_DIRECT])?;
+    lint(&["--features", DEV_FEATURES])?;
     Ok(Tally::default())
 }
 
@@ -298,14 +298,24 @@ fn generated(root: &Path) -> anyhow::Result<Tally> {
     Ok(Tally::default())
 }
 
+/// Tests the plain build. Of its tests it runs only those that the dev build does not contain.
 fn release(root: &Path) -> anyhow::Result<Tally> {
-    release::check(root).map(|()| Tally::default())
+    let tally = count(test(root, &["--test", "plain"]))?;
+    release::check(root)?;
+    Ok(tally)
 }
 
-/// A test command that goes on after a failure.
+/// A test command that goes on after a failure. It names the whole workspace, as in [`clippy`].
 fn test(root: &Path, arguments: &[&str]) -> Command {
-    let mut command = cargo(root, &["test", "--locked", "--no-fail-fast"]);
+    let mut command = cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]);
     command.args(arguments);
+    command
+}
+
+/// Tests of the dev build. All its tests share one build, and it contains the code of the plain build.
+fn dev_test(root: &Path, targets: &[&str]) -> Command {
+    let mut command = test(root, &["--features", DEV_FEATURES]);
+    command.args(targets);
     command
 }
 
@@ -313,26 +323,15 @@ fn test(root: &Path, arguments: &[&str]) -> Command {
 /// The end-to-end tests compute more.
 fn tests(root: &Path) -> anyhow::Result<Tally> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut command = test(root, &["--workspace"]);
+    let mut command = dev_test(root, &["--lib", "--bins", "--test", "it", "--test", "kill"]);
     command.env("RUST_TEST_THREADS", cores.saturating_mul(4).to_string());
-    count(command)
+    let mut tally = count(command)?;
+    tally.add(count(dev_test(root, &["--doc"]))?);
+    Ok(tally)
 }
 
-/// Runs the end-to-end tests with the dev build. Of the other tests of this build it runs those that the plain build
-/// does not contain: those of modules named `mock` and `demo`, and those of direct mode, whose names contain it. Both
-/// runs name the whole workspace, as in [`clippy`].
 fn end_to_end(root: &Path) -> anyhow::Result<Tally> {
-    let run = |features, targets: &[&'static str]| {
-        let first = ["--workspace", "--features", features];
-        count(test(root, &[&first, targets].concat()))
-    };
-    let mut tally = run(MOCK, &["--test", "e2e"])?;
-    let targets = ["--lib", "--bins", "--test", "it", "--"];
-    tally.add(run(
-        MOCK_AND_DIRECT,
-        &[&targets[..], &["mock", "demo::", "direct_mode"]].concat(),
-    )?);
-    Ok(tally)
+    count(dev_test(root, &["--test", "e2e"]))
 }
 
 fn dependencies(root: &Path) -> anyhow::Result<Tally> {

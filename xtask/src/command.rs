@@ -3,10 +3,9 @@
 use anyhow::{Context as _, bail};
 use std::{path::Path, process::Command};
 
-/// The feature that adds the mock login.
-pub(crate) const MOCK: &str = "gw-server/mock-login";
 /// The features that no release of a privacy deployment has: the mock login, and direct mode of the explorer's backend.
-pub(crate) const MOCK_AND_DIRECT: &str = "gw-server/mock-login,gw-server/explorer-direct";
+/// The dev build has both.
+pub(crate) const DEV_FEATURES: &str = "gw-server/mock-login,gw-server/explorer-direct";
 
 /// A `cargo` command in the workspace. Snapshot tests do not update their files.
 pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {

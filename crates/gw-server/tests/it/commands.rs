@@ -106,54 +106,6 @@ fn rto7_exit_codes_tell_causes_apart() {
     assert_eq!(code, Some(74), "{output}");
 }
 
-/// RTO13: in production, the role that migrates owns the tables and could change sealed entries. The migration accepts
-/// that. Only the release binary runs in production.
-#[cfg(not(feature = "mock-login"))]
-#[test]
-fn rto13_the_owner_of_the_audit_log_migrates_in_production() {
-    let database = || {
-        let url = gw_testkit::postgres::database()
-            .expect("PostgreSQL")
-            .expect("this test needs PostgreSQL")
-            .url;
-        url.replace("gateway@", "gateway:password@")
-    };
-    let (dir, node) = (tempfile::tempdir().expect("a directory"), anvil());
-    let journal = dir.path().join("journal");
-    let (policy, audit) = (database(), database());
-    let secret = |first: u8| {
-        (first..first + 32)
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    };
-    let (access, refresh, admin, key, checkpoint) = (secret(0), secret(32), secret(64), secret(96), secret(128));
-    let settings = [
-        ("ENVIRONMENT", "production"),
-        ("BASE_URL", "https://gateway.example"),
-        ("VERIFIER_ID", "did:test:verifier"),
-        ("NODE_URL", node.url()),
-        ("DATABASE_URL", policy.as_str()),
-        ("AUDIT_DATABASE_URL", audit.as_str()),
-        ("AUDIT_BUFFER_DIR", journal.to_str().expect("text")),
-        ("JWT_SECRET", access.as_str()),
-        ("JWT_REFRESH_SECRET", refresh.as_str()),
-        ("ADMIN_API_TOKEN", admin.as_str()),
-        ("RPC_API_KEY_ENCRYPTION_KEY", key.as_str()),
-        ("AUDIT_CHECKPOINT_KEY", checkpoint.as_str()),
-    ];
-    let (code, output) = run(&["migrate", "apply"], &settings);
-    assert_eq!((code, output.as_str()), (Some(0), "the schemas are up to date\n"));
-    let (code, output) = run(&["migrate", "status"], &settings);
-    assert_eq!(code, Some(0), "{output}");
-    // The role of the service must not be able to change sealed entries.
-    let (code, output) = run(&["doctor"], &settings);
-    assert_eq!(
-        (code, output.contains("its role may change or delete sealed entries")),
-        (Some(1), true),
-        "{output}"
-    );
-}
-
 /// RTO12: `--version` prints the name of the binary.
 #[test]
 fn rto12_the_version_names_the_program() {
