@@ -26,8 +26,8 @@ use std::{
 const WRITER_WAIT: Duration = Duration::from_secs(30);
 /// How long a reader waits for a connection of the pool: a user waits for its answer.
 const READER_WAIT: Duration = Duration::from_secs(2);
-/// How long the first connection may take when a store is opened.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long the first connection of a pool may take. No user waits for it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a statement of a reader may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a statement of the writer may take: a reorganization or a completed trace may change many rows.

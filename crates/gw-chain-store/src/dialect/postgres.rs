@@ -7,7 +7,7 @@ use sea_orm::{
     TransactionTrait,
     sqlx::{
         self, ConnectOptions as _, Connection as _, Executor as _,
-        postgres::{PgConnectOptions, PgPoolOptions},
+        postgres::{PgConnectOptions, PgPool, PgPoolOptions},
     },
 };
 use std::{
@@ -18,7 +18,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// The protocol counts parameters in 16 bits.
 pub(super) const MAX_PARAMETERS: usize = 65_000;
@@ -72,6 +72,17 @@ pub(super) async fn open(url: &Secret, connections: u32) -> Result<Pools, DbErr>
     })
 }
 
+/// Makes the first connection of a pool. It may take longer than a request waits for one.
+async fn first_connection(pool: &PgPool) -> Result<(), sqlx::Error> {
+    let end = Instant::now() + super::CONNECT_TIMEOUT;
+    loop {
+        match pool.acquire().await {
+            Err(sqlx::Error::PoolTimedOut) if Instant::now() < end => {}
+            result => return result.map(drop),
+        }
+    }
+}
+
 async fn connect(
     options: PgConnectOptions,
     connections: u32,
@@ -102,9 +113,8 @@ async fn connect(
                 async move { Ok(!failed && timeout(PING, connection.ping()).await.is_ok_and(|ping| ping.is_ok())) },
             )
         })
-        .connect_with(options)
-        .await
-        .map_err(failed)?;
+        .connect_lazy_with(options);
+    first_connection(&pool).await.map_err(failed)?;
     let db = SqlxPostgresConnector::from_sqlx_postgres_pool(pool);
     Ok(Pool { db, suspect })
 }

@@ -149,7 +149,7 @@ const POOL_BOUND: WaitLimits = WaitLimits::fixed(
         .saturating_add(BEGIN),
 );
 /// How long the first connection may take when a store is opened.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connections to one database.
 #[derive(Clone, Debug)]
