@@ -319,12 +319,12 @@ fn dev_test(root: &Path, targets: &[&str]) -> Command {
     command
 }
 
-/// Four times as many tests as cores run at a time: those with processes and databases wait more than they compute.
+/// Twice as many tests as cores run at a time: those with processes and databases wait more than they compute.
 /// The end-to-end tests compute more.
 fn tests(root: &Path) -> anyhow::Result<Tally> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut command = dev_test(root, &["--lib", "--bins", "--test", "it", "--test", "kill"]);
-    command.env("RUST_TEST_THREADS", cores.saturating_mul(4).to_string());
+    command.env("RUST_TEST_THREADS", cores.saturating_mul(2).to_string());
     let mut tally = count(command)?;
     tally.add(count(dev_test(root, &["--doc"]))?);
     Ok(tally)
