@@ -257,7 +257,7 @@ impl View {
     /// # Errors
     /// 400 for an invalid cursor.
     fn cursor(&self, list: &GrowingList) -> Result<Option<Position>, ExplorerError> {
-        let numbers = list.after::<3>(&self.state.http_context, &self.id.cursor_scope())?;
+        let numbers = list.after::<4>(&self.state.http_context, &self.id.cursor_scope())?;
         let Some(numbers) = numbers else { return Ok(None) };
         let position = Position::from_numbers(numbers);
         let invalid = || ExplorerError::bad_request("invalid pagination cursor");

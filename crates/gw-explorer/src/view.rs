@@ -15,7 +15,7 @@ use crate::{
     state::ExplorerState,
     viewer::{Caller, ViewerId},
 };
-use gw_chain_store::ChainReader;
+use gw_chain_store::{ChainReader, ChainStore};
 use gw_http::{ApiError, AuthError, ClientAddress};
 use gw_policy::{Snapshot, Viewer};
 use gw_postings::{PostingIndex, RowId, RowSet, Space};
@@ -76,7 +76,7 @@ impl View {
         // A token that is not valid is refused whatever state the index is in.
         request.caller.identify(&snapshot)?;
         let version = version.ok_or(ExplorerError::Behind)?;
-        let reader = state.store.reader_at(version.generation).await?;
+        let reader = open_reader(&state.store, version).await?;
         if is_behind(&*state.validation, &reader, version) {
             return Err(ExplorerError::Behind);
         }
@@ -198,6 +198,20 @@ impl View {
         if is_audited {
             self.slot.note_audited_row();
         }
+    }
+}
+
+/// Opens the queries of a request, on a state of the database for which the ids of this version are valid.
+///
+/// # Errors
+/// 503 if the database has other rows: a reorganization was not followed yet, or the database was put back from a copy
+/// or made anew (X5); any error of the store.
+pub(crate) async fn open_reader(store: &ChainStore, version: IndexVersion) -> Result<ChainReader, ExplorerError> {
+    let reader = store.reader_at(version.generation).await?;
+    if version.is_stored(&reader).await? {
+        Ok(reader)
+    } else {
+        Err(ExplorerError::Behind)
     }
 }
 

@@ -55,14 +55,7 @@ pub(crate) async fn list_blocks(
         .map(|row| row.block.number)
         .filter(|number| *number > all.start)
     {
-        Some(block) => view.cursor_at(
-            &list,
-            Position {
-                block,
-                index: 0,
-                generation: view.version.generation,
-            },
-        ),
+        Some(block) => view.cursor_at(&list, Position::of_block(block, view.version)),
         None => None,
     };
     Ok(Json(ExplorerListResponse {

@@ -19,6 +19,8 @@ mod noninterference;
 #[cfg(test)]
 mod paging;
 #[cfg(test)]
+mod put_back;
+#[cfg(test)]
 mod readings;
 #[cfg(test)]
 mod requests;
