@@ -18,6 +18,7 @@ mod cursor_cipher;
 mod error;
 pub mod headers;
 mod http_context;
+mod internal_hosts;
 mod json;
 pub mod limit;
 mod nearest;
@@ -48,6 +49,7 @@ pub use error::{
 };
 pub use headers::SecureHeaders;
 pub use http_context::{HttpContext, PolicySource};
+pub use internal_hosts::{InternalHosts, internal_hosts_only};
 pub use json::{AuthenticatedBody, BODY_LIMIT, JsonBody, NoBodyRoom, parse_json, parse_open_json, read_body};
 pub use limit::{AddressKey, Networks, RateLimit};
 pub use network::PrivateNetwork;
