@@ -53,8 +53,13 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub fn router(state: ExplorerState) -> Router {
     // HD33: query parameters that the API description does not name are rejected.
     let known = from_fn_with_state(KnownQueries::from_api(&api(), &[]), known_queries);
+    let audit = from_fn_with_state(state.clone(), record::audit);
     let record = from_fn_with_state(state.clone(), record::record);
-    Router::from(operations()).layer(known).layer(record).with_state(state)
+    Router::from(operations())
+        .layer(known)
+        .layer(audit)
+        .layer(record)
+        .with_state(state)
 }
 
 /// The OpenAPI description of all operations.

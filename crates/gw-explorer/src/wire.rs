@@ -192,7 +192,7 @@ pub(crate) struct InternalTransaction {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Log {
-    /// The hash of its transaction.
+    /// The hash of its transaction; `[PRIVATE]` if the viewer does not see the transaction.
     pub(crate) tx_hash: String,
     /// The number of logs before it in its transaction that the viewer sees.
     pub(crate) log_index: u64,
@@ -368,6 +368,9 @@ pub(crate) struct Token {
 pub(crate) struct TokenHolder {
     /// The holder: an address or an alias.
     pub(crate) address: String,
+    /// The token id of an ERC-1155 token, a decimal number: each holder has a row per token id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) token_id: Option<String>,
     /// The balance, a decimal number; empty if the viewer may not see it.
     pub(crate) balance: String,
     /// The share of the supply in percent; 0 if the viewer may not see it.

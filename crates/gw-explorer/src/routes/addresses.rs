@@ -145,7 +145,7 @@ pub(crate) async fn is_contract(
 ) -> Result<Json<ExplorerIsContractResponse>, ExplorerError> {
     let address = parse_address(&address)?;
     let view = View::open(&state, &caller, &[]).await?;
-    view.require_address(&view.viewer(), address)?;
+    view.require_account(address)?;
     let contracts = view.reader.contracts_among(&[address]).await?;
     Ok(Json(ExplorerIsContractResponse {
         is_contract: contracts.contains(&address),
@@ -194,6 +194,13 @@ impl View {
     /// 404 unless the viewer may look the address up.
     pub(crate) fn require_address(&self, viewer: &Viewer<'_>, address: Address) -> Result<(), ExplorerError> {
         let is_open = viewer.opens_address(address);
+        is_open.then_some(()).ok_or_else(|| ExplorerError::not_found(MISSING))
+    }
+
+    /// # Errors
+    /// 404 unless balance and code of the address are shown.
+    pub(crate) fn require_account(&self, address: Address) -> Result<(), ExplorerError> {
+        let is_open = self.viewer().opens_account(address);
         is_open.then_some(()).ok_or_else(|| ExplorerError::not_found(MISSING))
     }
 

@@ -105,6 +105,7 @@ pub(crate) async fn list_holders(
         let is_clear = shown.holder.is_clear();
         Some(TokenHolder {
             address: view.print(balance.holder, shown.holder, &mut AddressMetadata::new()),
+            token_id: balance.token_id.filter(|_| shown.balance).map(|id| id.to_string()),
             balance: if shown.balance {
                 balance.balance.to_string()
             } else {
@@ -197,11 +198,11 @@ impl View {
     /// # Errors
     /// 404 unless the viewer sees the token.
     async fn require_token(&self, viewer: &Viewer<'_>, address: Address) -> Result<(TokenRow, RowSet), ExplorerError> {
-        let row = self
-            .reader
-            .find_token(address)
-            .await?
-            .filter(|_| viewer.shows_token(address));
+        // Before anything is read: a hidden token costs no more reads than a missing one.
+        if !viewer.shows_token(address) {
+            return Err(ExplorerError::not_found(MISSING));
+        }
+        let row = self.reader.find_token(address).await?;
         let transfers = self.transfers_of_token(viewer, address)?;
         let token = row.filter(|_| !transfers.is_empty()).map(|row| (row, transfers));
         token.ok_or_else(|| ExplorerError::not_found(MISSING))

@@ -493,6 +493,7 @@ pub(super) async fn list_holders(
     let contracts = view.reader.contracts_among(&holders).await?;
     let data = rows.iter().map(|row| TokenHolder {
         address: lower(row.holder),
+        token_id: row.token_id.map(|id| id.to_string()),
         balance: row.balance.to_string(),
         percentage: percentage(row.balance, token.token.total_supply),
         is_contract: contracts.contains(&row.holder),

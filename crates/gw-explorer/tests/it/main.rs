@@ -7,6 +7,8 @@ mod addresses;
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod audited;
+#[cfg(test)]
 mod chain;
 #[cfg(test)]
 mod grants;

@@ -78,6 +78,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
     let (audit_log, recovery) = AuditLog::open(&setup, &storage, outbox_alarm).await?;
     let http_context = http_context::http_context(&setup.config, &setup.secrets, &setup.platform, &feed)?;
     audit_log.record_clock_jumps(&feed);
+    audit_log.record_audited_rows(&setup.config)?;
 
     let tasks = TaskTracker::new();
     let explorer = explorer_api(&setup.config, &http_context, &audit_log, &tasks);
