@@ -154,6 +154,7 @@ async fn choose(
         method: Method::GET,
         target: format!("{}/api/v1/explorer/chain-id", choice.base()),
         content_type: None,
+        orgs: Vec::new(),
         body: Bytes::new(),
         bearer: Some(access),
         correlation_id: id.as_str(),

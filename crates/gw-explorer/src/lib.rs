@@ -45,7 +45,10 @@ use routes::{
     abi, accounts, addresses, blocks, chain, grants as grant_routes, indexing, logs, search, sync, tokens,
     transactions, transfers, viewer as own_routes,
 };
-use utoipa::openapi::OpenApi;
+use utoipa::openapi::{
+    Object, OpenApi, Required, Type,
+    path::{Parameter, ParameterBuilder, ParameterIn},
+};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// All operations below `/api/v1/explorer`; each request is recorded. The caller adds the network check around this
@@ -64,7 +67,22 @@ pub fn router(state: ExplorerState) -> Router {
 
 /// The OpenAPI description of all operations.
 pub fn api() -> OpenApi {
-    operations().into_openapi()
+    let mut api = operations().into_openapi();
+    for operation in api.paths.paths.values_mut().filter_map(|item| item.get.as_mut()) {
+        operation.parameters.get_or_insert_default().push(org_parameter());
+    }
+    api
+}
+
+/// `X-Org-Id` (HD39).
+fn org_parameter() -> Parameter {
+    ParameterBuilder::new()
+        .name("X-Org-Id")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("The organization whose rights count. The viewer is a member of it; otherwise the answer is 404."))
+        .schema(Some(Object::with_type(Type::String)))
+        .build()
 }
 
 fn operations() -> OpenApiRouter<ExplorerState> {

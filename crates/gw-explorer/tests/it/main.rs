@@ -17,6 +17,8 @@ mod indexing;
 #[cfg(test)]
 mod log_selection;
 #[cfg(test)]
+mod named_org;
+#[cfg(test)]
 mod noninterference;
 #[cfg(test)]
 mod paging;
