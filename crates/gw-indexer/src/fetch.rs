@@ -28,6 +28,7 @@ impl FetchError {
     const fn reason(&self) -> &'static str {
         match self {
             Self::Read(ReadError::MissingReceipt) => "receipt",
+            Self::Read(ReadError::OtherTransactions) => "transactions",
             Self::Read(ReadError::OtherLogs) => "logs",
             Self::Read(ReadError::OtherBlock) => "reorganization",
             Self::Read(ReadError::Node(_)) | Self::State(_) => "node",
