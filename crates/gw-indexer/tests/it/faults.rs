@@ -187,10 +187,9 @@ async fn x7_a_stored_half_of_a_block_is_repaired() {
         running.reaches(&database, number, &hash).await;
         running.end().await;
         let whole = store.reader().await.unwrap();
-        let is_shared = async |number: u64| whole.find_block_data(number).await.unwrap().unwrap();
         let mut rich = None;
         for number in 0..=number {
-            let data = is_shared(number).await;
+            let data = whole.find_block_data(number).await.unwrap().unwrap();
             if data.transactions.len() > 2 {
                 rich = Some(data);
             }
