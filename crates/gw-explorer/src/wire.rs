@@ -360,6 +360,9 @@ pub(crate) struct Token {
     /// The time of that block, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) created_at: Option<String>,
+    /// Of the unfiltered API only: whether balances of holders are still to be read, so that `holderCount` may change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) balances_pending: Option<bool>,
 }
 
 /// A holder of a token.
@@ -377,6 +380,9 @@ pub(crate) struct TokenHolder {
     pub(crate) percentage: f64,
     /// Whether the holder is a contract.
     pub(crate) is_contract: bool,
+    /// Of the unfiltered API only: whether the balance changed since it was read, and is to be read again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) is_pending: Option<bool>,
 }
 
 /// The balance of an address in a token.
@@ -394,6 +400,10 @@ pub(crate) struct Balance {
     pub(crate) token_id: Option<String>,
     /// The balance, a decimal number; empty if the viewer may not see it.
     pub(crate) balance: String,
+    /// Of the unfiltered API only: whether the balance changed since it was read, and is to be read again. `balance` is
+    /// empty if it was never read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) is_pending: Option<bool>,
 }
 
 /// A contract.

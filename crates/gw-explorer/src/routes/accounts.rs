@@ -103,6 +103,7 @@ pub(crate) async fn list_balances(
             } else {
                 String::new()
             },
+            is_pending: None,
         });
     }
     Ok(Json(balances))
