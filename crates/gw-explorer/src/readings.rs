@@ -35,14 +35,7 @@ pub(crate) struct HeldBalances {
 
 impl HeldBalances {
     fn new(stored: Vec<TokenBalance>, pending: HashSet<TokenHolding>) -> Self {
-        let keyed = stored.into_iter().map(|row| {
-            let holding = TokenHolding {
-                token: row.token,
-                holder: row.holder,
-                token_id: row.token_id,
-            };
-            (holding, row)
-        });
+        let keyed = stored.into_iter().map(|row| (TokenHolding::from(&row), row));
         Self {
             stored: keyed.collect(),
             has_all_pending: pending.len() < PENDING_SIZE,

@@ -32,6 +32,16 @@ pub struct TokenHolding {
     pub token_id: Option<U256>,
 }
 
+impl From<&TokenBalance> for TokenHolding {
+    fn from(row: &TokenBalance) -> Self {
+        Self {
+            token: row.token,
+            holder: row.holder,
+            token_id: row.token_id,
+        }
+    }
+}
+
 /// The position of a balance in the list of a token's holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HolderPosition {

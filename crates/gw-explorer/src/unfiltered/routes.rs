@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     error::ExplorerError,
-    page::{ExplorerListResponse, FeedQuery, Limits, NumberedQuery, PageRequest},
+    page::{ExplorerListResponse, FeedQuery, Limits, NumberedQuery, PageRequest, RankedQuery},
     places::block_range,
     routes::{
         accounts::hex_number,
@@ -29,10 +29,14 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_chain_store::{HashPrefix, rows::TransactionRow};
+use gw_chain_store::{
+    HashPrefix, HolderPosition, TokenHolding, TokenPosition,
+    rows::{TokenBalance, TransactionRow},
+};
 use gw_http::QueryParams;
 use gw_postings::{BlockRange, RowId, Space};
 use gw_types::{Address, Timestamp};
+use std::collections::BTreeSet;
 
 type Answer<T> = Result<Json<T>, ExplorerError>;
 type ListAnswer<T> = Answer<ExplorerListResponse<T>>;
@@ -41,6 +45,8 @@ type ListAnswer<T> = Answer<ExplorerListResponse<T>>;
 const TIMED_BLOCKS: u64 = 100;
 /// The token balances that are read at once.
 const BALANCES: u64 = 500;
+/// The most balances to be read again that are looked at.
+const PENDING: u64 = 5_000;
 /// The spaces of the statistics of an address.
 const COUNTED: [Space; 3] = [Space::Transactions, Space::Transfers, Space::Frames];
 
@@ -164,6 +170,7 @@ pub(super) async fn list_block_transactions(
 ) -> ListAnswer<Transaction> {
     let (number, page) = (parse_block_number(&number)?, feed(&query, Limits::ROWS)?);
     let view = ChainView::open(&state).await?;
+    view.require_block(number)?;
     let rows = view.rows_in(Space::Transactions, block_range(number))?;
     view.transaction_page(&rows, page, query.cursor(), false).await
 }
@@ -175,6 +182,7 @@ pub(super) async fn list_block_internal(
 ) -> ListAnswer<InternalTransaction> {
     let (number, page) = (parse_block_number(&number)?, feed(&query, Limits::ROWS)?);
     let view = ChainView::open(&state).await?;
+    view.require_block(number)?;
     let rows = view.rows_in(Space::Frames, block_range(number))?;
     view.frame_page(&rows, page, query.cursor()).await
 }
@@ -321,9 +329,12 @@ pub(super) async fn get_balance(State(state): State<UnfilteredState>, Path(addre
     let address = parse_address(&address)?;
     let view = ChainView::open(&state).await?;
     let read = view.reader.find_balance(address).await?;
-    let balance = match read.filter(|read| view.blocks().contains(&read.block_number)) {
+    let is_pending = view.reader.is_balance_pending(address).await?;
+    let read = read.filter(|read| !is_pending && view.blocks().contains(&read.block_number));
+    let balance = match read {
         Some(read) => Some(read.balance),
-        // The indexer reads balances of addresses with rows; others have what the genesis block gave them.
+        // The indexer did not read it since its last change, or the address has no rows and has what the genesis block
+        // gave it.
         None => state.balances.balance(address, view.version.newest).await,
     };
     let unavailable = || gw_http::ApiError::unavailable("the balance is not known yet");
@@ -346,19 +357,22 @@ pub(super) async fn list_balances(
 ) -> Answer<Vec<Balance>> {
     let address = parse_address(&address)?;
     let view = ChainView::open(&state).await?;
+    let mut pending = view.reader.pending_balances_of(address, PENDING).await?;
     let (mut balances, mut after) = (Vec::new(), None);
     loop {
         let rows = view.reader.list_token_balances(address, after, BALANCES).await?;
         let Some(last) = rows.last() else { break };
         after = Some((last.token, last.token_id));
-        balances.extend(rows.iter().filter(|row| !row.balance.is_zero()).map(|row| Balance {
-            address: lower(address),
-            token_address: lower(row.token),
-            block_number: row.block_number,
-            token_id: row.token_id.map(|id| id.to_string()),
-            balance: row.balance.to_string(),
-        }));
+        for row in rows {
+            let is_pending = pending.remove(&TokenHolding::from(&row));
+            if is_pending || !row.balance.is_zero() {
+                balances.push(records::balance(&row, is_pending));
+            }
+        }
     }
+    // Those that were never read.
+    let unread: BTreeSet<TokenHolding> = pending.into_iter().collect();
+    balances.extend((unread.iter()).map(|holding| records::unread_balance(holding, view.version.newest)));
     Ok(Json(balances))
 }
 
@@ -450,21 +464,82 @@ pub(super) async fn list_tokens(
 ) -> ListAnswer<Token> {
     let page = query.page(Limits::ROWS)?;
     let standard = filter.r#type.as_deref().map(parse_standard).transpose()?;
+    let after = query.cursor().map(token_position).transpose()?;
     let view = ChainView::open(&state).await?;
-    let newest = view.version.newest;
-    let rows = view
-        .reader
-        .list_tokens_at(standard, newest, page.offset, page.limit as u64)
-        .await?;
+    let shown = view.blocks();
+    let end = page.before.map_or(shown.end, |before| before.min(shown.end));
+    let limit = (page.limit as u64).saturating_add(1);
+    let (mut rows, total) = match (after, end.checked_sub(1)) {
+        (Some(after), _) => {
+            let rows = view.reader.list_tokens(standard, Some(after), limit).await?;
+            (rows, view.reader.count_tokens(standard, view.version.newest).await?)
+        }
+        (None, Some(newest)) => {
+            let rows = view.reader.list_tokens_at(standard, newest, page.offset, limit);
+            (rows.await?, view.reader.count_tokens(standard, newest).await?)
+        }
+        (None, None) => (Vec::new(), 0),
+    };
+    let has_more = rows.len() > page.limit;
+    rows.truncate(page.limit);
+    let addresses: Vec<Address> = rows.iter().map(|row| row.token.address).collect();
+    let pending = view.reader.pending_balances_in(&addresses, PENDING).await?;
+    let pending: BTreeSet<Address> = pending.into_iter().map(|holding| holding.token).collect();
     let data = rows
         .iter()
-        .map(|row| Ok(records::token(row, view.transfers_of_token(row.token.address)?.len())))
+        .map(|row| {
+            let transfers = view.transfers_of_token(row.token.address)?.len();
+            Ok(records::token(row, transfers, pending.contains(&row.token.address)))
+        })
         .collect::<Result<_, ExplorerError>>()?;
+    let last = rows.last().filter(|_| has_more);
     Ok(Json(ExplorerListResponse {
         data,
-        total: Some(view.reader.count_tokens(standard, newest).await?),
-        next_cursor: None,
+        total: Some(total),
+        next_cursor: last.map(|row| format!("{}-{}", row.block_number, lower(row.token.address))),
     }))
+}
+
+/// The place of a token in the list of tokens.
+///
+/// # Errors
+/// 400 for an invalid cursor.
+fn token_position(cursor: &str) -> Result<TokenPosition, ExplorerError> {
+    let parse = || {
+        let (block_number, address) = cursor.split_once('-')?;
+        Some(TokenPosition {
+            block_number: block_number.parse().ok()?,
+            address: parse_address(address).ok()?,
+        })
+    };
+    // No stored number is greater.
+    let position = parse().filter(|position| i64::try_from(position.block_number).is_ok());
+    position.ok_or_else(|| ExplorerError::bad_request("invalid pagination cursor"))
+}
+
+/// The place of a holder in the list of holders: balance, address and, of an ERC-1155 token, token id.
+///
+/// # Errors
+/// 400 for an invalid cursor.
+fn holder_position(cursor: &str) -> Result<HolderPosition, ExplorerError> {
+    let parse = || {
+        let mut parts = cursor.split('-');
+        let position = HolderPosition {
+            balance: parts.next()?.parse().ok()?,
+            holder: parse_address(parts.next()?).ok()?,
+            token_id: match parts.next() {
+                Some(id) => Some(id.parse().ok()?),
+                None => None,
+            },
+        };
+        parts.next().is_none().then_some(position)
+    };
+    parse().ok_or_else(|| ExplorerError::bad_request("invalid pagination cursor"))
+}
+
+fn holder_cursor(row: &TokenBalance) -> String {
+    let id = row.token_id.map_or_else(String::new, |id| format!("-{id}"));
+    format!("{}-{}{id}", row.balance, lower(row.holder))
 }
 
 pub(super) async fn get_token(State(state): State<UnfilteredState>, Path(address): Path<String>) -> Answer<Token> {
@@ -473,35 +548,44 @@ pub(super) async fn get_token(State(state): State<UnfilteredState>, Path(address
     let row = view.reader.find_token(address).await?;
     let row = row.filter(|row| view.blocks().contains(&row.block_number));
     let row = row.ok_or_else(missing("token not found"))?;
-    Ok(Json(records::token(&row, view.transfers_of_token(address)?.len())))
+    let is_pending = !view.reader.pending_balances_in(&[address], 1).await?.is_empty();
+    let transfers = view.transfers_of_token(address)?.len();
+    Ok(Json(records::token(&row, transfers, is_pending)))
 }
 
 pub(super) async fn list_holders(
     State(state): State<UnfilteredState>,
     Path(address): Path<String>,
-    QueryParams(query): QueryParams<FeedQuery>,
+    QueryParams(query): QueryParams<RankedQuery>,
 ) -> ListAnswer<TokenHolder> {
     let (address, page) = (parse_address(&address)?, query.page(Limits::ROWS)?);
+    let after = query.cursor().map(holder_position).transpose()?;
     let view = ChainView::open(&state).await?;
     let token = view.reader.find_token(address).await?;
+    let token = token.filter(|row| view.blocks().contains(&row.block_number));
     let token = token.ok_or_else(missing("token not found"))?;
-    let rows = view
-        .reader
-        .list_holders_at(address, page.offset, page.limit as u64)
-        .await?;
+    let limit = (page.limit as u64).saturating_add(1);
+    let mut rows = match after {
+        Some(after) => view.reader.list_holders(address, Some(after), limit).await?,
+        None => view.reader.list_holders_at(address, page.offset, limit).await?,
+    };
+    let has_more = rows.len() > page.limit;
+    rows.truncate(page.limit);
     let holders: Vec<Address> = rows.iter().map(|row| row.holder).collect();
     let contracts = view.reader.contracts_among(&holders).await?;
+    let pending = view.reader.pending_balances_in(&[address], PENDING).await?;
     let data = rows.iter().map(|row| TokenHolder {
         address: lower(row.holder),
         token_id: row.token_id.map(|id| id.to_string()),
         balance: row.balance.to_string(),
         percentage: percentage(row.balance, token.token.total_supply),
         is_contract: contracts.contains(&row.holder),
+        is_pending: pending.contains(&TokenHolding::from(row)).then_some(true),
     });
     Ok(Json(ExplorerListResponse {
         data: data.collect(),
         total: Some(view.reader.count_holders(address).await?),
-        next_cursor: None,
+        next_cursor: rows.last().filter(|_| has_more).map(holder_cursor),
     }))
 }
 
@@ -591,6 +675,13 @@ pub(super) async fn catchup(State(state): State<UnfilteredState>) -> Answer<Expl
 }
 
 impl ChainView {
+    /// # Errors
+    /// 404 unless the block is shown.
+    fn require_block(&self, number: u64) -> Result<(), ExplorerError> {
+        let is_shown = self.blocks().contains(&number);
+        is_shown.then_some(()).ok_or_else(missing("block not found"))
+    }
+
     async fn newest_time(&self) -> Result<String, ExplorerError> {
         let block = self.reader.find_block(self.version.newest).await?;
         Ok(time(block.map_or(0, |row| row.block.timestamp)))
