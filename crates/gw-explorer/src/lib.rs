@@ -69,7 +69,10 @@ pub fn router(state: ExplorerState) -> Router {
 pub fn api() -> OpenApi {
     let mut api = operations().into_openapi();
     for operation in api.paths.paths.values_mut().filter_map(|item| item.get.as_mut()) {
-        operation.parameters.get_or_insert_default().push(org_parameter());
+        operation
+            .parameters
+            .get_or_insert_default()
+            .push(org_parameter().into());
     }
     api
 }
@@ -80,7 +83,9 @@ fn org_parameter() -> Parameter {
         .name("X-Org-Id")
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
-        .description(Some("The organization whose rights count. The viewer is a member of it; otherwise the answer is 404."))
+        .description(Some(
+            "The organization whose rights count. The viewer is a member of it; otherwise the answer is 404.",
+        ))
         .schema(Some(Object::with_type(Type::String)))
         .build()
 }

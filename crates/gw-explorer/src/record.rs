@@ -87,7 +87,11 @@ pub(crate) async fn record(State(state): State<ExplorerState>, mut request: Requ
 pub(crate) async fn audit(State(state): State<ExplorerState>, request: Request, next: Next) -> Response {
     let slot = request.extensions().get::<CallerSlot>().cloned().unwrap_or_default();
     let route = request.extensions().get::<MatchedPath>();
-    let route = format!("{} {}", request.method(), route.map_or("unmatched", MatchedPath::as_str));
+    let route = format!(
+        "{} {}",
+        request.method(),
+        route.map_or("unmatched", MatchedPath::as_str)
+    );
     let ip_address = state.http_context.client(request.extensions(), request.headers()).0;
     let correlation_id = request.extensions().get::<CorrelationId>();
     let correlation_id = correlation_id.map(|id| id.as_str().to_owned().into());

@@ -84,9 +84,7 @@ impl ViewerId {
             // The path names the organization, and the header no other one.
             (Self::Impersonation(_), _) => Ok(self),
             (Self::User { user, .. }, Some(_)) => Ok(Self::User { user, org }),
-            (Self::Anonymous, _) | (Self::User { .. }, None) => {
-                Err(ExplorerError::not_found("organization not found"))
-            }
+            (Self::Anonymous, _) | (Self::User { .. }, None) => Err(ExplorerError::not_found("organization not found")),
         }
     }
 

@@ -151,7 +151,9 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        let checked = hosts.with_pages(Arc::new(pages)).check(&Uri::from_static("/metrics"), &map);
+        let checked = hosts
+            .with_pages(Arc::new(pages))
+            .check(&Uri::from_static("/metrics"), &map);
         checked.map_or_else(|error| error.code().status().as_u16(), |()| 200)
     }
 
@@ -189,7 +191,11 @@ mod tests {
         for malformed in ["", "a@localhost", "localhost:x:y", "local host"] {
             assert_eq!(at(malformed), 400, "{malformed}");
         }
-        assert_eq!(status("0.0.0.0", &[("host", "10.0.0.8")]), 200, "any address of the machine");
+        assert_eq!(
+            status("0.0.0.0", &[("host", "10.0.0.8")]),
+            200,
+            "any address of the machine"
+        );
         assert_eq!(status("0.0.0.0", &[("host", "attacker.example")]), 403);
     }
 
@@ -228,9 +234,15 @@ mod tests {
         }
         for foreign in [
             &[("origin", "http://localhost:3000")][..],
-            &[("origin", "https://attacker.example"), ("sec-fetch-site", "same-origin")],
+            &[
+                ("origin", "https://attacker.example"),
+                ("sec-fetch-site", "same-origin"),
+            ],
             &[("origin", "null")],
-            &[("origin", "https://app.example"), ("origin", "https://attacker.example")],
+            &[
+                ("origin", "https://app.example"),
+                ("origin", "https://attacker.example"),
+            ],
             &[("sec-fetch-site", "cross-site")],
             &[("sec-fetch-site", "same-site")],
             &[("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")],

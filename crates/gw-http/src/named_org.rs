@@ -65,7 +65,11 @@ mod tests {
             (NamedOrg::Org(bank), None, &[&rival_text]),
         ] {
             let path = path.map(String::as_str);
-            assert_eq!(named(known, path, listed), Err(TwoOrganizations), "{known:?} {path:?} {listed:?}");
+            assert_eq!(
+                named(known, path, listed),
+                Err(TwoOrganizations),
+                "{known:?} {path:?} {listed:?}"
+            );
         }
     }
 }

@@ -62,8 +62,7 @@ fn carries_forwarding(headers: &HeaderMap) -> bool {
         "fly-client-ip",
         "cdn-loop",
     ];
-    let is_forwarding =
-        |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || OTHERS.contains(&name);
+    let is_forwarding = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || OTHERS.contains(&name);
     headers.keys().any(|name| is_forwarding(name.as_str()))
 }
 

@@ -13,9 +13,7 @@ use crate::{
     rows::BlockData,
     state,
 };
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, EntityTrait, ExprTrait, IntoActiveModel, QueryFilter, sea_query::Expr,
-};
+use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, ExprTrait, IntoActiveModel, QueryFilter, sea_query::Expr};
 use std::collections::BTreeSet;
 
 impl ChainWriter {
@@ -122,26 +120,33 @@ async fn replace(tx: &Transaction, row: &blocks::Model, models: BlockModels) -> 
 }
 
 /// Moves the ids of the rows after this block, which begin at `end`.
-async fn move_later_rows(
-    tx: &Transaction,
-    number: i64,
-    end: FirstIds,
-    moved: FirstIds,
-) -> Result<(), ChainStoreError> {
+async fn move_later_rows(tx: &Transaction, number: i64, end: FirstIds, moved: FirstIds) -> Result<(), ChainStoreError> {
     if moved == FirstIds::default() {
         return Ok(());
     }
     blocks::Entity::update_many()
-        .col_expr(blocks::Column::FirstTransaction, plus(blocks::Column::FirstTransaction, moved.transactions))
-        .col_expr(blocks::Column::FirstTransfer, plus(blocks::Column::FirstTransfer, moved.transfers))
-        .col_expr(blocks::Column::FirstFrame, plus(blocks::Column::FirstFrame, moved.frames))
+        .col_expr(
+            blocks::Column::FirstTransaction,
+            plus(blocks::Column::FirstTransaction, moved.transactions),
+        )
+        .col_expr(
+            blocks::Column::FirstTransfer,
+            plus(blocks::Column::FirstTransfer, moved.transfers),
+        )
+        .col_expr(
+            blocks::Column::FirstFrame,
+            plus(blocks::Column::FirstFrame, moved.frames),
+        )
         .col_expr(blocks::Column::FirstLog, plus(blocks::Column::FirstLog, moved.logs))
         .filter(blocks::Column::Number.gt(number))
         .exec(tx)
         .await?;
     if moved.transactions != 0 {
         frames::Entity::update_many()
-            .col_expr(frames::Column::TransactionId, plus(frames::Column::TransactionId, moved.transactions))
+            .col_expr(
+                frames::Column::TransactionId,
+                plus(frames::Column::TransactionId, moved.transactions),
+            )
             .filter(frames::Column::BlockNumber.gt(number))
             .exec(tx)
             .await?;
@@ -150,13 +155,21 @@ async fn move_later_rows(
         (transactions::Column::FirstTransfer, moved.transfers),
         (transactions::Column::FirstLog, moved.logs),
     ];
-    move_ids::<transactions::Entity>(tx, (transactions::Column::Id, end.transactions, moved.transactions), &of_transactions)
-        .await?;
+    move_ids::<transactions::Entity>(
+        tx,
+        (transactions::Column::Id, end.transactions, moved.transactions),
+        &of_transactions,
+    )
+    .await?;
     let of_logs = [(logs::Column::TransactionId, moved.transactions)];
     move_ids::<logs::Entity>(tx, (logs::Column::Id, end.logs, moved.logs), &of_logs).await?;
     let of_transfers = [(token_transfers::Column::TransactionId, moved.transactions)];
-    move_ids::<token_transfers::Entity>(tx, (token_transfers::Column::Id, end.transfers, moved.transfers), &of_transfers)
-        .await
+    move_ids::<token_transfers::Entity>(
+        tx,
+        (token_transfers::Column::Id, end.transfers, moved.transfers),
+        &of_transfers,
+    )
+    .await
 }
 
 /// Moves the ids of a table from an id on, and with them other columns of the same rows. Each id has to be unique after

@@ -88,7 +88,9 @@ async fn x7_a_block_of_half_an_answer_is_repaired(world: &World) {
     let chain = chain();
     let is_rich = |data: &&BlockData| {
         let rows = &data.transactions;
-        rows.len() > 1 && rows.iter().any(|row| !row.transfers.is_empty()) && rows.iter().any(|row| !row.logs.is_empty())
+        rows.len() > 1
+            && rows.iter().any(|row| !row.transfers.is_empty())
+            && rows.iter().any(|row| !row.logs.is_empty())
     };
     let whole = chain.iter().find(is_rich).unwrap();
     let number = usize::try_from(whole.block.number).unwrap();
@@ -105,7 +107,12 @@ async fn x7_a_block_of_half_an_answer_is_repaired(world: &World) {
         let generation = world.generation().await;
         assert!(writer.replace_block(whole).await.unwrap());
         assert_eq!(world.generation().await, generation + generations);
-        let changed = world.reader().await.first_block_changed_since(generation).await.unwrap();
+        let changed = world
+            .reader()
+            .await
+            .first_block_changed_since(generation)
+            .await
+            .unwrap();
         assert_eq!(changed, Some(whole.block.number));
         assert_stored(&world, &chain, 3).await;
         let fresh = world.another().await;

@@ -179,12 +179,20 @@ async fn x12_the_claims_of_a_killed_writer_end_with_its_lease(world: &World) {
     let left: BTreeSet<Job> = taken[..2].iter().map(|task| task.job).collect();
     // As when its process is killed: the lock is free, the lease was not released.
     drop(writer);
-    let other = ChainStore::open(world.config(2)).await.unwrap().writer("next").await.unwrap();
+    let other = ChainStore::open(world.config(2))
+        .await
+        .unwrap()
+        .writer("next")
+        .await
+        .unwrap();
     let first = jobs(&take(&other).await);
     world.clock.pass(2);
     let second = jobs(&take(&other).await);
     assert_eq!(first.union(&second).copied().collect::<BTreeSet<_>>(), left);
-    assert!(!first.contains(&balance(2)), "it failed, and waits as long as it would after another failure");
+    assert!(
+        !first.contains(&balance(2)),
+        "it failed, and waits as long as it would after another failure"
+    );
     // A claim of the present writer holds.
     assert_eq!(take(&other).await, []);
 }

@@ -187,7 +187,9 @@ impl IndexFollower {
 
     /// What of the index is not in the store any more.
     async fn removal(&self, reader: &ChainReader) -> Result<Option<Removal>, ChainStoreError> {
-        let Some(generation) = self.generation else { return Ok(None) };
+        let Some(generation) = self.generation else {
+            return Ok(None);
+        };
         let stored = reader.progress().generation;
         let removal = if stored == generation {
             None
@@ -216,11 +218,7 @@ impl IndexFollower {
     }
 
     /// The first block whose rows changed in the store.
-    async fn first_changed(
-        &self,
-        reader: &ChainReader,
-        generation: u64,
-    ) -> Result<Option<Removal>, ChainStoreError> {
+    async fn first_changed(&self, reader: &ChainReader, generation: u64) -> Result<Option<Removal>, ChainStoreError> {
         let Some(newest) = self.newest() else { return Ok(None) };
         let oldest = self.recent.front().map_or(newest, |block| block.number);
         let mut end = newest.saturating_add(1);

@@ -106,7 +106,12 @@ async fn is_stored(
     let same = |block_hash: B256, ids: &BlockIds| {
         hash.is_none_or(|hash| hash == block_hash) && SPACES.map(|space| ids.of(space).end) == next_ids
     };
-    if let Some(head) = reader.progress().head.as_ref().filter(|head| head.block.number == number) {
+    if let Some(head) = reader
+        .progress()
+        .head
+        .as_ref()
+        .filter(|head| head.block.number == number)
+    {
         return Ok(same(head.block.hash, &head.ids));
     }
     let row = reader.find_block(number).await?;
@@ -239,10 +244,18 @@ mod tests {
         }
         let (newest, load) = (state.generation, state.load);
         let index = SharedIndex(Arc::new(RwLock::new(state)));
-        assert_eq!(index.fork_since(load, newest), Some(u64::MAX), "nothing was removed since");
+        assert_eq!(
+            index.fork_since(load, newest),
+            Some(u64::MAX),
+            "nothing was removed since"
+        );
         assert_eq!(index.fork_since(load, newest + 1), None, "a generation that never was");
         assert_eq!(index.fork_since(load, newest - 1), Some(5_000 - newest));
-        assert_eq!(index.fork_since(load, 2), Some(5_000 - newest), "all later forks are known");
+        assert_eq!(
+            index.fork_since(load, 2),
+            Some(5_000 - newest),
+            "all later forks are known"
+        );
         assert_eq!(index.fork_since(load, 1), None, "the fork of generation 2 is forgotten");
         assert_eq!(index.fork_since(load + 1, newest), None, "x5: another load");
     }

@@ -68,9 +68,7 @@ pub(crate) async fn list_address_transactions(
 #[utoipa::path(get, path = "/api/v1/explorer/addresses/{address}/transfers", tag = "explorer", params(FeedQuery,
     ("address" = String, Path, description = "The address")),
     responses((status = 200, body = AddressTransfersResponse), ExplorerError))]
-pub(crate) async fn list_address_transfers(
-    feed: AddressFeed,
-) -> Result<Json<AddressTransfersResponse>, ExplorerError> {
+pub(crate) async fn list_address_transfers(feed: AddressFeed) -> Result<Json<AddressTransfersResponse>, ExplorerError> {
     let view = feed.open(Space::Transfers).await?;
     let rows = view.rows_of_open_address(Space::Transfers, feed.address)?;
     let page = view.page_ids(&rows, &feed.list, feed.page)?;

@@ -65,7 +65,10 @@ pub(crate) async fn list_tokens(
     }
     let (tokens, has_more) = cut(tokens, page, start.is_some());
     let addresses: Vec<Address> = tokens.iter().map(|(row, _)| row.token.address).collect();
-    let mut held = view.balances_in(&addresses, &view.scopes.addresses()).await?.for_count();
+    let mut held = view
+        .balances_in(&addresses, &view.scopes.addresses())
+        .await?
+        .for_count();
     let mut data = Vec::new();
     for (row, transfers) in &tokens {
         data.push(view.token(&viewer, row, transfers, &mut held).await?);
@@ -95,7 +98,10 @@ pub(crate) async fn get_token(
     let view = View::open(&state, &caller, &[Space::Transfers]).await?;
     let viewer = view.viewer();
     let (row, transfers) = view.require_token(&viewer, address).await?;
-    let mut held = view.balances_in(&[address], &view.scopes.addresses()).await?.for_count();
+    let mut held = view
+        .balances_in(&[address], &view.scopes.addresses())
+        .await?
+        .for_count();
     Ok(Json(view.token(&viewer, &row, &transfers, &mut held).await?))
 }
 

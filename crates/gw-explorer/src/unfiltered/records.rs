@@ -6,9 +6,7 @@ use crate::{
 };
 use gw_chain_store::{
     TokenHolding,
-    rows::{
-        self as chain, BlockRow, ChainRow, ContractRow, MetadataState, TokenBalance, TokenRow, TransactionRow,
-    },
+    rows::{self as chain, BlockRow, ChainRow, ContractRow, MetadataState, TokenBalance, TokenRow, TransactionRow},
 };
 
 pub(super) fn block(row: &BlockRow) -> Block {

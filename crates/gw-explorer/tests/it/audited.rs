@@ -5,7 +5,10 @@ use crate::{
     world::{EVERYBODY, TestCaller, World},
 };
 use gw_audit::{SecurityEvent, SecurityKind};
-use gw_policy::{PolicySettings, testing::{address_of, did}};
+use gw_policy::{
+    PolicySettings,
+    testing::{address_of, did},
+};
 use gw_types::B256;
 use http::StatusCode;
 use serde_json::Value;
@@ -35,12 +38,18 @@ async fn k10_each_revealing_answer_leaves_a_security_event() {
         let _earlier = world.fixture.records();
         let events = || -> Vec<SecurityEvent> {
             let events = world.fixture.security_events().into_iter();
-            events.filter(|event| event.kind == SecurityKind::AuditedRowsShown).collect()
+            events
+                .filter(|event| event.kind == SecurityKind::AuditedRowsShown)
+                .collect()
         };
         let answer = world.get(ROOT, "/transactions?limit=100").await.json();
         let kept = kept_for_admin(answer["data"].as_array().unwrap());
         let written = events();
-        assert_eq!((kept > 0, written.len()), (is_enabled, usize::from(is_enabled)), "{written:?}");
+        assert_eq!(
+            (kept > 0, written.len()),
+            (is_enabled, usize::from(is_enabled)),
+            "{written:?}"
+        );
         if let Some(event) = written.first() {
             assert_eq!(event.count, Some(kept));
             assert_eq!(event.external_id, Some(did("root")));
@@ -94,13 +103,17 @@ async fn hd40_nothing_of_a_hidden_transaction_or_token_is_read() {
     let carol = TestCaller::User("carol");
     let seen = world.walk(carol, "/transactions", "data", 100).await.texts("hash");
     let all = world.chain.iter().flat_map(|block| &block.transactions);
-    let all: Vec<String> = all.map(|data| format!("0x{}", hex::encode(data.transaction.hash))).collect();
+    let all: Vec<String> = all
+        .map(|data| format!("0x{}", hex::encode(data.transaction.hash)))
+        .collect();
     let hidden: Vec<&String> = all.iter().filter(|hash| !seen.contains(hash)).collect();
     assert!(hidden.len() > 3);
     let quoted: Vec<String> = hidden.iter().map(|hash| format!("x'{}'", &hash[2..])).collect();
     let quoted = quoted.join(", ");
     world
-        .tamper(&format!("UPDATE transactions SET from_address = x'00' WHERE hash IN ({quoted})"))
+        .tamper(&format!(
+            "UPDATE transactions SET from_address = x'00' WHERE hash IN ({quoted})"
+        ))
         .await;
     world
         .tamper(&format!(
@@ -139,7 +152,9 @@ async fn hd9_utilities_show_their_account_and_no_lists() {
         }
         let contract = world.get(who, &format!("{shared}/contract")).await;
         assert_eq!(contract.status, StatusCode::OK, "{who:?}: {}", contract.text);
-        let hidden = world.get(TestCaller::Nobody, &format!("{}/code", path("addresses", "wild"))).await;
+        let hidden = world
+            .get(TestCaller::Nobody, &format!("{}/code", path("addresses", "wild")))
+            .await;
         assert_eq!(hidden.status, StatusCode::NOT_FOUND);
     }
 }

@@ -29,6 +29,8 @@ mod readings;
 #[cfg(test)]
 mod requests;
 #[cfg(test)]
+mod section_9;
+#[cfg(test)]
 mod size;
 #[cfg(test)]
 mod viewer_reads;

@@ -36,7 +36,9 @@ async fn get(world: &World, who: TestCaller, orgs: &[&str], path: &str) -> Respo
 fn hashes(response: &Response) -> Vec<String> {
     assert_eq!(response.status, StatusCode::OK, "{}", response.text);
     let rows = response.json()["data"].as_array().unwrap().clone();
-    rows.iter().map(|row| row["hash"].as_str().unwrap().to_owned()).collect()
+    rows.iter()
+        .map(|row| row["hash"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,8 +55,12 @@ async fn hd39_a_named_organization_bounds_the_view() {
     let (snapshot, settings, dana) = (world.snapshot(), world.settings(), TestCaller::User("dana"));
     let expected = |org: Option<&str>| -> Vec<String> {
         let viewer = Viewer::new(&snapshot, Some(user_id("dana")), NOW, &settings).scoped_to_org(org.map(org_id));
-        let shown = Naive::newest_first(&chain).into_iter().filter(|tx| tx.is_shown(&viewer));
-        shown.map(|tx| format!("0x{}", hex::encode(tx.data.transaction.hash))).collect()
+        let shown = Naive::newest_first(&chain)
+            .into_iter()
+            .filter(|tx| tx.is_shown(&viewer));
+        shown
+            .map(|tx| format!("0x{}", hex::encode(tx.data.transaction.hash)))
+            .collect()
     };
     let (a, b) = (org_id("a").to_string(), org_id("b").to_string());
     let list = "/transactions?limit=100";
@@ -80,7 +86,12 @@ async fn hd39_a_named_organization_bounds_the_view() {
     let _earlier = world.fixture.access_records();
     let _answer = get(&world, dana, &[&a], list).await;
     let _answer = get(&world, dana, &[], list).await;
-    let orgs: Vec<Option<OrgId>> = world.fixture.access_records().iter().map(|record| record.org_id).collect();
+    let orgs: Vec<Option<OrgId>> = world
+        .fixture
+        .access_records()
+        .iter()
+        .map(|record| record.org_id)
+        .collect();
     assert_eq!(orgs, [Some(org_id("a")), None]);
 }
 
@@ -96,7 +107,12 @@ async fn hd39_an_organization_of_others_is_not_found() {
     let alice = TestCaller::User("alice");
     let denied = get(&world, alice, &[&unknown], "/blocks").await;
     assert_eq!(denied.status, StatusCode::NOT_FOUND, "{}", denied.text);
-    for (who, org) in [(alice, b.as_str()), (alice, "bank"), (alice, ""), (TestCaller::Nobody, &a)] {
+    for (who, org) in [
+        (alice, b.as_str()),
+        (alice, "bank"),
+        (alice, ""),
+        (TestCaller::Nobody, &a),
+    ] {
         for path in ["/blocks", "/transactions", "/viewable-addresses?wallet=x"] {
             assert_eq!(get(&world, who, &[org], path).await, denied, "{who:?} {org} {path}");
         }

@@ -22,7 +22,10 @@ fn others(chain: &[BlockData]) -> [(&'static str, Vec<BlockData>); 4] {
     [
         ("another chain", ChainMaker::new(302).blocks(1, B256::ZERO, 24)),
         ("an older copy", chain[..10].to_vec()),
-        ("the same chain, made anew without traces", chain.iter().map(without_frames).collect()),
+        (
+            "the same chain, made anew without traces",
+            chain.iter().map(without_frames).collect(),
+        ),
         ("a longer chain", ChainMaker::new(303).blocks(1, B256::ZERO, 40)),
     ]
 }
@@ -39,10 +42,22 @@ async fn x5_a_database_that_was_put_back_is_noticed() {
             let hash = page["data"][0]["hash"].as_str().unwrap().to_owned();
             world.set_policy(Some(snapshot(&other)));
             world.put_back(other.clone(), generation).await;
-            for path in LISTS.into_iter().chain([cursor.as_str(), &format!("/transactions/{hash}")]) {
+            for path in LISTS
+                .into_iter()
+                .chain([cursor.as_str(), &format!("/transactions/{hash}")])
+            {
                 let behind = world.get(ROOT, path).await;
-                assert_eq!(behind.status, StatusCode::SERVICE_UNAVAILABLE, "{name} {path}: {}", behind.text);
-                assert!(behind.text.contains("explorer index is behind"), "{name} {path}: {}", behind.text);
+                assert_eq!(
+                    behind.status,
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "{name} {path}: {}",
+                    behind.text
+                );
+                assert!(
+                    behind.text.contains("explorer index is behind"),
+                    "{name} {path}: {}",
+                    behind.text
+                );
             }
             // The index is loaded again, from the first block on.
             world.follow().await;
@@ -88,7 +103,16 @@ async fn x5_rows_that_vanished_are_answered_with_503() {
     world.tamper("DELETE FROM transactions WHERE id % 2 = 0").await;
     for path in ["/transactions", "/transfers", "/logs"] {
         let response = world.get(ROOT, path).await;
-        assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{path}: {}", response.text);
-        assert!(response.text.contains("explorer index is behind"), "{path}: {}", response.text);
+        assert_eq!(
+            response.status,
+            StatusCode::SERVICE_UNAVAILABLE,
+            "{path}: {}",
+            response.text
+        );
+        assert!(
+            response.text.contains("explorer index is behind"),
+            "{path}: {}",
+            response.text
+        );
     }
 }

@@ -213,7 +213,12 @@ async fn holders_of_an_nft_carry_its_token_id() {
         balance: U256::from(id * 10),
     };
     let at = explorer.chain[0].block.num_hash();
-    let readings = [reading("alice-w", 7), reading("alice-w", 8), reading("vault", 8), reading("s0", 9)];
+    let readings = [
+        reading("alice-w", 7),
+        reading("alice-w", 8),
+        reading("vault", 8),
+        reading("s0", 9),
+    ];
     explorer.writer.set_readings(at, &readings, &[]).await.unwrap();
     let list = explorer
         .get(ALICE, &format!("{}/holders", path("tokens", "a-token")))

@@ -217,7 +217,11 @@ fn x1_a_time_that_is_out_of_range_is_refused() {
     };
     assert_eq!(at("0x7fffffffffffffff"), Ok(i64::MAX));
     for out_of_range in ["0x8000000000000000", "0xffffffffffffffff", "0x10000000000000000"] {
-        assert_eq!(at(out_of_range), Err(DecodeError::OutOfRange("timestamp")), "{out_of_range}");
+        assert_eq!(
+            at(out_of_range),
+            Err(DecodeError::OutOfRange("timestamp")),
+            "{out_of_range}"
+        );
     }
 }
 

@@ -100,7 +100,12 @@ fn hd16_a_web_page_reads_nothing_internal() {
         let shown = request(internal, "GET", "/metrics", headers, "");
         assert_eq!(shown.status, status, "{headers:?}: {}", shown.body);
         let ready = request(internal, "GET", "/ready", headers, "");
-        assert_eq!(ready.body.contains("dependencies"), status == 200, "{headers:?}: {}", ready.body);
+        assert_eq!(
+            ready.body.contains("dependencies"),
+            status == 200,
+            "{headers:?}: {}",
+            ready.body
+        );
         assert_eq!(ready.status, 200, "{headers:?}");
     }
     for headers in [&rebound[..], &foreign[..], &linked[..]] {
