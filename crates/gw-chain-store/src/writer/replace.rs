@@ -8,7 +8,7 @@ use super::{ChainWriter, append, insert_all, require_block, tasks};
 use crate::{
     ChainReader, ChainStoreError, Job,
     convert::{self, BlockModels, FirstIds},
-    dialect::{Engine, Transaction},
+    dialect::Transaction,
     entity::{blocks, contracts, frames, logs, proxy_changes, token_transfers, tokens, transactions},
     rows::BlockData,
     state,
@@ -204,17 +204,17 @@ fn plus<C: ColumnTrait>(column: C, number: i64) -> Expr {
     Expr::col(column).add(number)
 }
 
-/// The tokens of the block's transfers are known since this block at the latest.
+/// The first transfer of the block's tokens is in this block at the latest, and gives their standard.
 async fn set_first_block_of_tokens(
     tx: &Transaction,
     number: i64,
     rows: &[tokens::Model],
 ) -> Result<(), ChainStoreError> {
-    let addresses: Vec<Vec<u8>> = rows.iter().map(|token| token.address.clone()).collect();
-    for batch in addresses.chunks(Engine::for_connection(tx).batch_size(1)) {
+    for token in rows {
         tokens::Entity::update_many()
             .col_expr(tokens::Column::BlockNumber, Expr::value(number))
-            .filter(tokens::Column::Address.is_in(batch.to_vec()))
+            .col_expr(tokens::Column::Standard, Expr::value(token.standard))
+            .filter(tokens::Column::Address.eq(token.address.clone()))
             .filter(tokens::Column::BlockNumber.gt(number))
             .exec(tx)
             .await?;
