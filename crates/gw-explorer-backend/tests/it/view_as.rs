@@ -403,7 +403,7 @@ async fn hd16_view_as_reads_at_the_admin_address() {
     admin.json(&base(DATA), 200, "[]");
     browser.get(&world, "/api/transactions").await.expect(200);
     assert_eq!(admin.take_received().len(), 2);
-    assert_eq!(targets(&world), [KEYS]);
+    assert_eq!(targets(&world), [KEYS, "/api/v1/me/orgs"]);
 }
 
 #[tokio::test]
