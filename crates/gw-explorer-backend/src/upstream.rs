@@ -136,7 +136,8 @@ impl Upstream {
     }
 
     /// Forwards a request. No header of the browser's request is forwarded but the type of its body and `X-Org-Id`,
-    /// which only narrows what the user sees: in particular no cookie, and no forwarding header, which would make this backend an external caller (HD16).
+    /// which only narrows what the user sees: in particular no cookie, and no forwarding header, which would make this
+    /// backend an external caller (HD16).
     pub(crate) async fn forward(&self, forwarded: Forwarded<'_>) -> Result<Response<Bytes>, UpstreamError> {
         let base = match forwarded.tree {
             Tree::Public => &self.base,

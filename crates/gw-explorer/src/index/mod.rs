@@ -174,8 +174,8 @@ impl SharedIndex {
         })
     }
 
-    /// The first block that reorganizations removed since this generation of this load; `u64::MAX` if they removed none.
-    /// `None` if that is not known.
+    /// The first block that reorganizations removed since this generation of this load; `u64::MAX` if they removed
+    /// none. `None` if that is not known.
     pub(crate) fn fork_since(&self, load: u64, generation: u64) -> Option<u64> {
         self.with(|state| {
             if load != state.load || generation > state.generation || generation < state.forks_known_since {

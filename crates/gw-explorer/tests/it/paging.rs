@@ -180,9 +180,9 @@ async fn i4_a_total_counts_the_rows_below_the_bound() {
     }
 }
 
-/// An offset counts below the bound.
+/// spec/40 section 3: an offset counts below the bound.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn l2_an_offset_counts_below_the_bound() {
+async fn section_3_an_offset_counts_below_the_bound() {
     let world = World::random(93, PolicySettings::SPEC).await;
     let token = hex::encode(address_of("a-token"));
     for path in [
@@ -211,7 +211,7 @@ async fn l2_an_offset_counts_below_the_bound() {
 
 /// spec/40 section 4: every feed has a cursor.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn l3_lists_of_tokens_and_holders_are_read_by_their_cursors() {
+async fn section_4_lists_of_tokens_and_holders_are_read_by_their_cursors() {
     let mut world = World::random(94, PolicySettings::SPEC).await;
     // A member of both organizations, who sees the tokens of both.
     let both = policy(&world.chain)

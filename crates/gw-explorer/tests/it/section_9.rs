@@ -2,18 +2,23 @@
 //!
 //! | Row | Tests |
 //! |---|---|
-//! | cost of the filter, growth | `section_9_no_hidden_row_is_read`; `gw-postings/benches/selection.rs` |
-//! | transfer union | `agreement::i4_lists_contain_exactly_the_rows_that_survive`: every list is complete and in the order of the chain |
-//! | totals | `agreement::i4_lists_contain_exactly_the_rows_that_survive`, `paging::i4_a_total_counts_the_rows_below_the_bound` |
-//! | totals of transfers, logs, internals, tokens, holders, accounts | the same, `size::i4_large_blocks_and_large_tokens_have_exact_totals_and_full_pages`, `paging::l3_lists_of_tokens_and_holders_are_read_by_their_cursors` |
-//! | indexer mode | `e2_direct_mode_reads_from_the_indexer` and `x2_…` of `gw-server/tests/it/indexer.rs`; `World::walk` finds every page full |
-//! | address badges | `agreement::i4_lists_contain_exactly_the_rows_that_survive` (statistics and accounts) |
+//! | cost of the filter, growth | `section_9_no_hidden_row_is_read`, the bench `selection` of `gw-postings` |
+//! | transfer union | [A]: every list is complete and in the order of the chain |
+//! | totals | [A], `paging::i4_a_total_counts_the_rows_below_the_bound` |
+//! | totals of transfers, logs and others | [A], `size::i4_…`, `paging::section_4_…` |
+//! | indexer mode | [I], `e2_direct_mode_reads_from_the_indexer`; `World::walk` finds each page full |
+//! | address badges | [A]: statistics and accounts |
 //! | block list | `section_9_blocks_count_visible_transactions` |
-//! | dashboard behind the indexer | `agreement` (`/stats`, `/stats/tx-history`), `x2_…` of `gw-server/tests/it/indexer.rs` |
-//! | leaks | `noninterference::i5_hidden_rows_change_no_byte`, `addresses::i2_no_answer_names_a_hidden_address`, `paging::hd40_cursors_of_others_are_refused`, `abi::everybody_else_reads_that_the_address_is_not_found` |
-//! | stale data | `put_back::x5_…`, `reorganization` of `gw-chain-store`, `x7_…` and `x12_…` of `gw-indexer/tests/it/faults.rs` |
-//! | missing | `section_9_the_chain_and_its_progress_are_real`, `indexing::…`, `x8_…` and `x11_…` of `gw-indexer/src/decode/tests.rs`, `sign_in` of `gw-explorer-backend`, `e7_…` and `hd16_…` of `gw-server/tests/e2e/explorer.rs` |
-//! | accepted in both | [the threat model](../../../../docs/threat-model.md) |
+//! | dashboard behind the indexer | [A]: `/stats` and `/stats/tx-history`; [I] |
+//! | leaks | `noninterference::i5_…`, `addresses::i2_…`, `paging::hd40_…`, the tests of `abi` |
+//! | stale data | `put_back::x5_…`, `x7_…` and `x12_…` of `gw-indexer`, `reorganization` of `gw-chain-store` |
+//! | missing: chain id, progress | `section_9_the_chain_and_its_progress_are_real` |
+//! | missing: reading again, transfers | the tests of `indexing`, `x8_…` and `x11_…` of `gw-indexer` |
+//! | missing: PKCE, backend authentication | `sign_in` of `gw-explorer-backend`, `e7_…` and `hd16_…` of `gw-server` |
+//! | accepted in both | docs/threat-model.md |
+//!
+//! [A] is `agreement::i4_lists_contain_exactly_the_rows_that_survive`, [I] are the tests of the indexer as a process in
+//! `gw-server/tests/it/indexer.rs`.
 
 use crate::{
     chain::Naive,
@@ -90,9 +95,9 @@ async fn section_9_the_chain_and_its_progress_are_real() {
     assert_eq!(get("/sync/catchup").await.status, StatusCode::OK);
 }
 
-/// Blocks that are not indexed have no lists.
+/// spec/40 section 3: what is unknown is 404; blocks that are not indexed have no lists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn l6_the_rows_of_an_unknown_block_are_not_found() {
+async fn section_3_the_rows_of_an_unknown_block_are_not_found() {
     let world = World::random(334, PolicySettings::SPEC).await;
     for who in [TestCaller::Nobody, TestCaller::User("root")] {
         for list in ["transactions", "internal"] {
